@@ -1,0 +1,423 @@
+//! The contract between a file tree and the kernel: what [`serve`](crate::serve) needs of a tree,
+//! in this crate's own words, so that no type of the FUSE library leaves it.
+//!
+//! What must stay true: reads answer at once from committed state and may be called from several
+//! threads; changes take a [`Reply`] that may be answered later, from any thread, exactly once.
+//! Deliberately not here: paths (the kernel speaks of inodes and names), permissions by mode bits
+//! (the kernel checks them, `default_permissions` is always on), and anything about tasks.
+
+use std::ffi::OsStr;
+use std::time::{Duration, SystemTime};
+
+use crate::errno::Errno;
+use crate::reply::Reply;
+
+/// An inode number: the kernel's node id and `st_ino` at once. Never reused by a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ino(pub u64);
+
+/// The root directory's inode number, fixed by the FUSE protocol.
+pub const ROOT: Ino = Ino(1);
+
+/// An open file or directory, chosen by the tree at `open`, `create` and `opendir`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handle(pub u64);
+
+/// One of the mounts of this process; stable while the mount lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MountId(pub u32);
+
+/// Who asks. `pid` is a thread id in the daemon's name space, 0 where the kernel does not say:
+/// a label, never a right.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// The mount the request came through.
+    pub mount: MountId,
+    /// The caller's file-system user id.
+    pub uid: u32,
+    /// The caller's file-system group id.
+    pub gid: u32,
+    /// The caller's thread id, or 0.
+    pub pid: u32,
+}
+
+/// What kind of thing an inode is. It never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeType {
+    /// Regular file.
+    File,
+    /// Directory.
+    Directory,
+    /// Symbolic link.
+    Symlink,
+    /// Named pipe.
+    Fifo,
+    /// Unix-domain socket.
+    Socket,
+    /// Character device.
+    CharDevice,
+    /// Block device.
+    BlockDevice,
+}
+
+/// Nanoseconds since the Unix epoch, UTC; negative before 1970.
+pub type UnixNanos = i64;
+
+/// An inode's attributes, as `stat` shows them.
+#[derive(Clone, Copy, Debug)]
+pub struct Attr {
+    /// Inode number.
+    pub ino: Ino,
+    /// Type.
+    pub node_type: NodeType,
+    /// Permission bits, with set-uid, set-gid and sticky (0o7777).
+    pub mode: u32,
+    /// Number of names.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number of a device node.
+    pub rdev: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Space used, in units of 512 bytes.
+    pub blocks: u64,
+    /// Last access.
+    pub atime_ns: UnixNanos,
+    /// Last change of content.
+    pub mtime_ns: UnixNanos,
+    /// Last change of anything.
+    pub ctime_ns: UnixNanos,
+}
+
+/// A name that was found (or made): attributes, and how long the kernel may keep both.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The attributes.
+    pub attr: Attr,
+    /// How long name and attributes may be cached unless invalidated.
+    pub ttl: Duration,
+}
+
+/// How the kernel is to treat an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// Every read and write is a request (record files, computed files).
+    Direct,
+    /// As `Direct`, and not seekable: a stream that grows.
+    Stream,
+    /// The page cache is used and dropped at `open`.
+    Cached,
+    /// The page cache is used and kept from the last `open`.
+    KeepCache,
+}
+
+/// An opened file or directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// The handle that later requests carry.
+    pub handle: Handle,
+    /// Caching mode.
+    pub caching: Caching,
+}
+
+/// Attributes to set; `None` leaves one as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SetAttr {
+    /// New permission bits.
+    pub mode: Option<u32>,
+    /// New owner.
+    pub uid: Option<u32>,
+    /// New group.
+    pub gid: Option<u32>,
+    /// New size in bytes.
+    pub size: Option<u64>,
+    /// New access time.
+    pub atime: Option<TimeOrNow>,
+    /// New modification time.
+    pub mtime: Option<TimeOrNow>,
+}
+
+/// A time to set.
+#[derive(Clone, Copy, Debug)]
+pub enum TimeOrNow {
+    /// This time.
+    At(UnixNanos),
+    /// The daemon's clock.
+    Now,
+}
+
+/// What `rename` was asked beyond the plain form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Replace what is there.
+    Replace,
+    /// Fail with EEXIST if the name is taken.
+    NoReplace,
+    /// Swap the two.
+    Exchange,
+}
+
+/// What a new node is to be.
+#[derive(Clone, Debug)]
+pub enum NewNode {
+    /// A directory (mkdir).
+    Directory,
+    /// A regular file (mknod; `create` has its own call).
+    File,
+    /// A symbolic link to this target.
+    Symlink(Vec<u8>),
+    /// A pipe, socket or device node with this device number.
+    Special(NodeType, u32),
+}
+
+/// The flags of `open(2)` that a tree must know.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenFlags {
+    /// Reads are allowed.
+    pub read: bool,
+    /// Writes are allowed.
+    pub write: bool,
+    /// O_TRUNC: content is dropped as part of this open.
+    pub truncate: bool,
+    /// O_APPEND: every write goes to the end.
+    pub append: bool,
+    /// O_EXCL, on `create`.
+    pub exclusive: bool,
+}
+
+/// A directory entry to list.
+#[derive(Clone, Debug)]
+pub struct DirEntry {
+    /// Name, without `/`.
+    pub name: Vec<u8>,
+    /// Attributes of what it names.
+    pub attr: Attr,
+    /// Where a listing goes on after this entry: greater than 2, stable while the entry lives.
+    pub cookie: u64,
+    /// As [`Entry::ttl`].
+    pub ttl: Duration,
+}
+
+/// Sizes of the file system, for `statfs`.
+#[derive(Clone, Copy, Debug)]
+pub struct FsStat {
+    /// Unit of the block counts, in bytes.
+    pub block_size: u32,
+    /// All blocks.
+    pub blocks: u64,
+    /// Free blocks.
+    pub blocks_free: u64,
+    /// Blocks free to unprivileged users.
+    pub blocks_available: u64,
+    /// All inodes.
+    pub files: u64,
+    /// Free inodes.
+    pub files_free: u64,
+    /// Longest name, in bytes.
+    pub name_max: u32,
+}
+
+/// How `setxattr` treats an attribute that is or is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XattrMode {
+    /// Make or replace.
+    Set,
+    /// EEXIST if it is there.
+    Create,
+    /// ENODATA if it is not.
+    Replace,
+}
+
+/// `lseek` for holes and data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeekHole {
+    /// SEEK_DATA.
+    Data,
+    /// SEEK_HOLE.
+    Hole,
+}
+
+/// A file tree that can be served to the kernel.
+///
+/// Reads return; changes get a [`Reply`]. A tree must never touch the mount that serves it, and
+/// never send an invalidation of an entry from inside a call (see [`Invalidation`]).
+pub trait Tree: Send + Sync + 'static {
+    /// Finds `name` in directory `parent`.
+    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Result<Entry, Errno>;
+    /// Attributes of an inode; with a handle, as that handle sees it (staged size).
+    fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Result<Entry, Errno>;
+    /// The target of a symbolic link.
+    fn readlink(&self, caller: &Caller, ino: Ino) -> Result<Vec<u8>, Errno>;
+    /// Opens a file. The reply may come later (a truncating open of a plain file is a change).
+    fn open(&self, caller: &Caller, ino: Ino, flags: OpenFlags, reply: Reply<Opened>);
+    /// Reads up to `size` bytes at `offset`; fewer only at the end.
+    fn read(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        size: u32,
+        reply: Reply<Vec<u8>>,
+    );
+    /// Opens a directory.
+    fn opendir(&self, caller: &Caller, ino: Ino) -> Result<Handle, Errno>;
+    /// Lists a directory after `cookie` (0: from the start), in cookie order: calls `emit` for
+    /// each entry until it returns false. `.` and `..` are added by the caller.
+    fn readdir(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        cookie: u64,
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Result<(), Errno>;
+    /// The directory that holds directory `ino` (for `..`).
+    fn parent(&self, ino: Ino) -> Result<Ino, Errno>;
+    /// Forgets a directory handle.
+    fn releasedir(&self, handle: Handle);
+    /// Sizes.
+    fn statfs(&self) -> Result<FsStat, Errno>;
+    /// One extended attribute's value.
+    fn getxattr(&self, caller: &Caller, ino: Ino, name: &OsStr) -> Result<Vec<u8>, Errno>;
+    /// Names of the extended attributes.
+    fn listxattr(&self, caller: &Caller, ino: Ino) -> Result<Vec<Vec<u8>>, Errno>;
+    /// Finds the next data or hole at or after `offset`.
+    fn seek(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        seek: SeekHole,
+    ) -> Result<u64, Errno>;
+    /// The last reference to an unnamed inode may be gone: the kernel forgot it.
+    fn forget(&self, ino: Ino, lookups: u64);
+
+    /// Makes a directory, link or special node.
+    #[allow(clippy::too_many_arguments)]
+    fn make(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        mode: u32,
+        node: NewNode,
+        reply: Reply<Entry>,
+    );
+    /// Makes and opens a file.
+    #[allow(clippy::too_many_arguments)]
+    fn create(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        mode: u32,
+        flags: OpenFlags,
+        reply: Reply<(Entry, Opened)>,
+    );
+    /// Sets attributes; a size with a handle is staged in that handle.
+    fn setattr(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Option<Handle>,
+        set: SetAttr,
+        reply: Reply<Entry>,
+    );
+    /// Removes a name that is not a directory.
+    fn unlink(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>);
+    /// Removes an empty directory.
+    fn rmdir(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>);
+    /// Renames.
+    #[allow(clippy::too_many_arguments)]
+    fn rename(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        new_parent: Ino,
+        new_name: &OsStr,
+        mode: RenameMode,
+        reply: Reply<()>,
+    );
+    /// Gives a file another name.
+    fn link(&self, caller: &Caller, ino: Ino, parent: Ino, name: &OsStr, reply: Reply<Entry>);
+    /// Writes; `append` when the handle was opened so (`offset` is then to be ignored).
+    fn write(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        data: &[u8],
+        reply: Reply<u32>,
+    );
+    /// A descriptor of the handle was closed. May come several times, also before any write.
+    fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>);
+    /// `fsync` or `fdatasync`.
+    fn fsync(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>);
+    /// `fsync` of a directory.
+    fn fsyncdir(&self, caller: &Caller, ino: Ino, reply: Reply<()>);
+    /// The last reference to the handle is gone. Reports to nobody: decide nothing here.
+    fn release(&self, ino: Ino, handle: Handle);
+    /// Reserves or frees space; `mode` are the bits of `fallocate(2)`.
+    #[allow(clippy::too_many_arguments)]
+    fn fallocate(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: Reply<()>,
+    );
+    /// Sets an extended attribute.
+    #[allow(clippy::too_many_arguments)]
+    fn setxattr(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        name: &OsStr,
+        value: &[u8],
+        mode: XattrMode,
+        reply: Reply<()>,
+    );
+    /// Removes an extended attribute.
+    fn removexattr(&self, caller: &Caller, ino: Ino, name: &OsStr, reply: Reply<()>);
+}
+
+/// What the kernel must forget because it changed behind its back.
+///
+/// `Attr` never waits for a lock in the kernel and may be sent from anywhere, before the reply.
+/// The others wait for locks that a caller of ours may hold, so they leave from the mount's own
+/// thread, after the reply (a rule learnt from deadlocks with 1, 2 and 4 threads).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Invalidation {
+    /// Cached attributes of an inode.
+    Attr(Ino),
+    /// Cached attributes and pages of an inode.
+    Data(Ino),
+    /// A name in a directory (present or known to be absent).
+    Entry {
+        /// The directory.
+        parent: Ino,
+        /// The name.
+        name: Vec<u8>,
+    },
+}
+
+/// Converts nanoseconds since the epoch to the standard library's type.
+#[must_use]
+pub fn system_time(at: UnixNanos) -> SystemTime {
+    let magnitude = Duration::from_nanos(at.unsigned_abs());
+    if at >= 0 {
+        SystemTime::UNIX_EPOCH + magnitude
+    } else {
+        SystemTime::UNIX_EPOCH - magnitude
+    }
+}

@@ -1,0 +1,66 @@
+//! Every limit, in one file, each with its reason.
+
+use std::time::Duration;
+
+/// Longest file name: POSIX's NAME_MAX on every Linux file system. The kernel passes FUSE names of
+/// up to 1,024 bytes, so it must be checked here.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// Longest record id: leaves room for an extension and the suffix of a temporary file in 255 bytes.
+pub const RECORD_ID_BYTES_MAX: usize = 200;
+
+/// Longest agent, kind or state name: they become directory names and log fields.
+pub const AGENT_NAME_BYTES_MAX: usize = 64;
+
+/// Largest record. The largest of 258 real task files has 36 KB; parsing stays under 10 ms at 1 MiB.
+pub const RECORD_BYTES_MAX: usize = 1 << 20;
+
+/// Deepest nesting of a record's YAML: real ones reach 6; a recursive reader's stack must hold.
+pub const RECORD_DEPTH_MAX: usize = 64;
+
+/// Longest symbolic link target: PATH_MAX, with its NUL.
+pub const SYMLINK_BYTES_MAX: usize = 4095;
+
+/// A plain file's chunk. An append rewrites its last chunk, a big read fetches many.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Largest plain file: chunk indices stay far below what SQLite's integers hold.
+pub const FILE_BYTES_MAX: u64 = 1 << 44;
+
+/// Longest extended attribute name, as on Linux.
+pub const XATTR_NAME_BYTES_MAX: usize = 255;
+
+/// Largest extended attribute value, as on Linux.
+pub const XATTR_VALUE_BYTES_MAX: usize = 64 * 1024;
+
+/// Changes that may wait for the writer; one more waits at the door (back-pressure, no loss).
+pub const QUEUE_CHANGES_MAX: usize = 4096;
+
+/// Changes that share one commit: bounds how long the first of them waits.
+pub const BATCH_CHANGES_MAX: usize = 512;
+
+/// Open handles in the daemon: EMFILE above it.
+pub const HANDLES_MAX: usize = 1 << 18;
+
+/// How long a claim waits for a handle that wrote the record to close.
+pub const BUSY_WAIT: Duration = Duration::from_millis(250);
+
+/// No request of the kernel waits longer than this: its caller could not be interrupted.
+pub const REQUEST_DEADLINE: Duration = Duration::from_secs(2);
+
+/// How long the source of a claim by copy still answers `unlink` with success for who did it.
+pub const COPY_SOURCE_GRACE: Duration = Duration::from_secs(60);
+
+/// How long the kernel may keep names and attributes that are invalidated exactly.
+pub const CACHE_TTL: Duration = Duration::from_secs(3600);
+
+/// Refusals kept for `.workfs/why`; the oldest go.
+pub const REFUSALS_KEPT_MAX: u64 = 1000;
+
+/// Rejected bytes kept in all; the oldest go.
+pub const REJECTED_BYTES_MAX: u64 = 64 << 20;
+
+/// Records whose readers are remembered for stale-save checks, and readers of each.
+pub const SEEN_RECORDS_MAX: usize = 4096;
+/// See [`SEEN_RECORDS_MAX`].
+pub const SEEN_READERS_MAX: usize = 64;

@@ -1,0 +1,245 @@
+//! Names, parsed once at the border: what arrives as bytes leaves here as a proof.
+//!
+//! What must stay true: a value of one of these types keeps its grammar; inner functions take the
+//! type, never `&str`. Deliberately not here: OS paths; a [`TreePath`] is a path inside the mount.
+
+use std::fmt;
+
+/// Why a name is not one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// No byte at all.
+    #[error("a name cannot be empty")]
+    Empty,
+    /// Longer than its grammar allows.
+    #[error("a name of {bytes} bytes is over the limit of {limit}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The most that is allowed.
+        limit: usize,
+    },
+    /// `/` or NUL, or `.` or `..`.
+    #[error("a file name cannot be `.` or `..` or contain `/` or NUL")]
+    Reserved,
+    /// A character outside the strict grammar of ids and agents.
+    #[error(
+        "only letters, digits, `.`, `_` and `-` are allowed, starting with a letter or a digit"
+    )]
+    Grammar,
+}
+
+/// One component of a path inside the mount: 1 to 255 bytes, no `/`, no NUL, not `.` or `..`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileName(Box<[u8]>);
+
+impl FileName {
+    /// Checks `bytes`.
+    ///
+    /// # Errors
+    /// Which rule is broken.
+    pub fn new(bytes: impl AsRef<[u8]>) -> Result<Self, NameError> {
+        let bytes = bytes.as_ref();
+        if bytes.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if bytes.len() > crate::limits::NAME_BYTES_MAX {
+            let limit = crate::limits::NAME_BYTES_MAX;
+            return Err(NameError::TooLong { bytes: bytes.len(), limit });
+        }
+        if bytes == b"." || bytes == b".." || bytes.iter().any(|&b| b == b'/' || b == 0) {
+            return Err(NameError::Reserved);
+        }
+        Ok(FileName(bytes.into()))
+    }
+
+    /// The bytes as the file system has them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The name as text, where it is UTF-8.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+}
+
+impl fmt::Display for FileName {
+    /// Printable and on one line: other bytes are escaped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.0))
+    }
+}
+
+impl fmt::Debug for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FileName({self})")
+    }
+}
+
+/// `bytes` for logs and messages: control characters, direction overrides and what is not UTF-8
+/// come out as escapes, so that a name can neither break a line nor steer a terminal.
+#[must_use]
+pub fn printable(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let steers = c.is_control()
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+                || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}');
+            if steers {
+                out.extend(c.escape_default());
+            } else {
+                out.push(c);
+            }
+        }
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    out
+}
+
+fn strict(text: &str, limit: usize) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if text.len() > limit {
+        return Err(NameError::TooLong { bytes: text.len(), limit });
+    }
+    let mut bytes = text.bytes();
+    let starts_well = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
+    let goes_on_well = bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    if starts_well && goes_on_well { Ok(()) } else { Err(NameError::Grammar) }
+}
+
+macro_rules! strict_name {
+    ($(#[$doc:meta])* $name:ident, $limit:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// Checks `text`.
+            ///
+            /// # Errors
+            /// Which rule is broken.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, NameError> {
+                strict(text.as_ref(), $limit)?;
+                Ok($name(text.as_ref().into()))
+            }
+
+            /// As text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+            fn try_from(text: String) -> Result<Self, NameError> {
+                $name::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0.into()
+            }
+        }
+    };
+}
+
+strict_name! {
+    /// A record's id: its file name without the extension.
+    RecordId, crate::limits::RECORD_ID_BYTES_MAX
+}
+strict_name! {
+    /// An agent: the name of a lane such as `assigned/bob`.
+    AgentName, crate::limits::AGENT_NAME_BYTES_MAX
+}
+strict_name! {
+    /// A kind of record, such as `task`.
+    KindName, crate::limits::AGENT_NAME_BYTES_MAX
+}
+strict_name! {
+    /// A state of a lifecycle, such as `assigned`.
+    StateName, crate::limits::AGENT_NAME_BYTES_MAX
+}
+
+/// A path inside the mount, from its root: `work/inbox/x.yaml`. The empty path is the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TreePath(Vec<FileName>);
+
+impl TreePath {
+    /// The root.
+    #[must_use]
+    pub fn root() -> Self {
+        TreePath(Vec::new())
+    }
+
+    /// Parses `a/b/c`; leading, trailing and doubled slashes do not matter.
+    ///
+    /// # Errors
+    /// Where a component is no file name (`..` is none).
+    pub fn parse(bytes: impl AsRef<[u8]>) -> Result<Self, NameError> {
+        bytes
+            .as_ref()
+            .split(|&b| b == b'/')
+            .filter(|part| !part.is_empty() && *part != b".")
+            .map(FileName::new)
+            .collect::<Result<Vec<_>, _>>()
+            .map(TreePath)
+    }
+
+    /// Its components.
+    #[must_use]
+    pub fn names(&self) -> &[FileName] {
+        &self.0
+    }
+
+    /// This path and one more component.
+    #[must_use]
+    pub fn join(&self, name: FileName) -> Self {
+        let mut names = self.0.clone();
+        names.push(name);
+        TreePath(names)
+    }
+
+    /// Last component and the path before it; `None` at the root.
+    #[must_use]
+    pub fn split_last(&self) -> Option<(TreePath, &FileName)> {
+        let (last, before) = self.0.split_last()?;
+        Some((TreePath(before.to_vec()), last))
+    }
+
+    /// The components as bytes joined by `/`, for globs and for the store.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let parts: Vec<&[u8]> = self.0.iter().map(FileName::as_bytes).collect();
+        parts.join(&b'/')
+    }
+}
+
+impl FromIterator<FileName> for TreePath {
+    fn from_iter<I: IntoIterator<Item = FileName>>(names: I) -> Self {
+        TreePath(names.into_iter().collect())
+    }
+}
+
+impl fmt::Display for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.to_bytes()))
+    }
+}

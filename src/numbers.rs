@@ -1,0 +1,100 @@
+//! The numbers of the design, each its own type, so that none is taken for another.
+//!
+//! What must stay true: none of these is ever reused or decreases. Deliberately not here:
+//! arithmetic beyond "the next one".
+
+use std::fmt;
+
+pub use workfs_mount::Ino;
+
+macro_rules! counter {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// The one after this.
+            #[must_use]
+            pub fn next(self) -> Self {
+                $name(self.0 + 1)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+counter! {
+    /// A place in the ledger's one total order. Dense: the first event is 1, none is missing.
+    G
+}
+counter! {
+    /// A version of one record's content; the first is 1.
+    Version
+}
+counter! {
+    /// How often a record has been claimed; the fencing token of its lease.
+    Attempt
+}
+counter! {
+    /// A record's key in the store: stays the same while names, states and inodes change.
+    RecordKey
+}
+counter! {
+    /// A workspace's key in the store.
+    WorkspaceKey
+}
+counter! {
+    /// A refusal's place in the order in which refusals happened.
+    RefusalKey
+}
+counter! {
+    /// Where a directory listing goes on. Grows with every new entry, so that a listing neither
+    /// loses nor doubles a stable name.
+    Cookie
+}
+
+/// Nanoseconds since the Unix epoch, UTC. Orders what people read, never what the engine decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct UnixNanos(pub i64);
+
+impl UnixNanos {
+    /// RFC 3339 in UTC with nanoseconds, as the ledger and the logs write it.
+    #[must_use]
+    pub fn rfc3339(self) -> String {
+        self.format(time::macros::format_description!(
+            "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:9]Z"
+        ))
+    }
+
+    /// RFC 3339 in UTC with whole seconds, as records carry it.
+    #[must_use]
+    pub fn rfc3339_seconds(self) -> String {
+        self.format(time::macros::format_description!(
+            "[year]-[month]-[day]T[hour]:[minute]:[second]Z"
+        ))
+    }
+
+    /// Year and month, `2026-11`, as archive directories are named.
+    #[must_use]
+    pub fn year_month(self) -> String {
+        self.format(time::macros::format_description!("[year]-[month]"))
+    }
+
+    fn format(self, form: &[time::format_description::BorrowedFormatItem<'_>]) -> String {
+        // An i64 of nanoseconds spans the years 1677 to 2262, all of which `time` can write.
+        time::OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0))
+            .ok()
+            .and_then(|at| at.format(form).ok())
+            .unwrap_or_else(|| format!("@{}ns", self.0))
+    }
+}
