@@ -1,6 +1,12 @@
 //! workfs: a team's work as plain files. See `docs/ARCHITECTURE.md`.
 
+pub mod config;
+pub mod engine;
+pub mod kind;
+pub mod ledger;
 pub mod limits;
 pub mod names;
 pub mod numbers;
+pub mod record;
 pub mod refusal;
+pub mod store;

@@ -24,8 +24,8 @@ pub const SYMLINK_BYTES_MAX: usize = 4095;
 /// A plain file's chunk. An append rewrites its last chunk, a big read fetches many.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Largest plain file: chunk indices stay far below what SQLite's integers hold.
-pub const FILE_BYTES_MAX: u64 = 1 << 44;
+/// Largest plain file: a chunk index must fit the 24 bits that a chunk key has for it.
+pub const FILE_BYTES_MAX: u64 = 1 << 40;
 
 /// Longest extended attribute name, as on Linux.
 pub const XATTR_NAME_BYTES_MAX: usize = 255;

@@ -4,10 +4,30 @@
 //! What must stay true: no type of the FUSE library is in a public signature; a callback reads the
 //! request, calls the tree, replies. Deliberately not here: tasks, YAML, SQL, the command line.
 
+mod adapter;
+mod answer;
+mod attach;
+mod cover;
 mod errno;
+mod error;
+mod fusermount;
+mod guard;
+mod heal;
+mod listing;
+mod mountinfo;
+mod negotiate;
+mod notifier;
+mod options;
 mod reply;
+mod session;
 mod tree;
+mod view;
 
+pub use cover::{Cover, Underlay, cover, uncover};
 pub use errno::Errno;
+pub use error::MountError;
+pub use heal::{DirState, detach_dead, state_of};
+pub use options::{MountOptions, OptionError};
 pub use reply::Reply;
+pub use session::{Mount, lazy_buffers, serve};
 pub use tree::*;

@@ -415,9 +415,5 @@ pub enum Invalidation {
 #[must_use]
 pub fn system_time(at: UnixNanos) -> SystemTime {
     let magnitude = Duration::from_nanos(at.unsigned_abs());
-    if at >= 0 {
-        SystemTime::UNIX_EPOCH + magnitude
-    } else {
-        SystemTime::UNIX_EPOCH - magnitude
-    }
+    if at >= 0 { SystemTime::UNIX_EPOCH + magnitude } else { SystemTime::UNIX_EPOCH - magnitude }
 }

@@ -1,0 +1,489 @@
+//! The kernel's requests, handed to a [`Tree`]: each callback reads the request, calls the tree,
+//! replies.
+//!
+//! What must stay true: every call of the tree goes through [`Adapter::ask`] or [`Adapter::hand`],
+//! which catch its panics. Names and contents are not logged. Deliberately not here: rules of any
+//! kind; `access` (the kernel checks permissions, `default_permissions` is always on);
+//! `copy_file_range`, `ioctl`, `poll`, `bmap` and locks (ENOSYS: the kernel then does without or
+//! does it itself).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use fuser::{
+    BsdFileFlags, FileHandle, Filesystem, INodeNo, KernelConfig, LockOwner, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, WriteFlags,
+};
+
+use crate::answer;
+use crate::errno::Errno;
+use crate::guard::Adapter;
+use crate::listing::{self, Place};
+use crate::negotiate::negotiate;
+use crate::tree::{Handle, Ino, NewNode, NodeType, SeekHole, SetAttr};
+use crate::view;
+
+fn ino(number: INodeNo) -> Ino {
+    Ino(number.0)
+}
+
+fn handle(number: FileHandle) -> Handle {
+    Handle(number.0)
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        negotiate(config);
+        Ok(())
+    }
+
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let reply = answer::entry(self.view, reply);
+        self.ask("lookup", reply, |tree| tree.lookup(&self.caller(request), ino(parent), name));
+    }
+
+    fn forget(&self, _: &Request, number: INodeNo, lookups: u64) {
+        self.hand("forget", |tree| tree.forget(ino(number), lookups));
+    }
+
+    fn getattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: Option<FileHandle>,
+        reply: ReplyAttr,
+    ) {
+        let reply = answer::attr(self.view, reply);
+        self.ask("getattr", reply, |tree| {
+            tree.getattr(&self.caller(request), ino(number), fh.map(handle))
+        });
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<fuser::TimeOrNow>,
+        mtime: Option<fuser::TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let set = SetAttr {
+            mode: mode.map(|mode| mode & 0o7777),
+            uid,
+            gid,
+            size,
+            atime: atime.map(view::time_or_now),
+            mtime: mtime.map(view::time_or_now),
+        };
+        let reply = answer::attr(self.view, reply);
+        self.hand("setattr", |tree| {
+            tree.setattr(&self.caller(request), ino(number), fh.map(handle), set, reply);
+        });
+    }
+
+    fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
+        let reply = answer::data(libc::PATH_MAX as usize, reply);
+        self.ask("readlink", reply, |tree| tree.readlink(&self.caller(request), ino(number)));
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let reply = answer::entry(self.view, reply);
+        let node = match view::node_type(mode) {
+            Ok(NodeType::File) => NewNode::File,
+            Ok(special) => NewNode::Special(special, rdev),
+            Err(error) => return reply.send(Err(error)),
+        };
+        self.hand("mknod", |tree| {
+            tree.make(&self.caller(request), ino(parent), name, mode & 0o7777, node, reply);
+        });
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let reply = answer::entry(self.view, reply);
+        self.hand("mkdir", |tree| {
+            tree.make(
+                &self.caller(request),
+                ino(parent),
+                name,
+                mode & 0o7777,
+                NewNode::Directory,
+                reply,
+            );
+        });
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let reply = answer::empty(reply);
+        self.hand("unlink", |tree| tree.unlink(&self.caller(request), ino(parent), name, reply));
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let reply = answer::empty(reply);
+        self.hand("rmdir", |tree| tree.rmdir(&self.caller(request), ino(parent), name, reply));
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let reply = answer::entry(self.view, reply);
+        let node = NewNode::Symlink(target.as_os_str().as_bytes().to_vec());
+        self.hand("symlink", |tree| {
+            tree.make(&self.caller(request), ino(parent), name, 0o777, node, reply);
+        });
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let reply = answer::empty(reply);
+        let mode = match view::rename_mode(flags) {
+            Ok(mode) => mode,
+            Err(error) => return reply.send(Err(error)),
+        };
+        self.hand("rename", |tree| {
+            tree.rename(
+                &self.caller(request),
+                ino(parent),
+                name,
+                ino(new_parent),
+                new_name,
+                mode,
+                reply,
+            );
+        });
+    }
+
+    fn link(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let reply = answer::entry(self.view, reply);
+        self.hand("link", |tree| {
+            tree.link(&self.caller(request), ino(number), ino(new_parent), new_name, reply);
+        });
+    }
+
+    fn open(&self, request: &Request, number: INodeNo, flags: fuser::OpenFlags, reply: ReplyOpen) {
+        let flags = view::open_flags(flags.0);
+        let reply = answer::opened(reply);
+        self.hand("open", |tree| tree.open(&self.caller(request), ino(number), flags, reply));
+    }
+
+    fn read(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: fuser::OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let reply = answer::data(size as usize, reply);
+        self.hand("read", |tree| {
+            tree.read(&self.caller(request), ino(number), handle(fh), offset, size, reply);
+        });
+    }
+
+    /// A write from the page cache (a mapping's) may name another caller or none: passed on as
+    /// it is, a tree takes its caller at `open`.
+    fn write(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: fuser::OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let reply = answer::written(reply);
+        self.hand("write", |tree| {
+            tree.write(&self.caller(request), ino(number), handle(fh), offset, data, reply);
+        });
+    }
+
+    fn flush(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        _lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        let reply = answer::empty(reply);
+        self.hand("flush", |tree| {
+            tree.flush(&self.caller(request), ino(number), handle(fh), reply)
+        });
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        _flags: fuser::OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        let reply = answer::empty(reply);
+        self.ask("release", reply, |tree| {
+            tree.release(ino(number), handle(fh));
+            Ok(())
+        });
+    }
+
+    fn fsync(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        let reply = answer::empty(reply);
+        self.hand("fsync", |tree| {
+            tree.fsync(&self.caller(request), ino(number), handle(fh), reply)
+        });
+    }
+
+    fn opendir(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _flags: fuser::OpenFlags,
+        reply: ReplyOpen,
+    ) {
+        let reply = answer::opened_directory(reply);
+        self.ask("opendir", reply, |tree| tree.opendir(&self.caller(request), ino(number)));
+    }
+
+    fn readdir(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let place = Place { ino: ino(number), handle: handle(fh), cookie: offset };
+        let listed = self.hand("readdir", |tree| {
+            listing::plain(tree, &self.caller(request), &place, &mut reply)
+        });
+        match listed.unwrap_or(Err(Errno::EIO)) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(answer::errno(error)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let place = Place { ino: ino(number), handle: handle(fh), cookie: offset };
+        let listed = self.hand("readdirplus", |tree| {
+            listing::with_attributes(tree, &self.caller(request), &place, self.view, &mut reply)
+        });
+        match listed.unwrap_or(Err(Errno::EIO)) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(answer::errno(error)),
+        }
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        _flags: fuser::OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        let reply = answer::empty(reply);
+        self.ask("releasedir", reply, |tree| {
+            tree.releasedir(handle(fh));
+            Ok(())
+        });
+    }
+
+    fn fsyncdir(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _fh: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        let reply = answer::empty(reply);
+        self.hand("fsyncdir", |tree| tree.fsyncdir(&self.caller(request), ino(number), reply));
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let reply = answer::sizes(reply);
+        self.ask("statfs", reply, |tree| tree.statfs());
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let reply = answer::empty(reply);
+        let mode = match view::xattr_mode(flags) {
+            Ok(mode) => mode,
+            Err(error) => return reply.send(Err(error)),
+        };
+        self.hand("setxattr", |tree| {
+            tree.setxattr(&self.caller(request), ino(number), name, value, mode, reply);
+        });
+    }
+
+    fn getxattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
+        let reply = answer::xattr(size, reply);
+        self.ask("getxattr", reply, |tree| tree.getxattr(&self.caller(request), ino(number), name));
+    }
+
+    fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let reply = answer::xattr(size, reply);
+        self.ask("listxattr", reply, |tree| {
+            let names = tree.listxattr(&self.caller(request), ino(number))?;
+            Ok(names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect())
+        });
+    }
+
+    fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let reply = answer::empty(reply);
+        self.hand("removexattr", |tree| {
+            tree.removexattr(&self.caller(request), ino(number), name, reply)
+        });
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let flags = view::open_flags(flags);
+        let reply = answer::created(self.view, reply);
+        self.hand("create", |tree| {
+            tree.create(&self.caller(request), ino(parent), name, mode & 0o7777, flags, reply);
+        });
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let reply = answer::empty(reply);
+        self.hand("fallocate", |tree| {
+            tree.fallocate(
+                &self.caller(request),
+                ino(number),
+                handle(fh),
+                offset,
+                length,
+                mode,
+                reply,
+            );
+        });
+    }
+
+    fn lseek(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let reply = answer::position(reply);
+        let seek = match whence {
+            libc::SEEK_DATA => SeekHole::Data,
+            libc::SEEK_HOLE => SeekHole::Hole,
+            _ => return reply.send(Err(Errno::EINVAL)),
+        };
+        let Ok(offset) = u64::try_from(offset) else {
+            return reply.send(Err(Errno::ENXIO));
+        };
+        self.ask("lseek", reply, |tree| {
+            tree.seek(&self.caller(request), ino(number), handle(fh), offset, seek)
+        });
+    }
+}

@@ -1,0 +1,132 @@
+//! Turns the FUSE library's reply objects into [`Reply`]: one function a kind of answer.
+//!
+//! What must stay true: each function is the only place where its kind of answer is written, so
+//! that an answer given at once and one given later from another thread look the same to the
+//! kernel. Deliberately not here: calls into the tree.
+
+use fuser::{
+    FileHandle, Generation, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry, ReplyLseek,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+};
+
+use crate::errno::Errno;
+use crate::reply::Reply;
+use crate::tree::{Entry, FsStat, Handle, Opened};
+use crate::view::{View, fopen_flags};
+
+/// Inode numbers are never reused, so that one generation is enough.
+pub(crate) const GENERATION: Generation = Generation(0);
+
+/// The library's form of an error; one that is no error number becomes EIO.
+pub(crate) fn errno(errno: Errno) -> fuser::Errno {
+    fuser::Errno::from_i32(errno.0)
+}
+
+/// An answer that only says whether it worked.
+pub(crate) fn empty(reply: ReplyEmpty) -> Reply<()> {
+    Reply::new(move |result| match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// A name that was found or made.
+pub(crate) fn entry(view: View, reply: ReplyEntry) -> Reply<Entry> {
+    Reply::new(move |result: Result<Entry, Errno>| match result {
+        Ok(entry) => reply.entry(&entry.ttl, &view.shown(&entry.attr), GENERATION),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// Attributes.
+pub(crate) fn attr(view: View, reply: ReplyAttr) -> Reply<Entry> {
+    Reply::new(move |result: Result<Entry, Errno>| match result {
+        Ok(entry) => reply.attr(&entry.ttl, &view.shown(&entry.attr)),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// Bytes, at most `size_max` of them: the kernel takes a longer answer for a broken one.
+pub(crate) fn data(size_max: usize, reply: ReplyData) -> Reply<Vec<u8>> {
+    Reply::new(move |result: Result<Vec<u8>, Errno>| match result {
+        Ok(data) => reply.data(&data[..data.len().min(size_max)]),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// An opened file.
+pub(crate) fn opened(reply: ReplyOpen) -> Reply<Opened> {
+    Reply::new(move |result: Result<Opened, Errno>| match result {
+        Ok(opened) => reply.opened(FileHandle(opened.handle.0), fopen_flags(opened.caching)),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// An opened directory. FOPEN_CACHE_DIR stays off: listings are asked of the tree each time.
+pub(crate) fn opened_directory(reply: ReplyOpen) -> Reply<Handle> {
+    Reply::new(move |result: Result<Handle, Errno>| match result {
+        Ok(handle) => reply.opened(FileHandle(handle.0), fuser::FopenFlags::empty()),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// A made and opened file.
+pub(crate) fn created(view: View, reply: ReplyCreate) -> Reply<(Entry, Opened)> {
+    Reply::new(move |result: Result<(Entry, Opened), Errno>| match result {
+        Ok((entry, opened)) => reply.created(
+            &entry.ttl,
+            &view.shown(&entry.attr),
+            GENERATION,
+            FileHandle(opened.handle.0),
+            fopen_flags(opened.caching),
+        ),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// A count of bytes written.
+pub(crate) fn written(reply: ReplyWrite) -> Reply<u32> {
+    Reply::new(move |result| match result {
+        Ok(bytes) => reply.written(bytes),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// A position in a file.
+pub(crate) fn position(reply: ReplyLseek) -> Reply<u64> {
+    Reply::new(move |result: Result<u64, Errno>| match result.map(i64::try_from) {
+        Ok(Ok(offset)) => reply.offset(offset),
+        Ok(Err(_)) => reply.error(errno(Errno::EOVERFLOW)),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// Sizes of the file system.
+pub(crate) fn sizes(reply: ReplyStatfs) -> Reply<FsStat> {
+    Reply::new(move |result: Result<FsStat, Errno>| match result {
+        Ok(stat) => reply.statfs(
+            stat.blocks,
+            stat.blocks_free,
+            stat.blocks_available,
+            stat.files,
+            stat.files_free,
+            stat.block_size,
+            stat.name_max,
+            stat.block_size,
+        ),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// An extended attribute's value or the list of names: with room for nothing its size is asked
+/// for, with too little room ERANGE is the answer.
+pub(crate) fn xattr(room: u32, reply: ReplyXattr) -> Reply<Vec<u8>> {
+    Reply::new(move |result: Result<Vec<u8>, Errno>| match result {
+        Ok(value) => match u32::try_from(value.len()) {
+            Ok(size) if room == 0 => reply.size(size),
+            Ok(size) if size <= room => reply.data(&value),
+            _ => reply.error(errno(Errno::ERANGE)),
+        },
+        Err(error) => reply.error(errno(error)),
+    })
+}

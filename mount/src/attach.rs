@@ -1,0 +1,112 @@
+//! Mounting and unmounting: `/dev/fuse`, `mount(2)`, `umount2(2)`.
+//!
+//! What must stay true: `default_permissions` is always given; the type is `fuse.workfs`; the
+//! cause of a refusal is kept (the FUSE library's own mounting loses it, and forgets a mount that
+//! was busy once, hence ours). Deliberately not here: the mount helper for users (`fusermount`)
+//! and the session.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::error::MountError;
+use crate::fusermount;
+use crate::options::{MountOptions, SUBTYPE};
+
+/// Mounts on `dir` and returns the connection to the kernel; nothing is answered on it yet.
+pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
+    let device = match OpenOptions::new().read(true).write(true).open("/dev/fuse") {
+        Ok(device) => device,
+        // A sandbox's /dev/fuse may be root's alone: the helper opens it as root.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_root() => {
+            return fusermount::mount(dir, options);
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let detail = format!("/dev/fuse: {error}");
+            return Err(MountError::NotPermitted { dir: dir.to_owned(), detail });
+        }
+        Err(error) => return Err(MountError::NoFuseDevice(error)),
+    };
+    match mount(dir, options, &device) {
+        Ok(()) => Ok(device.into()),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EPERM) if !is_root() => fusermount::mount(dir, options),
+            Some(libc::ENODEV) => Err(MountError::NoFuseDevice(error)),
+            _ => Err(MountError::of_dir(dir, error)),
+        },
+    }
+}
+
+fn mount(dir: &Path, options: &MountOptions, device: &File) -> io::Result<()> {
+    // SAFETY: these two only return numbers and cannot fail.
+    let (uid, gid) = unsafe { (libc::getuid(), libc::getgid()) };
+    let mut data = format!(
+        "fd={},rootmode={:o},user_id={uid},group_id={gid},default_permissions",
+        device.as_raw_fd(),
+        libc::S_IFDIR | 0o755
+    );
+    if options.allow_other || options.allow_root {
+        data.push_str(",allow_other");
+    }
+    let source = c_string(OsStr::new(&options.fs_name))?;
+    let target = c_string(dir.as_os_str())?;
+    let fs_type = c_string(OsStr::new(&format!("fuse.{SUBTYPE}")))?;
+    let data = c_string(OsStr::new(&data))?;
+    // SAFETY: the four pointers are to strings that end in NUL and outlive the call.
+    let done = unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            fs_type.as_ptr(),
+            flags(options),
+            data.as_ptr().cast(),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn flags(options: &MountOptions) -> libc::c_ulong {
+    let mut flags = 0;
+    for (wanted, flag) in [
+        (options.read_only, libc::MS_RDONLY),
+        (!options.dev, libc::MS_NODEV),
+        (!options.suid, libc::MS_NOSUID),
+        (!options.exec, libc::MS_NOEXEC),
+        (options.noatime, libc::MS_NOATIME),
+    ] {
+        if wanted {
+            flags |= flag;
+        }
+    }
+    flags
+}
+
+/// Takes the topmost mount on `dir` away; `lazily`: also when it is in use, from sight at once
+/// and in fact when the last user lets go. The path's end is not followed, and no file system is
+/// asked anything, so that this does not hang on a dead mount.
+pub(crate) fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
+    let target = c_string(dir.as_os_str())?;
+    let flags = libc::UMOUNT_NOFOLLOW | if lazily { libc::MNT_DETACH } else { 0 };
+    // SAFETY: the pointer is to a string that ends in NUL and outlives the call.
+    let done = unsafe { libc::umount2(target.as_ptr(), flags) };
+    if done == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::EPERM) && !is_root() {
+        return fusermount::unmount(dir, lazily);
+    }
+    Err(error)
+}
+
+pub(crate) fn is_root() -> bool {
+    // SAFETY: it only returns a number and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+fn c_string(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(io::Error::from)
+}

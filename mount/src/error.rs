@@ -1,0 +1,73 @@
+//! Why a mount did not come about; each says what is wrong and the way out.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a mount did not come about.
+#[derive(Debug, Error)]
+pub enum MountError {
+    /// There is no FUSE in this kernel, container or sandbox.
+    #[error(
+        "/dev/fuse cannot be used here ({0}): load the module (`modprobe fuse`), or give the \
+         container the device (`--device /dev/fuse --cap-add SYS_ADMIN`)"
+    )]
+    NoFuseDevice(#[source] io::Error),
+    /// Not root, and the helper that mounts for users is missing.
+    #[error("fusermount3 was not found: install the package `fuse3`, or mount as root")]
+    NoFusermount,
+    /// The mount point is no directory.
+    #[error("{} is not a directory: name a directory to mount on", .0.display())]
+    NotADirectory(PathBuf),
+    /// The mount point does not exist.
+    #[error("{} does not exist: make it first (`mkdir`)", .0.display())]
+    NotFound(PathBuf),
+    /// A mount whose process is gone still lies on the directory.
+    #[error(
+        "{dir} is a dead mount, its process is gone: detach it first (`fusermount3 -u -z {dir}`, \
+         or `umount -l {dir}` as root)", dir = .0.display()
+    )]
+    DeadMount(PathBuf),
+    /// The kernel or fusermount3 refused.
+    #[error(
+        "mounting on {} is not permitted ({detail}): mount on a directory you own and can write, \
+         or as root; a container needs CAP_SYS_ADMIN", dir.display()
+    )]
+    NotPermitted {
+        /// The mount point.
+        dir: PathBuf,
+        /// What was said.
+        detail: String,
+    },
+    /// `allow_other` or `allow_root` is not for users here.
+    #[error(
+        "allow_other and allow_root are refused to users here: put `user_allow_other` into \
+         /etc/fuse.conf, or mount without them, or as root"
+    )]
+    OthersRefused,
+    /// Anything else.
+    #[error("mounting on {} failed: {source}", dir.display())]
+    Other {
+        /// The mount point.
+        dir: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+impl MountError {
+    /// The variant for an error of the operating system about the mount point itself.
+    pub(crate) fn of_dir(dir: &Path, source: io::Error) -> MountError {
+        let dir = dir.to_owned();
+        match source.raw_os_error() {
+            Some(libc::ENOENT) => MountError::NotFound(dir),
+            Some(libc::ENOTDIR) => MountError::NotADirectory(dir),
+            Some(libc::ENOTCONN | libc::ESTALE | libc::ECONNABORTED) => MountError::DeadMount(dir),
+            Some(libc::EPERM | libc::EACCES) => {
+                MountError::NotPermitted { dir, detail: source.to_string() }
+            }
+            _ => MountError::Other { dir, source },
+        }
+    }
+}

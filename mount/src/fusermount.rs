@@ -1,0 +1,155 @@
+//! Mounting for users that are not root, through the set-user-id helper `fusermount3`.
+//!
+//! What must stay true: the helper gets one end of a socket as its standard input and sends the
+//! open `/dev/fuse` over it; nothing else is inherited. Deliberately not here: its `auto_unmount`.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::MountError;
+use crate::options::{MountOptions, SUBTYPE};
+
+/// Mounts on `dir` and returns the connection to the kernel.
+pub(crate) fn mount(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
+    let helper = find().ok_or(MountError::NoFusermount)?;
+    let other = |source| MountError::Other { dir: dir.to_owned(), source };
+    let (ours, theirs) = UnixStream::pair().map_err(other)?;
+    let child = Command::new(helper)
+        .arg("-o")
+        .arg(option_string(options))
+        .arg("--")
+        .arg(dir)
+        .env("_FUSE_COMMFD", "0")
+        .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(other)?;
+    // The socket's other end is the child's alone by now: when it ends without a word, this
+    // reads the end of the stream.
+    let received = receive_descriptor(&ours);
+    let output = child.wait_with_output().map_err(other)?;
+    match received.map_err(other)? {
+        Some(device) => Ok(device),
+        None => Err(refusal(dir, String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+/// Unmounts `dir`, as [`crate::attach::unmount`].
+pub(crate) fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "fusermount3 was not found");
+    let mut command = Command::new(find().ok_or_else(missing)?);
+    command.arg("-u");
+    if lazily {
+        command.arg("-z");
+    }
+    let output = command.arg("--").arg(dir).stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if text.contains("busy") {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    }
+    Err(io::Error::other(text))
+}
+
+fn find() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/bin", "/bin", "/usr/local/bin"].map(PathBuf::from);
+    let dirs: Vec<PathBuf> = std::env::split_paths(&path).chain(usual).collect();
+    ["fusermount3", "fusermount"]
+        .iter()
+        .flat_map(|name| dirs.iter().map(move |dir| dir.join(name)))
+        .find(|helper| helper.is_file())
+}
+
+fn option_string(options: &MountOptions) -> String {
+    // The helper takes a comma for the end of an option unless a backslash stands before it.
+    let name = options.fs_name.replace('\\', "\\\\").replace(',', "\\,");
+    let mut words = vec![
+        format!("fsname={name}"),
+        format!("subtype={SUBTYPE}"),
+        "default_permissions".to_owned(),
+    ];
+    for (wanted, word) in [
+        (options.read_only, "ro"),
+        (options.allow_other || options.allow_root, "allow_other"),
+        (options.dev, "dev"),
+        (!options.dev, "nodev"),
+        (options.suid, "suid"),
+        (!options.suid, "nosuid"),
+        (!options.exec, "noexec"),
+        (options.noatime, "noatime"),
+    ] {
+        if wanted {
+            words.push(word.to_owned());
+        }
+    }
+    words.join(",")
+}
+
+/// The helper speaks English only, and has no exit codes.
+fn refusal(dir: &Path, text: &str) -> MountError {
+    let dir = dir.to_owned();
+    if text.contains("user_allow_other") {
+        MountError::OthersRefused
+    } else if text.contains("fuse device not found") || text.contains("/dev/fuse") {
+        MountError::NoFuseDevice(io::Error::other(text.to_owned()))
+    } else if text.contains("permitted") || text.contains("denied") || text.contains("no write") {
+        MountError::NotPermitted { dir, detail: text.to_owned() }
+    } else {
+        MountError::Other { dir, source: io::Error::other(text.to_owned()) }
+    }
+}
+
+/// The descriptor sent over `socket`, or `None` if it was closed without one.
+fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    let mut byte = 0u8;
+    let mut part =
+        libc::iovec { iov_base: std::ptr::from_mut(&mut byte).cast(), iov_len: size_of::<u8>() };
+    // Room for one control message with one descriptor, aligned as its header must be.
+    let mut control = [0u64; 8];
+    // SAFETY: all zeroes is a valid `msghdr`: no name, no parts, no control data.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    loop {
+        // SAFETY: the message points to one byte and to control space of the length it says; all
+        // of it outlives the call.
+        let got =
+            unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+        match got {
+            0 => return Ok(None),
+            1.. => break,
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    // SAFETY: `message` was filled by recvmsg; the header macro returns null or a pointer into
+    // `control`, which is alive and aligned.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
+    match header {
+        Some(header)
+            if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS =>
+        {
+            // SAFETY: a message of this type carries at least one descriptor, which is ours now
+            // and nobody else's.
+            let device = unsafe {
+                OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned())
+            };
+            Ok(Some(device))
+        }
+        _ => Ok(None),
+    }
+}

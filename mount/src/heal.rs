@@ -1,0 +1,172 @@
+//! What is found on a mount point before a mount, and the removal of dead mounts.
+//!
+//! What must stay true: looking never hangs, also when the process behind a mount is gone or
+//! stopped. Deliberately not here: deciding what to do about what is found.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf, absolute};
+use std::time::Duration;
+
+use crossbeam_channel::bounded;
+
+use crate::attach;
+use crate::mountinfo::{MountLine, mount_at};
+
+/// How many names of what lies in a directory are told.
+const ENTRIES_MAX: usize = 20;
+
+/// How long a served mount may take to answer a `stat`. A dead one answers at once, so that one
+/// that takes longer is alive, or at least not to be taken away by us.
+const STAT_WAIT: Duration = Duration::from_secs(1);
+
+/// How many dead mounts may lie on each other.
+const DEAD_MAX: usize = 32;
+
+/// What is at the place of a mount point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirState {
+    /// Nothing.
+    Absent,
+    /// Something that is no directory.
+    NotADirectory,
+    /// A directory that nothing is mounted on.
+    Plain {
+        /// Nothing is in it.
+        empty: bool,
+        /// Names of what is in it, sorted, at most 20.
+        entries: Vec<OsString>,
+    },
+    /// A mount that answers, or whose process is merely slow or stopped.
+    Mounted {
+        /// For example `fuse.workfs`.
+        fs_type: String,
+        /// For example `workfs`.
+        source: OsString,
+    },
+    /// A mount whose process is gone: every use of it fails with ENOTCONN.
+    Dead,
+    /// It cannot be looked at; the error's text.
+    Unreadable(String),
+}
+
+/// Looks at a mount point.
+#[must_use]
+pub fn state_of(dir: &Path) -> DirState {
+    match look(dir) {
+        Ok(state) => state,
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENOENT) => DirState::Absent,
+            Some(libc::ENOTDIR) => DirState::NotADirectory,
+            Some(libc::ENOTCONN | libc::ESTALE | libc::ECONNABORTED) => DirState::Dead,
+            _ => DirState::Unreadable(error.to_string()),
+        },
+    }
+}
+
+/// Detaches the dead mounts that lie on `dir`; others are left alone.
+///
+/// # Errors
+/// If the kernel and `fusermount3` refuse.
+pub fn detach_dead(dir: &Path) -> io::Result<()> {
+    for _ in 0..DEAD_MAX {
+        if state_of(dir) != DirState::Dead {
+            return Ok(());
+        }
+        let place = resolved(dir)?;
+        tracing::info!(dir = %place.display(), "detaching a dead mount");
+        attach::unmount(&place, true)?;
+    }
+    Err(io::Error::other(format!("more than {DEAD_MAX} dead mounts lie on {}", dir.display())))
+}
+
+fn look(dir: &Path) -> io::Result<DirState> {
+    let place = resolved(dir)?;
+    match mount_at(&place)? {
+        Some(line) if line.is_fuse() => Ok(served(&place, line)),
+        Some(line) => Ok(DirState::Mounted { fs_type: line.fs_type, source: line.source }),
+        None if !std::fs::symlink_metadata(&place)?.is_dir() => Ok(DirState::NotADirectory),
+        None => plain(&place),
+    }
+}
+
+fn plain(dir: &Path) -> io::Result<DirState> {
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(dir)?.take(ENTRIES_MAX) {
+        entries.push(entry?.file_name());
+    }
+    entries.sort();
+    Ok(DirState::Plain { empty: entries.is_empty(), entries })
+}
+
+/// Asks a mount that a process serves whether the process is there. The question is asked from a
+/// thread of its own: a stopped process would not answer it, and the asker could not be woken.
+fn served(dir: &Path, line: MountLine) -> DirState {
+    let (answer, answered) = bounded(1);
+    let place = dir.to_owned();
+    let asking = std::thread::Builder::new().name("workfs-stat".into()).spawn(move || {
+        let error = std::fs::metadata(place).err().and_then(|error| error.raw_os_error());
+        // Nobody may be waiting any more.
+        let _ = answer.send(error);
+    });
+    let error = asking.ok().and_then(|_| answered.recv_timeout(STAT_WAIT).ok()).flatten();
+    match error {
+        Some(libc::ENOTCONN | libc::ECONNABORTED) => DirState::Dead,
+        _ => DirState::Mounted { fs_type: line.fs_type, source: line.source },
+    }
+}
+
+/// The absolute path without symbolic links, without asking a mount on the path's end anything.
+pub(crate) fn resolved(dir: &Path) -> io::Result<PathBuf> {
+    let given = absolute(dir)?;
+    let (Some(parent), Some(name)) = (given.parent(), given.file_name()) else {
+        return Ok(given);
+    };
+    let place = parent.canonicalize()?.join(name);
+    if mount_at(&place)?.is_none() && std::fs::symlink_metadata(&place)?.is_symlink() {
+        let target = parent.join(std::fs::read_link(&place)?);
+        if mount_at(&target)?.is_some() {
+            return Ok(target);
+        }
+        return place.canonicalize();
+    }
+    Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_plain_and_other_things_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(state_of(&dir.path().join("none")), DirState::Absent);
+        assert_eq!(state_of(dir.path()), DirState::Plain { empty: true, entries: Vec::new() });
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert_eq!(state_of(&dir.path().join("file")), DirState::NotADirectory);
+        let entries = vec![OsString::from("file")];
+        assert_eq!(state_of(dir.path()), DirState::Plain { empty: false, entries });
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
+        assert!(matches!(state_of(&dir.path().join("link")), DirState::Plain { .. }));
+    }
+
+    #[test]
+    fn at_most_twenty_names_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..30 {
+            std::fs::write(dir.path().join(format!("{number}")), "").unwrap();
+        }
+        match state_of(dir.path()) {
+            DirState::Plain { empty: false, entries } => assert_eq!(entries.len(), ENTRIES_MAX),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn other_mounts_are_named() {
+        assert!(matches!(state_of(Path::new("/proc")), DirState::Mounted { fs_type, .. }
+            if fs_type == "proc"));
+        assert!(detach_dead(Path::new("/proc")).is_ok());
+        assert!(matches!(state_of(Path::new("/proc")), DirState::Mounted { .. }));
+    }
+}

@@ -1,0 +1,90 @@
+//! Directory listings: `.` and `..` in front of what the tree emits.
+//!
+//! What must stay true: cookie 1 is `.`, cookie 2 is `..`, the tree's own are greater than 2, so
+//! that a listing can go on anywhere. In a listing with attributes these two carry no lookup: the
+//! kernel passes them over by name (`fuse_direntplus_link`), so that nothing is to be forgotten
+//! for them, and their attributes need not be true. Deliberately not here: caching of listings.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+
+use crate::answer::GENERATION;
+use crate::errno::Errno;
+use crate::tree::{Attr, Caller, DirEntry, Handle, Ino, NodeType, Tree};
+use crate::view::{View, file_type};
+
+/// Where a listing is to go on.
+pub(crate) struct Place {
+    /// The directory.
+    pub(crate) ino: Ino,
+    /// Its handle.
+    pub(crate) handle: Handle,
+    /// The cookie of the last entry the reader had, or 0.
+    pub(crate) cookie: u64,
+}
+
+/// Fills a buffer with names and types.
+pub(crate) fn plain(
+    tree: &dyn Tree,
+    caller: &Caller,
+    place: &Place,
+    buffer: &mut ReplyDirectory,
+) -> Result<(), Errno> {
+    list(tree, caller, place, &mut |entry| {
+        let name = OsStr::from_bytes(&entry.name);
+        let kind = file_type(entry.attr.node_type);
+        !buffer.add(INodeNo(entry.attr.ino.0), entry.cookie, kind, name)
+    })
+}
+
+/// Fills a buffer with names and attributes; each entry that fits counts as one lookup.
+pub(crate) fn with_attributes(
+    tree: &dyn Tree,
+    caller: &Caller,
+    place: &Place,
+    view: View,
+    buffer: &mut ReplyDirectoryPlus,
+) -> Result<(), Errno> {
+    list(tree, caller, place, &mut |entry| {
+        let name = OsStr::from_bytes(&entry.name);
+        let attr = view.shown(&entry.attr);
+        !buffer.add(attr.ino, entry.cookie, name, &entry.ttl, &attr, GENERATION)
+    })
+}
+
+fn list(
+    tree: &dyn Tree,
+    caller: &Caller,
+    place: &Place,
+    emit: &mut dyn FnMut(DirEntry) -> bool,
+) -> Result<(), Errno> {
+    if place.cookie < 1 && !emit(dot(b".", place.ino, 1)) {
+        return Ok(());
+    }
+    if place.cookie < 2 && !emit(dot(b"..", tree.parent(place.ino)?, 2)) {
+        return Ok(());
+    }
+    let cookie = if place.cookie <= 2 { 0 } else { place.cookie };
+    tree.readdir(caller, place.ino, place.handle, cookie, emit)
+}
+
+fn dot(name: &[u8], ino: Ino, cookie: u64) -> DirEntry {
+    let attr = Attr {
+        ino,
+        node_type: NodeType::Directory,
+        mode: 0o700,
+        nlink: 2,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        blocks: 0,
+        atime_ns: 0,
+        mtime_ns: 0,
+        ctime_ns: 0,
+    };
+    DirEntry { name: name.to_vec(), attr, cookie, ttl: Duration::ZERO }
+}

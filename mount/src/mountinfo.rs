@@ -1,0 +1,101 @@
+//! What is mounted where, read from `/proc/self/mountinfo`.
+//!
+//! What must stay true: reading it touches no mounted file system, so that it cannot hang on a
+//! dead one. Deliberately not here: conclusions (see `heal` and `session`).
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MountLine {
+    /// The device number, `major:minor`; a FUSE mount's own as long as it lives.
+    pub(crate) device: String,
+    /// Where it is mounted.
+    pub(crate) dir: PathBuf,
+    /// For example `fuse.workfs`.
+    pub(crate) fs_type: String,
+    /// For example `workfs`.
+    pub(crate) source: OsString,
+}
+
+impl MountLine {
+    /// Whether a process serves this file system, so that asking it may block.
+    pub(crate) fn is_fuse(&self) -> bool {
+        self.fs_type == "fuse" || self.fs_type.starts_with("fuse.")
+    }
+}
+
+/// All mounts of this process's name space; of several on one directory the last is the top.
+pub(crate) fn mounts() -> io::Result<Vec<MountLine>> {
+    let text = std::fs::read("/proc/self/mountinfo")?;
+    Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
+}
+
+/// The topmost mount on exactly this absolute path.
+pub(crate) fn mount_at(dir: &Path) -> io::Result<Option<MountLine>> {
+    Ok(mounts()?.into_iter().rfind(|line| line.dir == dir))
+}
+
+/// Reads `36 35 98:0 /root /dir rw,noatime master:1 - fuse.workfs source rw`.
+fn parse(line: &[u8]) -> Option<MountLine> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let device = String::from_utf8(fields.nth(2)?.to_vec()).ok()?;
+    let dir = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
+    // Optional fields follow the options, up to a dash.
+    fields.find(|field| *field == b"-")?;
+    let fs_type = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
+    let source = OsString::from_vec(unescape(fields.next()?));
+    Some(MountLine { device, dir, fs_type, source })
+}
+
+/// Undoes the kernel's escapes: a backslash and three octal digits for space, tab, newline,
+/// backslash and `#`.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        match (byte, tail) {
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..]) => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = tail;
+            }
+            _ => {
+                bytes.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_escapes_and_optional_fields_is_read() {
+        let line =
+            br"36 35 0:45 / /a\040b\134c rw,nosuid shared:7 master:1 - fuse.workfs x\011y rw";
+        let mount = parse(line).unwrap();
+        assert_eq!(mount.device, "0:45");
+        assert_eq!(mount.dir, Path::new("/a b\\c"));
+        assert_eq!(mount.fs_type, "fuse.workfs");
+        assert_eq!(mount.source, "x\ty");
+        assert!(mount.is_fuse());
+    }
+
+    #[test]
+    fn lines_that_are_none_are_passed_over() {
+        assert_eq!(parse(b""), None);
+        assert_eq!(parse(b"1 2 3 4 5 6 7"), None);
+    }
+
+    #[test]
+    fn the_root_is_mounted() {
+        assert!(mount_at(Path::new("/")).unwrap().is_some());
+        assert!(mount_at(Path::new("/no/such/place")).unwrap().is_none());
+    }
+}

@@ -1,0 +1,307 @@
+//! Mount options: what a mount may be told, and the reading of `-o` strings.
+//!
+//! What must stay true: the default is a mount that is its owner's alone, without device files and
+//! set-user-id programs; the kernel always checks permissions (`default_permissions`), because
+//! with `allow_other` and without it another user read and overwrote a 0600 file. An option that
+//! is not known is refused, never ignored. Deliberately not here: options of workfs itself.
+
+use thiserror::Error;
+
+use crate::view::View;
+
+/// What `/proc/mounts` shows as the type, after `fuse.`.
+pub(crate) const SUBTYPE: &str = "workfs";
+
+/// How a mount is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountOptions {
+    /// Nothing can be changed through this mount.
+    pub read_only: bool,
+    /// Other users may use the mount, as far as modes let them.
+    pub allow_other: bool,
+    /// Root may use the mount besides its owner.
+    pub allow_root: bool,
+    /// Device files work.
+    pub dev: bool,
+    /// Set-user-id and set-group-id bits work.
+    pub suid: bool,
+    /// Programs can be run.
+    pub exec: bool,
+    /// Access times are not kept up.
+    pub noatime: bool,
+    /// Owner shown for everything.
+    pub uid: Option<u32>,
+    /// Group shown for everything.
+    pub gid: Option<u32>,
+    /// Permission bits shown as off; all others are shown as on.
+    pub umask: Option<u32>,
+    /// What `/proc/mounts` shows as the source.
+    pub fs_name: String,
+}
+
+impl Default for MountOptions {
+    fn default() -> MountOptions {
+        MountOptions {
+            read_only: false,
+            allow_other: false,
+            allow_root: false,
+            dev: false,
+            suid: false,
+            exec: true,
+            noatime: false,
+            uid: None,
+            gid: None,
+            umask: None,
+            fs_name: SUBTYPE.to_owned(),
+        }
+    }
+}
+
+/// Why an `-o` string was refused.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum OptionError {
+    /// There is no such option.
+    #[error("unknown mount option `{name}`; did you mean `{nearest}`?")]
+    Unknown {
+        /// What was given.
+        name: String,
+        /// The known option it resembles most.
+        nearest: &'static str,
+    },
+    /// The option's value cannot be read.
+    #[error("mount option `{name}`: `{value}` is not {expected}")]
+    BadValue {
+        /// The option.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+    /// Two options that exclude each other.
+    #[error("mount options `{0}` and `{1}` exclude each other; give one of them")]
+    Conflict(&'static str, &'static str),
+}
+
+/// Options that take no value, and options that do (with `=`).
+const KNOWN: [&str; 20] = [
+    "ro",
+    "rw",
+    "allow_other",
+    "allow_root",
+    "default_permissions",
+    "dev",
+    "nodev",
+    "suid",
+    "nosuid",
+    "exec",
+    "noexec",
+    "atime",
+    "noatime",
+    "auto_unmount",
+    "uid=",
+    "gid=",
+    "umask=",
+    "fsname=",
+    "nofail",
+    "noauto",
+];
+
+/// What `mount`, `fstab` and service managers write for themselves, and what is always so here.
+/// `auto_unmount` is among them: the daemon unmounts when it ends, and after a crash the next one
+/// heals the mount point; fuser's helper process for it would uncover the directory below.
+const IGNORED: [&str; 16] = [
+    "defaults",
+    "default_permissions",
+    "auto_unmount",
+    "auto",
+    "noauto",
+    "nofail",
+    "user",
+    "users",
+    "nouser",
+    "owner",
+    "group",
+    "_netdev",
+    "async",
+    "relatime",
+    "norelatime",
+    "nostrictatime",
+];
+
+impl MountOptions {
+    /// Reads a comma-separated `-o` string on top of the defaults.
+    ///
+    /// # Errors
+    /// If an option is unknown, a value cannot be read, or two options exclude each other.
+    pub fn parse(text: &str) -> Result<MountOptions, OptionError> {
+        let mut options = MountOptions::default();
+        options.apply(text)?;
+        Ok(options)
+    }
+
+    /// Reads a further `-o` string on top of what is set; later options win.
+    ///
+    /// # Errors
+    /// As [`MountOptions::parse`].
+    pub fn apply(&mut self, text: &str) -> Result<(), OptionError> {
+        for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+            self.set(option)?;
+        }
+        if self.allow_other && self.allow_root {
+            return Err(OptionError::Conflict("allow_other", "allow_root"));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, option: &str) -> Result<(), OptionError> {
+        match option {
+            "ro" => self.read_only = true,
+            "rw" => self.read_only = false,
+            "allow_other" => self.allow_other = true,
+            "allow_root" => self.allow_root = true,
+            "dev" => self.dev = true,
+            "nodev" => self.dev = false,
+            "suid" => self.suid = true,
+            "nosuid" => self.suid = false,
+            "exec" => self.exec = true,
+            "noexec" => self.exec = false,
+            "atime" => self.noatime = false,
+            "noatime" => self.noatime = true,
+            _ => return self.set_value(option),
+        }
+        Ok(())
+    }
+
+    fn set_value(&mut self, option: &str) -> Result<(), OptionError> {
+        match option.split_once('=') {
+            Some(("uid", value)) => self.uid = Some(number("uid", value)?),
+            Some(("gid", value)) => self.gid = Some(number("gid", value)?),
+            Some(("umask", value)) => self.umask = Some(octal("umask", value)?),
+            Some(("fsname", value)) => self.fs_name = printable("fsname", value)?,
+            Some(("comment", _)) => {}
+            _ if IGNORED.contains(&option) || option.starts_with("x-") => {}
+            _ => {
+                return Err(OptionError::Unknown {
+                    name: option.to_owned(),
+                    nearest: nearest(option),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn view(&self) -> View {
+        View { uid: self.uid, gid: self.gid, umask: self.umask }
+    }
+}
+
+impl std::str::FromStr for MountOptions {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<MountOptions, OptionError> {
+        MountOptions::parse(text)
+    }
+}
+
+fn number(name: &'static str, value: &str) -> Result<u32, OptionError> {
+    let refusal = || OptionError::BadValue { name, value: value.to_owned(), expected: "a number" };
+    value.parse().map_err(|_| refusal())
+}
+
+fn octal(name: &'static str, value: &str) -> Result<u32, OptionError> {
+    let expected = "an octal number of at most 777";
+    let refusal = || OptionError::BadValue { name, value: value.to_owned(), expected };
+    u32::from_str_radix(value, 8).ok().filter(|mask| *mask <= 0o777).ok_or_else(refusal)
+}
+
+fn printable(name: &'static str, value: &str) -> Result<String, OptionError> {
+    if value.is_empty() || value.chars().any(char::is_control) {
+        let expected = "a name without control characters";
+        return Err(OptionError::BadValue { name, value: value.to_owned(), expected });
+    }
+    Ok(value.to_owned())
+}
+
+fn nearest(option: &str) -> &'static str {
+    // A value is not part of the resemblance: `uids=1000` is near `uid=`.
+    let name = match option.split_once('=') {
+        Some((name, _)) => format!("{name}="),
+        None => option.to_owned(),
+    };
+    KNOWN.into_iter().min_by_key(|known| distance(&name, known)).unwrap_or(KNOWN[0])
+}
+
+/// How many letters must be put in, taken out or changed to get from one name to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (line, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_private() {
+        let options = MountOptions::default();
+        assert!(!options.allow_other && !options.allow_root && !options.dev && !options.suid);
+        assert!(options.exec && !options.read_only);
+    }
+
+    #[test]
+    fn the_habits_of_mount_and_fstab_are_understood() {
+        let text = "ro,allow_other,default_permissions,uid=1000,gid=100,umask=027,dev,suid,noexec,\
+                    noatime,fsname=team,auto_unmount,_netdev,x-systemd.automount,nofail,user,noauto";
+        let options = MountOptions::parse(text).unwrap();
+        assert_eq!(
+            options,
+            MountOptions {
+                read_only: true,
+                allow_other: true,
+                allow_root: false,
+                dev: true,
+                suid: true,
+                exec: false,
+                noatime: true,
+                uid: Some(1000),
+                gid: Some(100),
+                umask: Some(0o27),
+                fs_name: "team".into(),
+            }
+        );
+        assert_eq!(MountOptions::parse("").unwrap(), MountOptions::default());
+        assert_eq!(MountOptions::parse("defaults,ro,rw,").unwrap(), MountOptions::default());
+    }
+
+    #[test]
+    fn an_unknown_option_names_its_nearest() {
+        let refusal = MountOptions::parse("rw,alow_other").unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "unknown mount option `alow_other`; did you mean `allow_other`?"
+        );
+        let refusal = MountOptions::parse("uids=7").unwrap_err();
+        assert_eq!(refusal, OptionError::Unknown { name: "uids=7".into(), nearest: "uid=" });
+    }
+
+    #[test]
+    fn values_that_cannot_be_read_are_refused() {
+        assert!(matches!(MountOptions::parse("uid=bob"), Err(OptionError::BadValue { .. })));
+        assert!(matches!(MountOptions::parse("umask=8"), Err(OptionError::BadValue { .. })));
+        assert!(matches!(MountOptions::parse("umask=1777"), Err(OptionError::BadValue { .. })));
+        assert!(matches!(MountOptions::parse("fsname="), Err(OptionError::BadValue { .. })));
+        let both = MountOptions::parse("allow_other,allow_root");
+        assert_eq!(both, Err(OptionError::Conflict("allow_other", "allow_root")));
+    }
+}

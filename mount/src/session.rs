@@ -1,0 +1,285 @@
+//! One mount from its beginning to its end: [`serve`] and [`Mount`].
+//!
+//! What must stay true:
+//! - `serve` returns when the kernel has the mount and has agreed with it (FUSE_INIT).
+//! - However a session ends (our `unmount`, somebody's `umount`, an aborted connection), no mount,
+//!   no thread and no open connection is left, and [`Mount::ended`] tells.
+//! - Nothing here touches a file below the mount point: a daemon that waits for itself hangs.
+//!
+//! Deliberately not here: which trees and mounts there are, and signals.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use fuser::{Config, Session, SessionACL};
+use parking_lot::Mutex;
+
+use crate::attach;
+use crate::error::MountError;
+use crate::guard::Adapter;
+use crate::heal::{DirState, resolved, state_of};
+use crate::mountinfo::{MountLine, mount_at, mounts};
+use crate::notifier::Notices;
+use crate::options::MountOptions;
+use crate::tree::{Invalidation, MountId, Tree};
+
+/// Event threads of a mount: one would let a slow read stop everything, more are not faster.
+const EVENT_THREADS: usize = 2;
+
+/// How long `unmount` waits for the threads of a session that the kernel has let go of. Only a
+/// request that is still being worked on can make it wait.
+const END_WAIT: Duration = Duration::from_secs(2);
+
+/// A directory that serves a tree. Dropping it unmounts.
+#[derive(Debug)]
+pub struct Mount {
+    id: MountId,
+    dir: PathBuf,
+    /// The mount's own device number, by which it is told from others on the same directory.
+    device: String,
+    notices: Arc<Notices>,
+    ended: Receiver<()>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Serves `tree` on `dir` as mount `id`; returns when the kernel has the mount.
+///
+/// Four threads a mount: two that take requests, one that delivers invalidations, one that waits
+/// for the session's end. Calls [`lazy_buffers`].
+///
+/// # Errors
+/// If `dir` is no directory to mount on, FUSE is not to be had here, or it is not permitted.
+pub fn serve(
+    tree: Arc<dyn Tree>,
+    id: MountId,
+    dir: &Path,
+    options: &MountOptions,
+) -> Result<Mount, MountError> {
+    lazy_buffers();
+    let dir = mount_point(dir)?;
+    let other = |source| MountError::Other { dir: dir.clone(), source };
+    let connection = attach::attach(&dir, options)?;
+    let line = mount_at(&dir).map_err(other)?.filter(MountLine::is_fuse);
+    let vanished = || other(io::Error::other("the mount was taken away at once"));
+    let device = line.ok_or_else(vanished)?.device;
+    match start(tree, id, &dir, &device, options, connection) {
+        Ok(mount) => Ok(mount),
+        Err(error) => {
+            take_away(&dir, &device);
+            Err(other(error))
+        }
+    }
+}
+
+fn start(
+    tree: Arc<dyn Tree>,
+    id: MountId,
+    dir: &Path,
+    device: &str,
+    options: &MountOptions,
+    connection: std::os::fd::OwnedFd,
+) -> io::Result<Mount> {
+    // The kernel itself keeps others out where they are not allowed. fuser's own check for `Owner`
+    // would also refuse the FLUSH of a descriptor that was handed to another user's process.
+    let acl = if options.allow_root { SessionACL::RootAndOwner } else { SessionACL::All };
+    let mut config = Config::default();
+    config.acl = acl;
+    config.n_threads = Some(EVENT_THREADS);
+    config.clone_fd = true;
+    let adapter = Adapter::new(tree, id, options.view());
+    let session = Session::from_fd(adapter, connection, acl, config)?;
+    let (notices, notifier) = Notices::start(id.0, session.notifier())?;
+    let notices = Arc::new(notices);
+    let (end, ended) = bounded(0);
+    let run = Run { session, notices: Arc::clone(&notices), notifier, end, id };
+    let (own_dir, own_device) = (dir.to_owned(), device.to_owned());
+    let thread = std::thread::Builder::new()
+        .name(format!("workfs-m{}", id.0))
+        .stack_size(256 * 1024)
+        .spawn(move || run.until_the_end(&own_dir, &own_device));
+    let thread = match thread {
+        Ok(thread) => thread,
+        Err(error) => {
+            notices.stop();
+            return Err(error);
+        }
+    };
+    tracing::info!(mount = id.0, dir = %dir.display(), "mounted");
+    let (dir, device) = (dir.to_owned(), device.to_owned());
+    Ok(Mount { id, dir, device, notices, ended, thread: Mutex::new(Some(thread)) })
+}
+
+/// What the session's own thread holds.
+struct Run {
+    session: Session<Adapter>,
+    notices: Arc<Notices>,
+    notifier: JoinHandle<()>,
+    /// Never sent on: letting go of it is the message.
+    end: Sender<()>,
+    id: MountId,
+}
+
+impl Run {
+    fn until_the_end(self, dir: &Path, device: &str) {
+        if let Err(error) = self.session.run() {
+            tracing::error!(mount = self.id.0, %error, "the session ended with an error");
+        }
+        // An aborted connection leaves its mount behind, on which every call fails.
+        take_away(dir, device);
+        self.notices.stop();
+        if self.notifier.join().is_err() {
+            tracing::error!(mount = self.id.0, "the notifier thread panicked");
+        }
+        tracing::info!(mount = self.id.0, dir = %dir.display(), "unmounted");
+        drop(self.end);
+    }
+}
+
+impl Mount {
+    /// The mount's number.
+    #[must_use]
+    pub fn id(&self) -> MountId {
+        self.id
+    }
+
+    /// The mount point, absolute and without symbolic links.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Makes the kernel forget something. Never blocks: attributes are sent at once, the rest is
+    /// queued. After the end of the session it does nothing.
+    pub fn invalidate(&self, invalidation: Invalidation) {
+        self.notices.send(invalidation);
+    }
+
+    /// Becomes ready when the session has ended, for whatever reason: the channel never carries a
+    /// message, it is *disconnected* then. Any number of clones may wait.
+    #[must_use]
+    pub fn ended(&self) -> Receiver<()> {
+        self.ended.clone()
+    }
+
+    /// Whether the session has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        matches!(self.ended.try_recv(), Err(crossbeam_channel::TryRecvError::Disconnected))
+    }
+
+    /// Unmounts and waits for the session's threads. Does nothing if it is unmounted already. Must
+    /// not be called from inside a call into the tree.
+    ///
+    /// # Errors
+    /// EBUSY while a process has a file or its working directory in the mount (see
+    /// [`Mount::detach`]), or while another mount lies on top of it.
+    pub fn unmount(&self) -> io::Result<()> {
+        let mut thread = self.thread.lock();
+        if !self.has_ended() {
+            self.remove(false)?;
+        }
+        self.wait(&mut thread);
+        Ok(())
+    }
+
+    /// Takes the mount away although it is in use: nobody finds it any more, those who have files
+    /// open in it go on until they close them, and then the session ends.
+    ///
+    /// # Errors
+    /// If another mount lies on top of it, or the kernel refuses.
+    pub fn detach(&self) -> io::Result<()> {
+        if self.has_ended() { Ok(()) } else { self.remove(true) }
+    }
+
+    fn remove(&self, lazily: bool) -> io::Result<()> {
+        match on_top(&self.dir, &self.device)? {
+            Place::Gone => Ok(()),
+            Place::Top => attach::unmount(&self.dir, lazily),
+            Place::Below => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+        }
+    }
+
+    fn wait(&self, thread: &mut Option<JoinHandle<()>>) {
+        // Disconnection is the end; a message never comes.
+        match self.ended.recv_timeout(END_WAIT) {
+            Err(crossbeam_channel::RecvTimeoutError::Timeout) => {
+                tracing::warn!(mount = self.id.0, "unmounted, but requests are still under way");
+            }
+            Ok(()) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => {
+                if thread.take().is_some_and(|thread| thread.join().is_err()) {
+                    tracing::error!(mount = self.id.0, "the session's thread panicked");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Err(error) = self.unmount() {
+            tracing::warn!(dir = %self.dir.display(), %error, "cannot unmount; detaching");
+            if let Err(error) = self.detach() {
+                tracing::error!(dir = %self.dir.display(), %error, "cannot detach");
+            }
+        }
+    }
+}
+
+/// Where our mount is among those on its directory.
+enum Place {
+    Gone,
+    Top,
+    Below,
+}
+
+fn on_top(dir: &Path, device: &str) -> io::Result<Place> {
+    let here: Vec<MountLine> = mounts()?.into_iter().filter(|line| line.dir == dir).collect();
+    Ok(match here.iter().rposition(|line| line.device == device) {
+        None => Place::Gone,
+        Some(index) if index + 1 == here.len() => Place::Top,
+        Some(_) => Place::Below,
+    })
+}
+
+/// Detaches what is left of our mount.
+fn take_away(dir: &Path, device: &str) {
+    if matches!(on_top(dir, device), Ok(Place::Top))
+        && let Err(error) = attach::unmount(dir, true)
+    {
+        tracing::error!(dir = %dir.display(), %error, "cannot take the mount away");
+    }
+}
+
+/// The directory to mount on, absolute and without symbolic links; looking at it cannot hang.
+fn mount_point(dir: &Path) -> Result<PathBuf, MountError> {
+    match state_of(dir) {
+        DirState::Absent => Err(MountError::NotFound(dir.to_owned())),
+        DirState::NotADirectory => Err(MountError::NotADirectory(dir.to_owned())),
+        DirState::Dead => Err(MountError::DeadMount(dir.to_owned())),
+        // A directory that cannot be listed can be mounted on all the same.
+        DirState::Plain { .. } | DirState::Mounted { .. } | DirState::Unreadable(_) => {
+            resolved(dir).map_err(|error| MountError::of_dir(dir, error))
+        }
+    }
+}
+
+/// Lets buffers of a megabyte and more be mapped by themselves, so that pages of them that nobody
+/// touched cost nothing. Idempotent.
+///
+/// fuser takes a buffer of 16 MiB for each thread and one for the handshake. When the last is
+/// freed, glibc raises its threshold for mapping by itself, takes the next ones from the heap and
+/// must fill them with zeroes: 100 idle mounts then cost 435 MB instead of 5.
+pub fn lazy_buffers() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        #[cfg(target_env = "gnu")]
+        // SAFETY: mallopt only sets a number in the allocator, under the allocator's lock.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+        }
+    });
+}

@@ -1,0 +1,107 @@
+//! What happens behind the kernel's back: invalidations, held replies, panics.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use workfs_mount::{Caching, Ino, Invalidation, ROOT};
+
+use crate::support::{PATIENCE, Served, errno, until};
+
+#[test]
+fn a_name_removed_behind_the_kernel_is_gone_once_invalidated() {
+    let served = Served::new();
+    fs::write(served.path("a"), "").unwrap();
+    served.tree.state().take(ROOT, b"a").unwrap();
+    assert!(served.path("a").exists(), "the name is cached");
+    served.mount.invalidate(Invalidation::Entry { parent: ROOT, name: b"a".to_vec() });
+    until("the name is gone", || !served.path("a").exists());
+}
+
+#[test]
+fn attributes_are_fresh_as_soon_as_invalidate_returns() {
+    let served = Served::new();
+    fs::write(served.path("a"), "x").unwrap();
+    let ino = fs::metadata(served.path("a")).unwrap().ino();
+    served.tree.state().resize(Ino(ino), 77).unwrap();
+    assert_eq!(fs::metadata(served.path("a")).unwrap().len(), 1, "the size is cached");
+    served.mount.invalidate(Invalidation::Attr(Ino(ino)));
+    assert_eq!(fs::metadata(served.path("a")).unwrap().len(), 77);
+}
+
+#[test]
+fn kept_pages_are_fresh_once_invalidated() {
+    let served = Served::new();
+    *served.tree.caching.lock() = Caching::KeepCache;
+    fs::write(served.path("a"), "old").unwrap();
+    assert_eq!(fs::read_to_string(served.path("a")).unwrap(), "old");
+    let ino = Ino(fs::metadata(served.path("a")).unwrap().ino());
+    served.tree.state().node(ino).unwrap().data = b"new".to_vec();
+    assert_eq!(fs::read_to_string(served.path("a")).unwrap(), "old", "the page is cached");
+    served.mount.invalidate(Invalidation::Data(ino));
+    until("the page is new", || fs::read_to_string(served.path("a")).unwrap() == "new");
+}
+
+#[test]
+fn a_size_that_changed_never_shows_an_old_page() {
+    let served = Served::new();
+    *served.tree.caching.lock() = Caching::KeepCache;
+    fs::write(served.path("a"), "old").unwrap();
+    assert_eq!(fs::read_to_string(served.path("a")).unwrap(), "old");
+    let ino = Ino(fs::metadata(served.path("a")).unwrap().ino());
+    {
+        let mut state = served.tree.state();
+        state.resize(ino, 7).unwrap();
+        state.node(ino).unwrap().data = b"new one".to_vec();
+    }
+    // Attributes overtake data: without the pages' own invalidation there must be no NULs.
+    served.mount.invalidate(Invalidation::Attr(ino));
+    assert_eq!(fs::metadata(served.path("a")).unwrap().len(), 7);
+    assert_eq!(fs::read_to_string(served.path("a")).unwrap(), "new one");
+}
+
+#[test]
+fn neither_a_held_reply_nor_a_blocked_invalidation_blocks_anyone_else() {
+    let served = Served::new();
+    fs::create_dir(served.path("d")).unwrap();
+    fs::write(served.path("d/held"), "").unwrap();
+    fs::write(served.path("other"), "x").unwrap();
+    let directory = Ino(fs::metadata(served.path("d")).unwrap().ino());
+    let held = served.path("d/held");
+    let remover = std::thread::spawn(move || fs::remove_file(held));
+    let answer = served.tree.held.recv_timeout(PATIENCE).unwrap();
+    // The kernel holds the directory's lock until the removal is answered.
+    for number in 0..1000 {
+        let name = format!("n{number}").into_bytes();
+        served.mount.invalidate(Invalidation::Entry { parent: directory, name });
+    }
+    served.mount.invalidate(Invalidation::Entry { parent: directory, name: b"held".to_vec() });
+    served.mount.invalidate(Invalidation::Attr(directory));
+    assert_eq!(fs::read_to_string(served.path("other")).unwrap(), "x");
+    assert!(!remover.is_finished());
+    answer();
+    remover.join().unwrap().unwrap();
+    assert_eq!(errno(fs::metadata(served.path("d/held"))), libc::ENOENT);
+}
+
+#[test]
+fn a_panic_answers_eio_and_the_mount_lives_on() {
+    let served = Served::new();
+    for _ in 0..5 {
+        assert_eq!(errno(fs::metadata(served.path("panic"))), libc::EIO);
+    }
+    // With the reply in its hands.
+    fs::write(served.path("fine"), "").unwrap();
+    let ino = {
+        let mut state = served.tree.state();
+        state.take(ROOT, b"fine").unwrap()
+    };
+    served.tree.state().put(ROOT, b"panics", ino);
+    let listed = fs::read_dir(served.mount.dir()).unwrap().count();
+    assert_eq!(listed, 1);
+    // The listing told the kernel the name, so that the removal is not looked up first.
+    let _ = fs::read_dir(served.mount.dir()).unwrap().map(|e| e.unwrap().metadata()).count();
+    assert_eq!(errno(fs::remove_file(served.path("panics"))), libc::EIO);
+    fs::write(served.path("after"), "lives").unwrap();
+    assert_eq!(fs::read_to_string(served.path("after")).unwrap(), "lives");
+    assert!(!served.mount.has_ended());
+}

@@ -1,0 +1,271 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::kind::{Place, StateIx};
+use crate::names::TreePath;
+
+fn path(text: &str) -> TreePath {
+    TreePath::parse(text).unwrap()
+}
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse("config.yaml", text)
+}
+
+fn workspace(lines: &str) -> Config {
+    parse(&format!("workspaces:\n  - path: work\n    kind: task\n{lines}")).unwrap()
+}
+
+fn refused(text: &str) -> ConfigError {
+    parse(text).unwrap_err()
+}
+
+#[test]
+fn the_default_governs_work_and_work_collaboration_and_nothing_else() {
+    let config = Config::default();
+    assert_eq!(config.bind(&path("work")).unwrap().index, 0);
+    let inner = config.bind(&path("work/collaboration")).unwrap();
+    assert_eq!((inner.index, inner.policy, inner.strict), (1, Policy::Refuse, false));
+    for other in ["", "work/inbox", "scratchpad/work", "a/work", "work/collaboration/work"] {
+        assert!(config.bind(&path(other)).is_none(), "{other}");
+    }
+    for (at, may) in [
+        ("", true),
+        ("work", true),
+        ("work/collaboration", false),
+        ("scratchpad", false),
+        (".workfs", false),
+    ] {
+        assert_eq!(config.may_lie_below(&path(at)), may, "{at}");
+    }
+}
+
+#[test]
+fn a_scratchpad_is_governed_only_where_a_path_says_so() {
+    let any = parse("workspaces: [{ path: '**/work', kind: task }]").unwrap();
+    assert!(any.bind(&path("team/work")).is_some());
+    assert!(any.bind(&path("scratchpad/repo/work")).is_none());
+    assert!(!any.may_lie_below(&path("scratchpad/repo")));
+    let literal = parse("workspaces: [{ path: 'scratchpad/*/work', kind: task }]").unwrap();
+    assert!(literal.bind(&path("scratchpad/repo/work")).is_some());
+    assert!(literal.may_lie_below(&path("scratchpad")));
+    let any_root = parse("workspaces: [{ path: '*/work', kind: task }]").unwrap();
+    assert!(any_root.bind(&path("scratchpad/work")).is_none());
+    assert!(any_root.bind(&path(".workfs/work")).is_none());
+}
+
+#[test]
+fn the_first_entry_that_matches_wins() {
+    let text = "workspaces:\n- { path: team/a, kind: task, strict: true }\n\
+                - { path: 'team/*', kind: task, policy: flag }\n";
+    let config = parse(text).unwrap();
+    let (a, b) = (config.bind(&path("team/a")).unwrap(), config.bind(&path("team/b")).unwrap());
+    assert!(a.strict && a.index == 0);
+    assert!(!b.strict && b.index == 1 && b.policy == Policy::Flag);
+}
+
+#[test]
+fn the_root_of_the_mount_can_be_a_workspace() {
+    let config = parse("workspaces: [{ path: ., kind: task }]").unwrap();
+    assert!(config.bind(&TreePath::root()).is_some());
+    assert!(config.bind(&path("inbox")).is_none());
+    assert!(agents_md(&config).contains("`ls inbox/`"));
+}
+
+#[test]
+fn directories_get_other_names() {
+    let config =
+        workspace("    dirs: { inbox: todo, assigned: \"working/{owner}\", done: [ok] }\n");
+    let kind = &config.bind(&path("work")).unwrap().kind;
+    let state = |name| kind.state_named(name).unwrap();
+    let place = |text| kind.place(path(text).names());
+    assert_eq!(place("todo"), Place::State { state: state("inbox"), owner: None });
+    assert_eq!(place("inbox"), Place::Outside);
+    assert!(matches!(place("working/bob"), Place::State { owner: Some(_), .. }));
+    assert_eq!(place("ok"), Place::State { state: state("done"), owner: None });
+    assert!(matches!(place("fridge"), Place::State { .. }));
+}
+
+#[test]
+fn states_can_swap_their_directories() {
+    let config = workspace("    dirs: { inbox: [fridge], fridge: [inbox] }\n");
+    let kind = &config.bind(&path("work")).unwrap().kind;
+    let state: StateIx = kind.state_named("inbox").unwrap();
+    assert_eq!(kind.place(path("fridge").names()), Place::State { state, owner: None });
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    for (text, line, part) in [
+        ("workspace: []", Some(1), "did you mean `workspaces`?"),
+        ("{}", None, "`workspaces` is missing"),
+        ("", None, ""),
+        ("workspaces:\n  - path: a\n    kid: task\n", Some(3), "did you mean `kind`?"),
+        ("workspaces:\n  - kind: task\n", Some(2), "`path` is missing"),
+        ("workspaces:\n  - path: a\n    kind: taks\n", Some(3), "did you mean `task`?"),
+        ("workspaces:\n  - path: a/**\n    kind: task\n", Some(2), "ends in `**`"),
+        ("workspaces:\n  - path: .workfs/x\n    kind: task\n", Some(2), ".workfs"),
+        (
+            "workspaces:\n  - path: a\n    kind: task\n    policy: flga\n",
+            Some(4),
+            "did you mean `flag`?",
+        ),
+        ("workspaces:\n  - path: a\n    kind: task\n    strict: maybe\n", Some(4), ""),
+        (
+            "workspaces:\n  - path: a\n    kind: task\n    dirs:\n      inbx: b\n",
+            Some(5),
+            "did you mean `inbox`?",
+        ),
+        (
+            "workspaces:\n  - path: a\n    kind: task\n    dirs:\n      inbox: b\n      done: '{x}'\n",
+            Some(6),
+            "no placeholder",
+        ),
+        ("workspaces:\n  - path: a\n    kind: task\n    dirs: { inbox: done }\n", Some(4), "clash"),
+        (
+            "workspaces:\n  - path: a\n    kind: task\n    dirs: { assigned: working }\n",
+            Some(4),
+            "{owner}",
+        ),
+        ("workspaces:\n  - path: a\n    kind: task\n    dirs: { inbox: [] }\n", Some(4), ""),
+        (
+            "workspaces:\n- { path: a, kind: task }\n- { path: a/, kind: task }\n",
+            Some(3),
+            "already",
+        ),
+        (
+            "workspaces:\n- { path: a, kind: task }\n- { path: a/inbox, kind: task }\n",
+            Some(3),
+            "directory of the lifecycle",
+        ),
+        (
+            "workspaces:\n- { path: a/assigned, kind: task }\n- { path: a, kind: task }\n",
+            Some(3),
+            "directory of the lifecycle",
+        ),
+        ("workspaces: [\n", None, ""),
+    ] {
+        let error = refused(text);
+        assert!(error.reason.contains(part), "{text}: {error}");
+        if line.is_some() {
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.to_string().starts_with("config.yaml:"), "{error}");
+        }
+    }
+    let many = "- { path: 'a/*', kind: task }\n".repeat(65);
+    assert!(refused(&format!("workspaces:\n{many}")).reason.contains("over 64"));
+}
+
+#[test]
+fn what_is_written_reads_back_the_same() {
+    for config in [
+        Config::default(),
+        parse("workspaces: []").unwrap(),
+        parse(
+            "workspaces:\n- { path: '**/work', kind: task, policy: flag, strict: true,\n\
+             dirs: { inbox: 'to \"do\"', assigned: ['w/{owner}', 'yes/{owner}'] } }\n\
+             - { path: 'on', kind: task }\n- { path: '1', kind: task }\n- { path: ., kind: task }\n",
+        )
+        .unwrap(),
+    ] {
+        let text = config.to_yaml();
+        let again = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(again.to_yaml(), text);
+        assert_eq!(again.bindings().len(), config.bindings().len());
+        for (a, b) in again.bindings().iter().zip(config.bindings()) {
+            assert_eq!(
+                (a.path.as_str(), &a.dirs, a.policy, a.strict),
+                (b.path.as_str(), &b.dirs, b.policy, b.strict)
+            );
+        }
+        assert_eq!(Config::from_layout(&text).unwrap().to_yaml(), text);
+    }
+}
+
+#[test]
+fn entries_without_other_names_share_one_kind() {
+    let config = Config::default();
+    let [a, b] = config.bindings() else { panic!("two by default") };
+    assert!(Arc::ptr_eq(&a.kind, &b.kind));
+}
+
+#[test]
+fn agents_md_is_short_and_names_the_configured_directories() {
+    let text = agents_md(&Config::default());
+    for part in [
+        "`ls work/inbox/`",
+        "`mkdir -p work/assigned/YOU`",
+        "`mv work/inbox/X.yaml work/assigned/YOU/`",
+        "`mv work/assigned/YOU/X.yaml work/done/YOU/`",
+        "result.summary",
+        "error.message",
+        "assigned, in_progress, blocked, error",
+        "sed -i 's/^status:.*/status: in_progress/'",
+        ".workfs/rejected/",
+        ".workfs/why",
+        "X.yaml.why",
+        "work/collaboration",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    for errno in ["ENOENT", "EEXIST", "EINVAL", "EPERM", "EACCES", "EBUSY", "ESTALE"] {
+        assert!(text.contains(errno), "{errno}");
+    }
+    for not_yet in ["ready/", ".next", "lease"] {
+        assert!(!text.contains(not_yet), "{not_yet} does not exist yet");
+    }
+    let renamed = workspace("    dirs: { inbox: to do, assigned: \"working/{owner}\" }\n");
+    let text = agents_md(&renamed);
+    assert!(text.contains("inbox=\"work/to do\"; lane=\"work/working/$me\""), "{text}");
+    assert!(!text.contains("work/inbox") && !text.contains("assigned/"), "{text}");
+}
+
+#[test]
+fn agents_md_never_gets_long() {
+    let entry = |n: usize| format!("- {{ path: 'team{n}/*', kind: task }}\n");
+    let many: String = (0..64).map(entry).collect();
+    let globs = parse(&format!("workspaces:\n{many}")).unwrap();
+    for config in [Config::default(), parse("workspaces: []").unwrap(), globs] {
+        let text = agents_md(&config);
+        let lines = text.lines().count();
+        assert!(lines <= agents_md::LINES_MAX, "{lines} lines:\n{text}");
+        assert!(text.lines().all(|line| line.len() <= 160), "{text}");
+    }
+}
+
+/// Runs the worked example on plain directories, with the daemon's part of a claim played by sed:
+/// what the file tells agents to type has to work as shell.
+#[test]
+fn the_worked_example_of_agents_md_runs() {
+    let config = workspace("    dirs: { inbox: [to do], assigned: \"working on/{owner}\" }\n");
+    let text = agents_md(&config);
+    let script = text.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let script = script.replace("me=YOU", "me=bob");
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("work/to do")).unwrap();
+    // Without a line end, as editors leave it.
+    std::fs::write(root.path().join("work/to do/a.yaml"), "status: assigned\ntitle: x").unwrap();
+    let run = std::process::Command::new("sh")
+        .args(["-euc", &script])
+        .current_dir(root.path())
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{script}\n{}", String::from_utf8_lossy(&run.stderr));
+    let done = std::fs::read_to_string(root.path().join("work/done/bob/a.yaml")).unwrap();
+    let value: serde_json::Value = serde_saphyr::from_str(&done).unwrap();
+    let kind = &config.bindings()[0].kind;
+    assert_eq!(value["status"], "in_progress");
+    let finish = kind
+        .transition(
+            kind.state_named("assigned").unwrap(),
+            kind.state_named("done").unwrap(),
+            crate::kind::Role::Agent,
+        )
+        .unwrap();
+    assert_eq!(kind.judge_entry(finish, &value), Ok(()));
+    let left: BTreeSet<_> = std::fs::read_dir(root.path().join("work/working on/bob"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}

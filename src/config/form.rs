@@ -1,0 +1,156 @@
+//! The form of a configuration, as it is read and as it is written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::path_glob::PathGlob;
+use super::{Binding, Config, ConfigError, Policy};
+use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
+use crate::kind::{Kinds, Place};
+use crate::names::StateName;
+
+/// Most bindings: each is asked at every mkdir.
+const BINDINGS_MAX: usize = 64;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigForm {
+    workspaces: Vec<BindingForm>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BindingForm {
+    path: Spanned<String>,
+    kind: Spanned<String>,
+    #[serde(default)]
+    dirs: Ordered<OneOrMany<String>>,
+    #[serde(default)]
+    policy: Policy,
+    #[serde(default)]
+    strict: bool,
+}
+
+type Wrong = (Option<u32>, String);
+
+pub(super) fn parse(file: &str, text: &str, kinds: &Kinds) -> Result<Config, ConfigError> {
+    let wrong = |(line, reason): Wrong| ConfigError { file: file.to_owned(), line, reason };
+    let form: ConfigForm = yaml::read(text).map_err(|error| wrong((error.line, error.reason)))?;
+    if form.workspaces.len() > BINDINGS_MAX {
+        return Err(wrong((None, format!("over {BINDINGS_MAX} workspaces"))));
+    }
+    let mut bindings: Vec<Arc<Binding>> = Vec::new();
+    for (index, one) in form.workspaces.iter().enumerate() {
+        let at = line(&one.path);
+        let binding = bind(index, one, kinds).map_err(wrong)?;
+        for earlier in &bindings {
+            disagree(earlier, &binding).map_err(|reason| wrong((at, reason)))?;
+        }
+        bindings.push(Arc::new(binding));
+    }
+    Ok(Config { bindings })
+}
+
+fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wrong> {
+    let path = PathGlob::parse(&form.path.value).map_err(|why| (line(&form.path), why))?;
+    if path.first_literal().is_some_and(|first| first.as_bytes() == super::CONTROL_DIR) {
+        return Err((line(&form.path), "nothing in `.workfs` can be a workspace".to_owned()));
+    }
+    let Some(kind) = kinds.get(&form.kind.value) else {
+        let known: Vec<&str> = kinds.names().map(|name| name.as_str()).collect();
+        return Err((line(&form.kind), unknown("kind", &form.kind.value, &known)));
+    };
+    let mut dirs = BTreeMap::new();
+    for (state, directories) in &form.dirs.0 {
+        let name = StateName::new(&state.value)
+            .map_err(|why| (line(state), format!("the state `{}`: {why}", state.value)))?;
+        // Each by itself first, because only here its line is known.
+        kind.other_dirs(&state.value, &directories.0).map_err(|why| (line(state), why))?;
+        dirs.insert(name, directories.0.clone());
+    }
+    let kind = if dirs.is_empty() {
+        Arc::clone(kind)
+    } else {
+        let at = form.dirs.0.first().and_then(|(state, _)| line(state));
+        Arc::new(kind.with_dirs(&dirs).map_err(|error| (at, error.reason))?)
+    };
+    Ok(Binding { index, path, kind, policy: form.policy, strict: form.strict, dirs })
+}
+
+/// Two bindings that cannot both be meant.
+fn disagree(earlier: &Binding, later: &Binding) -> Result<(), String> {
+    let (Some(upper), Some(lower)) = (earlier.path.literal(), later.path.literal()) else {
+        return Ok(());
+    };
+    if upper == lower {
+        return Err(format!("`{}` is a workspace already, by the entry before", later.path));
+    }
+    for (above, binding, below) in [(&upper, earlier, &lower), (&lower, later, &upper)] {
+        if let Some(rest) = below.names().strip_prefix(above.names())
+            && matches!(binding.kind.place(rest), Place::State { .. } | Place::Prefix)
+        {
+            return Err(format!(
+                "`{below}` cannot be a workspace: in the workspace `{above}` it is a directory of \
+                 the lifecycle"
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Config {
+    /// The configuration as a commented file, which [`Config::parse`] reads back.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        let mut out = String::from(HEAD);
+        if self.bindings.is_empty() {
+            out.push_str("workspaces: []\n");
+            return out;
+        }
+        out.push_str("workspaces:\n");
+        for binding in &self.bindings {
+            out.push_str(&format!("  - path: {}\n", quoted(binding.path.as_str())));
+            out.push_str(&format!("    kind: {}\n", quoted(binding.kind.name().as_str())));
+            if !binding.dirs.is_empty() {
+                out.push_str("    dirs:\n");
+                for (state, dirs) in &binding.dirs {
+                    let dirs: Vec<String> = dirs.iter().map(|dir| quoted(dir)).collect();
+                    let state = quoted(state.as_str());
+                    out.push_str(&format!("      {state}: [{}]\n", dirs.join(", ")));
+                }
+            }
+            out.push_str(&format!("    policy: {}\n", binding.policy));
+            out.push_str(&format!("    strict: {}\n", binding.strict));
+        }
+        out
+    }
+}
+
+/// As it is where it can only be read as text, else in double quotes (JSON's are YAML's).
+fn quoted(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'.');
+    let word = text.bytes().all(plain)
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
+        );
+    if word { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+const HEAD: &str = "\
+# Which directories of the mount hold records of which kind.
+#
+# path:   a path or a glob from the root of the mount: work, projects/*/tasks,
+#         \"**/work/collaboration\". The first entry that matches a directory counts.
+#         Nothing in scratchpad/ is a workspace unless a path begins with scratchpad.
+# kind:   a lifecycle: task.
+# dirs:   other names for the directories of its states, each a name or a list of names (the
+#         first is where workfs puts things): { inbox: todo, assigned: \"working/{owner}\" }
+# policy: refuse (a save that is not valid fails) or flag (it is kept and marked, and such a
+#         record cannot change state).
+# strict: true demands the kind's full set of fields on every save.
+";

@@ -1,0 +1,158 @@
+//! The configuration of a store: which directories of the mount are workspaces of which kind.
+//!
+//! What must stay true: a configuration that exists is consistent; `scratchpad/` is governed only
+//! where a path says so literally, `.workfs/` never. Deliberately not here: reading files, the
+//! store, what a kind is.
+
+mod agents_md;
+mod form;
+mod path_glob;
+
+#[cfg(test)]
+mod config_test;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+pub use agents_md::agents_md;
+pub use path_glob::PathGlob;
+
+use crate::kind::{Kind, Kinds, builtin, where_and_why};
+use crate::names::{StateName, TreePath};
+
+/// The directory at the root of the mount whose content is nobody's but workfs's.
+const CONTROL_DIR: &[u8] = b".workfs";
+
+/// The directory at the root of the mount that is left alone.
+const SCRATCH_DIR: &[u8] = b"scratchpad";
+
+/// Why a configuration is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", where_and_why(&self.file, self.line, &self.reason))]
+pub struct ConfigError {
+    /// The file.
+    pub file: String,
+    /// The line in it, where it is known.
+    pub line: Option<u32>,
+    /// What is wrong, naming the thing.
+    pub reason: String,
+}
+
+/// What happens to a save that is not valid.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// It fails and the old version stays.
+    #[default]
+    Refuse,
+    /// It is kept and marked; the record cannot change state until it is mended.
+    Flag,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Policy::Refuse => "refuse",
+            Policy::Flag => "flag",
+        })
+    }
+}
+
+/// One entry of the configuration: directories that are workspaces of a kind.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// Its place in the configuration, from 0.
+    pub index: usize,
+    /// The directories.
+    pub path: PathGlob,
+    /// The kind, with this entry's directory names.
+    pub kind: Arc<Kind>,
+    /// What happens to a save that is not valid.
+    pub policy: Policy,
+    /// Does every save need the kind's full set of fields?
+    pub strict: bool,
+    /// The directory names that differ from the kind's own.
+    pub dirs: BTreeMap<StateName, Vec<String>>,
+}
+
+/// The configuration of a store.
+#[derive(Clone, Debug)]
+pub struct Config {
+    bindings: Vec<Arc<Binding>>,
+}
+
+impl Default for Config {
+    /// `work` and `work/collaboration` hold tasks.
+    fn default() -> Self {
+        let bind = |(index, name): (usize, &str)| {
+            // A literal of this file, read by a test.
+            let path = PathGlob::parse(name)
+                .unwrap_or_else(|why| unreachable!("the default configuration is wrong: {why}"));
+            let (policy, strict, dirs) = (Policy::Refuse, false, BTreeMap::new());
+            Arc::new(Binding { index, path, kind: builtin::task(), policy, strict, dirs })
+        };
+        Config {
+            bindings: ["work", "work/collaboration"].into_iter().enumerate().map(bind).collect(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration that names built-in kinds. `file` is its name, for errors.
+    ///
+    /// # Errors
+    /// Syntax, unknown keys, kinds and states (with the nearest known one), bad paths and
+    /// patterns, and workspaces that lie in each other's directories.
+    pub fn parse(file: &str, text: &str) -> Result<Config, ConfigError> {
+        form::parse(file, text, &Kinds::default())
+    }
+
+    /// The same with kinds of a user's own.
+    ///
+    /// # Errors
+    /// As [`Config::parse`].
+    pub fn parse_with(file: &str, text: &str, kinds: &Kinds) -> Result<Config, ConfigError> {
+        form::parse(file, text, kinds)
+    }
+
+    /// Reads a layout (`workfs init --layout FILE`): a configuration by another name.
+    ///
+    /// # Errors
+    /// As [`Config::parse`].
+    pub fn from_layout(text: &str) -> Result<Config, ConfigError> {
+        form::parse("layout", text, &Kinds::default())
+    }
+
+    /// All entries, in order.
+    #[must_use]
+    pub fn bindings(&self) -> &[Arc<Binding>] {
+        &self.bindings
+    }
+
+    /// The entry that makes this directory a workspace's root, if one does; the first wins.
+    #[must_use]
+    pub fn bind(&self, path: &TreePath) -> Option<Arc<Binding>> {
+        let found = |binding: &&Arc<Binding>| binding.path.matches(path.names());
+        self.governing(path).find(found).map(Arc::clone)
+    }
+
+    /// Could a workspace's root lie strictly below this directory?
+    #[must_use]
+    pub fn may_lie_below(&self, path: &TreePath) -> bool {
+        self.governing(path).any(|binding| binding.path.may_lie_below(path.names()))
+    }
+
+    /// The entries that have a say about `path`.
+    fn governing(&self, path: &TreePath) -> impl Iterator<Item = &Arc<Binding>> {
+        let first = path.names().first().map(crate::names::FileName::as_bytes);
+        let control = first == Some(CONTROL_DIR);
+        let scratch = first == Some(SCRATCH_DIR);
+        self.bindings.iter().filter(move |binding| {
+            let says = || binding.path.first_literal().map(crate::names::FileName::as_bytes);
+            !control && (!scratch || says() == Some(SCRATCH_DIR))
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! The path of a binding: a path, or a glob, from the root of the mount.
+//!
+//! `*`, `?`, `[…]` and `{a,b}` match within one component, `**` any number of components. Matched
+//! component by component, so that "may a workspace lie below here?" has an exact answer.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::names::{FileName, TreePath};
+
+/// Most components of a path.
+const COMPONENTS_MAX: usize = 32;
+
+#[derive(Clone, Debug)]
+enum Segment {
+    Literal(FileName),
+    Glob(GlobMatcher),
+    AnyDepth,
+}
+
+impl Segment {
+    fn parse(text: &str) -> Result<Segment, String> {
+        if text == "**" {
+            return Ok(Segment::AnyDepth);
+        }
+        if text.contains("**") {
+            return Err("`**` stands alone between slashes".to_owned());
+        }
+        if text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+            let glob = GlobBuilder::new(text).literal_separator(true).build();
+            return glob.map(|glob| Segment::Glob(glob.compile_matcher())).map_err(|error| {
+                format!("`{text}` is no glob ({}); braces cannot hold a slash", error.kind())
+            });
+        }
+        FileName::new(text).map(Segment::Literal).map_err(|why| why.to_string())
+    }
+
+    fn matches(&self, name: &FileName) -> bool {
+        match self {
+            Segment::Literal(literal) => literal == name,
+            Segment::Glob(glob) => glob.is_match(OsStr::from_bytes(name.as_bytes())),
+            Segment::AnyDepth => true,
+        }
+    }
+}
+
+/// A path or a glob of directories.
+#[derive(Clone, Debug)]
+pub struct PathGlob {
+    text: String,
+    segments: Vec<Segment>,
+}
+
+impl PathGlob {
+    /// Parses `work`, `projects/*/tasks`, `**/work/collaboration`; `.` is the root of the mount.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<PathGlob, String> {
+        let wrong = |why: String| {
+            format!("the path `{}` does not work: {why}", crate::names::printable(text.as_bytes()))
+        };
+        if text == "." {
+            return Ok(PathGlob { text: text.to_owned(), segments: Vec::new() });
+        }
+        if text.is_empty() {
+            return Err("a path cannot be empty; `.` is the root of the mount".to_owned());
+        }
+        if text.starts_with('/') {
+            return Err(wrong("it counts from the root of the mount, without a `/`".to_owned()));
+        }
+        let segments: Vec<Segment> = text
+            .strip_suffix('/')
+            .unwrap_or(text)
+            .split('/')
+            .map(Segment::parse)
+            .collect::<Result<_, _>>()
+            .map_err(wrong)?;
+        if segments.len() > COMPONENTS_MAX {
+            return Err(wrong(format!("it has over {COMPONENTS_MAX} components")));
+        }
+        if matches!(segments.last(), Some(Segment::AnyDepth)) {
+            return Err(wrong("it ends in `**`, so every directory would match".to_owned()));
+        }
+        Ok(PathGlob { text: text.to_owned(), segments })
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The one path it stands for, if it is no glob.
+    #[must_use]
+    pub fn literal(&self) -> Option<TreePath> {
+        let name = |segment: &Segment| match segment {
+            Segment::Literal(name) => Some(name.clone()),
+            Segment::Glob(_) | Segment::AnyDepth => None,
+        };
+        self.segments.iter().map(name).collect()
+    }
+
+    /// Its first component, if that is no glob.
+    #[must_use]
+    pub fn first_literal(&self) -> Option<&FileName> {
+        match self.segments.first() {
+            Some(Segment::Literal(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Is `path` one of these directories?
+    #[must_use]
+    pub fn matches(&self, path: &[FileName]) -> bool {
+        match self.after(path) {
+            Some(ends) => ends.contains(&self.segments.len()),
+            None => false,
+        }
+    }
+
+    /// Could one of these directories lie strictly below `path`?
+    #[must_use]
+    pub fn may_lie_below(&self, path: &[FileName]) -> bool {
+        match self.after(path) {
+            Some(ends) => ends.iter().any(|at| *at < self.segments.len()),
+            None => false,
+        }
+    }
+
+    /// The positions in the pattern that can be reached by reading all of `path`: a small
+    /// automaton, linear in the path, whatever the number of `**`.
+    fn after(&self, path: &[FileName]) -> Option<Vec<usize>> {
+        let mut at = vec![0];
+        self.step_over(&mut at);
+        for name in path {
+            let mut next = Vec::new();
+            for &position in &at {
+                match self.segments.get(position) {
+                    Some(Segment::AnyDepth) => next.push(position),
+                    Some(segment) if segment.matches(name) => next.push(position + 1),
+                    _ => {}
+                }
+            }
+            self.step_over(&mut next);
+            if next.is_empty() {
+                return None;
+            }
+            at = next;
+        }
+        Some(at)
+    }
+
+    /// `**` may stand for no component at all.
+    fn step_over(&self, at: &mut Vec<usize>) {
+        let mut seen = 0;
+        while let Some(&position) = at.get(seen) {
+            if matches!(self.segments.get(position), Some(Segment::AnyDepth)) {
+                at.push(position + 1);
+            }
+            seen += 1;
+        }
+        at.sort_unstable();
+        at.dedup();
+    }
+}
+
+impl fmt::Display for PathGlob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Vec<FileName> {
+        TreePath::parse(text).unwrap().names().to_vec()
+    }
+
+    fn glob(text: &str) -> PathGlob {
+        PathGlob::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_path_matches_itself_only() {
+        let work = glob("work");
+        assert!(work.matches(&path("work")));
+        for other in ["", "works", "work/inbox", "a/work"] {
+            assert!(!work.matches(&path(other)), "{other}");
+        }
+        assert_eq!(work.literal().unwrap().to_string(), "work");
+        assert!(glob(".").matches(&[]));
+        assert!(glob("work/").matches(&path("work")));
+    }
+
+    #[test]
+    fn globs_match_by_component() {
+        for (text, yes, no) in [
+            ("projects/*/tasks", "projects/a/tasks", "projects/a/b/tasks"),
+            ("projects/*/tasks", "projects/.x/tasks", "projects/tasks"),
+            ("**/work/collaboration", "work/collaboration", "work"),
+            ("**/work/collaboration", "a/b/work/collaboration", "a/work/b/collaboration"),
+            ("a/**/b", "a/b", "a"),
+            ("a/**/b", "a/x/y/b", "a/x/y/b/c"),
+            ("**/**/b", "b", "c"),
+            ("team-[ab]/{todo,work}", "team-a/work", "team-c/work"),
+        ] {
+            assert!(glob(text).matches(&path(yes)), "{text} and {yes}");
+            assert!(!glob(text).matches(&path(no)), "{text} and {no}");
+            assert!(glob(text).literal().is_none());
+        }
+    }
+
+    #[test]
+    fn what_may_lie_below_is_exact() {
+        let nested = glob("work/collaboration");
+        for (at, may) in
+            [("", true), ("work", true), ("work/collaboration", false), ("scratchpad", false)]
+        {
+            assert_eq!(nested.may_lie_below(&path(at)), may, "{at}");
+        }
+        let projects = glob("projects/*/tasks");
+        assert!(projects.may_lie_below(&path("projects/a")));
+        assert!(!projects.may_lie_below(&path("projects/a/tasks")));
+        assert!(glob("**/work").may_lie_below(&path("any/where/work")));
+        assert!(!glob("a/**/b").may_lie_below(&path("c")));
+        assert!(!glob(".").may_lie_below(&[]));
+    }
+
+    #[test]
+    fn many_wildcards_do_not_explode() {
+        let hostile = glob(&format!("{}b", "**/".repeat(31)));
+        assert!(!hostile.matches(&path(&"a/".repeat(2000))));
+    }
+
+    #[test]
+    fn bad_paths_are_refused() {
+        for bad in ["", "/work", "a//b", "..", "a/../b", "work/**", "**", "a**/b", "[", "{a,b/c}"] {
+            assert!(PathGlob::parse(bad).is_err(), "{bad:?} was taken");
+        }
+        assert!(PathGlob::parse(&"a/".repeat(33)).is_err());
+    }
+}

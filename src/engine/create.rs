@@ -1,0 +1,141 @@
+//! Making a node: mkdir, mknod, create, symlink.
+
+use crate::limits::SYMLINK_BYTES_MAX;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Draft, Durability, NewNode, Node, NodeType};
+
+use super::turn::taken;
+use super::{Command, Effect, Slot, Stop, Turn};
+
+/// What the new node is.
+#[derive(Clone, Debug)]
+pub enum NewContent {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symbolic link to this target.
+    Symlink(Vec<u8>),
+    /// A pipe, socket or device node.
+    Special(NodeType, u32),
+}
+
+/// Makes a node with a name.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// The directory.
+    pub parent: Ino,
+    /// The name.
+    pub name: FileName,
+    /// Permission bits, after the caller's umask.
+    pub mode: u32,
+    /// What to make.
+    pub content: NewContent,
+}
+
+/// The set-group-id bit: a directory with it passes its group on.
+const S_ISGID: u32 = 0o2000;
+
+impl Command for Create {
+    type Out = Node;
+
+    fn operation(&self) -> &'static str {
+        match self.content {
+            NewContent::Directory => "mkdir",
+            NewContent::File => "create",
+            NewContent::Symlink(_) => "symlink",
+            NewContent::Special(..) => "mknod",
+        }
+    }
+
+    fn durability(&self) -> Durability {
+        match self.content {
+            // A new file is empty; what matters of it is flushed with its content.
+            NewContent::File => Durability::Process,
+            _ => Durability::Power,
+        }
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
+        let parent = turn.directory(self.parent)?;
+        if turn.txn.lookup(self.parent, &self.name)?.is_some() {
+            return Err(taken(&self.name).into());
+        }
+        let (node_type, size, rdev) = match &self.content {
+            NewContent::Directory => (NodeType::Directory, 0, 0),
+            NewContent::File => (NodeType::File, 0, 0),
+            NewContent::Symlink(target) => {
+                check_target(target)?;
+                (NodeType::Symlink, target.len() as u64, 0)
+            }
+            NewContent::Special(node_type, rdev) => (*node_type, 0, *rdev),
+        };
+        let draft = node_type == NodeType::File
+            && matches!(turn.slot(self.parent, &self.name)?, Slot::Record(_));
+        let directory = node_type == NodeType::Directory;
+        let inherits = parent.mode & S_ISGID != 0;
+        let new = NewNode {
+            node_type,
+            class: if draft { Class::Draft } else { Class::Plain },
+            mode: self.mode & 0o7777 | if inherits && directory { S_ISGID } else { 0 },
+            uid: turn.context.actor.uid,
+            gid: if inherits { parent.gid } else { turn.context.gid },
+            rdev,
+            nlink: if directory { 2 } else { 1 },
+            size,
+            at: turn.now,
+            parent: self.parent,
+        };
+        let ino = turn.txn.insert_node(&new)?;
+        turn.txn.insert_entry(self.parent, &self.name, ino)?;
+        if let NewContent::Symlink(target) = &self.content {
+            turn.txn.put_symlink(ino, target)?;
+        }
+        if draft {
+            let draft = Draft {
+                ino,
+                dir: self.parent,
+                name: self.name.clone(),
+                why: None,
+                content: Vec::new(),
+            };
+            turn.txn.put_draft(&draft)?;
+        }
+        if directory {
+            turn.settle_dir(self.parent, &self.name, ino)?;
+        }
+        turn.touch_dir(parent, i32::from(directory))?;
+        turn.effect(Effect::Name { parent: self.parent, name: self.name, also_origin: false });
+        Ok(Node {
+            ino,
+            node_type: new.node_type,
+            class: new.class,
+            mode: new.mode,
+            uid: new.uid,
+            gid: new.gid,
+            rdev,
+            nlink: new.nlink,
+            size,
+            atime: new.at,
+            mtime: new.at,
+            ctime: new.at,
+            parent: self.parent,
+        })
+    }
+}
+
+fn check_target(target: &[u8]) -> Result<(), Refusal> {
+    if target.len() > SYMLINK_BYTES_MAX {
+        return Err(Refusal::new(
+            Rule::NameTooLong,
+            format!("a link target of {} bytes is over {SYMLINK_BYTES_MAX}", target.len()),
+            "use a shorter target",
+        ));
+    }
+    if target.is_empty() {
+        return Err(Refusal::new(Rule::Absent, "a link target cannot be empty", "name a target"));
+    }
+    Ok(())
+}

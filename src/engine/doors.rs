@@ -1,0 +1,76 @@
+//! The doors through which the outside comes into the engine: clock, randomness, faults.
+//!
+//! What must stay true: tests use the same doors as production. Deliberately not here: a global.
+
+use std::sync::Arc;
+
+use crate::numbers::UnixNanos;
+
+/// A named moment in the life of a change, at which a test may end the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultPoint {
+    /// The changes have run, COMMIT has not.
+    BeforeCommit,
+    /// COMMIT has returned, nobody was told.
+    AfterCommit,
+    /// Other mounts know, the caller does not.
+    BeforeReply,
+}
+
+impl FaultPoint {
+    /// The name that `WORKFS_FAULT` uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultPoint::BeforeCommit => "before-commit",
+            FaultPoint::AfterCommit => "after-commit",
+            FaultPoint::BeforeReply => "before-reply",
+        }
+    }
+}
+
+/// Clock, randomness and faults of one engine.
+#[derive(Clone)]
+pub struct Doors {
+    /// The wall clock.
+    pub clock: Arc<dyn Fn() -> UnixNanos + Send + Sync>,
+    /// Fills a buffer with random bytes.
+    pub random: Arc<dyn Fn(&mut [u8]) + Send + Sync>,
+    /// Called at each point, once a batch.
+    pub fault: Arc<dyn Fn(FaultPoint) + Send + Sync>,
+}
+
+impl Default for Doors {
+    /// The system's clock and randomness, and no faults.
+    fn default() -> Self {
+        Doors { clock: Arc::new(system_now), random: Arc::new(fill), fault: Arc::new(|_| {}) }
+    }
+}
+
+fn system_now() -> UnixNanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    UnixNanos(now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec))
+}
+
+/// Trace ids need to be unique, not secret; where the kernel gives no bytes they stay zero, which
+/// the ledger turns into a valid id.
+fn fill(buffer: &mut [u8]) {
+    let _ = rustix::rand::getrandom(buffer, rustix::rand::GetRandomFlags::empty());
+}
+
+/// Ends the process with SIGKILL at the `nth` time that `point` is passed: `WORKFS_FAULT` in the
+/// form `point:nth`, for crash tests.
+#[must_use]
+pub fn kill_at(setting: &str) -> Option<Arc<dyn Fn(FaultPoint) + Send + Sync>> {
+    let (point, nth) = setting.split_once(':')?;
+    let (point, nth) = (point.to_owned(), nth.parse::<u64>().ok()?);
+    let passed = std::sync::atomic::AtomicU64::new(0);
+    Some(Arc::new(move |at: FaultPoint| {
+        if at.name() == point
+            && passed.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == nth
+        {
+            let me = rustix::process::getpid();
+            let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
+        }
+    }))
+}

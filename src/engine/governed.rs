@@ -1,0 +1,207 @@
+//! What a directory or a name is to a workspace: asked here and nowhere else.
+
+use std::sync::Arc;
+
+use crate::config::{Binding, Config};
+use crate::kind::{Place, StateIx};
+use crate::ledger::{EventName, Field, Payload};
+use crate::names::{AgentName, FileName, KindName, RecordId, TreePath};
+use crate::numbers::{Ino, WorkspaceKey};
+use crate::store::{PlaceRow, Read, Result};
+
+use super::Turn;
+use super::turn::Happening;
+
+/// A directory of a workspace.
+#[derive(Clone, Debug)]
+pub struct Governed {
+    /// The workspace.
+    pub workspace: WorkspaceKey,
+    /// The workspace's path from the root of the tree.
+    pub path: TreePath,
+    /// The directory's path from there.
+    pub relative: Vec<FileName>,
+    /// Kind and policy.
+    pub binding: Arc<Binding>,
+    /// What the kind makes of the directory.
+    pub place: Place,
+}
+
+impl Governed {
+    /// The directory's path from the root of the tree.
+    #[must_use]
+    pub fn dir_path(&self) -> TreePath {
+        self.path.names().iter().chain(&self.relative).cloned().collect()
+    }
+}
+
+/// Where a record of a certain id lies or would lie.
+#[derive(Clone, Debug)]
+pub struct Home {
+    /// The state directory.
+    pub governed: Governed,
+    /// Its state.
+    pub state: StateIx,
+    /// Its owner, where it is a lane.
+    pub owner: Option<AgentName>,
+    /// The id that the name stands for.
+    pub id: RecordId,
+    /// The directory's inode.
+    pub dir: Ino,
+    /// The file's name.
+    pub name: FileName,
+}
+
+impl Home {
+    /// The record's path from the root of the tree.
+    #[must_use]
+    pub fn file_path(&self) -> TreePath {
+        self.governed.dir_path().join(self.name.clone())
+    }
+
+    /// The kind of record that lives here.
+    #[must_use]
+    pub fn kind(&self) -> &crate::kind::Kind {
+        &self.governed.binding.kind
+    }
+}
+
+/// What a file of a certain name in a certain directory is.
+#[derive(Clone, Debug)]
+pub enum Slot {
+    /// An ordinary file.
+    Plain,
+    /// Record-like: a record or a draft.
+    Record(Box<Home>),
+}
+
+/// What directory `dir` is to a workspace, if anything.
+///
+/// # Errors
+/// A failure of the store.
+pub fn governed(read: &dyn Read, config: &Config, dir: Ino) -> Result<Option<Governed>> {
+    let Some(row) = read.place(dir)? else { return Ok(None) };
+    // A binding that the configuration no longer has leaves its files as they are.
+    let Some(binding) = config.bind(&row.path) else { return Ok(None) };
+    let place = binding.kind.place(&row.relative);
+    let PlaceRow { workspace, path, relative } = row;
+    Ok(Some(Governed { workspace, path, relative, binding, place }))
+}
+
+/// What the name `name` in directory `dir` stands for.
+///
+/// # Errors
+/// A failure of the store.
+pub fn slot(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Result<Slot> {
+    let Some(governed) = governed(read, config, dir)? else { return Ok(Slot::Plain) };
+    let Place::State { state, owner } = governed.place.clone() else { return Ok(Slot::Plain) };
+    let Some(id) = governed.binding.kind.record_id(name) else { return Ok(Slot::Plain) };
+    Ok(Slot::Record(Box::new(Home { governed, state, owner, id, dir, name: name.clone() })))
+}
+
+/// The path of directory `dir` from the root, found by climbing.
+///
+/// # Errors
+/// A failure of the store.
+pub fn path_of_dir(read: &dyn Read, dir: Ino) -> Result<TreePath> {
+    let mut names = Vec::new();
+    let mut at = dir;
+    while let Some(name) = read.dir_name(at)? {
+        names.push(name);
+        match read.node(at)? {
+            Some(node) if names.len() <= 4096 => at = node.parent,
+            _ => break,
+        }
+    }
+    Ok(names.into_iter().rev().collect())
+}
+
+/// The path of `name` in directory `dir`.
+///
+/// # Errors
+/// A failure of the store.
+pub fn path_of(read: &dyn Read, dir: Ino, name: &FileName) -> Result<TreePath> {
+    Ok(path_of_dir(read, dir)?.join(name.clone()))
+}
+
+impl Turn<'_> {
+    /// [`slot`] in this turn.
+    pub(super) fn slot(&self, dir: Ino, name: &FileName) -> Result<Slot> {
+        slot(self.txn, self.config, dir, name)
+    }
+
+    /// Says what the directory `dir`, just made or moved to `name` in `parent`, is to a workspace.
+    pub(super) fn settle_dir(&mut self, parent: Ino, name: &FileName, dir: Ino) -> Result<()> {
+        self.txn.put_dir_name(dir, name)?;
+        let path = path_of(self.txn, parent, name)?;
+        if let Some(binding) = self.config.bind(&path) {
+            let workspace = self.open_workspace(&path, dir, binding.kind.name())?;
+            let place = PlaceRow { workspace, path: path.clone(), relative: Vec::new() };
+            self.txn.put_place(dir, &place)?;
+            return self.register(&path, binding.kind.name(), &path);
+        }
+        let Some(above) = governed(self.txn, self.config, parent)? else {
+            return self.txn.delete_place(dir);
+        };
+        let mut relative = above.relative.clone();
+        relative.push(name.clone());
+        let place = above.binding.kind.place(&relative);
+        if place == Place::Outside {
+            return self.txn.delete_place(dir);
+        }
+        let row = PlaceRow { workspace: above.workspace, path: above.path.clone(), relative };
+        self.txn.put_place(dir, &row)?;
+        match place {
+            Place::State { .. } => self.register(&above.path, above.binding.kind.name(), &path),
+            Place::Root | Place::Prefix | Place::Outside => Ok(()),
+        }
+    }
+
+    /// The workspace at `path`: a new one, or the one that was there before, with its history.
+    fn open_workspace(
+        &mut self,
+        path: &TreePath,
+        dir: Ino,
+        kind: &KindName,
+    ) -> Result<WorkspaceKey> {
+        match self.txn.workspace_at(path)? {
+            Some(row) => {
+                self.txn.update_workspace(row.key, path, Some(dir), kind.as_str())?;
+                Ok(row.key)
+            }
+            None => self.txn.insert_workspace(path, dir, kind.as_str()),
+        }
+    }
+
+    fn register(&mut self, workspace: &TreePath, kind: &KindName, dir: &TreePath) -> Result<()> {
+        let shown = dir.to_string();
+        self.append(
+            None,
+            Happening {
+                name: EventName::REGISTERED,
+                kind: Some(kind),
+                workspace: Some(workspace),
+                before: None,
+                after: None,
+                payload: Payload::of(&[("path", Field::Text(&shown))]),
+            },
+        )?;
+        Ok(())
+    }
+
+    /// Forgets what a removed directory was.
+    pub(super) fn unsettle_dir(&mut self, dir: Ino) -> Result<()> {
+        if let Some(row) = self.txn.place(dir)? {
+            self.txn.delete_place(dir)?;
+            if row.relative.is_empty()
+                && let Some(workspace) = self.txn.workspace(row.workspace)?
+            {
+                let WorkspaceRow { key, path, kind, .. } = workspace;
+                self.txn.update_workspace(key, &path, None, &kind)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+use crate::store::WorkspaceRow;

@@ -1,0 +1,79 @@
+//! Judging content: the kind's rules and the workspace's policy, with the place in the text.
+
+use std::sync::Arc;
+
+use crate::kind::{Fault, Role};
+use crate::record::{Document, Flaw};
+use crate::refusal::Refusal;
+
+use super::governed::Home;
+
+/// A whole text, parsed before it comes to the writer, so that the writer does not wait for it.
+#[derive(Clone, Debug)]
+pub struct Text {
+    /// The bytes as they were written.
+    pub bytes: Arc<[u8]>,
+    /// What they say, or what is wrong with them.
+    pub parsed: Result<Document, Flaw>,
+}
+
+impl Text {
+    /// Parses `bytes`.
+    #[must_use]
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        let parsed = Document::parse(&bytes);
+        Text { bytes, parsed }
+    }
+
+    /// What the text says.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn document(&self) -> Result<&Document, Refusal> {
+        self.parsed.as_ref().map_err(|flaw| Refusal::from(flaw.clone()))
+    }
+
+    /// A fault of the kind's rules as a refusal, with its line and column.
+    #[must_use]
+    pub fn refusal(&self, fault: Fault) -> Refusal {
+        let place = self
+            .parsed
+            .as_ref()
+            .ok()
+            .and_then(|document| document.place_of(&self.bytes, &fault.pointer));
+        Refusal { place, ..Refusal::from(fault) }
+    }
+
+    /// Judges the text as the content of a record at `home`.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn judge(&self, home: &Home) -> Result<(), Refusal> {
+        let document = self.document()?;
+        home.kind()
+            .judge(document.value(), &home.id, home.state, home.governed.binding.strict)
+            .map_err(|fault| self.refusal(fault))
+    }
+
+    /// Judges the text as the next version of a record that said `before` until now.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn judge_next(&self, home: &Home, before: &Text, role: Role) -> Result<(), Refusal> {
+        self.judge(home)?;
+        let kind = home.kind();
+        let status = |text: &Text| {
+            let document = text.parsed.as_ref().ok()?;
+            kind.status_of(document.value()).map(str::to_owned)
+        };
+        let (from, to) = (status(before), status(self));
+        // Where the old version has no legal status (it was flagged), any legal one mends it.
+        let known = from.as_deref().is_none_or(|from| kind.state(home.state).status.contains(from));
+        if !known {
+            return Ok(());
+        }
+        kind.judge_status_move(home.state, from.as_deref(), to.as_deref(), role)
+            .map_err(|fault| self.refusal(fault))
+    }
+}

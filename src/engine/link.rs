@@ -1,0 +1,55 @@
+//! Giving a file another name.
+
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType};
+
+use super::governed::path_of;
+use super::turn::taken;
+use super::{Command, Effect, Slot, Stop, Turn};
+
+/// Adds a name to a node.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// The node.
+    pub ino: Ino,
+    /// The directory of the new name.
+    pub parent: Ino,
+    /// The new name.
+    pub name: FileName,
+}
+
+impl Command for Link {
+    type Out = Node;
+
+    fn operation(&self) -> &'static str {
+        "link"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
+        let parent = turn.directory(self.parent)?;
+        let found = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0);
+        let mut node = found.ok_or_else(|| super::turn::absent(&self.name))?;
+        if turn.txn.lookup(self.parent, &self.name)?.is_some() {
+            return Err(taken(&self.name).into());
+        }
+        let governed = matches!(turn.slot(self.parent, &self.name)?, Slot::Record(_));
+        if node.node_type == NodeType::Directory || node.class != Class::Plain || governed {
+            let refusal = Refusal::new(
+                Rule::OneName,
+                format!("`{}` would be a second name of a record or draft", self.name),
+                "copy the file, or move it",
+            );
+            return Err(Stop::kept(refusal, path_of(turn.txn, self.parent, &self.name)?));
+        }
+        node.nlink += 1;
+        node.ctime = turn.now;
+        turn.txn.update_node(&node)?;
+        turn.txn.insert_entry(self.parent, &self.name, self.ino)?;
+        turn.touch_dir(parent, 0)?;
+        turn.effect(Effect::Attr(self.ino));
+        turn.effect(Effect::Name { parent: self.parent, name: self.name, also_origin: false });
+        Ok(node)
+    }
+}

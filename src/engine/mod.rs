@@ -1,0 +1,64 @@
+//! The engine: every change of the store goes through here, one after the other.
+//!
+//! A change is a [`Command`]. It waits in a bounded queue; the one writer thread takes all that
+//! wait, runs each inside its own savepoint, commits once, and only then answers them all. A
+//! command that breaks a rule rolls back its own savepoint only.
+//!
+//! What must stay true: nobody hears of a change before its commit; nothing that decides is cached
+//! outside the transaction. Deliberately not here: the kernel, threads that wait for a commit
+//! (the answer travels with the change), and rules of kinds (they are data, see `kind`).
+
+mod context;
+mod create;
+mod doors;
+mod effects;
+mod governed;
+mod judge;
+mod link;
+mod plain;
+mod record;
+mod remove;
+mod rename;
+mod save;
+mod setattr;
+mod turn;
+mod writer;
+mod xattr;
+
+pub use context::{Context, Origin};
+pub use create::{Create, NewContent};
+pub use doors::{Doors, FaultPoint, kill_at};
+pub use effects::{Audience, Effect};
+pub use governed::{Governed, Slot, governed, path_of_dir, slot};
+pub use judge::Text;
+pub use link::Link;
+pub use plain::{Allocate, Write, WriteAt};
+pub use remove::{Remove, RemoveWhat};
+pub use rename::{Rename, RenameMode};
+pub use save::{Base, Save, SaveDraft};
+pub use setattr::{SetAttributes, TimeOrNow};
+pub use turn::{Refused, Stop, Turn};
+pub use writer::{Engine, start};
+pub use xattr::{RemoveXattr, SetXattr, XattrMode};
+
+use crate::store::Durability;
+
+/// A change, waiting to be made.
+pub trait Command: Send + 'static {
+    /// What it gives back.
+    type Out: Send + 'static;
+
+    /// Its name in `why` and in the log: the system call or subcommand.
+    fn operation(&self) -> &'static str;
+
+    /// What its commit must survive when the store is opened with `--sync full`.
+    fn durability(&self) -> Durability {
+        Durability::Power
+    }
+
+    /// Makes the change in the transaction of `turn`.
+    ///
+    /// # Errors
+    /// A refusal, or a failure of the store; in both cases nothing of the change is kept.
+    fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop>;
+}

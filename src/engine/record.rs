@@ -1,0 +1,232 @@
+//! A record's life: created, saved, moved. Every event about a record is made here (or in
+//! `remove`), together with the row that it changes.
+//!
+//! What must stay true: one event, one version row where the content changed, one guarded update
+//! of the record, in the same transaction; directory and status never disagree.
+
+use crate::kind::Transition;
+use crate::ledger::{EventName, Field, Hash, Payload};
+use crate::names::StateName;
+use crate::numbers::{Attempt, G, Ino, RecordKey, Version};
+use crate::record::{Edit, patch};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, Record, Standing, StoreError, VersionRow};
+
+use super::governed::Home;
+use super::turn::Happening;
+use super::{Effect, Stop, Text, Turn};
+
+/// What an event about a record's content or place says.
+pub(super) struct Step<'a> {
+    pub event: EventName,
+    /// The state it comes from, where that changes.
+    pub from: Option<&'a StateName>,
+    /// The new content, where that changes.
+    pub content: Option<&'a [u8]>,
+    /// Whether the content is valid (under the policy `flag` it may not be).
+    pub valid: bool,
+    /// How it came, where that is worth saying: `copy`, `rename`.
+    pub via: Option<&'static str>,
+}
+
+fn state_name(home: &Home) -> StateName {
+    home.kind().state(home.state).name.clone()
+}
+
+impl Turn<'_> {
+    /// Makes a new record whose file is `node`, at `home`.
+    pub(super) fn create_record(
+        &mut self,
+        home: &Home,
+        node: &mut Node,
+        event: EventName,
+        content: &[u8],
+    ) -> Result<Record, StoreError> {
+        let record = Record {
+            key: RecordKey(0),
+            workspace: home.governed.workspace,
+            id: home.id.clone(),
+            standing: Standing::Gone,
+            state: state_name(home),
+            owner: home.owner.clone(),
+            attempt: Attempt(u64::from(home.owner.is_some())),
+            version: Version(0),
+            version_g: G(0),
+            last_g: G(0),
+            trace: self.new_trace(),
+        };
+        let key = self.txn.insert_record(&record)?;
+        let record = Record { key, ..record };
+        let step = Step { event, from: None, content: Some(content), valid: true, via: None };
+        self.step(record, home, node, step)
+    }
+
+    /// Takes `record` one step further: event, version, row, node.
+    pub(super) fn step(
+        &mut self,
+        mut record: Record,
+        home: &Home,
+        node: &mut Node,
+        step: Step<'_>,
+    ) -> Result<Record, StoreError> {
+        let expected = record.expected();
+        let before = (record.version != Version(0)).then_some(record.version);
+        let after = match step.content {
+            Some(_) => record.version.next(),
+            None => record.version,
+        };
+        let path = home.file_path().to_string();
+        let state = state_name(home);
+        let text = |text: Option<&'static str>| text.map_or(Field::Absent, Field::Text);
+        let payload = Payload::of(&[
+            ("attempt", Field::Integer(record.attempt.0.cast_signed())),
+            ("content_sha256", step.content.map_or(Field::Absent, |c| Hash::of(c).into())),
+            ("flagged", if step.valid { Field::Absent } else { Field::Flag(true) }),
+            ("from", step.from.map_or(Field::Absent, |from| Field::Text(from.as_str()))),
+            ("owner", home.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()))),
+            ("path", Field::Text(&path)),
+            ("size", step.content.map_or(Field::Absent, |c| Field::Integer(c.len() as i64))),
+            ("state", Field::Text(state.as_str())),
+            ("via", text(step.via)),
+        ]);
+        let happening = Happening {
+            name: step.event,
+            kind: Some(home.kind().name()),
+            workspace: Some(&home.governed.path),
+            before,
+            after: Some(after),
+            payload,
+        };
+        let g = self.append(Some(&record), happening)?;
+        if let Some(content) = step.content {
+            let version = VersionRow {
+                record: record.key,
+                version: after,
+                before_g: record.version_g,
+                at: self.now,
+                content: content.to_vec(),
+            };
+            self.txn.insert_version(g, &version)?;
+            record.version = after;
+            record.version_g = g;
+            node.size = content.len() as u64;
+            self.effect(Effect::Version { ino: node.ino, version: after });
+        }
+        record.last_g = g;
+        record.state = state;
+        record.owner.clone_from(&home.owner);
+        record.standing = Standing::Live {
+            ino: node.ino,
+            dir: home.dir,
+            name: home.name.clone(),
+            valid: step.valid,
+        };
+        if !self.txn.update_record(&record, &expected)? {
+            let id = &record.id;
+            return Err(StoreError::Impossible(format!("record {id} changed under the writer")));
+        }
+        node.class = Class::Record;
+        node.ctime = self.now;
+        self.txn.update_node(node)?;
+        self.effect(Effect::Attr(node.ino));
+        Ok(record)
+    }
+
+    /// The current content of a record.
+    pub(super) fn content(&self, record: &Record) -> Result<Vec<u8>, StoreError> {
+        let version = self.txn.version(record.version_g)?;
+        let missing = || StoreError::Impossible(format!("record {} has no content", record.id));
+        Ok(version.ok_or_else(missing)?.content)
+    }
+
+    /// The transition that takes `record` to `home`, if the lifecycle and the caller's role
+    /// allow it.
+    pub(super) fn legal<'h>(
+        &self,
+        record: &Record,
+        home: &'h Home,
+    ) -> Result<&'h Transition, Refusal> {
+        let kind = home.kind();
+        let from = kind.state_named(record.state.as_str()).ok_or_else(|| {
+            Refusal::new(
+                Rule::Transition,
+                format!("the kind {} has no state `{}` (any more)", kind.name(), record.state),
+                "give the kind that state back, or move the file out of the workspace",
+            )
+        })?;
+        kind.transition(from, home.state, self.context.role)
+    }
+
+    /// Moves `record` to `home` by a transition, in the text `text`: patches what the daemon must
+    /// change, and nothing else. The caller moves the name.
+    pub(super) fn transition(
+        &mut self,
+        mut record: Record,
+        home: &Home,
+        node: &mut Node,
+        text: &Text,
+        changed: bool,
+        via: Option<&'static str>,
+    ) -> Result<Record, Stop> {
+        let path = || home.file_path();
+        let transition =
+            self.legal(&record, home).map_err(|refusal| Stop::kept(refusal, path()))?.clone();
+        let document = text.document().map_err(|refusal| Stop::kept(refusal, path()))?;
+        let kind = home.kind();
+        kind.judge_entry(&transition, document.value())
+            .map_err(|fault| Stop::kept(text.refusal(fault), path()))?;
+        let edits = kind.entry_edits(&transition, document.value(), home.owner.as_ref(), self.now);
+        let edits: Vec<Edit<'_>> =
+            edits.iter().map(|edit| Edit { field: &edit.field, value: &edit.value }).collect();
+        let patched = if edits.is_empty() {
+            None
+        } else {
+            let patched = patch(&text.bytes, &edits);
+            Some(patched.map_err(|flaw| Stop::kept(Refusal::from(flaw), path()))?)
+        };
+        let content = match &patched {
+            Some(patched) => Some(&patched[..]),
+            None if changed => Some(&text.bytes[..]),
+            None => None,
+        };
+        // Taking a record is a new attempt: the number that fences off the one before.
+        if home.owner.is_some() && record.owner != home.owner {
+            record.attempt = record.attempt.next();
+        }
+        let from = record.state.clone();
+        let event = EventName::new(transition.event.as_str())
+            .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?;
+        let step = Step { event, from: Some(&from), content, valid: true, via };
+        Ok(self.step(record, home, node, step)?)
+    }
+
+    /// The current text of a record that is to change state; a flagged one may not.
+    pub(super) fn movable_text(&self, record: &Record, home: &Home) -> Result<Text, Stop> {
+        if let Standing::Live { valid: false, .. } = record.standing {
+            let refusal = Refusal::new(
+                Rule::Draft,
+                format!("`{}` is flagged as not valid and cannot change state", home.name),
+                format!("mend it first: cat {}.why says what is wrong", home.name),
+            );
+            return Err(Stop::kept(refusal, home.file_path()));
+        }
+        Ok(Text::new(self.content(record)?))
+    }
+
+    /// Takes the file `node` from a record that had it and is to have another one.
+    pub(super) fn drop_old_file(
+        &mut self,
+        dir: Ino,
+        name: &crate::names::FileName,
+        ino: Ino,
+    ) -> Result<(), StoreError> {
+        self.txn.delete_entry(dir, name)?;
+        if let Some(old) = self.txn.node(ino)? {
+            self.unname(&old)?;
+        }
+        if let Some(node) = self.txn.node(dir)? {
+            self.touch_dir(node, 0)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! Removing a name: unlink and rmdir.
+
+use crate::ledger::{EventName, Field, Payload};
+use crate::names::FileName;
+use crate::numbers::{G, Ino};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError};
+
+use super::governed::{Home, path_of};
+use super::turn::Happening;
+use super::{Command, Effect, Slot, Stop, Turn};
+
+/// Which call it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoveWhat {
+    /// unlink: anything but a directory.
+    File,
+    /// rmdir: an empty directory.
+    Directory,
+}
+
+/// Removes a name.
+#[derive(Clone, Debug)]
+pub struct Remove {
+    /// The directory.
+    pub parent: Ino,
+    /// The name.
+    pub name: FileName,
+    /// Which call it is.
+    pub what: RemoveWhat,
+}
+
+impl Command for Remove {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        match self.what {
+            RemoveWhat::File => "unlink",
+            RemoveWhat::Directory => "rmdir",
+        }
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        let parent = turn.directory(self.parent)?;
+        let node = turn.existing(self.parent, &self.name)?;
+        let directory = node.node_type == NodeType::Directory;
+        match (self.what, directory) {
+            (RemoveWhat::File, true) => return Err(is_directory(&self.name).into()),
+            (RemoveWhat::Directory, false) => {
+                return Err(Refusal::new(
+                    Rule::NotDirectory,
+                    format!("`{}` is not a directory", self.name),
+                    "use rm",
+                )
+                .into());
+            }
+            (RemoveWhat::Directory, true) => {
+                require_empty(turn.txn, &node, &self.name)?;
+                turn.unsettle_dir(node.ino)?;
+            }
+            (RemoveWhat::File, false) => {}
+        }
+        if node.class == Class::Record
+            && let Some(record) = turn.txn.record_at(node.ino)?
+        {
+            let Slot::Record(home) = turn.slot(self.parent, &self.name)? else {
+                return Err(StoreError::Impossible(format!("record at {}", self.name)).into());
+            };
+            retire(turn, record, &home, Standing::Gone, EventName::REMOVED, None)?;
+        }
+        turn.txn.delete_entry(self.parent, &self.name)?;
+        turn.unname(&node)?;
+        turn.touch_dir(parent, -i32::from(directory))?;
+        turn.effect(Effect::Name { parent: self.parent, name: self.name, also_origin: false });
+        Ok(())
+    }
+}
+
+/// Takes a record's file away from it, with an event; its history stays.
+pub(super) fn retire(
+    turn: &mut Turn<'_>,
+    mut record: Record,
+    home: &Home,
+    standing: Standing,
+    event: EventName,
+    to: Option<&str>,
+) -> Result<G, StoreError> {
+    let expected = record.expected();
+    let path = home.file_path().to_string();
+    let g = turn.append(
+        Some(&record),
+        Happening {
+            name: event,
+            kind: Some(home.kind().name()),
+            workspace: Some(&home.governed.path),
+            before: Some(record.version),
+            after: None,
+            payload: Payload::of(&[
+                ("path", Field::Text(&path)),
+                ("state", Field::Text(record.state.as_str())),
+                ("to", to.map_or(Field::Absent, Field::Text)),
+            ]),
+        },
+    )?;
+    record.last_g = g;
+    record.standing = standing;
+    if turn.txn.update_record(&record, &expected)? {
+        Ok(g)
+    } else {
+        Err(StoreError::Impossible(format!("record {} changed under the writer", record.id)))
+    }
+}
+
+/// The refusal for a directory where a file is wanted.
+pub(super) fn is_directory(name: &FileName) -> Refusal {
+    Refusal::new(Rule::IsDirectory, format!("`{name}` is a directory"), "use rmdir")
+}
+
+/// Refuses a directory that has entries.
+pub(super) fn require_empty(read: &dyn Read, dir: &Node, name: &FileName) -> Result<(), Stop> {
+    let mut first = None;
+    read.list(dir.ino, None, &mut |(entry, _)| {
+        first = Some(entry);
+        false
+    })?;
+    match first {
+        None => Ok(()),
+        Some(entry) => Err(Refusal::new(
+            Rule::NotEmpty,
+            format!("`{name}` is not empty: it holds `{entry}`"),
+            "move or remove what it holds first",
+        )
+        .into()),
+    }
+}
+
+/// Refuses to move or remove a directory that records need: it is a governed one (or holds a
+/// workspace) and not empty.
+pub(super) fn require_idle(turn: &Turn<'_>, dir: &Node, name: &FileName) -> Result<(), Stop> {
+    let in_use = |turn: &Turn<'_>| -> Result<bool, StoreError> {
+        if turn.txn.place(dir.ino)?.is_some() {
+            let mut any = false;
+            turn.txn.list(dir.ino, None, &mut |_| {
+                any = true;
+                false
+            })?;
+            return Ok(any);
+        }
+        // A workspace further down: its directory has this one above it.
+        for workspace in turn.txn.workspaces()? {
+            let mut at = workspace.dir;
+            while let Some(ino) = at.filter(|ino| *ino != workfs_root()) {
+                if ino == dir.ino {
+                    return Ok(true);
+                }
+                at = turn.txn.node(ino)?.map(|node| node.parent);
+            }
+        }
+        Ok(false)
+    };
+    if in_use(turn)? {
+        let refusal = Refusal::new(
+            Rule::InUse,
+            format!("`{name}` is part of a workspace that is in use"),
+            "empty it first, or make the new directory and move the files one by one",
+        );
+        return Err(Stop::kept(refusal, path_of(turn.txn, dir.parent, name)?));
+    }
+    Ok(())
+}
+
+fn workfs_root() -> Ino {
+    Ino(1)
+}

@@ -1,0 +1,411 @@
+//! Renaming: of ordinary nodes as POSIX has it, of records as transitions, of files into records
+//! as saves. What a rename is depends on what lies where it starts and what the target name stands
+//! for; the table is in `docs/semantics.md`.
+
+use std::sync::Arc;
+
+use crate::ledger::EventName;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType, Record, Standing};
+
+use super::governed::{Home, path_of};
+use super::remove::{is_directory, require_empty, require_idle, retire};
+use super::save::{Base, admit, content_of, home_of, next_version};
+use super::turn::taken;
+use super::{Command, Effect, Slot, Stop, Turn, plain};
+
+/// What is wanted beyond the plain form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Replace what is there.
+    Replace,
+    /// Fail if the name is taken.
+    NoReplace,
+    /// Swap the two.
+    Exchange,
+}
+
+/// Renames `parent/name` to `new_parent/new_name`.
+#[derive(Clone, Debug)]
+pub struct Rename {
+    /// The directory it is in.
+    pub parent: Ino,
+    /// Its name there.
+    pub name: FileName,
+    /// The directory it goes to.
+    pub new_parent: Ino,
+    /// Its name there.
+    pub new_name: FileName,
+    /// What else is wanted.
+    pub mode: RenameMode,
+    /// Which version of the target record the caller saw, for a rename that is a save.
+    pub base: Base,
+}
+
+impl Command for Rename {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "rename"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        turn.directory(self.parent)?;
+        turn.directory(self.new_parent)?;
+        let source = match turn.existing(self.parent, &self.name) {
+            Err(Stop::Refused(refused)) => return Err(self.lost(turn, refused.refusal)?),
+            other => other?,
+        };
+        let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
+        if target.as_ref().is_some_and(|target| target.ino == source.ino) {
+            return Ok(());
+        }
+        match (self.mode, target) {
+            (RenameMode::NoReplace, Some(_)) => Err(taken(&self.new_name).into()),
+            (RenameMode::Exchange, None) => Err(super::turn::absent(&self.new_name).into()),
+            (RenameMode::Exchange, Some(target)) => self.exchange(turn, source, target),
+            (_, target) => match source.class {
+                Class::Record => self.record(turn, source, target),
+                Class::Draft => self.draft(turn, source, target),
+                Class::Plain => self.plain(turn, source, target),
+            },
+        }
+    }
+}
+
+impl Rename {
+    /// The source is gone. In a workspace that is worth a line in `why`: a race was lost.
+    fn lost(&self, turn: &Turn<'_>, refusal: Refusal) -> Result<Stop, Stop> {
+        Ok(match turn.slot(self.parent, &self.name)? {
+            Slot::Record(home) => Stop::kept(refusal, home.file_path()),
+            Slot::Plain => refusal.into(),
+        })
+    }
+
+    /// An ordinary node, or a file that becomes (the next version of) a record.
+    fn plain(self, turn: &mut Turn<'_>, source: Node, target: Option<Node>) -> Result<(), Stop> {
+        match turn.slot(self.new_parent, &self.new_name)? {
+            Slot::Record(home) if source.node_type == NodeType::File => {
+                self.save(turn, source, target, &home)
+            }
+            Slot::Record(home) if target.as_ref().is_some_and(|t| t.class != Class::Plain) => {
+                let reason = format!("`{}` is no regular file", self.name);
+                let refusal = Refusal::new(Rule::Draft, reason, "replace a record by a file only");
+                Err(Stop::kept(refusal, home.file_path()))
+            }
+            _ => self.move_name(turn, source, target),
+        }
+    }
+
+    /// Temp file + rename: the save of a record.
+    fn save(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+        home: &Home,
+    ) -> Result<(), Stop> {
+        let text = content_of(turn, &source, &self.name)?;
+        if source.nlink > 1 {
+            let reason = format!("`{}` has {} names; a record has one", self.name, source.nlink);
+            let refusal = Refusal::new(Rule::OneName, reason, "remove the other names first");
+            return Err(Stop::kept(refusal, home.file_path()));
+        }
+        if target.as_ref().is_some_and(|target| target.node_type == NodeType::Directory) {
+            return Err(is_directory(&self.new_name).into());
+        }
+        let record = match &target {
+            Some(target) if target.class == Class::Record => turn.txn.record_at(target.ino)?,
+            _ => None,
+        };
+        // The file's own class comes from the record it now is.
+        let was = source.class;
+        source.mtime = turn.now;
+        match record {
+            Some(record) => {
+                let before = record.version;
+                let old = next_version(turn, record, home, &mut source, self.base, &text)?;
+                if old == before {
+                    self.adopt(turn, home, &mut source)?;
+                }
+            }
+            None => {
+                admit(turn, home, &mut source, &text, EventName::CREATED)?;
+            }
+        }
+        match was {
+            Class::Draft => turn.txn.delete_draft(source.ino)?,
+            _ => turn.txn.delete_chunks(source.ino, 0, 0x00ff_ffff)?,
+        }
+        self.relink(turn, &source, target)
+    }
+
+    /// A save that changed no byte still makes the new file the record's file.
+    fn adopt(&self, turn: &mut Turn<'_>, home: &Home, source: &mut Node) -> Result<(), Stop> {
+        let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
+        let mut record = known.ok_or_else(super::setattr::gone)?;
+        let expected = record.expected();
+        record.standing =
+            Standing::Live { ino: source.ino, dir: home.dir, name: home.name.clone(), valid: true };
+        turn.txn.update_record(&record, &expected)?;
+        source.class = Class::Record;
+        source.ctime = turn.now;
+        turn.txn.update_node(source)?;
+        Ok(())
+    }
+
+    /// A record: to another state, to a backup name, or out of its workspace.
+    fn record(self, turn: &mut Turn<'_>, source: Node, target: Option<Node>) -> Result<(), Stop> {
+        let record = turn.txn.record_at(source.ino)?.ok_or_else(super::setattr::gone)?;
+        let lies = home_of(turn, &record)?;
+        match turn.slot(self.new_parent, &self.new_name)? {
+            Slot::Record(home) => self.change_state(turn, source, target, record, &lies, &home),
+            Slot::Plain => self.take_out(turn, source, target, record, &lies),
+        }
+    }
+
+    fn change_state(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+        record: Record,
+        lies: &Home,
+        home: &Home,
+    ) -> Result<(), Stop> {
+        let refuse = |refusal| Err(Stop::kept(refusal, lies.file_path()));
+        if lies.governed.workspace != home.governed.workspace {
+            return refuse(Refusal::new(
+                Rule::Transition,
+                format!("`{}` belongs to another workspace", lies.file_path()),
+                "copy its text to a new record there",
+            ));
+        }
+        if lies.id != home.id {
+            return refuse(Refusal::new(
+                Rule::Renamed,
+                format!("`{}` would become `{}`: a record keeps its id", lies.id, home.id),
+                "keep the file's name, or copy the text to a new record",
+            ));
+        }
+        if target.is_some() {
+            return refuse(taken(&self.new_name));
+        }
+        if self.parent == self.new_parent {
+            // Another extension of the same id.
+            let step = super::record::Step {
+                event: EventName::RENAMED,
+                from: None,
+                content: None,
+                valid: record.is_valid(),
+                via: None,
+            };
+            turn.step(record, home, &mut source, step)?;
+        } else {
+            let text = turn.movable_text(&record, lies)?;
+            turn.transition(record, home, &mut source, &text, false, None)?;
+        }
+        self.relink(turn, &source, None)
+    }
+
+    /// To a name that is no record's: a backup beside it, or out of the workspace's care.
+    fn take_out(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+        record: Record,
+        lies: &Home,
+    ) -> Result<(), Stop> {
+        let content = turn.content(&record)?;
+        let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();
+        if self.parent == self.new_parent {
+            let parked = Standing::Parked { dir: self.parent };
+            retire(turn, record, lies, parked, EventName::RENAMED, Some(&to))?;
+        } else {
+            retire(turn, record, lies, Standing::Gone, EventName::LEFT, Some(&to))?;
+        }
+        source.class = Class::Plain;
+        source.size = 0;
+        plain::put(turn, &mut source, 0, &content)?;
+        self.move_name(turn, source, target)
+    }
+
+    /// A draft: to another name of its directory, or out of it; not to another state.
+    fn draft(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+    ) -> Result<(), Stop> {
+        match turn.slot(self.new_parent, &self.new_name)? {
+            Slot::Plain => {
+                let text = content_of(turn, &source, &self.name)?;
+                turn.txn.delete_draft(source.ino)?;
+                source.class = Class::Plain;
+                source.size = 0;
+                plain::put(turn, &mut source, 0, &text.bytes)?;
+                self.move_name(turn, source, target)
+            }
+            Slot::Record(home) if self.parent == self.new_parent => {
+                let text = content_of(turn, &source, &self.name)?;
+                let stays = target.is_none() && text.judge(&home).is_err();
+                if !stays {
+                    return self.save(turn, source, target, &home);
+                }
+                let found = turn.txn.draft(source.ino)?;
+                let mut draft = found.ok_or_else(super::setattr::gone)?;
+                draft.name = self.new_name.clone();
+                turn.txn.put_draft(&draft)?;
+                self.relink(turn, &source, None)
+            }
+            Slot::Record(home) => {
+                let why = turn.txn.draft(source.ino)?.and_then(|draft| draft.why);
+                let because = why.map_or_else(String::new, |why| format!(": {}", why.reason));
+                let refusal = Refusal::new(
+                    Rule::Draft,
+                    format!("`{}` is a draft and cannot change state{because}", self.name),
+                    format!("mend it where it is: cat {}.why says what is wrong", self.name),
+                );
+                let text = content_of(turn, &source, &self.name)?;
+                Err(Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes)))
+            }
+        }
+    }
+
+    /// The rename of POSIX: checks types, replaces the target, moves the name.
+    fn move_name(
+        self,
+        turn: &mut Turn<'_>,
+        source: Node,
+        target: Option<Node>,
+    ) -> Result<(), Stop> {
+        let directory = source.node_type == NodeType::Directory;
+        if directory {
+            require_idle(turn, &source, &self.name)?;
+            self.require_not_filling(turn, &source)?;
+        }
+        if let Some(target) = &target {
+            let onto_directory = target.node_type == NodeType::Directory;
+            match (directory, onto_directory) {
+                (true, false) => {
+                    let reason = format!("`{}` is not a directory", self.new_name);
+                    let remedy = "remove it first";
+                    return Err(Refusal::new(Rule::NotDirectory, reason, remedy).into());
+                }
+                (false, true) => return Err(is_directory(&self.new_name).into()),
+                (true, true) => {
+                    require_empty(turn.txn, target, &self.new_name)?;
+                    turn.unsettle_dir(target.ino)?;
+                }
+                (false, false) => {}
+            }
+        }
+        self.relink(turn, &source, target)
+    }
+
+    /// A directory that becomes a governed one must be empty: its files were never judged.
+    fn require_not_filling(&self, turn: &Turn<'_>, source: &Node) -> Result<(), Stop> {
+        let path = path_of(turn.txn, self.new_parent, &self.new_name)?;
+        let becomes = match super::governed(turn.txn, turn.config, self.new_parent)? {
+            Some(above) => {
+                let mut relative = above.relative.clone();
+                relative.push(self.new_name.clone());
+                above.binding.kind.place(&relative) != crate::kind::Place::Outside
+            }
+            None => false,
+        };
+        if (becomes || turn.config.bind(&path).is_some())
+            && require_empty(turn.txn, source, &self.name).is_err()
+        {
+            let refusal = Refusal::new(
+                Rule::Governed,
+                format!("`{path}` would be a governed directory, and `{}` holds files", self.name),
+                "make the directory with mkdir and move the files into it one by one",
+            );
+            return Err(Stop::kept(refusal, path));
+        }
+        Ok(())
+    }
+
+    /// Moves the name from the old directory to the new one, over `target`.
+    fn relink(&self, turn: &mut Turn<'_>, source: &Node, target: Option<Node>) -> Result<(), Stop> {
+        let directory = source.node_type == NodeType::Directory;
+        let over_directory =
+            target.as_ref().is_some_and(|target| target.node_type == NodeType::Directory);
+        turn.txn.delete_entry(self.parent, &self.name)?;
+        match &target {
+            Some(target) => {
+                turn.txn.replace_entry(self.new_parent, &self.new_name, source.ino)?;
+                turn.unname(target)?;
+            }
+            None => turn.txn.insert_entry(self.new_parent, &self.new_name, source.ino)?,
+        }
+        let mut source = source.clone();
+        source.ctime = turn.now;
+        source.parent = self.new_parent;
+        turn.txn.update_node(&source)?;
+        if directory {
+            turn.settle_dir(self.new_parent, &self.new_name, source.ino)?;
+        }
+        let moved = i32::from(directory && self.parent != self.new_parent);
+        let from = turn.directory(self.parent)?;
+        if self.parent == self.new_parent {
+            turn.touch_dir(from, -i32::from(over_directory))?;
+        } else {
+            turn.touch_dir(from, -moved)?;
+            let to = turn.directory(self.new_parent)?;
+            turn.touch_dir(to, moved - i32::from(over_directory))?;
+        }
+        let (parent, name) = (self.parent, self.name.clone());
+        turn.effect(Effect::Name { parent, name, also_origin: false });
+        let (parent, name) = (self.new_parent, self.new_name.clone());
+        turn.effect(Effect::Name { parent, name, also_origin: false });
+        Ok(())
+    }
+
+    /// Swaps two ordinary nodes. A record's name stays with its record.
+    fn exchange(self, turn: &mut Turn<'_>, a: Node, b: Node) -> Result<(), Stop> {
+        for (dir, name, node) in
+            [(self.parent, &self.name, &a), (self.new_parent, &self.new_name, &b)]
+        {
+            let governed = matches!(turn.slot(dir, name)?, Slot::Record(_));
+            if governed || node.class != Class::Plain {
+                let refusal = Refusal::new(
+                    Rule::Transition,
+                    format!("`{name}` is a record's name and cannot be exchanged"),
+                    "save or move the record by a plain rename",
+                );
+                return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
+            }
+            if node.node_type == NodeType::Directory {
+                require_idle(turn, node, name)?;
+            }
+        }
+        turn.txn.replace_entry(self.parent, &self.name, b.ino)?;
+        turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
+        let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);
+        let shift = if self.parent == self.new_parent { 0 } else { moves(&b) - moves(&a) };
+        for (mut node, parent, name) in
+            [(a, self.new_parent, self.new_name.clone()), (b, self.parent, self.name.clone())]
+        {
+            node.ctime = turn.now;
+            node.parent = parent;
+            turn.txn.update_node(&node)?;
+            if node.node_type == NodeType::Directory {
+                turn.settle_dir(parent, &name, node.ino)?;
+            }
+            turn.effect(Effect::Attr(node.ino));
+            turn.effect(Effect::Name { parent, name, also_origin: false });
+        }
+        let from = turn.directory(self.parent)?;
+        turn.touch_dir(from, shift)?;
+        if self.parent != self.new_parent {
+            let to = turn.directory(self.new_parent)?;
+            turn.touch_dir(to, -shift)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,368 @@
+//! Saving: one validated version of a record, whichever way a program writes it.
+//!
+//! What must stay true: nothing invalid replaces something valid; a save that has not seen the
+//! current version replaces nothing; an id lives in one place, so that saving it in another state
+//! directory is the transition.
+
+use std::sync::Arc;
+
+use crate::config::Policy;
+use crate::ledger::EventName;
+use crate::names::FileName;
+use crate::numbers::{Ino, Version};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{
+    Class, Draft, Durability, Node, NodeType, Record, RefusedText, Standing, StoreError,
+};
+
+use super::governed::{Home, path_of};
+use super::record::Step;
+use super::setattr::gone;
+use super::{Command, Effect, Refused, Slot, Stop, Text, Turn, plain};
+
+/// Which version a save was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The writer never opened the record: it may replace it.
+    Unseen,
+    /// The version that the writer saw last.
+    Seen(Version),
+}
+
+/// Saves a whole text as the content of a governed file, by its inode.
+#[derive(Clone, Debug)]
+pub struct Save {
+    /// The file.
+    pub ino: Ino,
+    /// What the writer saw.
+    pub base: Base,
+    /// What it wrote.
+    pub text: Text,
+}
+
+/// How a save ended.
+#[derive(Clone, Debug)]
+pub enum Saved {
+    /// It is the content now; a record's version, or none for a plain file or a flagged draft.
+    Kept(Option<Version>),
+    /// It was refused, and something was changed all the same (a draft keeps its bytes).
+    Refused(Refusal),
+}
+
+/// Keeps what was written to a draft that cannot become valid any more, with the reason.
+#[derive(Clone, Debug)]
+pub struct SaveDraft {
+    /// The file.
+    pub ino: Ino,
+    /// What was written.
+    pub bytes: Arc<[u8]>,
+    /// Why it is refused.
+    pub refusal: Refusal,
+}
+
+impl Command for Save {
+    type Out = Saved;
+
+    fn operation(&self) -> &'static str {
+        "save"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
+        let node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0);
+        let mut node = node.ok_or_else(|| self.lost())?;
+        match node.class {
+            Class::Plain => {
+                plain::replace(turn, &mut node, &self.text.bytes)?;
+                node.mtime = turn.now;
+                node.ctime = turn.now;
+                turn.txn.update_node(&node)?;
+                turn.effect(Effect::Data(node.ino));
+                Ok(Saved::Kept(None))
+            }
+            Class::Draft => {
+                let draft = turn.txn.draft(node.ino)?.ok_or_else(gone)?;
+                save_draft(turn, node, draft, &self.text)
+            }
+            Class::Record => {
+                let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
+                let home = home_of(turn, &record)?;
+                let version = next_version(turn, record, &home, &mut node, self.base, &self.text)?;
+                Ok(Saved::Kept(Some(version)))
+            }
+        }
+    }
+}
+
+impl Save {
+    /// The handle's file is gone: what was written is kept as rejected.
+    fn lost(&self) -> Stop {
+        let path = crate::names::TreePath::root();
+        Stop::rejected(gone(), path, Arc::clone(&self.text.bytes))
+    }
+}
+
+impl Command for SaveDraft {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "write"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        let node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+        match node.class {
+            Class::Draft => {
+                let draft = turn.txn.draft(node.ino)?.ok_or_else(gone)?;
+                let home = match turn.slot(draft.dir, &draft.name)? {
+                    Slot::Record(home) => home,
+                    Slot::Plain => return Err(gone().into()),
+                };
+                refuse_draft(turn, node, draft, &home, self.refusal, self.bytes)?;
+                Ok(())
+            }
+            Class::Record => {
+                let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
+                let path = home_of(turn, &record)?.file_path();
+                Err(Stop::rejected(self.refusal, path, self.bytes))
+            }
+            Class::Plain => Err(gone().into()),
+        }
+    }
+}
+
+/// Where a live record lies.
+pub(super) fn home_of(turn: &Turn<'_>, record: &Record) -> Result<Home, Stop> {
+    if let Standing::Live { dir, name, .. } = &record.standing
+        && let Slot::Record(home) = turn.slot(*dir, name)?
+    {
+        return Ok(*home);
+    }
+    Err(gone().into())
+}
+
+/// Makes `text` the next version of `record`.
+pub(super) fn next_version(
+    turn: &mut Turn<'_>,
+    record: Record,
+    home: &Home,
+    node: &mut Node,
+    base: Base,
+    text: &Text,
+) -> Result<Version, Stop> {
+    let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
+    if let Base::Seen(seen) = base
+        && seen != record.version
+    {
+        return Err(refuse(stale(home, seen, record.version)));
+    }
+    let before = turn.content(&record)?;
+    if before[..] == text.bytes[..] && record.is_valid() {
+        return Ok(record.version);
+    }
+    let flags = home.governed.binding.policy == Policy::Flag;
+    let judged = text.judge_next(home, &Text::new(before), turn.context.role);
+    let valid = match judged {
+        Ok(()) => true,
+        Err(_) if flags => false,
+        Err(refusal) => return Err(refuse(refusal)),
+    };
+    node.mtime = turn.now;
+    let step =
+        Step { event: EventName::SAVED, from: None, content: Some(&text.bytes), valid, via: None };
+    Ok(turn.step(record, home, node, step)?.version)
+}
+
+fn stale(home: &Home, seen: Version, current: Version) -> Refusal {
+    let name = &home.name;
+    Refusal::new(
+        Rule::Stale,
+        format!("`{name}` is at version {current}; you read version {seen}"),
+        format!("read `{name}` again, make your change to what it says now, and save that"),
+    )
+}
+
+/// Saves a draft: it becomes a record, or stays a draft with the reason.
+fn save_draft(turn: &mut Turn<'_>, node: Node, draft: Draft, text: &Text) -> Result<Saved, Stop> {
+    let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? else {
+        return Err(gone().into());
+    };
+    let mut admitted = node.clone();
+    admitted.mtime = turn.now;
+    match admit(turn, &home, &mut admitted, text, EventName::CREATED) {
+        Ok(version) => {
+            turn.txn.delete_draft(node.ino)?;
+            Ok(Saved::Kept(Some(version)))
+        }
+        Err(Stop::Store(error)) => Err(Stop::Store(error)),
+        Err(Stop::Refused(refused)) => {
+            let bytes = Arc::clone(&text.bytes);
+            refuse_draft(turn, node, draft, &home, refused.refusal, bytes)
+        }
+    }
+}
+
+/// Leaves a draft a draft, with the bytes and the reason; where a record is parked under its name
+/// (an editor moved it to a backup), the record's last version comes back instead.
+fn refuse_draft(
+    turn: &mut Turn<'_>,
+    mut node: Node,
+    draft: Draft,
+    home: &Home,
+    refusal: Refusal,
+    bytes: Arc<[u8]>,
+) -> Result<Saved, Stop> {
+    let path = home.file_path();
+    let parked = turn.txn.record_named(home.governed.workspace, &home.id)?;
+    if let Some(record) = parked.filter(|r| r.standing == Standing::Parked { dir: home.dir }) {
+        turn.txn.delete_draft(node.ino)?;
+        node.size = turn.content(&record)?.len() as u64;
+        let step = Step {
+            event: EventName::RENAMED,
+            from: None,
+            content: None,
+            valid: true,
+            via: Some("backup"),
+        };
+        turn.step(record, home, &mut node, step)?;
+    } else {
+        node.size = bytes.len() as u64;
+        node.mtime = turn.now;
+        node.ctime = turn.now;
+        turn.txn.update_node(&node)?;
+        turn.effect(Effect::Attr(node.ino));
+        let why = RefusedText {
+            rule: refusal.rule,
+            reason: refusal.reason.clone(),
+            remedy: refusal.remedy.clone(),
+            place: refusal.place,
+        };
+        turn.txn.put_draft(&Draft { why: Some(why), content: bytes.to_vec(), ..draft })?;
+        turn.drafted(home, &refusal)?;
+    }
+    turn.keep(Refused { refusal: refusal.clone(), path, rejected: Some(bytes), kept: true })?;
+    if home.governed.binding.policy == Policy::Flag {
+        return Ok(Saved::Kept(None));
+    }
+    Ok(Saved::Refused(refusal))
+}
+
+/// Takes `text` in the file `node` as a record at `home`: a new one, one that comes back, or one
+/// that lies elsewhere and hereby makes a transition. Refuses without having changed anything.
+pub(super) fn admit(
+    turn: &mut Turn<'_>,
+    home: &Home,
+    node: &mut Node,
+    text: &Text,
+    event: EventName,
+) -> Result<Version, Stop> {
+    let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
+    let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
+    if let Some(record) = &known
+        && let Standing::Live { ino, dir, name, .. } = record.standing.clone()
+        && ino != node.ino
+    {
+        let record = record.clone();
+        return move_by_copy(turn, record, (dir, name, ino), home, node, text);
+    }
+    text.judge(home).map_err(refuse)?;
+    let record = match known {
+        None => turn.create_record(home, node, event, &text.bytes)?,
+        Some(mut record) => {
+            let event = match record.standing {
+                Standing::Parked { .. } => EventName::SAVED,
+                _ => event,
+            };
+            record.owner.clone_from(&home.owner);
+            let content = Some(&text.bytes[..]);
+            let step = Step { event, from: None, content, valid: true, via: None };
+            turn.step(record, home, node, step)?
+        }
+    };
+    Ok(record.version)
+}
+
+/// A record that lives elsewhere was written here: the transition by copy.
+fn move_by_copy(
+    turn: &mut Turn<'_>,
+    record: Record,
+    old: (Ino, FileName, Ino),
+    home: &Home,
+    node: &mut Node,
+    text: &Text,
+) -> Result<Version, Stop> {
+    let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
+    let (old_dir, old_name, old_ino) = old;
+    let lies = home_of(turn, &record)?;
+    let owned_by_other = record.owner.is_some() && record.owner != home.owner;
+    if owned_by_other || lies.state == home.state {
+        return Err(refuse(Refusal::new(
+            Rule::Taken,
+            format!("`{}` is `{}` already: an id lives in one place", home.id, lies.file_path()),
+            "someone else was faster, or the id is in use: take another one",
+        )));
+    }
+    turn.legal(&record, home).map_err(refuse)?;
+    // The copy may still carry the status that it had: the transition writes the new one. All
+    // else must be right for the new state.
+    let document = text.document().map_err(refuse)?;
+    let before = Text::new(turn.content(&record)?);
+    let status = |text: &Text| -> Option<String> {
+        home.kind().status_of(text.parsed.as_ref().ok()?.value()).map(str::to_owned)
+    };
+    let unchanged = status(text) == status(&before);
+    if unchanged {
+        let there = &lies;
+        let strict = home.governed.binding.strict;
+        let judged = home.kind().judge(document.value(), &home.id, there.state, strict);
+        judged.map_err(|fault| refuse(text.refusal(fault)))?;
+    } else {
+        text.judge(home).map_err(refuse)?;
+    }
+    let moved = turn.transition(record, home, node, text, true, Some("copy"))?;
+    turn.drop_old_file(old_dir, &old_name, old_ino)?;
+    turn.effect(Effect::Name { parent: old_dir, name: old_name.clone(), also_origin: true });
+    turn.effect(Effect::Ghost { parent: old_dir, name: old_name });
+    Ok(moved.version)
+}
+
+/// The content of a plain file or a draft, to be judged as a record's.
+pub(super) fn content_of(turn: &Turn<'_>, node: &Node, name: &FileName) -> Result<Text, Stop> {
+    if node.node_type != NodeType::File {
+        let refusal = Refusal::new(
+            Rule::Draft,
+            format!("`{name}` is not a regular file and cannot be a record"),
+            "write a regular file",
+        );
+        return Err(Stop::kept(refusal, path_of(turn.txn, node.parent, name)?));
+    }
+    let bytes = match node.class {
+        Class::Draft => turn.txn.draft(node.ino)?.ok_or_else(gone)?.content,
+        // One byte more than allowed is enough to be judged as too large.
+        _ => plain::read(turn.txn, node, 0, crate::limits::RECORD_BYTES_MAX + 1)?,
+    };
+    Ok(Text::new(bytes))
+}
+
+impl Turn<'_> {
+    /// The event of a draft that was saved and not taken.
+    fn drafted(&mut self, home: &Home, refusal: &Refusal) -> Result<(), StoreError> {
+        let path = home.file_path().to_string();
+        let happening = super::turn::Happening {
+            name: EventName::DRAFTED,
+            kind: Some(home.kind().name()),
+            workspace: Some(&home.governed.path),
+            before: None,
+            after: None,
+            payload: crate::ledger::Payload::of(&[
+                ("path", crate::ledger::Field::Text(&path)),
+                ("rule", crate::ledger::Field::Text(refusal.rule.code())),
+            ]),
+        };
+        self.append(None, happening)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Setting attributes: chmod, chown, utimensat, truncate of a plain file.
+
+use crate::numbers::{Ino, UnixNanos};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Durability, Node, NodeType};
+
+use super::plain::resize;
+use super::{Command, Effect, Stop, Turn};
+
+/// A time to set.
+#[derive(Clone, Copy, Debug)]
+pub enum TimeOrNow {
+    /// This time.
+    At(UnixNanos),
+    /// The engine's clock.
+    Now,
+}
+
+/// Sets attributes; `None` leaves one as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct SetAttributes {
+    /// The node.
+    pub ino: Ino,
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Size of a plain file, in bytes.
+    pub size: Option<u64>,
+    /// Access time.
+    pub atime: Option<TimeOrNow>,
+    /// Modification time.
+    pub mtime: Option<TimeOrNow>,
+}
+
+impl Command for SetAttributes {
+    type Out = Node;
+
+    fn operation(&self) -> &'static str {
+        "setattr"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
+        let found = turn.txn.node(self.ino)?;
+        let mut node = found.ok_or_else(gone)?;
+        if let Some(size) = self.size {
+            if node.class != Class::Plain || node.node_type != NodeType::File {
+                let reason = "this size can only be set by a save";
+                return Err(Refusal::new(Rule::Unsupported, reason, "write the file").into());
+            }
+            resize(turn, &mut node, size)?;
+            node.mtime = turn.now;
+            drop_privileges(turn, &mut node);
+        }
+        if self.uid.is_some() || self.gid.is_some() {
+            node.uid = self.uid.unwrap_or(node.uid);
+            node.gid = self.gid.unwrap_or(node.gid);
+            if node.node_type != NodeType::Directory {
+                drop_privileges(turn, &mut node);
+            }
+        }
+        if let Some(mode) = self.mode {
+            node.mode = mode & 0o7777;
+        }
+        let time = |time: Option<TimeOrNow>, old: UnixNanos| match time {
+            Some(TimeOrNow::At(at)) => at,
+            Some(TimeOrNow::Now) => turn.now,
+            None => old,
+        };
+        node.atime = time(self.atime, node.atime);
+        node.mtime = time(self.mtime, node.mtime);
+        node.ctime = turn.now;
+        turn.txn.update_node(&node)?;
+        turn.effect(Effect::Attr(node.ino));
+        if self.size.is_some() {
+            turn.effect(Effect::Data(node.ino));
+        }
+        Ok(node)
+    }
+}
+
+/// The refusal for an inode that is gone.
+pub(super) fn gone() -> Refusal {
+    Refusal::new(
+        Rule::Gone,
+        "the file of this handle is gone",
+        "open it again by its name: it may have been moved or removed",
+    )
+}
+
+/// Set-user-id and set-group-id do not survive a change by somebody unprivileged.
+pub(super) fn drop_privileges(turn: &Turn<'_>, node: &mut Node) {
+    if turn.context.actor.uid != 0 {
+        node.mode &= !0o4000;
+        if node.mode & 0o010 != 0 {
+            node.mode &= !0o2000;
+        }
+    }
+}

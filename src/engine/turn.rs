@@ -1,0 +1,291 @@
+//! A command's turn: its transaction, its clock, its caller, and the events it appends.
+
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::ledger::{self, Event, EventName, Hash, Payload, Trace};
+use crate::names::{FileName, TreePath};
+use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos, Version};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{
+    Class, EventRow, Node, NodeType, Record, RefusalRow, RefusedText, StoreError, Txn,
+};
+
+use super::{Context, Doors, Effect};
+
+/// A refusal with what is to be kept of it.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// The path it was about.
+    pub path: TreePath,
+    /// The bytes that were refused.
+    pub rejected: Option<Arc<[u8]>>,
+    /// Whether it goes to `why`: refusals that any file system would give do not.
+    pub kept: bool,
+}
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub enum Stop {
+    /// A rule said no.
+    Refused(Box<Refused>),
+    /// The store failed; the whole transaction is off.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Stop::Store(error)
+    }
+}
+
+/// A refusal that any file system would give: answered, not kept.
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        let path = TreePath::root();
+        Stop::Refused(Box::new(Refused { refusal, path, rejected: None, kept: false }))
+    }
+}
+
+impl Stop {
+    /// A refusal that goes to `why`.
+    #[must_use]
+    pub fn kept(refusal: Refusal, path: TreePath) -> Self {
+        Stop::Refused(Box::new(Refused { refusal, path, rejected: None, kept: true }))
+    }
+
+    /// A refusal of content, which is kept with it.
+    #[must_use]
+    pub fn rejected(refusal: Refusal, path: TreePath, bytes: Arc<[u8]>) -> Self {
+        Stop::Refused(Box::new(Refused { refusal, path, rejected: Some(bytes), kept: true }))
+    }
+}
+
+/// The end of the ledger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub g: G,
+    pub hash: Hash,
+    pub end: u64,
+}
+
+/// A command's turn.
+pub struct Turn<'a> {
+    /// The transaction.
+    pub txn: &'a mut dyn Txn,
+    /// When the batch began.
+    pub now: UnixNanos,
+    /// The caller.
+    pub context: &'a Context,
+    /// The operation's name, for `why`.
+    pub operation: &'static str,
+    /// The configuration.
+    pub config: &'a Config,
+    pub(crate) doors: &'a Doors,
+    pub(crate) head: &'a mut Head,
+    pub(crate) effects: &'a mut Vec<Effect>,
+    pub(crate) nameless: &'a mut Vec<Ino>,
+}
+
+/// What happened to a record, for [`Turn::append`].
+pub struct Happening<'a> {
+    /// The event's name.
+    pub name: EventName,
+    /// The kind of the record.
+    pub kind: Option<&'a crate::names::KindName>,
+    /// The workspace's path.
+    pub workspace: Option<&'a TreePath>,
+    /// The version before.
+    pub before: Option<Version>,
+    /// The version after.
+    pub after: Option<Version>,
+    /// What more there is to say.
+    pub payload: Payload,
+}
+
+impl Turn<'_> {
+    /// Adds an effect.
+    pub fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// The place in the ledger that the next event will have.
+    #[must_use]
+    pub fn next_g(&self) -> G {
+        self.head.g.next()
+    }
+
+    /// Puts a refusal into `why` although the command goes on (a draft keeps its bytes).
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn keep(&mut self, refused: Refused) -> Result<(), StoreError> {
+        keep_refusal(self.txn, self.context, self.operation, self.now, refused)
+    }
+
+    /// Random bytes for a new trace.
+    #[must_use]
+    pub fn new_trace(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        (self.doors.random)(&mut bytes);
+        bytes
+    }
+
+    /// Appends an event about `record` (or about no record) to the ledger.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn append(
+        &mut self,
+        record: Option<&Record>,
+        happening: Happening<'_>,
+    ) -> Result<G, StoreError> {
+        let g = self.next_g();
+        let mut span = [0; 8];
+        (self.doors.random)(&mut span);
+        let trace = Trace::new(record.map_or_else(|| self.new_trace(), |r| r.trace), span);
+        let event = Event {
+            name: happening.name,
+            workspace: happening.workspace.cloned(),
+            kind: happening.kind.cloned(),
+            id: record.map(|record| record.id.clone()),
+            actor: self.context.actor.clone(),
+            before: happening.before,
+            after: happening.after,
+            payload: happening.payload,
+            trace,
+            idempotency_key: None,
+        };
+        let sealed = ledger::seal(&event, g, self.now, &self.head.hash);
+        let before_g = record.filter(|r| r.key != RecordKey(0)).map_or(G(0), |r| r.last_g);
+        let end = self.head.end + sealed.line.len() as u64 + 1;
+        self.txn.insert_event(&EventRow { g, before_g, end, line: sealed.line })?;
+        *self.head = Head { g, hash: sealed.hash, end };
+        self.effects.push(Effect::Event(g));
+        Ok(g)
+    }
+
+    /// The directory `ino`, if it is one and still has a name.
+    ///
+    /// # Errors
+    /// ENOENT or ENOTDIR, or a failure of the store.
+    pub fn directory(&self, ino: Ino) -> Result<Node, Stop> {
+        let node = self.txn.node(ino)?.filter(|node| node.nlink > 0).ok_or_else(|| {
+            Refusal::new(Rule::Absent, "the directory is gone", "look at its parent again")
+        })?;
+        if node.node_type != NodeType::Directory {
+            return Err(Refusal::new(
+                Rule::NotDirectory,
+                "this is not a directory",
+                "name a directory",
+            )
+            .into());
+        }
+        Ok(node)
+    }
+
+    /// What `name` stands for in `parent`.
+    ///
+    /// # Errors
+    /// ENOENT, or a failure of the store.
+    pub fn existing(&self, parent: Ino, name: &FileName) -> Result<Node, Stop> {
+        let found = self.txn.lookup(parent, name)?;
+        Ok(found.ok_or_else(|| absent(name))?)
+    }
+
+    /// Notes that a directory's entries changed now, and by how many directories.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn touch_dir(&mut self, mut dir: Node, directories: i32) -> Result<(), StoreError> {
+        dir.mtime = self.now;
+        dir.ctime = self.now;
+        dir.nlink = dir.nlink.saturating_add_signed(directories);
+        self.effects.push(Effect::Attr(dir.ino));
+        self.txn.update_node(&dir)
+    }
+
+    /// Takes one name from a node; without a name it lives on only for its open handles.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn unname(&mut self, node: &Node) -> Result<(), StoreError> {
+        let mut node = node.clone();
+        node.ctime = self.now;
+        node.nlink = match node.node_type {
+            NodeType::Directory => 0,
+            _ => node.nlink.saturating_sub(1),
+        };
+        self.txn.update_node(&node)?;
+        self.effects.push(Effect::Attr(node.ino));
+        if node.nlink == 0 {
+            if node.class == Class::Draft {
+                self.txn.delete_draft(node.ino)?;
+            }
+            self.txn.insert_orphan(node.ino)?;
+            self.nameless.push(node.ino);
+        }
+        Ok(())
+    }
+}
+
+/// Puts a refusal into `why` and into the log.
+pub(super) fn keep_refusal(
+    txn: &mut dyn Txn,
+    context: &Context,
+    operation: &'static str,
+    now: UnixNanos,
+    refused: Refused,
+) -> Result<(), StoreError> {
+    let Refused { refusal, path, rejected, .. } = refused;
+    let errno = refusal.rule.errno(context.door);
+    tracing::info!(
+        operation,
+        path = %path,
+        errno = errno.name(),
+        rule = refusal.rule.code(),
+        actor = %context.actor.name,
+        reason = %refusal.reason,
+        "refused"
+    );
+    let row = RefusalRow {
+        key: RefusalKey(0),
+        at: now,
+        mount: context.actor.mount,
+        uid: context.actor.uid,
+        pid: context.actor.pid.unwrap_or(0),
+        operation: operation.to_owned(),
+        path: path.to_bytes(),
+        errno: errno.name().to_owned(),
+        why: RefusedText {
+            rule: refusal.rule,
+            reason: refusal.reason,
+            remedy: refusal.remedy,
+            place: refusal.place,
+        },
+        rejected_bytes: 0,
+    };
+    txn.insert_refusal(&row, rejected.as_deref())
+}
+
+/// The refusal for a name that is not there.
+#[must_use]
+pub fn absent(name: &FileName) -> Refusal {
+    Refusal::new(
+        Rule::Absent,
+        format!("`{name}` is not there (any more)"),
+        "list the directory again: someone else may have claimed, moved or removed it",
+    )
+}
+
+/// The refusal for a name that is taken.
+#[must_use]
+pub fn taken(name: &FileName) -> Refusal {
+    Refusal::new(
+        Rule::Taken,
+        format!("`{name}` is there already"),
+        "choose another name, or look at what is there",
+    )
+}

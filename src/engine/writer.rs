@@ -1,0 +1,321 @@
+//! The writer thread: batches, savepoints, one commit, then the answers.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use parking_lot::RwLock;
+
+use crate::config::Config;
+use crate::ledger::Hash;
+use crate::limits::{BATCH_CHANGES_MAX, QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
+use crate::numbers::{G, Ino};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
+
+use super::turn::Head;
+use super::{Audience, Command, Context, Doors, Effect, FaultPoint, Origin, Stop, Turn};
+
+/// Answers one caller after the commit (or its failure).
+type Finish = Box<dyn FnOnce(std::result::Result<(), Refusal>) + Send>;
+
+/// A queued command: runs in a turn, and leaves what is to be done after the commit.
+type Job = Box<dyn FnOnce(&mut Turn<'_>) -> (Finish, std::result::Result<(), Stop>) + Send>;
+
+struct Queued {
+    context: Context,
+    operation: &'static str,
+    durability: Durability,
+    job: Job,
+}
+
+/// The way to the writer. Clones share it; the writer ends when the last one is dropped.
+#[derive(Clone)]
+pub struct Engine {
+    queue: Sender<Queued>,
+    readers: Arc<dyn Readers>,
+    config: Arc<RwLock<Arc<Config>>>,
+    doors: Doors,
+}
+
+/// Starts the writer thread of a store.
+///
+/// # Errors
+/// A store that cannot be read.
+pub fn start(
+    mut writer: Box<dyn Writer>,
+    readers: Arc<dyn Readers>,
+    config: Arc<Config>,
+    sync: Durability,
+    doors: Doors,
+    audience: Arc<dyn Audience>,
+) -> Result<(Engine, JoinHandle<()>)> {
+    let head = crate::store::read(&*readers, |snapshot| read_head(snapshot))?;
+    writer.transaction(Durability::Process, &mut |txn| {
+        for ino in txn.orphans()? {
+            txn.delete_node(ino)?;
+        }
+        Ok(())
+    })?;
+    let (queue, waiting) = bounded(QUEUE_CHANGES_MAX);
+    let config = Arc::new(RwLock::new(config));
+    let mut thread = WriterThread {
+        writer,
+        waiting,
+        config: Arc::clone(&config),
+        sync,
+        doors: doors.clone(),
+        audience,
+        head,
+        nameless: Vec::new(),
+        refused: 0,
+    };
+    let handle = std::thread::Builder::new()
+        .name("writer".into())
+        .spawn(move || thread.run())
+        .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
+    Ok((Engine { queue, readers, config, doors }, handle))
+}
+
+fn read_head(snapshot: &dyn Read) -> Result<Head> {
+    let Some(last) = snapshot.last_event()? else {
+        return Ok(Head { g: G(0), hash: Hash::ZERO, end: 0 });
+    };
+    Ok(Head { g: last.g, hash: Hash::of(&last.line), end: last.end })
+}
+
+impl Engine {
+    /// Queues `command`; `answer` is called once, from the writer's thread, after the commit.
+    pub fn submit<C: Command>(
+        &self,
+        context: Context,
+        command: C,
+        answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
+    ) {
+        let operation = command.operation();
+        let durability = command.durability();
+        let job: Job = Box::new(move |turn| match command.run(turn) {
+            Ok(out) => {
+                let finish: Finish =
+                    Box::new(move |committed| answer(committed.map(move |()| out)));
+                (finish, Ok(()))
+            }
+            Err(stop) => {
+                let refusal = match &stop {
+                    Stop::Refused(refused) => Some(refused.refusal.clone()),
+                    Stop::Store(_) => None,
+                };
+                let finish: Finish = Box::new(move |committed| match (refusal, committed) {
+                    (_, Err(failure)) => answer(Err(failure)),
+                    (Some(refusal), Ok(())) => answer(Err(refusal)),
+                    (None, Ok(())) => answer(Err(lost())),
+                });
+                (finish, Err(stop))
+            }
+        });
+        let queued = Queued { context, operation, durability, job };
+        // A full queue makes callers wait at the door, for as long as a request may take.
+        let refused = match self.queue.try_send(queued) {
+            Ok(()) => None,
+            Err(TrySendError::Full(queued)) => {
+                self.queue.send_timeout(queued, REQUEST_DEADLINE).err().map(|e| e.into_inner())
+            }
+            Err(TrySendError::Disconnected(queued)) => Some(queued),
+        };
+        // Dropping the job drops the answer, which the mount turns into EIO; say it first.
+        if let Some(queued) = refused {
+            tracing::error!(operation = queued.operation, "the writer takes no more changes");
+        }
+    }
+
+    /// Queues `command` and waits for its answer: for the socket and for tests, never for a thread
+    /// that serves the kernel.
+    ///
+    /// # Errors
+    /// The command's refusal.
+    pub fn run<C: Command>(
+        &self,
+        context: Context,
+        command: C,
+    ) -> std::result::Result<C::Out, Refusal> {
+        let (send, receive) = bounded(1);
+        self.submit(context, command, move |result| {
+            // The receiver waits below, unless its thread died.
+            let _ = send.send(result);
+        });
+        receive.recv().unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Snapshots of what is committed.
+    #[must_use]
+    pub fn readers(&self) -> &Arc<dyn Readers> {
+        &self.readers
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read())
+    }
+
+    /// The clock.
+    #[must_use]
+    pub fn now(&self) -> crate::numbers::UnixNanos {
+        (self.doors.clock)()
+    }
+}
+
+fn lost() -> Refusal {
+    Refusal::new(
+        Rule::Store,
+        "the daemon ended before the change was made",
+        "start it again and look whether the change is there",
+    )
+}
+
+struct WriterThread {
+    writer: Box<dyn Writer>,
+    waiting: Receiver<Queued>,
+    config: Arc<RwLock<Arc<Config>>>,
+    sync: Durability,
+    doors: Doors,
+    audience: Arc<dyn Audience>,
+    head: Head,
+    nameless: Vec<Ino>,
+    refused: u64,
+}
+
+/// What a batch leaves to be done after its commit.
+#[derive(Default)]
+struct Batch {
+    finishes: Vec<Finish>,
+    effects: Vec<(Origin, Effect)>,
+    nameless: Vec<Ino>,
+}
+
+impl WriterThread {
+    fn run(&mut self) {
+        while let Ok(first) = self.waiting.recv() {
+            let mut jobs = vec![first];
+            // One change alone does not wait for company: only what waits already is taken.
+            while jobs.len() < BATCH_CHANGES_MAX {
+                match self.waiting.try_recv() {
+                    Ok(next) => jobs.push(next),
+                    Err(_) => break,
+                }
+            }
+            self.commit(jobs);
+            if self.waiting.is_empty() {
+                self.rest();
+            }
+        }
+    }
+
+    fn commit(&mut self, jobs: Vec<Queued>) {
+        let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
+        let durability = wanted.min(self.sync);
+        let head_before = self.head;
+        let config = Arc::clone(&self.config.read());
+        let mut batch = Batch::default();
+        let mut jobs = Some(jobs);
+        let now = (self.doors.clock)();
+        let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
+        let committed = self.writer.transaction(durability, &mut |txn| {
+            for queued in jobs.take().unwrap_or_default() {
+                run_one(txn, queued, now, &config, doors, head, refused, &mut batch)?;
+            }
+            (doors.fault)(FaultPoint::BeforeCommit);
+            Ok(())
+        });
+        // Jobs that did not get their turn because the store failed before it.
+        let left = jobs.unwrap_or_default();
+        if let Err(error) = committed {
+            self.head = head_before;
+            tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
+            let refusal = Refusal::from(error);
+            for finish in batch.finishes {
+                finish(Err(refusal.clone()));
+            }
+            drop(left);
+            return;
+        }
+        (self.doors.fault)(FaultPoint::AfterCommit);
+        self.audience.before_reply(&batch.effects);
+        (self.doors.fault)(FaultPoint::BeforeReply);
+        for finish in batch.finishes {
+            finish(Ok(()));
+        }
+        self.audience.after_reply(&batch.effects);
+        self.nameless.extend(batch.nameless);
+    }
+
+    /// Chores that no caller waits for: nameless inodes without handles go, the log is moved.
+    fn rest(&mut self) {
+        let audience = &self.audience;
+        let (open, closed): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.nameless).into_iter().partition(|ino| audience.is_open(*ino));
+        self.nameless = open;
+        if !closed.is_empty() {
+            let reclaimed = self.writer.transaction(Durability::Process, &mut |txn| {
+                closed.iter().try_for_each(|ino| txn.delete_node(*ino))
+            });
+            if let Err(error) = reclaimed {
+                tracing::warn!(%error, "nameless inodes stay until the next start");
+            }
+        }
+        if let Err(error) = self.writer.checkpoint() {
+            tracing::warn!(%error, "the log could not be moved into the store");
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn run_one(
+    txn: &mut dyn Txn,
+    queued: Queued,
+    now: crate::numbers::UnixNanos,
+    config: &Config,
+    doors: &Doors,
+    head: &mut Head,
+    refused: &mut u64,
+    batch: &mut Batch,
+) -> Result<()> {
+    let Queued { context, operation, job, .. } = queued;
+    let head_before = *head;
+    let mut effects = Vec::new();
+    let mut nameless = Vec::new();
+    txn.savepoint()?;
+    let (finish, result) = job(&mut Turn {
+        txn: &mut *txn,
+        now,
+        context: &context,
+        operation,
+        config,
+        doors,
+        head: &mut *head,
+        effects: &mut effects,
+        nameless: &mut nameless,
+    });
+    batch.finishes.push(finish);
+    match result {
+        Ok(()) => {
+            txn.release()?;
+            batch.effects.extend(effects.into_iter().map(|effect| (context.origin, effect)));
+            batch.nameless.extend(nameless);
+        }
+        Err(Stop::Store(error)) => return Err(error),
+        Err(Stop::Refused(why)) => {
+            txn.rollback()?;
+            *head = head_before;
+            if why.kept {
+                super::turn::keep_refusal(txn, &context, operation, now, *why)?;
+                *refused += 1;
+                // Pruning in strides keeps its cost away from the single refusal.
+                if *refused % 64 == 0 {
+                    txn.prune_refusals()?;
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Extended attributes.
+
+use crate::limits::{XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX};
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::Durability;
+
+use super::{Command, Stop, Turn};
+
+/// How an attribute that is or is not there is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XattrMode {
+    /// Make or replace.
+    Set,
+    /// It must not be there.
+    Create,
+    /// It must be there.
+    Replace,
+}
+
+/// Sets an extended attribute.
+#[derive(Clone, Debug)]
+pub struct SetXattr {
+    /// The node.
+    pub ino: Ino,
+    /// The attribute's name.
+    pub name: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+    /// How an existing one is treated.
+    pub mode: XattrMode,
+}
+
+/// Removes an extended attribute.
+#[derive(Clone, Debug)]
+pub struct RemoveXattr {
+    /// The node.
+    pub ino: Ino,
+    /// The attribute's name.
+    pub name: Vec<u8>,
+}
+
+fn no_attribute(name: &[u8]) -> Refusal {
+    let name = crate::names::printable(name);
+    Refusal::new(Rule::NoAttribute, format!("no attribute `{name}`"), "list them with getfattr")
+}
+
+fn changed(turn: &mut Turn<'_>, ino: Ino) -> Result<(), Stop> {
+    if let Some(mut node) = turn.txn.node(ino)? {
+        node.ctime = turn.now;
+        turn.txn.update_node(&node)?;
+        turn.effect(super::Effect::Attr(ino));
+    }
+    Ok(())
+}
+
+impl Command for SetXattr {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "setxattr"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        if self.name.len() > XATTR_NAME_BYTES_MAX || self.value.len() > XATTR_VALUE_BYTES_MAX {
+            let reason = format!(
+                "an attribute's name has at most {XATTR_NAME_BYTES_MAX} bytes and its value \
+                 {XATTR_VALUE_BYTES_MAX}"
+            );
+            return Err(Refusal::new(Rule::NoSpace, reason, "store less in it").into());
+        }
+        let there = turn.txn.xattr(self.ino, &self.name)?.is_some();
+        match (self.mode, there) {
+            (XattrMode::Create, true) => {
+                let name = crate::names::printable(&self.name);
+                let reason = format!("the attribute `{name}` is there already");
+                return Err(Refusal::new(Rule::Taken, reason, "replace it").into());
+            }
+            (XattrMode::Replace, false) => return Err(no_attribute(&self.name).into()),
+            _ => {}
+        }
+        turn.txn.put_xattr(self.ino, &self.name, &self.value)?;
+        changed(turn, self.ino)
+    }
+}
+
+impl Command for RemoveXattr {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "removexattr"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        if !turn.txn.delete_xattr(self.ino, &self.name)? {
+            return Err(no_attribute(&self.name).into());
+        }
+        changed(turn, self.ino)
+    }
+}

@@ -1,0 +1,101 @@
+//! The kinds that come with the program, and the register of all that are known.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use super::{Kind, KindError};
+use crate::names::KindName;
+
+/// Every built-in kind: file name, definition, schema.
+const BUILTIN: &[(&str, &str, &str)] = &[(
+    "task.kind.yaml",
+    include_str!("builtin/task.kind.yaml"),
+    include_str!("builtin/task.v1.json"),
+)];
+
+static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
+    let load = |(file, definition, schema): &(&str, &str, &str)| {
+        // Part of the program, and loaded by a test: it cannot be wrong in a build that passed.
+        let kind = Kind::load(file, definition, schema);
+        Arc::new(kind.unwrap_or_else(|error| unreachable!("a built-in kind is wrong: {error}")))
+    };
+    BUILTIN.iter().map(load).collect()
+});
+
+/// The built-in kind `task`.
+#[must_use]
+pub fn task() -> Arc<Kind> {
+    Arc::clone(&KINDS[0])
+}
+
+/// All kinds that a configuration can name.
+#[derive(Clone, Debug)]
+pub struct Kinds {
+    by_name: BTreeMap<KindName, Arc<Kind>>,
+}
+
+impl Default for Kinds {
+    /// The built-in ones.
+    fn default() -> Self {
+        let by_name = KINDS.iter().map(|kind| (kind.name().clone(), Arc::clone(kind))).collect();
+        Kinds { by_name }
+    }
+}
+
+impl Kinds {
+    /// Adds a kind of a user's own.
+    ///
+    /// # Errors
+    /// Where the name is taken: kinds are not replaced, stores depend on what they mean.
+    pub fn add(&mut self, kind: Kind) -> Result<Arc<Kind>, KindError> {
+        if self.by_name.contains_key(kind.name()) {
+            return Err(KindError {
+                file: format!("{}.kind.yaml", kind.name()),
+                line: None,
+                reason: format!("there is a kind `{}` already; give it another name", kind.name()),
+            });
+        }
+        let kind = Arc::new(kind);
+        self.by_name.insert(kind.name().clone(), Arc::clone(&kind));
+        Ok(kind)
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Kind>> {
+        self.by_name.iter().find(|(known, _)| known.as_str() == name).map(|(_, kind)| kind)
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &KindName> {
+        self.by_name.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_kind_loads_and_is_named_as_its_file() {
+        for (file, definition, schema) in BUILTIN {
+            let kind = Kind::load(file, definition, schema).unwrap();
+            assert_eq!(*file, format!("{}.kind.yaml", kind.name()));
+            assert_eq!(KINDS.len(), BUILTIN.len());
+        }
+        assert_eq!(task().name().as_str(), "task");
+    }
+
+    #[test]
+    fn kinds_are_added_but_not_replaced() {
+        let mut kinds = Kinds::default();
+        let (file, definition, schema) = BUILTIN[0];
+        let again = Kind::load(file, definition, schema).unwrap();
+        assert!(kinds.add(again).is_err());
+        let other = definition.replace("kind: task", "kind: errand");
+        let added = kinds.add(Kind::load(file, &other, schema).unwrap()).unwrap();
+        assert!(Arc::ptr_eq(&added, kinds.get("errand").unwrap()));
+        let names: Vec<&str> = kinds.names().map(KindName::as_str).collect();
+        assert_eq!(names, ["errand", "task"]);
+    }
+}

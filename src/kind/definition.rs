@@ -1,0 +1,90 @@
+//! The form of `<name>.kind.yaml`, as it is read. What it means is decided in `load`.
+//!
+//! The reference of the form is `docs/kinds.md`; a key that is not here is refused.
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::role::Role;
+use super::state::StampWhen;
+use super::yaml::{OneOrMany, Ordered};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KindForm {
+    pub kind: Spanned<String>,
+    pub schema: Spanned<String>,
+    pub extensions: Vec<Spanned<String>>,
+    pub fields: FieldsForm,
+    #[serde(default)]
+    pub strict: Vec<Spanned<String>>,
+    pub states: Ordered<StateForm>,
+    pub transitions: Vec<Spanned<TransitionForm>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FieldsForm {
+    pub id: Spanned<String>,
+    pub status: Option<Spanned<String>>,
+    pub owner: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StateForm {
+    pub dirs: Vec<Spanned<String>>,
+    pub status: Option<OneOrMany<String>>,
+    #[serde(default)]
+    pub initial: bool,
+    #[serde(default)]
+    pub terminal: bool,
+    pub moves: Option<Vec<Spanned<MoveForm>>>,
+    #[serde(default)]
+    pub requires: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub status_requires: Ordered<Vec<Spanned<String>>>,
+    pub lease: Option<LeaseForm>,
+    pub retries: Option<RetriesForm>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MoveForm {
+    pub from: OneOrMany<String>,
+    pub to: OneOrMany<String>,
+    pub by: Option<Vec<Role>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LeaseForm {
+    pub ttl: Spanned<String>,
+    pub heartbeat: Option<Spanned<String>>,
+    pub on_expiry: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RetriesForm {
+    pub attempts: Spanned<u32>,
+    pub first: Spanned<String>,
+    pub longest: Spanned<String>,
+    #[serde(default)]
+    pub jitter_percent: u8,
+    pub to: Spanned<String>,
+    pub exhausted: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TransitionForm {
+    pub from: OneOrMany<String>,
+    pub to: OneOrMany<String>,
+    pub event: String,
+    pub by: Vec<Role>,
+    #[serde(default)]
+    pub stamps: Ordered<StampWhen>,
+    #[serde(default)]
+    pub requires: Vec<String>,
+}

@@ -1,0 +1,226 @@
+//! Judging content: what a record of a state must be. Pure; the caller finds the lines.
+
+use serde_json::{Map, Value};
+
+use super::error::Fault;
+use super::field_path::FieldPath;
+use super::schema::one_of;
+use super::state::{Statuses, Transition};
+use super::transition::names;
+use super::{Kind, Role, StateIx};
+use crate::names::{AgentName, RecordId};
+use crate::refusal::Rule;
+
+impl Kind {
+    /// Judges the whole content of a record that lies, or is to lie, in `state`.
+    ///
+    /// # Errors
+    /// The first rule it breaks: [`Rule::Syntax`] (no mapping), [`Rule::Schema`],
+    /// [`Rule::IdDiffers`], [`Rule::StatusDiffers`], [`Rule::Required`].
+    pub fn judge(
+        &self,
+        content: &Value,
+        id: &RecordId,
+        state: StateIx,
+        strict: bool,
+    ) -> Result<(), Fault> {
+        if !content.is_object() {
+            return Err(Fault {
+                rule: Rule::Syntax,
+                pointer: String::new(),
+                reason: format!("the {} is not a mapping of fields", self.name()),
+                remedy: "write it as `field: value` lines".to_owned(),
+            });
+        }
+        self.schema.judge(content)?;
+        self.judge_id(content, id)?;
+        self.judge_status(content, state)?;
+        self.judge_required(content, &self.state(state).requires, state)?;
+        if let Some(status) = self.status_of(content) {
+            let here = &self.state(state).status_requires;
+            for (_, required) in here.iter().filter(|(when, _)| when == status) {
+                self.require(content, required, &format!("status `{status}`"))?;
+            }
+        }
+        if strict {
+            self.require(content, &self.strict, "this workspace (it is `strict`)")?;
+        }
+        Ok(())
+    }
+
+    /// Judges whether content may make a transition: what the transition and its target require.
+    /// Its status is not judged, because the daemon writes it ([`Kind::entry_edits`]).
+    ///
+    /// # Errors
+    /// [`Rule::Required`] with the field that is missing.
+    pub fn judge_entry(&self, transition: &Transition, content: &Value) -> Result<(), Fault> {
+        self.judge_required(content, &self.state(transition.to).requires, transition.to)?;
+        self.judge_required(content, &transition.requires, transition.to)
+    }
+
+    /// Judges how a save changes the status within one state.
+    ///
+    /// # Errors
+    /// [`Rule::StatusDiffers`] where the new one does not belong to the state,
+    /// [`Rule::StatusMove`] where the lifecycle has no such move, [`Rule::Forbidden`] where it is
+    /// not this role's.
+    pub fn judge_status_move(
+        &self,
+        state: StateIx,
+        from: Option<&str>,
+        to: Option<&str>,
+        role: Role,
+    ) -> Result<(), Fault> {
+        let (Some(field), true) = (&self.fields.status, from != to) else { return Ok(()) };
+        if let Some(to) = to
+            && !self.state(state).status.contains(to)
+        {
+            return Err(self.status_differs(field, to, state, None));
+        }
+        let (Some(moves), Some(from)) = (&self.state(state).moves, from) else { return Ok(()) };
+        let here = self.state(state).shown(None);
+        let fault =
+            |rule, reason, remedy| Fault { rule, pointer: format!("/{field}"), reason, remedy };
+        let Some(to) = to else {
+            let reason = format!("`{field}` was `{from}` and is gone");
+            let mut fault = fault(Rule::StatusMove, reason, format!("keep `{field}: {from}`"));
+            fault.pointer.clear();
+            return Err(fault);
+        };
+        match moves.iter().find(|one| one.from == from && one.to == to) {
+            Some(one) if one.by.contains(&role) => Ok(()),
+            Some(one) => Err(fault(
+                Rule::Forbidden,
+                format!("{} may not set `{field}` from {from} to {to}", role.with_article()),
+                format!("ask {}", names(&one.by)),
+            )),
+            None => {
+                let next: Vec<&str> = moves
+                    .iter()
+                    .filter(|one| one.from == from && one.by.contains(&role))
+                    .map(|one| one.to.as_str())
+                    .collect();
+                let remedy = match next.as_slice() {
+                    [] => format!("keep `{field}: {from}`"),
+                    next => format!("from {from} it can become {}", next.join(", ")),
+                };
+                let reason = format!("in {here} `{field}` cannot go from {from} to {to}");
+                Err(fault(Rule::StatusMove, reason, remedy))
+            }
+        }
+    }
+
+    /// Judges fields that are complete while the rest is still being written: types and
+    /// enumerations, each field for itself, nothing required.
+    ///
+    /// # Errors
+    /// [`Rule::Schema`] for the first field that no further byte can mend.
+    pub fn judge_complete(&self, fields: &Map<String, Value>) -> Result<(), Fault> {
+        self.schema.judge_partial(&Value::Object(fields.clone()))
+    }
+
+    /// The status that content carries, if it is text.
+    #[must_use]
+    pub fn status_of<'v>(&self, content: &'v Value) -> Option<&'v str> {
+        content.get(self.fields.status.as_deref()?)?.as_str()
+    }
+
+    fn judge_id(&self, content: &Value, id: &RecordId) -> Result<(), Fault> {
+        let field = &self.fields.id;
+        match content.get(field) {
+            None => Ok(()),
+            Some(Value::String(found)) if found == id.as_str() => Ok(()),
+            Some(_) => Err(Fault {
+                rule: Rule::IdDiffers,
+                pointer: format!("/{field}"),
+                reason: format!("`{field}` is not the file's name without its extension: {id}"),
+                remedy: format!("set `{field}: {id}`, or leave `{field}` out"),
+            }),
+        }
+    }
+
+    fn judge_status(&self, content: &Value, state: StateIx) -> Result<(), Fault> {
+        let Some(field) = &self.fields.status else { return Ok(()) };
+        match content.get(field).and_then(Value::as_str) {
+            Some(status) if !self.state(state).status.contains(status) => {
+                let owner = self.fields.owner.as_ref().and_then(|field| content.get(field));
+                let owner =
+                    owner.and_then(Value::as_str).and_then(|name| AgentName::new(name).ok());
+                Err(self.status_differs(field, status, state, owner.as_ref()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Directory and status never disagree: the way to another status is `mv`, if there is one.
+    fn status_differs(
+        &self,
+        field: &str,
+        status: &str,
+        state: StateIx,
+        owner: Option<&AgentName>,
+    ) -> Fault {
+        let allowed: Vec<&str> = match &self.state(state).status {
+            Statuses::Listed(allowed) => allowed.iter().map(String::as_str).collect(),
+            Statuses::Any => Vec::new(),
+        };
+        let here = self.state(state).shown(None);
+        let target = self.transitions.iter().find(|t| {
+            t.from == state && t.to != state && {
+                let there = &self.state(t.to).status;
+                *there != Statuses::Any && there.contains(status)
+            }
+        });
+        let shown = Value::String(status.to_owned());
+        let (reason, remedy) = one_of(&format!("`{field}`"), &shown, &allowed, "");
+        let reason = format!("{reason}, as {here} demands");
+        let remedy = match target {
+            Some(transition) => {
+                let there = self.state(transition.to).shown(owner);
+                let way = format!("`mv` the file to {there}");
+                if transition.by.contains(&Role::Agent) {
+                    format!(
+                        "leave `{field}` as it was, save, then {way}: the `mv` changes `{field}`"
+                    )
+                } else {
+                    format!("{remedy}; a {} may {way} instead", names(&transition.by))
+                }
+            }
+            None => remedy,
+        };
+        Fault { rule: Rule::StatusDiffers, pointer: format!("/{field}"), reason, remedy }
+    }
+
+    fn judge_required(
+        &self,
+        content: &Value,
+        required: &[FieldPath],
+        state: StateIx,
+    ) -> Result<(), Fault> {
+        if required.iter().all(|path| path.is_in(content)) {
+            return Ok(());
+        }
+        self.require(content, required, &self.state(state).shown(None))
+    }
+
+    fn require(&self, content: &Value, required: &[FieldPath], by: &str) -> Result<(), Fault> {
+        match required.iter().find(|path| !path.is_in(content)) {
+            None => Ok(()),
+            Some(path) => Err(Fault {
+                rule: Rule::Required,
+                pointer: path.nearest_pointer(content),
+                reason: format!("`{path}` is missing or empty, and {by} requires it"),
+                remedy: format!("add it: {}", example(path)),
+            }),
+        }
+    }
+}
+
+/// How a field is written: `result: { summary: … }`.
+fn example(path: &FieldPath) -> String {
+    let mut text = "…".to_owned();
+    for (depth, key) in path.first_way().iter().rev().enumerate() {
+        text = if depth == 0 { format!("{key}: {text}") } else { format!("{key}: {{ {text} }}") };
+    }
+    format!("`{text}`")
+}

@@ -1,0 +1,319 @@
+//! From a definition to a kind: everything that can be wrong is refused here, with its line.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_saphyr::Spanned;
+
+use super::definition::{
+    FieldsForm, KindForm, LeaseForm, MoveForm, RetriesForm, StateForm, TransitionForm,
+};
+use super::field_path::FieldPath;
+use super::load_state::{build_state, patterns};
+use super::pattern::Pattern;
+use super::schema::Schema;
+use super::state::{Lease, Retries, Stamp, State, StateIx, StatusMove, Statuses, Transition};
+use super::yaml::{self, OneOrMany, Ordered, line, unknown};
+use super::{EngineFields, Kind, KindError, Role};
+use crate::names::{KindName, StateName};
+
+/// Most states of a kind: the largest known lifecycle has six.
+const STATES_MAX: usize = 64;
+
+/// What is wrong, before it is known in which file.
+pub(super) type Wrong = (Option<u32>, String);
+
+impl Kind {
+    /// Reads a kind from the text of its definition and the text of its schema. `file` is the
+    /// definition's name, for errors.
+    ///
+    /// # Errors
+    /// Whatever makes no sense: syntax, unknown keys, roles, states, statuses and fields, two
+    /// states that could match one directory, states that cannot be reached, none or two initial
+    /// states, a schema that is none.
+    pub fn load(file: &str, definition: &str, schema: &str) -> Result<Kind, KindError> {
+        let in_file =
+            |file: &str, (line, reason): Wrong| KindError { file: file.to_owned(), line, reason };
+        let form: KindForm =
+            yaml::read(definition).map_err(|error| in_file(file, (error.line, error.reason)))?;
+        let compiled =
+            Schema::compile(schema).map_err(|wrong| in_file(&form.schema.value, wrong))?;
+        build(form, compiled).map_err(|wrong| in_file(file, wrong))
+    }
+
+    /// The same lifecycle in other directories, by the state's name. The first directory of each
+    /// list is the canonical one; states that are not named keep theirs.
+    ///
+    /// # Errors
+    /// Unknown states, bad patterns, directories that clash, and lanes without `{owner}`.
+    pub fn with_dirs(
+        &self,
+        overrides: &BTreeMap<StateName, Vec<String>>,
+    ) -> Result<Kind, KindError> {
+        let wrong =
+            |reason: String| KindError { file: format!("kind {}", self.name), line: None, reason };
+        let mut kind = self.clone();
+        for (name, dirs) in overrides {
+            let (state, dirs) = self.other_dirs(name.as_str(), dirs).map_err(wrong)?;
+            kind.states[state.at()].dirs = dirs;
+        }
+        no_clash(&kind.states).map_err(wrong)?;
+        Ok(kind)
+    }
+
+    /// Other directories for one state, looked at by themselves: clashes are not seen here.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub(crate) fn other_dirs(
+        &self,
+        name: &str,
+        dirs: &[String],
+    ) -> Result<(StateIx, Vec<Pattern>), String> {
+        let Some(state) = self.state_named(name) else {
+            return Err(unknown("state", name, &self.state_names()));
+        };
+        let dirs: Vec<_> = dirs.iter().map(|dir| (None, dir.as_str())).collect();
+        let dirs = patterns(name, &dirs).map_err(|(_, reason)| reason)?;
+        if self.state(state).needs_owner && !dirs.iter().all(Pattern::has_owner) {
+            return Err(format!(
+                "a record in the state `{name}` has an owner: its directories need {{owner}}"
+            ));
+        }
+        Ok((state, dirs))
+    }
+
+    fn state_names(&self) -> Vec<&str> {
+        self.states.iter().map(|state| state.name.as_str()).collect()
+    }
+}
+
+fn build(form: KindForm, schema: Schema) -> Result<Kind, Wrong> {
+    let name = KindName::new(&form.kind.value)
+        .map_err(|why| (line(&form.kind), format!("the kind's name: {why}")))?;
+    let extensions = extensions(&form.extensions)?;
+    let fields = fields(form.fields, &schema)?;
+    let states = Names::new(&form.states)?;
+    let mut built = Vec::new();
+    for (name, state) in &form.states.0 {
+        built.push(build_state(name, state, &fields, &states, &schema)?);
+    }
+    no_clash(&built).map_err(|reason| (None, reason))?;
+    let initial = one_initial(&built)?;
+    let transitions = transitions(&form.transitions, &states, &schema)?;
+    for transition in &transitions {
+        if built[transition.from.at()].terminal
+            && transition.from != transition.to
+            && transition.by != [Role::Operator]
+        {
+            let from = &built[transition.from.at()].name;
+            let reason = format!("only the operator may take a record out of `{from}` (terminal)");
+            return Err((None, reason));
+        }
+    }
+    all_reached(&form.states, initial, &transitions)?;
+    for (at, state) in built.iter().enumerate() {
+        leaves_by_its_ways(at, state, &transitions)?;
+    }
+    let strict = paths(&form.strict, &schema)?;
+    let schema_name = form.schema.value;
+    let schema = Arc::new(schema);
+    Ok(Kind {
+        name,
+        schema_name,
+        extensions,
+        fields,
+        strict,
+        states: built,
+        initial,
+        transitions,
+        schema,
+    })
+}
+
+/// The names of the states, for everything that refers to them.
+pub(super) struct Names<'f>(Vec<&'f str>);
+
+impl<'f> Names<'f> {
+    fn new(states: &'f Ordered<StateForm>) -> Result<Self, Wrong> {
+        if states.0.is_empty() || states.0.len() > STATES_MAX {
+            return Err((None, format!("a kind has 1 to {STATES_MAX} states")));
+        }
+        Ok(Names(states.0.iter().map(|(name, _)| name.value.as_str()).collect()))
+    }
+
+    pub(super) fn find(&self, name: &str, at: Option<u32>) -> Result<StateIx, Wrong> {
+        let found = self.0.iter().position(|known| *known == name);
+        found
+            .and_then(|found| u8::try_from(found).ok())
+            .map(StateIx)
+            .ok_or_else(|| (at, unknown("state", name, &self.0)))
+    }
+}
+
+fn extensions(form: &[Spanned<String>]) -> Result<Vec<String>, Wrong> {
+    for one in form {
+        let plain = one.value.bytes().all(|b| b.is_ascii_alphanumeric());
+        if one.value.is_empty() || !plain {
+            let reason = format!("`{}` is no extension: letters and digits, no dot", one.value);
+            return Err((line(one), reason));
+        }
+    }
+    if form.is_empty() {
+        return Err((None, "a kind needs an extension for its records".to_owned()));
+    }
+    Ok(form.iter().map(|one| one.value.clone()).collect())
+}
+
+fn known_field(field: &str, at: Option<u32>, schema: &Schema) -> Result<(), Wrong> {
+    let known: Vec<&str> = schema.fields().collect();
+    if known.contains(&field) { Ok(()) } else { Err((at, unknown("field", field, &known))) }
+}
+
+fn fields(form: FieldsForm, schema: &Schema) -> Result<EngineFields, Wrong> {
+    let all = [Some(&form.id), form.status.as_ref(), form.owner.as_ref()];
+    for one in all.into_iter().flatten() {
+        known_field(&one.value, line(one), schema)?;
+    }
+    if let Some(status) = &form.status
+        && schema.enumeration(&status.value).is_none()
+    {
+        let reason = format!("the schema lists no values (`enum`) for `{}`", status.value);
+        return Err((line(status), reason));
+    }
+    Ok(EngineFields {
+        id: form.id.value,
+        status: form.status.map(|one| one.value),
+        owner: form.owner.map(|one| one.value),
+    })
+}
+
+pub(super) fn paths(form: &[Spanned<String>], schema: &Schema) -> Result<Vec<FieldPath>, Wrong> {
+    form.iter().map(|one| path(&one.value, line(one), schema)).collect()
+}
+
+fn path(text: &str, at: Option<u32>, schema: &Schema) -> Result<FieldPath, Wrong> {
+    let path = FieldPath::parse(text).map_err(|why| (at, why))?;
+    for root in path.roots() {
+        known_field(root, at, schema)?;
+    }
+    Ok(path)
+}
+
+pub(super) fn pairs<'f>(
+    from: &'f OneOrMany<String>,
+    to: &'f OneOrMany<String>,
+) -> impl Iterator<Item = (&'f String, &'f String)> {
+    from.0.iter().flat_map(move |from| to.0.iter().map(move |to| (from, to)))
+}
+
+fn no_clash(states: &[State]) -> Result<(), String> {
+    for (at, one) in states.iter().enumerate() {
+        for other in &states[at + 1..] {
+            let both = || one.dirs.iter().flat_map(|a| other.dirs.iter().map(move |b| (a, b)));
+            if let Some((a, b)) = both().find(|(a, b)| a.meets(b)) {
+                return Err(format!(
+                    "the directories clash: `{a}` of the state `{}` and `{b}` of the state `{}` \
+                     can be one directory",
+                    one.name, other.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one_initial(states: &[State]) -> Result<StateIx, Wrong> {
+    let mut all = (0u8..).map(StateIx).zip(states).filter(|(_, state)| state.initial);
+    let Some((initial, _)) = all.next() else {
+        return Err((None, "no state is `initial: true`".to_owned()));
+    };
+    if let Some((_, second)) = all.next() {
+        let reason = format!("`{}` is a second initial state; a kind has one", second.name);
+        return Err((None, reason));
+    }
+    Ok(initial)
+}
+
+fn transitions(
+    form: &[Spanned<TransitionForm>],
+    names: &Names<'_>,
+    schema: &Schema,
+) -> Result<Vec<Transition>, Wrong> {
+    let mut built: Vec<Transition> = Vec::new();
+    for one in form {
+        let at = line(one);
+        let form = &one.value;
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+        if form.event.is_empty() || form.event.len() > 64 || !form.event.bytes().all(plain) {
+            let reason = format!("`{}` is no name of an event: `claimed` is one", form.event);
+            return Err((at, reason));
+        }
+        if form.by.is_empty() {
+            return Err((at, format!("nobody may make the transition `{}`", form.event)));
+        }
+        for (stamp, _) in &form.stamps.0 {
+            known_field(&stamp.value, line(stamp), schema)?;
+        }
+        let requires = form.requires.iter().map(|text| path(text, at, schema));
+        let requires = requires.collect::<Result<Vec<_>, _>>()?;
+        for (from, to) in pairs(&form.from, &form.to) {
+            let transition = Transition {
+                from: names.find(from, at)?,
+                to: names.find(to, at)?,
+                event: form.event.clone(),
+                by: form.by.clone(),
+                stamps: stamps(&form.stamps),
+                requires: requires.clone(),
+            };
+            let same = |t: &Transition| t.from == transition.from && t.to == transition.to;
+            if built.iter().any(same) {
+                return Err((at, format!("the transition from {from} to {to} is there twice")));
+            }
+            built.push(transition);
+        }
+    }
+    Ok(built)
+}
+
+fn stamps(form: &Ordered<super::state::StampWhen>) -> Vec<Stamp> {
+    form.0.iter().map(|(field, when)| Stamp { field: field.value.clone(), when: *when }).collect()
+}
+
+fn all_reached(
+    states: &Ordered<StateForm>,
+    initial: StateIx,
+    transitions: &[Transition],
+) -> Result<(), Wrong> {
+    let mut reached = vec![false; states.0.len()];
+    let mut open = vec![initial];
+    while let Some(state) = open.pop() {
+        if !std::mem::replace(&mut reached[state.at()], true) {
+            open.extend(transitions.iter().filter(|t| t.from == state).map(|t| t.to));
+        }
+    }
+    match states.0.iter().zip(reached).find(|(_, reached)| !reached) {
+        None => Ok(()),
+        Some(((name, _), _)) => {
+            let reason = format!("no transition leads to the state `{}`", name.value);
+            Err((line(name), reason))
+        }
+    }
+}
+
+/// What happens by itself must be a transition too, so that the ledger has a name for it.
+fn leaves_by_its_ways(at: usize, state: &State, transitions: &[Transition]) -> Result<(), Wrong> {
+    let expiry = state.lease.iter().map(|lease| lease.on_expiry);
+    let retry = state.retries.iter().flat_map(|retries| [retries.to, retries.exhausted]);
+    for target in expiry.chain(retry) {
+        if !transitions.iter().any(|t| t.from.at() == at && t.to == target) {
+            let reason = format!(
+                "the lease or the retries of `{}` lead where no transition does",
+                state.name
+            );
+            return Err((None, reason));
+        }
+    }
+    Ok(())
+}

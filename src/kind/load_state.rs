@@ -1,0 +1,188 @@
+//! From the form of a state to a state.
+
+use std::time::Duration;
+
+use serde_saphyr::Spanned;
+
+use super::definition::{LeaseForm, MoveForm, RetriesForm, StateForm};
+use super::load::{Names, Wrong, pairs, paths};
+use super::pattern::Pattern;
+use super::schema::Schema;
+use super::state::{Lease, Retries, State, StatusMove, Statuses};
+use super::yaml::{OneOrMany, line, unknown};
+use super::{EngineFields, Role};
+use crate::names::StateName;
+
+pub(super) fn patterns(state: &str, dirs: &[(Option<u32>, &str)]) -> Result<Vec<Pattern>, Wrong> {
+    let mut built: Vec<Pattern> = Vec::new();
+    for (at, dir) in dirs {
+        let pattern =
+            Pattern::parse(dir).map_err(|why| (*at, format!("state `{state}`: {why}")))?;
+        if built.contains(&pattern) {
+            return Err((*at, format!("state `{state}`: the directory `{dir}` is there twice")));
+        }
+        built.push(pattern);
+    }
+    let Some(first) = built.first() else {
+        return Err((None, format!("state `{state}` has no directory")));
+    };
+    if !first.is_definite() {
+        let reason = format!(
+            "state `{state}`: the first directory is where the daemon puts things; `{first}` does \
+             not say where"
+        );
+        return Err((dirs[0].0, reason));
+    }
+    Ok(built)
+}
+
+pub(super) fn build_state(
+    name: &Spanned<String>,
+    form: &StateForm,
+    fields: &EngineFields,
+    names: &Names<'_>,
+    schema: &Schema,
+) -> Result<State, Wrong> {
+    let at = line(name);
+    let shown = name.value.as_str();
+    let state_name =
+        StateName::new(shown).map_err(|why| (at, format!("the state's name `{shown}`: {why}")))?;
+    let dirs: Vec<_> = form.dirs.iter().map(|dir| (line(dir), dir.value.as_str())).collect();
+    let dirs = patterns(shown, &dirs).map_err(|(dir, why)| (dir.or(at), why))?;
+    let known = fields.status.as_deref().and_then(|field| schema.enumeration(field));
+    let status =
+        statuses(shown, form.status.as_ref(), known.as_deref()).map_err(|why| (at, why))?;
+    let moves = match &form.moves {
+        None => None,
+        Some(form) => Some(moves(shown, form, &status)?),
+    };
+    let mut status_requires = Vec::new();
+    for (when, required) in &form.status_requires.0 {
+        belongs(shown, &status, &when.value).map_err(|why| (line(when), why))?;
+        status_requires.push((when.value.clone(), paths(required, schema)?));
+    }
+    let lease = form.lease.as_ref().map(|form| lease(form, names)).transpose()?;
+    let retries = form.retries.as_ref().map(|form| retries(form, names)).transpose()?;
+    Ok(State {
+        name: state_name,
+        needs_owner: dirs.iter().all(Pattern::has_owner),
+        dirs,
+        status,
+        moves,
+        requires: paths(&form.requires, schema)?,
+        status_requires,
+        initial: form.initial,
+        terminal: form.terminal,
+        lease,
+        retries,
+    })
+}
+
+fn statuses(
+    state: &str,
+    form: Option<&OneOrMany<String>>,
+    known: Option<&[&str]>,
+) -> Result<Statuses, String> {
+    let (form, known) = match (form, known) {
+        (None, None) => return Ok(Statuses::Any),
+        (Some(_), None) => {
+            return Err(format!(
+                "state `{state}` has a `status`, but `fields` names no such field"
+            ));
+        }
+        (None, Some(_)) => {
+            return Err(format!("state `{state}` needs `status`: a list, or `any`"));
+        }
+        (Some(form), Some(known)) => (&form.0, known),
+    };
+    if form.len() == 1 && form[0] == "any" && !known.contains(&"any") {
+        return Ok(Statuses::Any);
+    }
+    if form.is_empty() {
+        return Err(format!("state `{state}` takes no status at all"));
+    }
+    for (at, one) in form.iter().enumerate() {
+        if !known.contains(&one.as_str()) {
+            return Err(format!("state `{state}`: {}", unknown("status", one, known)));
+        }
+        if form[..at].contains(one) {
+            return Err(format!("state `{state}`: the status `{one}` is there twice"));
+        }
+    }
+    Ok(Statuses::Listed(form.clone()))
+}
+
+fn belongs(state: &str, status: &Statuses, one: &str) -> Result<(), String> {
+    match status {
+        Statuses::Listed(all) if all.iter().any(|known| known == one) => Ok(()),
+        Statuses::Listed(all) => Err(format!("state `{state}`: {}", unknown("status", one, all))),
+        Statuses::Any => {
+            Err(format!("state `{state}` does not check the status, so `{one}` cannot matter"))
+        }
+    }
+}
+
+fn moves(
+    state: &str,
+    form: &[Spanned<MoveForm>],
+    status: &Statuses,
+) -> Result<Vec<StatusMove>, Wrong> {
+    let mut built: Vec<StatusMove> = Vec::new();
+    for one in form {
+        let at = line(one);
+        let by = one.value.by.clone().unwrap_or_else(|| Role::ALL.to_vec());
+        for (from, to) in pairs(&one.value.from, &one.value.to) {
+            for end in [from, to] {
+                belongs(state, status, end).map_err(|why| (at, why))?;
+            }
+            if built.iter().any(|known| known.from == *from && known.to == *to) {
+                let reason = format!("state `{state}`: the move {from} to {to} is there twice");
+                return Err((at, reason));
+            }
+            built.push(StatusMove { from: from.clone(), to: to.clone(), by: by.clone() });
+        }
+    }
+    Ok(built)
+}
+
+fn lease(form: &LeaseForm, names: &Names<'_>) -> Result<Lease, Wrong> {
+    Ok(Lease {
+        ttl: duration(&form.ttl)?,
+        heartbeat: form.heartbeat.as_ref().map(duration).transpose()?,
+        on_expiry: names.find(&form.on_expiry.value, line(&form.on_expiry))?,
+    })
+}
+
+fn retries(form: &RetriesForm, names: &Names<'_>) -> Result<Retries, Wrong> {
+    if form.attempts.value == 0 {
+        return Err((line(&form.attempts), "`attempts` is at least 1".to_owned()));
+    }
+    Ok(Retries {
+        attempts: form.attempts.value,
+        first: duration(&form.first)?,
+        longest: duration(&form.longest)?,
+        jitter_percent: form.jitter_percent,
+        to: names.find(&form.to.value, line(&form.to))?,
+        exhausted: names.find(&form.exhausted.value, line(&form.exhausted))?,
+    })
+}
+
+/// `30s`, `5m`, `4h`, `30d`.
+fn duration(text: &Spanned<String>) -> Result<Duration, Wrong> {
+    let wrong =
+        || (line(text), format!("`{}` is no time: `30s`, `5m`, `4h`, `30d` are", text.value));
+    let split = text.value.len().saturating_sub(1);
+    let (number, unit) = text.value.split_at_checked(split).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = number.parse().map_err(|_| wrong())?;
+    if number == 0 {
+        return Err(wrong());
+    }
+    Ok(Duration::from_secs(u64::from(number) * seconds))
+}

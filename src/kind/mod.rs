@@ -1,0 +1,130 @@
+//! Kinds: lifecycles as data.
+//!
+//! A kind says which directories a workspace has, which file is a record, which content a record
+//! of a state may have, and which moves are legal for whom. It is read from a definition and a
+//! JSON Schema, checked once, and never changes after that.
+//!
+//! What must stay true: each of those questions is asked here and nowhere else; a [`Kind`] that
+//! exists is consistent (its directories do not clash, its states can be reached, its statuses
+//! are in its schema). Deliberately not here: files, the store, YAML of records, time. The
+//! reference of the form is `docs/kinds.md`.
+
+pub mod builtin;
+mod definition;
+mod error;
+mod field_path;
+mod judge;
+mod load;
+mod load_state;
+mod names;
+mod nearest;
+mod pattern;
+mod place;
+mod role;
+mod schema;
+mod state;
+mod transition;
+pub(crate) mod yaml;
+
+#[cfg(test)]
+mod corpus_test;
+#[cfg(test)]
+mod judge_test;
+#[cfg(test)]
+mod load_test;
+#[cfg(test)]
+mod transition_test;
+
+use std::sync::Arc;
+
+pub use builtin::Kinds;
+pub(crate) use error::where_and_why;
+pub use error::{Fault, KindError};
+pub use field_path::FieldPath;
+pub use nearest::nearest;
+pub use pattern::{Component, Pattern};
+pub use place::Place;
+pub use role::Role;
+pub use state::{
+    Lease, Retries, Stamp, StampWhen, State, StateIx, StatusMove, Statuses, Transition,
+};
+pub use transition::FieldEdit;
+
+use crate::names::KindName;
+
+/// The fields that the engine itself reads and writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineFields {
+    /// The record's id.
+    pub id: String,
+    /// The status, if the kind has one beside its directories.
+    pub status: Option<String>,
+    /// The owner, written when a record enters a directory that names one.
+    pub owner: Option<String>,
+}
+
+/// A lifecycle. Immutable.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    name: KindName,
+    schema_name: String,
+    extensions: Vec<String>,
+    fields: EngineFields,
+    strict: Vec<FieldPath>,
+    states: Vec<State>,
+    initial: StateIx,
+    transitions: Vec<Transition>,
+    schema: Arc<schema::Schema>,
+}
+
+impl Kind {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &KindName {
+        &self.name
+    }
+
+    /// The name of its schema's file.
+    #[must_use]
+    pub fn schema_name(&self) -> &str {
+        &self.schema_name
+    }
+
+    /// The extensions of its records, without the dot; the first is what the daemon writes.
+    #[must_use]
+    pub fn extensions(&self) -> &[String] {
+        &self.extensions
+    }
+
+    /// The fields that the engine reads and writes.
+    #[must_use]
+    pub fn fields(&self) -> &EngineFields {
+        &self.fields
+    }
+
+    /// Its states, in the order of the definition.
+    pub fn states(&self) -> impl Iterator<Item = (StateIx, &State)> {
+        (0u8..).map(StateIx).zip(&self.states)
+    }
+
+    /// A state.
+    ///
+    /// # Panics
+    /// With an index of another kind that has more states.
+    #[must_use]
+    pub fn state(&self, state: StateIx) -> &State {
+        &self.states[state.at()]
+    }
+
+    /// The state of that name.
+    #[must_use]
+    pub fn state_named(&self, name: &str) -> Option<StateIx> {
+        self.states().find(|(_, state)| state.name.as_str() == name).map(|(ix, _)| ix)
+    }
+
+    /// Where new records start.
+    #[must_use]
+    pub fn initial(&self) -> StateIx {
+        self.initial
+    }
+}

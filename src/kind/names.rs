@@ -1,0 +1,94 @@
+//! Which file names are record-like.
+
+use super::Kind;
+use crate::names::{FileName, RecordId};
+
+impl Kind {
+    /// The id of the record that a file of this name in a state directory would be: the name
+    /// without one of the kind's extensions, if that is a [`RecordId`] and the name is none that
+    /// programs give their temporary files. Hidden files, `X~`, `#X#`, `sedXXXXXX`, `X.tmp.<pid>`,
+    /// `README.md` have no such extension or stem.
+    #[must_use]
+    pub fn record_id(&self, name: &FileName) -> Option<RecordId> {
+        let text = name.as_str()?;
+        let stem = self
+            .extensions
+            .iter()
+            .find_map(|ext| text.strip_suffix(ext.as_str())?.strip_suffix('.'))?;
+        if is_temporary(stem) {
+            return None;
+        }
+        RecordId::new(stem).ok()
+    }
+}
+
+/// Stems of files that programs make to rename them later, with the extension they kept.
+fn is_temporary(stem: &str) -> bool {
+    // mkstemp of Python with a suffix: `tmp` and 8 of [a-z0-9_]; others take 6.
+    let python = stem.strip_prefix("tmp").is_some_and(|rest| {
+        rest.len() >= 6 && rest.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+    });
+    // mktemp(1) with a suffix: `tmp.` and 10 of [A-Za-z0-9].
+    let shell = stem
+        .strip_prefix("tmp.")
+        .is_some_and(|rest| rest.len() >= 6 && rest.bytes().all(|b| b.is_ascii_alphanumeric()));
+    python || shell || stem.ends_with(".tmp") || stem.contains(".tmp.")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kind::builtin;
+    use crate::names::FileName;
+
+    fn id(name: &str) -> Option<String> {
+        let name = FileName::new(name).unwrap();
+        builtin::task().record_id(&name).map(|id| id.as_str().to_owned())
+    }
+
+    #[test]
+    fn records_are_named_by_their_id_and_an_extension_of_the_kind() {
+        assert_eq!(id("2026-02-04T1705-bob-x.yaml").unwrap(), "2026-02-04T1705-bob-x");
+        assert_eq!(id("a.b_c.yml").unwrap(), "a.b_c");
+        assert_eq!(id("X.yaml.yaml").unwrap(), "X.yaml");
+        assert_eq!(id("tmp.yaml").unwrap(), "tmp");
+        assert_eq!(id("tmp-cleanup.yaml").unwrap(), "tmp-cleanup");
+        assert_eq!(id("tmpab12.yaml").unwrap(), "tmpab12");
+    }
+
+    #[test]
+    fn temporary_and_other_files_are_no_records() {
+        for name in [
+            ".X.yaml.swp",
+            ".X.yaml",
+            "X.yaml~",
+            "#X.yaml#",
+            "#X.yaml",
+            "4913",
+            "sedAb12Cd",
+            "README.md",
+            ".gitkeep",
+            "X.json",
+            "X.YAML",
+            "yaml",
+            ".yaml",
+            "Xyaml",
+            "a b.yaml",
+            "-x.yaml",
+            "ü.yaml",
+            "X.yaml.tmp",
+            "X.tmp.12.ab",
+            "X.tmp.yaml",
+            "X.tmp.77.yaml",
+            "tmpab12cd.yaml",
+            "tmp12345678.yml",
+            "tmp_a1b2c3.yaml",
+            "tmp.aB3dE5fG7h.yaml",
+            "X.3f2b.tmp",
+            "X.yaml.why",
+        ] {
+            assert_eq!(id(name), None, "{name}");
+        }
+        assert_eq!(id(&format!("{}.yaml", "x".repeat(201))), None);
+        assert!(id(&format!("{}.yaml", "x".repeat(200))).is_some());
+    }
+}

@@ -1,0 +1,269 @@
+//! The JSON Schema of a kind: compiled once, and its errors said in words.
+//!
+//! What must stay true: a message quotes at most a short scalar of an enumeration, never content.
+//! No schema is fetched from anywhere: a reference to another file is refused when it is loaded.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{Draft, JsonType, PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value};
+
+use super::error::Fault;
+use super::nearest::nearest;
+use crate::refusal::Rule;
+
+/// Longest value that a message quotes, in characters.
+const QUOTED_CHARS_MAX: usize = 40;
+
+/// A schema that is ready to judge.
+#[derive(Debug)]
+pub(super) struct Schema {
+    whole: Validator,
+    /// The same for a record of which only some fields are known yet.
+    partial: Validator,
+    source: Value,
+}
+
+impl Schema {
+    /// Compiles `text`. The error is the line, where known, and the reason.
+    pub(super) fn compile(text: &str) -> Result<Schema, (Option<u32>, String)> {
+        let source: Value = serde_json::from_str(text).map_err(|error| {
+            let line = u32::try_from(error.line()).ok().filter(|line| *line > 0);
+            (line, format!("not JSON: {error}"))
+        })?;
+        let Some(top) = source.as_object() else {
+            return Err((None, "a schema is an object".to_owned()));
+        };
+        let kept = ["$schema", "$id", "$defs", "definitions", "properties"];
+        let some: Map<String, Value> = top
+            .iter()
+            .filter(|(key, _)| kept.contains(&key.as_str()))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let build = |schema: &Value| {
+            jsonschema::options()
+                .with_draft(Draft::Draft202012)
+                // A linear-time engine: a pattern must not be able to stall a save.
+                .with_pattern_options(PatternOptions::regex())
+                .build(schema)
+                .map_err(|error| (None, format!("not a JSON Schema 2020-12: {error}")))
+        };
+        let whole = build(&source)?;
+        let partial = build(&Value::Object(some))?;
+        Ok(Schema { whole, partial, source })
+    }
+
+    /// The top-level fields it knows.
+    pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
+        let properties = self.source.get("properties").and_then(Value::as_object);
+        properties.into_iter().flat_map(|all| all.keys()).map(String::as_str)
+    }
+
+    /// The values that a top-level field may have, if the schema lists them.
+    pub(super) fn enumeration(&self, field: &str) -> Option<Vec<&str>> {
+        let listed = self.source.get("properties")?.get(field)?.get("enum")?.as_array()?;
+        Some(listed.iter().filter_map(Value::as_str).collect())
+    }
+
+    pub(super) fn judge(&self, value: &Value) -> Result<(), Fault> {
+        self.judge_with(&self.whole, value)
+    }
+
+    pub(super) fn judge_partial(&self, value: &Value) -> Result<(), Fault> {
+        self.judge_with(&self.partial, value)
+    }
+
+    fn judge_with(&self, validator: &Validator, value: &Value) -> Result<(), Fault> {
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        validator.validate(value).map_err(|error| self.explain(&error))
+    }
+
+    fn explain(&self, error: &ValidationError<'_>) -> Fault {
+        let pointer = error.instance_path().as_str().to_owned();
+        let field = field_name(&pointer);
+        let found = error.instance().as_ref();
+        let (reason, remedy) = match error.kind() {
+            ValidationErrorKind::Enum { options } => {
+                let options: Vec<&str> =
+                    options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                one_of(&field, found, &options, "")
+            }
+            ValidationErrorKind::Pattern { pattern } => match self.examples(error) {
+                Some(examples) => one_of(&field, found, &examples, " (any case)"),
+                None => (
+                    format!("{field} does not match the pattern {pattern}"),
+                    format!("write {field} in that form"),
+                ),
+            },
+            ValidationErrorKind::Type { kind } => wrong_type(&field, found, kind),
+            ValidationErrorKind::Required { property } => {
+                (format!("{field} lacks the field {property}"), format!("add {property}"))
+            }
+            // Masked: the value itself stays out of messages and logs.
+            _ => (format!("{field}: {}", error.masked()), format!("mend {field}, then save again")),
+        };
+        Fault { rule: Rule::Schema, pointer, reason, remedy }
+    }
+
+    /// The `examples` beside the keyword that failed: what a pattern stands for.
+    fn examples(&self, error: &ValidationError<'_>) -> Option<Vec<&str>> {
+        let (schema, _keyword) = error.schema_path().as_str().rsplit_once('/')?;
+        let examples = self.source.pointer(schema)?.get("examples")?.as_array()?;
+        Some(examples.iter().filter_map(Value::as_str).collect())
+    }
+}
+
+/// The field that a pointer names, as people write it: `` `context.dependencies[2]` ``.
+fn field_name(pointer: &str) -> String {
+    if pointer.is_empty() {
+        return "the record".to_owned();
+    }
+    let mut name = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) {
+            name.push_str(&format!("[{part}]"));
+        } else {
+            if !name.is_empty() {
+                name.push('.');
+            }
+            name.push_str(&part);
+        }
+    }
+    format!("`{}`", shortened(&name))
+}
+
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    crate::names::printable(short.as_bytes())
+}
+
+/// "`status` is `X`, which is none of …" and the nearest one, for any enumeration.
+pub(super) fn one_of(field: &str, found: &Value, allowed: &[&str], note: &str) -> (String, String) {
+    let list = allowed.join(", ");
+    let Some(word) = found.as_str() else {
+        let reason = format!("{field} is {}, not one of {list}{note}", described(found));
+        return (reason, format!("set {field} to one of {list}{note}"));
+    };
+    let reason = format!("{field} is `{}`, not one of {list}{note}", shortened(word));
+    let remedy = match nearest(word, allowed.iter().copied()) {
+        Some(near) => format!("set {field} to `{near}`, or another of {list}{note}"),
+        None => format!("set {field} to one of {list}{note}"),
+    };
+    (reason, remedy)
+}
+
+fn wrong_type(field: &str, found: &Value, wanted: &TypeKind) -> (String, String) {
+    let types: Vec<JsonType> = match wanted {
+        TypeKind::Single(one) => vec![*one],
+        TypeKind::Multiple(several) => several.iter().collect(),
+    };
+    let takes_text = types.contains(&JsonType::String);
+    let wanted: Vec<&str> =
+        types.iter().filter(|one| **one != JsonType::Null).map(|one| in_yaml(*one)).collect();
+    let wanted = wanted.join(" or ");
+    let reason = format!("{field} is {}, not {wanted}", described(found));
+    let remedy = match found {
+        Value::Number(_) | Value::Bool(_) if takes_text => {
+            format!("put the value of {field} in quotes")
+        }
+        _ => format!("make {field} {wanted}"),
+    };
+    (reason, remedy)
+}
+
+fn in_yaml(json: JsonType) -> &'static str {
+    match json {
+        JsonType::Array => "a list",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Null => "null",
+        JsonType::Number => "a number",
+        JsonType::Object => "a mapping",
+        JsonType::String => "text",
+    }
+}
+
+fn described(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema(text: &Value) -> Schema {
+        Schema::compile(&text.to_string()).unwrap()
+    }
+
+    #[test]
+    fn bad_schemas_are_refused() {
+        let (line, reason) = Schema::compile("{\n  \"type\": \n}").unwrap_err();
+        assert_eq!(line, Some(3), "{reason}");
+        assert!(Schema::compile("[]").is_err());
+        assert!(Schema::compile(r#"{"type": "text"}"#).is_err());
+        assert!(Schema::compile(r#"{"properties": {"a": {"pattern": "("}}}"#).is_err());
+        assert!(Schema::compile(r##"{"$ref": "#/$defs/nowhere"}"##).is_err());
+        assert!(Schema::compile(r#"{"$ref": "http://localhost/x.json"}"#).is_err());
+    }
+
+    #[test]
+    fn an_enumeration_lists_its_values_and_the_nearest() {
+        let schema = schema(&json!({"properties": {"s": {"enum": ["new", "done"]}}}));
+        let fault = schema.judge(&json!({"s": "doen"})).unwrap_err();
+        assert_eq!(fault.pointer, "/s");
+        assert_eq!(fault.reason, "`s` is `doen`, not one of new, done");
+        assert_eq!(fault.remedy, "set `s` to `done`, or another of new, done");
+        let fault = schema.judge(&json!({"s": 3})).unwrap_err();
+        assert_eq!(fault.reason, "`s` is a number, not one of new, done");
+        let fault = schema.judge(&json!({"s": "x".repeat(99) + "\u{1b}"})).unwrap_err();
+        assert!(fault.reason.len() < 100, "{}", fault.reason);
+    }
+
+    #[test]
+    fn a_wrong_type_says_what_is_wanted() {
+        let schema = schema(&json!({"properties": {
+            "id": {"type": "string"},
+            "list": {"type": ["array", "null"], "items": {"type": "string"}},
+        }}));
+        let fault = schema.judge(&json!({"id": 7})).unwrap_err();
+        assert_eq!(fault.reason, "`id` is a number, not text");
+        assert_eq!(fault.remedy, "put the value of `id` in quotes");
+        let fault = schema.judge(&json!({"list": ["a", {}]})).unwrap_err();
+        assert_eq!(fault.pointer, "/list/1");
+        assert_eq!(fault.reason, "`list[1]` is a mapping, not text");
+        let fault = schema.judge(&json!({"list": "secret"})).unwrap_err();
+        assert_eq!(fault.reason, "`list` is text, not a list");
+    }
+
+    #[test]
+    fn other_keywords_do_not_show_the_value() {
+        let schema = schema(&json!({"properties": {"key": {"maxLength": 3}}}));
+        let fault = schema.judge(&json!({"key": "secret"})).unwrap_err();
+        assert!(!fault.reason.contains("secret"), "{}", fault.reason);
+        assert!(fault.reason.starts_with("`key`: "), "{}", fault.reason);
+    }
+
+    #[test]
+    fn the_partial_schema_demands_nothing_but_judges_what_is_there() {
+        let schema = schema(&json!({
+            "required": ["id"], "minProperties": 3,
+            "properties": {"s": {"$ref": "#/$defs/s"}}, "$defs": {"s": {"enum": ["a"]}},
+        }));
+        assert!(schema.judge(&json!({})).is_err());
+        assert!(schema.judge_partial(&json!({})).is_ok());
+        assert!(schema.judge_partial(&json!({"s": "b"})).is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! Which transition is legal, for whom, and what the daemon writes with it. Asked here only.
+
+use serde_json::Value;
+
+use super::state::{StampWhen, Statuses, Transition};
+use super::{Kind, Role, StateIx};
+use crate::names::AgentName;
+use crate::numbers::UnixNanos;
+use crate::refusal::{Refusal, Rule};
+
+/// A top-level scalar that the daemon writes into a record: plain text, quoted by the writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldEdit {
+    /// The field.
+    pub field: String,
+    /// Its new value.
+    pub value: String,
+}
+
+impl Kind {
+    /// The transition from one state to another. A move between two directories of one state
+    /// (another lane) is a transition too, from the state to itself.
+    ///
+    /// # Errors
+    /// [`Rule::Transition`] where the lifecycle has none, [`Rule::Forbidden`] where this role may
+    /// not make it; both say what this role can do from here.
+    pub fn transition(
+        &self,
+        from: StateIx,
+        to: StateIx,
+        role: Role,
+    ) -> Result<&Transition, Refusal> {
+        let found = self.transitions.iter().find(|t| t.from == from && t.to == to);
+        let (here, there) = (self.state(from).shown(None), self.state(to).shown(None));
+        match found {
+            Some(transition) if transition.by.contains(&role) => Ok(transition),
+            Some(transition) => {
+                let who = names(&transition.by);
+                Err(Refusal::new(
+                    Rule::Forbidden,
+                    format!(
+                        "{} may not move a {} from {here} to {there}: that is for {who}",
+                        role.with_article(),
+                        self.name(),
+                    ),
+                    format!("ask one of them; {}", self.ways_out(from, role)),
+                ))
+            }
+            None => Err(Refusal::new(
+                Rule::Transition,
+                format!("a {} cannot go from {here} to {there}", self.name()),
+                self.ways_out(from, role),
+            )),
+        }
+    }
+
+    /// "from inbox/ an agent can move it to assigned/<agent>/".
+    fn ways_out(&self, from: StateIx, role: Role) -> String {
+        let here = self.state(from).shown(None);
+        let ways: Vec<String> = self
+            .transitions
+            .iter()
+            .filter(|t| t.from == from && t.by.contains(&role))
+            .map(|t| self.state(t.to).shown(None))
+            .collect();
+        let who = role.with_article();
+        if ways.is_empty() {
+            format!("from {here} {who} can move it nowhere")
+        } else {
+            format!("from {here} {who} can move it to {}", ways.join(", "))
+        }
+    }
+
+    /// All transitions, in the order of the definition.
+    #[must_use]
+    pub fn transitions(&self) -> &[Transition] {
+        &self.transitions
+    }
+
+    /// What the daemon writes when a record of this content makes `transition` into a directory
+    /// of `owner`: the status, only if the target does not take the present one; the owner, only
+    /// if it is another; time stamps in UTC.
+    #[must_use]
+    pub fn entry_edits(
+        &self,
+        transition: &Transition,
+        content: &Value,
+        owner: Option<&AgentName>,
+        now: UnixNanos,
+    ) -> Vec<FieldEdit> {
+        let mut edits = Vec::new();
+        let mut set = |field: &str, value: &str| {
+            edits.push(FieldEdit { field: field.to_owned(), value: value.to_owned() });
+        };
+        let text = |field: &str| content.get(field).and_then(Value::as_str);
+        if let Some(field) = &self.fields.status
+            && let Statuses::Listed(allowed) = &self.state(transition.to).status
+            && !text(field).is_some_and(|status| allowed.iter().any(|one| one == status))
+            && let Some(first) = allowed.first()
+        {
+            set(field, first);
+        }
+        if let (Some(field), Some(owner)) = (&self.fields.owner, owner)
+            && text(field) != Some(owner.as_str())
+        {
+            set(field, owner.as_str());
+        }
+        for stamp in &transition.stamps {
+            let absent = content.get(&stamp.field).is_none_or(Value::is_null);
+            if stamp.when == StampWhen::Always || absent {
+                set(&stamp.field, &now.rfc3339_seconds());
+            }
+        }
+        edits
+    }
+}
+
+/// "coordinator, manager or operator".
+pub(super) fn names(roles: &[Role]) -> String {
+    match roles {
+        [] => "nobody".to_owned(),
+        [one] => one.to_string(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(|role| role.as_str()).collect();
+            format!("{} or {last}", first.join(", "))
+        }
+    }
+}

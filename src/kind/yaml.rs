@@ -1,0 +1,176 @@
+//! Reading the YAML that defines things (kinds, configurations): strictly, with the line of what
+//! is wrong and the nearest known key. Records are not read here.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{self, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Error, Spanned};
+
+use super::nearest::nearest;
+
+/// Longest definition or configuration. The largest built-in one has 3 KB.
+pub(crate) const DEFINITION_BYTES_MAX: usize = 256 * 1024;
+
+/// Why a text could not be read.
+#[derive(Debug)]
+pub(crate) struct ReadError {
+    pub line: Option<u32>,
+    pub reason: String,
+}
+
+/// Reads one document; what the form does not know is refused.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
+    if text.len() > DEFINITION_BYTES_MAX {
+        let reason = format!("{} bytes are over the limit of {DEFINITION_BYTES_MAX}", text.len());
+        return Err(ReadError { line: None, reason });
+    }
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| explain(&error))
+}
+
+fn explain(error: &Error) -> ReadError {
+    let error = error.without_snippet();
+    let line = error.location().and_then(line_of);
+    let reason = match error {
+        Error::SerdeUnknownField { field, expected, .. } => unknown("key", field, expected),
+        Error::SerdeUnknownVariant { variant, expected, .. } => unknown("value", variant, expected),
+        Error::SerdeMissingField { field, .. } => format!("the key `{field}` is missing"),
+        Error::DuplicateMappingKey { key, .. } => {
+            format!("the key `{}` is there twice", key.as_deref().unwrap_or("?"))
+        }
+        Error::Message { msg, .. } => msg.clone(),
+        other => other.render(),
+    };
+    ReadError { line, reason }
+}
+
+/// The line of a place, where the parser knew it.
+pub(crate) fn line_of(place: serde_saphyr::Location) -> Option<u32> {
+    u32::try_from(place.line()).ok().filter(|line| *line > 0)
+}
+
+/// The line where a value stands.
+pub(crate) fn line<T>(value: &Spanned<T>) -> Option<u32> {
+    line_of(value.referenced)
+}
+
+/// "unknown key `x`: did you mean `y`? Known are …".
+pub(crate) fn unknown<S: AsRef<str>>(what: &str, word: &str, known: &[S]) -> String {
+    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+    let word_shown = crate::names::printable(word.as_bytes());
+    let meant = match nearest(word, known.iter().copied()) {
+        Some(near) => format!(": did you mean `{near}`?"),
+        None => ".".to_owned(),
+    };
+    format!("unknown {what} `{word_shown}`{meant} Known are: {}", known.join(", "))
+}
+
+/// One value or a list of them.
+#[derive(Clone, Debug)]
+pub(crate) struct OneOrMany<T>(pub Vec<T>);
+
+impl<T> Default for OneOrMany<T> {
+    fn default() -> Self {
+        OneOrMany(Vec::new())
+    }
+}
+
+impl<'de, T: From<String> + Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Seen<T>(PhantomData<T>);
+        impl<'de, T: From<String> + Deserialize<'de>> Visitor<'de> for Seen<T> {
+            type Value = OneOrMany<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a list of strings")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(OneOrMany(vec![T::from(text.to_owned())]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut all = Vec::new();
+                while let Some(one) = list.next_element()? {
+                    all.push(one);
+                }
+                Ok(OneOrMany(all))
+            }
+        }
+        from.deserialize_any(Seen(PhantomData))
+    }
+}
+
+/// A mapping in the order of its keys, each key with its line.
+#[derive(Clone, Debug)]
+pub(crate) struct Ordered<V>(pub Vec<(Spanned<String>, V)>);
+
+impl<V> Default for Ordered<V> {
+    fn default() -> Self {
+        Ordered(Vec::new())
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Seen<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Seen<V> {
+            type Value = Ordered<V>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mapping")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut all: Vec<(Spanned<String>, V)> = Vec::new();
+                while let Some(key) = map.next_key::<Spanned<String>>()? {
+                    if all.iter().any(|(seen, _)| seen.value == key.value) {
+                        map.next_value::<IgnoredAny>()?;
+                        let twice = format!("the key `{}` is there twice", key.value);
+                        return Err(de::Error::custom(twice));
+                    }
+                    all.push((key, map.next_value()?));
+                }
+                Ok(Ordered(all))
+            }
+        }
+        from.deserialize_map(Seen(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        #[serde(default)]
+        names: Ordered<u32>,
+        #[serde(default)]
+        dirs: OneOrMany<String>,
+    }
+
+    #[test]
+    fn keys_keep_their_order_and_their_lines() {
+        let sample: Sample = read("# head\nnames:\n  b: 1\n  a: 2\ndirs: x\n").unwrap();
+        let seen: Vec<_> =
+            sample.names.0.iter().map(|(k, v)| (k.value.as_str(), line(k), *v)).collect();
+        assert_eq!(seen, [("b", Some(3), 1), ("a", Some(4), 2)]);
+        assert_eq!(sample.dirs.0, ["x"]);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_and_its_nearest() {
+        let error = read::<Sample>("names: {}\ndir: [a, b]\n").unwrap_err();
+        assert_eq!(error.line, Some(2));
+        assert!(error.reason.contains("unknown key `dir`: did you mean `dirs`?"), "{error:?}");
+    }
+
+    #[test]
+    fn doubled_keys_and_oversize_are_refused() {
+        let error = read::<Sample>("names:\n  a: 1\n  a: 2\n").unwrap_err();
+        assert!(error.reason.contains("twice"), "{error:?}");
+        let error = read::<Sample>("dirs: a\ndirs: b\n").unwrap_err();
+        assert!(error.reason.contains("twice"), "{error:?}");
+        let error = read::<Sample>(&"#".repeat(DEFINITION_BYTES_MAX + 1)).unwrap_err();
+        assert!(error.reason.contains("over the limit"), "{error:?}");
+    }
+}

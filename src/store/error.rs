@@ -1,0 +1,75 @@
+//! What can go wrong in a store, by cause.
+
+use crate::refusal::{Refusal, Rule};
+
+/// A failure of the store itself (a broken rule is a [`Refusal`]).
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No space for the change; nothing of it was kept.
+    #[error("no space left for the store: {0}")]
+    Full(String),
+    /// The store's file cannot be written.
+    #[error("the store cannot be written: {0}")]
+    ReadOnly(String),
+    /// Someone holds the store.
+    #[error("the store {path} is held by process {pid}; use that daemon or end it first")]
+    Held {
+        /// The store's file.
+        path: String,
+        /// The daemon.
+        pid: u32,
+    },
+    /// A store of a later version of workfs.
+    #[error("the store has schema {found}, this workfs knows up to {known}: use a newer workfs")]
+    Newer {
+        /// Its schema.
+        found: i64,
+        /// The newest that is known.
+        known: i64,
+    },
+    /// Not a store of workfs.
+    #[error("{0} is not a workfs store")]
+    NotAStore(String),
+    /// On a network file system, where locks and mmap cannot be trusted.
+    #[error("the store {path} is on a network file system ({fs}); put it on a local disk")]
+    Network {
+        /// The store's file.
+        path: String,
+        /// The file system's type.
+        fs: String,
+    },
+    /// A row that cannot be.
+    #[error("the store is damaged: {0}; run `workfs doctor`")]
+    Impossible(String),
+    /// Anything else from the engine below.
+    #[error("the store failed: {0}")]
+    Failed(String),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        let reason = error.to_string();
+        match error {
+            StoreError::Full(_) => Refusal::new(
+                Rule::NoSpace,
+                reason,
+                "free space where the store lies, then try again: nothing was changed",
+            ),
+            StoreError::ReadOnly(_) => Refusal::new(
+                Rule::ReadOnly,
+                reason,
+                "make the store's file and directory writable: nothing was changed",
+            ),
+            StoreError::Held { .. }
+            | StoreError::Newer { .. }
+            | StoreError::NotAStore(_)
+            | StoreError::Network { .. }
+            | StoreError::Impossible(_)
+            | StoreError::Failed(_) => Refusal::new(
+                Rule::Store,
+                reason,
+                "see the daemon's log and run `workfs doctor`: nothing was changed",
+            ),
+        }
+    }
+}

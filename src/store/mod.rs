@@ -1,0 +1,212 @@
+//! The store: rows in and out, in transactions. Rules, lifecycles and YAML are not known here, and
+//! SQL is known nowhere else.
+//!
+//! What must stay true: [`Read`] never writes and never waits for a writer; everything that
+//! changes rows goes through [`Txn`], inside one [`Writer::transaction`]; rows that cannot be are
+//! refused when they are read. Deliberately not here: what a change means.
+
+mod error;
+mod rows;
+pub mod sqlite;
+
+pub use error::StoreError;
+pub use rows::*;
+
+use crate::names::{FileName, RecordId, TreePath};
+use crate::numbers::{G, Ino, RecordKey, RefusalKey, WorkspaceKey};
+
+/// Result of a store operation.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// Called for each row of a listing; returns whether to go on.
+pub type Visit<'a, T> = &'a mut dyn FnMut(T) -> bool;
+
+/// What can be asked of a committed snapshot (or, inside a transaction, of its own state).
+pub trait Read {
+    /// One inode.
+    fn node(&self, ino: Ino) -> Result<Option<Node>>;
+    /// What a name in a directory stands for.
+    fn lookup(&self, parent: Ino, name: &FileName) -> Result<Option<Node>>;
+    /// Names of a directory after `after`, in byte order, with what they stand for.
+    fn list(
+        &self,
+        parent: Ino,
+        after: Option<&FileName>,
+        visit: Visit<'_, (FileName, Node)>,
+    ) -> Result<()>;
+    /// The name of a directory in its parent; `None` for the root.
+    fn dir_name(&self, dir: Ino) -> Result<Option<FileName>>;
+    /// The target of a symbolic link.
+    fn symlink(&self, ino: Ino) -> Result<Option<Vec<u8>>>;
+    /// One chunk of a plain file; `None` is a hole.
+    fn chunk(&self, ino: Ino, index: u32) -> Result<Option<Vec<u8>>>;
+    /// The first stored chunk at or after `index`.
+    fn next_chunk(&self, ino: Ino, index: u32) -> Result<Option<u32>>;
+    /// One extended attribute.
+    fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Option<Vec<u8>>>;
+    /// Names of all extended attributes of an inode.
+    fn xattr_names(&self, ino: Ino) -> Result<Vec<Vec<u8>>>;
+    /// What a directory is to a workspace, if anything.
+    fn place(&self, dir: Ino) -> Result<Option<PlaceRow>>;
+    /// Places of a workspace.
+    fn places_of(&self, workspace: WorkspaceKey) -> Result<Vec<(Ino, PlaceRow)>>;
+    /// One workspace.
+    fn workspace(&self, key: WorkspaceKey) -> Result<Option<WorkspaceRow>>;
+    /// The workspace at a path, living or not.
+    fn workspace_at(&self, path: &TreePath) -> Result<Option<WorkspaceRow>>;
+    /// All workspaces.
+    fn workspaces(&self) -> Result<Vec<WorkspaceRow>>;
+    /// The record whose file is this inode.
+    fn record_at(&self, ino: Ino) -> Result<Option<Record>>;
+    /// The record with this id, whatever its standing.
+    fn record_named(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Option<Record>>;
+    /// All records of a workspace, in key order.
+    fn records(&self, workspace: WorkspaceKey, visit: Visit<'_, Record>) -> Result<()>;
+    /// The version of a record's content that event `g` made.
+    fn version(&self, g: G) -> Result<Option<VersionRow>>;
+    /// A draft.
+    fn draft(&self, ino: Ino) -> Result<Option<Draft>>;
+    /// One event's line.
+    fn event(&self, g: G) -> Result<Option<EventRow>>;
+    /// The last event.
+    fn last_event(&self) -> Result<Option<EventRow>>;
+    /// Refusals, newest first.
+    fn refusals(&self, visit: Visit<'_, RefusalRow>) -> Result<()>;
+    /// The bytes that a refusal kept.
+    fn rejected(&self, key: RefusalKey) -> Result<Option<Vec<u8>>>;
+    /// The newest refusal that names this path.
+    fn last_refusal_of(&self, path: &[u8]) -> Result<Option<RefusalRow>>;
+    /// Inodes with no name, kept for open handles.
+    fn orphans(&self) -> Result<Vec<Ino>>;
+    /// A named setting of the store.
+    fn meta(&self, key: &str) -> Result<Option<String>>;
+    /// Sizes.
+    fn usage(&self) -> Result<Usage>;
+    /// Every problem that the engine's own integrity check finds; empty is well.
+    fn integrity(&self) -> Result<Vec<String>>;
+    /// Every inode, for `fsck`.
+    fn all_nodes(&self, visit: Visit<'_, Node>) -> Result<()>;
+    /// Every name, for `fsck`.
+    fn all_entries(&self, visit: Visit<'_, (Ino, FileName, Ino)>) -> Result<()>;
+}
+
+/// The few operations the rules need to change rows.
+pub trait Txn: Read {
+    /// Makes an inode.
+    fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
+    /// Writes an inode's attributes back.
+    fn update_node(&mut self, node: &Node) -> Result<()>;
+    /// Deletes an inode with its chunks and extended attributes.
+    fn delete_node(&mut self, ino: Ino) -> Result<()>;
+    /// Adds a name. The name must be free.
+    fn insert_entry(&mut self, parent: Ino, name: &FileName, ino: Ino) -> Result<()>;
+    /// Points an existing name at another inode.
+    fn replace_entry(&mut self, parent: Ino, name: &FileName, ino: Ino) -> Result<()>;
+    /// Removes a name; false if it was not there.
+    fn delete_entry(&mut self, parent: Ino, name: &FileName) -> Result<bool>;
+    /// Says which name a directory has.
+    fn put_dir_name(&mut self, dir: Ino, name: &FileName) -> Result<()>;
+    /// Stores a symbolic link's target.
+    fn put_symlink(&mut self, ino: Ino, target: &[u8]) -> Result<()>;
+    /// Writes a chunk of a plain file.
+    fn put_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()>;
+    /// Deletes the chunks `first..=last`.
+    fn delete_chunks(&mut self, ino: Ino, first: u32, last: u32) -> Result<()>;
+    /// Sets an extended attribute.
+    fn put_xattr(&mut self, ino: Ino, name: &[u8], value: &[u8]) -> Result<()>;
+    /// Removes an extended attribute; false if it was not there.
+    fn delete_xattr(&mut self, ino: Ino, name: &[u8]) -> Result<bool>;
+    /// Says what a directory is to a workspace.
+    fn put_place(&mut self, dir: Ino, place: &PlaceRow) -> Result<()>;
+    /// Forgets what a directory was.
+    fn delete_place(&mut self, dir: Ino) -> Result<()>;
+    /// Makes a workspace.
+    fn insert_workspace(&mut self, path: &TreePath, dir: Ino, kind: &str) -> Result<WorkspaceKey>;
+    /// Sets a workspace's directory and kind (`None`: the directory is gone).
+    fn update_workspace(
+        &mut self,
+        key: WorkspaceKey,
+        path: &TreePath,
+        dir: Option<Ino>,
+        kind: &str,
+    ) -> Result<()>;
+    /// Makes a record; its key is chosen here.
+    fn insert_record(&mut self, record: &Record) -> Result<RecordKey>;
+    /// Writes a record back if it is still at `expected` (key, version, state); false if not.
+    fn update_record(&mut self, record: &Record, expected: &Expected) -> Result<bool>;
+    /// Adds a version of a record's content, made by event `g`.
+    fn insert_version(&mut self, g: G, version: &VersionRow) -> Result<()>;
+    /// Makes or replaces a draft.
+    fn put_draft(&mut self, draft: &Draft) -> Result<()>;
+    /// Deletes a draft.
+    fn delete_draft(&mut self, ino: Ino) -> Result<()>;
+    /// Appends an event.
+    fn insert_event(&mut self, event: &EventRow) -> Result<()>;
+    /// Adds a refusal; its key is chosen here.
+    fn insert_refusal(&mut self, refusal: &RefusalRow, rejected: Option<&[u8]>) -> Result<()>;
+    /// Deletes the oldest refusals beyond the limits.
+    fn prune_refusals(&mut self) -> Result<()>;
+    /// Marks an inode as nameless (kept for its open handles).
+    fn insert_orphan(&mut self, ino: Ino) -> Result<()>;
+    /// Unmarks it.
+    fn delete_orphan(&mut self, ino: Ino) -> Result<()>;
+    /// Sets a named setting.
+    fn put_meta(&mut self, key: &str, value: &str) -> Result<()>;
+    /// Opens a savepoint.
+    fn savepoint(&mut self) -> Result<()>;
+    /// Keeps what was done since the last savepoint.
+    fn release(&mut self) -> Result<()>;
+    /// Undoes what was done since the last savepoint.
+    fn rollback(&mut self) -> Result<()>;
+}
+
+/// What a commit must survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// The daemon's death.
+    Process,
+    /// Power loss.
+    Power,
+}
+
+/// The one writer of a store.
+pub trait Writer: Send {
+    /// Runs `work` in one transaction and commits it so that it survives what `durability` says.
+    /// An error of `work` rolls everything back.
+    ///
+    /// # Errors
+    /// What the store or `work` said; nothing of the transaction is then kept.
+    fn transaction(
+        &mut self,
+        durability: Durability,
+        work: &mut dyn FnMut(&mut dyn Txn) -> Result<()>,
+    ) -> Result<()>;
+    /// Makes all that is committed survive power loss.
+    fn sync(&mut self) -> Result<()>;
+    /// Moves the write-ahead log into the main file where it has grown.
+    fn checkpoint(&mut self) -> Result<()>;
+}
+
+/// Snapshots for readers, from any thread.
+pub trait Readers: Send + Sync {
+    /// Runs `work` on one snapshot.
+    ///
+    /// # Errors
+    /// What the store or `work` said.
+    fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
+    /// Copies the whole store, as of one commit, to `target`.
+    fn backup(&self, target: &std::path::Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()>;
+}
+
+/// Runs `work` on one snapshot and returns what it returned.
+///
+/// # Errors
+/// What the store or `work` said.
+pub fn read<T>(readers: &dyn Readers, mut work: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
+    let mut out = None;
+    readers.read(&mut |snapshot| {
+        out = Some(work(snapshot)?);
+        Ok(())
+    })?;
+    out.ok_or_else(|| StoreError::Impossible("a read that gave nothing".into()))
+}

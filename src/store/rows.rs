@@ -1,0 +1,260 @@
+//! Rows as the rest of the program sees them: typed, and impossible ones unrepresentable.
+
+use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
+use crate::numbers::{Attempt, G, Ino, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey};
+use crate::refusal::{Rule, TextPlace};
+pub use workfs_mount::NodeType;
+
+/// Whose care a node is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Nobody's: an ordinary node.
+    Plain,
+    /// A record-like file that is not (yet) valid.
+    Draft,
+    /// A record's file.
+    Record,
+}
+
+/// An inode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its number.
+    pub ino: Ino,
+    /// Its type, for ever.
+    pub node_type: NodeType,
+    /// Whose care it is in.
+    pub class: Class,
+    /// Permission bits (0o7777).
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number.
+    pub rdev: u32,
+    /// Names.
+    pub nlink: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Last access.
+    pub atime: UnixNanos,
+    /// Last change of content.
+    pub mtime: UnixNanos,
+    /// Last change of anything.
+    pub ctime: UnixNanos,
+    /// A directory's parent (of other nodes: the directory they were made in).
+    pub parent: Ino,
+}
+
+/// An inode to be made.
+#[derive(Clone, Debug)]
+pub struct NewNode {
+    /// Type.
+    pub node_type: NodeType,
+    /// Whose care it is in.
+    pub class: Class,
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number.
+    pub rdev: u32,
+    /// Names it will have at once.
+    pub nlink: u32,
+    /// Bytes.
+    pub size: u64,
+    /// All its times.
+    pub at: UnixNanos,
+    /// The directory it is made in.
+    pub parent: Ino,
+}
+
+/// What a directory is to a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceRow {
+    /// The workspace.
+    pub workspace: WorkspaceKey,
+    /// The workspace's path from the root of the tree.
+    pub path: TreePath,
+    /// The path from the workspace's directory, `assigned/bob`; empty for the directory itself.
+    pub relative: Vec<FileName>,
+}
+
+/// A workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceRow {
+    /// Its key.
+    pub key: WorkspaceKey,
+    /// Its path from the root of the tree.
+    pub path: TreePath,
+    /// Its directory; `None` after that was removed (its history stays).
+    pub dir: Option<Ino>,
+    /// The kind of its records.
+    pub kind: String,
+}
+
+/// Where a record stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has a file.
+    Live {
+        /// The file.
+        ino: Ino,
+        /// The directory the file lies in.
+        dir: Ino,
+        /// The file's name.
+        name: FileName,
+        /// Whether its content is valid (under the policy `flag` it may not be).
+        valid: bool,
+    },
+    /// Its name went to a backup (`X.yaml~`); it comes back when the name does.
+    Parked {
+        /// The directory it lay in.
+        dir: Ino,
+    },
+    /// Removed, or moved out of its workspace; its history stays.
+    Gone,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its key (0 before it is stored).
+    pub key: RecordKey,
+    /// Its workspace.
+    pub workspace: WorkspaceKey,
+    /// Its id.
+    pub id: RecordId,
+    /// Whether and where it has a file.
+    pub standing: Standing,
+    /// Its state.
+    pub state: StateName,
+    /// Who has it, where the state is one that is owned.
+    pub owner: Option<AgentName>,
+    /// How often it was claimed.
+    pub attempt: Attempt,
+    /// Its current version.
+    pub version: Version,
+    /// The event that made the current version.
+    pub version_g: G,
+    /// Its last event.
+    pub last_g: G,
+    /// The trace that all its events belong to.
+    pub trace: [u8; 16],
+}
+
+/// What a guarded update expects to find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The version.
+    pub version: Version,
+    /// The state.
+    pub state: StateName,
+}
+
+impl Record {
+    /// What a guarded update of this record expects: it, as it is now.
+    #[must_use]
+    pub fn expected(&self) -> Expected {
+        Expected { version: self.version, state: self.state.clone() }
+    }
+
+    /// Whether it has a file with valid content.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        matches!(self.standing, Standing::Live { valid: true, .. })
+    }
+}
+
+/// A version of a record's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionRow {
+    /// The record.
+    pub record: RecordKey,
+    /// Its number.
+    pub version: Version,
+    /// The event that made the version before; 0 for the first.
+    pub before_g: G,
+    /// When it was saved.
+    pub at: UnixNanos,
+    /// The bytes.
+    pub content: Vec<u8>,
+}
+
+/// A draft: a record-like file that is not valid, or has not been judged yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// The file.
+    pub ino: Ino,
+    /// The directory it lies in.
+    pub dir: Ino,
+    /// Its name.
+    pub name: FileName,
+    /// Why it is not a record; `None` while nothing was judged.
+    pub why: Option<RefusedText>,
+    /// The bytes.
+    pub content: Vec<u8>,
+}
+
+/// Why a text was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedText {
+    /// The rule.
+    pub rule: Rule,
+    /// What is wrong.
+    pub reason: String,
+    /// The way out.
+    pub remedy: String,
+    /// Where.
+    pub place: Option<TextPlace>,
+}
+
+/// An event as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRow {
+    /// Its place in the order.
+    pub g: G,
+    /// The record's event before it; 0 if there is none.
+    pub before_g: G,
+    /// Where its line ends in the NDJSON of all events, in bytes, with the newline.
+    pub end: u64,
+    /// The line, without the newline.
+    pub line: String,
+}
+
+/// A refusal as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalRow {
+    /// Its place in the order (0 before it is stored).
+    pub key: RefusalKey,
+    /// When.
+    pub at: UnixNanos,
+    /// Through which mount; `None` for the socket.
+    pub mount: Option<u32>,
+    /// The caller's user id.
+    pub uid: u32,
+    /// The caller's thread id, a label.
+    pub pid: u32,
+    /// The operation, such as `rename`.
+    pub operation: String,
+    /// The path it was about.
+    pub path: Vec<u8>,
+    /// The errno's name.
+    pub errno: String,
+    /// What was refused and why.
+    pub why: RefusedText,
+    /// Bytes kept; 0 if none.
+    pub rejected_bytes: u64,
+}
+
+/// Sizes of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Inodes.
+    pub nodes: u64,
+    /// Bytes of the main file in use.
+    pub bytes: u64,
+}

@@ -1,0 +1,66 @@
+//! One daemon a store: a lock file beside it, which dies with its holder, and names it.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::store::{Result, StoreError};
+
+/// The held lock.
+pub struct Lock(#[expect(dead_code, reason = "holds the lock while it is open")] File);
+
+/// The lock file of the store at `path`.
+pub fn lock_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+impl Lock {
+    /// Takes the lock of the store at `path`, or says who has it.
+    pub fn take(path: &Path) -> Result<Lock> {
+        let lock = lock_path(path);
+        let open = File::options().read(true).write(true).create(true).truncate(false).open(&lock);
+        let mut file =
+            open.map_err(|e| StoreError::ReadOnly(format!("opening {}: {e}", lock.display())))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            // An unreadable pid is reported as 0: the lock is what counts.
+            let _ = file.read_to_string(&mut pid);
+            let pid = pid.trim().parse().unwrap_or(0);
+            return Err(StoreError::Held { path: path.display().to_string(), pid });
+        }
+        let write = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| writeln!(file, "{}", std::process::id()));
+        write.map_err(|e| StoreError::ReadOnly(format!("writing {}: {e}", lock.display())))?;
+        Ok(Lock(file))
+    }
+}
+
+/// Refuses network file systems, on which neither locks nor shared memory can be trusted.
+pub fn refuse_network(path: &Path) -> Result<()> {
+    const NETWORK: &[(u64, &str)] = &[
+        (0x6969, "nfs"),
+        (0xff53_4d42, "cifs"),
+        (0xfe53_4d42, "smb2"),
+        (0x517b, "smb"),
+        (0x0102_1997, "9p"),
+        (0x7375_7245, "coda"),
+        (0x5346_414f, "afs"),
+        (0x00c3_6400, "ceph"),
+        (0x6573_5546, "fuse"),
+    ];
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(stat) = rustix::fs::statfs(parent) else { return Ok(()) };
+    let magic = stat.f_type as u64 & 0xffff_ffff;
+    match NETWORK.iter().find(|(known, _)| *known == magic) {
+        Some((_, fs)) => {
+            Err(StoreError::Network { path: path.display().to_string(), fs: (*fs).to_owned() })
+        }
+        None => Ok(()),
+    }
+}

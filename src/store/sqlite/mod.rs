@@ -1,0 +1,227 @@
+//! SQLite: the embedded engine. One writer connection, a pool of reading ones, WAL.
+//!
+//! What must stay true: `synchronous=FULL` before a commit that must survive power loss; parameters
+//! only, never values in SQL text; the file is 0600 and locked by one daemon at a time.
+
+mod lock;
+mod read;
+mod schema;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::{Read, Readers, Result, StoreError, Writer};
+
+/// A connection to the store: reads, and inside [`Writer::transaction`] writes.
+pub(crate) struct Conn {
+    pub(crate) sql: Connection,
+}
+
+/// An open store; the lock is held until it is dropped.
+pub struct Sqlite {
+    path: PathBuf,
+    idle: Mutex<Vec<Conn>>,
+    _lock: lock::Lock,
+}
+
+/// Maps an SQLite failure to its cause.
+pub(crate) fn fail(error: rusqlite::Error) -> StoreError {
+    let text = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full(text),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            StoreError::ReadOnly(text)
+        }
+        Some(ErrorCode::NotADatabase) => StoreError::NotAStore(text),
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Impossible(text),
+        _ => StoreError::Failed(text),
+    }
+}
+
+/// The lock file of the store at `path`.
+#[must_use]
+pub fn lock_path(path: &Path) -> PathBuf {
+    lock::lock_path(path)
+}
+
+impl Sqlite {
+    /// Opens the store at `path`, making it where there is none, and gives its one writer.
+    ///
+    /// # Errors
+    /// Held by another process, newer, not a store, on a network file system, or not writable.
+    pub fn open(path: &Path) -> Result<(Sqlite, SqliteWriter)> {
+        let io = |what: &str, error: std::io::Error| {
+            StoreError::ReadOnly(format!("{what} {}: {error}", path.display()))
+        };
+        if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
+            use std::os::unix::fs::DirBuilderExt;
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(parent)
+                .map_err(|e| io("making the directory of", e))?;
+        }
+        lock::refuse_network(path)?;
+        let lock = lock::Lock::take(path)?;
+        let writer = connect(path, true)?;
+        restrict(path).map_err(|e| io("restricting", e))?;
+        schema::migrate(&writer.sql, &path.display().to_string())?;
+        writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
+        writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
+        let store = Sqlite { path: path.to_owned(), idle: Mutex::new(Vec::new()), _lock: lock };
+        Ok((store, SqliteWriter::new(writer, connect(path, true)?, path)))
+    }
+
+    fn take(&self) -> Result<Conn> {
+        match self.idle.lock().pop() {
+            Some(connection) => Ok(connection),
+            None => connect(&self.path, false),
+        }
+    }
+}
+
+/// The store's own files are its owner's alone.
+fn restrict(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+}
+
+fn connect(path: &Path, write: bool) -> Result<Conn> {
+    let flags = if write {
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    };
+    let sql =
+        Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(fail)?;
+    sql.set_prepared_statement_cache_capacity(128);
+    sql.busy_timeout(std::time::Duration::from_secs(1)).map_err(fail)?;
+    // A hostile store file must not run code or trick the reader (6-safety.md).
+    sql.pragma_update(None, "trusted_schema", false).map_err(fail)?;
+    sql.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(fail)?;
+    sql.pragma_update(None, "cell_size_check", true).map_err(fail)?;
+    sql.pragma_update(None, "foreign_keys", write).map_err(fail)?;
+    // In KiB. The writer's cache bounds the pages of a claim that must be read again.
+    sql.pragma_update(None, "cache_size", if write { -24_576 } else { -2_048 }).map_err(fail)?;
+    sql.pragma_update(None, "temp_store", "memory").map_err(fail)?;
+    if !write {
+        sql.pragma_update(None, "query_only", true).map_err(fail)?;
+    }
+    Ok(Conn { sql })
+}
+
+impl Readers for Sqlite {
+    fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
+        let connection = self.take()?;
+        let step = |sql: &str| -> Result<()> {
+            connection.sql.prepare_cached(sql).and_then(|mut s| s.execute([])).map_err(fail)?;
+            Ok(())
+        };
+        step("BEGIN")?;
+        let result = work(&connection);
+        step("COMMIT")?;
+        self.idle.lock().push(connection);
+        result
+    }
+
+    fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let source = self.take()?;
+        let mut copy = Connection::open(target).map_err(fail)?;
+        restrict(target).map_err(|e| StoreError::ReadOnly(e.to_string()))?;
+        {
+            let backup = rusqlite::backup::Backup::new(&source.sql, &mut copy).map_err(fail)?;
+            loop {
+                let more = backup.step(2_000).map_err(fail)?;
+                let now = backup.progress();
+                let pages = now.pagecount.unsigned_abs();
+                let left = now.remaining.unsigned_abs();
+                progress(u64::from(pages - left), u64::from(pages));
+                match more {
+                    rusqlite::backup::StepResult::Done => break,
+                    rusqlite::backup::StepResult::More => {}
+                    _ => std::thread::yield_now(),
+                }
+            }
+        }
+        copy.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
+        self.idle.lock().push(source);
+        Ok(())
+    }
+}
+
+/// The one writer, and a second connection that moves the log while the first goes on.
+pub struct SqliteWriter {
+    connection: Conn,
+    checkpointer: Conn,
+    wal: PathBuf,
+    durability: Option<super::Durability>,
+}
+
+impl SqliteWriter {
+    fn new(connection: Conn, checkpointer: Conn, path: &Path) -> Self {
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        SqliteWriter { connection, checkpointer, wal: wal.into(), durability: None }
+    }
+
+    fn step(&self, sql: &str) -> Result<()> {
+        self.connection
+            .sql
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+            .map_err(fail)?;
+        Ok(())
+    }
+
+    /// Sets what the next commit survives: FULL flushes the log in COMMIT, NORMAL does not.
+    fn set(&mut self, durability: super::Durability) -> Result<()> {
+        if self.durability != Some(durability) {
+            let level = match durability {
+                super::Durability::Process => "NORMAL",
+                super::Durability::Power => "FULL",
+            };
+            self.connection.sql.pragma_update(None, "synchronous", level).map_err(fail)?;
+            self.durability = Some(durability);
+        }
+        Ok(())
+    }
+}
+
+/// The log is moved into the main file when it is longer than this.
+const WAL_BYTES_TO_CHECKPOINT: u64 = 8 << 20;
+
+impl Writer for SqliteWriter {
+    fn transaction(
+        &mut self,
+        durability: super::Durability,
+        work: &mut dyn FnMut(&mut dyn super::Txn) -> Result<()>,
+    ) -> Result<()> {
+        self.set(durability)?;
+        self.step("BEGIN IMMEDIATE")?;
+        let worked = work(&mut self.connection);
+        let committed = worked.and_then(|()| self.step("COMMIT"));
+        if committed.is_err() && !self.connection.sql.is_autocommit() {
+            self.step("ROLLBACK")?;
+        }
+        committed
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let synced = std::fs::File::open(&self.wal).and_then(|file| file.sync_data());
+        synced.map_err(|error| StoreError::Failed(format!("flushing the log: {error}")))
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        let length = std::fs::metadata(&self.wal).map_or(0, |m| m.len());
+        if length < WAL_BYTES_TO_CHECKPOINT {
+            return Ok(());
+        }
+        self.checkpointer
+            .sql
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+            .map_err(fail)
+    }
+}

@@ -1,0 +1,183 @@
+//! The tables, as numbered migrations that run forward in one transaction each.
+//!
+//! Why they look so: listing and claiming must not read content, so content lies in tables of its
+//! own; a claim must touch few pages, so a record's history is a list linked from its newest event
+//! and version (`before_g`) instead of an index; versions are keyed by the event that made them,
+//! so that they append; a directory lists in name order from the primary key, so that a listing
+//! can go on after any name however much the directory changes.
+
+use rusqlite::Connection;
+
+use super::fail;
+use crate::store::{Result, StoreError};
+
+/// `application_id` of a workfs store: "wkfs".
+pub const APPLICATION_ID: i64 = 0x776b_6673;
+
+const MIGRATIONS: &[&str] = &[r"
+CREATE TABLE meta (
+  key   TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Numbers are never reused, hence AUTOINCREMENT.
+CREATE TABLE nodes (
+  ino    INTEGER PRIMARY KEY AUTOINCREMENT,
+  type   INTEGER NOT NULL CHECK (type BETWEEN 0 AND 6),
+  class  INTEGER NOT NULL CHECK (class BETWEEN 0 AND 2),
+  mode   INTEGER NOT NULL,
+  uid    INTEGER NOT NULL,
+  gid    INTEGER NOT NULL,
+  rdev   INTEGER NOT NULL,
+  nlink  INTEGER NOT NULL CHECK (nlink >= 0),
+  size   INTEGER NOT NULL CHECK (size >= 0),
+  atime  INTEGER NOT NULL,
+  mtime  INTEGER NOT NULL,
+  ctime  INTEGER NOT NULL,
+  parent INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE entries (
+  parent INTEGER NOT NULL REFERENCES nodes(ino),
+  name   BLOB NOT NULL,
+  ino    INTEGER NOT NULL REFERENCES nodes(ino),
+  PRIMARY KEY (parent, name)
+) STRICT, WITHOUT ROWID;
+
+-- A directory's own name, so that its path is found by climbing.
+CREATE TABLE dirs (
+  ino  INTEGER PRIMARY KEY REFERENCES nodes(ino) ON DELETE CASCADE,
+  name BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE symlinks (
+  ino    INTEGER PRIMARY KEY REFERENCES nodes(ino) ON DELETE CASCADE,
+  target BLOB NOT NULL
+) STRICT;
+
+-- key = ino << 24 | index: one b-tree, in which a file's chunks lie side by side.
+CREATE TABLE chunks (
+  key  INTEGER PRIMARY KEY,
+  data BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE xattrs (
+  ino   INTEGER NOT NULL REFERENCES nodes(ino) ON DELETE CASCADE,
+  name  BLOB NOT NULL,
+  value BLOB NOT NULL,
+  PRIMARY KEY (ino, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE orphans (ino INTEGER PRIMARY KEY REFERENCES nodes(ino)) STRICT;
+
+CREATE TABLE workspaces (
+  key  INTEGER PRIMARY KEY AUTOINCREMENT,
+  path BLOB NOT NULL UNIQUE,
+  dir  INTEGER UNIQUE,
+  kind TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE places (
+  dir       INTEGER PRIMARY KEY,
+  workspace INTEGER NOT NULL REFERENCES workspaces(key),
+  relative  BLOB NOT NULL
+) STRICT;
+CREATE INDEX places_workspace ON places (workspace);
+
+-- standing: 0 live and valid, 1 live and flagged, 2 parked, 3 gone.
+CREATE TABLE records (
+  key       INTEGER PRIMARY KEY AUTOINCREMENT,
+  workspace INTEGER NOT NULL REFERENCES workspaces(key),
+  id        TEXT NOT NULL,
+  standing  INTEGER NOT NULL CHECK (standing BETWEEN 0 AND 3),
+  ino       INTEGER UNIQUE CHECK ((standing < 2) = (ino IS NOT NULL)),
+  dir       INTEGER CHECK ((standing < 3) = (dir IS NOT NULL)),
+  name      BLOB CHECK ((standing < 2) = (name IS NOT NULL)),
+  state     TEXT NOT NULL,
+  owner     TEXT,
+  attempt   INTEGER NOT NULL,
+  version   INTEGER NOT NULL,
+  version_g INTEGER NOT NULL,
+  last_g    INTEGER NOT NULL,
+  trace     BLOB NOT NULL CHECK (length(trace) = 16),
+  UNIQUE (workspace, id)
+) STRICT;
+
+CREATE TABLE versions (
+  g        INTEGER PRIMARY KEY,
+  record   INTEGER NOT NULL,
+  version  INTEGER NOT NULL,
+  before_g INTEGER NOT NULL,
+  at       INTEGER NOT NULL,
+  content  BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE drafts (
+  ino     INTEGER PRIMARY KEY REFERENCES nodes(ino) ON DELETE CASCADE,
+  dir     INTEGER NOT NULL,
+  name    BLOB NOT NULL,
+  why     TEXT,
+  content BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE events (
+  g        INTEGER PRIMARY KEY,
+  before_g INTEGER NOT NULL,
+  end      INTEGER NOT NULL,
+  line     TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE refusals (
+  key       INTEGER PRIMARY KEY AUTOINCREMENT,
+  at        INTEGER NOT NULL,
+  mount     INTEGER,
+  uid       INTEGER NOT NULL,
+  pid       INTEGER NOT NULL,
+  operation TEXT NOT NULL,
+  path      BLOB NOT NULL,
+  errno     TEXT NOT NULL,
+  why       TEXT NOT NULL,
+  rejected  BLOB
+) STRICT;
+CREATE INDEX refusals_path ON refusals (path);
+
+INSERT INTO nodes (ino, type, class, mode, uid, gid, rdev, nlink, size, atime, mtime, ctime, parent)
+VALUES (1, 1, 0, 493, 0, 0, 0, 2, 0, 0, 0, 0, 1);
+"];
+
+/// The newest schema this program knows.
+pub fn known() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
+/// Brings the store's schema up to [`known`].
+///
+/// # Errors
+/// [`StoreError::Newer`] for a store of a later workfs, [`StoreError::NotAStore`] for another
+/// program's database.
+pub fn migrate(connection: &Connection, path: &str) -> Result<()> {
+    let number = |pragma: &str| -> Result<i64> {
+        connection.pragma_query_value(None, pragma, |row| row.get(0)).map_err(fail)
+    };
+    let found = number("user_version")?;
+    let application = number("application_id")?;
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(fail)?;
+    if tables > 0 && application != APPLICATION_ID {
+        return Err(StoreError::NotAStore(path.to_owned()));
+    }
+    if found > known() {
+        return Err(StoreError::Newer { found, known: known() });
+    }
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
+        let version = index + 1;
+        connection
+            .execute_batch(&format!(
+                "BEGIN IMMEDIATE; {migration} PRAGMA user_version = {version}; \
+                 PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
+            ))
+            .map_err(fail)?;
+    }
+    Ok(())
+}

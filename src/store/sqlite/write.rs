@@ -1,0 +1,342 @@
+//! [`Txn`] in SQL, on the writer's connection, between BEGIN and COMMIT.
+
+use rusqlite::params;
+
+use super::read::{chunk_key, class_number, int, type_number, why_text};
+use super::{Conn, fail};
+use crate::limits;
+use crate::names::{FileName, TreePath};
+use crate::numbers::{G, Ino, RecordKey, WorkspaceKey};
+use crate::store::{
+    Draft, EventRow, Expected, NewNode, Node, PlaceRow, Record, RefusalRow, Result, Standing, Txn,
+    VersionRow,
+};
+
+impl Conn {
+    fn change(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize> {
+        self.sql
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(parameters))
+            .map_err(fail)
+    }
+
+    fn inserted(&self) -> u64 {
+        self.sql.last_insert_rowid().cast_unsigned()
+    }
+}
+
+/// A standing as its four columns.
+fn standing_columns(standing: &Standing) -> (i64, Option<i64>, Option<i64>, Option<&[u8]>) {
+    match standing {
+        Standing::Live { ino, dir, name, valid } => {
+            (i64::from(!valid), Some(int(ino.0)), Some(int(dir.0)), Some(name.as_bytes()))
+        }
+        Standing::Parked { dir } => (2, None, Some(int(dir.0)), None),
+        Standing::Gone => (3, None, None, None),
+    }
+}
+
+impl Txn for Conn {
+    fn insert_node(&mut self, node: &NewNode) -> Result<Ino> {
+        self.change(
+            "INSERT INTO nodes (type, class, mode, uid, gid, rdev, nlink, size, atime, mtime, \
+             ctime, parent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?9, ?10)",
+            params![
+                type_number(node.node_type),
+                class_number(node.class),
+                node.mode,
+                node.uid,
+                node.gid,
+                node.rdev,
+                node.nlink,
+                int(node.size),
+                node.at.0,
+                int(node.parent.0),
+            ],
+        )?;
+        Ok(Ino(self.inserted()))
+    }
+
+    fn update_node(&mut self, node: &Node) -> Result<()> {
+        self.change(
+            "UPDATE nodes SET class = ?2, mode = ?3, uid = ?4, gid = ?5, nlink = ?6, size = ?7, \
+             atime = ?8, mtime = ?9, ctime = ?10, parent = ?11 WHERE ino = ?1",
+            params![
+                int(node.ino.0),
+                class_number(node.class),
+                node.mode,
+                node.uid,
+                node.gid,
+                node.nlink,
+                int(node.size),
+                node.atime.0,
+                node.mtime.0,
+                node.ctime.0,
+                int(node.parent.0),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn delete_node(&mut self, ino: Ino) -> Result<()> {
+        self.delete_chunks(ino, 0, 0x00ff_ffff)?;
+        self.delete_orphan(ino)?;
+        self.change("DELETE FROM nodes WHERE ino = ?1", [int(ino.0)])?;
+        Ok(())
+    }
+
+    fn insert_entry(&mut self, parent: Ino, name: &FileName, ino: Ino) -> Result<()> {
+        self.change(
+            "INSERT INTO entries (parent, name, ino) VALUES (?1, ?2, ?3)",
+            params![int(parent.0), name.as_bytes(), int(ino.0)],
+        )?;
+        Ok(())
+    }
+
+    fn replace_entry(&mut self, parent: Ino, name: &FileName, ino: Ino) -> Result<()> {
+        self.change(
+            "UPDATE entries SET ino = ?3 WHERE parent = ?1 AND name = ?2",
+            params![int(parent.0), name.as_bytes(), int(ino.0)],
+        )?;
+        Ok(())
+    }
+
+    fn delete_entry(&mut self, parent: Ino, name: &FileName) -> Result<bool> {
+        let sql = "DELETE FROM entries WHERE parent = ?1 AND name = ?2";
+        Ok(self.change(sql, params![int(parent.0), name.as_bytes()])? > 0)
+    }
+
+    fn put_dir_name(&mut self, dir: Ino, name: &FileName) -> Result<()> {
+        let sql = "INSERT INTO dirs (ino, name) VALUES (?1, ?2) \
+                   ON CONFLICT (ino) DO UPDATE SET name = excluded.name";
+        self.change(sql, params![int(dir.0), name.as_bytes()])?;
+        Ok(())
+    }
+
+    fn put_symlink(&mut self, ino: Ino, target: &[u8]) -> Result<()> {
+        let sql = "INSERT INTO symlinks (ino, target) VALUES (?1, ?2)";
+        self.change(sql, params![int(ino.0), target])?;
+        Ok(())
+    }
+
+    fn put_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()> {
+        let sql = "INSERT INTO chunks (key, data) VALUES (?1, ?2) \
+                   ON CONFLICT (key) DO UPDATE SET data = excluded.data";
+        self.change(sql, params![chunk_key(ino, index), data])?;
+        Ok(())
+    }
+
+    fn delete_chunks(&mut self, ino: Ino, first: u32, last: u32) -> Result<()> {
+        let sql = "DELETE FROM chunks WHERE key BETWEEN ?1 AND ?2";
+        self.change(sql, [chunk_key(ino, first), chunk_key(ino, last)])?;
+        Ok(())
+    }
+
+    fn put_xattr(&mut self, ino: Ino, name: &[u8], value: &[u8]) -> Result<()> {
+        let sql = "INSERT INTO xattrs (ino, name, value) VALUES (?1, ?2, ?3) \
+                   ON CONFLICT (ino, name) DO UPDATE SET value = excluded.value";
+        self.change(sql, params![int(ino.0), name, value])?;
+        Ok(())
+    }
+
+    fn delete_xattr(&mut self, ino: Ino, name: &[u8]) -> Result<bool> {
+        let sql = "DELETE FROM xattrs WHERE ino = ?1 AND name = ?2";
+        Ok(self.change(sql, params![int(ino.0), name])? > 0)
+    }
+
+    fn put_place(&mut self, dir: Ino, place: &PlaceRow) -> Result<()> {
+        let relative = place.relative.iter().cloned().collect::<TreePath>().to_bytes();
+        self.change(
+            "INSERT INTO places (dir, workspace, relative) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (dir) DO UPDATE SET workspace = excluded.workspace, \
+             relative = excluded.relative",
+            params![int(dir.0), int(place.workspace.0), relative],
+        )?;
+        Ok(())
+    }
+
+    fn delete_place(&mut self, dir: Ino) -> Result<()> {
+        self.change("DELETE FROM places WHERE dir = ?1", [int(dir.0)])?;
+        Ok(())
+    }
+
+    fn insert_workspace(&mut self, path: &TreePath, dir: Ino, kind: &str) -> Result<WorkspaceKey> {
+        let sql = "INSERT INTO workspaces (path, dir, kind) VALUES (?1, ?2, ?3)";
+        self.change(sql, params![path.to_bytes(), int(dir.0), kind])?;
+        Ok(WorkspaceKey(self.inserted()))
+    }
+
+    fn update_workspace(
+        &mut self,
+        key: WorkspaceKey,
+        path: &TreePath,
+        dir: Option<Ino>,
+        kind: &str,
+    ) -> Result<()> {
+        self.change(
+            "UPDATE workspaces SET path = ?2, dir = ?3, kind = ?4 WHERE key = ?1",
+            params![int(key.0), path.to_bytes(), dir.map(|dir| int(dir.0)), kind],
+        )?;
+        Ok(())
+    }
+
+    fn insert_record(&mut self, record: &Record) -> Result<RecordKey> {
+        let (standing, ino, dir, name) = standing_columns(&record.standing);
+        self.change(
+            "INSERT INTO records (workspace, id, standing, ino, dir, name, state, owner, attempt, \
+             version, version_g, last_g, trace) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            params![
+                int(record.workspace.0),
+                record.id.as_str(),
+                standing,
+                ino,
+                dir,
+                name,
+                record.state.as_str(),
+                record.owner.as_ref().map(crate::names::AgentName::as_str),
+                int(record.attempt.0),
+                int(record.version.0),
+                int(record.version_g.0),
+                int(record.last_g.0),
+                &record.trace[..],
+            ],
+        )?;
+        Ok(RecordKey(self.inserted()))
+    }
+
+    fn update_record(&mut self, record: &Record, expected: &Expected) -> Result<bool> {
+        let (standing, ino, dir, name) = standing_columns(&record.standing);
+        let changed = self.change(
+            "UPDATE records SET standing = ?4, ino = ?5, dir = ?6, name = ?7, state = ?8, \
+             owner = ?9, attempt = ?10, version = ?11, version_g = ?12, last_g = ?13 \
+             WHERE key = ?1 AND version = ?2 AND state = ?3",
+            params![
+                int(record.key.0),
+                int(expected.version.0),
+                expected.state.as_str(),
+                standing,
+                ino,
+                dir,
+                name,
+                record.state.as_str(),
+                record.owner.as_ref().map(crate::names::AgentName::as_str),
+                int(record.attempt.0),
+                int(record.version.0),
+                int(record.version_g.0),
+                int(record.last_g.0),
+            ],
+        )?;
+        Ok(changed == 1)
+    }
+
+    fn insert_version(&mut self, g: G, version: &VersionRow) -> Result<()> {
+        self.change(
+            "INSERT INTO versions (g, record, version, before_g, at, content) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                int(g.0),
+                int(version.record.0),
+                int(version.version.0),
+                int(version.before_g.0),
+                version.at.0,
+                version.content,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn put_draft(&mut self, draft: &Draft) -> Result<()> {
+        self.change(
+            "INSERT INTO drafts (ino, dir, name, why, content) VALUES (?1, ?2, ?3, ?4, ?5) \
+             ON CONFLICT (ino) DO UPDATE SET dir = excluded.dir, name = excluded.name, \
+             why = excluded.why, content = excluded.content",
+            params![
+                int(draft.ino.0),
+                int(draft.dir.0),
+                draft.name.as_bytes(),
+                draft.why.as_ref().map(why_text),
+                draft.content,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn delete_draft(&mut self, ino: Ino) -> Result<()> {
+        self.change("DELETE FROM drafts WHERE ino = ?1", [int(ino.0)])?;
+        Ok(())
+    }
+
+    fn insert_event(&mut self, event: &EventRow) -> Result<()> {
+        self.change(
+            "INSERT INTO events (g, before_g, end, line) VALUES (?1, ?2, ?3, ?4)",
+            params![int(event.g.0), int(event.before_g.0), int(event.end), event.line],
+        )?;
+        Ok(())
+    }
+
+    fn insert_refusal(&mut self, refusal: &RefusalRow, rejected: Option<&[u8]>) -> Result<()> {
+        self.change(
+            "INSERT INTO refusals (at, mount, uid, pid, operation, path, errno, why, rejected) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                refusal.at.0,
+                refusal.mount,
+                refusal.uid,
+                refusal.pid,
+                refusal.operation,
+                refusal.path,
+                refusal.errno,
+                why_text(&refusal.why),
+                rejected,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn prune_refusals(&mut self) -> Result<()> {
+        self.change(
+            "DELETE FROM refusals WHERE key <= (SELECT max(key) FROM refusals) - ?1",
+            [int(limits::REFUSALS_KEPT_MAX)],
+        )?;
+        self.change(
+            "DELETE FROM refusals WHERE key <= (SELECT max(key) FROM (SELECT key, \
+             sum(coalesce(length(rejected), 0)) OVER (ORDER BY key DESC) AS newer \
+             FROM refusals) WHERE newer > ?1)",
+            [int(limits::REJECTED_BYTES_MAX)],
+        )?;
+        Ok(())
+    }
+
+    fn insert_orphan(&mut self, ino: Ino) -> Result<()> {
+        self.change("INSERT INTO orphans (ino) VALUES (?1)", [int(ino.0)])?;
+        Ok(())
+    }
+
+    fn delete_orphan(&mut self, ino: Ino) -> Result<()> {
+        self.change("DELETE FROM orphans WHERE ino = ?1", [int(ino.0)])?;
+        Ok(())
+    }
+
+    fn put_meta(&mut self, key: &str, value: &str) -> Result<()> {
+        let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2) \
+                   ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+        self.change(sql, [key, value])?;
+        Ok(())
+    }
+
+    fn savepoint(&mut self) -> Result<()> {
+        self.change("SAVEPOINT change", [])?;
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<()> {
+        self.change("RELEASE change", [])?;
+        Ok(())
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        self.change("ROLLBACK TO change", [])?;
+        self.release()
+    }
+}
