@@ -10,3 +10,4 @@ pub mod numbers;
 pub mod record;
 pub mod refusal;
 pub mod store;
+pub mod tree;

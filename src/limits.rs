@@ -54,6 +54,9 @@ pub const COPY_SOURCE_GRACE: Duration = Duration::from_secs(60);
 /// How long the kernel may keep names and attributes that are invalidated exactly.
 pub const CACHE_TTL: Duration = Duration::from_secs(3600);
 
+/// A page of a directory listing that is read from the store at once.
+pub const LISTING_PAGE: usize = 1024;
+
 /// Refusals kept for `.workfs/why`; the oldest go.
 pub const REFUSALS_KEPT_MAX: u64 = 1000;
 

@@ -1,14 +1,15 @@
 //! `AGENTS.md` at the root of the mount: all that an agent with a shell needs, made from the
 //! configuration.
 //!
-//! What must stay true: at most [`LINES_MAX`] lines; every directory, status and field in it comes
-//! from a kind; it mentions only what exists.
+//! What must stay true: at most 60 lines (a test counts them); every directory, status and field in
+//! it comes from a kind; it mentions only what exists.
 
 use super::{Binding, Config};
 use crate::kind::{FieldPath, Kind, Role, State, Statuses, Transition};
 
 /// More would not be read.
-pub const LINES_MAX: usize = 60;
+#[cfg(test)]
+pub(super) const LINES_MAX: usize = 60;
 
 /// Workspaces that are listed by name; the rest is in the configuration.
 const LISTED_MAX: usize = 5;
@@ -173,7 +174,7 @@ impl<'c> Guide<'c> {
     }
 
     fn example(&self, out: &mut String) {
-        let dir = |state| quoted(&self.dir(state, "$me"));
+        let dir = |state| quoted(&self.dir(state, "<agent>")).replace("<agent>", "$me");
         let ext = self.ext();
         out.push_str(&format!(
             "\n## All of it, in sh\n```sh\n\
@@ -232,11 +233,11 @@ fn append(required: &FieldPath) -> String {
     )
 }
 
-/// In double quotes, so that `$me` still counts.
+/// In double quotes, in which a variable can be put afterwards.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
-        if matches!(c, '"' | '\\' | '`') {
+        if matches!(c, '"' | '\\' | '`' | '$') {
             out.push('\\');
         }
         out.push(c);
@@ -255,5 +256,5 @@ const ERRORS: &str = "\
   it again, then save.
 - ESTALE (Stale file handle): it went elsewhere while you had it open. Look where it is now.
 
-`echo ... >> file` in a shell hides a failed save: use `sed -i`, `cat >>`, `cp`, python or an editor.
+`echo ... >> file` in a shell hides a failed save: use `sed -i`, `cat >>`, `cp`, python, an editor.
 ";

@@ -233,11 +233,11 @@ fn agents_md_never_gets_long() {
     }
 }
 
-/// Runs the worked example on plain directories, with the daemon's part of a claim played by sed:
-/// what the file tells agents to type has to work as shell.
+/// Runs the worked example on plain directories, on a file that has the claim's status already:
+/// what agents are told to type has to work as shell.
 #[test]
 fn the_worked_example_of_agents_md_runs() {
-    let config = workspace("    dirs: { inbox: [to do], assigned: \"working on/{owner}\" }\n");
+    let config = workspace("    dirs: { inbox: [to do], assigned: \"$w on/{owner}\" }\n");
     let text = agents_md(&config);
     let script = text.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let script = script.replace("me=YOU", "me=bob");
@@ -263,7 +263,7 @@ fn the_worked_example_of_agents_md_runs() {
         )
         .unwrap();
     assert_eq!(kind.judge_entry(finish, &value), Ok(()));
-    let left: BTreeSet<_> = std::fs::read_dir(root.path().join("work/working on/bob"))
+    let left: BTreeSet<_> = std::fs::read_dir(root.path().join("work/$w on/bob"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();

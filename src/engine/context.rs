@@ -5,7 +5,7 @@ use crate::refusal::Door;
 use workfs_mount::MountId;
 
 /// Where a change came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Through a mount: its kernel knows what it did itself.
     Mount(MountId),

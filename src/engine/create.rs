@@ -7,7 +7,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Durability, NewNode, Node, NodeType};
 
 use super::turn::taken;
-use super::{Command, Effect, Slot, Stop, Turn};
+use super::{Command, Slot, Stop, Turn};
 
 /// What the new node is.
 #[derive(Clone, Debug)]
@@ -107,7 +107,6 @@ impl Command for Create {
             turn.settle_dir(self.parent, &self.name, ino)?;
         }
         turn.touch_dir(parent, i32::from(directory))?;
-        turn.effect(Effect::Name { parent: self.parent, name: self.name, also_origin: false });
         Ok(Node {
             ino,
             node_type: new.node_type,

@@ -5,38 +5,34 @@ use crate::numbers::{G, Ino};
 
 use super::Origin;
 
-/// One consequence of a committed change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One consequence of a committed change: something a kernel may have cached is not true any more.
+///
+/// Names that appear need no effect, since kernels are not told of absent names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// An inode's attributes changed in a way that the caller's kernel may not expect.
-    Attr(Ino),
+    /// An inode's attributes changed.
+    Attr {
+        /// The inode.
+        ino: Ino,
+        /// Whether the caller's own kernel has to be told, too: it does not know that the daemon
+        /// changed more than it was asked to.
+        also_origin: bool,
+    },
     /// A plain file's content changed.
     Data(Ino),
-    /// A name appeared, vanished, or stands for another inode.
+    /// A name vanished, or stands for another inode.
     Name {
         /// The directory.
         parent: Ino,
         /// The name.
         name: FileName,
-        /// Whether the caller's own kernel has to be told, too.
+        /// What it stood for.
+        ino: Ino,
+        /// As in `Attr`.
         also_origin: bool,
     },
     /// A new event.
     Event(G),
-    /// A claim by copy took the name away from under its maker, who will unlink it next.
-    Ghost {
-        /// The directory of the old name.
-        parent: Ino,
-        /// The old name.
-        name: FileName,
-    },
-    /// A record has a new version, made by this caller.
-    Version {
-        /// The record's file.
-        ino: Ino,
-        /// The version.
-        version: crate::numbers::Version,
-    },
 }
 
 /// Who performs effects: the mounts, the waiters, the readers of the event stream.

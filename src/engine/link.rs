@@ -48,8 +48,7 @@ impl Command for Link {
         turn.txn.update_node(&node)?;
         turn.txn.insert_entry(self.parent, &self.name, self.ino)?;
         turn.touch_dir(parent, 0)?;
-        turn.effect(Effect::Attr(self.ino));
-        turn.effect(Effect::Name { parent: self.parent, name: self.name, also_origin: false });
+        turn.effect(Effect::Attr { ino: self.ino, also_origin: false });
         Ok(node)
     }
 }

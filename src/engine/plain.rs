@@ -120,7 +120,7 @@ impl Command for Allocate {
         node.mtime = turn.now;
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
-        turn.effect(Effect::Attr(node.ino));
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         turn.effect(Effect::Data(node.ino));
         Ok(())
     }

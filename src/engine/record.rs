@@ -110,7 +110,6 @@ impl Turn<'_> {
             record.version = after;
             record.version_g = g;
             node.size = content.len() as u64;
-            self.effect(Effect::Version { ino: node.ino, version: after });
         }
         record.last_g = g;
         record.state = state;
@@ -128,7 +127,7 @@ impl Turn<'_> {
         node.class = Class::Record;
         node.ctime = self.now;
         self.txn.update_node(node)?;
-        self.effect(Effect::Attr(node.ino));
+        self.effect(Effect::Attr { ino: node.ino, also_origin: true });
         Ok(record)
     }
 

@@ -71,7 +71,8 @@ impl Command for Remove {
         turn.txn.delete_entry(self.parent, &self.name)?;
         turn.unname(&node)?;
         turn.touch_dir(parent, -i32::from(directory))?;
-        turn.effect(Effect::Name { parent: self.parent, name: self.name, also_origin: false });
+        let (parent, name, ino) = (self.parent, self.name, node.ino);
+        turn.effect(Effect::Name { parent, name, ino, also_origin: false });
         Ok(())
     }
 }

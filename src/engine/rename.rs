@@ -12,7 +12,7 @@ use crate::store::{Class, Node, NodeType, Record, Standing};
 
 use super::governed::{Home, path_of};
 use super::remove::{is_directory, require_empty, require_idle, retire};
-use super::save::{Base, admit, content_of, home_of, next_version};
+use super::save::{Base, Made, admit, content_of, home_of, next_version};
 use super::turn::taken;
 use super::{Command, Effect, Slot, Stop, Turn, plain};
 
@@ -45,13 +45,13 @@ pub struct Rename {
 }
 
 impl Command for Rename {
-    type Out = ();
+    type Out = Option<Made>;
 
     fn operation(&self) -> &'static str {
         "rename"
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> Result<Option<Made>, Stop> {
         turn.directory(self.parent)?;
         turn.directory(self.new_parent)?;
         let source = match turn.existing(self.parent, &self.name) {
@@ -60,7 +60,7 @@ impl Command for Rename {
         };
         let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
         if target.as_ref().is_some_and(|target| target.ino == source.ino) {
-            return Ok(());
+            return Ok(None);
         }
         match (self.mode, target) {
             (RenameMode::NoReplace, Some(_)) => Err(taken(&self.new_name).into()),
@@ -85,7 +85,12 @@ impl Rename {
     }
 
     /// An ordinary node, or a file that becomes (the next version of) a record.
-    fn plain(self, turn: &mut Turn<'_>, source: Node, target: Option<Node>) -> Result<(), Stop> {
+    fn plain(
+        self,
+        turn: &mut Turn<'_>,
+        source: Node,
+        target: Option<Node>,
+    ) -> Result<Option<Made>, Stop> {
         match turn.slot(self.new_parent, &self.new_name)? {
             Slot::Record(home) if source.node_type == NodeType::File => {
                 self.save(turn, source, target, &home)
@@ -106,7 +111,7 @@ impl Rename {
         mut source: Node,
         target: Option<Node>,
         home: &Home,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<Made>, Stop> {
         let text = content_of(turn, &source, &self.name)?;
         if source.nlink > 1 {
             let reason = format!("`{}` has {} names; a record has one", self.name, source.nlink);
@@ -123,23 +128,23 @@ impl Rename {
         // The file's own class comes from the record it now is.
         let was = source.class;
         source.mtime = turn.now;
-        match record {
+        let made = match record {
             Some(record) => {
                 let before = record.version;
-                let old = next_version(turn, record, home, &mut source, self.base, &text)?;
-                if old == before {
+                let made = next_version(turn, record, home, &mut source, self.base, &text)?;
+                if made.version == before {
                     self.adopt(turn, home, &mut source)?;
                 }
+                made
             }
-            None => {
-                admit(turn, home, &mut source, &text, EventName::CREATED)?;
-            }
-        }
+            None => admit(turn, home, &mut source, &text, EventName::CREATED)?,
+        };
         match was {
             Class::Draft => turn.txn.delete_draft(source.ino)?,
             _ => turn.txn.delete_chunks(source.ino, 0, 0x00ff_ffff)?,
         }
-        self.relink(turn, &source, target)
+        self.relink(turn, &source, target)?;
+        Ok(Some(made))
     }
 
     /// A save that changed no byte still makes the new file the record's file.
@@ -157,7 +162,12 @@ impl Rename {
     }
 
     /// A record: to another state, to a backup name, or out of its workspace.
-    fn record(self, turn: &mut Turn<'_>, source: Node, target: Option<Node>) -> Result<(), Stop> {
+    fn record(
+        self,
+        turn: &mut Turn<'_>,
+        source: Node,
+        target: Option<Node>,
+    ) -> Result<Option<Made>, Stop> {
         let record = turn.txn.record_at(source.ino)?.ok_or_else(super::setattr::gone)?;
         let lies = home_of(turn, &record)?;
         match turn.slot(self.new_parent, &self.new_name)? {
@@ -174,7 +184,7 @@ impl Rename {
         record: Record,
         lies: &Home,
         home: &Home,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<Made>, Stop> {
         let refuse = |refusal| Err(Stop::kept(refusal, lies.file_path()));
         if lies.governed.workspace != home.governed.workspace {
             return refuse(Refusal::new(
@@ -193,7 +203,7 @@ impl Rename {
         if target.is_some() {
             return refuse(taken(&self.new_name));
         }
-        if self.parent == self.new_parent {
+        let moved = if self.parent == self.new_parent {
             // Another extension of the same id.
             let step = super::record::Step {
                 event: EventName::RENAMED,
@@ -202,12 +212,13 @@ impl Rename {
                 valid: record.is_valid(),
                 via: None,
             };
-            turn.step(record, home, &mut source, step)?;
+            turn.step(record, home, &mut source, step)?
         } else {
             let text = turn.movable_text(&record, lies)?;
-            turn.transition(record, home, &mut source, &text, false, None)?;
-        }
-        self.relink(turn, &source, None)
+            turn.transition(record, home, &mut source, &text, false, None)?
+        };
+        self.relink(turn, &source, None)?;
+        Ok(Some(Made::of(&moved)))
     }
 
     /// To a name that is no record's: a backup beside it, or out of the workspace's care.
@@ -218,7 +229,7 @@ impl Rename {
         target: Option<Node>,
         record: Record,
         lies: &Home,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<Made>, Stop> {
         let content = turn.content(&record)?;
         let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();
         if self.parent == self.new_parent {
@@ -239,7 +250,7 @@ impl Rename {
         turn: &mut Turn<'_>,
         mut source: Node,
         target: Option<Node>,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<Made>, Stop> {
         match turn.slot(self.new_parent, &self.new_name)? {
             Slot::Plain => {
                 let text = content_of(turn, &source, &self.name)?;
@@ -281,7 +292,7 @@ impl Rename {
         turn: &mut Turn<'_>,
         source: Node,
         target: Option<Node>,
-    ) -> Result<(), Stop> {
+    ) -> Result<Option<Made>, Stop> {
         let directory = source.node_type == NodeType::Directory;
         if directory {
             require_idle(turn, &source, &self.name)?;
@@ -331,7 +342,12 @@ impl Rename {
     }
 
     /// Moves the name from the old directory to the new one, over `target`.
-    fn relink(&self, turn: &mut Turn<'_>, source: &Node, target: Option<Node>) -> Result<(), Stop> {
+    fn relink(
+        &self,
+        turn: &mut Turn<'_>,
+        source: &Node,
+        target: Option<Node>,
+    ) -> Result<Option<Made>, Stop> {
         let directory = source.node_type == NodeType::Directory;
         let over_directory =
             target.as_ref().is_some_and(|target| target.node_type == NodeType::Directory);
@@ -359,15 +375,17 @@ impl Rename {
             let to = turn.directory(self.new_parent)?;
             turn.touch_dir(to, moved - i32::from(over_directory))?;
         }
-        let (parent, name) = (self.parent, self.name.clone());
-        turn.effect(Effect::Name { parent, name, also_origin: false });
-        let (parent, name) = (self.new_parent, self.new_name.clone());
-        turn.effect(Effect::Name { parent, name, also_origin: false });
-        Ok(())
+        let (parent, name, ino) = (self.parent, self.name.clone(), source.ino);
+        turn.effect(Effect::Name { parent, name, ino, also_origin: false });
+        if let Some(target) = target {
+            let (parent, name, ino) = (self.new_parent, self.new_name.clone(), target.ino);
+            turn.effect(Effect::Name { parent, name, ino, also_origin: false });
+        }
+        Ok(None)
     }
 
     /// Swaps two ordinary nodes. A record's name stays with its record.
-    fn exchange(self, turn: &mut Turn<'_>, a: Node, b: Node) -> Result<(), Stop> {
+    fn exchange(self, turn: &mut Turn<'_>, a: Node, b: Node) -> Result<Option<Made>, Stop> {
         for (dir, name, node) in
             [(self.parent, &self.name, &a), (self.new_parent, &self.new_name, &b)]
         {
@@ -384,6 +402,7 @@ impl Rename {
                 require_idle(turn, node, name)?;
             }
         }
+        let (a_ino, b_ino) = (a.ino, b.ino);
         turn.txn.replace_entry(self.parent, &self.name, b.ino)?;
         turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
         let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);
@@ -397,8 +416,10 @@ impl Rename {
             if node.node_type == NodeType::Directory {
                 turn.settle_dir(parent, &name, node.ino)?;
             }
-            turn.effect(Effect::Attr(node.ino));
-            turn.effect(Effect::Name { parent, name, also_origin: false });
+            turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
+            // Each name stood for the other node before.
+            let ino = if node.ino == a_ino { b_ino } else { a_ino };
+            turn.effect(Effect::Name { parent, name, ino, also_origin: false });
         }
         let from = turn.directory(self.parent)?;
         turn.touch_dir(from, shift)?;
@@ -406,6 +427,6 @@ impl Rename {
             let to = turn.directory(self.new_parent)?;
             turn.touch_dir(to, -shift)?;
         }
-        Ok(())
+        Ok(None)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::config::Policy;
 use crate::ledger::EventName;
 use crate::names::FileName;
-use crate::numbers::{Ino, Version};
+use crate::numbers::{Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{
     Class, Draft, Durability, Node, NodeType, Record, RefusedText, Standing, StoreError,
@@ -40,11 +40,39 @@ pub struct Save {
     pub text: Text,
 }
 
+/// A version of a record that a command made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The record.
+    pub record: RecordKey,
+    /// Its version now.
+    pub version: Version,
+    /// The name that a claim by copy took away, which its maker will unlink next.
+    pub left: Option<Left>,
+}
+
+/// A name that a claim by copy took away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The directory.
+    pub parent: Ino,
+    /// The name.
+    pub name: FileName,
+    /// What it stood for.
+    pub node: Node,
+}
+
+impl Made {
+    pub(super) fn of(record: &Record) -> Self {
+        Made { record: record.key, version: record.version, left: None }
+    }
+}
+
 /// How a save ended.
 #[derive(Clone, Debug)]
 pub enum Saved {
     /// It is the content now; a record's version, or none for a plain file or a flagged draft.
-    Kept(Option<Version>),
+    Kept(Option<Made>),
     /// It was refused, and something was changed all the same (a draft keeps its bytes).
     Refused(Refusal),
 }
@@ -86,8 +114,8 @@ impl Command for Save {
             Class::Record => {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
                 let home = home_of(turn, &record)?;
-                let version = next_version(turn, record, &home, &mut node, self.base, &self.text)?;
-                Ok(Saved::Kept(Some(version)))
+                let made = next_version(turn, record, &home, &mut node, self.base, &self.text)?;
+                Ok(Saved::Kept(Some(made)))
             }
         }
     }
@@ -152,7 +180,7 @@ pub(super) fn next_version(
     node: &mut Node,
     base: Base,
     text: &Text,
-) -> Result<Version, Stop> {
+) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     if let Base::Seen(seen) = base
         && seen != record.version
@@ -161,7 +189,7 @@ pub(super) fn next_version(
     }
     let before = turn.content(&record)?;
     if before[..] == text.bytes[..] && record.is_valid() {
-        return Ok(record.version);
+        return Ok(Made::of(&record));
     }
     let flags = home.governed.binding.policy == Policy::Flag;
     let judged = text.judge_next(home, &Text::new(before), turn.context.role);
@@ -173,7 +201,7 @@ pub(super) fn next_version(
     node.mtime = turn.now;
     let step =
         Step { event: EventName::SAVED, from: None, content: Some(&text.bytes), valid, via: None };
-    Ok(turn.step(record, home, node, step)?.version)
+    Ok(Made::of(&turn.step(record, home, node, step)?))
 }
 
 fn stale(home: &Home, seen: Version, current: Version) -> Refusal {
@@ -193,9 +221,9 @@ fn save_draft(turn: &mut Turn<'_>, node: Node, draft: Draft, text: &Text) -> Res
     let mut admitted = node.clone();
     admitted.mtime = turn.now;
     match admit(turn, &home, &mut admitted, text, EventName::CREATED) {
-        Ok(version) => {
+        Ok(made) => {
             turn.txn.delete_draft(node.ino)?;
-            Ok(Saved::Kept(Some(version)))
+            Ok(Saved::Kept(Some(made)))
         }
         Err(Stop::Store(error)) => Err(Stop::Store(error)),
         Err(Stop::Refused(refused)) => {
@@ -233,7 +261,7 @@ fn refuse_draft(
         node.mtime = turn.now;
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
-        turn.effect(Effect::Attr(node.ino));
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         let why = RefusedText {
             rule: refusal.rule,
             reason: refusal.reason.clone(),
@@ -258,7 +286,7 @@ pub(super) fn admit(
     node: &mut Node,
     text: &Text,
     event: EventName,
-) -> Result<Version, Stop> {
+) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
     if let Some(record) = &known
@@ -282,7 +310,7 @@ pub(super) fn admit(
             turn.step(record, home, node, step)?
         }
     };
-    Ok(record.version)
+    Ok(Made::of(&record))
 }
 
 /// A record that lives elsewhere was written here: the transition by copy.
@@ -293,7 +321,7 @@ fn move_by_copy(
     home: &Home,
     node: &mut Node,
     text: &Text,
-) -> Result<Version, Stop> {
+) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     let (old_dir, old_name, old_ino) = old;
     let lies = home_of(turn, &record)?;
@@ -323,10 +351,12 @@ fn move_by_copy(
         text.judge(home).map_err(refuse)?;
     }
     let moved = turn.transition(record, home, node, text, true, Some("copy"))?;
+    let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
     turn.drop_old_file(old_dir, &old_name, old_ino)?;
-    turn.effect(Effect::Name { parent: old_dir, name: old_name.clone(), also_origin: true });
-    turn.effect(Effect::Ghost { parent: old_dir, name: old_name });
-    Ok(moved.version)
+    let (parent, name) = (old_dir, old_name.clone());
+    turn.effect(Effect::Name { parent, name, ino: old_ino, also_origin: true });
+    let left = Left { parent: old_dir, name: old_name, node: old };
+    Ok(Made { left: Some(left), ..Made::of(&moved) })
 }
 
 /// The content of a plain file or a draft, to be judged as a record's.

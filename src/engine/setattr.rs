@@ -35,6 +35,22 @@ pub struct SetAttributes {
     pub mtime: Option<TimeOrNow>,
 }
 
+impl SetAttributes {
+    /// Nothing to set yet.
+    #[must_use]
+    pub fn none(ino: Ino) -> Self {
+        SetAttributes {
+            ino,
+            mode: None,
+            uid: None,
+            gid: None,
+            size: None,
+            atime: None,
+            mtime: None,
+        }
+    }
+}
+
 impl Command for SetAttributes {
     type Out = Node;
 
@@ -77,7 +93,7 @@ impl Command for SetAttributes {
         node.mtime = time(self.mtime, node.mtime);
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
-        turn.effect(Effect::Attr(node.ino));
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
         if self.size.is_some() {
             turn.effect(Effect::Data(node.ino));
         }

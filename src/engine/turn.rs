@@ -203,7 +203,7 @@ impl Turn<'_> {
         dir.mtime = self.now;
         dir.ctime = self.now;
         dir.nlink = dir.nlink.saturating_add_signed(directories);
-        self.effects.push(Effect::Attr(dir.ino));
+        self.effects.push(Effect::Attr { ino: dir.ino, also_origin: false });
         self.txn.update_node(&dir)
     }
 
@@ -219,7 +219,7 @@ impl Turn<'_> {
             _ => node.nlink.saturating_sub(1),
         };
         self.txn.update_node(&node)?;
-        self.effects.push(Effect::Attr(node.ino));
+        self.effects.push(Effect::Attr { ino: node.ino, also_origin: false });
         if node.nlink == 0 {
             if node.class == Class::Draft {
                 self.txn.delete_draft(node.ino)?;

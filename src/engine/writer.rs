@@ -213,7 +213,10 @@ impl WriterThread {
 
     fn commit(&mut self, jobs: Vec<Queued>) {
         let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
-        let durability = wanted.min(self.sync);
+        let durability = match wanted {
+            Durability::Flush => wanted,
+            Durability::Power | Durability::Process => wanted.min(self.sync),
+        };
         let head_before = self.head;
         let config = Arc::clone(&self.config.read());
         let mut batch = Batch::default();

@@ -7,11 +7,13 @@ use super::{Kind, KindError};
 use crate::names::KindName;
 
 /// Every built-in kind: file name, definition, schema.
-const BUILTIN: &[(&str, &str, &str)] = &[(
-    "task.kind.yaml",
-    include_str!("builtin/task.kind.yaml"),
-    include_str!("builtin/task.v1.json"),
-)];
+const BUILTIN: &[(&str, &str, &str)] = &[("task.kind.yaml", TASK_DEFINITION, TASK_SCHEMA)];
+
+/// The definition of the built-in kind `task`, as a user's own would be written.
+pub const TASK_DEFINITION: &str = include_str!("builtin/task.kind.yaml");
+
+/// The schema of the built-in kind `task`.
+pub const TASK_SCHEMA: &str = include_str!("builtin/task.v1.json");
 
 static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
     let load = |(file, definition, schema): &(&str, &str, &str)| {

@@ -183,7 +183,7 @@ impl Kind {
                         "leave `{field}` as it was, save, then {way}: the `mv` changes `{field}`"
                     )
                 } else {
-                    format!("{remedy}; a {} may {way} instead", names(&transition.by))
+                    format!("{remedy}; or, as {}, {way}", names(&transition.by))
                 }
             }
             None => remedy,

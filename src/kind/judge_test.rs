@@ -1,1 +1,255 @@
+//! Each rule about a task's content.
 
+use serde_json::{Value, json};
+
+use super::{Fault, Kind, Role, StateIx, builtin};
+use crate::names::RecordId;
+use crate::refusal::Rule;
+
+fn state(name: &str) -> StateIx {
+    builtin::task().state_named(name).unwrap()
+}
+
+fn judge(content: &Value, place: &str) -> Result<(), Fault> {
+    builtin::task().judge(content, &RecordId::new("t1").unwrap(), state(place), false)
+}
+
+fn fault(content: &Value, place: &str) -> Fault {
+    judge(content, place).expect_err(&content.to_string())
+}
+
+fn task() -> std::sync::Arc<Kind> {
+    builtin::task()
+}
+
+#[test]
+fn a_minimal_task_passes_in_every_state() {
+    assert_eq!(judge(&json!({}), "inbox"), Ok(()));
+    assert_eq!(judge(&json!({"id": "t1", "status": "new"}), "inbox"), Ok(()));
+    assert_eq!(judge(&json!({"status": "in_progress", "own": {"kept": 1}}), "assigned"), Ok(()));
+    assert_eq!(judge(&json!({"status": "done", "result": {"summary": "ok"}}), "done"), Ok(()));
+    assert_eq!(judge(&json!({"status": "blocked"}), "fridge"), Ok(()));
+    assert_eq!(judge(&json!({"status": "error"}), "archive"), Ok(()));
+}
+
+#[test]
+fn known_fields_may_be_null_or_in_any_case() {
+    let content = json!({
+        "agent": null, "title": null, "priority": "HIGH", "artefacts": null, "context": null,
+        "dependencies": null, "assigned_at": null, "result": null, "error": null,
+    });
+    assert_eq!(judge(&content, "inbox"), Ok(()));
+    let content = json!({
+        "priority": "nOrMaL", "context": "text", "dependencies": ["a", {"task_id": "b"}],
+    });
+    assert_eq!(judge(&content, "inbox"), Ok(()));
+}
+
+#[test]
+fn content_that_is_no_mapping_is_refused() {
+    for content in [json!([]), json!("text"), Value::Null] {
+        assert_eq!(fault(&content, "inbox").rule, Rule::Syntax);
+    }
+}
+
+#[test]
+fn types_and_enumerations_of_known_fields_are_checked() {
+    for (content, pointer, reason) in [
+        (json!({"id": 7}), "/id", "`id` is a number, not text"),
+        (json!({"status": null}), "/status", "`status` is null, not one of new,"),
+        (json!({"status": "compelted"}), "/status", "`status` is `compelted`, not one of new,"),
+        (json!({"priority": "urgent"}), "/priority", "critical, high, medium, normal, low (any"),
+        (json!({"priority": 1}), "/priority", "`priority` is a number, not text"),
+        (json!({"artefacts": "x"}), "/artefacts", "`artefacts` is text, not a list"),
+        (json!({"artifacts": [1]}), "/artifacts/0", "`artifacts[0]` is a number, not text"),
+        (json!({"context": []}), "/context", "`context` is a list, not"),
+        (json!({"context": {"dependencies": 1}}), "/context/dependencies", "context.dependencies"),
+        (json!({"dependencies": "a"}), "/dependencies", "`dependencies` is text, not a list"),
+        (json!({"dependencies": [[]]}), "/dependencies/0", "`dependencies[0]` is a list"),
+        (json!({"created_at": 2026}), "/created_at", "`created_at` is a number, not text"),
+        (json!({"result": "done"}), "/result", "`result` is text, not a mapping"),
+        (json!({"result": {"summary": []}}), "/result/summary", "`result.summary` is a list"),
+        (json!({"error": "boom"}), "/error", "`error` is text, not a mapping"),
+    ] {
+        let fault = fault(&content, "inbox");
+        assert_eq!((fault.rule, fault.pointer.as_str()), (Rule::Schema, pointer), "{fault}");
+        assert!(fault.reason.contains(reason), "{fault}");
+        assert!(!fault.remedy.is_empty());
+    }
+    let near = fault(&json!({"status": "Inprogress"}), "inbox");
+    assert!(near.remedy.starts_with("set `status` to `in_progress`"), "{}", near.remedy);
+}
+
+#[test]
+fn the_id_is_the_file_name() {
+    let fault = fault(&json!({"id": "other"}), "inbox");
+    assert_eq!((fault.rule, fault.pointer.as_str()), (Rule::IdDiffers, "/id"));
+    assert_eq!(fault.remedy, "set `id: t1`, or leave `id` out");
+}
+
+#[test]
+fn the_status_belongs_to_the_directory() {
+    let fault_of = |status: &str, place: &str| {
+        let fault = fault(&json!({"status": status, "agent": "bob"}), place);
+        assert_eq!((fault.rule, fault.pointer.as_str()), (Rule::StatusDiffers, "/status"));
+        fault
+    };
+    let done = fault_of("done", "assigned");
+    assert!(done.reason.contains("assigned, in_progress, blocked, error"), "{done}");
+    assert!(done.remedy.contains("`mv` the file to done/bob/"), "{}", done.remedy);
+    let claimed = fault_of("assigned", "inbox");
+    assert!(claimed.remedy.contains("`mv` the file to assigned/bob/"), "{}", claimed.remedy);
+    let again = fault_of("new", "done");
+    assert!(again.remedy.starts_with("set `status` to one of done; "), "{}", again.remedy);
+    assert!(again.remedy.contains("coordinator"), "{}", again.remedy);
+    let nameless = fault(&json!({"status": "done", "agent": "a b"}), "assigned");
+    assert!(nameless.remedy.contains("done/<agent>/"), "{}", nameless.remedy);
+}
+
+#[test]
+fn done_requires_a_result_and_error_requires_a_message() {
+    let fault_at = |content: Value, place: &str| {
+        let fault = fault(&content, place);
+        assert_eq!(fault.rule, Rule::Required);
+        fault
+    };
+    let missing = fault_at(json!({"status": "done"}), "done");
+    assert_eq!(missing.pointer, "");
+    assert_eq!(missing.remedy, "add it: `result: { summary: … }`");
+    assert_eq!(fault_at(json!({"result": {"a": 1}}), "done").pointer, "/result");
+    assert_eq!(fault_at(json!({"status": "error"}), "assigned").pointer, "");
+    let blank = json!({"status": "error", "error": {"message": " "}});
+    assert_eq!(fault_at(blank, "assigned").pointer, "/error/message");
+    let told = json!({"status": "error", "error": {"message": "disk full"}});
+    assert_eq!(judge(&told, "assigned"), Ok(()));
+}
+
+#[test]
+fn strict_demands_the_full_set() {
+    let task = task();
+    let id = RecordId::new("t1").unwrap();
+    let strict = |content: &Value| task.judge(content, &id, state("inbox"), true);
+    let full = json!({"id": "t1", "agent": "bob", "status": "new", "artefacts": []});
+    assert_eq!(strict(&full), Ok(()));
+    let other = json!({"id": "t1", "agent": "bob", "status": "new", "artifacts": ["a"]});
+    assert_eq!(strict(&other), Ok(()));
+    for field in ["id", "agent", "status", "artefacts"] {
+        let mut part = full.clone();
+        part.as_object_mut().unwrap().remove(field);
+        let fault = strict(&part).unwrap_err();
+        assert_eq!(fault.rule, Rule::Required);
+        assert!(fault.reason.contains(field), "{fault}");
+        assert_eq!(judge(&part, "inbox"), Ok(()));
+    }
+}
+
+#[test]
+fn a_target_judges_who_enters_it() {
+    let task = task();
+    let finish = task.transition(state("assigned"), state("done"), Role::Agent).unwrap();
+    let working = json!({"status": "in_progress"});
+    assert_eq!(task.judge_entry(finish, &working).unwrap_err().rule, Rule::Required);
+    let ready = json!({"status": "in_progress", "result": {"summary": "ok"}});
+    assert_eq!(task.judge_entry(finish, &ready), Ok(()));
+    let claim = task.transition(state("inbox"), state("assigned"), Role::Agent).unwrap();
+    assert_eq!(task.judge_entry(claim, &json!({})), Ok(()));
+}
+
+/// Every pair of statuses inside assigned/, for an agent and for an operator.
+#[test]
+fn status_moves_inside_a_lane() {
+    let all = ["new", "inbox", "assigned", "in_progress", "blocked", "done", "error"];
+    let legal = [
+        ("assigned", "in_progress"),
+        ("assigned", "blocked"),
+        ("assigned", "error"),
+        ("in_progress", "blocked"),
+        ("in_progress", "error"),
+        ("blocked", "in_progress"),
+        ("blocked", "error"),
+    ];
+    let lane = ["assigned", "in_progress", "blocked", "error"];
+    for from in lane {
+        for to in all {
+            let expected = if from == to || legal.contains(&(from, to)) {
+                None
+            } else if !lane.contains(&to) {
+                Some(Rule::StatusDiffers)
+            } else if (from, to) == ("error", "assigned") {
+                Some(Rule::Forbidden)
+            } else {
+                Some(Rule::StatusMove)
+            };
+            let judge = |role| {
+                let judged =
+                    task().judge_status_move(state("assigned"), Some(from), Some(to), role);
+                judged.err().map(|fault| fault.rule)
+            };
+            assert_eq!(judge(Role::Agent), expected, "{from} to {to}");
+            let operator = expected.filter(|rule| *rule != Rule::Forbidden);
+            assert_eq!(judge(Role::Operator), operator, "{from} to {to}, operator");
+        }
+    }
+}
+
+#[test]
+fn a_status_can_appear_but_not_vanish_in_a_lane() {
+    let task = task();
+    let judge = |place, from, to| task.judge_status_move(state(place), from, to, Role::Agent);
+    assert_eq!(judge("assigned", None, Some("blocked")), Ok(()));
+    assert_eq!(judge("assigned", None, None), Ok(()));
+    let gone = judge("assigned", Some("error"), None).unwrap_err();
+    assert_eq!((gone.rule, gone.pointer.as_str()), (Rule::StatusMove, ""));
+    assert_eq!(judge("inbox", Some("new"), None), Ok(()));
+    assert_eq!(judge("inbox", Some("new"), Some("inbox")), Ok(()));
+    assert_eq!(judge("fridge", Some("new"), Some("done")), Ok(()));
+    assert_eq!(judge("inbox", None, Some("done")).unwrap_err().rule, Rule::StatusDiffers);
+}
+
+#[test]
+fn a_refused_status_move_says_what_is_possible() {
+    let task = task();
+    let judge = |from, to| {
+        task.judge_status_move(state("assigned"), Some(from), Some(to), Role::Agent).unwrap_err()
+    };
+    let back = judge("in_progress", "assigned");
+    assert_eq!(back.remedy, "from in_progress it can become blocked, error");
+    assert!(back.reason.contains("assigned/<agent>/"), "{back}");
+    assert_eq!(judge("error", "blocked").remedy, "keep `status: error`");
+    assert_eq!(judge("error", "assigned").remedy, "ask operator");
+}
+
+#[test]
+fn complete_fields_are_judged_while_the_rest_is_being_written() {
+    let judge = |fields: Value| task().judge_complete(fields.as_object().unwrap());
+    assert_eq!(judge(json!({})), Ok(()));
+    assert_eq!(judge(json!({"status": "done", "priority": "low", "own": 1})), Ok(()));
+    let fault = judge(json!({"id": "x", "status": "dne"})).unwrap_err();
+    assert_eq!((fault.rule, fault.pointer.as_str()), (Rule::Schema, "/status"));
+    assert!(fault.remedy.contains("`done`"), "{}", fault.remedy);
+    assert!(judge(json!({"id": 1})).is_err());
+}
+
+/// Prints what judging costs; the bound is wide, because tests run unoptimized and beside others.
+#[test]
+fn judging_a_typical_task_is_fast() {
+    let content = json!({
+        "id": "t1", "agent": "bob", "status": "in_progress", "priority": "high",
+        "title": "Write the parser", "mode": "/programming", "description": "x".repeat(600),
+        "artefacts": ["src/a.rs", "src/b.rs", "docs/c.md"], "dependencies": ["t0", "t00"],
+        "context": {"background": "y".repeat(300), "notes": ["a", "b"], "dependencies": []},
+        "created_at": "2026-02-04T19:20:00Z", "assigned_at": "2026-02-04T19:26:05.763744Z",
+        "started_at": "2026-02-04T19:29:00Z", "created_by": "orchestrator",
+        "acceptance_criteria": ["one", "two", "three"], "estimated_hours": 4,
+        "result": {"summary": "done", "artefacts": ["a"], "metrics": {"tests": 41}},
+    });
+    assert_eq!(judge(&content, "assigned"), Ok(()));
+    let rounds = 2000u32;
+    let start = std::time::Instant::now();
+    for _ in 0..rounds {
+        assert!(judge(&content, "assigned").is_ok());
+    }
+    let each = start.elapsed() / rounds;
+    println!("judge: {each:?}");
+    assert!(each.as_micros() < 1000, "{each:?}");
+}

@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_saphyr::Spanned;
 
-use super::definition::{
-    FieldsForm, KindForm, LeaseForm, MoveForm, RetriesForm, StateForm, TransitionForm,
-};
+use super::definition::{FieldsForm, KindForm, StateForm, TransitionForm};
 use super::field_path::FieldPath;
 use super::load_state::{build_state, patterns};
 use super::pattern::Pattern;
 use super::schema::Schema;
-use super::state::{Lease, Retries, Stamp, State, StateIx, StatusMove, Statuses, Transition};
+use super::state::{Stamp, StampWhen, State, StateIx, Transition};
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
 use super::{EngineFields, Kind, KindError, Role};
 use crate::names::{KindName, StateName};
@@ -277,7 +274,7 @@ fn transitions(
     Ok(built)
 }
 
-fn stamps(form: &Ordered<super::state::StampWhen>) -> Vec<Stamp> {
+fn stamps(form: &Ordered<StampWhen>) -> Vec<Stamp> {
     form.0.iter().map(|(field, when)| Stamp { field: field.value.clone(), when: *when }).collect()
 }
 

@@ -1,1 +1,240 @@
+//! What the loader refuses, each with its line and its reason.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Kind, KindError, Place, Role, Statuses};
+use crate::names::{StateName, TreePath};
+
+const SCHEMA: &str = r#"{
+  "properties": {
+    "id": {"type": "string"}, "status": {"enum": ["new", "busy", "done"]}, "by": {},
+    "at": {}, "result": {}
+  }
+}"#;
+
+const SOUND: &str = "\
+kind: errand
+schema: errand.v1.json
+extensions: [yaml]
+fields: { id: id, status: status, owner: by }
+strict: [id]
+states:
+  open:
+    dirs: [open]
+    status: [new]
+    initial: true
+  taken:
+    dirs: [\"taken/{owner}\"]
+    status: [busy, new]
+    moves:
+      - { from: new, to: busy }
+    status_requires: { busy: [at] }
+    lease: { ttl: 4h, heartbeat: 30s, on_expiry: open }
+    retries: { attempts: 3, first: 1s, longest: 64s, jitter_percent: 25, to: open, exhausted: shut }
+  shut:
+    dirs: [\"shut/{yyyy-mm}\", shut]
+    status: any
+    requires: [result.summary]
+    terminal: true
+transitions:
+  - { from: open, to: taken, event: claimed, by: [agent], stamps: { at: always } }
+  - { from: taken, to: [open, shut], event: left, by: [agent, operator], requires: [at] }
+  - { from: shut, to: open, event: restored, by: [operator] }
+";
+
+fn load(definition: &str) -> Result<Kind, KindError> {
+    Kind::load("errand.kind.yaml", definition, SCHEMA)
+}
+
+/// The sound definition with one part changed.
+fn with(old: &str, new: &str) -> KindError {
+    assert_eq!(SOUND.matches(old).count(), 1, "{old:?} is not there once");
+    match load(&SOUND.replace(old, new)) {
+        Err(error) => error,
+        Ok(_) => panic!("{new:?} was taken for {old:?}"),
+    }
+}
+
+#[test]
+fn a_sound_definition_becomes_what_it_says() {
+    let kind = load(SOUND).unwrap();
+    assert_eq!((kind.name().as_str(), kind.schema_name()), ("errand", "errand.v1.json"));
+    assert_eq!(kind.extensions(), ["yaml"]);
+    assert_eq!(kind.fields().owner.as_deref(), Some("by"));
+    let [open, taken, shut] = ["open", "taken", "shut"].map(|name| kind.state_named(name).unwrap());
+    assert_eq!(kind.initial(), open);
+    assert_eq!(kind.state_named("nowhere"), None);
+    assert_eq!(kind.states().map(|(ix, _)| ix).collect::<Vec<_>>(), [open, taken, shut]);
+    let lease = kind.state(taken).lease.as_ref().unwrap();
+    assert_eq!((lease.ttl, lease.on_expiry), (Duration::from_secs(4 * 3600), open));
+    let retries = kind.state(taken).retries.as_ref().unwrap();
+    assert_eq!((retries.attempts, retries.jitter_percent, retries.exhausted), (3, 25, shut));
+    assert_eq!(kind.state(shut).status, Statuses::Any);
+    assert!(kind.state(shut).terminal && kind.state(taken).needs_owner);
+    // A transition of two targets is two transitions.
+    assert_eq!(kind.transitions().len(), 4);
+    assert_eq!(kind.state(taken).moves.as_ref().unwrap()[0].by, Role::ALL);
+}
+
+#[test]
+fn a_kind_may_have_no_status_at_all() {
+    let text = "kind: job\nschema: s\nextensions: [yaml]\nfields: { id: id }\n\
+                states:\n  queued: { dirs: [queued], initial: true }\n  gone: { dirs: [gone] }\n\
+                transitions:\n  - { from: queued, to: gone, event: went, by: [operator] }\n";
+    let kind = load(text).unwrap();
+    assert_eq!(kind.state(kind.initial()).status, Statuses::Any);
+    let with_status = text.replace("dirs: [gone]", "dirs: [gone], status: [new]");
+    assert!(load(&with_status).unwrap_err().reason.contains("names no such field"));
+}
+
+#[test]
+fn unknown_words_are_refused_with_the_nearest_known_one() {
+    for (old, new, line, part) in [
+        ("extensions:", "extension:", 3, "did you mean `extensions`?"),
+        ("    initial: true", "    inital: true", 10, "did you mean `initial`?"),
+        ("owner: by }", "ownr: by }", 4, "did you mean `owner`?"),
+        ("ttl: 4h", "tll: 4h", 17, "did you mean `ttl`?"),
+        ("event: claimed", "evnt: claimed", 25, "did you mean `event`?"),
+        ("by: [agent],", "by: [agnet],", 25, "did you mean `agent`?"),
+        ("to: taken", "to: takn", 25, "did you mean `taken`?"),
+        ("from: shut, to", "from: shot, to", 27, "did you mean `shut`?"),
+        ("status: [new]", "status: [nw]", 7, "did you mean `new`?"),
+        ("{ from: new, to: busy }", "{ from: new, to: bsy }", 15, "did you mean `busy`?"),
+        ("{ from: new, to: busy }", "{ from: new, to: done }", 15, "unknown status `done`"),
+        ("status_requires: { busy:", "status_requires: { bzy:", 16, "did you mean `busy`?"),
+        ("on_expiry: open", "on_expiry: opn", 17, "did you mean `open`?"),
+        ("exhausted: shut", "exhausted: shat", 18, "did you mean `shut`?"),
+        ("id: id, status", "id: idd, status", 4, "did you mean `id`?"),
+        ("stamps: { at:", "stamps: { att:", 25, "did you mean `at`?"),
+        ("at: always", "at: alway", 25, "did you mean `always`?"),
+        ("requires: [result.summary]", "requires: [reslt.summary]", 22, "did you mean `result`?"),
+        ("requires: [at]", "requires: [ta]", 26, "unknown field `ta`"),
+        ("strict: [id]", "strict: [id, stats]", 5, "did you mean `status`?"),
+    ] {
+        let error = with(old, new);
+        assert!(error.reason.contains(part), "{new}: {error}");
+        assert_eq!(error.line, Some(line), "{new}: {error}");
+        assert_eq!(error.file, "errand.kind.yaml");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (old, new, part) in [
+        ("kind: errand", "kind: 'er rand'", "the kind's name"),
+        ("  open:\n", "  'o pen':\n", "the state's name"),
+        ("extensions: [yaml]", "extensions: []", "needs an extension"),
+        ("extensions: [yaml]", "extensions: [.yaml]", "no extension"),
+        ("    initial: true\n", "", "no state is `initial"),
+        ("    terminal: true", "    terminal: true\n    initial: true", "second initial state"),
+        ("    dirs: [open]", "    dirs: []", "no directory"),
+        ("    dirs: [open]", "    dirs: [open, open]", "twice"),
+        ("    dirs: [open]", "    dirs: [\"open/{what}\"]", "no placeholder"),
+        ("    dirs: [open]", "    dirs: [../open]", "does not work"),
+        ("    dirs: [open]", "    dirs: [\"{any}\"]", "does not say where"),
+        ("    dirs: [open]", "    dirs: [shut]", "clash"),
+        ("    dirs: [open]", "    dirs: [open, taken/bob]", "clash"),
+        ("    dirs: [open]", "    dirs: [open, \"shut/{any}\"]", "clash"),
+        ("    status: [new]\n", "", "needs `status`"),
+        ("    status: [new]\n", "    status: []\n", "no status at all"),
+        ("    status: [new]\n", "    status: [new, new]\n", "twice"),
+        ("- { from: new, to: busy }", "- { from: new, to: [busy, busy] }", "twice"),
+        ("status: any\n", "status: any\n    moves: [{ from: new, to: done }]\n", "does not check"),
+        ("requires: [result.summary]", "requires: [result..summary]", "no path"),
+        ("event: claimed", "event: ''", "no name of an event"),
+        ("event: claimed", "event: Claimed It", "no name of an event"),
+        ("by: [agent],", "by: [],", "nobody may"),
+        ("to: [open, shut]", "to: [open, shut, open]", "twice"),
+        ("to: taken, event", "to: [], event", "no transition leads to the state `taken`"),
+        ("to: [open, shut]", "to: [open]", "no transition leads to the state `shut`"),
+        (
+            "event: restored, by: [operator]",
+            "event: restored, by: [agent, operator]",
+            "only the operator",
+        ),
+        ("on_expiry: open", "on_expiry: taken", "where no transition does"),
+        ("to: open, exhausted", "to: taken, exhausted", "where no transition does"),
+        ("attempts: 3", "attempts: 0", "at least 1"),
+        ("ttl: 4h", "ttl: 4", "is no time"),
+        ("ttl: 4h", "ttl: 0h", "is no time"),
+        ("ttl: 4h", "ttl: ü", "is no time"),
+        ("ttl: 4h", "ttl: ''", "is no time"),
+        ("schema: errand.v1.json\n", "", "`schema` is missing"),
+        ("schema: errand.v1.json\n", "schema: a\nschema: b\n", "twice"),
+    ] {
+        let error = with(old, new);
+        assert!(error.reason.contains(part), "{new}: {error}");
+    }
+    assert!(load("").is_err());
+    assert!(load("kind: [").unwrap_err().line.is_some());
+    assert!(load(&format!("{SOUND}---\nkind: b\n")).is_err());
+}
+
+#[test]
+fn a_state_has_its_line_in_errors() {
+    assert_eq!(with("    dirs: [open]", "    dirs: [open, 'a{']").line, Some(8));
+    assert_eq!(with("to: [open, shut]", "to: [open]").line, Some(19));
+    assert_eq!(with("    status: [new]\n", "").line, Some(7));
+    let error = with("ttl: 4h", "ttl: soon");
+    assert_eq!(error.to_string().find("errand.kind.yaml:17: "), Some(0), "{error}");
+}
+
+#[test]
+fn a_bad_schema_is_named_by_its_own_file() {
+    let error = Kind::load("errand.kind.yaml", SOUND, "{\n\n x}").unwrap_err();
+    assert_eq!((error.file.as_str(), error.line), ("errand.v1.json", Some(3)));
+    let no_enum = r#"{"properties": {"id": {}, "status": {}, "by": {}, "at": {}, "result": {}}}"#;
+    let error = Kind::load("errand.kind.yaml", SOUND, no_enum).unwrap_err();
+    assert!(error.reason.contains("lists no values"), "{error}");
+}
+
+#[test]
+fn too_many_states_are_refused() {
+    let states: String = (0..65).map(|n| format!("  s{n}: {{ dirs: [s{n}] }}\n")).collect();
+    let text = format!(
+        "kind: k\nschema: s\nextensions: [yaml]\nfields: {{ id: id }}\nstates:\n{states}\
+         transitions: []\n"
+    );
+    assert!(load(&text).unwrap_err().reason.contains("1 to 64 states"));
+}
+
+fn overrides(dirs: &[(&str, &[&str])]) -> BTreeMap<StateName, Vec<String>> {
+    let one = |(state, dirs): &(&str, &[&str])| {
+        (StateName::new(state).unwrap(), dirs.iter().map(|dir| (*dir).to_owned()).collect())
+    };
+    dirs.iter().map(one).collect()
+}
+
+#[test]
+fn directories_take_other_names() {
+    let kind = load(SOUND).unwrap();
+    let other =
+        kind.with_dirs(&overrides(&[("open", &["todo", "next"]), ("taken", &["on/{owner}"])]));
+    let other = other.unwrap();
+    let place = |kind: &Kind, text: &str| kind.place(TreePath::parse(text).unwrap().names());
+    let open = Place::State { state: kind.initial(), owner: None };
+    assert_eq!(place(&other, "todo"), open);
+    assert_eq!(place(&other, "next"), open);
+    assert_eq!(place(&other, "open"), Place::Outside);
+    assert_eq!(place(&other, "on"), Place::Prefix);
+    assert_eq!(place(&kind, "open"), open, "the original has changed");
+}
+
+#[test]
+fn other_names_are_checked_as_the_definition_is() {
+    let kind = load(SOUND).unwrap();
+    for (dirs, part) in [
+        (overrides(&[("opne", &["todo"])]), "did you mean `open`?"),
+        (overrides(&[("open", &[])]), "no directory"),
+        (overrides(&[("open", &["{x}"])]), "no placeholder"),
+        (overrides(&[("open", &["shut"])]), "clash"),
+        (overrides(&[("open", &["x/{owner}"]), ("taken", &["x/{owner}"])]), "clash"),
+        (overrides(&[("taken", &["taken"])]), "need {owner}"),
+        (overrides(&[("taken", &["a/{owner}", "b"])]), "need {owner}"),
+    ] {
+        let error = kind.with_dirs(&dirs).unwrap_err();
+        assert!(error.reason.contains(part), "{dirs:?}: {error}");
+        assert_eq!(error.file, "kind errand");
+    }
+}

@@ -69,13 +69,20 @@ impl Document {
     pub fn place_of(&self, bytes: &[u8], json_pointer: &str) -> Option<TextPlace> {
         let text = source::text(bytes).ok()?;
         self.pointer(json_pointer)?;
-        let wanted: Vec<String> = json_pointer
-            .split('/')
-            .skip(1)
-            .map(|step| step.replace("~1", "/").replace("~0", "~"))
-            .collect();
-        locate(text, &wanted)
+        locate(text, &steps(json_pointer))
     }
+}
+
+/// Where in a text that is still being written the value at a JSON pointer begins.
+#[must_use]
+pub fn place_in(bytes: &[u8], json_pointer: &str) -> Option<TextPlace> {
+    let (text, _) = source::text_so_far(bytes).ok()?;
+    locate(text, &steps(json_pointer))
+}
+
+/// The steps of a JSON pointer.
+fn steps(json_pointer: &str) -> Vec<String> {
+    json_pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
 /// One collection on the way to the wanted value.

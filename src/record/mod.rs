@@ -18,7 +18,7 @@ mod watched;
 #[cfg(test)]
 mod tests;
 
-pub use document::Document;
+pub use document::{Document, place_in};
 pub use flaw::Flaw;
 #[cfg(test)]
 use patch::patch_is_by_lines;

@@ -165,8 +165,10 @@ pub trait Txn: Read {
 pub enum Durability {
     /// The daemon's death.
     Process,
-    /// Power loss.
+    /// Power loss, where the store is opened with `--sync full`.
     Power,
+    /// Power loss, whatever the store was opened with: somebody asked by `fsync`.
+    Flush,
 }
 
 /// The one writer of a store.
@@ -194,6 +196,8 @@ pub trait Readers: Send + Sync {
     /// # Errors
     /// What the store or `work` said.
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
+    /// Where the store lies.
+    fn path(&self) -> &std::path::Path;
     /// Copies the whole store, as of one commit, to `target`.
     fn backup(&self, target: &std::path::Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()>;
 }

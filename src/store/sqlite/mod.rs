@@ -127,6 +127,10 @@ impl Readers for Sqlite {
         result
     }
 
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let source = self.take()?;
         let mut copy = Connection::open(target).map_err(fail)?;
@@ -181,7 +185,7 @@ impl SqliteWriter {
         if self.durability != Some(durability) {
             let level = match durability {
                 super::Durability::Process => "NORMAL",
-                super::Durability::Power => "FULL",
+                super::Durability::Power | super::Durability::Flush => "FULL",
             };
             self.connection.sql.pragma_update(None, "synchronous", level).map_err(fail)?;
             self.durability = Some(durability);

@@ -1,0 +1,102 @@
+//! Records that are being written: a claim waits for the writer to finish, but not for long.
+//!
+//! What must stay true: no thread sleeps; a waiting change is started by the flush that ends the
+//! writing, or refused by the timer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::limits::BUSY_WAIT;
+use crate::numbers::Ino;
+
+/// A change that waits; told whether the record is still busy.
+type Waiting = Box<dyn FnOnce(bool) + Send>;
+
+#[derive(Default)]
+struct State {
+    writers: HashMap<Ino, u32>,
+    waiting: Vec<(Ino, Instant, Waiting)>,
+    timer: bool,
+}
+
+/// Inodes with unjudged writes, and the changes that wait for them.
+#[derive(Default)]
+pub(super) struct Busy {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Busy {
+    /// A handle of `ino` has unjudged writes now.
+    pub fn begin(&self, ino: Ino) {
+        *self.state.lock().writers.entry(ino).or_insert(0) += 1;
+    }
+
+    /// A handle of `ino` has none any more.
+    pub fn end(&self, ino: Ino) {
+        let ready = {
+            let mut state = self.state.lock();
+            if let Some(count) = state.writers.get_mut(&ino) {
+                *count -= 1;
+                if *count > 0 {
+                    return;
+                }
+                state.writers.remove(&ino);
+            }
+            let waiting = std::mem::take(&mut state.waiting);
+            let (ready, still) = waiting.into_iter().partition(|(of, ..)| *of == ino);
+            state.waiting = still;
+            ready
+        };
+        run(ready, false);
+    }
+
+    /// Whether nothing at all is being written: the usual case, asked on every rename.
+    pub fn is_idle(&self) -> bool {
+        self.state.lock().writers.is_empty()
+    }
+
+    /// Runs `change` when nothing of `ino` is unjudged, or with `true` after [`BUSY_WAIT`].
+    pub fn when_idle(self: &Arc<Self>, ino: Ino, change: Waiting) {
+        let mut state = self.state.lock();
+        if !state.writers.contains_key(&ino) {
+            drop(state);
+            return change(false);
+        }
+        state.waiting.push((ino, Instant::now() + BUSY_WAIT, change));
+        if !state.timer {
+            let busy = Arc::clone(self);
+            let started =
+                std::thread::Builder::new().name("busy".into()).spawn(move || busy.time());
+            state.timer = started.is_ok();
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// The timer thread: refuses what has waited too long; ends when nothing waits.
+    fn time(&self) {
+        let mut state = self.state.lock();
+        while let Some(next) = state.waiting.iter().map(|(_, until, _)| *until).min() {
+            let now = Instant::now();
+            if next > now {
+                self.changed.wait_until(&mut state, next);
+                continue;
+            }
+            let waiting = std::mem::take(&mut state.waiting);
+            let (late, still) = waiting.into_iter().partition(|(_, until, _)| *until <= now);
+            state.waiting = still;
+            parking_lot::MutexGuard::unlocked(&mut state, || run(late, true));
+        }
+        state.timer = false;
+    }
+}
+
+fn run(waiting: Vec<(Ino, Instant, Waiting)>, busy: bool) {
+    for (_, _, change) in waiting {
+        change(busy);
+    }
+}

@@ -1,0 +1,223 @@
+//! Changes of names: they become commands of the engine.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
+
+use crate::engine::{
+    self, Base, Create, Link, NewContent, Remove, RemoveWhat, RemoveXattr, Rename, SetXattr,
+};
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Door, Rule};
+use crate::store::{Class, NodeType};
+
+use super::WorkTree;
+use super::computed::Computed;
+
+impl WorkTree {
+    pub(super) fn make_node(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: FileName,
+        mode: u32,
+        node: NewNode,
+        reply: Reply<Entry>,
+    ) {
+        if Computed::of(parent).is_some() {
+            return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+        }
+        self.ghosts.forget(parent, &name);
+        let content = match node {
+            NewNode::Directory => NewContent::Directory,
+            NewNode::File => NewContent::File,
+            NewNode::Symlink(target) => NewContent::Symlink(target),
+            NewNode::Special(node_type, rdev) => NewContent::Special(node_type, rdev),
+        };
+        let command = Create { parent, name, mode, content };
+        self.submit(caller, Door::Name, command, reply, |node| Self::entry(&node));
+    }
+
+    pub(super) fn unlink_name(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: FileName,
+        reply: Reply<()>,
+    ) {
+        if Computed::of(parent).is_some() {
+            return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+        }
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let command = Remove { parent, name: name.clone(), what: RemoveWhat::File };
+        let (caller, context) = (*caller, self.context(caller, Door::Name));
+        self.engine.submit(context, command, move |result| {
+            reply.send(match result {
+                Ok(()) => Ok(()),
+                // The second half of a claim by copy: the name is gone already.
+                Err(refusal)
+                    if refusal.rule == Rule::Absent && me.ghosts.remove(&caller, parent, &name) =>
+                {
+                    Ok(())
+                }
+                Err(refusal) => Err(refusal.rule.errno(Door::Name)),
+            });
+        });
+    }
+
+    pub(super) fn remove_dir(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: FileName,
+        reply: Reply<()>,
+    ) {
+        if Computed::of(parent).is_some() {
+            return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+        }
+        let command = Remove { parent, name, what: RemoveWhat::Directory };
+        self.submit(caller, Door::Name, command, reply, |()| ());
+    }
+
+    pub(super) fn link_name(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        parent: Ino,
+        name: FileName,
+        reply: Reply<Entry>,
+    ) {
+        if Computed::of(parent).is_some() || Computed::of(ino).is_some() {
+            return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+        }
+        let command = Link { ino, parent, name };
+        self.submit(caller, Door::Name, command, reply, |node| Self::entry(&node));
+    }
+
+    pub(super) fn rename_name(
+        &self,
+        caller: &Caller,
+        from: (Ino, FileName),
+        to: (Ino, FileName),
+        mode: RenameMode,
+        reply: Reply<()>,
+    ) {
+        if Computed::of(from.0).is_some() || Computed::of(to.0).is_some() {
+            return reply.send(Err(Rule::ReadOnly.errno(Door::Rename)));
+        }
+        // Something is being written somewhere: is it this one?
+        let written = if self.busy.is_idle() {
+            None
+        } else {
+            self.read(|read| read.lookup(from.0, &from.1)).ok().flatten().map(|node| node.ino)
+        };
+        let Some(ino) = written else { return self.rename_now(caller, from, to, mode, reply) };
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let caller = *caller;
+        self.busy.when_idle(
+            ino,
+            Box::new(move |busy| {
+                if busy {
+                    return reply.send(Err(Rule::BeingWritten.errno(Door::Rename)));
+                }
+                me.rename_now(&caller, from, to, mode, reply);
+            }),
+        );
+    }
+
+    fn rename_now(
+        &self,
+        caller: &Caller,
+        (parent, name): (Ino, FileName),
+        (new_parent, new_name): (Ino, FileName),
+        mode: RenameMode,
+        reply: Reply<()>,
+    ) {
+        self.ghosts.forget(new_parent, &new_name);
+        // A transition keeps the name; where it changes, this may be the save of a record.
+        let base = if name == new_name {
+            Base::Unseen
+        } else {
+            self.base_of(caller, new_parent, &new_name)
+        };
+        let mode = match mode {
+            RenameMode::Replace => engine::RenameMode::Replace,
+            RenameMode::NoReplace => engine::RenameMode::NoReplace,
+            RenameMode::Exchange => engine::RenameMode::Exchange,
+        };
+        let command = Rename { parent, name, new_parent, new_name, mode, base };
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let (caller, context) = (*caller, self.context(caller, Door::Rename));
+        self.engine.submit(context, command, move |result| {
+            reply.send(match result {
+                Ok(made) => {
+                    if let Some(made) = made {
+                        me.note_made(&caller, made);
+                    }
+                    Ok(())
+                }
+                Err(refusal) => Err(refusal.rule.errno(Door::Rename)),
+            });
+        });
+    }
+
+    /// Which version of the record at this name the caller saw last.
+    fn base_of(&self, caller: &Caller, parent: Ino, name: &FileName) -> Base {
+        let record = self.read(|read| match read.lookup(parent, name)? {
+            Some(node) if node.class == Class::Record => read.record_at(node.ino),
+            _ => Ok(None),
+        });
+        match record {
+            Ok(Some(record)) => self.seen.base(record.key, caller.pid),
+            _ => Base::Unseen,
+        }
+    }
+
+    pub(super) fn set_xattr(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        name: &OsStr,
+        value: &[u8],
+        mode: XattrMode,
+        reply: Reply<()>,
+    ) {
+        if let Err(errno) = self.takes_xattrs(ino, name) {
+            return reply.send(Err(errno));
+        }
+        let mode = match mode {
+            XattrMode::Set => engine::XattrMode::Set,
+            XattrMode::Create => engine::XattrMode::Create,
+            XattrMode::Replace => engine::XattrMode::Replace,
+        };
+        let name = name.as_bytes().to_vec();
+        let command = SetXattr { ino, name, value: value.to_vec(), mode };
+        self.submit(caller, Door::Name, command, reply, |()| ());
+    }
+
+    pub(super) fn remove_xattr(&self, caller: &Caller, ino: Ino, name: &OsStr, reply: Reply<()>) {
+        let command = RemoveXattr { ino, name: name.as_bytes().to_vec() };
+        self.submit(caller, Door::Name, command, reply, |()| ());
+    }
+
+    /// Whether the node can have this attribute: `user.` only on files and directories, and no
+    /// access control lists, which would promise rights that nobody checks.
+    fn takes_xattrs(&self, ino: Ino, name: &OsStr) -> Result<(), Errno> {
+        if Computed::of(ino).is_some() {
+            return Err(Rule::ReadOnly.errno(Door::Name));
+        }
+        let name = name.as_bytes();
+        if name.starts_with(b"system.") {
+            return Err(Rule::Unsupported.errno(Door::Name));
+        }
+        if name.starts_with(b"user.") {
+            let node = self.read(|read| read.node(ino))?.ok_or(Errno::ENOENT)?;
+            if !matches!(node.node_type, NodeType::File | NodeType::Directory) {
+                return Err(Errno::EPERM);
+            }
+        }
+        Ok(())
+    }
+}

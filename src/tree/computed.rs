@@ -1,0 +1,314 @@
+//! Names that are not stored but computed: `AGENTS.md`, `.workfs/` and `X.yaml.why`.
+//!
+//! What must stay true: they are read-only, rendered when they are opened, and never listed, so
+//! that `grep -r` and `find` do not touch them (`AGENTS.md` is listed: it is meant to be found).
+//! Their inode numbers lie above all stored ones.
+
+use std::fmt::Write as _;
+
+use crate::config::{Config, agents_md};
+use crate::engine::{Slot, path_of, slot};
+use crate::kind::builtin;
+use crate::names::{FileName, TreePath, printable};
+use crate::numbers::{G, Ino, RefusalKey};
+use crate::store::{Class, Read, RefusalRow, RefusedText, Result};
+
+/// Stored inode numbers stay below this.
+const FIRST: u64 = 1 << 48;
+const REJECTED: u64 = 1 << 49;
+const WHY: u64 = 1 << 50;
+
+/// A computed node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Computed {
+    /// `AGENTS.md` at the root.
+    AgentsMd,
+    /// `.workfs/`.
+    Control,
+    /// `.workfs/why`.
+    Why,
+    /// `.workfs/status`.
+    Status,
+    /// `.workfs/events`.
+    Events,
+    /// `.workfs/config.yaml`.
+    Config,
+    /// `.workfs/rejected/`.
+    RejectedDir,
+    /// `.workfs/rejected/<key>-<name>`.
+    Rejected(RefusalKey),
+    /// `.workfs/kinds/`.
+    Kinds,
+    /// `.workfs/kinds/task.kind.yaml`.
+    TaskKind,
+    /// `.workfs/kinds/task.v1.json`.
+    TaskSchema,
+    /// `X.yaml.why`, of the record or draft with this inode.
+    FileWhy(Ino),
+}
+
+/// Names in `.workfs/`, in the order they are listed.
+const CONTROL: &[(&str, Computed)] = &[
+    ("config.yaml", Computed::Config),
+    ("events", Computed::Events),
+    ("kinds", Computed::Kinds),
+    ("rejected", Computed::RejectedDir),
+    ("status", Computed::Status),
+    ("why", Computed::Why),
+];
+
+const KINDS: &[(&str, Computed)] =
+    &[("task.kind.yaml", Computed::TaskKind), ("task.v1.json", Computed::TaskSchema)];
+
+/// The suffix that asks why.
+const WHY_SUFFIX: &[u8] = b".why";
+
+impl Computed {
+    /// The node's inode number.
+    pub fn ino(self) -> Ino {
+        Ino(match self {
+            Computed::Control => FIRST,
+            Computed::AgentsMd => FIRST + 1,
+            Computed::Why => FIRST + 2,
+            Computed::Status => FIRST + 3,
+            Computed::Events => FIRST + 4,
+            Computed::Config => FIRST + 5,
+            Computed::RejectedDir => FIRST + 6,
+            Computed::Kinds => FIRST + 7,
+            Computed::TaskKind => FIRST + 8,
+            Computed::TaskSchema => FIRST + 9,
+            Computed::Rejected(key) => REJECTED | key.0,
+            Computed::FileWhy(ino) => WHY | ino.0,
+        })
+    }
+
+    /// The computed node of a number, if it is one.
+    pub fn of(ino: Ino) -> Option<Computed> {
+        Some(match ino.0 {
+            number if number & WHY != 0 => Computed::FileWhy(Ino(number & !WHY)),
+            number if number & REJECTED != 0 => Computed::Rejected(RefusalKey(number & !REJECTED)),
+            number if number >= FIRST => match number - FIRST {
+                0 => Computed::Control,
+                1 => Computed::AgentsMd,
+                2 => Computed::Why,
+                3 => Computed::Status,
+                4 => Computed::Events,
+                5 => Computed::Config,
+                6 => Computed::RejectedDir,
+                7 => Computed::Kinds,
+                8 => Computed::TaskKind,
+                9 => Computed::TaskSchema,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    pub fn is_dir(self) -> bool {
+        matches!(self, Computed::Control | Computed::RejectedDir | Computed::Kinds)
+    }
+
+    /// The directory that a computed directory lies in.
+    pub fn parent(self) -> Ino {
+        match self {
+            Computed::RejectedDir | Computed::Kinds => Computed::Control.ino(),
+            _ => Ino(1),
+        }
+    }
+}
+
+/// Finds a computed name that no stored one hides.
+pub(super) fn lookup(
+    read: &dyn Read,
+    config: &Config,
+    parent: Ino,
+    name: &FileName,
+) -> Result<Option<Computed>> {
+    let named = |table: &[(&str, Computed)]| {
+        let found = table.iter().find(|(known, _)| known.as_bytes() == name.as_bytes());
+        found.map(|(_, computed)| *computed)
+    };
+    match Computed::of(parent) {
+        Some(Computed::Control) => Ok(named(CONTROL)),
+        Some(Computed::Kinds) => Ok(named(KINDS)),
+        Some(Computed::RejectedDir) => {
+            let number = name.as_str().and_then(|name| name.split('-').next()?.parse().ok());
+            let Some(key) = number.map(RefusalKey) else { return Ok(None) };
+            Ok(read.rejected(key)?.map(|_| Computed::Rejected(key)))
+        }
+        Some(_) => Ok(None),
+        None if parent == Ino(1) && name.as_bytes() == b".workfs" => Ok(Some(Computed::Control)),
+        None if parent == Ino(1) && name.as_bytes() == b"AGENTS.md" => Ok(Some(Computed::AgentsMd)),
+        None => {
+            let Some(stem) = name.as_bytes().strip_suffix(WHY_SUFFIX) else { return Ok(None) };
+            let Ok(stem) = FileName::new(stem) else { return Ok(None) };
+            if let Slot::Record(_) = slot(read, config, parent, &stem)?
+                && let Some(node) = read.lookup(parent, &stem)?
+                && node.class != Class::Plain
+            {
+                return Ok(Some(Computed::FileWhy(node.ino)));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// The names of a computed directory.
+pub(super) fn list(read: &dyn Read, dir: Computed) -> Result<Vec<(FileName, Computed)>> {
+    let fixed = |table: &[(&str, Computed)]| {
+        let named = table
+            .iter()
+            .filter_map(|(name, computed)| FileName::new(name).ok().map(|name| (name, *computed)));
+        named.collect()
+    };
+    match dir {
+        Computed::Control => Ok(fixed(CONTROL)),
+        Computed::Kinds => Ok(fixed(KINDS)),
+        Computed::RejectedDir => {
+            let mut names = Vec::new();
+            read.refusals(&mut |row| {
+                if row.rejected_bytes > 0
+                    && let Ok(name) = FileName::new(rejected_name(&row))
+                {
+                    names.push((name, Computed::Rejected(row.key)));
+                }
+                true
+            })?;
+            names.reverse();
+            Ok(names)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// `17-X.yaml`: the refusal's number and the file's name.
+fn rejected_name(row: &RefusalRow) -> Vec<u8> {
+    let last = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+    let mut name = format!("{}-", row.key).into_bytes();
+    name.extend(last.iter().take(crate::limits::NAME_BYTES_MAX - name.len()));
+    name
+}
+
+/// The content of a computed file, for a caller with this user id.
+pub(super) fn render(
+    read: &dyn Read,
+    config: &Config,
+    file: Computed,
+    uid: u32,
+) -> Result<Vec<u8>> {
+    Ok(match file {
+        Computed::AgentsMd => agents_md(config).into_bytes(),
+        Computed::Config => config.to_yaml().into_bytes(),
+        Computed::TaskKind => builtin::TASK_DEFINITION.as_bytes().to_vec(),
+        Computed::TaskSchema => builtin::TASK_SCHEMA.as_bytes().to_vec(),
+        Computed::Why => {
+            let mut out = String::new();
+            let mut shown = 0;
+            read.refusals(&mut |row| {
+                if row.uid == uid || uid == 0 {
+                    push_refusal(&mut out, &row);
+                    shown += 1;
+                }
+                shown < SHOWN_MAX
+            })?;
+            if out.is_empty() {
+                out.push_str("nothing of yours was refused\n");
+            }
+            out.into_bytes()
+        }
+        Computed::Status => status(read)?.into_bytes(),
+        Computed::Rejected(key) => read.rejected(key)?.unwrap_or_default(),
+        Computed::FileWhy(ino) => file_why(read, ino)?.into_bytes(),
+        Computed::Events | Computed::Control | Computed::RejectedDir | Computed::Kinds => {
+            Vec::new()
+        }
+    })
+}
+
+/// Refusals that `.workfs/why` shows, newest first.
+const SHOWN_MAX: usize = 50;
+
+fn push_refusal(out: &mut String, row: &RefusalRow) {
+    let RefusalRow { at, operation, path, errno, why, key, .. } = row;
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "{} {operation} {} {errno} [{} {}]",
+        at.rfc3339(),
+        printable(path),
+        why.rule.code(),
+        why.rule.title(),
+    );
+    push_reason(out, why);
+    if row.rejected_bytes > 0 {
+        let name = printable(&rejected_name(row));
+        let _ = writeln!(out, "  kept:   .workfs/rejected/{name} ({} bytes)", row.rejected_bytes);
+    }
+    let _ = writeln!(out, "  number: {key}\n");
+}
+
+fn push_reason(out: &mut String, why: &RefusedText) {
+    let _ = writeln!(out, "  why:    {}", why.reason);
+    if let Some(place) = why.place {
+        let _ = writeln!(out, "  where:  line {}, column {}", place.line, place.column);
+    }
+    let _ = writeln!(out, "  do:     {}", why.remedy);
+}
+
+/// What `X.yaml.why` says.
+fn file_why(read: &dyn Read, ino: Ino) -> Result<String> {
+    let mut out = String::new();
+    let path = if let Some(draft) = read.draft(ino)? {
+        out.push_str("this file is a draft: it cannot be claimed or moved to another state\n");
+        match &draft.why {
+            Some(why) => {
+                let _ = writeln!(out, "  rule:   {} {}", why.rule.code(), why.rule.title());
+                push_reason(&mut out, why);
+            }
+            None => out.push_str("  why:    nothing was written to it yet\n"),
+        }
+        path_of(read, draft.dir, &draft.name)?
+    } else if let Some(record) = read.record_at(ino)? {
+        let owner = record.owner.as_ref().map_or_else(String::new, |o| format!(" of {o}"));
+        let _ = writeln!(
+            out,
+            "`{}` is in state {}{owner}, version {}, attempt {}{}",
+            record.id,
+            record.state,
+            record.version,
+            record.attempt,
+            if record.is_valid() { "" } else { "; its content is flagged as not valid" },
+        );
+        match record.standing {
+            crate::store::Standing::Live { dir, name, .. } => path_of(read, dir, &name)?,
+            _ => TreePath::root(),
+        }
+    } else {
+        return Ok("this file is gone\n".to_owned());
+    };
+    if let Some(row) = read.last_refusal_of(&path.to_bytes())? {
+        out.push_str("last refused:\n");
+        push_refusal(&mut out, &row);
+    }
+    Ok(out)
+}
+
+fn status(read: &dyn Read) -> Result<String> {
+    let mut out = String::new();
+    let last = read.last_event()?.map_or(G(0), |event| event.g);
+    let _ = writeln!(out, "g: {last}");
+    for workspace in read.workspaces()?.iter().filter(|workspace| workspace.dir.is_some()) {
+        let mut counts = std::collections::BTreeMap::<String, u64>::new();
+        read.records(workspace.key, &mut |record| {
+            if matches!(record.standing, crate::store::Standing::Live { .. }) {
+                *counts.entry(record.state.to_string()).or_default() += 1;
+            }
+            true
+        })?;
+        let _ = writeln!(out, "{} ({}):", workspace.path, workspace.kind);
+        for (state, count) in counts {
+            let _ = writeln!(out, "  {state}: {count}");
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,85 @@
+//! Names that a claim by copy took away: for the program that did it they still answer `unlink`,
+//! as it expects of the second half of its claim; for everyone else they are gone.
+
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use workfs_mount::{Attr, Caller, MountId};
+
+use crate::limits::COPY_SOURCE_GRACE;
+use crate::names::FileName;
+use crate::numbers::Ino;
+
+use super::seen::{parent_of, process_of};
+
+struct Ghost {
+    mount: MountId,
+    uid: u32,
+    process: Option<u32>,
+    parent_process: Option<u32>,
+    dir: Ino,
+    name: FileName,
+    attr: Attr,
+    until: Instant,
+}
+
+/// All ghosts.
+#[derive(Default)]
+pub(super) struct Ghosts(Mutex<Vec<Ghost>>);
+
+impl Ghosts {
+    /// `caller` took `name` in `dir` away, which was `attr`.
+    pub fn add(&self, caller: &Caller, dir: Ino, name: FileName, attr: Attr) {
+        let ghost = Ghost {
+            mount: caller.mount,
+            uid: caller.uid,
+            process: process_of(caller.pid),
+            parent_process: parent_of(caller.pid),
+            dir,
+            name,
+            attr,
+            until: Instant::now() + COPY_SOURCE_GRACE,
+        };
+        self.0.lock().push(ghost);
+    }
+
+    /// The attributes under which `caller` still sees the name.
+    pub fn find(&self, caller: &Caller, dir: Ino, name: &FileName) -> Option<Attr> {
+        let mut ghosts = self.0.lock();
+        if ghosts.is_empty() {
+            return None;
+        }
+        let now = Instant::now();
+        ghosts.retain(|ghost| ghost.until > now);
+        let found = ghosts.iter().find(|ghost| ghost.is(caller, dir, name))?;
+        Some(found.attr)
+    }
+
+    /// Lays a ghost to rest; false if `caller` has none there.
+    pub fn remove(&self, caller: &Caller, dir: Ino, name: &FileName) -> bool {
+        let mut ghosts = self.0.lock();
+        let before = ghosts.len();
+        if before > 0 {
+            ghosts.retain(|ghost| !ghost.is(caller, dir, name));
+        }
+        ghosts.len() < before
+    }
+
+    /// A new file of that name is no ghost.
+    pub fn forget(&self, dir: Ino, name: &FileName) {
+        self.0.lock().retain(|ghost| ghost.dir != dir || ghost.name != *name);
+    }
+}
+
+impl Ghost {
+    /// The process that copied, or another child of the same shell.
+    fn is(&self, caller: &Caller, dir: Ino, name: &FileName) -> bool {
+        if (self.dir, &self.name, self.mount, self.uid) != (dir, name, caller.mount, caller.uid) {
+            return false;
+        }
+        let same = |own: Option<u32>, other: Option<u32>| own.is_some() && own == other;
+        same(self.process, process_of(caller.pid))
+            || (same(self.parent_process, parent_of(caller.pid))
+                && self.parent_process.is_some_and(|parent| parent > 1))
+    }
+}

@@ -1,0 +1,131 @@
+//! Open files and directories: what a handle pins and stages.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use workfs_mount::Handle;
+
+use crate::limits::HANDLES_MAX;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+
+use super::staged::Staged;
+
+/// An open file or directory.
+pub(super) enum Open {
+    /// A plain file: reads and writes go to the store.
+    Plain {
+        /// Every write goes to the end.
+        append: bool,
+    },
+    /// A record or draft: reads come from the version that was current at `open`, writes are
+    /// staged until they are judged.
+    Staged(Mutex<Staged>),
+    /// A computed file, rendered at `open`.
+    Fixed(Arc<[u8]>),
+    /// The event stream, which grows.
+    Events,
+    /// A directory.
+    Directory(Mutex<Cursor>),
+}
+
+/// Where a listing is: cookies are the places of names in this handle's listing.
+#[derive(Default)]
+pub(super) struct Cursor {
+    /// The names of the last reply, by cookie: a reader may go on after any of them.
+    pub recent: Vec<(u64, FileName)>,
+    /// The last name of each earlier reply, by cookie.
+    pub pages: Vec<(u64, FileName)>,
+}
+
+/// How many handles an inode has.
+#[derive(Default)]
+pub(super) struct OpenCounts(Mutex<HashMap<Ino, u32>>);
+
+impl OpenCounts {
+    pub fn is_open(&self, ino: Ino) -> bool {
+        self.0.lock().contains_key(&ino)
+    }
+
+    fn add(&self, ino: Ino) {
+        *self.0.lock().entry(ino).or_insert(0) += 1;
+    }
+
+    fn remove(&self, ino: Ino) {
+        let mut counts = self.0.lock();
+        if let Some(count) = counts.get_mut(&ino) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&ino);
+            }
+        }
+    }
+}
+
+/// All open handles.
+pub(super) struct Handles {
+    table: RwLock<HashMap<u64, (Ino, Arc<Open>)>>,
+    next: AtomicU64,
+    hub: Arc<super::Hub>,
+}
+
+/// An inode that is held open, before its handle exists: registered first, so that it is not
+/// reclaimed while `open` looks at it.
+pub(super) struct Held {
+    ino: Ino,
+    hub: Arc<super::Hub>,
+    kept: bool,
+}
+
+impl Held {
+    pub fn ino(&self) -> Ino {
+        self.ino
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.hub.open.remove(self.ino);
+        }
+    }
+}
+
+impl Handles {
+    pub fn new(hub: Arc<super::Hub>) -> Self {
+        Handles { table: RwLock::default(), next: AtomicU64::new(1), hub }
+    }
+
+    /// Holds `ino` open.
+    pub fn hold(&self, ino: Ino) -> Held {
+        self.hub.open.add(ino);
+        Held { ino, hub: Arc::clone(&self.hub), kept: false }
+    }
+
+    /// Makes a handle of a held inode.
+    pub fn insert(&self, mut held: Held, open: Open) -> Result<Handle, Refusal> {
+        let mut table = self.table.write();
+        if table.len() >= HANDLES_MAX {
+            let reason = format!("{HANDLES_MAX} files are open in this daemon");
+            return Err(Refusal::new(Rule::TooManyHandles, reason, "close some"));
+        }
+        held.kept = true;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        table.insert(number, (held.ino, Arc::new(open)));
+        Ok(Handle(number))
+    }
+
+    pub fn get(&self, handle: Handle) -> Option<Arc<Open>> {
+        self.table.read().get(&handle.0).map(|(_, open)| Arc::clone(open))
+    }
+
+    /// Forgets a handle.
+    pub fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
+        let (ino, open) = self.table.write().remove(&handle.0)?;
+        self.hub.open.remove(ino);
+        Some(open)
+    }
+}

@@ -1,0 +1,130 @@
+//! The hub: who has to hear of a commit. Mounts drop what they cached, waiters wake up.
+//!
+//! What must stay true: nothing here blocks the writer: attributes are invalidated at once (the
+//! kernel takes no lock for that), names and pages by each mount's own thread. Deliberately not
+//! here: deciding anything.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use workfs_mount::{Invalidation, Mount, MountId};
+
+use crate::engine::{Audience, Effect, Origin};
+use crate::names::AgentName;
+use crate::numbers::{G, Ino};
+
+use super::handles::OpenCounts;
+
+/// Whom a mount acts for.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// The agent, where the mount was made for one; else the user who calls.
+    pub agent: Option<AgentName>,
+}
+
+struct Member {
+    mount: Arc<Mount>,
+    identity: Identity,
+}
+
+/// All mounts of one daemon, and everyone who waits for events.
+#[derive(Default)]
+pub struct Hub {
+    members: RwLock<Vec<Member>>,
+    pub(super) open: OpenCounts,
+    last: Mutex<G>,
+    more: Condvar,
+}
+
+impl Hub {
+    /// A hub without mounts.
+    #[must_use]
+    pub fn new() -> Arc<Hub> {
+        Arc::new(Hub::default())
+    }
+
+    /// Adds a mount.
+    pub fn add_mount(&self, mount: Arc<Mount>, identity: Identity) {
+        self.members.write().push(Member { mount, identity });
+    }
+
+    /// Forgets a mount.
+    pub fn remove_mount(&self, id: MountId) {
+        self.members.write().retain(|member| member.mount.id() != id);
+    }
+
+    /// Whom a mount acts for.
+    #[must_use]
+    pub fn identity(&self, id: MountId) -> Identity {
+        let members = self.members.read();
+        let member = members.iter().find(|member| member.mount.id() == id);
+        member.map(|member| member.identity.clone()).unwrap_or_default()
+    }
+
+    /// Waits until there is an event after `after`, or for `timeout`; says whether there is one.
+    #[must_use]
+    pub fn wait_event(&self, after: G, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        let mut last = self.last.lock();
+        while *last <= after {
+            if self.more.wait_until(&mut last, until).timed_out() {
+                return *last > after;
+            }
+        }
+        true
+    }
+
+    /// Sends to all mounts but, where `skip` says so, the one that it came from.
+    fn send(&self, origin: Origin, also_origin: bool, invalidation: &Invalidation) {
+        for member in self.members.read().iter() {
+            if also_origin || origin != Origin::Mount(member.mount.id()) {
+                member.mount.invalidate(invalidation.clone());
+            }
+        }
+    }
+}
+
+impl Audience for Hub {
+    fn before_reply(&self, effects: &[(Origin, Effect)]) {
+        // One batch often changes one directory many times.
+        let mut told = HashSet::new();
+        for (origin, effect) in effects {
+            match effect {
+                Effect::Attr { ino, also_origin } if told.insert((*origin, effect)) => {
+                    self.send(*origin, *also_origin, &Invalidation::Attr(*ino));
+                }
+                // Its size must be right at once; its pages follow.
+                Effect::Data(ino) if told.insert((*origin, effect)) => {
+                    self.send(*origin, false, &Invalidation::Attr(*ino));
+                }
+                Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } | Effect::Event(_) => {}
+            }
+        }
+    }
+
+    fn after_reply(&self, effects: &[(Origin, Effect)]) {
+        let mut newest = None;
+        for (origin, effect) in effects {
+            match effect {
+                Effect::Name { parent, name, also_origin, .. } => {
+                    let (parent, name) = (*parent, name.as_bytes().to_vec());
+                    let entry = Invalidation::Entry { parent, name };
+                    self.send(*origin, *also_origin, &entry);
+                }
+                Effect::Data(ino) => self.send(*origin, false, &Invalidation::Data(*ino)),
+                Effect::Event(g) => newest = newest.max(Some(*g)),
+                Effect::Attr { .. } => {}
+            }
+        }
+        if let Some(g) = newest {
+            *self.last.lock() = g;
+            self.more.notify_all();
+        }
+    }
+
+    fn is_open(&self, ino: Ino) -> bool {
+        self.open.is_open(ino)
+    }
+}

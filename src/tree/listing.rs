@@ -1,0 +1,145 @@
+//! Listing a directory: in name order, page by page, so that a listing goes on after any name
+//! however much the directory changes meanwhile.
+
+use workfs_mount::{Caller, DirEntry, Errno, Handle};
+
+use crate::limits::{CACHE_TTL, LISTING_PAGE};
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::store::Node;
+
+use super::computed::{self, Computed};
+use super::handles::{Cursor, Open};
+use super::{Answer, WorkTree, attr};
+
+/// Cookies 1 and 2 are `.` and `..`.
+const FIRST_COOKIE: u64 = 3;
+
+impl WorkTree {
+    pub(super) fn list(
+        &self,
+        caller: &Caller,
+        dir: Ino,
+        handle: Handle,
+        cookie: u64,
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Answer<()> {
+        let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
+        let Open::Directory(cursor) = &*open else { return Err(Errno::ENOTDIR) };
+        let mut cursor = cursor.lock();
+        if let Some(computed) = Computed::of(dir) {
+            return self.list_computed(caller, computed, cookie, emit);
+        }
+        let (mut at, mut after) = start(&mut cursor, cookie);
+        let mut skip = cookie.saturating_sub(at);
+        cursor.recent.clear();
+        loop {
+            let page = self.page(dir, after.as_ref())?;
+            let last_page = page.len() < LISTING_PAGE;
+            for (name, node) in page {
+                after = Some(name.clone());
+                at = if at < FIRST_COOKIE { FIRST_COOKIE } else { at + 1 };
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
+                }
+                let entry = DirEntry {
+                    name: name.as_bytes().to_vec(),
+                    attr: attr(&node),
+                    cookie: at,
+                    ttl: CACHE_TTL,
+                };
+                if !emit(entry) {
+                    return Ok(());
+                }
+                cursor.recent.push((at, name));
+            }
+            if last_page {
+                break;
+            }
+        }
+        if dir == workfs_mount::ROOT {
+            self.list_agents_md(caller, cookie.max(at), cookie, emit)?;
+        }
+        Ok(())
+    }
+
+    fn page(&self, dir: Ino, after: Option<&FileName>) -> Answer<Vec<(FileName, Node)>> {
+        self.read(|read| {
+            let mut page = Vec::new();
+            read.list(dir, after, &mut |row| {
+                page.push(row);
+                page.len() < LISTING_PAGE
+            })?;
+            Ok(page)
+        })
+    }
+
+    /// `AGENTS.md` comes last, where no stored file has its name.
+    fn list_agents_md(
+        &self,
+        caller: &Caller,
+        at: u64,
+        cookie: u64,
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Answer<()> {
+        const LAST: u64 = 1 << 62;
+        // PROOF: a literal that is a file name.
+        let name = FileName::new("AGENTS.md").expect("a file name");
+        let hidden = self.read(|read| read.lookup(workfs_mount::ROOT, &name))?.is_some();
+        if cookie >= LAST || hidden || at >= LAST {
+            return Ok(());
+        }
+        let entry = self.read(|read| self.computed_entry(read, Computed::AgentsMd, caller.uid))?;
+        let name = name.as_bytes().to_vec();
+        emit(DirEntry { name, attr: entry.attr, cookie: LAST, ttl: entry.ttl });
+        Ok(())
+    }
+
+    fn list_computed(
+        &self,
+        caller: &Caller,
+        dir: Computed,
+        cookie: u64,
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Answer<()> {
+        let names = self.read(|read| {
+            let names = computed::list(read, dir)?;
+            let entries = names.into_iter().map(|(name, computed)| {
+                let entry = self.computed_entry(read, computed, caller.uid)?;
+                Ok((name, entry))
+            });
+            entries.collect::<Result<Vec<_>, crate::store::StoreError>>()
+        })?;
+        for ((name, entry), at) in names.into_iter().zip(FIRST_COOKIE..) {
+            let name = name.as_bytes().to_vec();
+            let entry = DirEntry { name, attr: entry.attr, cookie: at, ttl: entry.ttl };
+            if at > cookie && !emit(entry) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a listing goes on: after the name that has `cookie`, or, where that is not remembered,
+/// after the nearest name before it.
+fn start(cursor: &mut Cursor, cookie: u64) -> (u64, Option<FileName>) {
+    if cookie < FIRST_COOKIE {
+        *cursor = Cursor::default();
+        return (0, None);
+    }
+    let before = |list: &[(u64, FileName)]| {
+        let index = list.partition_point(|(at, _)| *at <= cookie);
+        index.checked_sub(1).map(|index| list[index].clone())
+    };
+    if let Some(last) = cursor.recent.last().cloned()
+        && cursor.pages.last().is_none_or(|(at, _)| *at < last.0)
+    {
+        cursor.pages.push(last);
+    }
+    match before(&cursor.recent).or_else(|| before(&cursor.pages)) {
+        Some((at, name)) => (at, Some(name)),
+        None => (FIRST_COOKIE - 1, None),
+    }
+}

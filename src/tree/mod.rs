@@ -1,0 +1,469 @@
+//! The tree that the kernel sees: names to nodes, governed files, computed files.
+//!
+//! Reads are answered here from committed snapshots; changes become commands of the engine, and
+//! the kernel's reply travels with them. What must stay true: nothing here decides a rule (the
+//! engine does, inside the transaction); no call waits for a commit; the tree never touches a
+//! mount. Deliberately not here: SQL, the FUSE library, lifecycles.
+
+mod busy;
+mod caller;
+mod change;
+mod computed;
+mod events;
+mod ghosts;
+mod handles;
+mod hub;
+mod listing;
+mod open;
+mod seen;
+mod staged;
+mod write;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use workfs_mount::{
+    Attr, Caller, DirEntry, Entry, Errno, FsStat, Handle, NewNode, OpenFlags, Opened, RenameMode,
+    Reply, SeekHole, SetAttr, Tree, XattrMode,
+};
+
+pub use caller::user_name;
+pub use hub::{Hub, Identity};
+
+use crate::engine::{Command, Context, Engine};
+use crate::limits::{CACHE_TTL, CHUNK_BYTES, NAME_BYTES_MAX};
+use crate::names::{FileName, NameError};
+use crate::numbers::{Ino, UnixNanos};
+use crate::refusal::{Door, Refusal, Rule};
+use crate::store::{Node, NodeType, Read, StoreError};
+
+use computed::Computed;
+use handles::{Handles, Open};
+
+/// The tree of one store, served by all its mounts.
+pub struct WorkTree {
+    engine: Engine,
+    hub: Arc<Hub>,
+    handles: Handles,
+    users: caller::Users,
+    seen: seen::Seen,
+    busy: Arc<busy::Busy>,
+    ghosts: ghosts::Ghosts,
+    started: UnixNanos,
+    me: std::sync::Weak<WorkTree>,
+}
+
+/// Result of a read for the kernel.
+type Answer<T> = Result<T, Errno>;
+
+impl WorkTree {
+    /// The tree of the store behind `engine`; `hub` is the engine's audience.
+    #[must_use]
+    pub fn new(engine: Engine, hub: Arc<Hub>) -> Arc<WorkTree> {
+        Arc::new_cyclic(|me| WorkTree {
+            started: engine.now(),
+            engine,
+            handles: Handles::new(Arc::clone(&hub)),
+            hub,
+            users: caller::Users::default(),
+            seen: seen::Seen::default(),
+            busy: Arc::default(),
+            ghosts: ghosts::Ghosts::default(),
+            me: me.clone(),
+        })
+    }
+
+    /// One snapshot for one request.
+    fn read<T>(&self, work: impl FnMut(&dyn Read) -> Result<T, StoreError>) -> Answer<T> {
+        crate::store::read(&**self.engine.readers(), work)
+            .map_err(|error| Refusal::from(error).rule.errno(Door::Name))
+    }
+
+    fn context(&self, caller: &Caller, door: Door) -> Context {
+        self.users.context(caller, self.hub.identity(caller.mount).agent, door)
+    }
+
+    /// Queues a change whose answer goes to the kernel.
+    fn submit<C: Command, T: 'static>(
+        &self,
+        caller: &Caller,
+        door: Door,
+        command: C,
+        reply: Reply<T>,
+        convert: impl FnOnce(C::Out) -> T + Send + 'static,
+    ) {
+        self.engine.submit(self.context(caller, door), command, move |result| {
+            reply.send(match result {
+                Ok(out) => Ok(convert(out)),
+                Err(refusal) => Err(refusal.rule.errno(door)),
+            });
+        });
+    }
+
+    /// This tree, for what outlives a request.
+    fn me(&self) -> Option<Arc<WorkTree>> {
+        self.me.upgrade()
+    }
+
+    /// The entry of a stored node.
+    fn entry(node: &Node) -> Entry {
+        Entry { attr: attr(node), ttl: CACHE_TTL }
+    }
+
+    /// The entry of a computed node.
+    fn computed_entry(
+        &self,
+        read: &dyn Read,
+        computed: Computed,
+        uid: u32,
+    ) -> Result<Entry, StoreError> {
+        let size = match computed {
+            Computed::Events => events::size(read)?,
+            file if !file.is_dir() => {
+                computed::render(read, &self.engine.config(), file, uid)?.len() as u64
+            }
+            _ => 0,
+        };
+        let directory = computed.is_dir();
+        let attr = Attr {
+            ino: computed.ino(),
+            node_type: if directory { NodeType::Directory } else { NodeType::File },
+            mode: if directory { 0o555 } else { 0o444 },
+            nlink: if directory { 2 } else { 1 },
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size,
+            blocks: size.div_ceil(512),
+            atime_ns: self.started.0,
+            mtime_ns: self.started.0,
+            ctime_ns: self.started.0,
+        };
+        Ok(Entry { attr, ttl: Duration::ZERO })
+    }
+}
+
+/// The attributes that the kernel sees.
+fn attr(node: &Node) -> Attr {
+    Attr {
+        ino: node.ino,
+        node_type: node.node_type,
+        mode: node.mode,
+        nlink: node.nlink,
+        uid: node.uid,
+        gid: node.gid,
+        rdev: node.rdev,
+        size: node.size,
+        blocks: node.size.div_ceil(512),
+        atime_ns: node.atime.0,
+        mtime_ns: node.mtime.0,
+        ctime_ns: node.ctime.0,
+    }
+}
+
+/// Parses a name from the kernel.
+fn name_of(name: &OsStr) -> Answer<FileName> {
+    FileName::new(name.as_bytes()).map_err(|error| match error {
+        NameError::TooLong { .. } => Rule::NameTooLong.errno(Door::Name),
+        NameError::Empty | NameError::Reserved | NameError::Grammar => {
+            Rule::BadName.errno(Door::Name)
+        }
+    })
+}
+
+/// Answers `reply` and leaves if a name is not one.
+macro_rules! name_or_answer {
+    ($name:expr, $reply:expr) => {
+        match name_of($name) {
+            Ok(name) => name,
+            Err(errno) => return $reply.send(Err(errno)),
+        }
+    };
+}
+
+impl Tree for WorkTree {
+    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Answer<Entry> {
+        let name = name_of(name)?;
+        let found = self.read(|read| {
+            if Computed::of(parent).is_none()
+                && let Some(node) = read.lookup(parent, &name)?
+            {
+                return Ok(Some(Self::entry(&node)));
+            }
+            match computed::lookup(read, &self.engine.config(), parent, &name)? {
+                Some(computed) => self.computed_entry(read, computed, caller.uid).map(Some),
+                None => Ok(None),
+            }
+        })?;
+        let ghost = || self.ghosts.find(caller, parent, &name);
+        found
+            .or_else(|| ghost().map(|attr| Entry { attr, ttl: Duration::ZERO }))
+            .ok_or(Rule::Absent.errno(Door::Name))
+    }
+
+    fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Answer<Entry> {
+        if let Some(computed) = Computed::of(ino) {
+            return self.read(|read| self.computed_entry(read, computed, caller.uid));
+        }
+        let node = self.read(|read| read.node(ino))?.ok_or(Rule::Gone.errno(Door::Handle))?;
+        let mut entry = Self::entry(&node);
+        if let Some(open) = handle.and_then(|handle| self.handles.get(handle))
+            && let Open::Staged(staged) = &*open
+        {
+            // Only this handle sees this size: the kernel must not keep it.
+            entry.attr.size = staged.lock().text().len() as u64;
+            entry.ttl = Duration::ZERO;
+        }
+        Ok(entry)
+    }
+
+    fn readlink(&self, _: &Caller, ino: Ino) -> Answer<Vec<u8>> {
+        self.read(|read| read.symlink(ino))?.ok_or(Errno::EINVAL)
+    }
+
+    fn open(&self, caller: &Caller, ino: Ino, flags: OpenFlags, reply: Reply<Opened>) {
+        self.open_file(caller, ino, flags, reply);
+    }
+
+    fn read(
+        &self,
+        _: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        size: u32,
+        reply: Reply<Vec<u8>>,
+    ) {
+        reply.send(self.read_file(ino, handle, offset, size as usize));
+    }
+
+    fn opendir(&self, _: &Caller, ino: Ino) -> Answer<Handle> {
+        let held = self.handles.hold(ino);
+        let open = Open::Directory(parking_lot::Mutex::default());
+        self.handles.insert(held, open).map_err(|refusal| refusal.rule.errno(Door::Name))
+    }
+
+    fn readdir(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        cookie: u64,
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Answer<()> {
+        self.list(caller, ino, handle, cookie, emit)
+    }
+
+    fn parent(&self, ino: Ino) -> Answer<Ino> {
+        match Computed::of(ino) {
+            Some(computed) => Ok(computed.parent()),
+            None => {
+                let node = self.read(|read| read.node(ino))?;
+                Ok(node.ok_or(Rule::Gone.errno(Door::Handle))?.parent)
+            }
+        }
+    }
+
+    fn releasedir(&self, handle: Handle) {
+        self.handles.remove(handle);
+    }
+
+    fn statfs(&self) -> Answer<FsStat> {
+        let store = self.engine.readers().path().to_owned();
+        let below = rustix::fs::statvfs(&store).map_err(|error| Errno(error.raw_os_error()))?;
+        let nodes = self.read(|read| read.usage())?.nodes;
+        let free = below.f_bavail;
+        Ok(FsStat {
+            block_size: u32::try_from(below.f_frsize).unwrap_or(4096),
+            blocks: below.f_blocks,
+            blocks_free: below.f_bfree,
+            blocks_available: free,
+            files: nodes.saturating_add(free),
+            files_free: free,
+            name_max: NAME_BYTES_MAX as u32,
+        })
+    }
+
+    fn getxattr(&self, _: &Caller, ino: Ino, name: &OsStr) -> Answer<Vec<u8>> {
+        self.read(|read| read.xattr(ino, name.as_bytes()))?
+            .ok_or(Rule::NoAttribute.errno(Door::Name))
+    }
+
+    fn listxattr(&self, _: &Caller, ino: Ino) -> Answer<Vec<Vec<u8>>> {
+        self.read(|read| read.xattr_names(ino))
+    }
+
+    fn seek(
+        &self,
+        _: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        seek: SeekHole,
+    ) -> Answer<u64> {
+        let staged = self.handles.get(handle).and_then(|open| match &*open {
+            Open::Staged(staged) => Some(staged.lock().text().len() as u64),
+            Open::Fixed(bytes) => Some(bytes.len() as u64),
+            Open::Plain { .. } | Open::Events | Open::Directory(_) => None,
+        });
+        match staged {
+            Some(size) if offset >= size => Err(Errno::ENXIO),
+            Some(size) => Ok(if seek == SeekHole::Data { offset } else { size }),
+            None => self.read(|read| seek_plain(read, ino, offset, seek))?.ok_or(Errno::ENXIO),
+        }
+    }
+
+    fn forget(&self, _: Ino, _: u64) {}
+
+    fn make(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        mode: u32,
+        node: NewNode,
+        reply: Reply<Entry>,
+    ) {
+        let name = name_or_answer!(name, reply);
+        self.make_node(caller, parent, name, mode, node, reply);
+    }
+
+    fn create(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        mode: u32,
+        flags: OpenFlags,
+        reply: Reply<(Entry, Opened)>,
+    ) {
+        let name = name_or_answer!(name, reply);
+        self.create_file(caller, parent, name, mode, flags, reply);
+    }
+
+    fn setattr(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Option<Handle>,
+        set: SetAttr,
+        reply: Reply<Entry>,
+    ) {
+        self.set_attributes(caller, ino, handle, set, reply);
+    }
+
+    fn unlink(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
+        let name = name_or_answer!(name, reply);
+        self.unlink_name(caller, parent, name, reply);
+    }
+
+    fn rmdir(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
+        let name = name_or_answer!(name, reply);
+        self.remove_dir(caller, parent, name, reply);
+    }
+
+    fn rename(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        new_parent: Ino,
+        new_name: &OsStr,
+        mode: RenameMode,
+        reply: Reply<()>,
+    ) {
+        let name = name_or_answer!(name, reply);
+        let new_name = name_or_answer!(new_name, reply);
+        self.rename_name(caller, (parent, name), (new_parent, new_name), mode, reply);
+    }
+
+    fn link(&self, caller: &Caller, ino: Ino, parent: Ino, name: &OsStr, reply: Reply<Entry>) {
+        let name = name_or_answer!(name, reply);
+        self.link_name(caller, ino, parent, name, reply);
+    }
+
+    fn write(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        data: &[u8],
+        reply: Reply<u32>,
+    ) {
+        self.write_file(caller, ino, handle, offset, data, reply);
+    }
+
+    fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
+        self.judge(caller, ino, handle, false, reply);
+    }
+
+    fn fsync(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
+        self.judge(caller, ino, handle, true, reply);
+    }
+
+    fn fsyncdir(&self, caller: &Caller, _: Ino, reply: Reply<()>) {
+        self.submit(caller, Door::Name, crate::engine::Sync, reply, |()| ());
+    }
+
+    fn release(&self, ino: Ino, handle: Handle) {
+        self.release_file(ino, handle);
+    }
+
+    fn fallocate(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: Reply<()>,
+    ) {
+        self.allocate(caller, ino, handle, (offset, length), mode, reply);
+    }
+
+    fn setxattr(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        name: &OsStr,
+        value: &[u8],
+        mode: XattrMode,
+        reply: Reply<()>,
+    ) {
+        self.set_xattr(caller, ino, name, value, mode, reply);
+    }
+
+    fn removexattr(&self, caller: &Caller, ino: Ino, name: &OsStr, reply: Reply<()>) {
+        self.remove_xattr(caller, ino, name, reply);
+    }
+}
+
+/// Data and holes of a plain file: a missing chunk is a hole.
+fn seek_plain(
+    read: &dyn Read,
+    ino: Ino,
+    offset: u64,
+    seek: SeekHole,
+) -> Result<Option<u64>, StoreError> {
+    let chunk = CHUNK_BYTES as u64;
+    let Some(node) = read.node(ino)?.filter(|node| offset < node.size) else { return Ok(None) };
+    let first = (offset / chunk) as u32;
+    match seek {
+        SeekHole::Data => {
+            let next = read.next_chunk(ino, first)?;
+            let at = next.map(|index| offset.max(u64::from(index) * chunk));
+            Ok(at.filter(|at| *at < node.size))
+        }
+        SeekHole::Hole => {
+            let mut index = first;
+            while read.next_chunk(ino, index)? == Some(index) {
+                index += 1;
+            }
+            Ok(Some(offset.max(u64::from(index) * chunk).min(node.size)))
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Opening, creating, reading, releasing.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use workfs_mount::{Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, Reply};
+
+use crate::engine::{Base, Create, NewContent, SetAttributes, Slot, slot};
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Door, Rule};
+use crate::store::{Class, Node, NodeType, Read, Standing, StoreError};
+
+use super::computed::{self, Computed};
+use super::handles::{Held, Open};
+use super::staged::Staged;
+use super::{Answer, WorkTree, events};
+
+impl WorkTree {
+    pub(super) fn open_file(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        flags: OpenFlags,
+        reply: Reply<Opened>,
+    ) {
+        if let Some(computed) = Computed::of(ino) {
+            return reply.send(self.open_computed(caller, computed, flags));
+        }
+        let held = self.handles.hold(ino);
+        match self.read(|read| self.look(read, caller, ino, flags)) {
+            Err(errno) => reply.send(Err(errno)),
+            Ok(None) => reply.send(Err(Rule::Gone.errno(Door::Handle))),
+            Ok(Some(open @ Open::Plain { .. })) if flags.truncate => {
+                self.truncate_at_open(caller, held, open, reply);
+            }
+            Ok(Some(open)) => reply.send(self.opened(held, open)),
+        }
+    }
+
+    /// O_TRUNC of a plain file is a change like any other.
+    fn truncate_at_open(&self, caller: &Caller, held: Held, open: Open, reply: Reply<Opened>) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let cut = SetAttributes { size: Some(0), ..SetAttributes::none(held.ino()) };
+        let context = self.context(caller, Door::Name);
+        self.engine.submit(context, cut, move |result| {
+            reply.send(match result {
+                Ok(_) => me.opened(held, open),
+                Err(refusal) => Err(refusal.rule.errno(Door::Name)),
+            });
+        });
+    }
+
+    fn opened(&self, held: Held, open: Open) -> Answer<Opened> {
+        let caching = match &open {
+            Open::Plain { .. } => Caching::KeepCache,
+            Open::Staged(_) | Open::Fixed(_) | Open::Events | Open::Directory(_) => Caching::Direct,
+        };
+        let handle = self.handles.insert(held, open);
+        let handle = handle.map_err(|refusal| refusal.rule.errno(Door::Name))?;
+        Ok(Opened { handle, caching })
+    }
+
+    /// What opening `ino` gives; `None` if it is gone.
+    fn look(
+        &self,
+        read: &dyn Read,
+        caller: &Caller,
+        ino: Ino,
+        flags: OpenFlags,
+    ) -> Result<Option<Open>, StoreError> {
+        let Some(node) = read.node(ino)? else { return Ok(None) };
+        let config = self.engine.config();
+        let mut staged = match node.class {
+            Class::Plain => return Ok(Some(Open::Plain { append: flags.append })),
+            Class::Draft => {
+                let Some(draft) = read.draft(ino)? else { return Ok(None) };
+                let home = if flags.write {
+                    home(slot(read, &config, draft.dir, &draft.name)?)
+                } else {
+                    None
+                };
+                Staged::new(home, draft.content.into(), Base::Unseen)
+            }
+            Class::Record => {
+                let Some(record) = read.record_at(ino)? else { return Ok(None) };
+                let Some(version) = read.version(record.version_g)? else { return Ok(None) };
+                let base = if flags.truncate {
+                    self.seen.base(record.key, caller.pid)
+                } else {
+                    self.seen.note(record.key, caller.pid, record.version);
+                    Base::Seen(record.version)
+                };
+                let home = match &record.standing {
+                    Standing::Live { dir, name, .. } if flags.write => {
+                        home(slot(read, &config, *dir, name)?)
+                    }
+                    _ => None,
+                };
+                let mut staged = Staged::new(home, version.content.into(), base);
+                staged.record = Some(record.key);
+                staged
+            }
+        };
+        staged.opened(flags.truncate, flags.append);
+        Ok(Some(Open::Staged(Mutex::new(staged))))
+    }
+
+    fn open_computed(
+        &self,
+        caller: &Caller,
+        computed: Computed,
+        flags: OpenFlags,
+    ) -> Answer<Opened> {
+        if flags.write || flags.truncate {
+            return Err(Rule::ReadOnly.errno(Door::Name));
+        }
+        let open = if computed == Computed::Events {
+            Open::Events
+        } else {
+            let config = self.engine.config();
+            let bytes = self.read(|read| computed::render(read, &config, computed, caller.uid))?;
+            Open::Fixed(bytes.into())
+        };
+        self.opened(self.handles.hold(computed.ino()), open)
+    }
+
+    pub(super) fn create_file(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: FileName,
+        mode: u32,
+        flags: OpenFlags,
+        reply: Reply<(Entry, Opened)>,
+    ) {
+        if Computed::of(parent).is_some() {
+            return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+        }
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        self.ghosts.forget(parent, &name);
+        let command = Create { parent, name: name.clone(), mode, content: NewContent::File };
+        let context = self.context(caller, Door::Name);
+        self.engine.submit(context, command, move |result| {
+            reply.send(match result {
+                Ok(node) => me.created(parent, &name, &node, flags),
+                Err(refusal) => Err(refusal.rule.errno(Door::Name)),
+            });
+        });
+    }
+
+    fn created(
+        &self,
+        parent: Ino,
+        name: &FileName,
+        node: &Node,
+        flags: OpenFlags,
+    ) -> Answer<(Entry, Opened)> {
+        let open = if node.class == Class::Draft {
+            let config = self.engine.config();
+            let home = home(self.read(|read| slot(read, &config, parent, name))?);
+            let mut staged = Staged::new(home, Arc::from([]), Base::Unseen);
+            staged.opened(true, flags.append);
+            Open::Staged(Mutex::new(staged))
+        } else {
+            Open::Plain { append: flags.append }
+        };
+        let opened = self.opened(self.handles.hold(node.ino), open)?;
+        Ok((Self::entry(node), opened))
+    }
+
+    pub(super) fn read_file(
+        &self,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        size: usize,
+    ) -> Answer<Vec<u8>> {
+        let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
+        match &*open {
+            Open::Staged(staged) => Ok(part(staged.lock().text(), offset, size)),
+            Open::Fixed(bytes) => Ok(part(bytes, offset, size)),
+            Open::Events => self.read(|read| events::at(read, offset, size)),
+            Open::Directory(_) => Err(Errno::EISDIR),
+            Open::Plain { .. } => self.read(|read| match read.node(ino)? {
+                Some(node) if node.node_type == NodeType::File => {
+                    crate::engine::read_plain(read, &node, offset, size)
+                }
+                _ => Ok(Vec::new()),
+            }),
+        }
+    }
+
+    pub(super) fn release_file(&self, ino: Ino, handle: Handle) {
+        let Some(open) = self.handles.remove(handle) else { return };
+        if let Open::Staged(staged) = &*open
+            && staged.lock().dirty
+        {
+            // `flush` comes before every release, so that only a write through a mapping that
+            // outlived its descriptor gets here. Nobody would hear a verdict.
+            tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
+            self.busy.end(ino);
+        }
+    }
+}
+
+fn home(slot: Slot) -> Option<crate::engine::Home> {
+    match slot {
+        Slot::Record(home) => Some(*home),
+        Slot::Plain => None,
+    }
+}
+
+/// Up to `size` bytes of `bytes` at `offset`.
+fn part(bytes: &[u8], offset: u64, size: usize) -> Vec<u8> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    let end = start.saturating_add(size).min(bytes.len());
+    bytes[start..end].to_vec()
+}

@@ -1,0 +1,99 @@
+//! Which process saw which version of a record last: what makes a stale save one.
+//!
+//! What must stay true: bounded; a process that never opened the record is not held to anything;
+//! the memory of a dead process is not taken for that of its successor under the same number.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use crate::engine::Base;
+use crate::limits::{SEEN_READERS_MAX, SEEN_RECORDS_MAX};
+use crate::numbers::{RecordKey, Version};
+
+struct Look {
+    /// The thread that opened it, and the process it belongs to once that was asked.
+    thread: u32,
+    version: Version,
+    at: Instant,
+}
+
+/// Versions seen, by record and thread.
+#[derive(Default)]
+pub(super) struct Seen(Mutex<HashMap<RecordKey, Vec<Look>>>);
+
+impl Seen {
+    /// Notes that `thread` saw `version`.
+    pub fn note(&self, record: RecordKey, thread: u32, version: Version) {
+        if thread == 0 {
+            return;
+        }
+        let mut records = self.0.lock();
+        if records.len() >= SEEN_RECORDS_MAX && !records.contains_key(&record) {
+            forget_older_half(&mut records);
+        }
+        let looks = records.entry(record).or_default();
+        looks.retain(|look| look.thread != thread);
+        if looks.len() >= SEEN_READERS_MAX {
+            looks.remove(0);
+        }
+        looks.push(Look { thread, version, at: Instant::now() });
+    }
+
+    /// What the process of `thread` saw last.
+    pub fn base(&self, record: RecordKey, thread: u32) -> Base {
+        let records = self.0.lock();
+        let Some(looks) = records.get(&record).filter(|_| thread != 0) else {
+            return Base::Unseen;
+        };
+        let process = process_of(thread);
+        let mut own = looks.iter().rev().filter(|look| {
+            look.thread == thread || (process.is_some() && process_of(look.thread) == process)
+        });
+        let last = own.next().filter(|look| {
+            // A process that is younger than the look is another one under the same number.
+            process.and_then(age).is_none_or(|age| age + SLACK >= look.at.elapsed())
+        });
+        last.map_or(Base::Unseen, |look| Base::Seen(look.version))
+    }
+}
+
+/// `/proc` counts the start of a process in ticks of 10 ms.
+const SLACK: std::time::Duration = std::time::Duration::from_millis(20);
+
+fn forget_older_half(records: &mut HashMap<RecordKey, Vec<Look>>) {
+    let newest = |looks: &Vec<Look>| looks.last().map(|look| look.at);
+    let mut times: Vec<_> = records.values().filter_map(newest).collect();
+    times.sort_unstable();
+    if let Some(middle) = times.get(times.len() / 2).copied() {
+        records.retain(|_, looks| newest(looks).is_some_and(|at| at > middle));
+    }
+}
+
+/// The process that a thread belongs to.
+pub(super) fn process_of(thread: u32) -> Option<u32> {
+    status_field(thread, "Tgid:")
+}
+
+/// The parent of a thread's process.
+pub(super) fn parent_of(thread: u32) -> Option<u32> {
+    status_field(thread, "PPid:")
+}
+
+fn status_field(thread: u32, field: &str) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()
+}
+
+/// How long a process has lived.
+fn age(process: u32) -> Option<std::time::Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may contain anything; the start time is the 20th field after it.
+    let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    let started = std::time::Duration::from_secs_f64(ticks as f64 / per_second as f64);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let up = std::time::Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32);
+    Some(up.saturating_sub(started))
+}

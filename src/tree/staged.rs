@@ -1,0 +1,158 @@
+//! What a program does to an open record before anybody else sees it.
+//!
+//! What must stay true: reads come from the version that was current at `open` (or from what this
+//! handle wrote); a text is judged only after something was written, at `flush` or `fsync`; what no
+//! further byte can mend is refused in `write`, because some programs look at nothing else.
+
+use std::sync::Arc;
+
+use crate::config::{Binding, Policy};
+use crate::engine::{Base, Home};
+use crate::limits::RECORD_BYTES_MAX;
+use crate::numbers::RecordKey;
+use crate::record::prefix;
+use crate::refusal::{Refusal, Rule};
+
+/// An open record or draft.
+pub(super) struct Staged {
+    /// Where it lies, for rules that are asked while it is written.
+    pub home: Option<Home>,
+    /// The record, if it is one.
+    pub record: Option<RecordKey>,
+    /// What the writer saw.
+    pub base: Base,
+    /// The content at `open`.
+    pinned: Arc<[u8]>,
+    /// The content as this handle changed it.
+    buffer: Option<Vec<u8>>,
+    /// Something was written since the last judgement.
+    pub dirty: bool,
+    /// All writes so far went to the end of what was there: the text grows as it will be read.
+    sequential: bool,
+    /// Every write goes to the end.
+    append: bool,
+    /// Why no write to this handle is taken any more.
+    poison: Option<Refusal>,
+    /// How the last judgement ended, if badly; until something is written again.
+    pub failed: Option<Refusal>,
+}
+
+impl Staged {
+    pub fn new(home: Option<Home>, pinned: Arc<[u8]>, base: Base) -> Self {
+        Staged {
+            home,
+            record: None,
+            base,
+            pinned,
+            buffer: None,
+            dirty: false,
+            sequential: true,
+            append: false,
+            poison: None,
+            failed: None,
+        }
+    }
+
+    /// Sets how the handle was opened.
+    pub fn opened(&mut self, truncate: bool, append: bool) {
+        self.append = append;
+        if truncate {
+            self.buffer = Some(Vec::new());
+        }
+    }
+
+    /// What this handle reads.
+    pub fn text(&self) -> &[u8] {
+        self.buffer.as_deref().unwrap_or(&self.pinned)
+    }
+
+    /// What is to be judged, as a whole.
+    pub fn whole(&self) -> Arc<[u8]> {
+        match &self.buffer {
+            Some(buffer) => buffer.as_slice().into(),
+            None => Arc::clone(&self.pinned),
+        }
+    }
+
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.get_or_insert_with(|| self.pinned.to_vec())
+    }
+
+    /// Stages a write.
+    ///
+    /// # Errors
+    /// What no further byte can mend; the handle takes no more writes then.
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+        if let Some(poison) = &self.poison {
+            return Err(poison.clone());
+        }
+        let end = self.text().len();
+        let at = if self.append { end } else { usize::try_from(offset).unwrap_or(usize::MAX) };
+        let stop = at.saturating_add(data.len());
+        if stop > RECORD_BYTES_MAX {
+            let refusal = Refusal::new(
+                Rule::TooLarge,
+                format!("a record has at most {RECORD_BYTES_MAX} bytes; this would have {stop}"),
+                "keep large material in a file beside it and name that file in the record",
+            );
+            return Err(self.poison(refusal));
+        }
+        self.sequential &= at == end;
+        self.dirty = true;
+        self.failed = None;
+        let buffer = self.buffer();
+        if buffer.len() < stop {
+            buffer.resize(stop, 0);
+        }
+        buffer[at..stop].copy_from_slice(data);
+        if self.sequential
+            && let Err(refusal) = self.judge_so_far()
+        {
+            return Err(self.poison(refusal));
+        }
+        Ok(())
+    }
+
+    fn poison(&mut self, refusal: Refusal) -> Refusal {
+        self.poison = Some(refusal.clone());
+        self.failed = Some(refusal.clone());
+        self.dirty = false;
+        refusal
+    }
+
+    /// Judges the text as far as it is written.
+    fn judge_so_far(&self) -> Result<(), Refusal> {
+        let Some(binding) = self.binding().filter(|b| b.policy == Policy::Refuse) else {
+            return Ok(());
+        };
+        let found = prefix(self.text()).map_err(Refusal::from)?;
+        binding.kind.judge_complete(&found.complete).map_err(|fault| {
+            let place = crate::record::place_in(self.text(), &fault.pointer);
+            Refusal { place, ..Refusal::from(fault) }
+        })
+    }
+
+    fn binding(&self) -> Option<&Binding> {
+        self.home.as_ref().map(|home| &*home.governed.binding)
+    }
+
+    /// Stages a change of size. A cut to nothing alone is not judged: it is how writes begin.
+    ///
+    /// # Errors
+    /// Too large.
+    pub fn resize(&mut self, size: u64) -> Result<(), Refusal> {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        if size > RECORD_BYTES_MAX {
+            let reason = format!("a record has at most {RECORD_BYTES_MAX} bytes");
+            return Err(Refusal::new(Rule::TooLarge, reason, "keep large material elsewhere"));
+        }
+        if size != self.text().len() {
+            self.buffer().resize(size, 0);
+            self.dirty |= size > 0;
+            self.sequential = size == 0;
+            self.failed = None;
+            self.poison = None;
+        }
+        Ok(())
+    }
+}

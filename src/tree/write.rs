@@ -1,0 +1,305 @@
+//! Writing: into the store for plain files, staged and judged for records.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr};
+
+use crate::engine::{
+    Allocate, Base, Made, Save, SaveDraft, Saved, SetAttributes, Sync, Text, TimeOrNow, Write,
+    WriteAt,
+};
+use crate::numbers::{Ino, RecordKey, UnixNanos};
+use crate::refusal::{Door, Refusal, Rule};
+use crate::store::Class;
+
+use super::handles::Open;
+use super::staged::Staged;
+use super::{WorkTree, attr};
+
+impl WorkTree {
+    pub(super) fn write_file(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        data: &[u8],
+        reply: Reply<u32>,
+    ) {
+        let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
+        match &*open {
+            Open::Plain { append } => {
+                let at = if *append { WriteAt::End } else { WriteAt::Offset(offset) };
+                let length = data.len() as u32;
+                let command = Write { ino, at, data: data.to_vec() };
+                self.submit(caller, Door::Handle, command, reply, move |_| length);
+            }
+            Open::Staged(staged) => {
+                reply.send(self.stage(caller, ino, staged, offset, data));
+            }
+            Open::Fixed(_) | Open::Events | Open::Directory(_) => {
+                reply.send(Err(Rule::ReadOnly.errno(Door::Handle)));
+            }
+        }
+    }
+
+    fn stage(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        staged: &Mutex<Staged>,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<u32, Errno> {
+        let mut staged = staged.lock();
+        let was_dirty = staged.dirty;
+        let poisoned = staged.failed.is_some();
+        let written = staged.write(offset, data);
+        self.note_dirty(ino, was_dirty, staged.dirty);
+        let Err(refusal) = written else { return Ok(data.len() as u32) };
+        if !poisoned {
+            // What was written is kept with the reason; nobody waits for that.
+            let bytes = staged.whole();
+            let command = SaveDraft { ino, bytes, refusal: refusal.clone() };
+            self.engine.submit(self.context(caller, Door::Handle), command, |_| {});
+        }
+        Err(refusal.rule.errno(Door::Handle))
+    }
+
+    fn note_dirty(&self, ino: Ino, was: bool, is: bool) {
+        match (was, is) {
+            (false, true) => self.busy.begin(ino),
+            (true, false) => self.busy.end(ino),
+            _ => {}
+        }
+    }
+
+    /// `flush` and `fsync`: judges what was written since the last time, and commits it.
+    pub(super) fn judge(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        sync: bool,
+        reply: Reply<()>,
+    ) {
+        let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
+        let Open::Staged(staged) = &*open else {
+            return match &*open {
+                Open::Plain { .. } if sync => {
+                    self.submit(caller, Door::Handle, Sync, reply, |()| ())
+                }
+                _ => reply.send(Ok(())),
+            };
+        };
+        let (whole, base) = {
+            let mut staged = staged.lock();
+            if let Some(failed) = &staged.failed {
+                return reply.send(Err(failed.rule.errno(Door::Handle)));
+            }
+            if !staged.dirty {
+                return reply.send(Ok(()));
+            }
+            staged.dirty = false;
+            (staged.whole(), staged.base)
+        };
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let command = Save { ino, base, text: Text::new(whole) };
+        let (caller, context) = (*caller, self.context(caller, Door::Handle));
+        self.engine.submit(context, command, move |result| {
+            let verdict = match result {
+                Ok(Saved::Kept(made)) => Ok(made),
+                Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
+            };
+            let answer = me.judged(&caller, &open, verdict);
+            me.busy.end(ino);
+            reply.send(answer);
+        });
+    }
+
+    /// Notes how a judgement ended, in the handle and in what the process has seen.
+    fn judged(
+        &self,
+        caller: &Caller,
+        open: &Arc<Open>,
+        verdict: Result<Option<Made>, Refusal>,
+    ) -> Result<(), Errno> {
+        let Open::Staged(staged) = &**open else { return Ok(()) };
+        let mut staged = staged.lock();
+        match verdict {
+            Ok(made) => {
+                if let Some(made) = made {
+                    staged.base = Base::Seen(made.version);
+                    staged.record = Some(made.record);
+                    self.note_made(caller, made);
+                }
+                Ok(())
+            }
+            Err(refusal) => {
+                let errno = refusal.rule.errno(Door::Handle);
+                staged.failed = Some(refusal);
+                Err(errno)
+            }
+        }
+    }
+
+    /// The caller made this version: it has seen it. A name that it took away by copying stays its
+    /// to unlink.
+    pub(super) fn note_made(&self, caller: &Caller, made: Made) {
+        self.seen.note(made.record, caller.pid, made.version);
+        if let Some(left) = made.left {
+            self.ghosts.add(caller, left.parent, left.name, attr(&left.node));
+        }
+    }
+
+    pub(super) fn set_attributes(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Option<Handle>,
+        set: SetAttr,
+        reply: Reply<Entry>,
+    ) {
+        if super::Computed::of(ino).is_some() {
+            return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+        }
+        let mut set = set;
+        let mut staged_size = None;
+        if let Some(size) = set.size {
+            match self.stage_size(caller, ino, handle, size) {
+                Err(errno) => return reply.send(Err(errno)),
+                Ok(Sized::Staged) => {
+                    set.size = None;
+                    staged_size = Some(size);
+                }
+                Ok(Sized::Cut(record, text)) => {
+                    return self.save_cut(caller, ino, record, text, reply);
+                }
+                Ok(Sized::Plain) => {}
+            }
+        }
+        let time = |time: workfs_mount::TimeOrNow| match time {
+            workfs_mount::TimeOrNow::At(at) => TimeOrNow::At(UnixNanos(at)),
+            workfs_mount::TimeOrNow::Now => TimeOrNow::Now,
+        };
+        let command = SetAttributes {
+            ino,
+            mode: set.mode,
+            uid: set.uid,
+            gid: set.gid,
+            size: set.size,
+            atime: set.atime.map(time),
+            mtime: set.mtime.map(time),
+        };
+        self.submit(caller, Door::Name, command, reply, move |node| {
+            let mut entry = Self::entry(&node);
+            if let Some(size) = staged_size {
+                entry.attr.size = size;
+                entry.ttl = std::time::Duration::ZERO;
+            }
+            entry
+        });
+    }
+
+    /// A change of size goes to the handle of a governed file, or is a save of its own.
+    fn stage_size(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Option<Handle>,
+        size: u64,
+    ) -> Result<Sized, Errno> {
+        if let Some(open) = handle.and_then(|handle| self.handles.get(handle))
+            && let Open::Staged(staged) = &*open
+        {
+            let mut staged = staged.lock();
+            let was = staged.dirty;
+            let resized = staged.resize(size);
+            self.note_dirty(ino, was, staged.dirty);
+            return match resized {
+                Ok(()) => Ok(Sized::Staged),
+                Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
+            };
+        }
+        let text = self.read(|read| {
+            let Some(node) = read.node(ino)? else { return Ok(None) };
+            match node.class {
+                Class::Plain => Ok(None),
+                Class::Draft => Ok(read.draft(ino)?.map(|draft| (None, draft.content))),
+                Class::Record => {
+                    let Some(record) = read.record_at(ino)? else { return Ok(None) };
+                    let version = read.version(record.version_g)?;
+                    Ok(version.map(|version| (Some(record.key), version.content)))
+                }
+            }
+        })?;
+        let Some((record, mut text)) = text else { return Ok(Sized::Plain) };
+        let limit = crate::limits::RECORD_BYTES_MAX;
+        let size = usize::try_from(size).ok().filter(|size| *size <= limit);
+        text.resize(size.ok_or(Rule::TooLarge.errno(Door::Handle))?, 0);
+        let _ = caller;
+        Ok(Sized::Cut(record, text))
+    }
+
+    /// `truncate(2)` of a record by its name: a save of what is left.
+    fn save_cut(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        record: Option<RecordKey>,
+        text: Vec<u8>,
+        reply: Reply<Entry>,
+    ) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let base = record.map_or(Base::Unseen, |record| self.seen.base(record, caller.pid));
+        let command = Save { ino, base, text: Text::new(text) };
+        let (caller, context) = (*caller, self.context(caller, Door::Handle));
+        self.engine.submit(context, command, move |result| {
+            use workfs_mount::Tree as _;
+            reply.send(match result {
+                Ok(Saved::Kept(_)) => me.getattr(&caller, ino, None),
+                Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
+            });
+        });
+    }
+
+    pub(super) fn allocate(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        range: (u64, u64),
+        mode: i32,
+        reply: Reply<()>,
+    ) {
+        let plain = self.handles.get(handle);
+        if !plain.is_some_and(|open| matches!(&*open, Open::Plain { .. })) {
+            return reply.send(Err(Rule::Unsupported.errno(Door::Handle)));
+        }
+        let has = |flag: i32| mode & flag != 0;
+        let known =
+            libc::FALLOC_FL_KEEP_SIZE | libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE;
+        if mode & !known != 0 {
+            return reply.send(Err(Rule::Unsupported.errno(Door::Handle)));
+        }
+        let command = Allocate {
+            ino,
+            offset: range.0,
+            length: range.1,
+            keep_size: has(libc::FALLOC_FL_KEEP_SIZE),
+            zero: has(libc::FALLOC_FL_PUNCH_HOLE) || has(libc::FALLOC_FL_ZERO_RANGE),
+        };
+        self.submit(caller, Door::Handle, command, reply, |()| ());
+    }
+}
+
+/// What becomes of a change of size.
+enum Sized {
+    /// It is staged in the handle.
+    Staged,
+    /// It is a save of this text.
+    Cut(Option<RecordKey>, Vec<u8>),
+    /// The file is plain: the engine does it.
+    Plain,
+}
