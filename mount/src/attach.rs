@@ -18,18 +18,12 @@ use crate::options::{MountOptions, SUBTYPE};
 
 /// Mounts on `dir` and returns the connection to the kernel; nothing is answered on it yet.
 pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
-    let device = match OpenOptions::new().read(true).write(true).open("/dev/fuse") {
-        Ok(device) => device,
-        // A sandbox's /dev/fuse may be root's alone: the helper opens it as root.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_root() => {
-            return fusermount::mount(dir, options);
-        }
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let detail = format!("/dev/fuse: {error}");
-            return Err(MountError::NotPermitted { dir: dir.to_owned(), detail });
-        }
-        Err(error) => return Err(MountError::NoFuseDevice(error)),
-    };
+    let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
+    let device = device.map_err(|error| match error.kind() {
+        // The helper opens it with the user's rights too, so there is no way round.
+        io::ErrorKind::PermissionDenied => MountError::DeviceRefused(error),
+        _ => MountError::NoFuseDevice(error),
+    })?;
     match mount(dir, options, &device) {
         Ok(()) => Ok(device.into()),
         Err(error) => match error.raw_os_error() {

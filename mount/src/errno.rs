@@ -7,7 +7,10 @@ pub struct Errno(pub i32);
 macro_rules! errnos {
     ($($name:ident),* $(,)?) => {
         impl Errno {
-            $(#[doc = concat!("`", stringify!($name), "`.")] pub const $name: Errno = Errno(libc::$name);)*
+            $(
+                #[doc = concat!("`", stringify!($name), "`.")]
+                pub const $name: Errno = Errno(libc::$name);
+            )*
 
             /// The symbolic name, or `E?` for one this list does not have.
             #[must_use]

@@ -14,6 +14,12 @@ pub enum MountError {
          container the device (`--device /dev/fuse --cap-add SYS_ADMIN`)"
     )]
     NoFuseDevice(#[source] io::Error),
+    /// `/dev/fuse` is there, but not for this user or container.
+    #[error(
+        "/dev/fuse cannot be opened ({0}): as root, `chmod 0666 /dev/fuse` (its usual mode), or \
+         give the container the device (`--device /dev/fuse --cap-add SYS_ADMIN`)"
+    )]
+    DeviceRefused(#[source] io::Error),
     /// Not root, and the helper that mounts for users is missing.
     #[error("fusermount3 was not found: install the package `fuse3`, or mount as root")]
     NoFusermount,

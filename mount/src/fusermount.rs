@@ -98,6 +98,8 @@ fn refusal(dir: &Path, text: &str) -> MountError {
     let dir = dir.to_owned();
     if text.contains("user_allow_other") {
         MountError::OthersRefused
+    } else if text.contains("/dev/fuse") && text.contains("denied") {
+        MountError::DeviceRefused(io::Error::other(text.to_owned()))
     } else if text.contains("fuse device not found") || text.contains("/dev/fuse") {
         MountError::NoFuseDevice(io::Error::other(text.to_owned()))
     } else if text.contains("permitted") || text.contains("denied") || text.contains("no write") {
@@ -151,5 +153,50 @@ fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
             Ok(Some(device))
         }
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attach::is_root;
+    use crate::mountinfo::mount_at;
+
+    /// The helper speaks the same way to root, who needs no further rights for this test.
+    #[test]
+    fn the_helper_mounts_hands_over_the_device_and_unmounts() {
+        if find().is_none() || !is_root() {
+            eprintln!("not tested here: fusermount3 or its rights are missing");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let options = MountOptions { fs_name: "a,b\\c".into(), ..MountOptions::default() };
+        let device = mount(dir.path(), &options).unwrap();
+        let line = mount_at(dir.path()).unwrap();
+        let unmounted = unmount(dir.path(), true);
+        let line = line.unwrap();
+        assert_eq!((line.fs_type.as_str(), line.source.to_str()), ("fuse.workfs", Some("a,b\\c")));
+        unmounted.unwrap();
+        drop(device);
+        assert!(mount_at(dir.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_the_helper_refuses_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        if find().is_some() {
+            assert!(mount(&dir.path().join("none"), &MountOptions::default()).is_err());
+            assert!(unmount(dir.path(), false).is_err());
+        }
+        let kind = |text| refusal(Path::new("/x"), text);
+        let text = "fusermount3: option allow_other only allowed if 'user_allow_other' is set in";
+        assert!(matches!(kind(text), MountError::OthersRefused));
+        let text = "fusermount3: failed to open /dev/fuse: Permission denied";
+        assert!(matches!(kind(text), MountError::DeviceRefused(_)));
+        let text = "fusermount3: user has no write access to mountpoint /x";
+        assert!(matches!(kind(text), MountError::NotPermitted { .. }));
+        let text = "fusermount3: mount failed: Operation not permitted";
+        assert!(matches!(kind(text), MountError::NotPermitted { .. }));
+        assert!(matches!(kind("something else"), MountError::Other { .. }));
     }
 }

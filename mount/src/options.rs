@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn the_habits_of_mount_and_fstab_are_understood() {
         let text = "ro,allow_other,default_permissions,uid=1000,gid=100,umask=027,dev,suid,noexec,\
-                    noatime,fsname=team,auto_unmount,_netdev,x-systemd.automount,nofail,user,noauto";
+                    noatime,fsname=team,auto_unmount,_netdev,x-systemd.automount,nofail,user";
         let options = MountOptions::parse(text).unwrap();
         assert_eq!(
             options,

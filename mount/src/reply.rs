@@ -5,10 +5,13 @@
 
 use crate::errno::Errno;
 
+/// Whoever takes the answer to where it is owed.
+type Answer<T> = Box<dyn FnOnce(Result<T, Errno>) + Send>;
+
 /// An answer still owed to the kernel (or to a test).
 #[must_use = "a reply must be answered"]
 pub struct Reply<T> {
-    answer: Option<Box<dyn FnOnce(Result<T, Errno>) + Send>>,
+    answer: Option<Answer<T>>,
 }
 
 impl<T> Reply<T> {

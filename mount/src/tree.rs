@@ -244,6 +244,10 @@ pub enum SeekHole {
 ///
 /// Reads return; changes get a [`Reply`]. A tree must never touch the mount that serves it, and
 /// never send an invalidation of an entry from inside a call (see [`Invalidation`]).
+///
+/// The kernel leaves it to the tree to clear the set-user-id bit (and the set-group-id bit of what
+/// a group may run) when a file is written, truncated or given another owner: that is the price of
+/// HANDLE_KILLPRIV_V2, without which each write would ask for an extended attribute first.
 pub trait Tree: Send + Sync + 'static {
     /// Finds `name` in directory `parent`.
     fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Result<Entry, Errno>;

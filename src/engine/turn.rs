@@ -241,13 +241,14 @@ pub(super) fn keep_refusal(
 ) -> Result<(), StoreError> {
     let Refused { refusal, path, rejected, .. } = refused;
     let errno = refusal.rule.errno(context.door);
+    // Not the reason: it may quote content, which is never logged. `why` has it.
     tracing::info!(
         operation,
         path = %path,
         errno = errno.name(),
         rule = refusal.rule.code(),
         actor = %context.actor.name,
-        reason = %refusal.reason,
+        place = ?refusal.place,
         "refused"
     );
     let row = RefusalRow {

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use granit_parser::{Event, Marker, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
-use super::RECORD_NODES_MAX;
 use super::flaw::{Flaw, shown, text_place};
 use super::scalar::{Plain, resolve};
 use super::source::{control, is_refused_control};
+use super::{RECORD_ANCHORS_MAX, RECORD_NODES_MAX};
 use crate::limits::{RECORD_BYTES_MAX, RECORD_DEPTH_MAX};
 use crate::refusal::Rule;
 
@@ -71,15 +71,11 @@ impl Composer {
     pub(super) fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Flaw> {
         let at = &span.start;
         match event {
-            Event::DocumentStart(_, version) => {
+            Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
                     let remedy = "Keep one document: take out the line `---` and what follows it.";
                     return Err(Flaw::syntax(at, "a second document begins", remedy));
-                }
-                if version.is_some_and(|v| (v.major, v.minor) != (1, 2)) {
-                    let remedy = "Take the line `%YAML` out.";
-                    return Err(Flaw::syntax(at, "another YAML than 1.2 is declared", remedy));
                 }
                 Ok(())
             }
@@ -89,7 +85,7 @@ impl Composer {
                 {
                     return Err(Flaw { place: Some(text_place(at)), ..control(c) });
                 }
-                let value = scalar(&text, style, tag.as_deref(), at)?;
+                let value = scalar(&text, style, tag.as_deref(), span)?;
                 if self.awaits_key() {
                     return self.take_key(value, &text, style, anchor, at);
                 }
@@ -98,11 +94,11 @@ impl Composer {
                 self.attach(value, at)
             }
             Event::SequenceStart(_, anchor, tag) => {
-                check_tag(tag.as_deref(), "seq", at)?;
+                check_tag(tag.as_deref(), "seq", span)?;
                 self.begin(anchor, Part::List(Vec::new()), at)
             }
             Event::MappingStart(_, anchor, tag) => {
-                check_tag(tag.as_deref(), "map", at)?;
+                check_tag(tag.as_deref(), "map", span)?;
                 self.begin(anchor, Part::Mapping { map: Map::new(), key: None }, at)
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -200,6 +196,10 @@ impl Composer {
     fn keep_anchored(&mut self, anchor: usize, value: &Value, at: &Marker) -> Result<(), Flaw> {
         if anchor != 0 {
             self.count_copy(Size::of(value).bytes, at)?;
+            if self.anchored.len() >= RECORD_ANCHORS_MAX {
+                let reason = format!("the record holds more than {RECORD_ANCHORS_MAX} anchors");
+                return Err(too_large(at, reason));
+            }
             self.anchored.insert(anchor, value.clone());
         }
         Ok(())
@@ -273,11 +273,11 @@ impl Size {
 }
 
 /// `!`, `!!str` and the like are taken where they say what YAML would have said or ask for a text.
-fn check_tag(tag: Option<&Tag>, wanted: &str, at: &Marker) -> Result<(), Flaw> {
+fn check_tag(tag: Option<&Tag>, wanted: &str, span: &Span) -> Result<(), Flaw> {
     match tag {
         None => Ok(()),
         Some(tag) if is_unspecific(tag) || tag.core_suffix() == Some(wanted) => Ok(()),
-        Some(_) => Err(bad_tag(at)),
+        Some(_) => Err(bad_tag(span)),
     }
 }
 
@@ -285,9 +285,10 @@ fn is_unspecific(tag: &Tag) -> bool {
     matches!(tag.parts(), ("!", "") | ("", "!"))
 }
 
-fn bad_tag(at: &Marker) -> Flaw {
+fn bad_tag(span: &Span) -> Flaw {
+    let at = span.tag_start().unwrap_or(span.start);
     let reason = "a tag (`!…`) is unknown here or does not fit its value";
-    Flaw::syntax(at, reason, "Take the tag out, or quote the value if the `!` is meant as text.")
+    Flaw::syntax(&at, reason, "Take the tag out, or quote the value if the `!` is meant as text.")
 }
 
 /// The value of a scalar.
@@ -295,7 +296,7 @@ pub(super) fn scalar(
     text: &str,
     style: ScalarStyle,
     tag: Option<&Tag>,
-    at: &Marker,
+    span: &Span,
 ) -> Result<Value, Flaw> {
     let as_text = || Value::String(text.to_owned());
     let plain = match tag {
@@ -311,7 +312,7 @@ pub(super) fn scalar(
                 | (Some("int"), Plain::Int(_) | Plain::TooBig)
                 | (Some("float"), Plain::Float(_) | Plain::NotFinite) => plain,
                 (Some("float"), &Plain::Int(number)) => Plain::Float(number as f64),
-                _ => return Err(bad_tag(at)),
+                _ => return Err(bad_tag(span)),
             }
         }
     };
@@ -323,11 +324,11 @@ pub(super) fn scalar(
         Plain::Text => as_text(),
         Plain::TooBig => {
             let remedy = "Put it in quotes if it is a name or an id.";
-            return Err(Flaw::syntax(at, "an integer is longer than 64 bits", remedy));
+            return Err(Flaw::syntax(&span.start, "an integer is longer than 64 bits", remedy));
         }
         Plain::NotFinite => {
             let remedy = "Put it in quotes if it is meant as text.";
-            return Err(Flaw::syntax(at, "a number is infinite or not a number", remedy));
+            return Err(Flaw::syntax(&span.start, "a number is infinite or not a number", remedy));
         }
     })
 }

@@ -25,7 +25,12 @@ impl Document {
         let mut composer = Composer::default();
         while let Some(next) = parser.next_event() {
             let (event, span) = next.map_err(|error| Flaw::scan(&error, text))?;
+            let is_end = matches!(event, Event::DocumentEnd);
             composer.take(event, &span)?;
+            // The parser takes a megabyte of `...` slowly; it is needed only if more follows.
+            if is_end && span.end.byte_offset().is_some_and(|end| is_nothing(&text[end..])) {
+                break;
+            }
         }
         Ok(Document { value: Value::Object(composer.finish()?) })
     }
@@ -83,6 +88,14 @@ pub fn place_in(bytes: &[u8], json_pointer: &str) -> Option<TextPlace> {
 /// The steps of a JSON pointer.
 fn steps(json_pointer: &str) -> Vec<String> {
     json_pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+}
+
+/// Whether behind a document only blanks, comments and further ends follow.
+fn is_nothing(rest: &str) -> bool {
+    rest.split(['\n', '\r']).enumerate().all(|(at, line)| {
+        let is_end = at > 0 && line.trim_end_matches(' ') == "...";
+        line.trim_matches(' ').is_empty() || is_end || (at > 0 && line.starts_with('#'))
+    })
 }
 
 /// One collection on the way to the wanted value.

@@ -128,7 +128,7 @@ fn explain(kind: &ErrorKind) -> (String, String) {
         ErrorKind::InvalidTrailingSingleQuotedScalar
         | ErrorKind::InvalidTrailingDoubleQuotedScalar => (
             "text follows a closing quote",
-            "Quote the whole value; inside '…' write '' for one quote, inside \"…\" write \\\".",
+            "Quote the whole value; in '…' write '' for one quote, in \"…\" write \\\".",
         ),
         ErrorKind::UnknownQuotedScalarEscape
         | ErrorKind::InvalidQuotedScalarHexEscape
@@ -168,6 +168,9 @@ fn explain(kind: &ErrorKind) -> (String, String) {
             "the indentation fits neither the lines above nor a new level",
             "Indent entries of one level with the same number of spaces.",
         ),
+        ErrorKind::DirectiveDisallowed => {
+            ("a directive (`%…`) is not taken", "Take the line that begins with `%` out.")
+        }
         ErrorKind::UnexpectedCharacter { character } => {
             let reason = format!("a value cannot start with {}", shown(&character.to_string()));
             return (reason, "Quote the value.".into());

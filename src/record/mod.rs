@@ -26,5 +26,8 @@ pub use patch::{Edit, patch};
 pub use prefix::{PREFIX_BYTES_MAX, Prefix, prefix};
 
 /// Most values (scalars, lists, mappings; keys not counted) in one record, aliases followed. A
-/// real record of 55 KB has 1,500; a megabyte of `-` would hold 500,000 and take 0.1 s to parse.
-pub const RECORD_NODES_MAX: usize = 20_000;
+/// real file of 55 KB has 1,400; a megabyte of `-` would hold 500,000 and take 0.1 s to parse.
+pub const RECORD_NODES_MAX: usize = 10_000;
+
+/// Most anchors in one record: each copies its value.
+pub const RECORD_ANCHORS_MAX: usize = 1000;

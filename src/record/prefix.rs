@@ -88,7 +88,7 @@ fn last_scalar(
         return if composer.is_at_root() { Err(not_a_mapping(&span.start)) } else { Ok(()) };
     };
     // What is wrong with it (an integer that is too long) a continuation line may still mend.
-    if let Ok(value) = scalar(&content, style, tag.as_deref(), &span.start) {
+    if let Ok(value) = scalar(&content, style, tag.as_deref(), span) {
         found.complete.insert(field, value);
     }
     Ok(())

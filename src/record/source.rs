@@ -10,6 +10,8 @@ use crate::refusal::Rule;
 pub(super) fn parser_options() -> Options {
     granit_parser::options! {
         emit_comments: false,
+        // `%YAML 1.1` and `%TAG` would change what the text means.
+        disallow_directives: true,
         flow_nesting_limit: RECORD_DEPTH_MAX,
         block_nesting_limit: RECORD_DEPTH_MAX,
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use workfs_mount::{Caching, Ino, Invalidation, ROOT};
+use workfs_mount::{Caching, Ino, Invalidation, NodeType, ROOT};
 
 use crate::support::{PATIENCE, Served, errno, until};
 
@@ -90,17 +90,15 @@ fn a_panic_answers_eio_and_the_mount_lives_on() {
         assert_eq!(errno(fs::metadata(served.path("panic"))), libc::EIO);
     }
     // With the reply in its hands.
-    fs::write(served.path("fine"), "").unwrap();
-    let ino = {
-        let mut state = served.tree.state();
-        state.take(ROOT, b"fine").unwrap()
-    };
-    served.tree.state().put(ROOT, b"panics", ino);
-    let listed = fs::read_dir(served.mount.dir()).unwrap().count();
-    assert_eq!(listed, 1);
-    // The listing told the kernel the name, so that the removal is not looked up first.
-    let _ = fs::read_dir(served.mount.dir()).unwrap().map(|e| e.unwrap().metadata()).count();
-    assert_eq!(errno(fs::remove_file(served.path("panics"))), libc::EIO);
+    for _ in 0..5 {
+        assert_eq!(errno(fs::File::create(served.path("boom"))), libc::EIO);
+        assert_eq!(errno(fs::create_dir(served.path("boom"))), libc::EIO);
+    }
+    let mut state = served.tree.state();
+    let ino = state.make(ROOT, NodeType::File, 0o600);
+    state.put(ROOT, b"boom", ino);
+    drop(state);
+    assert_eq!(errno(fs::remove_file(served.path("boom"))), libc::EIO);
     fs::write(served.path("after"), "lives").unwrap();
     assert_eq!(fs::read_to_string(served.path("after")).unwrap(), "lives");
     assert!(!served.mount.has_ended());

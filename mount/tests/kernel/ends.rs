@@ -1,14 +1,15 @@
 //! How mounts end, and that nothing is left of them.
 
+use std::ffi::CString;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use crossbeam_channel::RecvTimeoutError;
 use workfs_mount::{Invalidation, Mount, MountOptions, ROOT, serve};
 
 use crate::memory_tree::MemoryTree;
-use crate::support::{PATIENCE, Served, errno, mounted, next_id};
+use crate::support::{PATIENCE, Served, errno, mounted, next_id, until};
 
 fn await_end(mount: &Mount) {
     assert_eq!(mount.ended().recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
@@ -29,7 +30,8 @@ fn unmount_leaves_no_mount_and_no_thread() {
     let served = Served::new();
     let id = served.mount.id().0;
     let ours = [format!("workfs-m{id}"), format!("workfs-i{id}")];
-    assert!(ours.iter().all(|name| threads().contains(name)));
+    // A thread gives itself its name when it first runs.
+    until("the threads have names", || ours.iter().all(|name| threads().contains(name)));
     assert!(mounted(served.mount.dir()));
     served.mount.unmount().unwrap();
     assert!(!mounted(served.mount.dir()));
@@ -83,14 +85,15 @@ fn a_busy_mount_says_so_and_can_be_detached() {
 #[test]
 fn an_aborted_connection_leaves_no_dead_mount() {
     let served = Served::new();
-    let minor = libc::minor(fs::metadata(served.mount.dir()).unwrap().dev());
-    let control = format!("/sys/fs/fuse/connections/{minor}/abort");
-    if fs::write(&control, "1").is_err() {
-        eprintln!("not tested here: {control} is not to be had");
-        return;
-    }
+    fs::write(served.path("a"), "").unwrap();
+    let file = fs::File::open(served.path("a")).unwrap();
+    let dir = CString::new(served.mount.dir().as_os_str().as_bytes()).unwrap();
+    // The mount is in use and stays; its connection is cut, as by `umount -f` or fusectl.
+    // SAFETY: the pointer is to a string that ends in NUL and outlives the call.
+    assert_ne!(unsafe { libc::umount2(dir.as_ptr(), libc::MNT_FORCE) }, 0);
     await_end(&served.mount);
     assert!(!mounted(served.mount.dir()));
+    drop(file);
 }
 
 #[test]

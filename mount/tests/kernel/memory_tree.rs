@@ -1,7 +1,8 @@
 //! A file tree in memory, as small as the tests allow. Everything may be cached for an hour.
 //!
-//! Names that begin with `panic` panic. Removing a name that begins with `held` is answered only
-//! when the test says so. With `deferred` on, every reply comes from another thread.
+//! Looking up a name that begins with `panic` panics, and so does making or removing one that
+//! begins with `boom`, with the reply in its hands. Removing a name that begins with `held` is
+//! answered only when the test says so. With `deferred` on, every reply comes from another thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -49,8 +50,8 @@ fn now() -> UnixNanos {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as i64
 }
 
-fn special(name: &OsStr) {
-    assert!(!name.as_bytes().starts_with(b"panic"), "a panic that a test asked for");
+fn spring(trap: &[u8], name: &OsStr) {
+    assert!(!name.as_bytes().starts_with(trap), "a panic that a test asked for");
 }
 
 impl State {
@@ -175,7 +176,7 @@ impl MemoryTree {
 
 impl Tree for MemoryTree {
     fn lookup(&self, _: &Caller, parent: Ino, name: &OsStr) -> Result<Entry, Errno> {
-        special(name);
+        spring(b"panic", name);
         self.with(|state| {
             let (_, ino) = state.find(parent, name.as_bytes()).ok_or(Errno::ENOENT)?;
             state.entry(ino)
@@ -280,7 +281,7 @@ impl Tree for MemoryTree {
         node: NewNode,
         reply: Reply<Entry>,
     ) {
-        special(name);
+        spring(b"boom", name);
         let result = self.with(|state| {
             let (node_type, data, rdev) = match node {
                 NewNode::Directory => (NodeType::Directory, Vec::new(), 0),
@@ -308,7 +309,7 @@ impl Tree for MemoryTree {
         flags: OpenFlags,
         reply: Reply<(Entry, Opened)>,
     ) {
-        special(name);
+        spring(b"boom", name);
         let result = self.with(|state| {
             let ino = match state.find(parent, name.as_bytes()) {
                 Some(_) if flags.exclusive => return Err(Errno::EEXIST),
@@ -344,7 +345,7 @@ impl Tree for MemoryTree {
         self.answer(reply, result);
     }
     fn unlink(&self, _: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
-        special(name);
+        spring(b"boom", name);
         let result = self.with(|state| {
             let ino = state.take(parent, name.as_bytes())?;
             state.drop_name(ino);

@@ -267,7 +267,7 @@ fn block_scalar(text: &str, entry: &Entry, new: String) -> Option<Vec<Splice>> {
     let header_end = header + text[header..].find(['\n', '\r']).unwrap_or(text.len() - header);
     let content = text.get(entry.value.clone())?.trim_end_matches([' ', '\t', '\n', '\r']);
     let content_end = entry.value.start + content.len();
-    if content_end > header_end {
+    if !content.is_empty() && content_end > header_end {
         splices.push(Splice { start: header_end, end: content_end, text: String::new() });
     }
     Some(splices)

@@ -65,6 +65,7 @@ fn read(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Field<'_>>
     let mut fields: Vec<Field<'_>> = Vec::new();
     // Whether a key was read, and whether the last one read is the last of `fields`.
     let (mut has_key, mut is_last) = (false, false);
+    let mut in_block_scalar = false;
     let mut at = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     let mut is_first_line = true;
     while at < bytes.len() {
@@ -73,18 +74,25 @@ fn read(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Field<'_>>
         let next_line = at + length.map_or(rest.len(), |length| length + 1);
         let line = &rest[..length.unwrap_or(rest.len())];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if is_doubtful(line) {
+        // At column 0 nothing is open, so `#` begins a comment; and below a top-level `key: |`
+        // what is indented is content. What they say cannot open anything.
+        let is_inert = match line.first() {
+            Some(b'#') => true,
+            Some(b' ') => in_block_scalar,
+            _ => false,
+        };
+        let gives_up = if is_inert { line.contains(&b'\r') } else { is_doubtful(line) };
+        if gives_up {
             return None;
         }
         match line.first() {
             None => {}
             Some(b'#') => {}
             Some(b' ') => {
-                // A value that goes on. An indented comment is taken for one, too, where it
-                // might be the content of a block scalar.
-                if line.iter().any(|&b| b != b' ') && is_last {
-                    fields.last_mut()?.value = None;
-                }
+                // A value that goes on. An indented comment counts as one, too: it might be the
+                // content of a block scalar.
+                let is_blank = line.iter().all(|&b| b == b' ');
+                fields.last_mut().filter(|_| is_last && !is_blank).map(|field| field.value.take());
             }
             Some(b'-') if line == b"---" && is_first_line => {}
             Some(b'-') if line == b"-" || line.starts_with(b"- ") => {
@@ -99,6 +107,7 @@ fn read(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Field<'_>>
                 let length = key_length(line)?;
                 let name = std::str::from_utf8(line.get(..length)?).ok()?;
                 has_key = true;
+                in_block_scalar = is_block_scalar(line.get(length + 1..)?);
                 is_last = is_wanted(name);
                 if is_last {
                     let colon_end = at + length + 1;
@@ -113,6 +122,16 @@ fn read(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<Vec<Field<'_>>
     if has_key { Some(fields) } else { None }
 }
 
+/// Whether behind a colon there is the header of a block scalar.
+fn is_block_scalar(behind: &[u8]) -> bool {
+    match behind {
+        [b' ', b'|' | b'>', rest @ ..] => {
+            rest.iter().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-'))
+        }
+        _ => false,
+    }
+}
+
 /// The length of a plain key at the start of `line`, which is the line's or is followed by a
 /// colon and a blank.
 fn key_length(line: &[u8]) -> Option<usize> {
@@ -122,10 +141,7 @@ fn key_length(line: &[u8]) -> Option<usize> {
     }
     let length = line.iter().position(|&b| !is_key(b)).unwrap_or(line.len());
     let is_trimmed = line[..length].last() != Some(&b' ');
-    let is_closed = match line.get(length..)? {
-        [] | [b':'] | [b':', b' ', ..] => true,
-        _ => false,
-    };
+    let is_closed = matches!(line.get(length..)?, [] | [b':'] | [b':', b' ', ..]);
     if is_trimmed && is_closed { Some(length) } else { None }
 }
 

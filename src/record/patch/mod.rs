@@ -31,7 +31,7 @@ const NEIGHBOURS: [&str; 3] = ["status", "agent", "id"];
 
 /// Longest text for [`lines`]: it cannot reach [`super::RECORD_NODES_MAX`] values, so that what
 /// is added never makes a record one that is refused.
-const LINES_BYTES_MAX: usize = 32 * 1024;
+const LINES_BYTES_MAX: usize = 16 * 1024;
 
 /// Changes only the edited fields' bytes in the text of a record, which must be one that
 /// [`Document::parse`] took. Of two edits of one field the later holds.

@@ -43,7 +43,7 @@ fn a_value_is_replaced_in_its_style() {
         ("status: &s new\n", "status: done\n"),
         ("status: !!str  new\n", "status: done\n"),
         ("status: !!str &s 'new' # c\n", "status: 'done' # c\n"),
-        ("status: &s !!str\nid: x\n", "status: done\nid: x\n"),
+        ("status: &s !!str\nid: x\n", "status: done \nid: x\n"),
         ("status: &s\nid: x\n", "status: done\nid: x\n"),
         ("a: &s new\nstatus: *s\n", "a: &s new\nstatus: done\n"),
         ("a: [\nstatus: x\n]\nstatus: new\n", "a: [\nstatus: x\n]\nstatus: done\n"),

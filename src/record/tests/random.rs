@@ -61,6 +61,10 @@ const LINES: &[&str] = &[
     "...",
     "  status: x",
     "c: |",
+    "  [",
+    "  \"\\",
+    "    x",
+    "p: |-",
     "c: >",
     "c: |2",
     "d: {x: [1, 2]}",
@@ -174,7 +178,7 @@ fn cases(count: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(2000))]
+    #![proptest_config(cases(500))]
 
     #[test]
     fn patching_a_mapping_changes_the_edited_fields_only(text in mapping(), edits in edits()) {

@@ -62,15 +62,15 @@ fn each_refusal_has_rule_place_and_remedy() {
         ("a: !!binary aGk=\n", 1, 4, "tag"),
         ("a: !!int x\n", 1, 4, "tag"),
         ("a: !!seq {}\n", 1, 4, "tag"),
-        ("%YAML 1.1\n---\na: b\n", 2, 1, "another YAML"),
+        ("%YAML 1.1\n---\na: b\n", 1, 1, "directive"),
         ("a: b: c\n", 1, 5, "inside a value"),
         ("a: @b\n", 1, 4, "cannot start with `@`"),
         ("a: *b\n", 1, 4, "alias"),
         ("a: &x [*x]\n", 1, 8, "alias stands inside"),
         ("a: 'b' c\n", 1, 8, "closing quote"),
-        ("a: \"b\n", 1, 4, "quote"),
+        ("a: \"b\nc: d\n", 2, 1, "quote"),
         ("a: [b\n", 1, 4, "`[`"),
-        ("a: b\nhello\nc: d\n", 3, 2, "neither `key: value`"),
+        ("a: b\nhello\nc: d\n", 2, 1, "neither `key: value`"),
     ];
     for (text, line, column, says) in cases {
         let flaw = flaw(text);
