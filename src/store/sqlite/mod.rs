@@ -3,21 +3,25 @@
 //! What must stay true: `synchronous=FULL` before a commit that must survive power loss; parameters
 //! only, never values in SQL text; the file is 0600 and locked by one daemon at a time.
 
+mod checkpoint;
 mod lock;
 mod read;
 mod schema;
 mod write;
+mod writer;
 
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{Read, Readers, Result, StoreError, Writer};
+pub use writer::SqliteWriter;
+
+use super::{Read, Readers, Result, StoreError};
 
 /// A connection to the store: reads, and inside [`Writer::transaction`] writes.
-pub(crate) struct Conn {
-    pub(crate) sql: Connection,
+struct Conn {
+    sql: Connection,
 }
 
 /// An open store; the lock is held until it is dropped.
@@ -28,7 +32,7 @@ pub struct Sqlite {
 }
 
 /// Maps an SQLite failure to its cause.
-pub(crate) fn fail(error: rusqlite::Error) -> StoreError {
+fn fail(error: rusqlite::Error) -> StoreError {
     let text = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
@@ -72,7 +76,8 @@ impl Sqlite {
         writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
         let store = Sqlite { path: path.to_owned(), idle: Mutex::new(Vec::new()), _lock: lock };
-        Ok((store, SqliteWriter::new(writer, connect(path, true)?, path)))
+        let writer = SqliteWriter::new(writer, connect(path, true)?, path)?;
+        Ok((store, writer))
     }
 
     fn take(&self) -> Result<Conn> {
@@ -102,6 +107,9 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     // A hostile store file must not run code or trick the reader (6-safety.md).
     sql.pragma_update(None, "trusted_schema", false).map_err(fail)?;
     sql.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(fail)?;
+    // Plans never depend on bound values; without this each new value compiled its query anew.
+    sql.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map_err(fail)?;
     sql.pragma_update(None, "cell_size_check", true).map_err(fail)?;
     sql.pragma_update(None, "foreign_keys", write).map_err(fail)?;
     // In KiB. The writer's cache bounds the pages of a claim that must be read again.
@@ -153,79 +161,5 @@ impl Readers for Sqlite {
         copy.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         self.idle.lock().push(source);
         Ok(())
-    }
-}
-
-/// The one writer, and a second connection that moves the log while the first goes on.
-pub struct SqliteWriter {
-    connection: Conn,
-    checkpointer: Conn,
-    wal: PathBuf,
-    durability: Option<super::Durability>,
-}
-
-impl SqliteWriter {
-    fn new(connection: Conn, checkpointer: Conn, path: &Path) -> Self {
-        let mut wal = path.as_os_str().to_owned();
-        wal.push("-wal");
-        SqliteWriter { connection, checkpointer, wal: wal.into(), durability: None }
-    }
-
-    fn step(&self, sql: &str) -> Result<()> {
-        self.connection
-            .sql
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([]))
-            .map_err(fail)?;
-        Ok(())
-    }
-
-    /// Sets what the next commit survives: FULL flushes the log in COMMIT, NORMAL does not.
-    fn set(&mut self, durability: super::Durability) -> Result<()> {
-        if self.durability != Some(durability) {
-            let level = match durability {
-                super::Durability::Process => "NORMAL",
-                super::Durability::Power | super::Durability::Flush => "FULL",
-            };
-            self.connection.sql.pragma_update(None, "synchronous", level).map_err(fail)?;
-            self.durability = Some(durability);
-        }
-        Ok(())
-    }
-}
-
-/// The log is moved into the main file when it is longer than this.
-const WAL_BYTES_TO_CHECKPOINT: u64 = 8 << 20;
-
-impl Writer for SqliteWriter {
-    fn transaction(
-        &mut self,
-        durability: super::Durability,
-        work: &mut dyn FnMut(&mut dyn super::Txn) -> Result<()>,
-    ) -> Result<()> {
-        self.set(durability)?;
-        self.step("BEGIN IMMEDIATE")?;
-        let worked = work(&mut self.connection);
-        let committed = worked.and_then(|()| self.step("COMMIT"));
-        if committed.is_err() && !self.connection.sql.is_autocommit() {
-            self.step("ROLLBACK")?;
-        }
-        committed
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        let synced = std::fs::File::open(&self.wal).and_then(|file| file.sync_data());
-        synced.map_err(|error| StoreError::Failed(format!("flushing the log: {error}")))
-    }
-
-    fn checkpoint(&mut self) -> Result<()> {
-        let length = std::fs::metadata(&self.wal).map_or(0, |m| m.len());
-        if length < WAL_BYTES_TO_CHECKPOINT {
-            return Ok(());
-        }
-        self.checkpointer
-            .sql
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
-            .map_err(fail)
     }
 }

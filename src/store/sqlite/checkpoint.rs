@@ -1,0 +1,92 @@
+//! Moving the write-ahead log into the main file, beside the writer and not in its way.
+//!
+//! What must stay true: a commit never waits for a checkpoint unless the log has grown so long that
+//! it must be cut; then the writer does it itself, when nothing can be added meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Sender, bounded};
+
+use super::{Conn, fail};
+use crate::store::{Result, StoreError};
+
+/// From this length on the log is moved beside the writer, in pages of 4 KiB.
+const PAGES_BESIDE: u64 = 2_000;
+
+/// From this length on the writer moves it itself: under steady load the log cannot start anew
+/// otherwise, since something is always added while it is moved.
+const PAGES_INSIDE: u64 = 16_000;
+
+/// The thread that moves the log.
+pub(super) struct Checkpointer {
+    pages: Arc<AtomicU64>,
+    moved: Arc<AtomicU64>,
+    wake: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkpointer {
+    /// Watches the log of `writer`; `own` is the thread's connection.
+    pub fn start(writer: &mut Conn, own: Conn) -> Result<Self> {
+        let pages = Arc::new(AtomicU64::new(0));
+        let moved = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&pages);
+        let hook = move |_: &mut rusqlite::hooks::Wal, length: std::ffi::c_int| {
+            seen.store(u64::from(length.unsigned_abs()), Ordering::Relaxed);
+            Ok(())
+        };
+        writer.sql.wal_hook(Some(hook)).map_err(fail)?;
+        let (wake, woken) = bounded::<()>(1);
+        let done = Arc::clone(&moved);
+        let thread = std::thread::Builder::new()
+            .name("checkpoint".into())
+            .spawn(move || {
+                while woken.recv().is_ok() {
+                    match checkpoint(&own) {
+                        Ok(pages) => done.store(pages, Ordering::Relaxed),
+                        Err(error) => tracing::warn!(%error, "the log stays where it is"),
+                    }
+                }
+            })
+            .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
+        Ok(Checkpointer { pages, moved, wake: Some(wake), thread: Some(thread) })
+    }
+
+    /// Starts a checkpoint if the log has grown enough since the last one; `writer` is idle.
+    pub fn consider(&self, writer: &Conn) -> Result<()> {
+        let pages = self.pages.load(Ordering::Relaxed);
+        let moved = self.moved.load(Ordering::Relaxed);
+        if pages >= PAGES_INSIDE {
+            checkpoint(writer)?;
+        } else if pages >= PAGES_BESIDE
+            && (moved > pages || pages - moved >= PAGES_BESIDE)
+            && let Some(wake) = &self.wake
+        {
+            // A full channel: it is being done already.
+            let _ = wake.try_send(());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the checkpoint thread panicked");
+        }
+    }
+}
+
+/// Moves what can be moved without waiting for anybody; gives the pages that are moved now.
+fn checkpoint(connection: &Conn) -> Result<u64> {
+    connection
+        .sql
+        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2))
+        .map(|pages| u64::try_from(pages).unwrap_or(0))
+        .map_err(fail)
+}
