@@ -41,11 +41,13 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let reply = answer::entry(self.view, reply);
+        let reply = answer::entry(self.view, &self.gate, reply);
+        let _inside = self.gate.enter();
         self.ask("lookup", reply, |tree| tree.lookup(&self.caller(request), ino(parent), name));
     }
 
     fn forget(&self, _: &Request, number: INodeNo, lookups: u64) {
+        self.gate.forget(ino(number), lookups);
         self.hand("forget", |tree| tree.forget(ino(number), lookups));
     }
 
@@ -57,6 +59,7 @@ impl Filesystem for Adapter {
         reply: ReplyAttr,
     ) {
         let reply = answer::attr(self.view, reply);
+        let _inside = self.gate.enter();
         self.ask("getattr", reply, |tree| {
             tree.getattr(&self.caller(request), ino(number), fh.map(handle))
         });
@@ -109,7 +112,7 @@ impl Filesystem for Adapter {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let reply = answer::entry(self.view, reply);
+        let reply = answer::entry(self.view, &self.gate, reply);
         let node = match view::node_type(mode) {
             Ok(NodeType::File) => NewNode::File,
             Ok(special) => NewNode::Special(special, rdev),
@@ -129,7 +132,7 @@ impl Filesystem for Adapter {
         _umask: u32,
         reply: ReplyEntry,
     ) {
-        let reply = answer::entry(self.view, reply);
+        let reply = answer::entry(self.view, &self.gate, reply);
         self.hand("mkdir", |tree| {
             tree.make(
                 &self.caller(request),
@@ -160,7 +163,7 @@ impl Filesystem for Adapter {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let reply = answer::entry(self.view, reply);
+        let reply = answer::entry(self.view, &self.gate, reply);
         let node = NewNode::Symlink(target.as_os_str().as_bytes().to_vec());
         self.hand("symlink", |tree| {
             tree.make(&self.caller(request), ino(parent), name, 0o777, node, reply);
@@ -203,7 +206,7 @@ impl Filesystem for Adapter {
         new_name: &OsStr,
         reply: ReplyEntry,
     ) {
-        let reply = answer::entry(self.view, reply);
+        let reply = answer::entry(self.view, &self.gate, reply);
         self.hand("link", |tree| {
             tree.link(&self.caller(request), ino(number), ino(new_parent), new_name, reply);
         });
@@ -335,8 +338,10 @@ impl Filesystem for Adapter {
         mut reply: ReplyDirectoryPlus,
     ) {
         let place = Place { ino: ino(number), handle: handle(fh), cookie: offset };
+        let (view, gate) = (self.view, &*self.gate);
+        let _inside = gate.enter();
         let listed = self.hand("readdirplus", |tree| {
-            listing::with_attributes(tree, &self.caller(request), &place, self.view, &mut reply)
+            listing::with_attributes(tree, &self.caller(request), &place, (view, gate), &mut reply)
         });
         match listed.unwrap_or(Err(Errno::EIO)) {
             Ok(()) => reply.ok(),
@@ -434,7 +439,7 @@ impl Filesystem for Adapter {
         reply: ReplyCreate,
     ) {
         let flags = view::open_flags(flags);
-        let reply = answer::created(self.view, reply);
+        let reply = answer::created(self.view, &self.gate, reply);
         self.hand("create", |tree| {
             tree.create(&self.caller(request), ino(parent), name, mode & 0o7777, flags, reply);
         });

@@ -4,12 +4,15 @@
 //! that an answer given at once and one given later from another thread look the same to the
 //! kernel. Deliberately not here: calls into the tree.
 
+use std::sync::Arc;
+
 use fuser::{
     FileHandle, Generation, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry, ReplyLseek,
     ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 
 use crate::errno::Errno;
+use crate::gate::Gate;
 use crate::reply::Reply;
 use crate::tree::{Entry, FsStat, Handle, Opened};
 use crate::view::{View, fopen_flags};
@@ -31,9 +34,13 @@ pub(crate) fn empty(reply: ReplyEmpty) -> Reply<()> {
 }
 
 /// A name that was found or made.
-pub(crate) fn entry(view: View, reply: ReplyEntry) -> Reply<Entry> {
+pub(crate) fn entry(view: View, gate: &Arc<Gate>, reply: ReplyEntry) -> Reply<Entry> {
+    let gate = Arc::clone(gate);
     Reply::new(move |result: Result<Entry, Errno>| match result {
-        Ok(entry) => reply.entry(&entry.ttl, &view.shown(&entry.attr), GENERATION),
+        Ok(entry) => {
+            gate.note(entry.attr.ino);
+            reply.entry(&entry.ttl, &view.shown(&entry.attr), GENERATION);
+        }
         Err(error) => reply.error(errno(error)),
     })
 }
@@ -71,15 +78,19 @@ pub(crate) fn opened_directory(reply: ReplyOpen) -> Reply<Handle> {
 }
 
 /// A made and opened file.
-pub(crate) fn created(view: View, reply: ReplyCreate) -> Reply<(Entry, Opened)> {
+pub(crate) fn created(view: View, gate: &Arc<Gate>, reply: ReplyCreate) -> Reply<(Entry, Opened)> {
+    let gate = Arc::clone(gate);
     Reply::new(move |result: Result<(Entry, Opened), Errno>| match result {
-        Ok((entry, opened)) => reply.created(
-            &entry.ttl,
-            &view.shown(&entry.attr),
-            GENERATION,
-            FileHandle(opened.handle.0),
-            fopen_flags(opened.caching),
-        ),
+        Ok((entry, opened)) => {
+            gate.note(entry.attr.ino);
+            reply.created(
+                &entry.ttl,
+                &view.shown(&entry.attr),
+                GENERATION,
+                FileHandle(opened.handle.0),
+                fopen_flags(opened.caching),
+            );
+        }
         Err(error) => reply.error(errno(error)),
     })
 }

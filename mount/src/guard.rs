@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fuser::Request;
 
 use crate::errno::Errno;
+use crate::gate::Gate;
 use crate::reply::Reply;
 use crate::tree::{Caller, MountId, Tree};
 use crate::view::View;
@@ -19,12 +20,13 @@ pub(crate) struct Adapter {
     tree: Arc<dyn Tree>,
     mount: MountId,
     pub(crate) view: View,
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl Adapter {
     /// An adapter that serves `tree` as mount `mount`.
-    pub(crate) fn new(tree: Arc<dyn Tree>, mount: MountId, view: View) -> Adapter {
-        Adapter { tree, mount, view }
+    pub(crate) fn new(tree: Arc<dyn Tree>, mount: MountId, view: View, gate: Arc<Gate>) -> Adapter {
+        Adapter { tree, mount, view, gate }
     }
 
     /// Who asks.

@@ -11,6 +11,7 @@ mod cover;
 mod errno;
 mod error;
 mod fusermount;
+mod gate;
 mod guard;
 mod heal;
 mod listing;

@@ -13,6 +13,7 @@ use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 
 use crate::answer::GENERATION;
 use crate::errno::Errno;
+use crate::gate::Gate;
 use crate::tree::{Attr, Caller, DirEntry, Handle, Ino, NodeType, Tree};
 use crate::view::{View, file_type};
 
@@ -45,13 +46,17 @@ pub(crate) fn with_attributes(
     tree: &dyn Tree,
     caller: &Caller,
     place: &Place,
-    view: View,
+    (view, gate): (View, &Gate),
     buffer: &mut ReplyDirectoryPlus,
 ) -> Result<(), Errno> {
     list(tree, caller, place, &mut |entry| {
         let name = OsStr::from_bytes(&entry.name);
         let attr = view.shown(&entry.attr);
-        !buffer.add(attr.ino, entry.cookie, name, &entry.ttl, &attr, GENERATION)
+        let full = buffer.add(attr.ino, entry.cookie, name, &entry.ttl, &attr, GENERATION);
+        if !full && entry.cookie > 2 {
+            gate.note(entry.attr.ino);
+        }
+        !full
     })
 }
 

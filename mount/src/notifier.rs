@@ -8,12 +8,14 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fuser::{INodeNo, Notifier};
 use parking_lot::RwLock;
 
+use crate::gate::Gate;
 use crate::tree::Invalidation;
 
 #[derive(Debug)]
@@ -28,18 +30,23 @@ pub(crate) struct Notices {
     /// `None` when the session has ended. It holds the connection open, so it must go then.
     direct: RwLock<Option<Notifier>>,
     queue: Sender<Notice>,
+    gate: Arc<Gate>,
 }
 
 impl Notices {
     /// Starts the mount's notifier thread.
-    pub(crate) fn start(mount: u32, notifier: Notifier) -> io::Result<(Notices, JoinHandle<()>)> {
+    pub(crate) fn start(
+        mount: u32,
+        notifier: Notifier,
+        gate: Arc<Gate>,
+    ) -> io::Result<(Notices, JoinHandle<()>)> {
         let (queue, notices) = unbounded();
-        let own = notifier.clone();
+        let (own, own_gate) = (notifier.clone(), Arc::clone(&gate));
         let thread = std::thread::Builder::new()
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
-            .spawn(move || deliver(&own, &notices))?;
-        Ok((Notices { direct: RwLock::new(Some(notifier)), queue }, thread))
+            .spawn(move || deliver(&own, &own_gate, &notices))?;
+        Ok((Notices { direct: RwLock::new(Some(notifier)), queue, gate }, thread))
     }
 
     /// Sends or queues one invalidation; after the session's end it does nothing.
@@ -47,7 +54,7 @@ impl Notices {
         match invalidation {
             Invalidation::Attr(_) => {
                 if let Some(notifier) = &*self.direct.read() {
-                    tell(notifier, &invalidation);
+                    tell(notifier, &self.gate, &invalidation);
                 }
             }
             // The queue is gone only when the session is.
@@ -62,18 +69,26 @@ impl Notices {
     }
 }
 
-fn deliver(notifier: &Notifier, notices: &Receiver<Notice>) {
+fn deliver(notifier: &Notifier, gate: &Gate, notices: &Receiver<Notice>) {
     while let Ok(Notice::Forget(invalidation)) = notices.recv() {
-        tell(notifier, &invalidation);
+        tell(notifier, gate, &invalidation);
     }
 }
 
-fn tell(notifier: &Notifier, invalidation: &Invalidation) {
+fn tell(notifier: &Notifier, gate: &Gate, invalidation: &Invalidation) {
+    let about = match invalidation {
+        Invalidation::Attr(ino) | Invalidation::Data(ino) => *ino,
+        Invalidation::Entry { child, .. } => *child,
+    };
+    gate.settle();
+    if !gate.knows(about) {
+        return;
+    }
     let told = match invalidation {
         // A negative offset means attributes only; 0 and 0 mean all pages.
         Invalidation::Attr(ino) => notifier.inval_inode(INodeNo(ino.0), -1, 0),
         Invalidation::Data(ino) => notifier.inval_inode(INodeNo(ino.0), 0, 0),
-        Invalidation::Entry { parent, name } => {
+        Invalidation::Entry { parent, name, .. } => {
             notifier.inval_entry(INodeNo(parent.0), OsStr::from_bytes(name))
         }
     };

@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 
 use crate::attach;
 use crate::error::MountError;
+use crate::gate::Gate;
 use crate::guard::Adapter;
 use crate::heal::{DirState, resolved, state_of};
 use crate::mountinfo::{MountLine, mount_at, mounts};
@@ -90,9 +91,10 @@ fn start(
     config.acl = acl;
     config.n_threads = Some(EVENT_THREADS);
     config.clone_fd = true;
-    let adapter = Adapter::new(tree, id, options.view());
+    let gate = Arc::new(Gate::default());
+    let adapter = Adapter::new(tree, id, options.view(), Arc::clone(&gate));
     let session = Session::from_fd(adapter, connection, acl, config)?;
-    let (notices, notifier) = Notices::start(id.0, session.notifier())?;
+    let (notices, notifier) = Notices::start(id.0, session.notifier(), gate)?;
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
     let run = Run { session, notices: Arc::clone(&notices), notifier, end, id };

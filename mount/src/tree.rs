@@ -406,12 +406,16 @@ pub enum Invalidation {
     Attr(Ino),
     /// Cached attributes and pages of an inode.
     Data(Ino),
-    /// A name in a directory (present or known to be absent).
+    /// A name in a directory. Kernels are never told that a name is absent, so one that appears
+    /// needs no notice.
     Entry {
         /// The directory.
         parent: Ino,
         /// The name.
         name: Vec<u8>,
+        /// What the kernel may believe it to stand for; where it never heard of that inode, there
+        /// is nothing to forget.
+        child: Ino,
     },
 }
 

@@ -108,9 +108,10 @@ impl Audience for Hub {
         let mut newest = None;
         for (origin, effect) in effects {
             match effect {
-                Effect::Name { parent, name, also_origin, .. } => {
-                    let (parent, name) = (*parent, name.as_bytes().to_vec());
-                    let entry = Invalidation::Entry { parent, name };
+                Effect::Name { parent, name, ino, also_origin } => {
+                    let (parent, child) = (*parent, *ino);
+                    let name = name.as_bytes().to_vec();
+                    let entry = Invalidation::Entry { parent, name, child };
                     self.send(*origin, *also_origin, &entry);
                 }
                 Effect::Data(ino) => self.send(*origin, false, &Invalidation::Data(*ino)),

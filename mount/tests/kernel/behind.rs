@@ -11,9 +11,10 @@ use crate::support::{PATIENCE, Served, errno, until};
 fn a_name_removed_behind_the_kernel_is_gone_once_invalidated() {
     let served = Served::new();
     fs::write(served.path("a"), "").unwrap();
+    let child = Ino(fs::metadata(served.path("a")).unwrap().ino());
     served.tree.state().take(ROOT, b"a").unwrap();
     assert!(served.path("a").exists(), "the name is cached");
-    served.mount.invalidate(Invalidation::Entry { parent: ROOT, name: b"a".to_vec() });
+    served.mount.invalidate(Invalidation::Entry { parent: ROOT, name: b"a".to_vec(), child });
     until("the name is gone", || !served.path("a").exists());
 }
 
@@ -72,9 +73,13 @@ fn neither_a_held_reply_nor_a_blocked_invalidation_blocks_anyone_else() {
     // The kernel holds the directory's lock until the removal is answered.
     for number in 0..1000 {
         let name = format!("n{number}").into_bytes();
-        served.mount.invalidate(Invalidation::Entry { parent: directory, name });
+        // Any inode that the kernel knows makes the notice leave.
+        let child = directory;
+        served.mount.invalidate(Invalidation::Entry { parent: directory, name, child });
     }
-    served.mount.invalidate(Invalidation::Entry { parent: directory, name: b"held".to_vec() });
+    let name = b"held".to_vec();
+    let child = directory;
+    served.mount.invalidate(Invalidation::Entry { parent: directory, name, child });
     served.mount.invalidate(Invalidation::Attr(directory));
     assert_eq!(fs::read_to_string(served.path("other")).unwrap(), "x");
     assert!(!remover.is_finished());

@@ -1,0 +1,56 @@
+//! What a mount's kernel knows, and which answers are on their way to it.
+//!
+//! An invalidation that overtakes an answer is lost: the kernel does not know the inode yet, drops
+//! the notice, and then keeps the old attributes of the answer for as long as their lifetime says.
+//! So answers that carry attributes pass a gate, and an invalidation first waits until all that
+//! were inside have left; none of them waits for anything but the store's snapshot.
+//!
+//! What must stay true: a name or inode is noted as known before its answer leaves. Deliberately
+//! not here: sending anything.
+
+use std::collections::HashMap;
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use crate::tree::Ino;
+
+/// The gate of one mount.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    inside: RwLock<()>,
+    /// How many lookups of an inode the kernel still holds.
+    lookups: Mutex<HashMap<Ino, u64>>,
+}
+
+impl Gate {
+    /// Enters with a request whose answer carries attributes; leave when it is answered.
+    pub(crate) fn enter(&self) -> RwLockReadGuard<'_, ()> {
+        self.inside.read()
+    }
+
+    /// Waits until every answer that was inside has left.
+    pub(crate) fn settle(&self) {
+        drop(self.inside.write());
+    }
+
+    /// The kernel is about to be told of an inode.
+    pub(crate) fn note(&self, ino: Ino) {
+        *self.lookups.lock().entry(ino).or_insert(0) += 1;
+    }
+
+    /// The kernel forgot some lookups of an inode.
+    pub(crate) fn forget(&self, ino: Ino, count: u64) {
+        let mut lookups = self.lookups.lock();
+        if let Some(held) = lookups.get_mut(&ino) {
+            *held = held.saturating_sub(count);
+            if *held == 0 {
+                lookups.remove(&ino);
+            }
+        }
+    }
+
+    /// Whether the kernel may have cached anything of an inode. The root is always known.
+    pub(crate) fn knows(&self, ino: Ino) -> bool {
+        ino == crate::tree::ROOT || self.lookups.lock().contains_key(&ino)
+    }
+}
