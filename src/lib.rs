@@ -1,6 +1,8 @@
 //! workfs: a team's work as plain files. See `docs/ARCHITECTURE.md`.
 
+pub mod cli;
 pub mod config;
+pub mod daemon;
 pub mod engine;
 pub mod kind;
 pub mod ledger;
@@ -9,5 +11,6 @@ pub mod names;
 pub mod numbers;
 pub mod record;
 pub mod refusal;
+pub mod service;
 pub mod store;
 pub mod tree;

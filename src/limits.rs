@@ -67,3 +67,41 @@ pub const REJECTED_BYTES_MAX: u64 = 64 << 20;
 pub const SEEN_RECORDS_MAX: usize = 4096;
 /// See [`SEEN_RECORDS_MAX`].
 pub const SEEN_READERS_MAX: usize = 64;
+
+// The daemon and its control socket.
+
+/// Mounts of one daemon: each costs five threads and four descriptors.
+pub const MOUNTS_MAX: usize = 1024;
+
+/// Clients of the socket at once: each costs a thread.
+pub const CONNECTIONS_MAX: usize = 256;
+
+/// Longest request over the socket. A request carries names and a summary, never a record.
+pub const ASK_BYTES_MAX: u64 = 1 << 20;
+
+/// Longest answer that a client takes: a list of a million records.
+pub const ANSWER_BYTES_MAX: u64 = 1 << 30;
+
+/// How long one side of the socket waits for the other to send its request or to take its answer.
+pub const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a store's lock is waited for: a command without a daemon holds it for a moment.
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a new daemon may take until it serves; opening recovers what a crash left in the log.
+pub const DAEMON_START_WAIT: Duration = Duration::from_secs(60);
+
+/// How long a daemon without mounts waits for the first one.
+pub const FIRST_MOUNT_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a daemon that ends waits for requests under way, and then for its writer.
+pub const DAEMON_END_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a new mount may take to answer its first `stat`.
+pub const MOUNT_ANSWER_WAIT: Duration = Duration::from_secs(5);
+
+/// A daemon's log that is longer when the next one starts is put aside.
+pub const LOG_BYTES_MAX: u64 = 8 << 20;
+
+/// How long a client waits for what a daemon answers at once (a mount, `ps`); sessions end in 2 s.
+pub const DAEMON_ANSWER_WAIT: Duration = Duration::from_secs(20);

@@ -1,2 +1,5 @@
-//! probe
-fn main() {}
+//! The `workfs` program: see [`workfs::cli`].
+
+fn main() -> std::process::ExitCode {
+    workfs::cli::main()
+}

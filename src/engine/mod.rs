@@ -8,14 +8,17 @@
 //! outside the transaction. Deliberately not here: the kernel, threads that wait for a commit
 //! (the answer travels with the change), and rules of kinds (they are data, see `kind`).
 
+mod claim;
 mod context;
 mod create;
 mod doors;
 mod effects;
+mod finish;
 mod governed;
 mod judge;
 mod link;
 mod plain;
+mod put;
 mod record;
 mod remove;
 mod rename;
@@ -26,14 +29,17 @@ mod turn;
 mod writer;
 mod xattr;
 
+pub use claim::ClaimFirst;
 pub use context::{Context, Origin};
 pub use create::{Create, NewContent};
 pub use doors::{Doors, FaultPoint, kill_at};
 pub use effects::{Audience, Effect};
+pub use finish::SaveAndMove;
 pub use governed::{Governed, Home, Slot, governed, path_of, path_of_dir, slot};
 pub use judge::Text;
 pub use link::Link;
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};
+pub use put::{Corrected, Placed, Put, PutContent};
 pub use remove::{Remove, RemoveWhat};
 pub use rename::{Rename, RenameMode};
 pub use save::{Base, Left, Made, Save, SaveDraft, Saved};

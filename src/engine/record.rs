@@ -41,6 +41,7 @@ impl Turn<'_> {
         node: &mut Node,
         event: EventName,
         content: &[u8],
+        via: Option<&'static str>,
     ) -> Result<Record, StoreError> {
         let record = Record {
             key: RecordKey(0),
@@ -57,7 +58,7 @@ impl Turn<'_> {
         };
         let key = self.txn.insert_record(&record)?;
         let record = Record { key, ..record };
-        let step = Step { event, from: None, content: Some(content), valid: true, via: None };
+        let step = Step { event, from: None, content: Some(content), valid: true, via };
         self.step(record, home, node, step)
     }
 

@@ -342,7 +342,7 @@ impl Rename {
     }
 
     /// Moves the name from the old directory to the new one, over `target`.
-    fn relink(
+    pub(super) fn relink(
         &self,
         turn: &mut Turn<'_>,
         source: &Node,

@@ -204,7 +204,7 @@ pub(super) fn next_version(
     Ok(Made::of(&turn.step(record, home, node, step)?))
 }
 
-fn stale(home: &Home, seen: Version, current: Version) -> Refusal {
+pub(super) fn stale(home: &Home, seen: Version, current: Version) -> Refusal {
     let name = &home.name;
     Refusal::new(
         Rule::Stale,
@@ -298,7 +298,7 @@ pub(super) fn admit(
     }
     text.judge(home).map_err(refuse)?;
     let record = match known {
-        None => turn.create_record(home, node, event, &text.bytes)?,
+        None => turn.create_record(home, node, event, &text.bytes, None)?,
         Some(mut record) => {
             let event = match record.standing {
                 Standing::Parked { .. } => EventName::SAVED,
@@ -333,23 +333,7 @@ fn move_by_copy(
             "someone else was faster, or the id is in use: take another one",
         )));
     }
-    turn.legal(&record, home).map_err(refuse)?;
-    // The copy may still carry the status that it had: the transition writes the new one. All
-    // else must be right for the new state.
-    let document = text.document().map_err(refuse)?;
-    let before = Text::new(turn.content(&record)?);
-    let status = |text: &Text| -> Option<String> {
-        home.kind().status_of(text.parsed.as_ref().ok()?.value()).map(str::to_owned)
-    };
-    let unchanged = status(text) == status(&before);
-    if unchanged {
-        let there = &lies;
-        let strict = home.governed.binding.strict;
-        let judged = home.kind().judge(document.value(), &home.id, there.state, strict);
-        judged.map_err(|fault| refuse(text.refusal(fault)))?;
-    } else {
-        text.judge(home).map_err(refuse)?;
-    }
+    judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, text, true, Some("copy"))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
     turn.drop_old_file(old_dir, &old_name, old_ino)?;
@@ -357,6 +341,32 @@ fn move_by_copy(
     turn.effect(Effect::Name { parent, name, ino: old_ino, also_origin: true });
     let left = Left { parent: old_dir, name: old_name, node: old };
     Ok(Made { left: Some(left), ..Made::of(&moved) })
+}
+
+/// Judges a new text of `record`, which lies at `lies` and is on its way to `home`. It may still
+/// carry the status that the record had, because the transition writes the new one; all else must
+/// be right for the new state.
+pub(super) fn judge_on_the_way(
+    turn: &Turn<'_>,
+    record: &Record,
+    lies: &Home,
+    home: &Home,
+    text: &Text,
+) -> Result<(), Stop> {
+    let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
+    turn.legal(record, home).map_err(refuse)?;
+    let document = text.document().map_err(refuse)?;
+    let before = Text::new(turn.content(record)?);
+    let status = |text: &Text| -> Option<String> {
+        home.kind().status_of(text.parsed.as_ref().ok()?.value()).map(str::to_owned)
+    };
+    if status(text) == status(&before) {
+        let strict = home.governed.binding.strict;
+        let judged = home.kind().judge(document.value(), &home.id, lies.state, strict);
+        judged.map_err(|fault| refuse(text.refusal(fault)))
+    } else {
+        text.judge(home).map_err(refuse)
+    }
 }
 
 /// The content of a plain file or a draft, to be judged as a record's.
@@ -379,7 +389,7 @@ pub(super) fn content_of(turn: &Turn<'_>, node: &Node, name: &FileName) -> Resul
 
 impl Turn<'_> {
     /// The event of a draft that was saved and not taken.
-    fn drafted(&mut self, home: &Home, refusal: &Refusal) -> Result<(), StoreError> {
+    pub(super) fn drafted(&mut self, home: &Home, refusal: &Refusal) -> Result<(), StoreError> {
         let path = home.file_path().to_string();
         let happening = super::turn::Happening {
             name: EventName::DRAFTED,

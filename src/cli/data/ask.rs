@@ -1,0 +1,189 @@
+//! Asking the daemon, or the store itself where no daemon serves it.
+//!
+//! What must stay true: a change is asked for once; only what changes nothing is asked again when
+//! a daemon ends under it. Deliberately not here: what is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::super::exit::Exit;
+use super::super::local;
+use super::super::output::{Output, Stop};
+use crate::daemon::{self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, StorePaths};
+use crate::limits::LOCK_PATIENCE;
+use crate::service::{Caller, Reply, Report, Request, Service, dispatch};
+use crate::store::Durability;
+
+/// What to do where there is no store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Say so.
+    Refuse,
+    /// Make one.
+    Make,
+}
+
+/// Asks and prints.
+pub fn ask(
+    paths: &StorePaths,
+    request: Request,
+    missing: Missing,
+    output: &Output,
+) -> Result<Exit, Stop> {
+    let is_log = matches!(request, Request::Log(_));
+    let mut exit = Exit::Failed;
+    each_reply(paths, request, missing, &mut |reply| {
+        match reply {
+            Reply::Progress { done, total, what } => output.progress(done, total, &what),
+            Reply::Line(line) => {
+                output.line(&line)?;
+                output.flush_if_watched()?;
+            }
+            // Whoever watches sees all there is before the next wait.
+            Reply::Idle => output.flush()?,
+            Reply::Report(report) => {
+                exit = report.exit().into();
+                if !is_log {
+                    print(&report, output)?;
+                }
+            }
+            Reply::Error(failure) => return Err(failure.into()),
+        }
+        Ok(())
+    })?;
+    Ok(exit)
+}
+
+/// Prints a report.
+pub fn print(report: &Report, output: &Output) -> Result<(), Stop> {
+    if output.json {
+        return output.value(&report.json());
+    }
+    let text = report.human();
+    if text.is_empty() { Ok(()) } else { output.line(&text) }
+}
+
+/// Asks and gives each reply to `each`.
+pub fn each_reply(
+    paths: &StorePaths,
+    request: Request,
+    missing: Missing,
+    each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let begin = Instant::now();
+    loop {
+        let again = if let Some(client) = Client::connect(paths)? {
+            over_socket(client, &request, each)?
+        } else {
+            if missing == Missing::Refuse && !paths.exists() {
+                return Err(no_store(paths));
+            }
+            match local::try_open(paths, Durability::Power, None) {
+                Ok(store) => {
+                    in_process(store, paths, request, each)?;
+                    return Ok(());
+                }
+                // A daemon that just starts or ends, or another command.
+                Err(failure) if failure.cause == Cause::Held => Some(failure),
+                Err(failure) => return Err(failure.into()),
+            }
+        };
+        match again {
+            None => return Ok(()),
+            Some(failure) if begin.elapsed() > LOCK_PATIENCE => return Err(failure.into()),
+            Some(_) => std::thread::sleep(LOOK_AGAIN),
+        }
+    }
+}
+
+/// Gives the failure after which it is worth asking again.
+fn over_socket(
+    mut client: Client,
+    request: &Request,
+    each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
+) -> Result<Option<Failure>, Stop> {
+    let again = |failure: Failure, answered: bool| {
+        let ended = failure.cause == Cause::Mount;
+        if ended && !answered && !changes(request) {
+            Ok(Some(failure))
+        } else {
+            Err(failure.into())
+        }
+    };
+    let answers = match client.ask_many(&Ask::Do(request.clone())) {
+        Ok(answers) => answers,
+        Err(failure) => return again(failure, false),
+    };
+    let mut answered = false;
+    for answer in answers {
+        match answer {
+            Ok(Answer::Reply(reply)) => {
+                answered = true;
+                each(reply)?;
+            }
+            Ok(other) => {
+                let reason = format!("the daemon answers with {other:?}");
+                return Err(Failure::new(Cause::Mount, reason, "is it of another version?").into());
+            }
+            Err(failure) => return again(failure, answered),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a request changes the store or makes files.
+fn changes(request: &Request) -> bool {
+    match request {
+        Request::Show(_)
+        | Request::List(_)
+        | Request::Log(_)
+        | Request::Why(_)
+        | Request::Status
+        | Request::Fsck
+        | Request::Doctor => false,
+        Request::Claim(_)
+        | Request::Done(_)
+        | Request::Fail(_)
+        | Request::Release(_)
+        | Request::Import(_)
+        | Request::Export(_)
+        | Request::Backup(_) => true,
+    }
+}
+
+/// Serves the request here. Ctrl-C ends it as soon as that is sound.
+fn in_process(
+    store: OpenStore,
+    paths: &StorePaths,
+    request: Request,
+    each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&interrupted);
+    daemon::on_first_signal(i32::from(Exit::Interrupted.code()), move || {
+        tell.store(true, Ordering::SeqCst);
+    })
+    .map_err(|error| Failure::io("waiting for signals", &error))?;
+    let service = Service::new(store.engine.clone(), paths.store());
+    let mut result = Ok(());
+    dispatch(&service, &Caller::this_process(), request, &mut |reply| {
+        if result.is_ok() && interrupted.load(Ordering::SeqCst) {
+            result = Err(Stop::Interrupted);
+        }
+        if result.is_ok() {
+            result = each(reply);
+        }
+        result.is_ok()
+    });
+    drop(service);
+    local::close(store);
+    result
+}
+
+/// The failure of a store that is not there.
+pub fn no_store(paths: &StorePaths) -> Stop {
+    let reason = format!("there is no store {}", paths.store().display());
+    let remedy = "`workfs mount DIR` or `workfs init` makes it; `--store` names another";
+    Stop::failed(Exit::Absent, reason, remedy)
+}

@@ -1,0 +1,37 @@
+//! `workfs list`.
+
+use std::path::Path;
+
+use clap::Args;
+
+use super::super::output::Stop;
+use super::super::store;
+use crate::names::AgentName;
+use crate::service::{self, Request};
+
+/// See `workfs list --help`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// A workspace, such as work [default: all]
+    workspace: Option<String>,
+    /// Only those in this state
+    #[arg(long)]
+    state: Option<String>,
+    /// Only those of this agent
+    #[arg(long, value_name = "AGENT", value_parser = super::agent)]
+    owner: Option<AgentName>,
+}
+
+impl ListArgs {
+    /// The request.
+    pub fn request(&self) -> Result<Request, Stop> {
+        let workspace = self.workspace.as_deref().map(store::in_tree);
+        let (state, owner) = (self.state.clone(), self.owner.clone());
+        Ok(Request::List(service::ListArgs { workspace, state, owner }))
+    }
+
+    /// A path that may tell the store.
+    pub fn hint(&self) -> Option<&Path> {
+        self.workspace.as_deref().map(Path::new)
+    }
+}

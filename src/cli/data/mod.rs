@@ -1,0 +1,92 @@
+//! The commands on what the store holds: arguments to a request, the answers to text.
+//!
+//! What must stay true: each works with a daemon (over its socket) and without one (in this
+//! process), and prints the same. Deliberately not here: what they do (`service`).
+
+mod ask;
+mod backup;
+mod claim;
+mod doctor;
+mod export;
+mod finish;
+mod import;
+mod list;
+mod log;
+mod restore;
+mod show;
+mod status;
+mod why;
+
+use clap::Subcommand;
+
+use super::Global;
+use super::exit::Exit;
+use super::output::{Output, Stop};
+use super::store;
+use crate::service::Request;
+use ask::{Missing, ask};
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum DataCommand {
+    /// Counts and sizes, and what serves the store
+    Status,
+    /// Print a record: its text, state, owner, version and history
+    Show(show::ShowArgs),
+    /// List records and drafts
+    List(list::ListArgs),
+    /// Claim a record for an agent
+    Claim(claim::ClaimArgs),
+    /// Finish a record
+    Done(finish::DoneArgs),
+    /// Mark a record as failed; it stays with its owner
+    Fail(finish::FailArgs),
+    /// Give a claimed record back
+    Release(finish::ReleaseArgs),
+    /// Print the ledger
+    Log(log::LogArgs),
+    /// Say why something was refused or is a draft
+    Why(why::WhyArgs),
+    /// Take a directory of files in
+    Import(import::ImportArgs),
+    /// Write what the store holds to a plain directory
+    Export(export::ExportArgs),
+    /// Check this machine and the store
+    Doctor,
+    /// Check the tree, the records and the ledger
+    Fsck,
+    /// Copy the store while it is in use
+    Backup(backup::BackupArgs),
+    /// Make a store of a backup
+    Restore(restore::RestoreArgs),
+}
+
+/// Runs one.
+pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let (request, hint, missing) = match command {
+        DataCommand::Status => return status::run(global, output),
+        DataCommand::Claim(args) => return claim::run(args, global, output),
+        DataCommand::Doctor => return doctor::run(global, output),
+        DataCommand::Restore(args) => return restore::run(args, global, output),
+        DataCommand::Show(args) => (args.request(), Some(args.hint()), Missing::Refuse),
+        DataCommand::List(args) => (args.request()?, args.hint(), Missing::Refuse),
+        DataCommand::Done(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
+        DataCommand::Fail(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
+        DataCommand::Release(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
+        DataCommand::Log(args) => (args.request(output.json), args.hint(), Missing::Refuse),
+        DataCommand::Why(args) => (args.request(), args.hint(), Missing::Refuse),
+        DataCommand::Import(args) => (args.request()?, Some(args.hint()), Missing::Make),
+        DataCommand::Export(args) => (args.request()?, None, Missing::Refuse),
+        DataCommand::Fsck => (Request::Fsck, None, Missing::Refuse),
+        DataCommand::Backup(args) => (args.request()?, None, Missing::Refuse),
+    };
+    // A single name says nothing about where it lies.
+    let hint = hint.filter(|hint| hint.components().count() > 1);
+    let paths = store::paths(global, hint.as_slice())?;
+    ask(&paths, request, missing, output)
+}
+
+/// An agent's name from the command line.
+fn agent(name: &str) -> Result<crate::names::AgentName, String> {
+    crate::names::AgentName::new(name).map_err(|why| why.to_string())
+}

@@ -1,0 +1,35 @@
+//! `workfs show`.
+
+use std::path::Path;
+
+use clap::Args;
+
+use super::super::store;
+use crate::numbers::{G, Version};
+use crate::service::{self, Request};
+
+/// See `workfs show --help`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// An id, or a path in a mount or from the root of the tree
+    what: String,
+    /// That version of it
+    #[arg(long, value_name = "VERSION", conflicts_with = "g")]
+    at: Option<u64>,
+    /// As it was after that event
+    #[arg(long, value_name = "G")]
+    g: Option<u64>,
+}
+
+impl ShowArgs {
+    /// The request.
+    pub fn request(&self) -> Request {
+        let what = store::in_tree(&self.what);
+        Request::Show(service::ShowArgs { what, at: self.at.map(Version), g: self.g.map(G) })
+    }
+
+    /// A path that may tell the store.
+    pub fn hint(&self) -> &Path {
+        Path::new(&self.what)
+    }
+}

@@ -1,0 +1,39 @@
+//! `workfs status`.
+
+use serde_json::json;
+
+use super::super::exit::Exit;
+use super::super::output::{Output, Stop};
+use super::super::{Global, ps, store};
+use super::ask::{Missing, each_reply};
+use crate::service::{Reply, Request};
+
+/// Runs it.
+pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let paths = store::paths(global, &[])?;
+    let served = ps::ask(&paths)?;
+    let mut exit = Exit::Failed;
+    each_reply(&paths, Request::Status, Missing::Refuse, &mut |reply| match reply {
+        Reply::Report(report) => {
+            exit = report.exit().into();
+            if output.json {
+                let mut value = report.json();
+                value["daemon"] = json!(served.as_ref().map(|(daemon, _)| daemon));
+                value["mounts"] = json!(served.as_ref().map(|(_, mounts)| mounts));
+                return output.value(&value);
+            }
+            output.line(&report.human())?;
+            output.line(&match &served {
+                Some((daemon, mounts)) => {
+                    let plural = if mounts.len() == 1 { "" } else { "s" };
+                    let count = mounts.len();
+                    format!("served by process {}, {count} mount{plural}", daemon.pid)
+                }
+                None => "no daemon, not mounted".to_owned(),
+            })
+        }
+        Reply::Error(failure) => Err(failure.into()),
+        Reply::Progress { .. } | Reply::Line(_) | Reply::Idle => Ok(()),
+    })?;
+    Ok(exit)
+}

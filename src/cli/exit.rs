@@ -1,0 +1,171 @@
+//! How the process ends: the one table of exit codes.
+//!
+//! What must stay true: every failure that a user can meet has one code here, chosen by cause, and
+//! `docs/cli.md` has the same table. Deliberately not here: what is printed.
+
+use crate::daemon::Cause;
+use crate::refusal::Rule;
+use crate::service;
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $means:literal;)*) => {
+        /// How the process ends.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Exit { $($(#[$doc])* $name = $code,)* }
+
+        impl Exit {
+            /// All, in the order of their codes.
+            pub const ALL: &'static [Exit] = &[$(Exit::$name),*];
+
+            /// What the code means, for `--help` and `docs/cli.md`.
+            #[must_use]
+            pub fn means(self) -> &'static str {
+                match self { $(Exit::$name => $means,)* }
+            }
+        }
+    };
+}
+
+table! {
+    /// Done.
+    Done = 0, "done";
+    /// None of those below.
+    Failed = 1, "it failed for a reason that is none of those below";
+    /// The command line or the configuration makes no sense.
+    Usage = 2, "the command line, an option or a configuration is wrong";
+    /// Nothing to claim, to wait for or to list.
+    Nothing = 3, "there is nothing to claim, or nothing is mounted";
+    /// A record, path, directory, mount or store is not there.
+    Absent = 4, "the record, path, directory, mount or store is not there";
+    /// Somebody else was faster or is using it.
+    Conflict = 5, "taken, changed by someone else, or in use";
+    /// The lifecycle, a role or the operating system forbids it.
+    Denied = 6, "not permitted";
+    /// The content is not valid.
+    Invalid = 7, "the content is not valid";
+    /// No FUSE, no mount, or no answer of the daemon.
+    Mount = 8, "mounting does not work here, or the daemon cannot be reached";
+    /// Another process holds the store.
+    Held = 9, "another process holds the store";
+    /// The store is newer, damaged, or none.
+    Store = 10, "the store is newer than this workfs, damaged, or not a store";
+    /// What was checked has problems.
+    Problems = 11, "fsck, doctor or import found problems";
+    /// A limit or a deadline.
+    Busy = 75, "a limit or a deadline was met: try again";
+    /// Ctrl-C.
+    Interrupted = 130, "interrupted";
+}
+
+impl Exit {
+    /// The exit code.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Lines for `--help`.
+    #[must_use]
+    pub fn help() -> String {
+        let mut text = String::from("Exit codes:\n");
+        for exit in Exit::ALL {
+            text.push_str(&format!("{:>5}  {}\n", exit.code(), exit.means()));
+        }
+        text.push_str("\nEnvironment: WORKFS_STORE (--store), WORKFS_AGENT (--agent), WORKFS_LOG");
+        text.push_str(" (what the daemon logs), NO_COLOR.");
+        text
+    }
+}
+
+impl From<Cause> for Exit {
+    fn from(cause: Cause) -> Exit {
+        match cause {
+            Cause::Usage => Exit::Usage,
+            Cause::Absent => Exit::Absent,
+            Cause::Conflict => Exit::Conflict,
+            Cause::Denied => Exit::Denied,
+            Cause::Mount => Exit::Mount,
+            Cause::Held => Exit::Held,
+            Cause::Store => Exit::Store,
+            Cause::Busy => Exit::Busy,
+            Cause::Other => Exit::Failed,
+        }
+    }
+}
+
+impl From<Rule> for Exit {
+    fn from(rule: Rule) -> Exit {
+        match rule {
+            Rule::Absent | Rule::Gone | Rule::NoAttribute => Exit::Absent,
+            Rule::Taken | Rule::Stale | Rule::BeingWritten | Rule::InUse | Rule::NotEmpty => {
+                Exit::Conflict
+            }
+            Rule::BadName
+            | Rule::NameTooLong
+            | Rule::NotDirectory
+            | Rule::IsDirectory
+            | Rule::Loop => Exit::Usage,
+            Rule::Syntax
+            | Rule::Schema
+            | Rule::IdDiffers
+            | Rule::StatusDiffers
+            | Rule::StatusMove
+            | Rule::Required
+            | Rule::TooLarge => Exit::Invalid,
+            Rule::Transition
+            | Rule::Draft
+            | Rule::Forbidden
+            | Rule::OneName
+            | Rule::Renamed
+            | Rule::Governed
+            | Rule::ReadOnly
+            | Rule::Unsupported => Exit::Denied,
+            Rule::TooManyHandles | Rule::Deadline => Exit::Busy,
+            Rule::NoSpace | Rule::Store => Exit::Failed,
+        }
+    }
+}
+
+impl From<service::Exit> for Exit {
+    fn from(exit: service::Exit) -> Exit {
+        match exit {
+            service::Exit::Done => Exit::Done,
+            service::Exit::Failed => Exit::Failed,
+            service::Exit::Usage => Exit::Usage,
+            service::Exit::Nothing => Exit::Nothing,
+            // Without a rule it is something in the way: a file, a store that is not empty.
+            service::Exit::Refused => Exit::Conflict,
+            service::Exit::Absent => Exit::Absent,
+            service::Exit::Lost => Exit::Conflict,
+            service::Exit::Problems => Exit::Problems,
+        }
+    }
+}
+
+impl From<&service::Failure> for Exit {
+    /// The rule says more than the kind of end does.
+    fn from(failure: &service::Failure) -> Exit {
+        match (failure.exit, failure.rule) {
+            (service::Exit::Nothing | service::Exit::Lost, _) | (_, None) => failure.exit.into(),
+            (_, Some(rule)) => rule.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_documented() {
+        let codes: std::collections::BTreeSet<u8> =
+            Exit::ALL.iter().map(|exit| exit.code()).collect();
+        assert_eq!(codes.len(), Exit::ALL.len());
+        let document = include_str!("../../docs/cli.md");
+        for exit in Exit::ALL {
+            let row = format!("| {} | {} |", exit.code(), exit.means());
+            assert!(document.contains(&row), "docs/cli.md lacks: {row}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The forms in which mount(8) and fstab call us: `mount.fuse.workfs SOURCE DIR -o OPTIONS`, and
+//! `workfs SOURCE DIR -o OPTIONS`, which is what `mount.fuse3` makes of it.
+//!
+//! What must stay true: they become an ordinary `workfs mount`. Deliberately not here: options'
+//! meanings.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use super::exit::Exit;
+use super::output::Stop;
+
+/// The arguments of the subcommand that is meant; `None` if this is an ordinary call.
+pub fn translate(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, Stop> {
+    let Some((program, rest)) = arguments.split_first() else { return Ok(None) };
+    let name = Path::new(program).file_name().unwrap_or_default().as_bytes();
+    let is_helper = name.ends_with(b"mount.fuse.workfs") || name.ends_with(b"mount.workfs");
+    let is_source =
+        |text: &OsString| !text.as_bytes().starts_with(b"-") && text.as_bytes().contains(&b'/');
+    let has_places = rest.len() >= 2 && is_source(&rest[0]);
+    if !is_helper && !has_places {
+        return Ok(None);
+    }
+    if rest.iter().any(|argument| argument == "--help" || argument == "--version") {
+        return Ok(None);
+    }
+    let usage = |reason: &str| {
+        Stop::failed(Exit::Usage, reason, "mount.fuse.workfs SOURCE DIR [-fnsv] [-o OPTIONS]")
+    };
+    let mut places = Vec::new();
+    let mut translated: Vec<OsString> = vec!["workfs".into(), "mount".into()];
+    let mut fake = false;
+    let mut rest = rest.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_bytes() {
+            b"-o" => {
+                let options = rest.next().ok_or_else(|| usage("-o needs options"))?;
+                translated.extend(["-o".into(), options.clone()]);
+            }
+            // The type, and the name space: mount(8) has seen to both.
+            b"-t" | b"-N" => {
+                rest.next().ok_or_else(|| usage("an option lacks its value"))?;
+            }
+            [b'-', b'o', options @ ..] => {
+                translated.extend(["-o".into(), OsStr::from_bytes(options).into()]);
+            }
+            [b'-', flags @ ..]
+                if !flags.is_empty() && flags.iter().all(|f| b"fnsvrw".contains(f)) =>
+            {
+                fake |= flags.contains(&b'f');
+                if flags.contains(&b'r') {
+                    translated.extend(["-o".into(), "ro".into()]);
+                }
+            }
+            [b'-', ..] => {
+                return Err(usage(&format!("unknown option {}", argument.display())));
+            }
+            _ => places.push(argument),
+        }
+    }
+    let [source, dir] = places[..] else {
+        return Err(usage("a source (the store) and a directory are needed"));
+    };
+    if fake {
+        translated.push("--fake".into());
+    }
+    let source = source.as_bytes();
+    let source = source.strip_prefix(b"workfs#").unwrap_or(source);
+    translated.extend(["--store".into(), OsString::from_vec(source.to_vec()), dir.clone()]);
+    Ok(Some(translated))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn translated(line: &str) -> Option<String> {
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        translate(&arguments).ok()?.map(|words| words.join(OsStr::new(" ")).into_string().unwrap())
+    }
+
+    #[test]
+    fn the_forms_of_mount_and_fstab_are_a_mount() {
+        for (given, meant) in [
+            ("/sbin/mount.fuse.workfs /t.db /m -o rw,nosuid", "-o rw,nosuid --store /t.db /m"),
+            ("mount.workfs workfs#/t.db /m -n -s", "--store /t.db /m"),
+            ("mount.fuse.workfs t.db /m -t fuse.workfs -oro", "-o ro --store t.db /m"),
+            ("workfs /t.db /m -o rw", "-o rw --store /t.db /m"),
+        ] {
+            assert_eq!(translated(given), Some(format!("workfs mount {meant}")), "{given}");
+        }
+        assert_eq!(translated("workfs mount /m"), None);
+        assert_eq!(translated("workfs show work/inbox/x.yaml"), None);
+        assert!(translate(&["mount.fuse.workfs".into(), "/t.db".into()]).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! `workfs init`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Global;
+use super::exit::Exit;
+use super::output::{Output, Stop};
+use super::{local, ps, store};
+use crate::config::{Binding, Config};
+use crate::daemon::{self, Setup};
+use crate::store::Durability;
+
+/// See `workfs init --help`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// A file that says which directories hold records of which kind; it becomes the store's
+    /// configuration
+    #[arg(long, value_name = "FILE")]
+    layout: Option<PathBuf>,
+    /// Make no directories
+    #[arg(long)]
+    bare: bool,
+    /// Only check the layout and say what it would govern
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs it.
+pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let config = args.layout.as_deref().map(daemon::layout).transpose()?.map(Arc::new);
+    let paths = store::paths(global, &[])?;
+    if args.dry_run {
+        let config = config.unwrap_or_default();
+        if output.json {
+            output.value(&json!({"governs": governs(&config)}))?;
+        } else {
+            tell(&config, output)?;
+        }
+        return Ok(Exit::Done);
+    }
+    if let Some((daemon, _)) = ps::ask(&paths)? {
+        let served = format!("{} is served by process {}", daemon.store, daemon.pid);
+        if config.is_some() {
+            let remedy = "unmount it first (`workfs unmount --all`): a daemon reads its \
+                          configuration when it starts";
+            return Err(Stop::failed(Exit::Conflict, served, remedy));
+        }
+        output.note(&format!("{served}; nothing to do"));
+        return Ok(Exit::Done);
+    }
+    let store = local::open(&paths, Durability::Power, config.clone())?;
+    let (is_new, config) = (store.is_new, store.engine.config());
+    let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));
+    let made = daemon::set_up(&store.engine, &Setup { config: keep, bare: args.bare });
+    local::close(store);
+    let made = made?;
+    let path = paths.store().display();
+    if output.json {
+        output.value(&json!({
+            "store": path.to_string(), "new": is_new, "governs": governs(&config),
+            "made": made.made, "there": made.there, "not_governed": made.not_governed,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    output
+        .line(&format!("{} {path}", if is_new { "made the store" } else { "set up the store" }))?;
+    tell(&config, output)?;
+    if !made.made.is_empty() {
+        output.line(&format!("made {}", made.made.join(", ")))?;
+    }
+    for dir in &made.not_governed {
+        output.note(&format!(
+            "{dir} was there before and stays ungoverned: export it, remove it, import it again"
+        ));
+    }
+    output.line("mount it: workfs mount DIR")?;
+    Ok(Exit::Done)
+}
+
+/// What a configuration governs, for people.
+fn tell(config: &Config, output: &Output) -> Result<(), Stop> {
+    for binding in config.bindings() {
+        let strict = if binding.strict { ", strict" } else { "" };
+        output.line(&format!(
+            "{}: a workspace of {}s, policy {}{strict}",
+            binding.path.as_str(),
+            binding.kind.name(),
+            binding.policy
+        ))?;
+        for (state, dirs) in states(binding) {
+            output.line(&format!("  {state:<12} {}", dirs.join(", ")))?;
+        }
+    }
+    if config.bindings().is_empty() {
+        output.line("no directory is governed")?;
+    }
+    Ok(())
+}
+
+fn governs(config: &Config) -> Vec<Value> {
+    let value = |binding: &Arc<Binding>| {
+        let states: serde_json::Map<String, Value> =
+            states(binding).into_iter().map(|(state, dirs)| (state, json!(dirs))).collect();
+        json!({
+            "path": binding.path.as_str(), "kind": binding.kind.name().as_str(),
+            "policy": binding.policy.to_string(), "strict": binding.strict, "states": states,
+        })
+    };
+    config.bindings().iter().map(value).collect()
+}
+
+/// Each state with its directories, the first of which is where workfs puts things.
+fn states(binding: &Binding) -> Vec<(String, Vec<String>)> {
+    let dirs = |state: &crate::kind::State| state.dirs.iter().map(|dir| dir.shown(None)).collect();
+    binding.kind.states().map(|(_, state)| (state.name.to_string(), dirs(state))).collect()
+}

@@ -1,0 +1,48 @@
+//! Opening the store in this process, where no daemon serves it.
+//!
+//! What must stay true: the store's lock is held for the command's time only; another command that
+//! has it is waited for a moment. Deliberately not here: what is done with it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::output::Stop;
+use crate::config::Config;
+use crate::daemon::{self, Cause, Failure, LOOK_AGAIN, Nobody, OpenStore, StorePaths};
+use crate::limits::{DAEMON_END_WAIT, LOCK_PATIENCE};
+use crate::store::Durability;
+
+/// Opens the store; makes it where there is none.
+pub fn open(
+    paths: &StorePaths,
+    sync: Durability,
+    config: Option<Arc<Config>>,
+) -> Result<OpenStore, Stop> {
+    let begin = Instant::now();
+    loop {
+        match try_open(paths, sync, config.clone()) {
+            Err(failure) if failure.cause == Cause::Held && begin.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}
+
+/// The same without waiting.
+pub fn try_open(
+    paths: &StorePaths,
+    sync: Durability,
+    config: Option<Arc<Config>>,
+) -> Result<OpenStore, Failure> {
+    let store = daemon::open(paths, sync, config, Arc::new(Nobody))?;
+    if store.is_new {
+        daemon::set_up(&store.engine, &daemon::Setup { config: None, bare: true })?;
+    }
+    Ok(store)
+}
+
+/// Closes it; what was queued is done.
+pub fn close(store: OpenStore) {
+    store.close(DAEMON_END_WAIT);
+}

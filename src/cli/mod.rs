@@ -1,0 +1,147 @@
+//! The command line: arguments in, a request to the daemon or the store, text or JSON out.
+//!
+//! What must stay true: a subcommand's file reads arguments, asks, prints, and decides nothing
+//! about records; every failure ends with a code of [`exit::Exit`]. Deliberately not here: what a
+//! command does (`service`), mounts and the daemon (`daemon`).
+
+mod completions;
+mod daemon;
+mod data;
+mod exit;
+mod helper;
+mod init;
+mod local;
+mod mount;
+mod output;
+mod ps;
+mod store;
+mod unmount;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use exit::Exit;
+use output::{Colour, Output, Stop};
+
+/// A team's work as plain files: `mv` claims a task, saving validates it, one ledger of everything
+#[derive(Debug, Parser)]
+#[command(name = "workfs", version, after_help = Exit::help(), max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every subcommand takes.
+#[derive(Debug, Args)]
+struct Global {
+    /// The store's file [default: that of the mount one is in, else
+    /// $XDG_DATA_HOME/workfs/default.db]
+    #[arg(long, global = true, env = "WORKFS_STORE", value_name = "PATH")]
+    store: Option<PathBuf>,
+    /// Print results as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// Print only results and failures
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// When to colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    color: Colour,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a store, or set its configuration
+    Init(init::InitArgs),
+    /// Mount the store on a directory; makes the store if there is none
+    Mount(mount::MountArgs),
+    /// Unmount a directory
+    #[command(visible_alias = "umount")]
+    Unmount(unmount::UnmountArgs),
+    /// List the mounts of the store's daemon
+    Ps,
+    #[command(flatten)]
+    Data(data::DataCommand),
+    /// Print completions for a shell
+    Completions(completions::CompletionsArgs),
+    /// Serve a store (what `mount` starts in the background)
+    #[command(hide = true)]
+    Daemon(daemon::DaemonArgs),
+}
+
+/// Runs the command line.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments = match helper::translate(&arguments) {
+        Ok(Some(translated)) => translated,
+        Ok(None) => arguments,
+        Err(stop) => return end(&Output::new(false, false, Colour::Auto), Err(stop)),
+    };
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output, which may be closed; usage has clap's own words.
+            let _ = error.print();
+            return ExitCode::from(
+                if error.use_stderr() { Exit::Usage } else { Exit::Done }.code(),
+            );
+        }
+    };
+    let output = Output::new(cli.global.json, cli.global.quiet, cli.global.color);
+    let result = run(&cli, &output).and_then(|exit| output.flush().map(|()| exit));
+    end(&output, result)
+}
+
+fn run(cli: &Cli, output: &Output) -> Result<Exit, Stop> {
+    let global = &cli.global;
+    match &cli.command {
+        Command::Init(args) => init::run(args, global, output),
+        Command::Mount(args) => mount::run(args, global, output),
+        Command::Unmount(args) => unmount::run(args, global, output),
+        Command::Ps => ps::run(global, output),
+        Command::Data(command) => data::run(command, global, output),
+        Command::Completions(args) => completions::run(args, output),
+        Command::Daemon(args) => daemon::run(args, global, output),
+    }
+}
+
+fn end(output: &Output, result: Result<Exit, Stop>) -> ExitCode {
+    let exit = match result {
+        Ok(exit) => exit,
+        Err(Stop::NobodyReads) => Exit::Done,
+        Err(Stop::Interrupted) => Exit::Interrupted,
+        Err(Stop::Failed(failed)) => {
+            // What was printed before it comes first.
+            let _ = output.flush();
+            output.failure(&failed);
+            failed.exit
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_documented() {
+        let document = include_str!("../../docs/cli.md");
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let heading = format!("### `workfs {}", command.get_name());
+            assert!(document.contains(&heading), "docs/cli.md lacks {heading}`");
+        }
+    }
+}

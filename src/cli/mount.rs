@@ -1,0 +1,217 @@
+//! `workfs mount`.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::json;
+
+use super::Global;
+use super::exit::Exit;
+use super::output::{Output, Stop};
+use super::store;
+use crate::daemon::{
+    self, Answer, Ask, Cause, Client, FS_TYPE, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
+    OwnOptions, StorePaths, UnmountAsk,
+};
+use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT};
+use crate::store::Durability;
+
+/// See `workfs mount --help`.
+#[derive(Debug, Args)]
+pub struct MountArgs {
+    /// The directory to mount on; it must be there
+    dir: PathBuf,
+    /// Stay in front until it is unmounted; Ctrl-C unmounts it
+    #[arg(short, long)]
+    foreground: bool,
+    /// Options, separated by commas: ro, allow_other, allow_root, uid=, gid=, umask=, noexec,
+    /// noatime, fsname=, nonempty, agent=, store=, sync=
+    #[arg(short, long = "options", value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// What an acknowledged change survives: power loss (full) or the end of the daemon (normal)
+    #[arg(long, value_name = "LEVEL", value_parser = ["full", "normal"])]
+    sync: Option<String>,
+    /// The agent that this mount acts for [default: the user who calls]
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Mount although the directory has files, which are then hidden
+    #[arg(long)]
+    nonempty: bool,
+    /// The daemon goes on when its last mount is gone
+    #[arg(long)]
+    linger: bool,
+    /// Do nothing (`mount -f`)
+    #[arg(long, hide = true)]
+    fake: bool,
+}
+
+/// Runs it.
+pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let text = args.options.join(",");
+    let own = OwnOptions::parse(&text)?;
+    let paths = match (&global.store, &own.store) {
+        (None, Some(store)) => StorePaths::of(store)?,
+        _ => store::paths(global, &[])?,
+    };
+    if args.fake {
+        return Ok(Exit::Done);
+    }
+    let dir = daemon::resolve(&args.dir)?;
+    let asked = match &args.sync {
+        Some(name) => Some(daemon::durability(name)?),
+        None => own.sync,
+    };
+    let options = Options { paths, sync: asked.unwrap_or(Durability::Power), linger: args.linger };
+    let mut text = text;
+    if args.sync.is_some() {
+        // The daemon refuses a level that it does not run with.
+        let sync = format!("sync={}", daemon::sync_name(options.sync));
+        text = if text.is_empty() { sync } else { format!("{text},{sync}") };
+    }
+    let ask = MountAsk {
+        dir: dir.to_str().unwrap_or_default().to_owned(),
+        options: text,
+        agent: args.agent.clone(),
+        nonempty: args.nonempty,
+        hold: args.foreground,
+    };
+    if !options.paths.exists() {
+        output.note(&format!("makes the store {}", options.paths.store().display()));
+    }
+    if args.foreground { in_front(&options, &ask, output) } else { behind(&options, &ask, output) }
+}
+
+/// Asks the daemon, starting it where there is none.
+fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
+    let begin = Instant::now();
+    loop {
+        if let Some(mut client) = Client::connect(&options.paths)? {
+            if let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? {
+                let already = matches!(answer, Answer::Mounted { already: true, .. });
+                let mount = told(answer, output)?;
+                if let Err(stop) = answers(Path::new(&mount.dir)) {
+                    if !already {
+                        // What is of no use here is not left behind.
+                        let _ =
+                            client.ask(&Ask::Unmount(UnmountAsk { dir: mount.dir, lazy: true }));
+                    }
+                    return Err(stop);
+                }
+                if output.json {
+                    output.value(&json!(mount))?;
+                }
+                return Ok(Exit::Done);
+            }
+            // It was just ending: the next one has its place in a moment.
+        } else if let Err(failure) = daemon::start(options) {
+            // Another one was faster and will listen, or a command has the store for a moment.
+            if failure.cause != Cause::Held || begin.elapsed() > LOCK_PATIENCE {
+                return Err(failure.into());
+            }
+        } else {
+            continue;
+        }
+        if begin.elapsed() > DAEMON_START_WAIT {
+            return Err(Stop::failed(
+                Exit::Mount,
+                "the daemon ends again and again",
+                "see its log",
+            ));
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Tells what the daemon said about a new mount.
+fn told(answer: Answer, output: &Output) -> Result<MountInfo, Stop> {
+    match answer {
+        Answer::Mounted { mount, notes, .. } => {
+            notes.iter().for_each(|note| output.note(note));
+            Ok(mount)
+        }
+        other => {
+            let reason = format!("the daemon answers with {other:?}");
+            Err(Stop::failed(Exit::Mount, reason, "is it of another version? Unmount, mount again"))
+        }
+    }
+}
+
+/// Whether a new mount is to be seen here and answers. Asked from a thread of its own: a daemon
+/// that hangs must not hang us.
+fn answers(dir: &Path) -> Result<(), Stop> {
+    if daemon::mounted_at(dir).is_none_or(|mount| mount.fs_type != FS_TYPE) {
+        let reason = format!("the mount on {} is not to be seen here", dir.display());
+        let remedy = "the daemon runs in another mount name space: use `workfs` there, or \
+                      another store";
+        return Err(Stop::failed(Exit::Mount, reason, remedy));
+    }
+    let (tell, told) = crossbeam_channel::bounded(1);
+    let place = dir.to_owned();
+    let asking = std::thread::Builder::new().name("answers".into()).spawn(move || {
+        let _ = tell.send(ask_root(&place));
+    });
+    let io = |error: std::io::Error| {
+        Stop::from(Failure::io(format!("the mount on {}", dir.display()), &error))
+    };
+    asking.map_err(io)?;
+    match told.recv_timeout(MOUNT_ANSWER_WAIT) {
+        Ok(answer) => answer.map_err(io),
+        Err(_) => {
+            let reason = format!("the mount on {} does not answer", dir.display());
+            Err(Stop::failed(Exit::Mount, reason, "see the daemon's log beside the store"))
+        }
+    }
+}
+
+/// A `stat` that the kernel cannot answer by itself.
+fn ask_root(dir: &Path) -> std::io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags};
+    let flags = AtFlags::STATX_FORCE_SYNC;
+    Ok(rustix::fs::statx(CWD, dir, flags, StatxFlags::BASIC_STATS).map(drop)?)
+}
+
+/// Serves the mount in this process, or holds it at the daemon that has the store.
+fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
+    let begin = Instant::now();
+    loop {
+        if let Some(client) = Client::connect(&options.paths)? {
+            if let Some(exit) = hold(client, ask, output)? {
+                return Ok(exit);
+            }
+        } else {
+            daemon::start_log("info")?;
+            let served = daemon::run(options, |started| {
+                if let Answer::Mounted { notes, .. } = started.mount(ask)? {
+                    notes.iter().for_each(|note| output.note(note));
+                }
+                Ok(())
+            });
+            match served {
+                Ok(()) => return Ok(Exit::Done),
+                Err(failure) if failure.cause == Cause::Held && begin.elapsed() < LOCK_PATIENCE => {
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        std::thread::sleep(LOOK_AGAIN + Duration::from_millis(30));
+    }
+}
+
+/// `None` if the daemon was just ending.
+fn hold(mut client: Client, ask: &MountAsk, output: &Output) -> Result<Option<Exit>, Stop> {
+    let connection = client.connection()?;
+    // The daemon unmounts when it sees that nobody holds the mount any more, then hangs up.
+    let hang_up = move || drop(connection.shutdown(std::net::Shutdown::Write));
+    daemon::on_first_signal(i32::from(Exit::Interrupted.code()), hang_up)
+        .map_err(|error| Failure::io("waiting for signals", &error))?;
+    let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? else { return Ok(None) };
+    if let Answer::Mounted { mount, already: true, .. } = &answer {
+        let reason = format!("{} is mounted already, in the background", mount.dir);
+        return Err(Stop::failed(Exit::Conflict, reason, "unmount it first"));
+    }
+    let mount = told(answer, output)?;
+    answers(Path::new(&mount.dir))?;
+    client.await_answer()?;
+    Ok(Some(Exit::Done))
+}

@@ -1,0 +1,228 @@
+//! What the commands print, and where: results to standard output, the rest to standard error.
+//!
+//! What must stay true: a reader that closes the pipe ends the command quietly; progress is shown
+//! on a terminal only and leaves no trace; nothing printed can steer a terminal. Deliberately not
+//! here: what is said.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::exit::Exit;
+use crate::daemon::Failure;
+use crate::service;
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub enum Stop {
+    /// It failed.
+    Failed(Box<Failed>),
+    /// Nobody reads what it prints any more.
+    NobodyReads,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// A failure, as it is shown.
+#[derive(Debug)]
+pub struct Failed {
+    /// How the process ends.
+    pub exit: Exit,
+    /// What is wrong.
+    pub reason: String,
+    /// The way out; may be empty.
+    pub remedy: String,
+    /// The code of the rule that refused it.
+    pub rule: Option<&'static str>,
+    /// Line and column in the content.
+    pub place: Option<(u32, u32)>,
+}
+
+impl Stop {
+    /// A failure that was found here.
+    pub fn failed(exit: Exit, reason: impl Into<String>, remedy: impl Into<String>) -> Stop {
+        let (reason, remedy) = (reason.into(), remedy.into());
+        Stop::Failed(Box::new(Failed { exit, reason, remedy, rule: None, place: None }))
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::failed(failure.cause.into(), failure.reason, failure.remedy)
+    }
+}
+
+impl From<service::Failure> for Stop {
+    fn from(failure: service::Failure) -> Stop {
+        let exit = Exit::from(&failure);
+        let place = failure.place.map(|place| (place.line, place.column));
+        let rule = failure.rule.map(crate::refusal::Rule::code);
+        let service::Failure { reason, remedy, .. } = failure;
+        Stop::Failed(Box::new(Failed { exit, reason, remedy, rule, place }))
+    }
+}
+
+/// How one command prints.
+#[derive(Debug)]
+pub struct Output {
+    /// Results are JSON.
+    pub json: bool,
+    /// Only results and failures.
+    pub quiet: bool,
+    colour: Colour,
+    progress_shown: Cell<bool>,
+    progress_at: Cell<Option<Instant>>,
+    buffer: RefCell<io::BufWriter<io::Stdout>>,
+}
+
+/// How often progress is drawn.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+impl Output {
+    /// Printing in this way.
+    #[must_use]
+    pub fn new(json: bool, quiet: bool, colour: Colour) -> Self {
+        Output {
+            json,
+            quiet,
+            colour,
+            progress_shown: Cell::new(false),
+            progress_at: Cell::new(None),
+            buffer: RefCell::new(io::BufWriter::new(io::stdout())),
+        }
+    }
+
+    /// Prints lines of a result.
+    ///
+    /// # Errors
+    /// If nobody reads them, or they cannot be written.
+    pub fn line(&self, text: &str) -> Result<(), Stop> {
+        self.clear_progress();
+        written(writeln!(self.buffer.borrow_mut(), "{text}"))
+    }
+
+    /// Prints text as it is, without a newline at its end.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub fn raw(&self, text: &[u8]) -> Result<(), Stop> {
+        self.clear_progress();
+        written(self.buffer.borrow_mut().write_all(text))
+    }
+
+    /// Prints a result as one line of JSON.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub fn value(&self, value: &Value) -> Result<(), Stop> {
+        self.line(&value.to_string())
+    }
+
+    /// Hands on what was printed.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub fn flush(&self) -> Result<(), Stop> {
+        written(self.buffer.borrow_mut().flush())
+    }
+
+    /// The same, if somebody watches the lines come.
+    ///
+    /// # Errors
+    /// As [`Output::line`].
+    pub fn flush_if_watched(&self) -> Result<(), Stop> {
+        if io::stdout().is_terminal() { self.flush() } else { Ok(()) }
+    }
+
+    /// Tells what is no result.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            self.clear_progress();
+            self.to_stderr(&format!("workfs: {text}\n"));
+        }
+    }
+
+    /// Tells a failure.
+    pub fn failure(&self, failed: &Failed) {
+        self.clear_progress();
+        if self.json {
+            let place = failed.place.map(|(line, column)| json!({"line": line, "column": column}));
+            let error = json!({"error": {
+                "code": failed.exit.code(), "reason": failed.reason, "remedy": failed.remedy,
+                "rule": failed.rule, "place": place,
+            }});
+            self.to_stderr(&format!("{error}\n"));
+            return;
+        }
+        let place = failed
+            .place
+            .map_or_else(String::new, |(line, column)| format!(" (line {line}, column {column})"));
+        let rule = failed.rule.map_or_else(String::new, |rule| format!(" [{rule}]"));
+        let (on, off) = if self.colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+        let mut text = format!("{on}workfs:{off} {}{place}{rule}\n", failed.reason);
+        if !failed.remedy.is_empty() {
+            text.push_str(&format!("  {}\n", failed.remedy));
+        }
+        self.to_stderr(&text);
+    }
+
+    /// Shows how far something is.
+    pub fn progress(&self, done: u64, total: u64, what: &str) {
+        if self.quiet || self.json || !io::stderr().is_terminal() {
+            return;
+        }
+        let now = Instant::now();
+        let soon = |at: Instant| now.duration_since(at) < PROGRESS_EVERY;
+        if self.progress_at.get().is_some_and(soon) {
+            return;
+        }
+        self.progress_at.set(Some(now));
+        self.progress_shown.set(true);
+        let of = if total > 0 { format!("/{total}") } else { String::new() };
+        self.to_stderr(&format!("\r\x1b[K{done}{of} {what}"));
+    }
+
+    fn clear_progress(&self) {
+        if self.progress_shown.replace(false) {
+            self.to_stderr("\r\x1b[K");
+        }
+    }
+
+    fn colours(&self) -> bool {
+        match self.colour {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => {
+                let no = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                !no && io::stderr().is_terminal()
+            }
+        }
+    }
+
+    fn to_stderr(&self, text: &str) {
+        // Where standard error is gone there is nobody to tell.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}
+
+fn written(result: io::Result<()>) -> Result<(), Stop> {
+    result.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Stop::NobodyReads,
+        _ => Stop::failed(Exit::Failed, format!("standard output: {error}"), ""),
+    })
+}

@@ -1,0 +1,62 @@
+//! `workfs ps`.
+
+use serde_json::json;
+
+use super::Global;
+use super::exit::Exit;
+use super::output::{Output, Stop};
+use super::store;
+use crate::daemon::{Answer, Ask, Client, DaemonInfo, MountInfo, StorePaths};
+
+/// Runs it.
+pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let paths = store::paths(global, &[])?;
+    let Some((daemon, mounts)) = ask(&paths)? else {
+        if output.json {
+            output.value(&json!({"daemon": null, "mounts": []}))?;
+        } else {
+            output.note(&format!("no daemon serves {}", paths.store().display()));
+        }
+        return Ok(Exit::Nothing);
+    };
+    if output.json {
+        output.value(&json!({"daemon": daemon, "mounts": mounts}))?;
+        return Ok(Exit::Done);
+    }
+    let mut rows = vec![["DIR", "PID", "SINCE", "AGENT", "OPTIONS", "STORE"].map(str::to_owned)];
+    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    for mount in &mounts {
+        let gone = if mount.detached { " (detached)" } else { "" };
+        rows.push([
+            format!("{}{gone}", crate::names::printable(mount.dir.as_bytes())),
+            daemon.pid.to_string(),
+            mount.since.clone(),
+            dash(mount.agent.as_deref().unwrap_or_default()),
+            dash(&crate::names::printable(mount.options.as_bytes())),
+            crate::names::printable(daemon.store.as_bytes()),
+        ]);
+    }
+    for line in columns(&rows) {
+        output.line(&line)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What the store's daemon says of itself; `None` if there is none.
+pub fn ask(paths: &StorePaths) -> Result<Option<(DaemonInfo, Vec<MountInfo>)>, Stop> {
+    let Some(mut client) = Client::connect(paths)? else { return Ok(None) };
+    match client.ask(&Ask::Ps)? {
+        Some(Answer::Mounts { daemon, mounts }) => Ok(Some((daemon, mounts))),
+        _ => Ok(None),
+    }
+}
+
+fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}

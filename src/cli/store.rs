@@ -1,0 +1,87 @@
+//! Which store is meant, and what a path on the command line is in its tree.
+//!
+//! What must stay true: `--store` and `WORKFS_STORE` come first; a mount that a path lies in tells
+//! its store, so that inside a mount nothing needs to be said. Deliberately not here: opening it.
+
+use std::path::{Path, PathBuf, absolute};
+
+use super::Global;
+use super::exit::Exit;
+use super::output::Stop;
+use crate::daemon::{FS_TYPE, MountedHere, StorePaths, canonical, mounted_around};
+
+/// The store that is meant: the one that was named, else that of the mount that one of `hints` or
+/// the working directory lies in, else the user's own.
+pub fn paths(global: &Global, hints: &[&Path]) -> Result<StorePaths, Stop> {
+    if let Some(store) = &global.store {
+        return Ok(StorePaths::of(store)?);
+    }
+    let here = std::env::current_dir().ok();
+    let places = hints.iter().copied().chain(here.as_deref());
+    if let Some(mount) = places.filter_map(own_mount).next() {
+        return Ok(StorePaths::of(Path::new(&mount.source))?);
+    }
+    Ok(StorePaths::of(&default_store()?)?)
+}
+
+/// The mount of workfs that a path lies in, if its source tells a store.
+fn own_mount(path: &Path) -> Option<MountedHere> {
+    let path = absolute(path).ok()?;
+    let ours = |path: &Path| {
+        let mount = mounted_around(path)?;
+        (mount.fs_type == FS_TYPE && Path::new(&mount.source).is_absolute()).then_some(mount)
+    };
+    // Links are followed only where the path as given is in no mount: asking one could hang.
+    ours(&path).or_else(|| ours(&canonical(&path)))
+}
+
+fn default_store() -> Result<PathBuf, Stop> {
+    let absolute_dir = |variable: &str| {
+        let dir = PathBuf::from(std::env::var_os(variable)?);
+        dir.is_absolute().then_some(dir)
+    };
+    let data = absolute_dir("XDG_DATA_HOME")
+        .or_else(|| absolute_dir("HOME").map(|home| home.join(".local/share")));
+    let data = data.ok_or_else(|| {
+        Stop::failed(Exit::Usage, "no store is named and HOME is not set", "name one with --store")
+    })?;
+    Ok(data.join("workfs/default.db"))
+}
+
+/// What `given` is in the tree: a path inside a mount loses the mount's directory, everything else
+/// (an id, a path from the root of the tree) is as it is.
+pub fn in_tree(given: &str) -> String {
+    let is_name = !given.contains('/');
+    // A bare id is an id, also inside a mount; a file's name there is a file there.
+    if is_name && !has_extension(given) && given != "." {
+        return given.to_owned();
+    }
+    let Some(path) = absolute(Path::new(given)).ok() else { return given.to_owned() };
+    let path = if path.components().any(|part| part.as_os_str() == "..") {
+        canonical(&path)
+    } else {
+        path
+    };
+    let within = |path: &Path| {
+        let mount = mounted_around(path).filter(|mount| mount.fs_type == FS_TYPE)?;
+        Some(path.strip_prefix(&mount.dir).ok()?.to_str()?.to_owned())
+    };
+    within(&path).or_else(|| within(&canonical(&path))).unwrap_or_else(|| given.to_owned())
+}
+
+fn has_extension(name: &str) -> bool {
+    [".yaml", ".yml", ".json", ".md"].iter().any(|extension| name.ends_with(extension))
+}
+
+/// A path outside of the tree, absolute and without symbolic links, for the daemon.
+pub fn outside(given: &Path) -> Result<PathBuf, Stop> {
+    let path = absolute(given).map_err(|error| {
+        Stop::failed(Exit::Usage, format!("{}: {error}", given.display()), "name a path")
+    })?;
+    let path = canonical(&path);
+    if path.to_str().is_none() {
+        let reason = format!("{} is not UTF-8", path.display());
+        return Err(Stop::failed(Exit::Usage, reason, "name another path"));
+    }
+    Ok(path)
+}

@@ -1,0 +1,153 @@
+//! `workfs unmount`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Global;
+use super::exit::Exit;
+use super::output::{Output, Stop};
+use super::store;
+use crate::daemon::{
+    self, Answer, Ask, Cause, Client, Covers, FS_TYPE, Failure, StorePaths, UnmountAsk,
+};
+
+/// See `workfs unmount --help`.
+#[derive(Debug, Args)]
+pub struct UnmountArgs {
+    /// The directory
+    #[arg(required_unless_present = "all")]
+    dir: Option<PathBuf>,
+    /// Take it from sight also when it is in use
+    #[arg(long, short)]
+    lazy: bool,
+    /// All mounts of the store, and end its daemon
+    #[arg(long, conflicts_with = "dir")]
+    all: bool,
+}
+
+/// Runs it.
+pub fn run(args: &UnmountArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    match &args.dir {
+        None => all(global, output),
+        Some(dir) => one(dir, args.lazy, global, output),
+    }
+}
+
+fn all(global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let paths = store::paths(global, &[])?;
+    let Some(mut client) = Client::connect(&paths)? else {
+        output.note(&format!("no daemon serves {}", paths.store().display()));
+        return Ok(Exit::Nothing);
+    };
+    if client.ask(&Ask::Stop)?.is_some() {
+        client.await_end();
+    }
+    Ok(Exit::Done)
+}
+
+fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let dir = daemon::resolve(dir)?;
+    let mounted = daemon::mounted_at(&dir);
+    if let Some(mount) = mounted.as_ref().filter(|mount| mount.fs_type != FS_TYPE) {
+        let reason = format!("{} is a mount of {}, not of workfs", dir.display(), mount.fs_type);
+        return Err(Stop::failed(Exit::Usage, reason, "use umount(8)"));
+    }
+    // The mount itself tells its store.
+    let source = mounted.as_ref().map(|mount| PathBuf::from(&mount.source));
+    let paths = match source.filter(|source| global.store.is_none() && source.is_absolute()) {
+        Some(store) => StorePaths::of(&store)?,
+        None => store::paths(global, &[])?,
+    };
+    if let Some(mut client) = Client::connect(&paths)? {
+        let ask = UnmountAsk { dir: dir.to_str().unwrap_or_default().to_owned(), lazy };
+        match client.ask(&Ask::Unmount(ask)) {
+            Ok(Some(Answer::Unmounted { ending })) => {
+                if ending {
+                    client.await_end();
+                }
+                return done(&dir, output);
+            }
+            // It ended, or the mount is another daemon's or nobody's.
+            Ok(_) => {}
+            Err(failure) if failure.cause == Cause::Absent => {}
+            Err(failure) => return Err(with_users(failure, &dir).into()),
+        }
+    }
+    // A daemon that ended without unmounting left this; the directory below is given back.
+    if let Some(note) = daemon::clean_up(&dir, &Covers::kept_in(paths.covers()))? {
+        output.note(&note);
+        return done(&dir, output);
+    }
+    if daemon::mounted_at(&dir).is_none() {
+        if mounted.is_some() {
+            return done(&dir, output);
+        }
+        let reason = format!("nothing is mounted on {}", dir.display());
+        return Err(Stop::failed(Exit::Absent, reason, "`workfs ps` tells what is mounted"));
+    }
+    by_the_system(&dir, lazy)?;
+    done(&dir, output)
+}
+
+fn done(dir: &Path, output: &Output) -> Result<Exit, Stop> {
+    if output.json {
+        output.value(&json!({"unmounted": dir.display().to_string()}))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A mount whose daemon cannot be asked from here; its session sees its end.
+fn by_the_system(dir: &Path, lazy: bool) -> Result<(), Stop> {
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("umount");
+        if lazy {
+            command.arg("-l");
+        }
+        command
+    } else {
+        let mut command = Command::new("fusermount3");
+        command.arg("-u");
+        if lazy {
+            command.arg("-z");
+        }
+        command
+    };
+    let ran = command.arg("--").arg(dir).output();
+    let ran = ran.map_err(|error| Failure::io("unmounting", &error))?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    let text = crate::names::printable(String::from_utf8_lossy(&ran.stderr).trim().as_bytes());
+    Err(Stop::failed(Exit::Conflict, text, "take it from sight all the same with `--lazy`"))
+}
+
+/// Who uses a mount: links in /proc tell, without asking the mount anything.
+fn with_users(failure: Failure, dir: &Path) -> Failure {
+    if failure.cause != Cause::Conflict {
+        return failure;
+    }
+    let mut users = Vec::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let path = process.path();
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        let open = std::fs::read_dir(path.join("fd")).into_iter().flatten().flatten();
+        let links = [path.join("cwd"), path.join("root"), path.join("exe")];
+        let mut links = links.into_iter().chain(open.map(|entry| entry.path()));
+        if links.any(|link| std::fs::read_link(link).is_ok_and(|to| to.starts_with(dir))) {
+            let name = std::fs::read(path.join("comm")).unwrap_or_default();
+            let name = crate::names::printable(name.trim_ascii());
+            users.push(format!("{name} ({pid})"));
+        }
+    }
+    if users.is_empty() {
+        return failure;
+    }
+    users.truncate(8);
+    Failure { reason: format!("{}: {}", failure.reason, users.join(", ")), ..failure }
+}

@@ -1,0 +1,142 @@
+//! Which directories were made read-only below mounts, kept beside the store: so that they are
+//! given back also after a crash, by the next mount or by `workfs unmount`.
+//!
+//! What must stay true: a cover is written down before it is put on. Deliberately not here: when
+//! to cover (`mounts`).
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use workfs_mount::Cover;
+
+/// A cover as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    dir: PathBuf,
+    device: u64,
+    ino: u64,
+    mode: u32,
+    immutable: bool,
+}
+
+/// The covers of one store.
+#[derive(Clone, Debug)]
+pub struct Covers {
+    file: PathBuf,
+}
+
+impl Covers {
+    /// Those kept in `file`, which need not exist.
+    #[must_use]
+    pub fn kept_in(file: PathBuf) -> Self {
+        Covers { file }
+    }
+
+    /// The cover of `dir`, if one is kept.
+    #[must_use]
+    pub fn of(&self, dir: &Path) -> Option<Cover> {
+        self.load().into_iter().find(|kept| kept.dir == dir).map(Kept::cover)
+    }
+
+    /// Writes a cover down, in place of an older one of the same directory.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn keep(&self, cover: &Cover) -> std::io::Result<()> {
+        let mut all = self.load();
+        all.retain(|kept| kept.dir != cover.dir);
+        all.push(Kept::new(cover));
+        self.save(&all)
+    }
+
+    /// Forgets the cover of `dir`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn forget(&self, dir: &Path) -> std::io::Result<()> {
+        let mut all = self.load();
+        let before = all.len();
+        all.retain(|kept| kept.dir != dir);
+        if all.len() == before { Ok(()) } else { self.save(&all) }
+    }
+
+    /// Takes the cover of `dir` off, if one is kept; says whether one was.
+    ///
+    /// # Errors
+    /// If something is mounted there, or the system refuses.
+    pub fn give_back(&self, dir: &Path) -> std::io::Result<bool> {
+        let Some(cover) = self.of(dir) else { return Ok(false) };
+        workfs_mount::uncover(&cover)?;
+        self.forget(dir)?;
+        Ok(true)
+    }
+
+    fn load(&self) -> Vec<Kept> {
+        let text = match std::fs::read(&self.file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+            Err(error) => {
+                tracing::warn!(file = %self.file.display(), %error, "cannot read the covers");
+                return Vec::new();
+            }
+        };
+        serde_json::from_slice(&text).unwrap_or_else(|error| {
+            tracing::warn!(file = %self.file.display(), %error, "the list of covers is damaged");
+            Vec::new()
+        })
+    }
+
+    fn save(&self, all: &[Kept]) -> std::io::Result<()> {
+        if all.is_empty() {
+            return match std::fs::remove_file(&self.file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let mut new = self.file.as_os_str().to_owned();
+        new.push(".new");
+        let new = PathBuf::from(new);
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&serde_json::to_vec(all).map_err(std::io::Error::other)?)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &self.file)
+    }
+}
+
+impl Kept {
+    fn new(cover: &Cover) -> Kept {
+        let Cover { dir, device, ino, mode, immutable } = cover.clone();
+        Kept { dir, device, ino, mode, immutable }
+    }
+
+    fn cover(self) -> Cover {
+        let Kept { dir, device, ino, mode, immutable } = self;
+        Cover { dir, device, ino, mode, immutable }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn covers_are_kept_replaced_and_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let covers = Covers::kept_in(dir.path().join("t.db.covers"));
+        let one = Cover { dir: "/a".into(), device: 1, ino: 2, mode: 0o755, immutable: false };
+        let two = Cover { dir: "/b".into(), ..one.clone() };
+        covers.keep(&one).unwrap();
+        covers.keep(&two).unwrap();
+        covers.keep(&Cover { mode: 0o700, ..one.clone() }).unwrap();
+        assert_eq!(covers.of(Path::new("/a")).unwrap().mode, 0o700);
+        assert_eq!(covers.of(Path::new("/b")), Some(two));
+        covers.forget(Path::new("/a")).unwrap();
+        covers.forget(Path::new("/b")).unwrap();
+        assert!(!dir.path().join("t.db.covers").exists());
+        std::fs::write(dir.path().join("t.db.covers"), "{").unwrap();
+        assert_eq!(covers.of(Path::new("/a")), None);
+    }
+}

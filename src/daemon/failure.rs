@@ -1,0 +1,104 @@
+//! Why the daemon, or what starts and asks it, could not do something: by cause.
+//!
+//! What must stay true: a failure names the thing and the way out; it crosses the socket as it is.
+//! Deliberately not here: exit codes (`cli::exit`), and refusals of rules (`service::Failure`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::StoreError;
+
+/// What kind of failure it is; the command line makes an exit code of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The request makes no sense.
+    Usage,
+    /// A store, directory or mount is not there.
+    Absent,
+    /// In use, taken, not empty.
+    Conflict,
+    /// The operating system or the daemon does not let the caller.
+    Denied,
+    /// Mounting does not work here, or the daemon cannot be reached.
+    Mount,
+    /// Another process holds the store.
+    Held,
+    /// The store is newer than this program, damaged, or none.
+    Store,
+    /// A limit or a deadline: worth another try.
+    Busy,
+    /// Anything else.
+    Other,
+}
+
+/// Something that could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{reason}")]
+pub struct Failure {
+    /// Its kind.
+    pub cause: Cause,
+    /// What is wrong, naming the thing.
+    pub reason: String,
+    /// The way out; empty where the reason says it.
+    pub remedy: String,
+}
+
+impl Failure {
+    /// A failure with its way out.
+    pub fn new(cause: Cause, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Failure { cause, reason: reason.into(), remedy: remedy.into() }
+    }
+
+    /// A failure of a system call while doing `what`.
+    pub fn io(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        let cause = match error.kind() {
+            ErrorKind::PermissionDenied => Cause::Denied,
+            ErrorKind::NotFound => Cause::Absent,
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => Cause::Busy,
+            _ => Cause::Other,
+        };
+        Failure::new(cause, format!("{what}: {error}"), "")
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (cause, remedy) = match &error {
+            StoreError::Full(_) => (Cause::Other, "free space where the store lies"),
+            StoreError::ReadOnly(text) if text.contains("ermission denied") => {
+                (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
+            }
+            StoreError::ReadOnly(_) => {
+                (Cause::Other, "make the store's file and directory writable")
+            }
+            StoreError::Held { .. } => (Cause::Held, ""),
+            StoreError::Newer { .. } => (Cause::Store, ""),
+            StoreError::NotAStore(_) => {
+                (Cause::Store, "name the store's file with `--store`; this one was left alone")
+            }
+            StoreError::Network { .. } => (Cause::Store, ""),
+            StoreError::Impossible(_) => (Cause::Store, ""),
+            StoreError::Failed(_) => (Cause::Other, "see `workfs doctor`"),
+        };
+        Failure::new(cause, error.to_string(), remedy)
+    }
+}
+
+impl From<workfs_mount::MountError> for Failure {
+    fn from(error: workfs_mount::MountError) -> Self {
+        use workfs_mount::MountError as E;
+        let cause = match &error {
+            E::NotFound(_) => Cause::Absent,
+            E::NotPermitted { .. } | E::OthersRefused => Cause::Denied,
+            E::NoFuseDevice(_)
+            | E::DeviceRefused(_)
+            | E::NoFusermount
+            | E::NotADirectory(_)
+            | E::DeadMount(_)
+            | E::Other { .. } => Cause::Mount,
+        };
+        // The way out is in the text already.
+        Failure::new(cause, error.to_string(), "")
+    }
+}

@@ -1,0 +1,193 @@
+//! The daemon: one process a store, which serves the store's mounts and its control socket.
+//!
+//! What must stay true: one daemon a store (the store's lock says which); it ends when its last
+//! mount is gone or when it is told to, and leaves no mount, no socket and no covered directory
+//! behind; nothing that a client does or does not do holds it up. Deliberately not here: what a
+//! mount shows (`tree`), what a command does (`service`), the command line (`cli`).
+
+mod client;
+mod covers;
+mod failure;
+mod logging;
+mod mount_table;
+mod mounts;
+mod open;
+mod options;
+mod paths;
+mod point;
+mod server;
+mod setup;
+mod signals;
+mod socket;
+mod spawn;
+mod wire;
+
+pub use client::{Answers, Client};
+pub use covers::Covers;
+pub use failure::{Cause, Failure};
+pub use logging::{start_log, trim_log};
+pub use mount_table::{FS_TYPE, MountedHere, around as mounted_around, at as mounted_at};
+pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
+pub use options::{OwnOptions, durability, sync_name};
+pub use paths::StorePaths;
+pub use point::{clean_up, resolve};
+pub use setup::{Made, Setup, layout, set_up};
+pub use signals::on_first as on_first_signal;
+pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};
+pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk};
+
+pub(crate) use paths::canonical;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Select, bounded};
+
+use crate::limits::{DAEMON_END_WAIT, FIRST_MOUNT_WAIT};
+use crate::service::Service;
+use crate::store::Durability;
+use crate::tree::{Hub, WorkTree};
+use mounts::Mounts;
+use server::Server;
+
+/// What wakes the daemon's own thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A signal that ends it.
+    Signal(i32),
+    /// A mount came or went, or a request was served.
+    MountsChanged,
+    /// A client told it to end.
+    Stop,
+}
+
+/// How a daemon is to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The store.
+    pub paths: StorePaths,
+    /// What a commit survives.
+    pub sync: Durability,
+    /// It goes on without mounts, until it is told to end.
+    pub linger: bool,
+}
+
+/// What a started daemon offers to the process that it runs in.
+pub struct Started<'d> {
+    mounts: &'d Mounts,
+    service: &'d Service,
+    /// The store was made just now.
+    pub is_new: bool,
+}
+
+impl Started<'_> {
+    /// Mounts, as a client's request would.
+    ///
+    /// # Errors
+    /// As such a request.
+    pub fn mount(&self, ask: &MountAsk) -> Result<Answer, Failure> {
+        let uid = rustix::process::getuid().as_raw();
+        let added = self.mounts.add(ask, uid, self.service.engine.now())?;
+        Ok(Answer::Mounted { mount: added.info, already: added.already, notes: added.notes })
+    }
+}
+
+/// Runs the daemon until its end. `ready` is called once, when clients are served; an error of it
+/// ends the daemon.
+///
+/// # Errors
+/// If the store cannot be opened or the socket not be bound, or what `ready` said.
+pub fn run(
+    options: &Options,
+    ready: impl FnOnce(&Started<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    signals::block();
+    workfs_mount::lazy_buffers();
+    let (wake, events) = bounded(1024);
+    let other = |what: &str| {
+        let what = what.to_owned();
+        move |error| Failure::io(what, &error)
+    };
+    let told = wake.clone();
+    signals::on_each(move |signal| told.send(Event::Signal(signal)).is_ok())
+        .map_err(other("waiting for signals"))?;
+    let hub = Hub::new();
+    let audience = Arc::clone(&hub);
+    let store = open(&options.paths, options.sync, None, audience)?;
+    if store.is_new {
+        set_up(&store.engine, &Setup::default())?;
+    }
+    let service = Arc::new(Service::new(store.engine.clone(), options.paths.store()));
+    let tree = WorkTree::new(store.engine.clone(), Arc::clone(&hub));
+    let mounts =
+        Arc::new(Mounts::new(options.paths.clone(), options.sync, tree, hub, wake.clone()));
+    let socket = options.paths.socket();
+    let listener = socket::bind(&socket)
+        .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))?;
+    let server = Server::start(listener, options, Arc::clone(&mounts), Arc::clone(&service), wake)
+        .map_err(other("starting to serve the socket"))?;
+    tracing::info!(
+        store = %options.paths.store().display(),
+        sync = sync_name(options.sync),
+        version = env!("CARGO_PKG_VERSION"),
+        "the daemon serves"
+    );
+    let started = Started { mounts: &mounts, service: &service, is_new: store.is_new };
+    let result = ready(&started);
+    if result.is_ok() {
+        wait_for_the_end(options, &mounts, &server, &events);
+    }
+    // No new client finds it; those that wait for an answer of the mounts get it.
+    if let Err(error) = std::fs::remove_file(&socket) {
+        tracing::warn!(%error, "the socket stays behind");
+    }
+    server.stop_accepting();
+    mounts.remove_all();
+    let farewells = server.finish();
+    drop((mounts, service));
+    store.close(DAEMON_END_WAIT);
+    tracing::info!("the daemon ends");
+    drop(farewells);
+    result
+}
+
+/// Returns when a signal or a client says so, or the last mount is gone.
+fn wait_for_the_end(options: &Options, mounts: &Mounts, server: &Server, events: &Receiver<Event>) {
+    let begin = Instant::now();
+    loop {
+        mounts.finish_ended();
+        let ends = mounts.ends();
+        let mut timeout = Duration::from_secs(3600);
+        if ends.is_empty() && !options.linger && !server.is_busy() {
+            if mounts.tries() > 0 {
+                tracing::info!("the last mount is gone");
+                return;
+            }
+            timeout = FIRST_MOUNT_WAIT.saturating_sub(begin.elapsed());
+            if timeout.is_zero() {
+                tracing::info!("nobody mounted anything");
+                return;
+            }
+        }
+        let mut select = Select::new();
+        let event = select.recv(events);
+        for end in &ends {
+            select.recv(end);
+        }
+        // A time-out and the end of a mount are seen at the head of the loop.
+        let Ok(operation) = select.select_timeout(timeout) else { continue };
+        if operation.index() == event {
+            match operation.recv(events) {
+                Ok(Event::MountsChanged) => {}
+                Ok(Event::Stop) => return,
+                Ok(Event::Signal(signal)) => {
+                    tracing::info!(signal, "told to end");
+                    return;
+                }
+                Err(_) => return,
+            }
+        } else if let Some(end) = ends.get(operation.index().saturating_sub(1)) {
+            let _ = operation.recv(end);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The mounts of one daemon: adding, removing, listing.
+//!
+//! What must stay true: whoever takes a row out of the table gives the directory below back, and
+//! does so once; the lock of the table is not held while the kernel is asked. Deliberately not
+//! here: looking at mount points (`point`), sessions (`workfs_mount`).
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+use parking_lot::Mutex;
+use workfs_mount::{Mount, MountId, Tree, Underlay, serve};
+
+use super::Event;
+use super::covers::Covers;
+use super::failure::{Cause, Failure};
+use super::options::{self, OwnOptions};
+use super::paths::StorePaths;
+use super::point;
+use super::wire::{MountAsk, MountInfo, UnmountAsk};
+use crate::limits::MOUNTS_MAX;
+use crate::numbers::UnixNanos;
+use crate::store::Durability;
+use crate::tree::{Hub, Identity};
+
+/// The mounts of one daemon.
+pub struct Mounts {
+    paths: StorePaths,
+    covers: Covers,
+    sync: Durability,
+    tree: Arc<dyn Tree>,
+    hub: Arc<Hub>,
+    wake: Sender<Event>,
+    /// Held while one is added or removed: two on one directory would not see each other.
+    one_at_a_time: Mutex<()>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    last: u32,
+    /// How many times a mount was tried.
+    tries: u64,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    mount: Arc<Mount>,
+    info: MountInfo,
+}
+
+/// A mount that was asked for.
+#[derive(Debug)]
+pub struct Added {
+    /// It.
+    pub mount: Arc<Mount>,
+    /// What `ps` shows of it.
+    pub info: MountInfo,
+    /// It was there before.
+    pub already: bool,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+impl Mounts {
+    /// No mounts yet.
+    #[must_use]
+    pub fn new(
+        paths: StorePaths,
+        sync: Durability,
+        tree: Arc<dyn Tree>,
+        hub: Arc<Hub>,
+        wake: Sender<Event>,
+    ) -> Self {
+        let covers = Covers::kept_in(paths.covers());
+        let (one_at_a_time, table) = (Mutex::new(()), Mutex::default());
+        Mounts { paths, covers, sync, tree, hub, wake, one_at_a_time, table }
+    }
+
+    /// Mounts; `uid` is who asks.
+    ///
+    /// # Errors
+    /// If the options or the directory do not allow it, or the system refuses.
+    pub fn add(&self, ask: &MountAsk, uid: u32, now: UnixNanos) -> Result<Added, Failure> {
+        let _alone = self.one_at_a_time.lock();
+        let added = self.add_alone(ask, uid, now);
+        self.table.lock().tries += 1;
+        // Nobody may be waiting any more: the daemon ends.
+        let _ = self.wake.send(Event::MountsChanged);
+        added
+    }
+
+    fn add_alone(&self, ask: &MountAsk, uid: u32, now: UnixNanos) -> Result<Added, Failure> {
+        let dir = PathBuf::from(&ask.dir);
+        let own = OwnOptions::parse(&ask.options)?;
+        let agent = match &ask.agent {
+            Some(name) => Some(options::agent(name)?),
+            None => own.agent.clone(),
+        };
+        self.refuse_place(&dir, &own)?;
+        if let Some((mount, info)) = self.find(&dir) {
+            return same(mount, info, agent.as_ref().map(|name| name.as_str()), &ask.options);
+        }
+        let nonempty = ask.nonempty || own.nonempty;
+        let mut notes = point::prepare(&dir, &self.covers, nonempty)?;
+        let mut kernel = own.kernel()?;
+        if !own.names_source() {
+            kernel.fs_name = self.paths.store().display().to_string();
+        }
+        let id = {
+            let mut table = self.table.lock();
+            if table.rows.len() >= MOUNTS_MAX {
+                let reason = format!("this daemon has {MOUNTS_MAX} mounts already");
+                return Err(Failure::new(Cause::Busy, reason, "unmount one first"));
+            }
+            table.last += 1;
+            MountId(table.last)
+        };
+        // Opened before it is hidden; covered after, because the helper for users wants to find
+        // the directory writable.
+        let underlay = Underlay::open(&dir);
+        let mount = Arc::new(serve(Arc::clone(&self.tree), id, &dir, &kernel)?);
+        if let Err(error) = underlay.and_then(|underlay| self.cover(&underlay)) {
+            notes.push(format!("{} stays writable below the mount: {error}", dir.display()));
+        }
+        let info = MountInfo {
+            mount: id.0,
+            dir: ask.dir.clone(),
+            agent: agent.as_ref().map(ToString::to_string),
+            options: ask.options.clone(),
+            since: now.rfc3339_seconds(),
+            uid,
+            detached: false,
+        };
+        self.hub.add_mount(Arc::clone(&mount), Identity { agent });
+        self.table.lock().rows.push(Row { mount: Arc::clone(&mount), info: info.clone() });
+        Ok(Added { mount, info, already: false, notes })
+    }
+
+    fn cover(&self, underlay: &Underlay) -> std::io::Result<()> {
+        self.covers.keep(underlay.cover())?;
+        underlay.apply()
+    }
+
+    /// Places that the daemon would wait for itself in, and levels it was not started with.
+    fn refuse_place(&self, dir: &Path, own: &OwnOptions) -> Result<(), Failure> {
+        let refuse = |cause, reason: String, remedy: &str| Err(Failure::new(cause, reason, remedy));
+        if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
+            let reason = format!("{} is not absolute, or has `..`", dir.display());
+            return refuse(Cause::Usage, reason, "name it from the root");
+        }
+        if self.paths.store().starts_with(dir) {
+            let store = self.paths.store().display();
+            let reason = format!("{} contains the store {store}", dir.display());
+            return refuse(Cause::Usage, reason, "mount elsewhere: the mount would hide its store");
+        }
+        if let Some(outer) = self.dir_around(dir).filter(|outer| outer != dir) {
+            let reason = format!("{} lies inside the mount {}", dir.display(), outer.display());
+            return refuse(Cause::Usage, reason, "mount outside of the store's other mounts");
+        }
+        if own.sync.is_some_and(|sync| sync != self.sync) {
+            let level = options::sync_name(self.sync);
+            let reason = format!("the store's daemon runs with --sync {level}");
+            return refuse(Cause::Conflict, reason, "unmount all, then mount with the other level");
+        }
+        Ok(())
+    }
+
+    /// Which of the mounts `path` lies in, if any.
+    #[must_use]
+    pub fn dir_around(&self, path: &Path) -> Option<PathBuf> {
+        let table = self.table.lock();
+        let rows = table.rows.iter().filter(|row| !row.info.detached);
+        rows.map(|row| row.mount.dir()).find(|dir| path.starts_with(dir)).map(Path::to_owned)
+    }
+
+    fn find(&self, dir: &Path) -> Option<(Arc<Mount>, MountInfo)> {
+        self.finish_ended();
+        let table = self.table.lock();
+        let found = |row: &&Row| row.mount.dir() == dir && !row.info.detached;
+        table.rows.iter().find(found).map(|row| (Arc::clone(&row.mount), row.info.clone()))
+    }
+
+    /// Unmounts a directory; says whether it was the last mount.
+    ///
+    /// # Errors
+    /// If it is none of this daemon's, or in use and not asked to be taken away lazily.
+    pub fn remove(&self, ask: &UnmountAsk) -> Result<bool, Failure> {
+        let _alone = self.one_at_a_time.lock();
+        let dir = Path::new(&ask.dir);
+        let (mount, _) = self.find(dir).ok_or_else(|| {
+            let reason = format!("{} is no mount of this store's daemon", dir.display());
+            Failure::new(Cause::Absent, reason, "`workfs ps` tells what is mounted")
+        })?;
+        match mount.unmount() {
+            Ok(()) => self.finish(mount.id()),
+            Err(error) if !ask.lazy => return Err(in_use(dir, &error)),
+            Err(_) => {
+                mount.detach().map_err(|error| in_use(dir, &error))?;
+                self.detached(&mount);
+            }
+        }
+        let _ = self.wake.send(Event::MountsChanged);
+        Ok(self.table.lock().rows.is_empty())
+    }
+
+    /// Unmounts all, taking from sight what is in use.
+    pub fn remove_all(&self) {
+        let _alone = self.one_at_a_time.lock();
+        let all: Vec<Arc<Mount>> =
+            self.table.lock().rows.iter().map(|row| Arc::clone(&row.mount)).collect();
+        for mount in all {
+            if let Err(error) = mount.unmount() {
+                tracing::warn!(dir = %mount.dir().display(), %error, "in use; detaching");
+                if let Err(error) = mount.detach() {
+                    tracing::error!(dir = %mount.dir().display(), %error, "cannot detach");
+                }
+            }
+            self.finish(mount.id());
+        }
+    }
+
+    fn detached(&self, mount: &Mount) {
+        let mut table = self.table.lock();
+        if let Some(row) = table.rows.iter_mut().find(|row| row.mount.id() == mount.id()) {
+            row.info.detached = true;
+        }
+        drop(table);
+        self.give_back(mount.dir());
+    }
+
+    /// Forgets the mounts that have ended, whoever ended them.
+    pub fn finish_ended(&self) {
+        let table = self.table.lock();
+        let ended = table.rows.iter().filter(|row| row.mount.has_ended());
+        let ended: Vec<MountId> = ended.map(|row| row.mount.id()).collect();
+        drop(table);
+        ended.into_iter().for_each(|id| self.finish(id));
+    }
+
+    fn finish(&self, id: MountId) {
+        let mut table = self.table.lock();
+        let Some(index) = table.rows.iter().position(|row| row.mount.id() == id) else { return };
+        let row = table.rows.remove(index);
+        drop(table);
+        self.hub.remove_mount(id);
+        if !row.info.detached {
+            self.give_back(row.mount.dir());
+        }
+    }
+
+    fn give_back(&self, dir: &Path) {
+        if let Err(error) = self.covers.give_back(dir) {
+            tracing::warn!(dir = %dir.display(), %error, "the directory below stays read-only");
+        }
+    }
+
+    /// All mounts, for `ps`.
+    #[must_use]
+    pub fn list(&self) -> Vec<MountInfo> {
+        self.finish_ended();
+        self.table.lock().rows.iter().map(|row| row.info.clone()).collect()
+    }
+
+    /// What tells of each mount's end.
+    #[must_use]
+    pub fn ends(&self) -> Vec<Receiver<()>> {
+        self.table.lock().rows.iter().map(|row| row.mount.ended()).collect()
+    }
+
+    /// How many times a mount was tried.
+    #[must_use]
+    pub fn tries(&self) -> u64 {
+        self.table.lock().tries
+    }
+}
+
+/// The same mount asked for again is no error; another one on the same directory is.
+fn same(
+    mount: Arc<Mount>,
+    info: MountInfo,
+    agent: Option<&str>,
+    options: &str,
+) -> Result<Added, Failure> {
+    if info.agent.as_deref() != agent || info.options != options {
+        let reason = format!("{} is mounted already, with other options", info.dir);
+        let remedy = format!("unmount it first (`workfs unmount {}`)", info.dir);
+        return Err(Failure::new(Cause::Conflict, reason, remedy));
+    }
+    let notes = vec![format!("{} is mounted already", info.dir)];
+    Ok(Added { mount, info, already: true, notes })
+}
+
+fn in_use(dir: &Path, error: &std::io::Error) -> Failure {
+    if error.raw_os_error() != Some(libc::EBUSY) {
+        return Failure::io(format!("unmounting {}", dir.display()), error);
+    }
+    Failure::new(
+        Cause::Conflict,
+        format!("{} is in use: a process has a file open or its directory in it", dir.display()),
+        "end it, or take the mount from sight all the same with `--lazy`",
+    )
+}

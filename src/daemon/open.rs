@@ -1,0 +1,108 @@
+//! Opening a store: its lock, its configuration, its engine.
+//!
+//! What must stay true: the lock is held as long as the engine lives. Deliberately not here: what
+//! the store is opened for.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::failure::{Cause, Failure};
+use super::paths::StorePaths;
+use crate::config::Config;
+use crate::engine::{self, Audience, Doors, Effect, Engine, Origin};
+use crate::numbers::Ino;
+use crate::store::sqlite::Sqlite;
+use crate::store::{Durability, Readers};
+
+/// The key under which a store keeps its configuration, as text.
+pub const CONFIG_KEY: &str = "config";
+
+/// The environment variable that ends the process at a named point, for crash tests.
+pub const FAULT_VARIABLE: &str = "WORKFS_FAULT";
+
+/// An engine on an open store.
+pub struct OpenStore {
+    /// The engine.
+    pub engine: Engine,
+    /// Its writer's thread, which ends when the last clone of the engine is gone.
+    pub writer: JoinHandle<()>,
+    /// The store was made just now.
+    pub is_new: bool,
+}
+
+/// Nobody hears of changes: there are no mounts and no handles.
+pub struct Nobody;
+
+impl Audience for Nobody {
+    fn before_reply(&self, _: &[(Origin, Effect)]) {}
+    fn after_reply(&self, _: &[(Origin, Effect)]) {}
+    fn is_open(&self, _: Ino) -> bool {
+        false
+    }
+}
+
+/// Opens the store, making it where there is none. `config` is used in place of the one it keeps.
+///
+/// # Errors
+/// Held by another process, newer, damaged, not writable, or its configuration is wrong.
+pub fn open(
+    paths: &StorePaths,
+    sync: Durability,
+    config: Option<Arc<Config>>,
+    audience: Arc<dyn Audience>,
+) -> Result<OpenStore, Failure> {
+    let doors = doors()?;
+    let is_new = !paths.exists();
+    let (store, writer) = Sqlite::open(paths.store())?;
+    let readers: Arc<dyn Readers> = Arc::new(store);
+    let config = match config {
+        Some(config) => config,
+        None => Arc::new(kept_config(&*readers)?),
+    };
+    let (engine, writer) = engine::start(Box::new(writer), readers, config, sync, doors, audience)?;
+    Ok(OpenStore { engine, writer, is_new })
+}
+
+/// The configuration that a store keeps, else the default.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn kept_config(readers: &dyn Readers) -> Result<Config, Failure> {
+    let text = crate::store::read(readers, |snapshot| snapshot.meta(CONFIG_KEY))?;
+    let Some(text) = text else { return Ok(Config::default()) };
+    Config::parse("config.yaml", &text).map_err(|error| {
+        let reason = format!("the store's configuration is wrong: {error}");
+        Failure::new(Cause::Store, reason, "set another with `workfs init --layout FILE`")
+    })
+}
+
+fn doors() -> Result<Doors, Failure> {
+    let mut doors = Doors::default();
+    if let Ok(setting) = std::env::var(FAULT_VARIABLE) {
+        doors.fault = engine::kill_at(&setting).ok_or_else(|| {
+            let reason = format!("{FAULT_VARIABLE} is not of the form `point:nth`");
+            Failure::new(Cause::Usage, reason, "it is for crash tests; unset it")
+        })?;
+    }
+    Ok(doors)
+}
+
+impl OpenStore {
+    /// Ends the engine; what was queued is done. Waits at most `patience` for that: a clone of the
+    /// engine may live in a mount that somebody still uses.
+    pub fn close(self, patience: Duration) {
+        drop(self.engine);
+        let begin = Instant::now();
+        while !self.writer.is_finished() {
+            if begin.elapsed() >= patience {
+                tracing::warn!("the writer is still in use; what was acknowledged is kept");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if self.writer.join().is_err() {
+            tracing::error!("the writer's thread panicked");
+        }
+    }
+}

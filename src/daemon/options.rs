@@ -1,0 +1,123 @@
+//! The options of a mount that are workfs's own; the rest of an `-o` string is the kernel's.
+//!
+//! What must stay true: what is not known here goes on to [`workfs_mount::MountOptions`], which
+//! refuses what it does not know either.
+
+use std::path::PathBuf;
+
+use workfs_mount::MountOptions;
+
+use super::failure::{Cause, Failure};
+use crate::names::AgentName;
+use crate::store::Durability;
+
+/// An `-o` string, taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnOptions {
+    /// `agent=NAME`: for which agent.
+    pub agent: Option<AgentName>,
+    /// `nonempty`: the directory may have files.
+    pub nonempty: bool,
+    /// `store=PATH`.
+    pub store: Option<PathBuf>,
+    /// `sync=full|normal`.
+    pub sync: Option<Durability>,
+    /// What is not workfs's own.
+    pub rest: String,
+}
+
+impl OwnOptions {
+    /// Takes `text` apart and checks all of it.
+    ///
+    /// # Errors
+    /// An option that is not known, or a value that cannot be read.
+    pub fn parse(text: &str) -> Result<OwnOptions, Failure> {
+        let mut own = OwnOptions::default();
+        let mut rest = Vec::new();
+        for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("agent", name)) => own.agent = Some(agent(name)?),
+                Some(("store", path)) => own.store = Some(path.into()),
+                // `sync` and `async` without a value are mount(8)'s.
+                Some(("sync", level)) => own.sync = Some(durability(level)?),
+                _ if option == "nonempty" => own.nonempty = true,
+                _ if option == "sync" => own.sync = Some(Durability::Power),
+                _ => rest.push(option),
+            }
+        }
+        own.rest = rest.join(",");
+        own.kernel()?;
+        Ok(own)
+    }
+
+    /// What the kernel is told.
+    ///
+    /// # Errors
+    /// As [`OwnOptions::parse`].
+    pub fn kernel(&self) -> Result<MountOptions, Failure> {
+        let usage = |error: workfs_mount::OptionError| {
+            Failure::new(Cause::Usage, error.to_string(), "see `workfs mount --help`")
+        };
+        MountOptions::parse(&self.rest).map_err(usage)
+    }
+
+    /// Whether the string names the source that `/proc/mounts` is to show.
+    #[must_use]
+    pub fn names_source(&self) -> bool {
+        self.rest.split(',').any(|option| option.starts_with("fsname="))
+    }
+}
+
+/// The agent of that name.
+///
+/// # Errors
+/// If it cannot be one.
+pub fn agent(name: &str) -> Result<AgentName, Failure> {
+    AgentName::new(name).map_err(|why| {
+        let name = crate::names::printable(name.as_bytes());
+        Failure::new(Cause::Usage, format!("`{name}` is no agent's name: {why}"), "choose another")
+    })
+}
+
+/// The durability of that name.
+///
+/// # Errors
+/// If there is none.
+pub fn durability(name: &str) -> Result<Durability, Failure> {
+    match name {
+        "full" => Ok(Durability::Power),
+        "normal" => Ok(Durability::Process),
+        _ => {
+            let name = crate::names::printable(name.as_bytes());
+            let reason = format!("sync level `{name}` is not known");
+            Err(Failure::new(Cause::Usage, reason, "use full or normal"))
+        }
+    }
+}
+
+/// The name of a durability.
+#[must_use]
+pub fn sync_name(sync: Durability) -> &'static str {
+    match sync {
+        Durability::Power | Durability::Flush => "full",
+        Durability::Process => "normal",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_options_and_the_kernels_are_told_apart() {
+        let own = OwnOptions::parse("ro,agent=bob,sync=normal,nonempty,allow_other").unwrap();
+        assert_eq!(own.agent.as_ref().unwrap().as_str(), "bob");
+        assert_eq!(own.sync, Some(Durability::Process));
+        assert!(own.nonempty && !own.names_source());
+        assert_eq!(own.rest, "ro,allow_other");
+        assert!(own.kernel().unwrap().read_only);
+        for wrong in ["agnt=bob", "agent=a b", "sync=half", "alow_other"] {
+            assert_eq!(OwnOptions::parse(wrong).unwrap_err().cause, Cause::Usage, "{wrong}");
+        }
+    }
+}

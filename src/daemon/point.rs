@@ -1,0 +1,173 @@
+//! The mount point before a mount: is it one, is it free, is a dead mount to be taken away?
+//!
+//! What must stay true: looking never hangs; nothing that somebody wrote is hidden unasked.
+//! Deliberately not here: mounting.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf, absolute};
+
+use workfs_mount::{DirState, detach_dead, state_of};
+
+use super::covers::Covers;
+use super::failure::{Cause, Failure};
+use super::mount_table;
+
+/// How many names are told.
+const NAMED_MAX: usize = 5;
+
+/// The absolute path of a directory, without symbolic links; a mount on its end is not asked
+/// anything, since it may be dead.
+///
+/// # Errors
+/// If it is not UTF-8, or what leads to it cannot be looked at.
+pub fn resolve(dir: &Path) -> Result<PathBuf, Failure> {
+    let io = |error: std::io::Error| Failure::io(dir.display(), &error);
+    let given = absolute(dir).map_err(io)?;
+    let given: PathBuf = given.components().collect();
+    let place = match (given.parent(), given.file_name()) {
+        (Some(parent), Some(name)) if mount_table::at(&given).is_none() => {
+            let place = match parent.canonicalize() {
+                Ok(parent) => parent.join(name),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => given.clone(),
+                Err(error) => return Err(io(error)),
+            };
+            if mount_table::at(&place).is_none() && place.is_symlink() {
+                place.canonicalize().map_err(io)?
+            } else {
+                place
+            }
+        }
+        _ => given,
+    };
+    if place.to_str().is_none() {
+        let reason = format!("{} is not UTF-8", place.display());
+        return Err(Failure::new(Cause::Usage, reason, "mount on a directory with another name"));
+    }
+    Ok(place)
+}
+
+/// Makes `dir` ready to be mounted on; returns what the user should know.
+///
+/// # Errors
+/// If it is no directory, has something mounted on it, or has files and `nonempty` is not asked.
+pub fn prepare(dir: &Path, covers: &Covers, nonempty: bool) -> Result<Vec<String>, Failure> {
+    let mut notes = Vec::new();
+    if state_of(dir) == DirState::Dead {
+        detach_dead(dir).map_err(|error| {
+            Failure::io(format!("detaching the dead mount on {}", dir.display()), &error)
+        })?;
+        notes.push(format!("{} was a dead mount; it was detached", dir.display()));
+    }
+    let crashed = covers.of(dir).is_some();
+    match state_of(dir) {
+        DirState::Plain { empty: true, .. } | DirState::Unreadable(_) => {}
+        DirState::Plain { empty: false, entries } => {
+            notes.extend(occupied(dir, &entries, crashed, nonempty)?);
+        }
+        DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {
+            let source = crate::names::printable(source.as_encoded_bytes());
+            let reason = format!("{} is mounted already ({fs_type}, {source})", dir.display());
+            let remedy = format!("unmount it first (`workfs unmount {}`)", dir.display());
+            return Err(Failure::new(Cause::Conflict, reason, remedy));
+        }
+        // A volume of the machine or of the container: as good as a directory.
+        DirState::Mounted { .. } => {
+            let entries = std::fs::read_dir(dir).map_err(|e| Failure::io(dir.display(), &e))?;
+            let names: Vec<OsString> =
+                entries.flatten().take(NAMED_MAX + 1).map(|entry| entry.file_name()).collect();
+            if !names.is_empty() {
+                notes.extend(occupied(dir, &names, crashed, nonempty)?);
+            }
+        }
+        DirState::Absent => {
+            let reason = format!("{} does not exist", dir.display());
+            return Err(Failure::new(Cause::Absent, reason, "make it first (`mkdir`)"));
+        }
+        DirState::NotADirectory => {
+            let reason = format!("{} is not a directory", dir.display());
+            return Err(Failure::new(Cause::Mount, reason, "name a directory to mount on"));
+        }
+        DirState::Dead => {
+            let reason = format!("{} is a dead mount that cannot be detached", dir.display());
+            let remedy = format!("detach it as root (`umount -l {}`)", dir.display());
+            return Err(Failure::new(Cause::Mount, reason, remedy));
+        }
+    }
+    if crashed && let Err(error) = covers.give_back(dir) {
+        notes.push(format!("{} stays read-only below the mount: {error}", dir.display()));
+    }
+    Ok(notes)
+}
+
+/// What to say about files in a mount point: a note where they may stay, else a failure.
+fn occupied(
+    dir: &Path,
+    entries: &[OsString],
+    crashed: bool,
+    nonempty: bool,
+) -> Result<Option<String>, Failure> {
+    let names: Vec<String> = entries
+        .iter()
+        .take(NAMED_MAX)
+        .map(|name| crate::names::printable(name.as_encoded_bytes()))
+        .collect();
+    let more = if entries.len() > NAMED_MAX { ", …" } else { "" };
+    let when = if crashed { " (written while nothing was mounted)" } else { "" };
+    let found = format!("{} has files{when}: {}{more}", dir.display(), names.join(", "));
+    if nonempty {
+        return Ok(Some(format!("{found}; they are hidden until it is unmounted")));
+    }
+    let remedy = "move them away (`workfs import` takes them in), or mount over them with \
+                  `--nonempty`: they are hidden then";
+    Err(Failure::new(Cause::Conflict, found, remedy))
+}
+
+/// What `workfs unmount` does where no daemon knows the directory: takes a dead mount away and
+/// gives the directory back. Says what was done; `None` if there was nothing to do.
+///
+/// # Errors
+/// If the system refuses.
+pub fn clean_up(dir: &Path, covers: &Covers) -> Result<Option<String>, Failure> {
+    let io = |error| Failure::io(dir.display(), &error);
+    let dead = state_of(dir) == DirState::Dead;
+    if dead {
+        detach_dead(dir).map_err(io)?;
+    }
+    let was_covered = covers.give_back(dir).map_err(io)?;
+    Ok(match (dead, was_covered) {
+        (true, _) => Some(format!("{} was a dead mount; it was detached", dir.display())),
+        (false, true) => Some(format!("{} is writable again", dir.display())),
+        (false, false) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_with_files_are_mounted_over_only_when_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let covers = Covers::kept_in(dir.path().join("covers"));
+        let point = dir.path().join("m");
+        assert_eq!(prepare(&point, &covers, false).unwrap_err().cause, Cause::Absent);
+        std::fs::create_dir(&point).unwrap();
+        assert_eq!(prepare(&point, &covers, false), Ok(Vec::new()));
+        std::fs::write(point.join("a\nb"), "x").unwrap();
+        let failure = prepare(&point, &covers, false).unwrap_err();
+        assert_eq!(failure.cause, Cause::Conflict);
+        assert!(failure.reason.ends_with("has files: a\\nb"), "{failure}");
+        assert_eq!(prepare(&point, &covers, true).unwrap().len(), 1);
+        assert_eq!(prepare(&point.join("a\nb"), &covers, true).unwrap_err().cause, Cause::Mount);
+    }
+
+    #[test]
+    fn links_are_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("m")).unwrap();
+        std::os::unix::fs::symlink("m", real.join("link")).unwrap();
+        assert_eq!(resolve(&real.join("link/")).unwrap(), real.join("m"));
+        assert_eq!(resolve(&real.join("none")).unwrap(), real.join("none"));
+    }
+}

@@ -1,0 +1,349 @@
+//! Serving the control socket: a thread a connection, at most so many.
+//!
+//! What must stay true: only root, the daemon's user and the store's owner are served; a client
+//! that is gone, silent or slow holds a thread for a bounded time and nothing else. Deliberately
+//! not here: the form of what is said (`wire`), and what the commands do (`service`).
+
+use std::collections::HashMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Sender;
+use parking_lot::Mutex;
+
+use super::Event;
+use super::failure::{Cause, Failure};
+use super::mounts::Mounts;
+use super::options::sync_name;
+use super::socket::{self, Peer};
+use super::wire::{Answer, Ask, DaemonInfo, Lines, MountAsk};
+use super::{Options, StorePaths};
+use crate::limits::{CONNECTIONS_MAX, DAEMON_END_WAIT, SOCKET_PATIENCE};
+use crate::service::{Caller, Reply, Request, Service, dispatch};
+
+/// How often a held mount's connection is looked at.
+const HOLD_LOOK: Duration = Duration::from_millis(200);
+
+/// The serving of one socket.
+pub struct Server {
+    shared: Arc<Shared>,
+    listener: UnixListener,
+    accepting: JoinHandle<()>,
+}
+
+struct Shared {
+    info: DaemonInfo,
+    paths: StorePaths,
+    mounts: Arc<Mounts>,
+    service: Arc<Service>,
+    wake: Sender<Event>,
+    stopping: AtomicBool,
+    /// Requests that the end waits for: all but those that never end.
+    working: AtomicUsize,
+    connections: Mutex<HashMap<u64, UnixStream>>,
+    /// Those who want to see the end: closed when all is over.
+    farewells: Mutex<Vec<UnixStream>>,
+}
+
+impl Server {
+    /// Starts to serve.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn start(
+        listener: UnixListener,
+        options: &Options,
+        mounts: Arc<Mounts>,
+        service: Arc<Service>,
+        wake: Sender<Event>,
+    ) -> io::Result<Server> {
+        let info = DaemonInfo {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            store: options.paths.store().display().to_string(),
+            since: service.engine.now().rfc3339_seconds(),
+            sync: sync_name(options.sync).to_owned(),
+        };
+        let shared = Arc::new(Shared {
+            info,
+            paths: options.paths.clone(),
+            mounts,
+            service,
+            wake,
+            stopping: AtomicBool::new(false),
+            working: AtomicUsize::new(0),
+            connections: Mutex::default(),
+            farewells: Mutex::default(),
+        });
+        let (taking, taker) = (listener.try_clone()?, Arc::clone(&shared));
+        let accepting = std::thread::Builder::new()
+            .name("socket".into())
+            .stack_size(256 << 10)
+            .spawn(move || accept(&taking, &taker))?;
+        Ok(Server { shared, listener, accepting })
+    }
+
+    /// Whether a request is being served that the daemon's end should wait for.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.shared.working.load(Ordering::SeqCst) > 0
+    }
+
+    /// Takes no more connections, and no more requests from those there are.
+    pub fn stop_accepting(&self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        // Wakes the accepting thread: on Linux `accept` then fails at once.
+        if let Err(error) = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both) {
+            tracing::warn!(%error, "the socket does not close");
+        }
+        for stream in self.shared.connections.lock().values() {
+            // Fails where the client was faster.
+            let _ = stream.shutdown(Shutdown::Read);
+        }
+    }
+
+    /// Waits, not for long, until the requests under way are answered. What is returned is to be
+    /// dropped when all is over: some clients wait for it.
+    #[must_use]
+    pub fn finish(self) -> Vec<UnixStream> {
+        if self.accepting.join().is_err() {
+            tracing::error!("the socket's thread panicked");
+        }
+        let begin = Instant::now();
+        while !self.shared.connections.lock().is_empty() && begin.elapsed() < DAEMON_END_WAIT {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::mem::take(&mut *self.shared.farewells.lock())
+    }
+}
+
+fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
+    for number in 0.. {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(_) if shared.stopping.load(Ordering::SeqCst) => return,
+            Err(error) => {
+                // Out of descriptors, most likely: some will be free in a moment.
+                tracing::warn!(%error, "a connection was not accepted");
+                std::thread::sleep(Duration::from_millis(50));
+                continue;
+            }
+        };
+        if let Err(error) = admit(number, stream, shared) {
+            tracing::warn!(%error, "a connection was dropped");
+        }
+    }
+}
+
+fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()> {
+    stream.set_read_timeout(Some(SOCKET_PATIENCE))?;
+    stream.set_write_timeout(Some(SOCKET_PATIENCE))?;
+    let copy = stream.try_clone()?;
+    let mut lines = Lines::new(stream);
+    let peer = socket::peer(lines.stream())?;
+    if !is_welcome(peer, shared.paths.store()) {
+        let reason = format!("this store is not user {}'s", peer.uid);
+        let remedy = "ask its owner, or use a store of your own (`--store`)";
+        return lines.send(&Answer::Failed(Failure::new(Cause::Denied, reason, remedy)));
+    }
+    let mut connections = shared.connections.lock();
+    if connections.len() >= CONNECTIONS_MAX {
+        drop(connections);
+        let reason = format!("the daemon serves {CONNECTIONS_MAX} clients already");
+        let failure = Failure::new(Cause::Busy, reason, "try again in a moment");
+        return lines.send(&Answer::Failed(failure));
+    }
+    connections.insert(number, copy);
+    drop(connections);
+    let own = Arc::clone(shared);
+    let serving = std::thread::Builder::new().name(format!("client-{number}")).spawn(move || {
+        let served = Served { shared: &own, number };
+        if let Err(error) = serve(&own, peer, lines) {
+            tracing::debug!(client = peer.pid, %error, "the connection ended");
+        }
+        drop(served);
+    });
+    if serving.is_err() {
+        shared.connections.lock().remove(&number);
+    }
+    serving.map(drop)
+}
+
+/// Takes a connection from the table, also when its thread panics.
+struct Served<'s> {
+    shared: &'s Shared,
+    number: u64,
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        self.shared.connections.lock().remove(&self.number);
+    }
+}
+
+fn is_welcome(peer: Peer, store: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let owner = std::fs::metadata(store).map(|metadata| metadata.uid()).ok();
+    peer.uid == 0 || peer.uid == own || Some(peer.uid) == owner
+}
+
+fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
+    while let Some(ask) = lines.ask()? {
+        let answer = match ask {
+            Err(failure) => Some(Answer::Failed(failure)),
+            Ok(Ask::Do(request)) => {
+                serve_request(shared, peer, request, &mut lines)?;
+                None
+            }
+            Ok(Ask::Mount(ask)) => {
+                serve_mount(shared, peer, &ask, &mut lines)?;
+                None
+            }
+            Ok(Ask::Unmount(ask)) => {
+                let _working = Working::new(shared, true);
+                Some(match shared.mounts.remove(&ask) {
+                    Ok(ending) => {
+                        if ending {
+                            shared.farewells.lock().push(lines.stream().try_clone()?);
+                        }
+                        Answer::Unmounted { ending }
+                    }
+                    Err(failure) => Answer::Failed(failure),
+                })
+            }
+            Ok(Ask::Ps) => {
+                Some(Answer::Mounts { daemon: shared.info.clone(), mounts: shared.mounts.list() })
+            }
+            Ok(Ask::Stop) => {
+                shared.farewells.lock().push(lines.stream().try_clone()?);
+                lines.send(&Answer::Stopping)?;
+                let _ = shared.wake.send(Event::Stop);
+                None
+            }
+        };
+        if let Some(answer) = answer {
+            lines.send(&answer)?;
+        }
+        if shared.stopping.load(Ordering::SeqCst) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Counts a request as long as it is served.
+struct Working<'s> {
+    shared: &'s Shared,
+    counts: bool,
+}
+
+impl<'s> Working<'s> {
+    fn new(shared: &'s Shared, counts: bool) -> Self {
+        shared.working.fetch_add(usize::from(counts), Ordering::SeqCst);
+        Working { shared, counts }
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.shared.working.fetch_sub(usize::from(self.counts), Ordering::SeqCst);
+        // The daemon may have waited for this one. A full queue wakes it all the same.
+        let _ = self.shared.wake.try_send(Event::MountsChanged);
+    }
+}
+
+fn serve_request(
+    shared: &Shared,
+    peer: Peer,
+    request: Request,
+    lines: &mut Lines,
+) -> io::Result<()> {
+    if let Err(failure) = refuse_own_place(shared, &request) {
+        return lines.send(&Answer::Failed(failure));
+    }
+    let endless = matches!(&request, Request::Log(args) if args.follow);
+    let _working = Working::new(shared, !endless);
+    let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid));
+    let mut lost = None;
+    dispatch(&shared.service, &caller, request, &mut |reply: Reply| {
+        if lost.is_some() || (endless && shared.stopping.load(Ordering::SeqCst)) {
+            return false;
+        }
+        lost = lines.send(&Answer::Reply(reply)).err();
+        lost.is_none()
+    });
+    lost.map_or(Ok(()), Err)
+}
+
+/// A daemon that reads or writes in its own mounts may wait for itself.
+fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
+    let path = match request {
+        Request::Import(args) => &args.from,
+        Request::Export(args) => &args.to,
+        Request::Backup(args) => &args.file,
+        _ => return Ok(()),
+    };
+    match shared.mounts.dir_around(path) {
+        None => Ok(()),
+        Some(dir) => Err(Failure::new(
+            Cause::Usage,
+            format!("{} lies inside the mount {}", path.display(), dir.display()),
+            "name a place outside of the store's mounts (inside, `cp -a` does it)",
+        )),
+    }
+}
+
+fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -> io::Result<()> {
+    if socket::is_gone(lines.stream()) {
+        // It has waited too long already and would not hear of the mount.
+        return Ok(());
+    }
+    let working = Working::new(shared, true);
+    let added = match shared.mounts.add(ask, peer.uid, shared.service.engine.now()) {
+        Ok(added) => added,
+        Err(failure) => return lines.send(&Answer::Failed(failure)),
+    };
+    drop(working);
+    let (mount, already) = (added.mount, added.already);
+    let answer = Answer::Mounted { mount: added.info, already, notes: added.notes };
+    if let Err(error) = lines.send(&answer) {
+        // Whoever asked has given up, and knows of no mount.
+        if !already {
+            leave(&mount);
+        }
+        return Err(error);
+    }
+    if !ask.hold || already {
+        return Ok(());
+    }
+    let ended = mount.ended();
+    while !mount.has_ended() {
+        // Disconnection is the mount's end, a time-out the moment to look for the client.
+        let _ = ended.recv_timeout(HOLD_LOOK);
+        if !mount.has_ended()
+            && socket::is_gone(lines.stream())
+            && !shared.stopping.load(Ordering::SeqCst)
+        {
+            tracing::info!(dir = %mount.dir().display(), "whoever held this mount is gone");
+            leave(&mount);
+            return Ok(());
+        }
+    }
+    lines.send(&Answer::Ended)
+}
+
+fn leave(mount: &workfs_mount::Mount) {
+    if let Err(error) = mount.unmount() {
+        tracing::warn!(dir = %mount.dir().display(), %error, "in use; detaching");
+        if let Err(error) = mount.detach() {
+            tracing::error!(dir = %mount.dir().display(), %error, "cannot detach");
+        }
+    }
+}

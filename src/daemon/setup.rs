@@ -1,0 +1,204 @@
+//! Setting a store up: its configuration, the directories of its workspaces, its root's owner.
+//!
+//! What must stay true: every change is an engine command; doing it twice changes nothing more.
+//! Deliberately not here: the form of a configuration (`config`).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::failure::{Cause, Failure};
+use super::open::CONFIG_KEY;
+use crate::config::Config;
+use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn};
+use crate::names::{FileName, TreePath};
+use crate::numbers::Ino;
+use crate::refusal::Refusal;
+use crate::service::Caller;
+use crate::store::Read;
+
+/// What a store is to become.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// A configuration to keep; `None` leaves what is there (or the default).
+    pub config: Option<Arc<Config>>,
+    /// No directories are made.
+    pub bare: bool,
+}
+
+/// What was set up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// Directories that were made.
+    pub made: Vec<String>,
+    /// Directories that were there.
+    pub there: Vec<String>,
+    /// Those of them that the configuration names as workspaces and that are none: a directory
+    /// becomes one when it is made.
+    pub not_governed: Vec<String>,
+}
+
+/// Reads a layout, as `workfs init --layout` is given it.
+///
+/// # Errors
+/// If it cannot be read or is wrong; the reason names file and line.
+pub fn layout(file: &Path) -> Result<Config, Failure> {
+    let text =
+        std::fs::read_to_string(file).map_err(|error| Failure::io(file.display(), &error))?;
+    Config::parse(&file.display().to_string(), &text)
+        .map_err(|error| Failure::new(Cause::Usage, error.to_string(), "see docs/cli.md, `init`"))
+}
+
+/// Sets a store up. The engine must have been started with the configuration that is to be kept.
+///
+/// # Errors
+/// A refusal or a failure of the store.
+pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
+    let caller = Caller::this_process();
+    let context = caller.context();
+    let refused = |refusal: Refusal| {
+        let remedy = refusal.remedy.clone();
+        Failure::new(Cause::Other, refusal.to_string(), remedy)
+    };
+    if let Some(config) = &setup.config {
+        let keep = KeepConfig { text: config.to_yaml() };
+        engine.run(context.clone(), keep).map_err(refused)?;
+    }
+    let root = crate::store::read(&**engine.readers(), |read| read.node(workfs_mount::ROOT))?;
+    if root.is_some_and(|root| root.uid != caller.uid && root.nlink <= 2) {
+        // The schema makes the root root's.
+        engine.run(context.clone(), own_root(&caller)).map_err(refused)?;
+    }
+    let mut made = Made { not_governed: not_governed(engine)?, ..Made::default() };
+    if setup.bare {
+        return Ok(made);
+    }
+    for path in directories(&engine.config()) {
+        let existed = make_path(engine, &context, &path).map_err(refused)?;
+        if existed { &mut made.there } else { &mut made.made }.push(path.to_string());
+    }
+    Ok(made)
+}
+
+fn not_governed(engine: &Engine) -> Result<Vec<String>, Failure> {
+    let config = engine.config();
+    let roots = config.bindings().iter().filter_map(|binding| binding.path.literal());
+    let roots: Vec<TreePath> = roots.collect();
+    Ok(crate::store::read(&**engine.readers(), |read| {
+        let mut found = Vec::new();
+        for root in &roots {
+            let mut at = Some(workfs_mount::ROOT);
+            for name in root.names() {
+                let node = at.map(|dir| read.lookup(dir, name)).transpose()?.flatten();
+                at = node.map(|node| node.ino);
+            }
+            if let Some(dir) = at
+                && read.place(dir)?.is_none()
+            {
+                found.push(root.to_string());
+            }
+        }
+        Ok(found)
+    })?)
+}
+
+fn own_root(caller: &Caller) -> SetAttributes {
+    SetAttributes {
+        ino: workfs_mount::ROOT,
+        mode: None,
+        uid: Some(caller.uid),
+        gid: Some(caller.gid),
+        size: None,
+        atime: None,
+        mtime: None,
+    }
+}
+
+/// The directories that a configuration names outright: no globs, no owners, no months.
+#[must_use]
+pub fn directories(config: &Config) -> Vec<TreePath> {
+    let mut all = Vec::new();
+    for binding in config.bindings() {
+        let Some(root) = binding.path.literal() else { continue };
+        all.push(root.clone());
+        for (_, state) in binding.kind.states() {
+            for dir in &state.dirs {
+                all.extend(literal_start(&root, dir));
+            }
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|path| seen.insert(path.clone()));
+    all
+}
+
+/// The longest path that the pattern surely begins with; `None` if it begins with a variable.
+fn literal_start(root: &TreePath, dir: &crate::kind::Pattern) -> Option<TreePath> {
+    let mut path = root.clone();
+    for component in dir.components() {
+        let crate::kind::Component::Literal(name) = component else { break };
+        path = path.join(name.clone());
+    }
+    (path != *root).then_some(path)
+}
+
+/// Makes a directory and those above it; says whether it was there.
+fn make_path(engine: &Engine, context: &Context, path: &TreePath) -> Result<bool, Refusal> {
+    let mut at = workfs_mount::ROOT;
+    let mut existed = true;
+    for name in path.names() {
+        (at, existed) = make_directory(engine, context, at, name)?;
+    }
+    Ok(existed)
+}
+
+fn make_directory(
+    engine: &Engine,
+    context: &Context,
+    parent: Ino,
+    name: &FileName,
+) -> Result<(Ino, bool), Refusal> {
+    let find = |read: &dyn Read| read.lookup(parent, name);
+    if let Some(node) = crate::store::read(&**engine.readers(), find)? {
+        return Ok((node.ino, true));
+    }
+    let content = NewContent::Directory;
+    let create = Create { parent, name: name.clone(), mode: 0o755, content };
+    Ok((engine.run(context.clone(), create)?.ino, false))
+}
+
+/// Keeps a configuration in the store.
+struct KeepConfig {
+    text: String,
+}
+
+impl Command for KeepConfig {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "init"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        Ok(turn.txn.put_meta(CONFIG_KEY, &self.text)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_directories_are_those_of_tasks() {
+        let all: Vec<String> =
+            directories(&Config::default()).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            all[..6],
+            ["work", "work/inbox", "work/assigned", "work/done", "work/fridge", "work/archive"]
+        );
+        assert!(all.contains(&"work/collaboration/inbox".to_owned()));
+        let globs = Config::from_layout("workspaces: [{path: 'x/*/work', kind: task}]\n").unwrap();
+        assert!(directories(&globs).is_empty());
+    }
+}

@@ -1,0 +1,147 @@
+//! The control socket: binding it, connecting to it, and who is at the other end.
+//!
+//! What must stay true: it is its owner's alone (0600) from the moment it exists; paths of any
+//! length work; connecting ends, whatever the other side does. Deliberately not here: what is
+//! said over it (`wire`).
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::limits::SOCKET_PATIENCE;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Who is at the other end of a connection, as the kernel says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// The process, a label.
+    pub pid: u32,
+}
+
+/// Binds the socket at `path` in place of a stale one. Only for whoever holds the store's lock.
+///
+/// # Errors
+/// If something that is no socket lies there, or the system refuses.
+pub fn bind(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "not a socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let socket = new_socket()?;
+    // The kernel gives the file the mode of the socket, so that it never is anybody else's.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    with_address(path, |address| rustix::net::bind(&socket, address))?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Connects to the socket at `path`; `None` if nobody listens there.
+///
+/// # Errors
+/// If the system refuses, or the daemon does not accept in time.
+pub fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
+    let socket = new_socket()?;
+    // A connection that nobody accepts waits as long as a send may.
+    sockopt::set_socket_timeout(&socket, Timeout::Send, Some(SOCKET_PATIENCE))?;
+    match with_address(path, |address| rustix::net::connect(&socket, address)) {
+        Ok(()) => Ok(Some(socket.into())),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Who is at the other end.
+///
+/// # Errors
+/// If the kernel does not say.
+pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
+    let peer = sockopt::socket_peercred(stream)?;
+    let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+    Ok(Peer { uid: peer.uid.as_raw(), gid: peer.gid.as_raw(), pid })
+}
+
+/// Whether the other end has gone away.
+#[must_use]
+pub fn is_gone(stream: &UnixStream) -> bool {
+    use rustix::net::RecvFlags;
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    match rustix::net::recv(stream, &mut [0u8; 1], flags) {
+        Ok((_, length)) => length == 0,
+        Err(error) => !matches!(error, rustix::io::Errno::AGAIN | rustix::io::Errno::INTR),
+    }
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+/// Calls `work` with the address of `path`; one that is too long goes by way of its directory.
+fn with_address(
+    path: &Path,
+    work: impl Fn(&SocketAddrUnix) -> rustix::io::Result<()>,
+) -> io::Result<()> {
+    if let Ok(address) = SocketAddrUnix::new(path) {
+        return Ok(work(&address)?);
+    }
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let parent = path.parent().ok_or_else(invalid)?;
+    let name = path.file_name().ok_or_else(invalid)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(parent, flags, Mode::empty())?;
+    let short = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
+    let address = SocketAddrUnix::new(&short)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the store's name is too long"))?;
+    Ok(work(&address)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn long_paths_work_and_the_socket_is_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("d".repeat(120));
+        std::fs::create_dir(&deep).unwrap();
+        let path = deep.join("t.db.sock");
+        assert!(connect(&path).unwrap().is_none());
+        let listener = bind(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let client = connect(&path).unwrap().unwrap();
+        let (server, _) = listener.accept().unwrap();
+        assert_eq!(peer(&server).unwrap().pid, std::process::id());
+        assert!(!is_gone(&server));
+        drop(client);
+        assert!(is_gone(&server));
+        drop(listener);
+        assert!(connect(&path).unwrap().is_none(), "a stale socket is nobody");
+        bind(&path).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_socket_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.db.sock");
+        std::fs::write(&path, "mine").unwrap();
+        assert!(bind(&path).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    }
+}

@@ -1,0 +1,128 @@
+//! Starting a daemon in the background, and the one line by which it says that it serves.
+//!
+//! What must stay true: whoever starts it learns in the end whether it serves, or why not; the
+//! daemon holds nothing of its caller (terminal, directory, descriptors). It is executed anew, not
+//! forked, so no lock of another thread is held in it for ever. Deliberately not here: the
+//! daemon's work.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::failure::{Cause, Failure};
+use super::options::sync_name;
+use super::{Options, trim_log};
+use crate::limits::DAEMON_START_WAIT;
+
+/// What a daemon says when it serves, or why it does not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Readiness {
+    /// It serves.
+    Serves,
+    /// It does not.
+    Failed(Failure),
+}
+
+/// Starts a daemon in the background; returns when it serves.
+///
+/// # Errors
+/// Why it does not.
+pub fn start(options: &Options) -> Result<(), Failure> {
+    let log = trim_log(&options.paths)?;
+    let mut command = Command::new(own_program());
+    command.arg0("workfs").arg("daemon");
+    command.arg("--store").arg(options.paths.store());
+    command.arg("--sync").arg(sync_name(options.sync));
+    if options.linger {
+        command.arg("--linger");
+    }
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut file = OpenOptions::new();
+    let file = file.append(true).create(true).mode(0o600).open(&log);
+    let file = file.map_err(|e| Failure::io(format!("the log {}", log.display()), &e))?;
+    let mut child =
+        command.stderr(file).spawn().map_err(|error| Failure::io("starting the daemon", &error))?;
+    let said = first_line(&mut child);
+    match said {
+        Some(Readiness::Serves) => Ok(()),
+        Some(Readiness::Failed(failure)) => {
+            // It ends by itself; it must not stay a zombie while we go on.
+            let _ = child.wait();
+            Err(failure)
+        }
+        None => {
+            let _ = child.kill();
+            let how = child.wait().map(|status| status.to_string()).unwrap_or_default();
+            let reason = format!("the daemon did not start ({how})");
+            let remedy = format!("its log tells more: {}", log.display());
+            Err(Failure::new(Cause::Mount, reason, remedy))
+        }
+    }
+}
+
+/// The child's first line, or `None` if it ends, or takes too long, without one.
+fn first_line(child: &mut Child) -> Option<Readiness> {
+    let stdout = child.stdout.take()?;
+    let (tell, told) = crossbeam_channel::bounded(1);
+    let reading = std::thread::Builder::new().name("readiness".into()).spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(stdout.take(64 << 10)).read_line(&mut line);
+        // Nobody may be waiting any more.
+        let _ = tell.send(read.ok().and_then(|_| serde_json::from_str(&line).ok()));
+    });
+    reading.ok()?;
+    told.recv_timeout(DAEMON_START_WAIT).ok().flatten()
+}
+
+/// This program. The name of its file, if it is still there, is what `ps` shows.
+fn own_program() -> PathBuf {
+    match std::env::current_exe() {
+        Ok(path) if path.exists() => path,
+        _ => PathBuf::from("/proc/self/exe"),
+    }
+}
+
+/// In the daemon, before anything else: lets go of what it has from its caller.
+pub fn detach_from_caller() {
+    // Descriptors that a careless caller left open would hold its pipes and locks for ever.
+    // SAFETY: nothing was opened yet, so nobody relies on a descriptor from 3 on.
+    unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
+    // Fails only for the leader of a group, which then stays where it is.
+    let _ = rustix::process::setsid();
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    raise_descriptors();
+}
+
+/// A hundred mounts and as many clients need more descriptors than the usual 1,024.
+fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of descriptors stays");
+    }
+}
+
+/// Says the line to whoever waits on standard output, and lets go of it. False if nobody does.
+pub fn ready_line(readiness: &Readiness) -> bool {
+    let mut line = serde_json::to_vec(readiness).unwrap_or_default();
+    line.push(b'\n');
+    let mut stdout = std::io::stdout().lock();
+    let said = stdout.write_all(&line).and_then(|()| stdout.flush()).is_ok();
+    if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
+        use std::os::fd::AsRawFd;
+        // SAFETY: both are open descriptors; 1 is written to by nobody else, its lock is held.
+        unsafe { libc::dup2(null.as_raw_fd(), 1) };
+    }
+    said
+}
+
+/// How long a client waits before it looks again for a daemon that just starts or ends.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(20);

@@ -1,0 +1,303 @@
+//! What is said over the control socket: one JSON value a line.
+//!
+//! The client sends an [`Ask`], the daemon sends [`Answer`]s, the last of which is final; then the
+//! client may ask again. What must stay true: no line is longer than its limit, and a client of
+//! another protocol is told so. Deliberately not here: how an ask is served.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::failure::{Cause, Failure};
+use crate::limits::{ANSWER_BYTES_MAX, ASK_BYTES_MAX};
+use crate::service::{Reply, Request};
+
+/// The protocol's number; it changes when an older client would misunderstand.
+pub const PROTOCOL: u32 = 1;
+
+/// A line of the client.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AskLine {
+    /// See [`PROTOCOL`].
+    pub workfs: u32,
+    /// What is asked.
+    pub ask: serde_json::Value,
+}
+
+/// What can be asked of a daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// Mount on a directory.
+    Mount(MountAsk),
+    /// Unmount a directory.
+    Unmount(UnmountAsk),
+    /// What is mounted?
+    Ps,
+    /// Unmount all and end.
+    Stop,
+    /// One of the commands on what the store holds.
+    Do(Request),
+}
+
+/// See [`Ask::Mount`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MountAsk {
+    /// The directory, absolute and resolved.
+    pub dir: String,
+    /// What `-o` said.
+    #[serde(default)]
+    pub options: String,
+    /// For which agent.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The directory may have files.
+    #[serde(default)]
+    pub nonempty: bool,
+    /// The mount lives as long as the connection; its end is answered with [`Answer::Ended`].
+    #[serde(default)]
+    pub hold: bool,
+}
+
+/// See [`Ask::Unmount`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnmountAsk {
+    /// The directory, absolute and resolved.
+    pub dir: String,
+    /// Take it from sight also when it is in use.
+    #[serde(default)]
+    pub lazy: bool,
+}
+
+/// One mount of a daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountInfo {
+    /// Its number.
+    pub mount: u32,
+    /// Where.
+    pub dir: String,
+    /// For which agent.
+    pub agent: Option<String>,
+    /// What `-o` said.
+    pub options: String,
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// The user who mounted it.
+    pub uid: u32,
+    /// Taken from sight, but still in use.
+    pub detached: bool,
+}
+
+/// A daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonInfo {
+    /// Its process.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// Its store.
+    pub store: String,
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// What a commit survives: `full` or `normal`.
+    pub sync: String,
+}
+
+/// What a daemon answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Of a command: progress, lines, at last a report or an error.
+    Reply(Reply),
+    /// It is mounted.
+    Mounted {
+        /// The mount.
+        mount: MountInfo,
+        /// It was before.
+        already: bool,
+        /// What else is to be told.
+        notes: Vec<String>,
+    },
+    /// It is unmounted.
+    Unmounted {
+        /// It was the last one: the daemon ends, and closes the connection when it has.
+        ending: bool,
+    },
+    /// What is mounted.
+    Mounts {
+        /// The daemon.
+        daemon: DaemonInfo,
+        /// Its mounts.
+        mounts: Vec<MountInfo>,
+    },
+    /// The daemon ends, and closes the connection when it has.
+    Stopping,
+    /// The held mount has ended.
+    Ended,
+    /// It was not done.
+    Failed(Failure),
+}
+
+impl Answer {
+    /// Whether nothing more follows.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Answer::Reply(reply) => matches!(reply, Reply::Report(_) | Reply::Error(_)),
+            Answer::Mounted { .. }
+            | Answer::Unmounted { .. }
+            | Answer::Mounts { .. }
+            | Answer::Stopping
+            | Answer::Ended
+            | Answer::Failed(_) => true,
+        }
+    }
+}
+
+/// One side of a connection.
+#[derive(Debug)]
+pub struct Lines {
+    stream: BufReader<UnixStream>,
+}
+
+impl Lines {
+    /// Lines over this connection.
+    #[must_use]
+    pub fn new(stream: UnixStream) -> Self {
+        Lines { stream: BufReader::new(stream) }
+    }
+
+    /// The connection itself.
+    #[must_use]
+    pub fn stream(&self) -> &UnixStream {
+        self.stream.get_ref()
+    }
+
+    /// Sends one line.
+    ///
+    /// # Errors
+    /// If the other side is gone or does not take it in time.
+    pub fn send<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
+        let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line)
+    }
+
+    /// The next line; `None` at the end.
+    fn line(&mut self, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        let read = self.stream.by_ref().take(bytes_max).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        if line.last() != Some(&b'\n') {
+            let why = if line.len() as u64 == bytes_max { "a line is too long" } else { "cut off" };
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(Some(line))
+    }
+
+    /// The next answer; `None` when the daemon has closed the connection.
+    ///
+    /// # Errors
+    /// If the connection fails or the daemon says what this client does not understand.
+    pub fn answer(&mut self) -> io::Result<Option<Answer>> {
+        self.line(ANSWER_BYTES_MAX)?.map(|line| read(&line)).transpose()
+    }
+
+    /// The next ask; `None` when the client has closed the connection. The inner error is to be
+    /// answered.
+    ///
+    /// # Errors
+    /// If the connection fails.
+    pub fn ask(&mut self) -> io::Result<Option<Result<Ask, Failure>>> {
+        let Some(line) = self.line(ASK_BYTES_MAX)? else { return Ok(None) };
+        let line: AskLine = match read(&line) {
+            Ok(line) => line,
+            Err(error) => return Ok(Some(Err(misunderstood(&error)))),
+        };
+        if line.workfs != PROTOCOL {
+            return Ok(Some(Err(other_protocol(line.workfs))));
+        }
+        let ask = serde_json::from_value(line.ask).map_err(|error| misunderstood(&error.into()));
+        Ok(Some(ask))
+    }
+}
+
+impl Ask {
+    /// The line to send.
+    ///
+    /// # Errors
+    /// Never for what the types allow; a path that is not UTF-8 does not get here.
+    pub fn line(&self) -> io::Result<AskLine> {
+        let ask = serde_json::to_value(self).map_err(io::Error::other)?;
+        Ok(AskLine { workfs: PROTOCOL, ask })
+    }
+}
+
+fn read<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
+fn misunderstood(error: &io::Error) -> Failure {
+    let reason = format!("the daemon does not understand the request: {error}");
+    Failure::new(Cause::Usage, reason, "use the workfs that the daemon was started from")
+}
+
+fn other_protocol(theirs: u32) -> Failure {
+    let pid = std::process::id();
+    Failure::new(
+        Cause::Mount,
+        format!("the daemon (process {pid}) speaks protocol {PROTOCOL}, this workfs {theirs}"),
+        "unmount with the older workfs and mount again with the newer one",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Lines, Lines) {
+        let (one, other) = UnixStream::pair().unwrap();
+        (Lines::new(one), Lines::new(other))
+    }
+
+    #[test]
+    fn asks_and_answers_cross() {
+        let (mut client, mut daemon) = pair();
+        let ask = Ask::Mount(MountAsk { dir: "/m".into(), hold: true, ..MountAsk::default() });
+        client.send(&ask.line().unwrap()).unwrap();
+        assert_eq!(daemon.ask().unwrap().unwrap().unwrap(), ask);
+        daemon.send(&Answer::Unmounted { ending: true }).unwrap();
+        assert_eq!(client.answer().unwrap(), Some(Answer::Unmounted { ending: true }));
+        drop(daemon);
+        assert_eq!(client.answer().unwrap(), None);
+    }
+
+    #[test]
+    fn nonsense_and_other_protocols_are_answered() {
+        let (mut client, mut daemon) = pair();
+        client.send(&serde_json::json!({"workfs": 1, "ask": {"explode": {}}})).unwrap();
+        assert_eq!(daemon.ask().unwrap().unwrap().unwrap_err().cause, Cause::Usage);
+        client.send(&serde_json::json!({"workfs": 99, "ask": {"later": {}}})).unwrap();
+        assert_eq!(daemon.ask().unwrap().unwrap().unwrap_err().cause, Cause::Mount);
+        client.send(&serde_json::json!("hello")).unwrap();
+        assert_eq!(daemon.ask().unwrap().unwrap().unwrap_err().cause, Cause::Usage);
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_off() {
+        let (mut client, mut daemon) = pair();
+        let flood = vec![b'x'; ASK_BYTES_MAX as usize + 1];
+        let sending = std::thread::spawn(move || {
+            let _ = client.stream.get_mut().write_all(&flood);
+        });
+        assert!(daemon.ask().is_err());
+        drop(daemon);
+        sending.join().unwrap();
+    }
+}

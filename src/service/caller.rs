@@ -1,0 +1,86 @@
+//! Who asks.
+
+use crate::engine::{Context, Origin};
+use crate::ledger::{Actor, Role as LedgerRole};
+use crate::names::AgentName;
+use crate::refusal::Door;
+
+/// Who asks, as the socket's peer credentials (or the process's own) say it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The name in the ledger: the user's name, else `uid-N`.
+    pub name: AgentName,
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// The process, a label.
+    pub pid: Option<u32>,
+}
+
+impl Caller {
+    /// The caller with these credentials.
+    #[must_use]
+    pub fn new(uid: u32, gid: u32, pid: Option<u32>) -> Self {
+        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        Caller { name: name_of(uid, &passwd), uid, gid, pid }
+    }
+
+    /// This process.
+    #[must_use]
+    pub fn this_process() -> Self {
+        let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
+        Caller::new(uid.as_raw(), gid.as_raw(), Some(std::process::id()))
+    }
+
+    /// The context of its changes: an operator at the socket.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        Context {
+            origin: Origin::Socket,
+            actor: Actor {
+                name: self.name.clone(),
+                role: LedgerRole::OPERATOR,
+                uid: self.uid,
+                mount: None,
+                pid: self.pid,
+            },
+            role: crate::kind::Role::Operator,
+            gid: self.gid,
+            door: Door::Socket,
+        }
+    }
+}
+
+/// The user's name, where it is one that an agent can have.
+fn name_of(uid: u32, passwd: &str) -> AgentName {
+    let found = passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let number: u32 = fields.nth(1)?.parse().ok()?;
+        (number == uid).then_some(name)
+    });
+    let name = found.and_then(|name| AgentName::new(name).ok());
+    // PROOF: `uid-` and at most ten digits keep the grammar of agents' names.
+    #[expect(clippy::unwrap_used, reason = "see PROOF")]
+    let name = name.unwrap_or_else(|| AgentName::new(format!("uid-{uid}")).unwrap());
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_s_name_is_the_actor_s_where_it_can_be() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/bash\n+weird:x:7:7::/:/bin/sh\nbob:x:1000:1000:::\n";
+        assert_eq!(name_of(0, passwd).as_str(), "root");
+        assert_eq!(name_of(1000, passwd).as_str(), "bob");
+        assert_eq!(name_of(7, passwd).as_str(), "uid-7");
+        assert_eq!(name_of(4_294_967_295, "").as_str(), "uid-4294967295");
+        let context = Caller::new(0, 0, None).context();
+        assert_eq!(context.origin, Origin::Socket);
+        assert_eq!(context.role, crate::kind::Role::Operator);
+    }
+}

@@ -1,0 +1,323 @@
+//! Checks what workfs needs around it: a line each, with the way out.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::status::size;
+use super::{Exit, Service};
+
+/// Free space below which a store is in danger, and below which it soon will be.
+const FREE_BYTES_BAD: u64 = 16 << 20;
+const FREE_BYTES_WARN: u64 = 512 << 20;
+
+/// The oldest kernel on which workfs is tested: FUSE 7.31 and `openat2` are older.
+const KERNEL_MIN: (u32, u32) = (5, 6);
+
+/// How long a mount may take to answer.
+const MOUNT_ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Where `fusermount3` may lie.
+const HELPER_DIRS: &[&str] = &["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
+
+/// How well something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Well.
+    Ok,
+    /// It works, but not for long or not for all.
+    Warn,
+    /// It does not work.
+    Bad,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub what: String,
+    /// How well it is.
+    pub health: Health,
+    /// What was found.
+    pub found: String,
+    /// The way out, where one is needed.
+    pub remedy: Option<String>,
+}
+
+/// See [`super::Request::Doctor`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoctorReport {
+    /// What was looked at, in order.
+    pub findings: Vec<Finding>,
+}
+
+impl DoctorReport {
+    /// A line each, with the way out below.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let line = |one: &Finding| {
+            let word = match one.health {
+                Health::Ok => "ok  ",
+                Health::Warn => "warn",
+                Health::Bad => "BAD ",
+            };
+            let remedy =
+                one.remedy.as_ref().map_or_else(String::new, |way| format!("\n      → {way}"));
+            format!("{word}  {}: {}{remedy}", one.what, one.found)
+        };
+        self.findings.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// How the process ends: warnings are none.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        let bad = self.findings.iter().any(|one| one.health == Health::Bad);
+        if bad { Exit::Problems } else { Exit::Done }
+    }
+
+    fn ok(&mut self, what: &str, found: impl Into<String>) {
+        self.add(what, Health::Ok, found, None);
+    }
+
+    fn warn(&mut self, what: &str, found: impl Into<String>, remedy: impl Into<String>) {
+        self.add(what, Health::Warn, found, Some(remedy.into()));
+    }
+
+    fn bad(&mut self, what: &str, found: impl Into<String>, remedy: impl Into<String>) {
+        self.add(what, Health::Bad, found, Some(remedy.into()));
+    }
+
+    fn add(
+        &mut self,
+        what: &str,
+        health: Health,
+        found: impl Into<String>,
+        remedy: Option<String>,
+    ) {
+        let found = found.into();
+        self.findings.push(Finding { what: what.to_owned(), health, found, remedy });
+    }
+}
+
+/// Looks at the environment of the store at `store`, and at the store through `service`; where it
+/// could not be opened, the reason is there instead.
+#[must_use]
+pub fn doctor(store: &Path, service: Result<&Service, &str>) -> DoctorReport {
+    let mut report = DoctorReport { findings: Vec::new() };
+    kernel(&mut report);
+    device(&mut report);
+    helper(&mut report);
+    files(&mut report, store);
+    space(&mut report, store);
+    match service {
+        Ok(service) => inside(&mut report, service),
+        Err(why) => report.bad("store", why, "see what holds or damaged it; restore a backup"),
+    }
+    mounts(&mut report);
+    report
+}
+
+fn kernel(report: &mut DoctorReport) {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = release.trim().to_owned();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let found = match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
+        _ => None,
+    };
+    match found {
+        Some(found) if found >= KERNEL_MIN => report.ok("kernel", release),
+        _ => {
+            let (major, minor) = KERNEL_MIN;
+            report.warn("kernel", release, format!("use Linux {major}.{minor} or newer"));
+        }
+    }
+}
+
+fn device(report: &mut DoctorReport) {
+    match std::fs::File::options().read(true).write(true).open("/dev/fuse") {
+        Ok(_) => report.ok("/dev/fuse", "can be opened"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let remedy = "load it with `modprobe fuse`; in a container, start it with \
+                          --device /dev/fuse --cap-add SYS_ADMIN";
+            report.bad("/dev/fuse", "is not there", remedy);
+        }
+        Err(error) => {
+            let remedy = "let this user open it: it is 0666 where udev made it";
+            report.bad("/dev/fuse", error.to_string(), remedy);
+        }
+    }
+}
+
+fn helper(report: &mut DoctorReport) {
+    let found = HELPER_DIRS.iter().map(|dir| Path::new(dir).join("fusermount3"));
+    let found = found.filter_map(|path| Some((std::fs::metadata(&path).ok()?, path))).next();
+    let root = rustix::process::geteuid().is_root();
+    let install = "apt-get install fuse3";
+    match found {
+        Some((meta, path)) if root || meta.mode() & 0o4000 != 0 => {
+            report.ok("fusermount3", path.display().to_string());
+        }
+        Some((_, path)) => {
+            let found = format!("{} is not set-user-id", path.display());
+            report.bad("fusermount3", found, format!("chmod u+s {}", path.display()));
+        }
+        None if root => report.warn("fusermount3", "is not there; root mounts without", install),
+        None => report.bad("fusermount3", "is not there", install),
+    }
+}
+
+fn files(report: &mut DoctorReport, store: &Path) {
+    let mode = |path: &Path| std::fs::metadata(path).map(|meta| meta.permissions().mode() & 0o7777);
+    match mode(store) {
+        Ok(mode) if mode & 0o077 == 0 => {
+            report.ok("store file", format!("{} ({mode:04o})", store.display()));
+        }
+        Ok(mode) => {
+            let found = format!("{} is {mode:04o}: others can read it", store.display());
+            report.bad("store file", found, format!("chmod 600 {}", store.display()));
+        }
+        Err(error) => {
+            let found = format!("{}: {error}", store.display());
+            report.warn("store file", found, "`workfs mount` makes it");
+        }
+    }
+    let dir = parent(store);
+    match mode(&dir) {
+        Ok(mode) if mode & 0o022 != 0 && mode & 0o1000 == 0 => {
+            let found = format!("{} is {mode:04o}: others can replace the store", dir.display());
+            report.bad("store directory", found, format!("chmod 700 {}", dir.display()));
+        }
+        Ok(mode) => report.ok("store directory", format!("{} ({mode:04o})", dir.display())),
+        Err(error) => {
+            let found = format!("{}: {error}", dir.display());
+            report.warn("store directory", found, "`workfs mount` makes it");
+        }
+    }
+}
+
+fn parent(store: &Path) -> PathBuf {
+    match store.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn space(report: &mut DoctorReport, store: &Path) {
+    let Ok(stat) = rustix::fs::statvfs(parent(store)) else { return };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let found = format!("{} where the store lies", size(free));
+    match free {
+        0..FREE_BYTES_BAD => report.bad("free space", found, "free some now"),
+        FREE_BYTES_BAD..FREE_BYTES_WARN => report.warn("free space", found, "free some soon"),
+        _ => report.ok("free space", found),
+    }
+}
+
+fn inside(report: &mut DoctorReport, service: &Service) {
+    match crate::store::read(&**service.engine.readers(), |read| read.integrity()) {
+        Ok(problems) if problems.is_empty() => report.ok("store", "whole (integrity check)"),
+        Ok(problems) => {
+            let found = format!("damaged: {}", problems.join("; "));
+            report.bad("store", found, "export what can be read, then restore a backup");
+        }
+        Err(error) => report.bad("store", error.to_string(), "restore a backup"),
+    }
+    let config = service.engine.config();
+    let rows = crate::store::read(&**service.engine.readers(), |read| read.workspaces());
+    let rows = rows.unwrap_or_default();
+    let unbound: Vec<String> = rows
+        .iter()
+        .filter(|row| row.dir.is_some() && config.bind(&row.path).is_none())
+        .map(|row| row.path.to_string())
+        .collect();
+    let entries = config.bindings().len();
+    if entries == 0 {
+        let remedy = "add one to the configuration";
+        report.warn("configuration", "no directory is a workspace", remedy);
+    } else if unbound.is_empty() {
+        report.ok("configuration", format!("{entries} entries"));
+    } else {
+        let found = format!("no entry for {} any more", unbound.join(", "));
+        let remedy = "put the entry back: without it their records are not checked";
+        report.warn("configuration", found, remedy);
+    }
+}
+
+/// Mounts of workfs that do not answer.
+fn mounts(report: &mut DoctorReport) {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut alive = 0;
+    for dir in text.lines().filter_map(workfs_mount_dir) {
+        let way = format!("workfs unmount {}", dir.display());
+        match answers(dir.clone()) {
+            Some(Ok(())) => alive += 1,
+            Some(Err(error)) => {
+                report.bad("mount", format!("{} is dead: {error}", dir.display()), way);
+            }
+            None => report.bad("mount", format!("{} does not answer", dir.display()), way),
+        }
+    }
+    report.ok("mounts", format!("{alive} alive"));
+}
+
+/// The directory of a mount of workfs, from a line of mountinfo.
+fn workfs_mount_dir(line: &str) -> Option<PathBuf> {
+    let (mount, source) = line.split_once(" - ")?;
+    if source.split(' ').next() != Some("fuse.workfs") {
+        return None;
+    }
+    let dir = mount.split(' ').nth(4)?;
+    // The kernel writes these four with a backslash and octal digits.
+    let dir = dir.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n");
+    Some(PathBuf::from(dir.replace("\\134", "\\")))
+}
+
+/// Asks a mount; from a thread of its own, because a hanging one holds whoever asks.
+fn answers(dir: PathBuf) -> Option<std::io::Result<()>> {
+    let (send, receive) = crossbeam_channel::bounded(1);
+    let thread = std::thread::Builder::new().name("doctor".into()).spawn(move || {
+        // Nobody waits any more if it took too long.
+        let _ = send.send(std::fs::metadata(&dir).map(|_| ()));
+    });
+    match thread {
+        Ok(_) => receive.recv_timeout(MOUNT_ANSWERS_WITHIN).ok(),
+        Err(error) => Some(Err(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_of_workfs_are_found_among_others() {
+        let line = "36 35 0:45 / /a\\040b rw,nosuid shared:7 - fuse.workfs workfs rw,user_id=0";
+        assert_eq!(workfs_mount_dir(line), Some(PathBuf::from("/a b")));
+        assert_eq!(workfs_mount_dir("36 35 98:0 / /b rw - ext4 /dev/sda rw"), None);
+        assert_eq!(workfs_mount_dir(""), None);
+    }
+
+    #[test]
+    fn what_others_can_read_or_replace_is_bad() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("s.db");
+        std::fs::write(&store, "x").unwrap();
+        let health = |mode: u32, dir_mode: u32| {
+            let set = |path: &Path, mode| {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+            };
+            set(&store, mode);
+            set(dir.path(), dir_mode);
+            let mut report = DoctorReport { findings: Vec::new() };
+            files(&mut report, &store);
+            report.exit()
+        };
+        assert_eq!(health(0o600, 0o700), Exit::Done);
+        assert_eq!(health(0o644, 0o700), Exit::Problems);
+        assert_eq!(health(0o600, 0o777), Exit::Problems);
+    }
+}

@@ -1,0 +1,354 @@
+//! Giving a plain directory back.
+//!
+//! What must stay true: all of it is of one moment; nothing that is there is overwritten, and no
+//! link in the target is followed.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chownat, linkat, mkdirat, openat,
+    symlinkat, utimensat,
+};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::read_plain;
+use crate::names::{FileName, TreePath};
+use crate::numbers::Ino;
+use crate::store::{Class, Node, NodeType, Read};
+
+use super::find::{node_at, tree_path};
+use super::status::size;
+use super::{Exit, ExportArgs, Failure, Reply, Service, Sink, Unreadable};
+
+/// Deepest directory that is exported: each level on the way holds a descriptor.
+const DEPTH_MAX: usize = 200;
+
+/// Bytes that are copied at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Files between two replies about progress.
+const PROGRESS_EVERY: u64 = 64;
+
+/// What was left out that is listed; all is counted.
+const LISTED_MAX: usize = 1000;
+
+/// See [`super::Request::Export`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportReport {
+    /// What was exported, from the root of the tree.
+    pub from: String,
+    /// The directory that was filled.
+    pub to: String,
+    /// Files that were written.
+    pub files: u64,
+    /// Directories that were made.
+    pub directories: u64,
+    /// Symbolic links that were made.
+    pub links: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// How many were left out.
+    pub left_out_count: u64,
+    /// The first of them, with the reason.
+    pub left_out: Vec<Unreadable>,
+    /// The client went away before the end.
+    pub interrupted: bool,
+}
+
+impl ExportReport {
+    /// One line, and one for each that was left out.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let mut out = format!(
+            "exported {}/ to {}: {} files in {} directories ({}), {} links",
+            self.from,
+            self.to,
+            self.files,
+            self.directories,
+            size(self.bytes),
+            self.links
+        );
+        if self.left_out_count > 0 {
+            out.push_str(&format!("\nleft out ({}):", self.left_out_count));
+            for one in &self.left_out {
+                out.push_str(&format!("\n  {}: {}", one.path, one.why));
+            }
+        }
+        if self.interrupted {
+            out.push_str("\ninterrupted: the directory is not complete");
+        }
+        out
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.left_out_count > 0 || self.interrupted { Exit::Problems } else { Exit::Done }
+    }
+}
+
+/// Exports.
+///
+/// # Errors
+/// A path that is not there, a target that is not empty or cannot be written.
+pub(super) fn export(
+    service: &Service,
+    args: &ExportArgs,
+    sink: Sink<'_>,
+) -> Result<ExportReport, Failure> {
+    let from = tree_path(args.path.as_deref().unwrap_or(""))?;
+    let target = target(args)?;
+    let failed = |error: std::io::Error| {
+        let reason = format!("{}: {error}", args.to.display());
+        Failure::new(Exit::Failed, reason, "what was written until then is there, incomplete")
+    };
+    service.read(|read| {
+        let Some(start) = node_at(read, &from)? else {
+            let remedy = "`workfs list` shows what there is";
+            return Err(Failure::new(Exit::Absent, format!("there is no `{from}`"), remedy));
+        };
+        let report = ExportReport {
+            from: from.to_string(),
+            to: args.to.display().to_string(),
+            ..ExportReport::default()
+        };
+        let root = rustix::process::geteuid().is_root();
+        let links = HashMap::new();
+        let mut export = Export { read, report, target: target.as_fd(), root, links, sink };
+        if start.node_type == NodeType::Directory {
+            export.fill(target.as_fd(), &start, &TreePath::root()).map_err(failed)?;
+        } else if let Some((_, name)) = from.split_last() {
+            let path = TreePath::root().join(name.clone());
+            export.one(target.as_fd(), name, &start, &path).map_err(failed)?;
+        }
+        rustix::fs::syncfs(&target).map_err(|errno| failed(errno.into()))?;
+        Ok(export.report)
+    })
+}
+
+/// The target directory: made, or there and empty.
+fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
+    let shown = args.to.display();
+    let usage = |reason: String, remedy: &str| Failure::new(Exit::Usage, reason, remedy);
+    if !args.to.is_absolute() {
+        let reason = format!("{shown} is no absolute path");
+        return Err(usage(reason, "name it from the root of the host"));
+    }
+    match std::fs::create_dir(&args.to) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let mut entries = std::fs::read_dir(&args.to)
+                .map_err(|error| usage(format!("{shown}: {error}"), "name a directory"))?;
+            if !args.force && entries.next().is_some() {
+                let reason = format!("{shown} is not empty");
+                let remedy = "name a new directory; with --force files are added to it, and none \
+                              is overwritten";
+                return Err(Failure::new(Exit::Refused, reason, remedy));
+            }
+        }
+        Err(error) => return Err(usage(format!("{shown}: {error}"), "make its parent first")),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(CWD, &args.to, flags, Mode::empty())
+        .map_err(|errno| usage(format!("{shown}: {errno}"), "name a directory that is yours"))
+}
+
+struct Export<'r, 's> {
+    read: &'r dyn Read,
+    report: ExportReport,
+    target: BorrowedFd<'r>,
+    root: bool,
+    /// Files with several names, and the first path that was written of each.
+    links: HashMap<Ino, TreePath>,
+    sink: Sink<'s>,
+}
+
+type Io<T> = std::io::Result<T>;
+
+fn store(error: crate::store::StoreError) -> std::io::Error {
+    std::io::Error::other(error)
+}
+
+impl Export<'_, '_> {
+    fn leave_out(&mut self, path: &TreePath, why: impl Into<String>) {
+        self.report.left_out_count += 1;
+        if self.report.left_out.len() < LISTED_MAX {
+            self.report.left_out.push(Unreadable { path: path.to_string(), why: why.into() });
+        }
+    }
+
+    /// Writes what lies in the directory `node` into the directory `dir`.
+    fn fill(&mut self, dir: BorrowedFd<'_>, node: &Node, path: &TreePath) -> Io<()> {
+        if path.names().len() >= DEPTH_MAX {
+            self.leave_out(path, format!("what lies over {DEPTH_MAX} directories deep"));
+            return Ok(());
+        }
+        let mut inside = Vec::new();
+        self.read
+            .list(node.ino, None, &mut |entry| {
+                inside.push(entry);
+                true
+            })
+            .map_err(store)?;
+        for (name, node) in inside {
+            if self.report.interrupted {
+                break;
+            }
+            self.one(dir, &name, &node, &path.join(name.clone()))?;
+        }
+        Ok(())
+    }
+
+    fn one(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &FileName,
+        node: &Node,
+        path: &TreePath,
+    ) -> Io<()> {
+        if let Some(first) = self.links.get(&node.ino) {
+            let done =
+                linkat(self.target, first.to_bytes(), dir, name.as_bytes(), AtFlags::empty());
+            return self.there(done, path).map(|_| ());
+        }
+        let made = match node.node_type {
+            NodeType::Directory => return self.directory(dir, name, node, path),
+            NodeType::File => self.file(dir, name, node, path)?,
+            NodeType::Symlink => {
+                let target = self.read.symlink(node.ino).map_err(store)?.unwrap_or_default();
+                let made = self.there(symlinkat(target, dir, name.as_bytes()), path)?;
+                self.report.links += u64::from(made);
+                made
+            }
+            NodeType::Fifo | NodeType::Socket | NodeType::CharDevice | NodeType::BlockDevice => {
+                self.leave_out(path, "a pipe, socket or device");
+                return Ok(());
+            }
+        };
+        if !made {
+            return Ok(());
+        }
+        if node.nlink > 1 {
+            self.links.insert(node.ino, path.clone());
+        }
+        self.attributes(dir, name, node)
+    }
+
+    /// Whether it was made; false, and listed, if something is there already.
+    fn there(&mut self, done: Result<(), Errno>, path: &TreePath) -> Io<bool> {
+        match done {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => {
+                self.leave_out(path, "something is there already, and was not overwritten");
+                Ok(false)
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn directory(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &FileName,
+        node: &Node,
+        path: &TreePath,
+    ) -> Io<()> {
+        // Its owner's alone until it is filled: it may be meant to be read-only, or secret.
+        let made = match mkdirat(dir, name.as_bytes(), Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(errno.into()),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let below = match openat(dir, name.as_bytes(), flags, Mode::empty()) {
+            Ok(below) => below,
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                self.leave_out(path, "something that is no directory is there already");
+                return Ok(());
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+        self.fill(below.as_fd(), node, path)?;
+        if made {
+            self.report.directories += 1;
+            self.attributes(dir, name, node)?;
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &FileName,
+        node: &Node,
+        path: &TreePath,
+    ) -> Io<bool> {
+        if self.report.files % PROGRESS_EVERY == 0 {
+            let (done, what) = (self.report.files, "files".to_owned());
+            self.report.interrupted |= !(self.sink)(Reply::Progress { done, total: 0, what });
+        }
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(dir, name.as_bytes(), flags, Mode::RUSR | Mode::WUSR);
+        let mut file = match made {
+            Ok(fd) => File::from(fd),
+            Err(errno) => return self.there(Err(errno), path),
+        };
+        let bytes = self.content(node, &mut file)?;
+        self.report.files += 1;
+        self.report.bytes += bytes;
+        Ok(true)
+    }
+
+    fn content(&self, node: &Node, file: &mut File) -> Io<u64> {
+        let whole = match node.class {
+            Class::Plain => {
+                let mut at = 0;
+                while at < node.size {
+                    let piece = read_plain(self.read, node, at, PIECE_BYTES).map_err(store)?;
+                    file.write_all(&piece)?;
+                    at += piece.len() as u64;
+                }
+                return Ok(at);
+            }
+            Class::Draft => self.read.draft(node.ino).map_err(store)?.map(|draft| draft.content),
+            Class::Record => match self.read.record_at(node.ino).map_err(store)? {
+                Some(record) => {
+                    let version = self.read.version(record.version_g).map_err(store)?;
+                    version.map(|version| version.content)
+                }
+                None => None,
+            },
+        };
+        let missing = || std::io::Error::other(format!("node {} has no content", node.ino.0));
+        let whole = whole.ok_or_else(missing)?;
+        file.write_all(&whole)?;
+        Ok(whole.len() as u64)
+    }
+
+    /// Owner (where that is allowed), permissions and time, in the order in which they hold.
+    fn attributes(&self, dir: BorrowedFd<'_>, name: &FileName, node: &Node) -> Io<()> {
+        let name = name.as_bytes();
+        if self.root {
+            let (uid, gid) = (Uid::from_raw(node.uid), Gid::from_raw(node.gid));
+            chownat(dir, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        if node.node_type != NodeType::Symlink {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = openat(dir, name, flags, Mode::empty())?;
+            rustix::fs::fchmod(&fd, Mode::from_raw_mode(node.mode))?;
+        }
+        let time = |at: crate::numbers::UnixNanos| Timespec {
+            tv_sec: at.0.div_euclid(1_000_000_000),
+            tv_nsec: at.0.rem_euclid(1_000_000_000),
+        };
+        let times =
+            Timestamps { last_access: time(node.atime), last_modification: time(node.mtime) };
+        utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! What somebody means: an id, or a path from the root of the tree.
+
+use crate::config::Config;
+use crate::engine::{Governed, Slot, governed, path_of_dir, slot};
+use crate::kind::Place;
+use crate::names::{FileName, RecordId, TreePath};
+use crate::numbers::Ino;
+use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
+
+use super::{Exit, Failure};
+
+/// The inode of the root.
+pub(super) const ROOT: Ino = Ino(1);
+
+/// What was meant.
+pub(super) enum Found {
+    /// A record, living or not.
+    Record(Box<FoundRecord>),
+    /// A draft, and the path where it lies.
+    Draft(TreePath, Node, Draft),
+    /// Anything else that has a name.
+    Node(TreePath, Node),
+}
+
+/// A record that was meant.
+pub(super) struct FoundRecord {
+    /// The record.
+    pub record: Record,
+    /// Its workspace.
+    pub workspace: WorkspaceRow,
+    /// Where it lies; `None` if it has no file.
+    pub path: Option<TreePath>,
+}
+
+impl FoundRecord {
+    /// The directory it lies in and its name there.
+    pub fn entry(&self) -> Result<(Ino, FileName), Failure> {
+        match &self.record.standing {
+            Standing::Live { dir, name, .. } => Ok((*dir, name.clone())),
+            Standing::Parked { .. } | Standing::Gone => Err(Failure::new(
+                Exit::Absent,
+                format!("`{}` has no file any more: it was removed or moved out", self.record.id),
+                format!("`workfs log {}` says when and by whom", self.record.id),
+            )),
+        }
+    }
+
+    /// What its directory is.
+    pub fn governed(&self, read: &dyn Read, config: &Config) -> Result<Governed, Failure> {
+        let (dir, _) = self.entry()?;
+        governed(read, config, dir)?.ok_or_else(|| {
+            Failure::new(
+                Exit::Refused,
+                format!("the configuration has no workspace `{}` any more", self.workspace.path),
+                "put its entry back into the configuration",
+            )
+        })
+    }
+}
+
+/// A path inside the tree as somebody typed it.
+pub(super) fn tree_path(text: &str) -> Result<TreePath, Failure> {
+    TreePath::parse(text).map_err(|why| {
+        let shown = crate::names::printable(text.as_bytes());
+        let remedy = "give a path from the root of the mount, such as work/inbox";
+        Failure::new(Exit::Usage, format!("`{shown}` is no path: {why}"), remedy)
+    })
+}
+
+/// The node at `path`.
+pub(super) fn node_at(read: &dyn Read, path: &TreePath) -> Result<Option<Node>, Failure> {
+    let mut at = read.node(ROOT)?;
+    for name in path.names() {
+        let Some(dir) = at.filter(|node| node.node_type == NodeType::Directory) else {
+            return Ok(None);
+        };
+        at = read.lookup(dir.ino, name)?;
+    }
+    Ok(at)
+}
+
+/// The workspace at `path`, as somebody typed it.
+pub(super) fn workspace(read: &dyn Read, path: &str) -> Result<WorkspaceRow, Failure> {
+    let path = tree_path(path)?;
+    if let Some(row) = read.workspace_at(&path)? {
+        return Ok(row);
+    }
+    let known: Vec<String> = read.workspaces()?.iter().map(|row| row.path.to_string()).collect();
+    let remedy = match known.as_slice() {
+        [] => "there is none yet: make its directory, or import one".to_owned(),
+        known => format!("there are {}", known.join(", ")),
+    };
+    Err(Failure::new(Exit::Absent, format!("`{path}` is no workspace"), remedy))
+}
+
+/// Where a living record's file lies.
+pub(super) fn path_of(read: &dyn Read, record: &Record) -> Result<Option<TreePath>, Failure> {
+    match &record.standing {
+        Standing::Live { dir, name, .. } => Ok(Some(path_of_dir(read, *dir)?.join(name.clone()))),
+        Standing::Parked { .. } | Standing::Gone => Ok(None),
+    }
+}
+
+/// Finds what `what` means: a path if it has a slash, else an id, else a name at the root.
+pub(super) fn find(read: &dyn Read, config: &Config, what: &str) -> Result<Found, Failure> {
+    let path = tree_path(what)?;
+    if !what.contains('/') {
+        let mut found = by_id(read, config, what)?;
+        match found.len() {
+            0 => {}
+            1 => return Ok(Found::Record(Box::new(found.remove(0)))),
+            _ => return Err(ambiguous(what, &found)),
+        }
+    }
+    if let Some(node) = node_at(read, &path)? {
+        return at_node(read, path, node);
+    }
+    Err(absent(read, config, &path)?)
+}
+
+fn at_node(read: &dyn Read, path: TreePath, node: Node) -> Result<Found, Failure> {
+    match node.class {
+        Class::Record => {
+            if let Some(record) = read.record_at(node.ino)?
+                && let Some(workspace) = read.workspace(record.workspace)?
+            {
+                let path = Some(path);
+                return Ok(Found::Record(Box::new(FoundRecord { record, workspace, path })));
+            }
+        }
+        Class::Draft => {
+            if let Some(draft) = read.draft(node.ino)? {
+                return Ok(Found::Draft(path, node, draft));
+            }
+        }
+        Class::Plain => {}
+    }
+    Ok(Found::Node(path, node))
+}
+
+/// All records of that id; those that have a file come alone where there are any.
+fn by_id(read: &dyn Read, config: &Config, what: &str) -> Result<Vec<FoundRecord>, Failure> {
+    let mut found = Vec::new();
+    for workspace in read.workspaces()? {
+        let as_name = FileName::new(what).ok().and_then(|name| {
+            config.bind(&workspace.path).and_then(|binding| binding.kind.record_id(&name))
+        });
+        for id in [RecordId::new(what).ok(), as_name].into_iter().flatten() {
+            if let Some(record) = read.record_named(workspace.key, &id)? {
+                let path = path_of(read, &record)?;
+                found.push(FoundRecord { record, workspace: workspace.clone(), path });
+            }
+        }
+    }
+    if found.iter().any(|one| one.path.is_some()) {
+        found.retain(|one| one.path.is_some());
+    }
+    Ok(found)
+}
+
+fn ambiguous(what: &str, found: &[FoundRecord]) -> Failure {
+    let places: Vec<String> = found
+        .iter()
+        .map(|one| one.path.as_ref().unwrap_or(&one.workspace.path).to_string())
+        .collect();
+    let reason = format!("{} workspaces have `{what}`", found.len());
+    Failure::new(Exit::Usage, reason, format!("give the path: {}", places.join(" or ")))
+}
+
+/// There is nothing at `path`; a record that was there may be elsewhere.
+fn absent(read: &dyn Read, config: &Config, path: &TreePath) -> Result<Failure, Failure> {
+    let mut remedy = "`workfs list` shows what there is".to_owned();
+    if let Some((above, name)) = path.split_last()
+        && let Some(dir) = node_at(read, &above)?
+        && let Slot::Record(home) = slot(read, config, dir.ino, name)?
+        && let Some(record) = read.record_named(home.governed.workspace, &home.id)?
+    {
+        remedy = match path_of(read, &record)? {
+            Some(now) => format!("it is `{now}` now"),
+            None => format!("it was removed: `workfs log {}` says by whom", record.id),
+        };
+    }
+    Ok(Failure::new(Exit::Absent, format!("there is no `{path}`"), remedy))
+}
+
+/// A record that somebody wants to change; drafts and plain files are refused with the reason.
+pub(super) fn record(read: &dyn Read, config: &Config, what: &str) -> Result<FoundRecord, Failure> {
+    match find(read, config, what)? {
+        Found::Record(found) => Ok(*found),
+        Found::Draft(path, _, draft) => {
+            let why = draft.why;
+            let because = why.as_ref().map_or_else(String::new, |why| format!(": {}", why.reason));
+            Err(Failure {
+                exit: Exit::Refused,
+                rule: Some(crate::refusal::Rule::Draft),
+                reason: format!("`{path}` is a draft and no record yet{because}"),
+                remedy: why.map_or_else(|| "save it with content".to_owned(), |why| why.remedy),
+                place: None,
+            })
+        }
+        Found::Node(path, _) => Err(Failure::new(
+            Exit::Usage,
+            format!("`{path}` is no record"),
+            "give a record's id, or its path",
+        )),
+    }
+}
+
+/// A state's directory: its inode and what the kind makes of it.
+pub(super) struct StateDir {
+    pub dir: Ino,
+    pub governed: Governed,
+    pub state: crate::kind::StateIx,
+    pub owner: Option<crate::names::AgentName>,
+}
+
+/// The state directories of a workspace, in the order of the kind's states, then of their paths.
+pub(super) fn state_dirs(
+    read: &dyn Read,
+    config: &Config,
+    workspace: &WorkspaceRow,
+) -> Result<Vec<StateDir>, Failure> {
+    let mut dirs = Vec::new();
+    for (dir, _) in read.places_of(workspace.key)? {
+        if let Some(governed) = governed(read, config, dir)?
+            && let Place::State { state, owner } = governed.place.clone()
+        {
+            dirs.push(StateDir { dir, governed, state, owner });
+        }
+    }
+    dirs.sort_by_key(|one| {
+        let order = one.governed.binding.kind.states().position(|(ix, _)| ix == one.state);
+        (order, one.governed.relative.clone())
+    });
+    Ok(dirs)
+}

@@ -1,0 +1,141 @@
+//! Files that are too large for one change: written under another name, which is then given up.
+
+use std::fs::File;
+use std::io::Read as _;
+
+use crate::engine::{
+    Base, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, SetAttributes,
+    TimeOrNow, Write, WriteAt, read_plain,
+};
+use crate::ledger::Hash;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType};
+
+use super::super::Service;
+use super::walk::Meta;
+
+/// Bytes of one write.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Why a large file was not put.
+pub(super) enum Why {
+    Unreadable(String),
+    Refused(Refusal),
+}
+
+impl From<std::io::Error> for Why {
+    fn from(error: std::io::Error) -> Self {
+        Why::Unreadable(error.to_string())
+    }
+}
+
+impl From<Refusal> for Why {
+    fn from(refusal: Refusal) -> Self {
+        Why::Refused(refusal)
+    }
+}
+
+/// Puts the file at `put.parent/put.name`, whose content is `file` and not that of `put`.
+pub(super) fn put(
+    service: &Service,
+    context: &Context,
+    put: Put,
+    meta: &Meta,
+    file: &mut File,
+) -> Result<Placed, Why> {
+    let (parent, name) = (put.parent, put.name.clone());
+    let look = |name: &FileName| {
+        let found =
+            crate::store::read(&**service.engine.readers(), |read| read.lookup(parent, name));
+        found.map_err(Refusal::from)
+    };
+    if let Some(there) = look(&name)? {
+        return Ok(if is_same(service, &there, meta, file)? {
+            Placed::Unchanged(there.ino)
+        } else {
+            Placed::Left("other content is there".to_owned())
+        });
+    }
+    let hash = Hash::of(name.as_bytes()).to_string();
+    let aside = format!(".import-{}.tmp", &hash[..16]);
+    let wrong = |why: crate::names::NameError| Refusal::new(Rule::BadName, why.to_string(), "");
+    let aside = FileName::new(aside).map_err(wrong)?;
+    let run = |put| service.engine.run(context.clone(), put);
+    if look(&aside)?.is_some() {
+        // What an import that was interrupted left behind.
+        let remove = Remove { parent, name: aside.clone(), what: RemoveWhat::File };
+        service.engine.run(context.clone(), remove)?;
+    }
+    let empty = PutContent::File(std::sync::Arc::from(Vec::new()));
+    let ino = match run(Put { name: aside.clone(), content: empty, ..put.clone() })? {
+        Placed::Plain(ino) => ino,
+        other => return Ok(other),
+    };
+    let size = copy(service, context, ino, file)?;
+    let attributes = SetAttributes {
+        ino,
+        mode: Some(put.mode),
+        uid: None,
+        gid: None,
+        size: Some(size),
+        atime: Some(TimeOrNow::At(meta.mtime)),
+        mtime: Some(TimeOrNow::At(meta.mtime)),
+    };
+    service.engine.run(context.clone(), attributes)?;
+    let rename = Rename {
+        parent,
+        name: aside,
+        new_parent: parent,
+        new_name: name,
+        mode: RenameMode::NoReplace,
+        base: Base::Unseen,
+    };
+    service.engine.run(context.clone(), rename)?;
+    Ok(Placed::Plain(ino))
+}
+
+/// Copies all pieces; those of zeros only stay holes.
+fn copy(service: &Service, context: &Context, ino: Ino, file: &mut File) -> Result<u64, Why> {
+    let mut at = 0;
+    loop {
+        let data = piece(file)?;
+        if data.is_empty() {
+            return Ok(at);
+        }
+        let bytes = data.len() as u64;
+        if data.iter().any(|&byte| byte != 0) {
+            let write = Write { ino, at: WriteAt::Offset(at), data };
+            service.engine.run(context.clone(), write)?;
+        }
+        at += bytes;
+    }
+}
+
+fn piece(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut data = Vec::with_capacity(PIECE_BYTES);
+    file.take(PIECE_BYTES as u64).read_to_end(&mut data)?;
+    Ok(data)
+}
+
+fn is_same(service: &Service, there: &Node, meta: &Meta, file: &mut File) -> Result<bool, Why> {
+    let comparable = there.node_type == NodeType::File && there.class == Class::Plain;
+    if !comparable || there.size != meta.size {
+        return Ok(false);
+    }
+    let mut at = 0;
+    loop {
+        let ours = piece(file)?;
+        let theirs = crate::store::read(&**service.engine.readers(), |read| {
+            read_plain(read, there, at, PIECE_BYTES)
+        });
+        if ours != theirs.map_err(Refusal::from)? {
+            return Ok(false);
+        }
+        if ours.is_empty() {
+            return Ok(true);
+        }
+        at += ours.len() as u64;
+    }
+}

@@ -1,0 +1,375 @@
+//! Taking a plain directory in.
+//!
+//! The directory is read by this process: the socket is its user's alone, so that nobody reads
+//! through it what he could not read himself. It is listed first, its directories are made level
+//! by level, and then its files are put, many at a time, so that they share commits.
+//!
+//! What must stay true: importing again changes nothing; nothing that is there is replaced; links
+//! are taken as links and never followed. Deliberately not here: what makes a file a record
+//! (`engine::Put`), and whether the directory lies in a mount of ours (the caller knows mounts).
+
+mod big;
+mod flow;
+mod report;
+mod walk;
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::engine::{Placed, Put, PutContent, SetAttributes, Text, TimeOrNow, governed};
+use crate::kind::{Kind, Place};
+use crate::names::{FileName, TreePath};
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::NodeType;
+
+pub use report::{Correction, DraftReason, ImportReport, Listed, Unreadable};
+
+use self::flow::Flow;
+use self::walk::{FoundDir, Meta, Source, open, shown};
+
+use super::find::{ROOT, tree_path};
+use super::{Caller, Exit, Failure, ImportArgs, Reply, Service, Sink};
+
+/// Larger files are not put by one change.
+const ONE_CHANGE_BYTES_MAX: u64 = 8 << 20;
+
+/// Files between two replies about progress.
+const PROGRESS_EVERY: u64 = 64;
+
+/// Imports.
+///
+/// # Errors
+/// A directory that cannot be read, a target that is no directory, a failure of the store. What is
+/// wrong with single files is in the report.
+pub(super) fn import(
+    service: &Service,
+    caller: &Caller,
+    args: &ImportArgs,
+    sink: Sink<'_>,
+) -> Result<ImportReport, Failure> {
+    if !args.from.is_absolute() {
+        let reason = format!("{} is no absolute path", args.from.display());
+        return Err(Failure::new(Exit::Usage, reason, "name it from the root of the host"));
+    }
+    let to = tree_path(&args.to)?;
+    let source = Source::open(&args.from)?;
+    let mut report = ImportReport {
+        from: args.from.display().to_string(),
+        to: to.to_string(),
+        ..ImportReport::default()
+    };
+    let found = source.walk(&mut |one| report.unreadable.push(one));
+    report.files = found.iter().map(|dir| (dir.files.len() + dir.links.len()) as u64).sum();
+    let import = Import { service, caller, to, source };
+    let target = import.target()?;
+    let made = import.directories(target, &found, &mut report)?;
+    import.files(&found, &made, &mut report, sink)?;
+    import.date_directories(&found, &made)?;
+    Ok(report)
+}
+
+/// An import under way.
+struct Import<'s> {
+    service: &'s Service,
+    caller: &'s Caller,
+    to: TreePath,
+    source: Source,
+}
+
+/// A directory in the tree, and whether this import made it.
+type Made = BTreeMap<TreePath, (Ino, bool)>;
+
+/// What a change is about.
+struct About {
+    path: TreePath,
+}
+
+impl Import<'_> {
+    /// The directory in the tree, made where it is missing.
+    fn target(&self) -> Result<Ino, Failure> {
+        let mut at = ROOT;
+        for name in self.to.names() {
+            let found = self.service.read(|read| Ok(read.lookup(at, name)?))?;
+            at = match found {
+                Some(node) if node.node_type == NodeType::Directory => node.ino,
+                Some(_) => {
+                    let reason = format!("`{name}` in `{}` is no directory", self.to);
+                    return Err(Failure::new(Exit::Usage, reason, "name another target"));
+                }
+                None => {
+                    let meta = Meta {
+                        mode: 0o755,
+                        uid: self.caller.uid,
+                        gid: self.caller.gid,
+                        mtime: self.service.engine.now(),
+                        size: 0,
+                    };
+                    let put = self.put(at, name, &meta, PutContent::Directory);
+                    self.service.engine.run(self.caller.context(), put)?;
+                    let made = self.service.read(|read| Ok(read.lookup(at, name)?))?;
+                    let gone = || Failure::new(Exit::Lost, "the target vanished", "try again");
+                    made.ok_or_else(gone)?.ino
+                }
+            };
+        }
+        Ok(at)
+    }
+
+    fn put(&self, parent: Ino, name: &FileName, meta: &Meta, content: PutContent) -> Put {
+        // As `cp -a` does it: root keeps owners, others own what they bring.
+        let root = self.caller.uid == 0;
+        let foreign = !root && meta.uid != self.caller.uid;
+        Put {
+            parent,
+            name: name.clone(),
+            mode: if foreign { meta.mode & 0o1777 } else { meta.mode },
+            uid: if root { meta.uid } else { self.caller.uid },
+            gid: if root { meta.gid } else { self.caller.gid },
+            mtime: meta.mtime,
+            content,
+        }
+    }
+
+    /// Makes the directories, level by level.
+    fn directories(
+        &self,
+        target: Ino,
+        found: &[FoundDir],
+        report: &mut ImportReport,
+    ) -> Result<Made, Failure> {
+        let mut made: Made = BTreeMap::from([(TreePath::root(), (target, false))]);
+        let deepest = found.iter().map(|dir| dir.path.names().len()).max().unwrap_or(0);
+        let mut failed = None;
+        for depth in 1..=deepest {
+            let mut flow = Flow::new(self.service, self.caller);
+            let mut answered = Vec::new();
+            for dir in found.iter().filter(|dir| dir.path.names().len() == depth) {
+                let Some((above, name)) = dir.path.split_last() else { continue };
+                // Not there if something else was in its place: then neither is what is below.
+                let Some((parent, _)) = made.get(&above) else { continue };
+                let put = self.put(*parent, name, &dir.meta, PutContent::Directory);
+                flow.put(dir.path.clone(), put, 0, &mut |answer| answered.push(answer));
+            }
+            flow.finish(&mut |answer| answered.push(answer));
+            for (path, placed) in answered {
+                match placed {
+                    Ok(Placed::Plain(ino)) => {
+                        report.directories += 1;
+                        made.insert(path, (ino, true));
+                    }
+                    Ok(Placed::Unchanged(ino)) => {
+                        made.insert(path, (ino, false));
+                    }
+                    Ok(Placed::Left(why)) => {
+                        report.moved_on.push(Unreadable { path: self.shown(&path), why });
+                    }
+                    Ok(Placed::Record(..) | Placed::Draft(..)) => {}
+                    Err(refusal) => failed = Some(refusal),
+                }
+            }
+            if let Some(refusal) = failed.take() {
+                return Err(refusal.into());
+            }
+        }
+        Ok(made)
+    }
+
+    fn files(
+        &self,
+        found: &[FoundDir],
+        made: &Made,
+        report: &mut ImportReport,
+        sink: Sink<'_>,
+    ) -> Result<(), Failure> {
+        let total = report.files;
+        let mut flow = Flow::new(self.service, self.caller);
+        let mut failed: Option<Refusal> = None;
+        let mut done = 0;
+        for dir in found {
+            if report.interrupted || failed.is_some() {
+                break;
+            }
+            let Some((parent, _)) = made.get(&dir.path) else { continue };
+            let kind = self.kind_of(*parent)?;
+            let fd = match self.source.dir(&dir.path) {
+                Ok(fd) => fd,
+                Err(why) => {
+                    report.unreadable.push(Unreadable { path: shown(&dir.path), why });
+                    continue;
+                }
+            };
+            let links = dir.links.iter().map(|(name, meta, target)| (name, meta, Some(target)));
+            let files = dir.files.iter().map(|(name, meta)| (name, meta, None));
+            for (name, meta, link) in files.chain(links) {
+                if done % PROGRESS_EVERY == 0 {
+                    let what = "files".to_owned();
+                    report.interrupted = !sink(Reply::Progress { done, total, what });
+                }
+                if report.interrupted || failed.is_some() {
+                    break;
+                }
+                done += 1;
+                let path = dir.path.join(name.clone());
+                let content = match link {
+                    Some(target) => Ok((PutContent::Symlink(target.clone()), 0)),
+                    None => self.content(&fd, name, meta, kind.as_deref()),
+                };
+                match content {
+                    Ok((content, bytes)) => {
+                        let put = self.put(*parent, name, meta, content);
+                        flow.put(About { path }, put, bytes, &mut |answer| {
+                            self.answered(answer, report, &mut failed);
+                        });
+                    }
+                    Err(Kept::Big) => {
+                        let placed = self.big(&fd, *parent, name, meta);
+                        match placed {
+                            Ok(placed) => {
+                                self.answered((About { path }, Ok(placed)), report, &mut failed);
+                            }
+                            Err(big::Why::Refused(refusal)) => {
+                                self.answered((About { path }, Err(refusal)), report, &mut failed);
+                            }
+                            Err(big::Why::Unreadable(why)) => {
+                                report.unreadable.push(Unreadable { path: shown(&path), why });
+                            }
+                        }
+                    }
+                    Err(Kept::Unreadable(why)) => {
+                        report.unreadable.push(Unreadable { path: shown(&path), why });
+                    }
+                }
+            }
+        }
+        flow.finish(&mut |answer| self.answered(answer, report, &mut failed));
+        match failed {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The kind whose state directory this is.
+    fn kind_of(&self, dir: Ino) -> Result<Option<Arc<Kind>>, Failure> {
+        let config = self.service.engine.config();
+        self.service.read(|read| {
+            let governed = governed(read, &config, dir)?;
+            let state = |place: &Place| matches!(place, Place::State { .. });
+            Ok(governed.filter(|one| state(&one.place)).map(|one| one.binding.kind.clone()))
+        })
+    }
+
+    /// A file's content, parsed here where it will be a record: the writer must not wait for it.
+    fn content(
+        &self,
+        dir: &OwnedFd,
+        name: &FileName,
+        meta: &Meta,
+        kind: Option<&Kind>,
+    ) -> Result<(PutContent, usize), Kept> {
+        let record_like = kind.is_some_and(|kind| kind.record_id(name).is_some());
+        if meta.size > ONE_CHANGE_BYTES_MAX {
+            if record_like {
+                let why = format!("{} bytes are too many for a record", meta.size);
+                return Err(Kept::Unreadable(why));
+            }
+            return Err(Kept::Big);
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
+        let file = open(dir, name).map_err(Kept::Unreadable)?;
+        let read = file.take(ONE_CHANGE_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(|error| Kept::Unreadable(error.to_string()))?;
+        if bytes.len() as u64 > ONE_CHANGE_BYTES_MAX {
+            return Err(Kept::Unreadable("it grew while it was read".to_owned()));
+        }
+        let length = bytes.len();
+        let bytes: Arc<[u8]> = bytes.into();
+        let content = if record_like {
+            PutContent::Record(Box::new(Text::new(bytes)))
+        } else {
+            PutContent::File(bytes)
+        };
+        Ok((content, length))
+    }
+
+    fn big(
+        &self,
+        dir: &OwnedFd,
+        parent: Ino,
+        name: &FileName,
+        meta: &Meta,
+    ) -> Result<Placed, big::Why> {
+        let mut file = open(dir, name).map_err(big::Why::Unreadable)?;
+        let empty = PutContent::File(Arc::from(Vec::new()));
+        let put = self.put(parent, name, meta, empty);
+        big::put(self.service, &self.caller.context(), put, meta, &mut file)
+    }
+
+    fn answered(
+        &self,
+        (about, placed): flow::Answer<About>,
+        report: &mut ImportReport,
+        failed: &mut Option<Refusal>,
+    ) {
+        let path = self.shown(&about.path);
+        match placed {
+            Ok(Placed::Plain(_)) => report.plain += 1,
+            Ok(Placed::Record(_, corrected)) => {
+                report.records += 1;
+                if let Some(one) = corrected {
+                    let (field, from, to) = (one.field, one.from, one.to);
+                    report.corrected.push(Correction { path, field, from, to });
+                }
+            }
+            Ok(Placed::Draft(_, refusal)) => report.drafts.push(DraftReason::new(path, refusal)),
+            Ok(Placed::Unchanged(_)) => report.unchanged += 1,
+            Ok(Placed::Left(why)) => report.moved_on.push(Unreadable { path, why }),
+            Err(refusal) => match refusal.rule {
+                // The whole store is in trouble: no use in going on.
+                Rule::Store | Rule::NoSpace | Rule::ReadOnly | Rule::Deadline => {
+                    *failed = Some(refusal);
+                }
+                _ => report.moved_on.push(Unreadable { path, why: refusal.reason }),
+            },
+        }
+    }
+
+    /// Directories that were made get the times that they had.
+    fn date_directories(&self, found: &[FoundDir], made: &Made) -> Result<(), Failure> {
+        let (send, receive) = crossbeam_channel::unbounded();
+        for dir in found {
+            let Some((ino, true)) = made.get(&dir.path) else { continue };
+            let time = Some(TimeOrNow::At(dir.meta.mtime));
+            let command = SetAttributes {
+                ino: *ino,
+                mode: None,
+                uid: None,
+                gid: None,
+                size: None,
+                atime: time,
+                mtime: time,
+            };
+            let send = send.clone();
+            self.service.engine.submit(self.caller.context(), command, move |result| {
+                // The receiver waits below.
+                let _ = send.send(result.map(|_| ()));
+            });
+        }
+        drop(send);
+        receive.iter().collect::<Result<(), Refusal>>().map_err(Failure::from)
+    }
+
+    /// A path in the tree, as people read it.
+    fn shown(&self, path: &TreePath) -> String {
+        let names = self.to.names().iter().chain(path.names());
+        names.cloned().collect::<TreePath>().to_string()
+    }
+}
+
+/// Why a file is not put as one change.
+enum Kept {
+    Big,
+    Unreadable(String),
+}

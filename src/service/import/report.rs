@@ -1,0 +1,164 @@
+//! What an import did.
+
+use serde::{Deserialize, Serialize};
+
+use crate::refusal::{Refusal, Rule, TextPlace};
+
+use super::super::Exit;
+use super::super::why::placed;
+
+/// Entries of one kind that are listed; all are counted.
+const LISTED_MAX: usize = 2000;
+
+/// A field that was changed because it contradicted the directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Correction {
+    /// Where the record lies.
+    pub path: String,
+    /// The field.
+    pub field: String,
+    /// What it said.
+    pub from: String,
+    /// What it says.
+    pub to: String,
+}
+
+/// A file that became a draft, and why it is no record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftReason {
+    /// Where it lies.
+    pub path: String,
+    /// The rule that it breaks.
+    pub rule: Rule,
+    /// What is wrong.
+    pub reason: String,
+    /// Where.
+    pub place: Option<TextPlace>,
+    /// The way out.
+    pub remedy: String,
+}
+
+impl DraftReason {
+    pub(super) fn new(path: String, refusal: Refusal) -> Self {
+        let Refusal { rule, reason, remedy, place } = refusal;
+        DraftReason { path, rule, reason, place, remedy }
+    }
+}
+
+/// Something that was not taken in, or was left alone, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// Its path: in the imported directory, or in the tree for what was left alone.
+    pub path: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Things of one kind: all counted, not all listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed<T> {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them.
+    pub listed: Vec<T>,
+}
+
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Listed { count: 0, listed: Vec::new() }
+    }
+}
+
+impl<T> Listed<T> {
+    pub(super) fn push(&mut self, one: T) {
+        self.count += 1;
+        if self.listed.len() < LISTED_MAX {
+            self.listed.push(one);
+        }
+    }
+}
+
+/// See [`super::super::Request::Import`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportReport {
+    /// The directory.
+    pub from: String,
+    /// Where it went.
+    pub to: String,
+    /// Files and links that lie in it.
+    pub files: u64,
+    /// Directories that were made.
+    pub directories: u64,
+    /// Files that are records now, the corrected ones among them.
+    pub records: u64,
+    /// Files and links that are ordinary ones now.
+    pub plain: u64,
+    /// Records that were changed because they contradicted their directory.
+    pub corrected: Listed<Correction>,
+    /// Files that are drafts now.
+    pub drafts: Listed<DraftReason>,
+    /// Files that were imported before, or are there with the same content.
+    pub unchanged: u64,
+    /// What was left alone: it has moved on since it was imported, or something else is there.
+    pub moved_on: Listed<Unreadable>,
+    /// What could not be read.
+    pub unreadable: Listed<Unreadable>,
+    /// The client went away before the end: the rest was not looked at.
+    pub interrupted: bool,
+}
+
+impl ImportReport {
+    /// What was taken, then the lists.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let mut out = format!(
+            "imported {} into {}/: {} files\n  taken: {} records ({} corrected), {} other files, \
+             {} drafts, {} directories\n  unchanged: {}",
+            self.from,
+            self.to,
+            self.files,
+            self.records,
+            self.corrected.count,
+            self.plain,
+            self.drafts.count,
+            self.directories,
+            self.unchanged,
+        );
+        section(&mut out, "corrected: the directory wins", &self.corrected, |one| {
+            format!("{}: {}: {} → {}", one.path, one.field, one.from, one.to)
+        });
+        let title = "drafts: they can be read and mended, and not be claimed or moved until then";
+        section(&mut out, title, &self.drafts, |one| {
+            let reason = placed(&one.reason, one.place);
+            format!("{}\n    {reason} [{}]\n    {}", one.path, one.rule.code(), one.remedy)
+        });
+        section(&mut out, "left alone", &self.moved_on, |one| format!("{}: {}", one.path, one.why));
+        section(&mut out, "could not be read", &self.unreadable, |one| {
+            format!("{}: {}", one.path, one.why)
+        });
+        if self.interrupted {
+            out.push_str("\ninterrupted: import again to take the rest");
+        }
+        out
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.unreadable.count > 0 || self.interrupted { Exit::Problems } else { Exit::Done }
+    }
+}
+
+fn section<T>(out: &mut String, title: &str, list: &Listed<T>, show: impl Fn(&T) -> String) {
+    if list.count == 0 {
+        return;
+    }
+    out.push_str(&format!("\n{title} ({}):", list.count));
+    for one in &list.listed {
+        out.push_str(&format!("\n  {}", show(one)));
+    }
+    let more = list.count - list.listed.len() as u64;
+    if more > 0 {
+        out.push_str(&format!("\n  and {more} more"));
+    }
+}

@@ -1,0 +1,173 @@
+//! The directory that is imported, as it lies there: listed, and opened without following links.
+//!
+//! What must stay true: nothing outside the directory is opened, whatever links lie in it and
+//! whatever is swapped meanwhile; other file systems mounted in it are not entered (one of them
+//! may be a mount of this very store).
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use crate::names::{FileName, TreePath};
+use crate::numbers::UnixNanos;
+
+use super::super::{Exit, Failure};
+use super::report::Unreadable;
+
+/// Deepest directory that is entered: each level on the way holds a descriptor.
+const DEPTH_MAX: usize = 200;
+
+const OPEN_DIR: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What is kept of a node's attributes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meta {
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub mtime: UnixNanos,
+    pub size: u64,
+}
+
+impl Meta {
+    fn of(stat: &Stat) -> Self {
+        let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
+        Meta {
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            mtime: UnixNanos(stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos)),
+            size: stat.st_size.cast_unsigned(),
+        }
+    }
+}
+
+/// A directory and what lies in it, but for its directories.
+pub(super) struct FoundDir {
+    /// Its path from the imported directory.
+    pub path: TreePath,
+    pub meta: Meta,
+    /// Regular files.
+    pub files: Vec<(FileName, Meta)>,
+    /// Symbolic links and their targets.
+    pub links: Vec<(FileName, Meta, Vec<u8>)>,
+}
+
+/// A directory that is to be imported.
+pub(super) struct Source {
+    root: OwnedFd,
+    device: u64,
+}
+
+impl Source {
+    /// Opens the directory `from`.
+    pub fn open(from: &Path) -> Result<Source, Failure> {
+        let wrong = |errno: Errno| {
+            let reason = format!("{}: {errno}", from.display());
+            Failure::new(Exit::Usage, reason, "name a directory that can be read")
+        };
+        // The directory itself may be named through a link; nothing in it may.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, from, flags, Mode::empty()).map_err(wrong)?;
+        let device = rustix::fs::fstat(&root).map_err(wrong)?.st_dev;
+        Ok(Source { root, device })
+    }
+
+    /// Everything in it, each directory before what lies below it, in the order of names.
+    pub fn walk(&self, unreadable: &mut dyn FnMut(Unreadable)) -> Vec<FoundDir> {
+        let mut found = Vec::new();
+        let mut stack = vec![TreePath::root()];
+        while let Some(path) = stack.pop() {
+            match self.list(&path, unreadable) {
+                Ok((dir, below)) => {
+                    found.push(dir);
+                    stack.extend(below.into_iter().rev().map(|name| path.join(name)));
+                }
+                Err(why) => unreadable(Unreadable { path: shown(&path), why }),
+            }
+        }
+        found
+    }
+
+    /// Opens a directory in it by its path, a component at a time.
+    pub fn dir(&self, path: &TreePath) -> Result<OwnedFd, String> {
+        if path.names().len() > DEPTH_MAX {
+            return Err(format!("it is over {DEPTH_MAX} directories deep"));
+        }
+        let open = |at: &OwnedFd, name: &[u8]| {
+            openat(at, name, OPEN_DIR, Mode::empty()).map_err(|errno| errno.to_string())
+        };
+        let mut at = open(&self.root, b".")?;
+        for name in path.names() {
+            at = open(&at, name.as_bytes())?;
+        }
+        Ok(at)
+    }
+
+    fn list(
+        &self,
+        path: &TreePath,
+        unreadable: &mut dyn FnMut(Unreadable),
+    ) -> Result<(FoundDir, Vec<FileName>), String> {
+        let text = |errno: Errno| errno.to_string();
+        let fd = self.dir(path)?;
+        let stat = rustix::fs::fstat(&fd).map_err(text)?;
+        if stat.st_dev != self.device {
+            return Err("another file system is mounted here: import it by itself".to_owned());
+        }
+        let mut dir =
+            FoundDir { path: path.clone(), meta: Meta::of(&stat), files: vec![], links: vec![] };
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&fd).map_err(text)? {
+            // `.` and `..` are no file names; the kernel gives no others that are none.
+            if let Ok(name) = FileName::new(entry.map_err(text)?.file_name().to_bytes()) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        let mut below = Vec::new();
+        for name in names {
+            let mut skip = |why: String| {
+                unreadable(Unreadable { path: shown(&path.join(name.clone())), why });
+            };
+            let stat = match statat(&fd, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                Err(errno) => {
+                    skip(errno.to_string());
+                    continue;
+                }
+            };
+            let meta = Meta::of(&stat);
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => below.push(name),
+                FileType::RegularFile => dir.files.push((name, meta)),
+                FileType::Symlink => match readlinkat(&fd, name.as_bytes(), Vec::new()) {
+                    Ok(target) => dir.links.push((name, meta, target.into_bytes())),
+                    Err(errno) => skip(errno.to_string()),
+                },
+                _ => skip("a pipe, socket or device: only files, directories and links".into()),
+            }
+        }
+        Ok((dir, below))
+    }
+}
+
+/// Opens a regular file of the directory `dir`.
+pub(super) fn open(dir: &OwnedFd, name: &FileName) -> Result<File, String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = openat(dir, name.as_bytes(), flags, Mode::empty()).map_err(|e| e.to_string())?;
+    let stat = rustix::fs::fstat(&fd).map_err(|errno| errno.to_string())?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err("it was swapped for something else meanwhile".to_owned());
+    }
+    Ok(File::from(fd))
+}
+
+/// A path from the imported directory, as people read it.
+pub(super) fn shown(path: &TreePath) -> String {
+    if path.names().is_empty() { ".".to_owned() } else { path.to_string() }
+}

@@ -1,0 +1,214 @@
+//! Records and drafts, without their content.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::engine::Text;
+use crate::kind::nearest;
+use crate::names::AgentName;
+use crate::numbers::Version;
+use crate::refusal::Rule;
+use crate::store::{Class, Node, Read, Standing, WorkspaceRow};
+
+use super::find::{StateDir, state_dirs, workspace};
+use super::{Exit, Failure, ListArgs, Service};
+
+/// One record or draft.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListRow {
+    /// The record's id; a draft's name without the extension.
+    pub id: String,
+    /// Where it lies.
+    pub path: String,
+    /// Its workspace.
+    pub workspace: String,
+    /// The state of its directory.
+    pub state: String,
+    /// Whose it is.
+    pub owner: Option<AgentName>,
+    /// The record's version; a draft has none.
+    pub version: Option<Version>,
+    /// Why it cannot change state: the rule that it breaks.
+    pub rule: Option<Rule>,
+    /// The same in words.
+    pub why: Option<String>,
+}
+
+/// See [`super::Request::List`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListReport {
+    /// By workspace, state, owner and name.
+    pub rows: Vec<ListRow>,
+}
+
+impl ListReport {
+    /// A table.
+    #[must_use]
+    pub fn human(&self) -> String {
+        if self.rows.is_empty() {
+            return "nothing".to_owned();
+        }
+        let mut out = String::new();
+        let mut heading = String::new();
+        let state_width = width(self.rows.iter().map(|row| row.state.as_str()));
+        let owner_width = width(self.rows.iter().map(ListRow::owner));
+        for row in &self.rows {
+            if row.workspace != heading {
+                heading.clone_from(&row.workspace);
+                out.push_str(&format!("{heading}/\n"));
+            }
+            let version =
+                row.version.map_or_else(|| "draft".to_owned(), |version| format!("v{version}"));
+            let flagged = if row.version.is_some() && row.why.is_some() { "flagged" } else { "" };
+            let line = format!(
+                "  {:state_width$}  {:owner_width$}  {version:>5}  {} {flagged}",
+                row.state,
+                row.owner(),
+                row.id
+            );
+            out.push_str(line.trim_end());
+            out.push('\n');
+            if let Some(why) = &row.why {
+                let rule = row.rule.map_or_else(String::new, |rule| format!(" [{}]", rule.code()));
+                out.push_str(&format!("      {why}{rule}\n"));
+            }
+        }
+        let drafts = self.rows.iter().filter(|row| row.version.is_none()).count();
+        out.push_str(&format!("{} records", self.rows.len() - drafts));
+        if drafts > 0 {
+            out.push_str(&format!(", {drafts} drafts"));
+        }
+        out
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+impl ListRow {
+    fn owner(&self) -> &str {
+        self.owner.as_ref().map_or("-", AgentName::as_str)
+    }
+}
+
+fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(str::len).max().unwrap_or(0)
+}
+
+/// Lists.
+///
+/// # Errors
+/// A workspace or state that there is not, or a failure of the store.
+pub(super) fn list(service: &Service, args: &ListArgs) -> Result<ListReport, Failure> {
+    let config = service.engine.config();
+    service.read(|read| {
+        let workspaces = match &args.workspace {
+            Some(path) => vec![workspace(read, path)?],
+            None => read.workspaces()?,
+        };
+        if let Some(state) = &args.state {
+            require_state(&config, &workspaces, state)?;
+        }
+        let mut rows = Vec::new();
+        for workspace in &workspaces {
+            for place in state_dirs(read, &config, workspace)? {
+                let state = place.governed.binding.kind.state(place.state).name.as_str();
+                let wanted = args.state.as_deref().is_none_or(|wanted| wanted == state)
+                    && args.owner.as_ref().is_none_or(|owner| place.owner.as_ref() == Some(owner));
+                if wanted {
+                    list_dir(read, &config, &place, &mut rows)?;
+                }
+            }
+        }
+        Ok(ListReport { rows })
+    })
+}
+
+fn require_state(config: &Config, workspaces: &[WorkspaceRow], state: &str) -> Result<(), Failure> {
+    let kinds: Vec<_> = workspaces
+        .iter()
+        .filter_map(|row| config.bind(&row.path))
+        .map(|b| b.kind.clone())
+        .collect();
+    let known: Vec<&str> =
+        kinds.iter().flat_map(|kind| kind.states()).map(|(_, one)| one.name.as_str()).collect();
+    if known.is_empty() || known.contains(&state) {
+        return Ok(());
+    }
+    let mut names = known.clone();
+    names.sort_unstable();
+    names.dedup();
+    let near = nearest(state, names.iter().copied())
+        .map_or_else(|| format!("there are {}", names.join(", ")), |near| format!("`{near}`?"));
+    Err(Failure::new(Exit::Usage, format!("there is no state `{state}`"), near))
+}
+
+fn list_dir(
+    read: &dyn Read,
+    config: &Config,
+    place: &StateDir,
+    rows: &mut Vec<ListRow>,
+) -> Result<(), Failure> {
+    let mut nodes = Vec::new();
+    read.list(place.dir, None, &mut |(name, node)| {
+        if node.class != Class::Plain {
+            nodes.push((name, node));
+        }
+        true
+    })?;
+    let path = place.governed.dir_path();
+    for (name, node) in nodes {
+        let kind = &place.governed.binding.kind;
+        let (version, why) = match node.class {
+            Class::Record => {
+                let Some(record) = read.record_at(node.ino)? else { continue };
+                let flagged = matches!(record.standing, Standing::Live { valid: false, .. });
+                let why =
+                    if flagged { flaw_of(read, config, place, &name, &record)? } else { None };
+                (Some(record.version), why)
+            }
+            _ => (None, draft_reason(read, &node)?),
+        };
+        let id = kind.record_id(&name).map_or_else(|| name.to_string(), |id| id.to_string());
+        let (rule, why) = why.map_or((None, None), |(rule, why)| (Some(rule), Some(why)));
+        rows.push(ListRow {
+            id,
+            path: path.join(name).to_string(),
+            workspace: place.governed.path.to_string(),
+            state: kind.state(place.state).name.to_string(),
+            owner: place.owner.clone(),
+            version,
+            rule,
+            why,
+        });
+    }
+    Ok(())
+}
+
+/// What is wrong with a draft.
+fn draft_reason(read: &dyn Read, node: &Node) -> Result<Option<(Rule, String)>, Failure> {
+    let Some(draft) = read.draft(node.ino)? else { return Ok(None) };
+    Ok(Some(match draft.why {
+        Some(why) => (why.rule, why.reason),
+        None => (Rule::Draft, "nothing was saved to it yet".to_owned()),
+    }))
+}
+
+/// What is wrong with a flagged record: found by judging it again.
+fn flaw_of(
+    read: &dyn Read,
+    config: &Config,
+    place: &StateDir,
+    name: &crate::names::FileName,
+    record: &crate::store::Record,
+) -> Result<Option<(Rule, String)>, Failure> {
+    let crate::engine::Slot::Record(home) = crate::engine::slot(read, config, place.dir, name)?
+    else {
+        return Ok(None);
+    };
+    let Some(version) = read.version(record.version_g)? else { return Ok(None) };
+    Ok(Text::new(version.content).judge(&home).err().map(|why| (why.rule, why.reason)))
+}

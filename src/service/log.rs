@@ -1,0 +1,262 @@
+//! The ledger, line by line.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::names::printable;
+use crate::numbers::G;
+use crate::store::Read;
+
+use super::find::{Found, find};
+use super::show::seconds;
+use super::{Exit, Failure, LogArgs, Reply, Service, Sink};
+
+/// Events that are read from one snapshot: bounds how long it holds the log of the store.
+const PAGE: u64 = 512;
+
+/// How often `--follow` looks for new events.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// After how many looks without an event the client is asked whether it is still there.
+const LOOKS_UNTIL_IDLE: u32 = 5;
+
+/// See [`super::Request::Log`]. The lines went before it, each as a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogReport {
+    /// Lines that were given.
+    pub events: u64,
+    /// The last event that was looked at: where `--since` goes on.
+    pub last_g: G,
+}
+
+impl LogReport {
+    /// Nothing: the lines were it.
+    #[must_use]
+    pub fn human(&self) -> String {
+        String::new()
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+/// Which events are wanted.
+enum Filter {
+    All,
+    /// A record's: its workspace and id, as the ledger writes them.
+    Record(String, String),
+    /// Those at or below a path, as the ledger writes it.
+    Below(String),
+}
+
+impl Filter {
+    fn wants(&self, line: &str) -> bool {
+        let below = |path: &str, above: &str| {
+            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let parsed = || serde_json::from_str::<Value>(line).unwrap_or_default();
+        match self {
+            Filter::All => true,
+            Filter::Record(workspace, id) => {
+                // Most lines are of other records, and cheap to tell.
+                line.contains(id.as_str()) && {
+                    let event = parsed();
+                    field(&event, "/id") == *id && field(&event, "/workspace") == *workspace
+                }
+            }
+            Filter::Below(path) => {
+                let event = parsed();
+                ["/payload/path", "/payload/to"]
+                    .iter()
+                    .filter_map(|at| event.pointer(at)?.as_str())
+                    .any(|there| path.is_empty() || below(there, path))
+            }
+        }
+    }
+}
+
+/// Gives the events to `sink`.
+///
+/// # Errors
+/// Nothing is meant by `what`, or a failure of the store.
+pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<LogReport, Failure> {
+    let config = service.engine.config();
+    let since = args.since.unwrap_or(G(0));
+    let (filter, wanted, last) = service.read(|read| {
+        let last = read.last_event()?.map_or(G(0), |row| row.g);
+        let Some(what) = &args.what else {
+            return Ok((Filter::All, None, last));
+        };
+        match find(read, &config, what)? {
+            Found::Record(found) => {
+                let mut gs = Vec::new();
+                let mut at = found.record.last_g;
+                while at > since && args.limit.is_none_or(|limit| (gs.len() as u64) < limit) {
+                    gs.push(at);
+                    at = read.event(at)?.map_or(G(0), |row| row.before_g);
+                }
+                gs.reverse();
+                let id = found.record.id.to_string();
+                let filter = Filter::Record(found.workspace.path.to_string(), id);
+                Ok((filter, Some(gs), last))
+            }
+            Found::Draft(path, ..) | Found::Node(path, _) => {
+                Ok((Filter::Below(path.to_string()), None, last))
+            }
+        }
+    })?;
+    let mut report = LogReport { events: 0, last_g: since };
+    let mut give = |row_g: G, line: String, report: &mut LogReport| {
+        report.events += 1;
+        report.last_g = row_g;
+        let line = if args.json { line } else { readable(&line) };
+        if sink(Reply::Line(line)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    match (&wanted, args.limit) {
+        (Some(gs), _) => {
+            for page in gs.chunks(PAGE as usize) {
+                for (g, line) in lines(service, page.iter().copied(), &Filter::All)? {
+                    if give(g, line, &mut report).is_break() {
+                        return Ok(report);
+                    }
+                }
+            }
+        }
+        (None, Some(limit)) => {
+            for (g, line) in newest(service, since, last, limit, &filter)? {
+                if give(g, line, &mut report).is_break() {
+                    return Ok(report);
+                }
+            }
+        }
+        (None, None) => {
+            let mut at = since;
+            while at < last {
+                let end = G(last.0.min(at.0 + PAGE));
+                let page = (at.0 + 1..=end.0).map(G);
+                for (g, line) in lines(service, page, &filter)? {
+                    if give(g, line, &mut report).is_break() {
+                        return Ok(report);
+                    }
+                }
+                at = end;
+            }
+        }
+    }
+    report.last_g = last.max(since);
+    if args.follow {
+        follow(service, args, &filter, &mut report, sink)?;
+    }
+    Ok(report)
+}
+
+/// The wanted lines among the events `gs`, from one snapshot.
+fn lines(
+    service: &Service,
+    gs: impl Iterator<Item = G>,
+    filter: &Filter,
+) -> Result<Vec<(G, String)>, Failure> {
+    service.read(|read| {
+        let mut found = Vec::new();
+        for g in gs {
+            if let Some(row) = read.event(g)?
+                && filter.wants(&row.line)
+            {
+                found.push((g, row.line));
+            }
+        }
+        Ok(found)
+    })
+}
+
+/// The newest `limit` wanted lines after `since`, in their order.
+fn newest(
+    service: &Service,
+    since: G,
+    last: G,
+    limit: u64,
+    filter: &Filter,
+) -> Result<Vec<(G, String)>, Failure> {
+    let mut found: Vec<(G, String)> = Vec::new();
+    let mut end = last.0;
+    while end > since.0 && (found.len() as u64) < limit {
+        let start = since.0.max(end.saturating_sub(PAGE));
+        let mut page = lines(service, (start + 1..=end).map(G), filter)?;
+        page.append(&mut found);
+        found = page;
+        end = start;
+    }
+    let surplus = found.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(found.split_off(surplus))
+}
+
+/// Goes on with events as they happen, until the client is gone.
+fn follow(
+    service: &Service,
+    args: &LogArgs,
+    filter: &Filter,
+    report: &mut LogReport,
+    sink: Sink<'_>,
+) -> Result<(), Failure> {
+    let last = |read: &dyn Read| Ok(read.last_event()?.map_or(G(0), |row| row.g));
+    let mut idle = 0;
+    loop {
+        let end = service.read(last)?;
+        if end <= report.last_g {
+            idle += 1;
+            if idle % LOOKS_UNTIL_IDLE == 0 && !sink(Reply::Idle) {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK_EVERY);
+            continue;
+        }
+        let end = G(end.0.min(report.last_g.0 + PAGE));
+        for (_, line) in lines(service, (report.last_g.0 + 1..=end.0).map(G), filter)? {
+            report.events += 1;
+            let line = if args.json { line } else { readable(&line) };
+            if !sink(Reply::Line(line)) {
+                return Ok(());
+            }
+        }
+        report.last_g = end;
+    }
+}
+
+/// A text field of an event; empty where there is none.
+pub(super) fn field(event: &Value, pointer: &str) -> String {
+    event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// An event as one line for people.
+fn readable(line: &str) -> String {
+    let event: Value = serde_json::from_str(line).unwrap_or_default();
+    let text = |pointer: &str| field(&event, pointer);
+    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
+    let mut out = format!("{} g{} ", seconds(&text("/at")), number("/g").unwrap_or(0));
+    out.push_str(&text("/event"));
+    let path = text("/payload/path");
+    out.push_str(&format!(" {}", if path.is_empty() { text("/id") } else { path }));
+    match number("/version_after").or_else(|| number("/version_before")) {
+        Some(version) => out.push_str(&format!(" v{version} by {}", text("/actor"))),
+        None => out.push_str(&format!(" by {}", text("/actor"))),
+    }
+    for (word, pointer) in [
+        ("from", "/payload/from"),
+        ("to", "/payload/to"),
+        ("via", "/payload/via"),
+        ("rule", "/payload/rule"),
+    ] {
+        let said = text(pointer);
+        if !said.is_empty() {
+            out.push_str(&format!(" {word} {said}"));
+        }
+    }
+    // A hostile line cannot steer the terminal.
+    printable(out.as_bytes())
+}

@@ -1,0 +1,116 @@
+//! The commands, without a terminal and without a socket: a [`Request`] comes in, [`Reply`]s go
+//! out, the last of which is a [`Report`] or a [`Failure`].
+//!
+//! The daemon serves them over its socket, and the command line calls them in its own process
+//! where no daemon has the store. Every change is an engine command, the same that a mount sends.
+//!
+//! What must stay true: nothing here prints, reads the environment or the working directory, or
+//! ends the process; whoever asks is named by [`Caller`], which the socket's peer credentials make.
+//! Deliberately not here: argument parsing, where the store lies, mounts, SQL.
+
+mod backup;
+mod caller;
+mod claim;
+mod doctor;
+mod edit;
+mod export;
+mod find;
+mod finish;
+mod fsck;
+mod import;
+mod lane;
+mod list;
+mod log;
+mod reply;
+mod request;
+mod restore;
+mod show;
+mod status;
+mod why;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+pub use backup::BackupReport;
+pub use caller::Caller;
+pub use claim::ClaimReport;
+pub use doctor::{DoctorReport, Finding, Health, doctor};
+pub use export::ExportReport;
+pub use finish::MoveReport;
+pub use fsck::{FsckReport, Problem, fsck};
+pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
+pub use list::{ListReport, ListRow};
+pub use log::LogReport;
+pub use reply::{Exit, Failure, Reply, Report, Sink};
+pub use request::*;
+pub use restore::{RestoreReport, restore};
+pub use show::{HistoryRow, ShowReport};
+pub use status::{StateCount, StatusReport, WorkspaceStatus};
+pub use why::{WhyReport, WhyRow};
+
+use crate::engine::Engine;
+use crate::store::{Read, Readers, StoreError};
+
+/// What serves requests: an engine, and where its store lies.
+pub struct Service {
+    /// The engine.
+    pub engine: Engine,
+    /// The store's file.
+    pub store: PathBuf,
+    ranks: claim::Ranks,
+}
+
+impl Service {
+    /// A service on a running engine whose store lies at `store`.
+    #[must_use]
+    pub fn new(engine: Engine, store: impl Into<PathBuf>) -> Self {
+        Service { engine, store: store.into(), ranks: claim::Ranks::default() }
+    }
+
+    /// Asks one snapshot.
+    fn read<T>(&self, work: impl FnOnce(&dyn Read) -> Result<T, Failure>) -> Result<T, Failure> {
+        ask(&**self.engine.readers(), work)
+    }
+}
+
+/// Asks one snapshot.
+fn ask<T>(
+    readers: &dyn Readers,
+    work: impl FnOnce(&dyn Read) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut work = Some(work);
+    let asked = crate::store::read(readers, |snapshot| Ok(work.take().map(|work| work(snapshot))))?;
+    asked.unwrap_or_else(|| Err(StoreError::Impossible("a read that gave nothing".into()).into()))
+}
+
+/// Serves `request` for `caller`. What there is to say goes to `sink`; the last reply is
+/// [`Reply::Report`] or [`Reply::Error`], and there is always exactly one of them, unless the
+/// client is gone: `sink` returns false then, and the request ends as soon as that is sound.
+pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink<'_>) {
+    let operation = request.name();
+    tracing::debug!(operation, actor = %caller.name, "a request");
+    let done = match request {
+        Request::Show(args) => show::show(service, &args).map(Report::Show),
+        Request::List(args) => list::list(service, &args).map(Report::List),
+        Request::Claim(args) => claim::claim(service, caller, &args).map(Report::Claim),
+        Request::Done(args) => finish::done(service, caller, &args).map(Report::Move),
+        Request::Fail(args) => finish::fail(service, caller, &args).map(Report::Move),
+        Request::Release(args) => finish::release(service, caller, &args).map(Report::Move),
+        Request::Log(args) => log::log(service, &args, sink).map(Report::Log),
+        Request::Why(args) => why::why(service, &args).map(Report::Why),
+        Request::Status => status::status(service).map(Report::Status),
+        Request::Import(args) => import::import(service, caller, &args, sink).map(Report::Import),
+        Request::Export(args) => export::export(service, &args, sink).map(Report::Export),
+        Request::Fsck => fsck::fsck(&**service.engine.readers(), sink).map(Report::Fsck),
+        Request::Doctor => Ok(Report::Doctor(doctor(&service.store, Ok(service)))),
+        Request::Backup(args) => backup::backup(service, &args, sink).map(Report::Backup),
+    };
+    let last = match done {
+        Ok(report) => Reply::Report(Box::new(report)),
+        Err(failure) => Reply::Error(failure),
+    };
+    // Whether anybody still hears it does not matter any more.
+    let _ = sink(last);
+}

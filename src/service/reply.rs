@@ -1,0 +1,194 @@
+//! What is answered: progress, lines, and at the end a report or a failure.
+
+use serde::{Deserialize, Serialize};
+
+use crate::refusal::{Refusal, Rule, TextPlace};
+use crate::store::StoreError;
+
+use super::{
+    BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, ImportReport, ListReport,
+    LogReport, MoveReport, RestoreReport, ShowReport, StatusReport, WhyReport,
+};
+
+/// Where replies go; false means that the client is gone.
+pub type Sink<'s> = &'s mut dyn FnMut(Reply) -> bool;
+
+/// One reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// How far it is.
+    Progress {
+        /// Done so far.
+        done: u64,
+        /// Of so many; 0 where that is not known.
+        total: u64,
+        /// Of what: `files`, `pages`, `events`.
+        what: String,
+    },
+    /// One line of `log`, without its newline.
+    Line(String),
+    /// Nothing to say, and a question: is the client still there? Not to be shown.
+    Idle,
+    /// It is done.
+    Report(Box<Report>),
+    /// It is not done.
+    Error(Failure),
+}
+
+/// How a command ends, and the exit status that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// The store, the daemon or the environment failed.
+    Failed,
+    /// The request makes no sense.
+    Usage,
+    /// There is nothing to claim.
+    Nothing,
+    /// A rule said no; nothing was changed.
+    Refused,
+    /// There is no such record, path, version or workspace.
+    Absent,
+    /// Someone else was faster: another version or another owner.
+    Lost,
+    /// `fsck` or `doctor` found something, or `import` could not read something.
+    Problems,
+}
+
+impl Exit {
+    /// The exit status of the process.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Nothing => 3,
+            Exit::Refused => 4,
+            Exit::Absent => 5,
+            Exit::Lost => 6,
+            Exit::Problems => 7,
+        }
+    }
+}
+
+/// Why a command was not done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{reason}")]
+pub struct Failure {
+    /// How the process ends.
+    pub exit: Exit,
+    /// The rule that refused it, where one did; its code is in `docs/errors.md`.
+    pub rule: Option<Rule>,
+    /// What is wrong, naming the thing.
+    pub reason: String,
+    /// The way out.
+    pub remedy: String,
+    /// Where in the content, if it is about content.
+    pub place: Option<TextPlace>,
+}
+
+impl Failure {
+    /// A failure that no rule of the tree made.
+    pub(super) fn new(exit: Exit, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Failure { exit, rule: None, reason: reason.into(), remedy: remedy.into(), place: None }
+    }
+
+    /// For a terminal: two lines, the reason with its rule and place, and the remedy.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let rule = self.rule.map_or_else(String::new, |rule| format!(" [{}]", rule.code()));
+        let place = self.place.map_or_else(String::new, |place| {
+            format!(" (line {}, column {})", place.line, place.column)
+        });
+        format!("{}{place}{rule}\n  {}", self.reason, self.remedy)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        let Refusal { rule, reason, remedy, place } = refusal;
+        let exit = match rule {
+            Rule::Store | Rule::NoSpace | Rule::Deadline | Rule::TooManyHandles => Exit::Failed,
+            Rule::Absent | Rule::Gone => Exit::Absent,
+            Rule::Stale => Exit::Lost,
+            _ => Exit::Refused,
+        };
+        Failure { exit, rule: Some(rule), reason, remedy, place }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Refusal::from(error).into()
+    }
+}
+
+macro_rules! reports {
+    ($($(#[$doc:meta])* $name:ident($inner:ty),)*) => {
+        /// What a command did or found.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Report { $($(#[$doc])* $name($inner),)* }
+
+        impl Report {
+            /// For a terminal: lines, the last without a newline at its end.
+            #[must_use]
+            pub fn human(&self) -> String {
+                match self { $(Report::$name(report) => report.human(),)* }
+            }
+
+            /// How the process ends.
+            #[must_use]
+            pub fn exit(&self) -> Exit {
+                match self { $(Report::$name(report) => report.exit(),)* }
+            }
+        }
+    };
+}
+
+reports! {
+    /// See [`ShowReport`].
+    Show(ShowReport),
+    /// See [`ListReport`].
+    List(ListReport),
+    /// See [`ClaimReport`].
+    Claim(ClaimReport),
+    /// See [`MoveReport`].
+    Move(MoveReport),
+    /// See [`LogReport`].
+    Log(LogReport),
+    /// See [`WhyReport`].
+    Why(WhyReport),
+    /// See [`StatusReport`].
+    Status(StatusReport),
+    /// See [`ImportReport`].
+    Import(ImportReport),
+    /// See [`ExportReport`].
+    Export(ExportReport),
+    /// See [`FsckReport`].
+    Fsck(FsckReport),
+    /// See [`DoctorReport`].
+    Doctor(DoctorReport),
+    /// See [`BackupReport`].
+    Backup(BackupReport),
+    /// See [`RestoreReport`].
+    Restore(RestoreReport),
+}
+
+impl Report {
+    /// Its own fields as JSON, without the name around them: for `--json`.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        let whole = serde_json::to_value(self).unwrap_or_default();
+        match whole {
+            serde_json::Value::Object(fields) => {
+                fields.into_iter().next().map(|(_, inner)| inner).unwrap_or_default()
+            }
+            other => other,
+        }
+    }
+}

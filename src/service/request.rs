@@ -1,0 +1,215 @@
+//! What can be asked for. The form is JSON's: `{"show":{"what":"X"}}`, `"status"`.
+//!
+//! `what` is an id, or a path from the root of the tree (`work/inbox/X.yaml`). An id that several
+//! workspaces have is refused with the paths that it could be.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::AgentName;
+use crate::numbers::{G, Version};
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// A record, a draft or a file: text, state, owner, version, history.
+    Show(ShowArgs),
+    /// Records and drafts.
+    List(ListArgs),
+    /// Takes a record for an agent.
+    Claim(ClaimArgs),
+    /// Moves a record to where finished ones lie.
+    Done(DoneArgs),
+    /// Marks a record as failed; it stays with its owner.
+    Fail(FailArgs),
+    /// Gives a record back.
+    Release(ReleaseArgs),
+    /// Events.
+    Log(LogArgs),
+    /// Refusals, and what is wrong with drafts.
+    Why(WhyArgs),
+    /// Counts and sizes.
+    Status,
+    /// Takes a plain directory in.
+    Import(ImportArgs),
+    /// Gives a plain directory back.
+    Export(ExportArgs),
+    /// Checks the tree, the records and the ledger.
+    Fsck,
+    /// Checks the environment.
+    Doctor,
+    /// Copies the store while it is in use.
+    Backup(BackupArgs),
+}
+
+impl Request {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Request::Show(_) => "show",
+            Request::List(_) => "list",
+            Request::Claim(_) => "claim",
+            Request::Done(_) => "done",
+            Request::Fail(_) => "fail",
+            Request::Release(_) => "release",
+            Request::Log(_) => "log",
+            Request::Why(_) => "why",
+            Request::Status => "status",
+            Request::Import(_) => "import",
+            Request::Export(_) => "export",
+            Request::Fsck => "fsck",
+            Request::Doctor => "doctor",
+            Request::Backup(_) => "backup",
+        }
+    }
+}
+
+/// See [`Request::Show`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShowArgs {
+    /// Id or path.
+    pub what: String,
+    /// A version of it; the current one if absent.
+    #[serde(default)]
+    pub at: Option<Version>,
+    /// As it was after this event; not together with `at`.
+    #[serde(default)]
+    pub g: Option<G>,
+}
+
+/// See [`Request::List`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListArgs {
+    /// A workspace's path; all if absent.
+    #[serde(default)]
+    pub workspace: Option<String>,
+    /// Only those in this state.
+    #[serde(default)]
+    pub state: Option<String>,
+    /// Only those of this owner.
+    #[serde(default)]
+    pub owner: Option<AgentName>,
+}
+
+/// See [`Request::Claim`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimArgs {
+    /// Id or path; if absent the first by priority, then by age.
+    #[serde(default)]
+    pub what: Option<String>,
+    /// For whom.
+    pub agent: AgentName,
+    /// Where to look for one if `what` is absent; all workspaces if absent.
+    #[serde(default)]
+    pub workspace: Option<String>,
+}
+
+/// See [`Request::Done`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DoneArgs {
+    /// Id or path.
+    pub what: String,
+    /// What came out of it, for `result.summary`.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// Whose it must be; whoever has it if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
+}
+
+/// See [`Request::Fail`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailArgs {
+    /// Id or path.
+    pub what: String,
+    /// What went wrong, for `error.message`.
+    pub message: String,
+    /// Whose it must be; whoever has it if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
+}
+
+/// See [`Request::Release`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseArgs {
+    /// Id or path.
+    pub what: String,
+    /// Whose it must be; whoever has it if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
+}
+
+/// See [`Request::Log`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogArgs {
+    /// A record's id or path, or a directory's path; everything if absent.
+    #[serde(default)]
+    pub what: Option<String>,
+    /// Go on with events as they happen, until the client is gone.
+    #[serde(default)]
+    pub follow: bool,
+    /// Only events after this one.
+    #[serde(default)]
+    pub since: Option<G>,
+    /// Only so many, the newest.
+    #[serde(default)]
+    pub limit: Option<u64>,
+    /// Lines are the ledger's own; else readable ones.
+    #[serde(default)]
+    pub json: bool,
+}
+
+/// See [`Request::Why`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WhyArgs {
+    /// Id or path; the last refusals of all if absent.
+    #[serde(default)]
+    pub what: Option<String>,
+    /// At most so many, the newest first; 10 if absent.
+    #[serde(default)]
+    pub limit: Option<u64>,
+}
+
+/// See [`Request::Import`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportArgs {
+    /// The directory, absolute. It must not lie inside a mount of the same store: whoever knows
+    /// the mounts sees to that.
+    pub from: PathBuf,
+    /// Where it goes, from the root of the tree; made where it is missing.
+    pub to: String,
+}
+
+/// See [`Request::Export`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportArgs {
+    /// The directory to fill, absolute; made where it is missing, else it must be empty.
+    pub to: PathBuf,
+    /// What to export, from the root of the tree; all of it if absent.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// The directory may have files. None of them is overwritten even so.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// See [`Request::Backup`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackupArgs {
+    /// The file to make, absolute; it must not be there.
+    pub file: PathBuf,
+}

@@ -1,0 +1,205 @@
+//! Putting a backup in a store's place. No daemon may hold the store meanwhile.
+//!
+//! What must stay true: what is put there was checked, byte for byte the same file; what was there
+//! is kept beside it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::names::FileName;
+use crate::numbers::G;
+use crate::store::sqlite::{Sqlite, lock_path};
+use crate::store::{Readers, StoreError};
+
+use super::backup::{beside, remove_with_log, settle};
+use super::find::ROOT;
+use super::{Exit, Failure, Sink, fsck};
+
+/// What `restore` did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreReport {
+    /// The store.
+    pub store: String,
+    /// The backup.
+    pub from: String,
+    /// Where the old store is now, if there was one.
+    pub kept: Option<String>,
+    /// Records in it.
+    pub records: u64,
+    /// Its last event.
+    pub last_g: G,
+}
+
+impl RestoreReport {
+    /// One line, and one for the old store.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let kept = self.kept.as_ref();
+        let kept = kept.map_or_else(String::new, |kept| format!("\nthe old store is {kept} now"));
+        format!(
+            "restored {} from {}: {} records, last event {}{kept}",
+            self.store, self.from, self.records, self.last_g
+        )
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+/// Puts the backup `file` in the place of the store `store`, which nobody may hold. With `force`
+/// a store that is not empty is moved aside.
+///
+/// # Errors
+/// A store that is held or not empty, a backup that `fsck` finds problems in, files that cannot be
+/// written. The store is what it was then.
+pub fn restore(
+    store: &Path,
+    file: &Path,
+    force: bool,
+    sink: Sink<'_>,
+) -> Result<RestoreReport, Failure> {
+    if !force && !is_empty(store)? {
+        let reason = format!("the store {} is not empty", store.display());
+        let remedy = "give --force: it is kept beside the restored one";
+        return Err(Failure::new(Exit::Refused, reason, remedy));
+    }
+    let failed = |what: &Path, error: std::io::Error| {
+        let reason = format!("{}: {error}", what.display());
+        Failure::new(Exit::Failed, reason, "see that it is there and that its directory is yours")
+    };
+    let log = std::fs::metadata(beside(file, "-wal")).map_or(0, |meta| meta.len());
+    if log > 0 {
+        let reason = format!("{} is in use, or was not closed", file.display());
+        return Err(Failure::new(Exit::Refused, reason, "take one that `workfs backup` made"));
+    }
+    if let Some(dir) = store.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        made.map_err(|error| failed(dir, error))?;
+    }
+    let _held = hold(store)?;
+    let aside = beside(store, ".restoring");
+    remove_with_log(&aside);
+    let copied = copy(file, &aside).map_err(|error| failed(file, error));
+    let checked = copied.and_then(|()| check(&aside, file, sink));
+    let (records, last_g) = match checked {
+        Ok(checked) => checked,
+        Err(failure) => {
+            remove_with_log(&aside);
+            return Err(failure);
+        }
+    };
+    let kept = move_aside(store).map_err(|error| failed(store, error))?;
+    if let Err(failure) = settle(&aside, store) {
+        if let Some(kept) = &kept {
+            move_all(kept, store).map_err(|error| failed(kept, error))?;
+        }
+        remove_with_log(&aside);
+        return Err(failure);
+    }
+    Ok(RestoreReport {
+        store: store.display().to_string(),
+        from: file.display().to_string(),
+        kept: kept.map(|kept| kept.display().to_string()),
+        records,
+        last_g,
+    })
+}
+
+/// Whether there is no store, or one in which nothing was ever done. One that cannot be opened is
+/// not empty, unless somebody holds it: then nothing can be done at all.
+fn is_empty(store: &Path) -> Result<bool, Failure> {
+    if std::fs::metadata(store).map_or(0, |meta| meta.len()) == 0 {
+        return Ok(true);
+    }
+    let open = match Sqlite::open(store) {
+        Ok((open, _)) => open,
+        Err(held @ StoreError::Held { .. }) => return Err(held.into()),
+        Err(_) => return Ok(false),
+    };
+    let mut any = false;
+    let asked = open.read(&mut |read| {
+        any = read.last_event()?.is_some();
+        read.list(ROOT, None::<&FileName>, &mut |_| {
+            any = true;
+            false
+        })
+    });
+    Ok(asked.is_ok() && !any)
+}
+
+/// Takes the lock that a daemon of this store would have.
+fn hold(store: &Path) -> Result<File, Failure> {
+    let path = lock_path(store);
+    let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = open.map_err(|error| {
+        let reason = format!("{}: {error}", path.display());
+        Failure::new(Exit::Failed, reason, "see that the directory of the store is yours")
+    })?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let pid = std::fs::read_to_string(&path).unwrap_or_default().trim().parse().unwrap_or(0);
+        return Err(StoreError::Held { path: store.display().to_string(), pid }.into());
+    }
+    Ok(file)
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut source = File::open(from)?;
+    let mut target = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    std::io::copy(&mut source, &mut target)?;
+    target.sync_all()
+}
+
+/// Opens the copy as a store and checks all of it.
+fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure> {
+    let (open, writer) = Sqlite::open(aside)?;
+    let report = fsck(&open, sink)?;
+    // The last one closes the database, so that its log is gone before it is moved.
+    drop((writer, open));
+    let _ = std::fs::remove_file(lock_path(aside));
+    if report.interrupted {
+        return Err(Failure::new(Exit::Failed, "interrupted", "try again"));
+    }
+    if let Some(first) = report.problems.first() {
+        let reason = format!(
+            "{} has {} problems, such as {}: {}",
+            file.display(),
+            report.count,
+            first.thing,
+            first.what
+        );
+        return Err(Failure::new(Exit::Problems, reason, "take another backup"));
+    }
+    Ok((report.records, report.last_g))
+}
+
+/// Moves the old store to a name of its own, with its log.
+fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
+    if std::fs::symlink_metadata(store).is_err() {
+        return Ok(None);
+    }
+    let first = beside(store, ".before-restore");
+    let more = (2..).map(|n| beside(store, &format!(".before-restore.{n}")));
+    let free = std::iter::once(first).chain(more);
+    let kept = free.into_iter().find(|path| std::fs::symlink_metadata(path).is_err());
+    let Some(kept) = kept else { return Ok(None) };
+    move_all(store, &kept)?;
+    Ok(Some(kept))
+}
+
+fn move_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    for end in ["-wal", "-shm", ""] {
+        match std::fs::rename(beside(from, end), beside(to, end)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,320 @@
+//! One record, draft or file: its text, where it stands, what happened to it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::names::{AgentName, printable};
+use crate::numbers::{Attempt, G, Version};
+use crate::refusal::Rule;
+use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow};
+
+use super::find::{Found, FoundRecord, find};
+use super::log::field;
+use super::{Exit, Failure, Service, ShowArgs};
+
+/// Events of a record that are shown with it.
+const HISTORY_ROWS_MAX: usize = 20;
+
+/// Largest plain file that is shown.
+const SHOWN_BYTES_MAX: u64 = 1 << 20;
+
+/// One event of a record, newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryRow {
+    /// The event.
+    pub g: G,
+    /// When, RFC 3339.
+    pub at: String,
+    /// What happened.
+    pub event: String,
+    /// Who did it.
+    pub actor: String,
+    /// The version after it.
+    pub version: Option<Version>,
+}
+
+/// See [`super::Request::Show`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShowReport {
+    /// `record`, `draft`, `file`, `directory` or `link`.
+    pub what: String,
+    /// The record's id.
+    pub id: Option<String>,
+    /// Where it lies; none if it has no file any more.
+    pub path: Option<String>,
+    /// The record's workspace.
+    pub workspace: Option<String>,
+    /// Its state.
+    pub state: Option<String>,
+    /// Whose it is.
+    pub owner: Option<AgentName>,
+    /// How often it was claimed.
+    pub attempt: Option<Attempt>,
+    /// The version that `text` is.
+    pub version: Option<Version>,
+    /// When that was saved, or when the file was changed, RFC 3339.
+    pub at: Option<String>,
+    /// The rule that a draft or a flagged record breaks.
+    pub rule: Option<Rule>,
+    /// The same in words.
+    pub why: Option<String>,
+    /// The way out.
+    pub remedy: Option<String>,
+    /// The content; of a directory its names; what is not UTF-8 is replaced.
+    pub text: String,
+    /// The last events, newest first.
+    pub history: Vec<HistoryRow>,
+    /// Whether there are older events.
+    pub more_history: bool,
+}
+
+impl ShowReport {
+    /// What is known, as comments, then the text: still YAML.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let mut out = String::new();
+        let mut say = |text: String| out.push_str(&format!("# {text}\n"));
+        match (&self.path, &self.id) {
+            (Some(path), _) => say(path.clone()),
+            (None, Some(id)) => say(format!("{id}: has no file any more")),
+            (None, None) => {}
+        }
+        let mut facts = vec![self.what.clone()];
+        facts.extend(self.state.as_ref().map(|state| format!("state {state}")));
+        facts.extend(self.owner.as_ref().map(|owner| format!("owner {owner}")));
+        facts.extend(self.version.map(|version| format!("version {version}")));
+        facts.extend(self.at.clone());
+        say(facts.join(" · "));
+        if let Some(why) = &self.why {
+            let rule = self.rule.map_or_else(String::new, |rule| format!(" [{}]", rule.code()));
+            say(format!("not valid: {why}{rule}"));
+        }
+        if let Some(remedy) = &self.remedy {
+            say(format!("  {remedy}"));
+        }
+        for row in &self.history {
+            let version = row.version.map_or_else(String::new, |v| format!(" → version {v}"));
+            say(format!("{} g{} {} by {}{version}", row.at, row.g, row.event, row.actor));
+        }
+        if self.more_history {
+            say("and older events: workfs log".to_owned());
+        }
+        out.push_str(self.text.trim_end_matches('\n'));
+        out
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+
+    fn empty(what: &str) -> Self {
+        ShowReport {
+            what: what.to_owned(),
+            id: None,
+            path: None,
+            workspace: None,
+            state: None,
+            owner: None,
+            attempt: None,
+            version: None,
+            at: None,
+            rule: None,
+            why: None,
+            remedy: None,
+            text: String::new(),
+            history: Vec::new(),
+            more_history: false,
+        }
+    }
+}
+
+/// Shows.
+///
+/// # Errors
+/// Nothing is meant by `what`, or there is no such version.
+pub(super) fn show(service: &Service, args: &ShowArgs) -> Result<ShowReport, Failure> {
+    let config = service.engine.config();
+    if args.at.is_some() && args.g.is_some() {
+        let remedy = "give one of the two";
+        return Err(Failure::new(Exit::Usage, "a version and an event were given", remedy));
+    }
+    service.read(|read| match find(read, &config, &args.what)? {
+        Found::Record(found) => record(read, &config, &found, args),
+        Found::Draft(path, node, draft) => {
+            no_versions(args)?;
+            let mut report = ShowReport::empty("draft");
+            report.path = Some(path.to_string());
+            report.at = Some(node.mtime.rfc3339_seconds());
+            report.text = String::from_utf8_lossy(&draft.content).into_owned();
+            match draft.why {
+                Some(why) => {
+                    report.rule = Some(why.rule);
+                    report.why = Some(super::why::placed(&why.reason, why.place));
+                    report.remedy = Some(why.remedy);
+                }
+                None => report.why = Some("nothing was saved to it yet".to_owned()),
+            }
+            Ok(report)
+        }
+        Found::Node(path, node) => {
+            no_versions(args)?;
+            let mut report = plain(read, &node)?;
+            report.path = Some(path.to_string());
+            report.at = Some(node.mtime.rfc3339_seconds());
+            Ok(report)
+        }
+    })
+}
+
+fn no_versions(args: &ShowArgs) -> Result<(), Failure> {
+    if args.at.is_none() && args.g.is_none() {
+        return Ok(());
+    }
+    let reason = format!("`{}` is no record and has no versions", args.what);
+    Err(Failure::new(Exit::Usage, reason, "show it as it is"))
+}
+
+fn plain(read: &dyn Read, node: &Node) -> Result<ShowReport, Failure> {
+    let mut report;
+    match node.node_type {
+        NodeType::Directory => {
+            report = ShowReport::empty("directory");
+            read.list(node.ino, None, &mut |(name, node)| {
+                let slash = if node.node_type == NodeType::Directory { "/" } else { "" };
+                report.text.push_str(&format!("{name}{slash}\n"));
+                true
+            })?;
+        }
+        NodeType::Symlink => {
+            report = ShowReport::empty("link");
+            report.text = printable(&read.symlink(node.ino)?.unwrap_or_default());
+        }
+        NodeType::File if node.size <= SHOWN_BYTES_MAX => {
+            report = ShowReport::empty("file");
+            let bytes = crate::engine::read_plain(read, node, 0, node.size as usize)?;
+            report.text = String::from_utf8_lossy(&bytes).into_owned();
+        }
+        NodeType::File => {
+            report = ShowReport::empty("file");
+            report.text = format!("{} bytes: read it through a mount, or export it", node.size);
+        }
+        _ => report = ShowReport::empty("special file"),
+    }
+    Ok(report)
+}
+
+fn record(
+    read: &dyn Read,
+    config: &crate::config::Config,
+    found: &FoundRecord,
+    args: &ShowArgs,
+) -> Result<ShowReport, Failure> {
+    let record = &found.record;
+    let mut report = ShowReport::empty("record");
+    report.id = Some(record.id.to_string());
+    report.path = found.path.as_ref().map(ToString::to_string);
+    report.workspace = Some(found.workspace.path.to_string());
+    report.state = Some(record.state.to_string());
+    report.owner.clone_from(&record.owner);
+    report.attempt = Some(record.attempt);
+    if let Standing::Live { dir, name, valid: false, .. } = &record.standing
+        && let crate::engine::Slot::Record(home) = crate::engine::slot(read, config, *dir, name)?
+        && let Some(version) = read.version(record.version_g)?
+        && let Err(why) = crate::engine::Text::new(version.content).judge(&home)
+    {
+        report.rule = Some(why.rule);
+        report.why = Some(super::why::placed(&why.reason, why.place));
+        report.remedy = Some(why.remedy);
+    }
+    let mut wanted = args.at;
+    let mut newest = record.last_g;
+    if let Some(g) = args.g {
+        let then = as_of(read, record, g)?;
+        wanted = then.version;
+        newest = then.g;
+        report.state = then.state;
+        report.owner = then.owner.and_then(|owner| AgentName::new(owner).ok());
+        report.path = then.path;
+    }
+    let version = version_of(read, record, wanted.unwrap_or(record.version))?;
+    report.version = Some(version.version);
+    report.at = Some(version.at.rfc3339_seconds());
+    report.text = String::from_utf8_lossy(&version.content).into_owned();
+    (report.history, report.more_history) = history(read, newest)?;
+    Ok(report)
+}
+
+/// The version `wanted` of a record, found by the list of its versions.
+fn version_of(read: &dyn Read, record: &Record, wanted: Version) -> Result<VersionRow, Failure> {
+    let mut at = record.version_g;
+    while let Some(row) = read.version(at)? {
+        if row.version == wanted {
+            return Ok(row);
+        }
+        at = row.before_g;
+    }
+    let (id, last) = (&record.id, record.version);
+    let remedy = format!("it has versions 1 to {last}");
+    Err(Failure::new(Exit::Absent, format!("`{id}` has no version {wanted}"), remedy))
+}
+
+struct Then {
+    g: G,
+    version: Option<Version>,
+    state: Option<String>,
+    owner: Option<String>,
+    path: Option<String>,
+}
+
+/// How a record stood after event `g`.
+fn as_of(read: &dyn Read, record: &Record, g: G) -> Result<Then, Failure> {
+    let mut at = record.last_g;
+    while let Some(row) = read.event(at)? {
+        if row.g > g {
+            at = row.before_g;
+            continue;
+        }
+        let line: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        let text = |pointer| line.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let count = |key: &str| line.get(key).and_then(Value::as_u64).map(Version);
+        return Ok(Then {
+            g: row.g,
+            version: count("version_after").or_else(|| count("version_before")),
+            state: text("/payload/state"),
+            owner: text("/payload/owner"),
+            path: count("version_after").and_then(|_| text("/payload/path")),
+        });
+    }
+    let reason = format!("`{}` was not there yet at event {g}", record.id);
+    Err(Failure::new(Exit::Absent, reason, format!("`workfs log {}` shows its events", record.id)))
+}
+
+fn history(read: &dyn Read, newest: G) -> Result<(Vec<HistoryRow>, bool), Failure> {
+    let mut rows = Vec::new();
+    let mut at = newest;
+    while let Some(row) = read.event(at)? {
+        if rows.len() == HISTORY_ROWS_MAX {
+            return Ok((rows, true));
+        }
+        let line: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        rows.push(HistoryRow {
+            g: row.g,
+            at: seconds(&field(&line, "/at")),
+            event: field(&line, "/event"),
+            actor: field(&line, "/actor"),
+            version: line.get("version_after").and_then(Value::as_u64).map(Version),
+        });
+        at = row.before_g;
+    }
+    Ok((rows, false))
+}
+
+/// A ledger's time without its fraction.
+pub(super) fn seconds(at: &str) -> String {
+    match at.split_once('.') {
+        Some((whole, _)) => format!("{whole}Z"),
+        None => at.to_owned(),
+    }
+}

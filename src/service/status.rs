@@ -1,0 +1,139 @@
+//! How much there is of what.
+
+use serde::{Deserialize, Serialize};
+
+use crate::numbers::G;
+use crate::store::Class;
+
+use super::find::state_dirs;
+use super::{Exit, Failure, Service};
+
+/// Records of one state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateCount {
+    /// The state.
+    pub state: String,
+    /// Records in it.
+    pub records: u64,
+    /// Drafts in its directories.
+    pub drafts: u64,
+}
+
+/// One workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceStatus {
+    /// Its path.
+    pub path: String,
+    /// The kind of its records.
+    pub kind: String,
+    /// Its states, in the kind's order.
+    pub states: Vec<StateCount>,
+}
+
+/// See [`super::Request::Status`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// The store's file.
+    pub store: String,
+    /// Its size, with the log that belongs to it.
+    pub store_bytes: u64,
+    /// The last event.
+    pub last_g: G,
+    /// When it happened, RFC 3339.
+    pub last_at: Option<String>,
+    /// The workspaces that have a directory.
+    pub workspaces: Vec<WorkspaceStatus>,
+}
+
+impl StatusReport {
+    /// One line a workspace, and one for the store.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let mut out = String::new();
+        for workspace in &self.workspaces {
+            let count = |one: &StateCount| match one.drafts {
+                0 => format!("{} {}", one.state, one.records),
+                drafts => format!("{} {} (+{drafts} drafts)", one.state, one.records),
+            };
+            let states: Vec<String> = workspace.states.iter().map(count).collect();
+            out.push_str(&format!(
+                "{}/ ({}): {}\n",
+                workspace.path,
+                workspace.kind,
+                states.join(", ")
+            ));
+        }
+        if self.workspaces.is_empty() {
+            out.push_str("no workspace yet\n");
+        }
+        let at = self.last_at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+        out.push_str(&format!("last event: {}{at}\n", self.last_g));
+        out.push_str(&format!("store: {} ({})", self.store, size(self.store_bytes)));
+        out
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+/// Bytes as people read them.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        0..=9_999 => format!("{bytes} bytes"),
+        10_000..=9_999_999 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+/// Counts.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
+    let config = service.engine.config();
+    service.read(|read| {
+        let mut workspaces = Vec::new();
+        for workspace in read.workspaces()?.iter().filter(|row| row.dir.is_some()) {
+            let Some(binding) = config.bind(&workspace.path) else { continue };
+            let zero = |state: &crate::kind::State| StateCount {
+                state: state.name.to_string(),
+                records: 0,
+                drafts: 0,
+            };
+            let mut states: Vec<StateCount> =
+                binding.kind.states().map(|(_, state)| zero(state)).collect();
+            for place in state_dirs(read, &config, workspace)? {
+                let name = binding.kind.state(place.state).name.as_str();
+                let Some(count) = states.iter_mut().find(|one| one.state == name) else { continue };
+                read.list(place.dir, None, &mut |(_, node)| {
+                    match node.class {
+                        Class::Record => count.records += 1,
+                        Class::Draft => count.drafts += 1,
+                        Class::Plain => {}
+                    }
+                    true
+                })?;
+            }
+            let (path, kind) = (workspace.path.to_string(), workspace.kind.clone());
+            workspaces.push(WorkspaceStatus { path, kind, states });
+        }
+        let last = read.last_event()?;
+        let last_at = last.as_ref().and_then(|row| {
+            let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
+            Some(super::show::seconds(line.get("at")?.as_str()?))
+        });
+        let mut log = service.store.clone().into_os_string();
+        log.push("-wal");
+        let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |m| m.len());
+        Ok(StatusReport {
+            store: service.store.display().to_string(),
+            store_bytes: length(&service.store) + length(log.as_ref()),
+            last_g: last.map_or(G(0), |row| row.g),
+            last_at,
+            workspaces,
+        })
+    })
+}

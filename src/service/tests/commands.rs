@@ -1,0 +1,288 @@
+//! show, list, claim, done, fail, release, log, why, status.
+
+use super::*;
+use crate::engine::Saved;
+use crate::numbers::{G, Version};
+use crate::refusal::Rule;
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.mkdir("work/inbox");
+    bench.save("work/inbox/low.yaml", "priority: low\nstatus: new\n");
+    bench.save(
+        "work/inbox/a.yaml",
+        "# keep me\nid: a\nstatus: new\ncreated_at: 2026-02-02T00:00:00Z\n",
+    );
+    bench.save("work/inbox/b.yaml", "id: b\nstatus: new\ncreated_at: 2026-02-01T00:00:00Z\n");
+    bench
+}
+
+fn claim(bench: &Bench, what: Option<&str>, by: &str) -> Result<ClaimReport, Failure> {
+    let what = what.map(str::to_owned);
+    let args = ClaimArgs { what, agent: agent(by), workspace: None };
+    bench.ask(Request::Claim(args)).map(|report| match report {
+        Report::Claim(report) => report,
+        other => panic!("{other:?}"),
+    })
+}
+
+fn moved(report: Result<Report, Failure>) -> Result<MoveReport, Failure> {
+    report.map(|report| match report {
+        Report::Move(report) => report,
+        other => panic!("{other:?}"),
+    })
+}
+
+fn done(bench: &Bench, what: &str, summary: Option<&str>) -> Result<MoveReport, Failure> {
+    let (what, summary) = (what.to_owned(), summary.map(str::to_owned));
+    moved(bench.ask(Request::Done(DoneArgs { what, summary, agent: None })))
+}
+
+#[test]
+fn a_record_goes_its_whole_way() {
+    let bench = bench();
+    let claimed = claim(&bench, Some("a"), "bob").unwrap();
+    assert_eq!(claimed.path, "work/assigned/bob/a.yaml");
+    assert_eq!((claimed.version, claimed.attempt.0), (Version(2), 1));
+    let shown = bench.show("a");
+    assert!(shown.text.starts_with("# keep me\nid: a\n"), "{}", shown.text);
+    assert!(shown.text.contains("status: assigned") && shown.text.contains("agent: bob"));
+    assert_eq!(shown.history.len(), 2);
+    assert_eq!(shown.history[0].event, "claimed");
+
+    let refused = done(&bench, "a", None).unwrap_err();
+    assert_eq!((refused.rule, refused.exit), (Some(Rule::Required), Exit::Refused));
+    assert!(bench.node("work/done").is_some());
+    let finished = done(&bench, "work/assigned/bob/a.yaml", Some("all: well\nreally")).unwrap();
+    assert_eq!((finished.path.as_str(), finished.version), ("work/done/bob/a.yaml", Version(3)));
+    assert_eq!(finished.owner, Some(agent("bob")));
+    let shown = bench.show("a.yaml");
+    assert!(shown.text.contains("status: done"));
+    assert!(shown.text.contains("result:\n  summary: \"all: well\\nreally\"\n"), "{}", shown.text);
+    // One event, one version, one change.
+    assert_eq!(shown.history[0].event, "completed");
+    assert_eq!(shown.history.len(), 3);
+    assert_eq!(bench.node("work/assigned/bob/a.yaml"), None);
+    let gone = done(&bench, "work/assigned/bob/a.yaml", None).unwrap_err();
+    assert_eq!(gone.exit, Exit::Absent);
+    assert!(gone.remedy.contains("it is `work/done/bob/a.yaml` now"), "{gone:?}");
+
+    let at = |at: Option<u64>, g: Option<u64>| {
+        let (at, g) = (at.map(Version), g.map(G));
+        let report = bench.ask(Request::Show(ShowArgs { what: "a".into(), at, g }));
+        report.map(|report| match report {
+            Report::Show(report) => report,
+            other => panic!("{other:?}"),
+        })
+    };
+    let first = at(Some(1), None).unwrap();
+    assert!(first.text.contains("status: new"));
+    assert_eq!(at(Some(9), None).unwrap_err().exit, Exit::Absent);
+    let then = at(None, Some(shown.history[1].g.0)).unwrap();
+    assert_eq!((then.state.as_deref(), then.version), (Some("assigned"), Some(Version(2))));
+    assert_eq!(at(None, Some(1)).unwrap_err().exit, Exit::Absent);
+    bench.clean();
+}
+
+#[test]
+fn without_an_id_the_first_by_priority_and_age_is_claimed() {
+    let bench = bench();
+    bench.save("work/inbox/draft.yaml", "status: [\n");
+    let order: Vec<String> = (0..3).map(|_| claim(&bench, None, "bob").unwrap().id).collect();
+    assert_eq!(order, ["b", "a", "low"]);
+    let nothing = claim(&bench, None, "bob").unwrap_err();
+    assert_eq!((nothing.exit, nothing.exit.code()), (Exit::Nothing, 3));
+}
+
+#[test]
+fn many_who_claim_at_once_get_different_records() {
+    let bench = Bench::new();
+    bench.mkdir("work/inbox");
+    for n in 0..40 {
+        bench.save(&format!("work/inbox/t{n:02}.yaml"), "status: new\n");
+    }
+    let won: Vec<String> = std::thread::scope(|scope| {
+        let names = ["ann", "bob", "cem", "dan"];
+        let work = |name: &'static str| {
+            let bench = &bench;
+            scope.spawn(move || {
+                let mut won = Vec::new();
+                while let Ok(report) = claim(bench, None, name) {
+                    won.push(report.id);
+                }
+                won
+            })
+        };
+        let all: Vec<_> = names.into_iter().map(work).collect();
+        all.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let different: std::collections::BTreeSet<_> = won.iter().collect();
+    assert_eq!((won.len(), different.len()), (40, 40));
+    // Losing a race for "any" is nobody's refusal.
+    assert_eq!(why(&bench, None), []);
+    bench.clean();
+}
+
+#[test]
+fn what_somebody_has_is_lost_and_says_to_whom() {
+    let bench = bench();
+    claim(&bench, Some("a"), "bob").unwrap();
+    let lost = claim(&bench, Some("a"), "ann").unwrap_err();
+    assert_eq!(lost.exit, Exit::Lost);
+    assert!(lost.reason.contains("bob has `a`"), "{lost:?}");
+    let absent = claim(&bench, Some("nope"), "ann").unwrap_err();
+    assert_eq!(absent.exit, Exit::Absent);
+    // Nobody's lane was made for nothing.
+    assert_eq!(bench.node("work/assigned/ann"), None);
+    bench.save("work/inbox/draft.yaml", "id: other\n");
+    let draft = claim(&bench, Some("work/inbox/draft.yaml"), "ann").unwrap_err();
+    assert_eq!((draft.exit, draft.rule), (Exit::Refused, Some(Rule::Draft)));
+    assert!(draft.reason.contains("`id` is not the file's name"), "{draft:?}");
+}
+
+#[test]
+fn fail_marks_and_release_gives_back() {
+    let bench = bench();
+    claim(&bench, Some("a"), "bob").unwrap();
+    let args = |what: &str| FailArgs { what: what.into(), message: "no: disk".into(), agent: None };
+    let failed = moved(bench.ask(Request::Fail(args("a")))).unwrap();
+    assert_eq!((failed.path.as_str(), failed.version), ("work/assigned/bob/a.yaml", Version(3)));
+    let text = bench.show("a").text;
+    assert!(text.contains("status: error") && text.contains("message: \"no: disk\""), "{text}");
+    let refused = bench.ask(Request::Fail(args("b"))).unwrap_err();
+    assert_eq!(refused.exit, Exit::Refused);
+    assert!(bench.show("b").text.contains("status: new"));
+
+    let release = |what: &str, by: Option<&str>| {
+        let args = ReleaseArgs { what: what.into(), agent: by.map(agent) };
+        moved(bench.ask(Request::Release(args)))
+    };
+    assert_eq!(release("a", Some("ann")).unwrap_err().rule, Some(Rule::Forbidden));
+    let back = release("a", Some("bob")).unwrap();
+    assert_eq!((back.path.as_str(), back.owner), ("work/inbox/a.yaml", None));
+    assert_eq!(claim(&bench, Some("a"), "ann").unwrap().attempt.0, 2);
+    bench.clean();
+}
+
+#[test]
+fn done_where_there_is_no_lane_yet_and_from_the_inbox() {
+    let bench = bench();
+    let args = DoneArgs { what: "b".into(), summary: Some("x".into()), agent: Some(agent("ann")) };
+    let report = moved(bench.ask(Request::Done(args))).unwrap();
+    assert_eq!(report.path, "work/done/ann/b.yaml");
+    // Without an owner: the flat directory.
+    let report = done(&bench, "a", Some("y")).unwrap();
+    assert_eq!(report.path, "work/done/a.yaml");
+    bench.clean();
+}
+
+fn why(bench: &Bench, what: Option<&str>) -> Vec<WhyRow> {
+    let args = WhyArgs { what: what.map(str::to_owned), limit: None };
+    match bench.ask(Request::Why(args)).unwrap() {
+        Report::Why(report) => report.rows,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn lists_and_counts_tell_drafts_from_records() {
+    let bench = bench();
+    let saved = bench.save("work/inbox/d.yaml", "status: nonsense\n");
+    assert!(matches!(saved, Saved::Refused(_)), "{saved:?}");
+    claim(&bench, Some("a"), "bob").unwrap();
+    let rows = bench.list(ListArgs::default());
+    let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(ids, ["b", "d", "low", "a"]);
+    assert_eq!((rows[1].version, rows[1].rule), (None, Some(Rule::Schema)));
+    let of = |args: ListArgs| bench.list(args).len();
+    assert_eq!(of(ListArgs { state: Some("inbox".into()), ..ListArgs::default() }), 3);
+    assert_eq!(of(ListArgs { owner: Some(agent("bob")), ..ListArgs::default() }), 1);
+    assert_eq!(of(ListArgs { workspace: Some("work".into()), ..ListArgs::default() }), 4);
+    let wrong = |args: ListArgs| bench.ask(Request::List(args)).unwrap_err();
+    let near = wrong(ListArgs { state: Some("inbx".into()), ..ListArgs::default() });
+    assert_eq!((near.exit, near.remedy.as_str()), (Exit::Usage, "`inbox`?"));
+    let none = wrong(ListArgs { workspace: Some("play".into()), ..ListArgs::default() });
+    assert_eq!(none.exit, Exit::Absent);
+
+    let Report::Status(status) = bench.ask(Request::Status).unwrap() else { panic!() };
+    let inbox = &status.workspaces[0].states[0];
+    assert_eq!((inbox.records, inbox.drafts), (2, 1));
+    assert!(status.human().contains("inbox 2 (+1 drafts), assigned 1"), "{}", status.human());
+
+    let rows = why(&bench, Some("work/inbox/d.yaml"));
+    assert_eq!(rows.len(), 2, "what is wrong now, and the refused save");
+    assert_eq!((rows[0].at.as_ref(), rows[0].rule), (None, Rule::Schema));
+    assert_eq!(rows[1].errno.as_deref(), Some("EINVAL"));
+    assert!(rows[1].rejected.is_some());
+    assert_eq!(why(&bench, None).len(), 1);
+    assert_eq!(why(&bench, Some("b")), []);
+    let draft = bench.show("work/inbox/d.yaml");
+    assert_eq!((draft.what.as_str(), draft.rule), ("draft", Some(Rule::Schema)));
+}
+
+#[test]
+fn the_log_is_the_ledger() {
+    let bench = bench();
+    claim(&bench, Some("a"), "bob").unwrap();
+    let json = |args: LogArgs| bench.lines(LogArgs { json: true, ..args });
+    let all = json(LogArgs::default());
+    let text: Vec<&str> = all.iter().map(String::as_str).collect();
+    crate::ledger::verify(text).unwrap();
+    let of_a = json(LogArgs { what: Some("a".into()), ..LogArgs::default() });
+    assert_eq!(of_a.len(), 2);
+    assert!(of_a.iter().all(|line| all.contains(line)));
+    let newest = json(LogArgs { limit: Some(2), ..LogArgs::default() });
+    assert_eq!(newest, all[all.len() - 2..]);
+    let since = json(LogArgs { since: Some(G(all.len() as u64 - 1)), ..LogArgs::default() });
+    assert_eq!(since, all[all.len() - 1..]);
+    let of_lane = json(LogArgs { what: Some("work/assigned".into()), ..LogArgs::default() });
+    assert_eq!(of_lane.len(), 2, "the lane was registered, the record claimed: {of_lane:#?}");
+    let readable = bench.lines(LogArgs { what: Some("a".into()), ..LogArgs::default() });
+    assert!(readable[1].contains("claimed work/assigned/bob/a.yaml v2 by"), "{readable:?}");
+}
+
+#[test]
+fn following_ends_when_the_client_is_gone() {
+    let bench = bench();
+    let mut seen = Vec::new();
+    let args = LogArgs { follow: true, json: true, ..LogArgs::default() };
+    let before = bench.lines(LogArgs::default()).len();
+    dispatch(&bench.service, &bench.caller(), Request::Log(args), &mut |reply| {
+        match reply {
+            Reply::Line(line) => seen.push(line),
+            Reply::Idle if seen.len() == before => {
+                bench.save("work/inbox/new.yaml", "status: new\n");
+            }
+            _ => return false,
+        }
+        true
+    });
+    assert_eq!(seen.len(), before + 1);
+    assert!(seen[before].contains("\"event\":\"created\""));
+}
+
+#[test]
+fn requests_have_one_form() {
+    let request: Request = serde_json::from_str(r#"{"claim":{"agent":"bob"}}"#).unwrap();
+    let ClaimArgs { what, agent: by, workspace } = match &request {
+        Request::Claim(args) => args.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((what, by, workspace), (None, agent("bob"), None));
+    assert_eq!(serde_json::from_str::<Request>("\"status\"").unwrap(), Request::Status);
+    assert!(serde_json::from_str::<Request>(r#"{"claim":{"agent":"../x"}}"#).is_err());
+    assert!(serde_json::from_str::<Request>(r#"{"claim":{"agent":"b","x":1}}"#).is_err());
+}
+
+#[test]
+fn doctor_looks_at_a_store_that_is_well() {
+    let bench = bench();
+    let Report::Doctor(report) = bench.ask(Request::Doctor).unwrap() else { panic!() };
+    println!("{}", report.human());
+    let of = |what: &str| report.findings.iter().find(|one| one.what == what).unwrap();
+    for what in ["store", "store file", "store directory", "configuration"] {
+        assert_eq!(of(what).health, Health::Ok, "{what}: {:?}", of(what));
+    }
+    let without = doctor(&bench.service.store, Err("held by process 4711"));
+    assert_eq!(without.exit(), Exit::Problems);
+}

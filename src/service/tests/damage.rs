@@ -1,0 +1,150 @@
+//! fsck finds what was broken below the engine.
+
+use super::*;
+use crate::numbers::G;
+use crate::refusal::Refusal;
+use crate::store::{Class, Standing, StoreError, Txn};
+
+struct Break<F>(F);
+
+impl<F> crate::engine::Command for Break<F>
+where
+    F: FnOnce(&mut dyn Txn) -> Result<(), StoreError> + Send + 'static,
+{
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "break"
+    }
+
+    fn run(self, turn: &mut crate::engine::Turn<'_>) -> Result<(), crate::engine::Stop> {
+        Ok((self.0)(turn.txn)?)
+    }
+}
+
+fn damage(
+    work: impl FnOnce(&mut dyn Txn) -> Result<(), StoreError> + Send + 'static,
+) -> Vec<String> {
+    let bench = Bench::new();
+    bench.mkdir("work/inbox");
+    bench.mkdir("work/assigned/bob");
+    bench.mkdir("other/place");
+    bench.save("work/inbox/a.yaml", "status: new\n");
+    bench.save("work/inbox/a.yaml", "status: new\ntitle: x\n");
+    bench.save("work/inbox/d.yaml", "status: 7\n");
+    bench.save("other/file", "plain");
+    bench.clean();
+    let done: Result<(), Refusal> = bench.service.engine.run(bench.context(), Break(work));
+    done.unwrap();
+    let Report::Fsck(report) = bench.ask(Request::Fsck).unwrap() else { panic!() };
+    assert_eq!(report.exit() == Exit::Problems, report.count > 0);
+    report.problems.iter().map(|one| format!("{}: {}", one.thing, one.what)).collect()
+}
+
+fn name(text: &str) -> FileName {
+    FileName::new(text).unwrap()
+}
+
+fn at(txn: &dyn Txn, path: &str) -> Node {
+    let path = TreePath::parse(path).unwrap();
+    let mut node = txn.node(find::ROOT).unwrap().unwrap();
+    for name in path.names() {
+        node = txn.lookup(node.ino, name).unwrap().unwrap();
+    }
+    node
+}
+
+#[track_caller]
+fn found(problems: &[String], wanted: &str) {
+    assert!(problems.iter().any(|problem| problem.contains(wanted)), "{wanted}: {problems:#?}");
+}
+
+#[test]
+fn nothing_broken_nothing_found() {
+    assert_eq!(damage(|_| Ok(())), Vec::<String>::new());
+}
+
+#[test]
+fn broken_links_and_names() {
+    let problems = damage(|txn| {
+        let mut node = at(txn, "other/file");
+        node.nlink = 3;
+        txn.update_node(&node)?;
+        let mut dir = at(txn, "other");
+        dir.nlink = 9;
+        txn.update_node(&dir)?;
+        txn.put_dir_name(at(txn, "other/place").ino, &name("elsewhere"))
+    });
+    found(&problems, "says 3 links and has 1");
+    found(&problems, "says 9 links and has 3");
+    found(&problems, "does not know that its name is place");
+    assert_eq!(problems.len(), 3, "{problems:#?}");
+}
+
+#[test]
+fn lost_nodes() {
+    let problems = damage(|txn| {
+        let other = at(txn, "other").ino;
+        txn.delete_entry(other, &name("file"))?;
+        let mut place = at(txn, "other/place");
+        place.parent = place.ino;
+        txn.update_node(&place)
+    });
+    found(&problems, "has no name and is not marked as nameless");
+    found(&problems, "is a directory that the root does not reach");
+}
+
+#[test]
+fn records_in_the_wrong_place() {
+    let problems = damage(|txn| {
+        let node = at(txn, "work/inbox/a.yaml");
+        let mut record = txn.record_at(node.ino)?.unwrap();
+        let expected = record.expected();
+        record.last_g = G(1);
+        record.standing = Standing::Live {
+            ino: node.ino,
+            dir: at(txn, "other").ino,
+            name: name("a.yaml"),
+            valid: true,
+        };
+        txn.update_record(&record, &expected)?;
+        let mut draft = at(txn, "work/inbox/d.yaml");
+        draft.class = Class::Record;
+        txn.update_node(&draft)
+    });
+    found(&problems, "its name a.yaml does not lead to its file");
+    found(&problems, "lies outside its workspace");
+    found(&problems, "says event 1 is its last");
+    found(&problems, "is a record's file of no record");
+}
+
+#[test]
+fn versions_and_drafts_without_content() {
+    let problems = damage(|txn| {
+        let record = txn.record_at(at(txn, "work/inbox/a.yaml").ino)?.unwrap();
+        let mut forged = txn.version(record.version_g)?.unwrap();
+        forged.content = b"status: forged\n".to_vec();
+        // A version cannot be written over; the record is pointed at another one.
+        txn.insert_version(G(9_999), &forged)?;
+        let expected = record.expected();
+        let record = crate::store::Record { version_g: G(9_999), ..record };
+        txn.update_record(&record, &expected)?;
+        txn.delete_draft(at(txn, "work/inbox/d.yaml").ino)?;
+        txn.put_chunk(at(txn, "other").ino, 0, b"x")
+    });
+    found(&problems, "its file has another size than its content");
+    found(&problems, "is a draft without content");
+    found(&problems, "is no plain file and has chunks");
+}
+
+#[test]
+fn a_forged_event() {
+    let problems = damage(|txn| {
+        let mut last = txn.last_event()?.unwrap();
+        last.g = last.g.next();
+        last.before_g = G(1);
+        txn.insert_event(&last)
+    });
+    found(&problems, "its place is taken by event");
+    found(&problems, "ends at byte");
+}

@@ -1,0 +1,223 @@
+//! import and export of what was made for it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::time::{Duration, SystemTime};
+
+use super::*;
+use crate::refusal::Rule;
+
+fn write(root: &Path, path: &str, content: impl AsRef<[u8]>) {
+    let file = root.join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, content).unwrap();
+}
+
+fn read(root: &Path, path: &str) -> Vec<u8> {
+    fs::read(root.join(path)).unwrap()
+}
+
+fn source(bench: &Bench) -> PathBuf {
+    let root = bench.path("src");
+    write(&root, "inbox/good.yaml", "# c\nid: good\r\nstatus: new\r\n");
+    write(&root, "inbox/bad.yaml", "id: other\nstatus: new\n");
+    write(&root, "inbox/README.md", "read me\n");
+    write(&root, "inbox/twice.yaml", "status: new\n");
+    write(&root, "assigned/bob/late.yaml", "status: 'done' # c\nagent: ann\n");
+    write(&root, "done/bob/no-summary.yaml", "status: in_progress\n");
+    write(&root, "done/bob/twice.yaml", "status: done\nresult: { summary: x }\n");
+    write(&root, "notes/run.sh", "#!/bin/sh\n");
+    write(&root, "notes/big.bin", vec![0; 9 << 20]);
+    fs::create_dir(root.join("empty")).unwrap();
+    symlink("/etc/passwd", root.join("notes/out")).unwrap();
+    symlink("../inbox", root.join("notes/in")).unwrap();
+    let mode = |path: &str, mode| {
+        fs::set_permissions(root.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("notes/run.sh", 0o750);
+    mode("inbox/good.yaml", 0o640);
+    let then = SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 123_456_789);
+    for path in ["inbox/good.yaml", "notes/big.bin", "empty"] {
+        fs::File::open(root.join(path)).unwrap().set_modified(then).unwrap();
+    }
+    root
+}
+
+#[test]
+fn everything_is_taken_once_and_given_back_as_it_was() {
+    let bench = Bench::new();
+    let root = source(&bench);
+    let report = bench.import(&root, "work/");
+    println!("{}", report.human());
+    assert_eq!((report.files, report.records, report.plain), (11, 3, 5));
+    assert_eq!(report.directories, 7);
+    assert_eq!(report.corrected.listed.len(), 1);
+    let one = &report.corrected.listed[0];
+    let said = (one.path.as_str(), one.from.as_str(), one.to.as_str());
+    assert_eq!(said, ("work/assigned/bob/late.yaml", "done", "assigned"));
+    let drafts: Vec<(&str, Rule)> =
+        report.drafts.listed.iter().map(|one| (one.path.as_str(), one.rule)).collect();
+    assert_eq!(
+        drafts,
+        [
+            ("work/done/bob/no-summary.yaml", Rule::Required),
+            ("work/inbox/bad.yaml", Rule::IdDiffers),
+            ("work/inbox/twice.yaml", Rule::Taken),
+        ]
+    );
+    assert!(report.drafts.listed[0].remedy.ends_with("and set `status: done`"));
+    assert_eq!((report.unchanged, report.unreadable.count), (0, 0));
+    assert!(bench.show("late").text.starts_with("status: 'assigned' # c\nagent: ann\n"));
+    assert_eq!(bench.show("late").history[0].event, "imported");
+    bench.clean();
+
+    let out = bench.path("out");
+    let exported = bench.export(&out, Some("work")).unwrap();
+    assert_eq!((exported.files, exported.links, exported.left_out_count), (9, 2, 0));
+    for path in [
+        "inbox/good.yaml",
+        "inbox/bad.yaml",
+        "inbox/README.md",
+        "inbox/twice.yaml",
+        "done/bob/no-summary.yaml",
+        "done/bob/twice.yaml",
+        "notes/run.sh",
+        "notes/big.bin",
+    ] {
+        assert!(read(&root, path) == read(&out, path), "{path}");
+        let (was, is) = (root.join(path).metadata().unwrap(), out.join(path).metadata().unwrap());
+        assert_eq!(
+            (was.mode(), was.mtime(), was.mtime_nsec()),
+            (is.mode(), is.mtime(), is.mtime_nsec()),
+            "{path}"
+        );
+    }
+    let time = |root: &Path| root.join("empty").metadata().unwrap().modified().unwrap();
+    assert_eq!(time(&root), time(&out));
+    assert_eq!(fs::read_link(out.join("notes/out")).unwrap(), Path::new("/etc/passwd"));
+    assert_eq!(bench.export(&out, None).unwrap_err().exit, Exit::Refused);
+}
+
+#[test]
+fn importing_again_changes_nothing() {
+    let bench = Bench::new();
+    let root = source(&bench);
+    bench.import(&root, "work");
+    let before = bench.lines(LogArgs::default());
+    let again = bench.import(&root, "work");
+    assert_eq!(again.unchanged, 11, "{}", again.human());
+    assert_eq!((again.records, again.plain, again.directories), (0, 0, 0));
+    assert_eq!((again.drafts.count, again.moved_on.count, again.corrected.count), (0, 0, 0));
+    assert_eq!(bench.lines(LogArgs::default()), before);
+
+    // What has moved on since is left where and as it is.
+    let claim = ClaimArgs { what: Some("good".into()), agent: agent("bob"), workspace: None };
+    bench.ask(Request::Claim(claim)).unwrap();
+    bench.save("work/assigned/bob/late.yaml", "status: assigned\ntitle: new\n");
+    bench.save("work/inbox/bad.yaml", "id: bad\nstatus: new\n");
+    let before = bench.lines(LogArgs::default());
+    let again = bench.import(&root, "work");
+    let left: Vec<(&str, &str)> =
+        again.moved_on.listed.iter().map(|one| (one.path.as_str(), one.why.as_str())).collect();
+    assert_eq!(
+        left,
+        [
+            ("work/assigned/bob/late.yaml", "it is at version 2 now"),
+            ("work/inbox/bad.yaml", "another text of it is there, at version 1"),
+            ("work/inbox/good.yaml", "it is `work/assigned/bob/good.yaml` now"),
+        ]
+    );
+    assert_eq!(again.unchanged, 8);
+    assert_eq!(bench.lines(LogArgs::default()), before);
+    bench.clean();
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_is_taken() {
+    let bench = Bench::new();
+    let root = bench.path("src");
+    write(&root, "inbox/good.yaml", "status: new\n");
+    write(&root, "inbox/huge.yaml", vec![b'x'; 9 << 20]);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("inbox/pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let report = bench.import(&root, "work");
+    assert_eq!((report.records, report.unreadable.count), (1, 2), "{}", report.human());
+    assert_eq!(report.exit(), Exit::Problems);
+    let ask = |from: &Path, to: &str| {
+        let args = ImportArgs { from: from.to_owned(), to: to.to_owned() };
+        bench.ask(Request::Import(args)).unwrap_err()
+    };
+    assert_eq!(ask(&bench.path("nowhere"), "work").exit, Exit::Usage);
+    assert_eq!(ask(Path::new("src"), "work").exit, Exit::Usage);
+    assert_eq!(ask(&root, "work/../etc").exit, Exit::Usage);
+    assert_eq!(ask(&root, "work/inbox/good.yaml").exit, Exit::Usage);
+}
+
+#[test]
+fn a_client_that_is_gone_ends_an_import() {
+    let bench = Bench::new();
+    let root = bench.path("src");
+    for n in 0..300 {
+        write(&root, &format!("inbox/t{n}.yaml"), "status: new\n");
+    }
+    let args = ImportArgs { from: root.clone(), to: "work".into() };
+    let mut replies = 0;
+    dispatch(&bench.service, &bench.caller(), Request::Import(args), &mut |_| {
+        replies += 1;
+        replies < 3
+    });
+    let taken = bench.list(ListArgs::default()).len();
+    assert!(taken > 0 && taken < 300, "{taken}");
+    let rest = bench.import(&root, "work");
+    assert_eq!(rest.records + rest.unchanged, 300);
+    bench.clean();
+}
+
+#[test]
+fn names_that_are_no_text_and_links_among_files_survive() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bench = Bench::new();
+    let root = bench.path("src");
+    let odd = root.join(std::ffi::OsStr::from_bytes(b"a\xff\n b"));
+    fs::create_dir_all(&root).unwrap();
+    fs::write(&odd, "odd").unwrap();
+    bench.import(&root, "plain");
+    let out = bench.path("out");
+    bench.export(&out, Some("plain")).unwrap();
+    assert_eq!(fs::read(out.join(odd.file_name().unwrap())).unwrap(), b"odd");
+}
+
+/// `cargo test --lib ten_thousand -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn ten_thousand_files() {
+    let bench = Bench::new();
+    let root = bench.path("src");
+    let body = "description: |\n  what is to be done\n".repeat(1) + &"# filler line\n".repeat(60);
+    for n in 0..10_000 {
+        write(&root, &format!("inbox/t{n}.yaml"), format!("id: t{n}\nstatus: new\n{body}"));
+    }
+    for again in [false, true] {
+        let start = std::time::Instant::now();
+        let report = bench.import(&root, "work");
+        println!("again {again}: {:?}: {} records", start.elapsed(), report.records);
+    }
+    let start = std::time::Instant::now();
+    bench.clean();
+    println!("fsck: {:?}", start.elapsed());
+    let start = std::time::Instant::now();
+    bench.export(&bench.path("out"), None).unwrap();
+    println!("export: {:?}", start.elapsed());
+    for _ in 0..2 {
+        let start = std::time::Instant::now();
+        let args = ClaimArgs { what: None, agent: agent("bob"), workspace: None };
+        bench.ask(Request::Claim(args)).unwrap();
+        println!("claim of any: {:?}", start.elapsed());
+    }
+}

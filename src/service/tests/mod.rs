@@ -1,0 +1,188 @@
+//! Every command against a store of its own, without a daemon and without a mount.
+
+mod commands;
+mod corpus;
+mod damage;
+mod import;
+mod keep;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::config::Config;
+use crate::engine::{Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, Text};
+use crate::names::{FileName, TreePath};
+use crate::numbers::Ino;
+use crate::store::sqlite::Sqlite;
+use crate::store::{Durability, Node};
+
+struct Nobody;
+
+impl Audience for Nobody {
+    fn before_reply(&self, _: &[(Origin, Effect)]) {}
+    fn after_reply(&self, _: &[(Origin, Effect)]) {}
+    fn is_open(&self, _: Ino) -> bool {
+        false
+    }
+}
+
+/// A store in a directory of its own.
+struct Bench {
+    dir: TempDir,
+    service: Service,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::with(Config::default())
+    }
+
+    fn with(config: Config) -> Bench {
+        let dir = tempfile::tempdir().unwrap();
+        let service = open(&dir.path().join("store.db"), config);
+        Bench { dir, service }
+    }
+
+    fn caller(&self) -> Caller {
+        Caller::new(1000, 1000, Some(7))
+    }
+
+    fn context(&self) -> Context {
+        self.caller().context()
+    }
+
+    fn ask(&self, request: Request) -> Result<Report, Failure> {
+        let mut last = None;
+        dispatch(&self.service, &self.caller(), request, &mut |reply| {
+            // What goes over the socket comes back as it was.
+            let line = serde_json::to_string(&reply).unwrap();
+            assert!(!line.contains('\n'));
+            assert_eq!(serde_json::from_str::<Reply>(&line).unwrap(), reply);
+            match reply {
+                Reply::Report(report) => last = Some(Ok(*report)),
+                Reply::Error(failure) => last = Some(Err(failure)),
+                Reply::Progress { .. } | Reply::Line(_) | Reply::Idle => {}
+            }
+            true
+        });
+        last.unwrap()
+    }
+
+    fn lines(&self, args: LogArgs) -> Vec<String> {
+        let mut lines = Vec::new();
+        dispatch(&self.service, &self.caller(), Request::Log(args), &mut |reply| {
+            if let Reply::Line(line) = reply {
+                lines.push(line);
+            }
+            true
+        });
+        lines
+    }
+
+    fn node(&self, path: &str) -> Option<Node> {
+        let path = TreePath::parse(path).unwrap();
+        self.service.read(|read| find::node_at(read, &path)).unwrap()
+    }
+
+    fn mkdir(&self, path: &str) {
+        let path = TreePath::parse(path).unwrap();
+        let mut at = find::ROOT;
+        for name in path.names() {
+            let found = self.service.read(|read| Ok(read.lookup(at, name)?)).unwrap();
+            at = match found {
+                Some(node) => node.ino,
+                None => {
+                    let (name, content) = (name.clone(), NewContent::Directory);
+                    let create = Create { parent: at, name, mode: 0o755, content };
+                    self.service.engine.run(self.context(), create).unwrap().ino
+                }
+            };
+        }
+    }
+
+    /// Saves a file, as a program would that opens, writes and closes it.
+    fn save(&self, path: &str, text: &str) -> crate::engine::Saved {
+        let path = TreePath::parse(path).unwrap();
+        let (above, name) = path.split_last().unwrap();
+        let parent = self.node(&above.to_string()).unwrap().ino;
+        let ino = match self.node(&path.to_string()) {
+            Some(node) => node.ino,
+            None => {
+                let (name, content) = (FileName::new(name.as_bytes()).unwrap(), NewContent::File);
+                let create = Create { parent, name, mode: 0o644, content };
+                self.service.engine.run(self.context(), create).unwrap().ino
+            }
+        };
+        let base = crate::engine::Base::Unseen;
+        let save = Save { ino, base, text: Text::new(text.as_bytes().to_vec()) };
+        self.service.engine.run(self.context(), save).unwrap()
+    }
+
+    fn show(&self, what: &str) -> ShowReport {
+        let args = ShowArgs { what: what.to_owned(), ..ShowArgs::default() };
+        match self.ask(Request::Show(args)).unwrap() {
+            Report::Show(report) => report,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn list(&self, args: ListArgs) -> Vec<ListRow> {
+        match self.ask(Request::List(args)).unwrap() {
+            Report::List(report) => report.rows,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn import(&self, from: &Path, to: &str) -> ImportReport {
+        let args = ImportArgs { from: from.to_owned(), to: to.to_owned() };
+        match self.ask(Request::Import(args)).unwrap() {
+            Report::Import(report) => report,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn export(&self, to: &Path, path: Option<&str>) -> Result<ExportReport, Failure> {
+        let path = path.map(str::to_owned);
+        let args = ExportArgs { to: to.to_owned(), path, force: false };
+        self.ask(Request::Export(args)).map(|report| match report {
+            Report::Export(report) => report,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn clean(&self) -> FsckReport {
+        match self.ask(Request::Fsck).unwrap() {
+            Report::Fsck(report) => {
+                assert_eq!(report.problems, []);
+                report
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+fn open(store: &Path, config: Config) -> Service {
+    let (readers, writer) = Sqlite::open(store).unwrap();
+    let started = crate::engine::start(
+        Box::new(writer),
+        Arc::new(readers),
+        Arc::new(config),
+        Durability::Process,
+        Doors::default(),
+        Arc::new(Nobody),
+    );
+    Service::new(started.unwrap().0, store)
+}
+
+fn agent(name: &str) -> AgentName {
+    AgentName::new(name).unwrap()
+}
+
+use crate::names::AgentName;

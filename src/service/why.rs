@@ -1,0 +1,200 @@
+//! Refusals: what was refused to whom, by which rule, and the way out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::{TreePath, printable};
+use crate::refusal::{Rule, TextPlace};
+use crate::store::{Read, RefusalRow, Standing};
+
+use super::find::{Found, find};
+use super::{Exit, Failure, Service, WhyArgs};
+
+/// Rows that are given if nobody says how many.
+const ROWS: u64 = 10;
+
+/// One refusal, or what is wrong with a draft.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhyRow {
+    /// When, RFC 3339; none for what is wrong now.
+    pub at: Option<String>,
+    /// What was tried, such as `rename`; none for what is wrong now.
+    pub operation: Option<String>,
+    /// The errno that the program saw.
+    pub errno: Option<String>,
+    /// Who tried.
+    pub uid: Option<u32>,
+    /// What it was about.
+    pub path: String,
+    /// The rule.
+    pub rule: Rule,
+    /// What is wrong.
+    pub reason: String,
+    /// Where.
+    pub place: Option<TextPlace>,
+    /// The way out.
+    pub remedy: String,
+    /// The name below `.workfs/rejected/` of the bytes that were kept.
+    pub rejected: Option<String>,
+}
+
+/// See [`super::Request::Why`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhyReport {
+    /// What is wrong now, then refusals, newest first.
+    pub rows: Vec<WhyRow>,
+}
+
+impl WhyReport {
+    /// Some lines a refusal.
+    #[must_use]
+    pub fn human(&self) -> String {
+        if self.rows.is_empty() {
+            return "nothing was refused".to_owned();
+        }
+        let row = |row: &WhyRow| {
+            let mut head = Vec::new();
+            head.extend(row.at.clone());
+            head.extend(row.operation.clone());
+            head.push(row.path.clone());
+            head.extend(row.errno.clone());
+            let code = row.rule.code();
+            let reason = placed(&row.reason, row.place);
+            format!("{}\n  {reason} [{code}]\n  {}", head.join(" "), row.remedy)
+        };
+        self.rows.iter().map(row).collect::<Vec<_>>().join("\n")
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+/// A reason with its place in the text.
+pub(super) fn placed(reason: &str, place: Option<TextPlace>) -> String {
+    match place {
+        Some(TextPlace { line, column }) => format!("line {line}, column {column}: {reason}"),
+        None => reason.to_owned(),
+    }
+}
+
+/// Says why.
+///
+/// # Errors
+/// Nothing is meant by `what`, and nothing of that name was ever refused.
+pub(super) fn why(service: &Service, args: &WhyArgs) -> Result<WhyReport, Failure> {
+    let config = service.engine.config();
+    let limit = usize::try_from(args.limit.unwrap_or(ROWS)).unwrap_or(usize::MAX);
+    service.read(|read| {
+        let Some(what) = &args.what else {
+            return Ok(WhyReport { rows: refusals(read, limit, &|_| true)? });
+        };
+        let mut rows = Vec::new();
+        let found = find(read, &config, what);
+        let (path, id) = match &found {
+            Ok(Found::Record(found)) => {
+                rows.extend(flagged(read, &config, found)?);
+                (found.path.clone(), Some(found.record.id.to_string()))
+            }
+            Ok(Found::Draft(path, _, draft)) => {
+                rows.push(wrong_now(path, draft.why.as_ref()));
+                (Some(path.clone()), None)
+            }
+            Ok(Found::Node(path, _)) => (Some(path.clone()), None),
+            // What was refused may not be there.
+            Err(_) => (TreePath::parse(what).ok(), Some(what.clone())),
+        };
+        let wanted = |row: &RefusalRow| {
+            let same = path.as_ref().is_some_and(|path| path.to_bytes() == row.path);
+            let name = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+            let of_id = id.as_ref().is_some_and(|id| {
+                name.strip_prefix(id.as_bytes())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+            });
+            same || of_id
+        };
+        rows.extend(refusals(read, limit.saturating_sub(rows.len()), &wanted)?);
+        match found {
+            Err(failure) if rows.is_empty() => Err(failure),
+            _ => Ok(WhyReport { rows }),
+        }
+    })
+}
+
+fn refusals(
+    read: &dyn Read,
+    limit: usize,
+    wanted: &dyn Fn(&RefusalRow) -> bool,
+) -> Result<Vec<WhyRow>, Failure> {
+    let mut rows = Vec::new();
+    read.refusals(&mut |row| {
+        if rows.len() < limit && wanted(&row) {
+            rows.push(of_refusal(row));
+        }
+        rows.len() < limit
+    })?;
+    Ok(rows)
+}
+
+fn of_refusal(row: RefusalRow) -> WhyRow {
+    WhyRow {
+        at: Some(row.at.rfc3339_seconds()),
+        operation: Some(row.operation),
+        errno: Some(row.errno),
+        uid: Some(row.uid),
+        path: printable(&row.path),
+        rule: row.why.rule,
+        reason: row.why.reason,
+        place: row.why.place,
+        remedy: row.why.remedy,
+        rejected: (row.rejected_bytes > 0).then(|| row.key.to_string()),
+    }
+}
+
+fn wrong_now(path: &TreePath, why: Option<&crate::store::RefusedText>) -> WhyRow {
+    let path = path.to_string();
+    let (rule, reason, remedy, place) = match why {
+        Some(why) => (why.rule, why.reason.clone(), why.remedy.clone(), why.place),
+        None => (
+            Rule::Draft,
+            "nothing was saved to it yet".to_owned(),
+            "write its content and close it".to_owned(),
+            None,
+        ),
+    };
+    WhyRow {
+        at: None,
+        operation: None,
+        errno: None,
+        uid: None,
+        path,
+        rule,
+        reason,
+        place,
+        remedy,
+        rejected: None,
+    }
+}
+
+/// What is wrong with a record that was flagged.
+fn flagged(
+    read: &dyn Read,
+    config: &crate::config::Config,
+    found: &super::find::FoundRecord,
+) -> Result<Option<WhyRow>, Failure> {
+    if let Standing::Live { dir, name, valid: false, .. } = &found.record.standing
+        && let crate::engine::Slot::Record(home) = crate::engine::slot(read, config, *dir, name)?
+        && let Some(version) = read.version(found.record.version_g)?
+        && let Err(why) = crate::engine::Text::new(version.content).judge(&home)
+    {
+        let text = crate::store::RefusedText {
+            rule: why.rule,
+            reason: why.reason,
+            remedy: why.remedy,
+            place: why.place,
+        };
+        return Ok(Some(wrong_now(&home.file_path(), Some(&text))));
+    }
+    Ok(None)
+}
