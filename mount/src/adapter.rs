@@ -23,7 +23,7 @@ use crate::errno::Errno;
 use crate::guard::Adapter;
 use crate::listing::{self, Place};
 use crate::negotiate::negotiate;
-use crate::tree::{Handle, Ino, NewNode, NodeType, SeekHole, SetAttr};
+use crate::tree::{Caller, Handle, Ino, NewNode, NodeType, SeekHole, SetAttr};
 use crate::view;
 
 fn ino(number: INodeNo) -> Ino {
@@ -246,12 +246,14 @@ impl Filesystem for Adapter {
         data: &[u8],
         _write_flags: WriteFlags,
         _flags: fuser::OpenFlags,
-        _lock_owner: Option<LockOwner>,
+        lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let reply = answer::written(reply);
+        let files = lock_owner.map(|owner| owner.0);
+        let caller = Caller { files, ..self.caller(request) };
         self.hand("write", |tree| {
-            tree.write(&self.caller(request), ino(number), handle(fh), offset, data, reply);
+            tree.write(&caller, ino(number), handle(fh), offset, data, reply);
         });
     }
 
@@ -260,13 +262,12 @@ impl Filesystem for Adapter {
         request: &Request,
         number: INodeNo,
         fh: FileHandle,
-        _lock_owner: LockOwner,
+        lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.hand("flush", |tree| {
-            tree.flush(&self.caller(request), ino(number), handle(fh), reply)
-        });
+        let caller = Caller { files: Some(lock_owner.0), ..self.caller(request) };
+        self.hand("flush", |tree| tree.flush(&caller, ino(number), handle(fh), reply));
     }
 
     fn release(

@@ -31,7 +31,13 @@ impl Adapter {
 
     /// Who asks.
     pub(crate) fn caller(&self, request: &Request) -> Caller {
-        Caller { mount: self.mount, uid: request.uid(), gid: request.gid(), pid: request.pid() }
+        Caller {
+            mount: self.mount,
+            uid: request.uid(),
+            gid: request.gid(),
+            pid: request.pid(),
+            files: None,
+        }
     }
 
     /// Asks the tree for something it answers at once.

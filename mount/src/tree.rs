@@ -39,6 +39,9 @@ pub struct Caller {
     pub gid: u32,
     /// The caller's thread id, or 0.
     pub pid: u32,
+    /// The caller's table of open files, where `write` and `flush` say it: tells a program that
+    /// closes what it wrote from a child that merely inherited the descriptor.
+    pub files: Option<u64>,
 }
 
 /// What kind of thing an inode is. It never changes.

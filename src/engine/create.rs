@@ -121,6 +121,7 @@ impl Command for Create {
             mtime: new.at,
             ctime: new.at,
             parent: self.parent,
+            chunks: 0,
         })
     }
 }

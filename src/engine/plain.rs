@@ -111,7 +111,7 @@ impl Command for Allocate {
         if self.zero {
             let stop = end.min(node.size);
             if self.offset < stop {
-                clear(turn, &node, self.offset, stop)?;
+                clear(turn, &mut node, self.offset, stop)?;
             }
         }
         if !self.keep_size && end > node.size {
@@ -144,9 +144,13 @@ pub(super) fn put(
         let take = rest.len().min(CHUNK_BYTES - within);
         let (now, later) = rest.split_at(take);
         if within == 0 && take == CHUNK_BYTES {
+            let new = turn.txn.next_chunk(node.ino, index)? != Some(index);
+            node.chunks += u64::from(new);
             turn.txn.put_chunk(node.ino, index, now)?;
         } else {
-            let mut chunk = turn.txn.chunk(node.ino, index)?.unwrap_or_default();
+            let old = turn.txn.chunk(node.ino, index)?;
+            node.chunks += u64::from(old.is_none());
+            let mut chunk = old.unwrap_or_default();
             if chunk.len() < within + take {
                 chunk.resize(within + take, 0);
             }
@@ -168,7 +172,8 @@ pub(super) fn resize(turn: &mut Turn<'_>, node: &mut Node, size: u64) -> Result<
     if size < node.size {
         let (index, within) = split(size);
         let first_gone = if within == 0 { index } else { index + 1 };
-        turn.txn.delete_chunks(node.ino, first_gone, split(node.size).0)?;
+        let gone = turn.txn.delete_chunks(node.ino, first_gone, split(node.size).0)?;
+        node.chunks = node.chunks.saturating_sub(gone);
         if within > 0
             && let Some(mut chunk) = turn.txn.chunk(node.ino, index)?
             && chunk.len() > within
@@ -182,7 +187,7 @@ pub(super) fn resize(turn: &mut Turn<'_>, node: &mut Node, size: u64) -> Result<
 }
 
 /// Makes `start..end` read as zeros; whole chunks are freed, holes are skipped.
-fn clear(turn: &mut Turn<'_>, node: &Node, start: u64, end: u64) -> Result<(), StoreError> {
+fn clear(turn: &mut Turn<'_>, node: &mut Node, start: u64, end: u64) -> Result<(), StoreError> {
     let mut index = split(start).0;
     while let Some(found) = turn.txn.next_chunk(node.ino, index)? {
         let base = u64::from(found) * CHUNK_BYTES as u64;
@@ -192,7 +197,8 @@ fn clear(turn: &mut Turn<'_>, node: &Node, start: u64, end: u64) -> Result<(), S
         let from = start.saturating_sub(base) as usize;
         let to = (end - base).min(CHUNK_BYTES as u64) as usize;
         if from == 0 && to == CHUNK_BYTES {
-            turn.txn.delete_chunks(node.ino, found, found)?;
+            let gone = turn.txn.delete_chunks(node.ino, found, found)?;
+            node.chunks = node.chunks.saturating_sub(gone);
         } else if let Some(mut chunk) = turn.txn.chunk(node.ino, found)? {
             let to = to.min(chunk.len());
             if from < to {

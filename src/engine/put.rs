@@ -149,6 +149,7 @@ impl Put {
             mtime: self.mtime,
             ctime: turn.now,
             parent: self.parent,
+            chunks: 0,
         })
     }
 

@@ -141,7 +141,10 @@ impl Rename {
         };
         match was {
             Class::Draft => turn.txn.delete_draft(source.ino)?,
-            _ => turn.txn.delete_chunks(source.ino, 0, 0x00ff_ffff)?,
+            _ => {
+                turn.txn.delete_chunks(source.ino, 0, 0x00ff_ffff)?;
+                source.chunks = 0;
+            }
         }
         self.relink(turn, &source, target)?;
         Ok(Some(made))

@@ -256,6 +256,14 @@ fn refuse_draft(
             via: Some("backup"),
         };
         turn.step(record, home, &mut node, step)?;
+    } else if refusal.rule == Rule::Taken && draft.why.is_none() {
+        // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
+        let parent = turn.directory(home.dir)?;
+        turn.txn.delete_entry(home.dir, &home.name)?;
+        turn.unname(&node)?;
+        turn.touch_dir(parent, 0)?;
+        let (parent, name, ino) = (home.dir, home.name.clone(), node.ino);
+        turn.effect(Effect::Name { parent, name, ino, also_origin: true });
     } else {
         node.size = bytes.len() as u64;
         node.mtime = turn.now;

@@ -45,6 +45,8 @@ pub struct Node {
     pub ctime: UnixNanos,
     /// A directory's parent (of other nodes: the directory they were made in).
     pub parent: Ino,
+    /// Stored chunks of a plain file.
+    pub chunks: u64,
 }
 
 /// An inode to be made.

@@ -7,11 +7,12 @@
 use std::fmt::Write as _;
 
 use crate::config::{Config, agents_md};
-use crate::engine::{Slot, path_of, slot};
+use crate::engine::{Slot, Text, path_of, slot};
 use crate::kind::builtin;
 use crate::names::{FileName, TreePath, printable};
 use crate::numbers::{G, Ino, RefusalKey};
-use crate::store::{Class, Read, RefusalRow, RefusedText, Result};
+use crate::refusal::Refusal;
+use crate::store::{Class, Read, RefusalRow, RefusedText, Result, Standing};
 
 /// Stored inode numbers stay below this.
 const FIRST: u64 = 1 << 48;
@@ -218,7 +219,7 @@ pub(super) fn render(
         }
         Computed::Status => status(read)?.into_bytes(),
         Computed::Rejected(key) => read.rejected(key)?.unwrap_or_default(),
-        Computed::FileWhy(ino) => file_why(read, ino)?.into_bytes(),
+        Computed::FileWhy(ino) => file_why(read, config, ino)?.into_bytes(),
         Computed::Events | Computed::Control | Computed::RejectedDir | Computed::Kinds => {
             Vec::new()
         }
@@ -256,7 +257,7 @@ fn push_reason(out: &mut String, why: &RefusedText) {
 }
 
 /// What `X.yaml.why` says.
-fn file_why(read: &dyn Read, ino: Ino) -> Result<String> {
+fn file_why(read: &dyn Read, config: &Config, ino: Ino) -> Result<String> {
     let mut out = String::new();
     let path = if let Some(draft) = read.draft(ino)? {
         out.push_str("this file is a draft: it cannot be claimed or moved to another state\n");
@@ -280,8 +281,13 @@ fn file_why(read: &dyn Read, ino: Ino) -> Result<String> {
             if record.is_valid() { "" } else { "; its content is flagged as not valid" },
         );
         match record.standing {
-            crate::store::Standing::Live { dir, name, .. } => path_of(read, dir, &name)?,
-            _ => TreePath::root(),
+            Standing::Live { dir, name, valid, .. } => {
+                if !valid {
+                    push_flaw(&mut out, read, config, dir, &name, record.version_g)?;
+                }
+                path_of(read, dir, &name)?
+            }
+            Standing::Parked { .. } | Standing::Gone => TreePath::root(),
         }
     } else {
         return Ok("this file is gone\n".to_owned());
@@ -293,6 +299,26 @@ fn file_why(read: &dyn Read, ino: Ino) -> Result<String> {
     Ok(out)
 }
 
+/// What is wrong with a flagged record: judged anew, since only its bytes are kept.
+fn push_flaw(
+    out: &mut String,
+    read: &dyn Read,
+    config: &Config,
+    dir: Ino,
+    name: &FileName,
+    version: G,
+) -> Result<()> {
+    let content = read.version(version)?.map(|version| version.content).unwrap_or_default();
+    if let Slot::Record(home) = slot(read, config, dir, name)?
+        && let Err(refusal) = Text::new(content).judge(&home)
+    {
+        let Refusal { rule, reason, remedy, place } = refusal;
+        let _ = writeln!(out, "  rule:   {} {}", rule.code(), rule.title());
+        push_reason(out, &RefusedText { rule, reason, remedy, place });
+    }
+    Ok(())
+}
+
 fn status(read: &dyn Read) -> Result<String> {
     let mut out = String::new();
     let last = read.last_event()?.map_or(G(0), |event| event.g);
@@ -300,7 +326,7 @@ fn status(read: &dyn Read) -> Result<String> {
     for workspace in read.workspaces()?.iter().filter(|workspace| workspace.dir.is_some()) {
         let mut counts = std::collections::BTreeMap::<String, u64>::new();
         read.records(workspace.key, &mut |record| {
-            if matches!(record.standing, crate::store::Standing::Live { .. }) {
+            if matches!(record.standing, Standing::Live { .. }) {
                 *counts.entry(record.state.to_string()).or_default() += 1;
             }
             true

@@ -10,7 +10,7 @@ use crate::limits::COPY_SOURCE_GRACE;
 use crate::names::FileName;
 use crate::numbers::Ino;
 
-use super::seen::{parent_of, process_of};
+use super::seen::{has_ended, parent_of, process_of};
 
 struct Ghost {
     mount: MountId,
@@ -65,6 +65,11 @@ impl Ghosts {
         ghosts.len() < before
     }
 
+    /// Whether an inode is that of a ghost: there is nothing left to open.
+    pub fn is_one(&self, ino: Ino) -> bool {
+        self.0.lock().iter().any(|ghost| ghost.attr.ino == ino)
+    }
+
     /// A new file of that name is no ghost.
     pub fn forget(&self, dir: Ino, name: &FileName) {
         self.0.lock().retain(|ghost| ghost.dir != dir || ghost.name != *name);
@@ -72,14 +77,18 @@ impl Ghosts {
 }
 
 impl Ghost {
-    /// The process that copied, or another child of the same shell.
+    /// The process that copied; and, once that has ended, the shell it was a child of and that
+    /// shell's other children (`cp …; rm …`).
     fn is(&self, caller: &Caller, dir: Ino, name: &FileName) -> bool {
         if (self.dir, &self.name, self.mount, self.uid) != (dir, name, caller.mount, caller.uid) {
             return false;
         }
-        let same = |own: Option<u32>, other: Option<u32>| own.is_some() && own == other;
-        same(self.process, process_of(caller.pid))
-            || (same(self.parent_process, parent_of(caller.pid))
-                && self.parent_process.is_some_and(|parent| parent > 1))
+        let process = process_of(caller.pid);
+        if process.is_some() && process == self.process {
+            return true;
+        }
+        let shell = self.parent_process.filter(|shell| *shell > 1);
+        let ended = self.process.is_some_and(has_ended);
+        ended && shell.is_some() && (process == shell || parent_of(caller.pid) == shell)
     }
 }

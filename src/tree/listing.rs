@@ -3,10 +3,10 @@
 
 use workfs_mount::{Caller, DirEntry, Errno, Handle};
 
-use crate::limits::{CACHE_TTL, LISTING_PAGE};
+use crate::limits::LISTING_PAGE;
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::Node;
+use crate::store::{Class, Node};
 
 use super::computed::{self, Computed};
 use super::handles::{Cursor, Open};
@@ -38,6 +38,9 @@ impl WorkTree {
             let last_page = page.len() < LISTING_PAGE;
             for (name, node) in page {
                 after = Some(name.clone());
+                if node.class == Class::Draft && self.unborn.hides(node.ino, caller) {
+                    continue;
+                }
                 at = if at < FIRST_COOKIE { FIRST_COOKIE } else { at + 1 };
                 if skip > 0 {
                     skip -= 1;
@@ -47,7 +50,7 @@ impl WorkTree {
                     name: name.as_bytes().to_vec(),
                     attr: attr(&node),
                     cookie: at,
-                    ttl: CACHE_TTL,
+                    ttl: self.seen_entry(&node).ttl,
                 };
                 if !emit(entry) {
                     return Ok(());

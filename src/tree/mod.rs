@@ -17,6 +17,7 @@ mod listing;
 mod open;
 mod seen;
 mod staged;
+mod unborn;
 mod write;
 
 use std::ffi::OsStr;
@@ -37,7 +38,7 @@ use crate::limits::{CACHE_TTL, CHUNK_BYTES, NAME_BYTES_MAX};
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Node, NodeType, Read, StoreError};
+use crate::store::{Class, Node, NodeType, Read, StoreError};
 
 use computed::Computed;
 use handles::{Handles, Open};
@@ -51,6 +52,7 @@ pub struct WorkTree {
     seen: seen::Seen,
     busy: Arc<busy::Busy>,
     ghosts: ghosts::Ghosts,
+    unborn: unborn::Unborn,
     started: UnixNanos,
     me: std::sync::Weak<WorkTree>,
 }
@@ -71,6 +73,7 @@ impl WorkTree {
             seen: seen::Seen::default(),
             busy: Arc::default(),
             ghosts: ghosts::Ghosts::default(),
+            unborn: unborn::Unborn::default(),
             me: me.clone(),
         })
     }
@@ -110,6 +113,15 @@ impl WorkTree {
     /// The entry of a stored node.
     fn entry(node: &Node) -> Entry {
         Entry { attr: attr(node), ttl: CACHE_TTL }
+    }
+
+    /// The entry of a stored node that is looked up: a draft's name is asked for each time, since
+    /// it may not be everyone's yet.
+    fn seen_entry(&self, node: &Node) -> Entry {
+        match node.class {
+            Class::Draft => Entry { attr: attr(node), ttl: Duration::ZERO },
+            Class::Plain | Class::Record => Self::entry(node),
+        }
     }
 
     /// The entry of a computed node.
@@ -156,11 +168,20 @@ fn attr(node: &Node) -> Attr {
         gid: node.gid,
         rdev: node.rdev,
         size: node.size,
-        blocks: node.size.div_ceil(512),
+        blocks: blocks(node),
         atime_ns: node.atime.0,
         mtime_ns: node.mtime.0,
         ctime_ns: node.ctime.0,
     }
+}
+
+/// Space used, in units of 512 bytes: holes of a plain file use none.
+fn blocks(node: &Node) -> u64 {
+    let used = match (node.node_type, node.class) {
+        (NodeType::File, Class::Plain) => node.size.min(node.chunks * CHUNK_BYTES as u64),
+        _ => node.size,
+    };
+    used.div_ceil(512)
 }
 
 /// Parses a name from the kernel.
@@ -190,7 +211,8 @@ impl Tree for WorkTree {
             if Computed::of(parent).is_none()
                 && let Some(node) = read.lookup(parent, &name)?
             {
-                return Ok(Some(Self::entry(&node)));
+                let hidden = node.class == Class::Draft && self.unborn.hides(node.ino, caller);
+                return Ok((!hidden).then(|| self.seen_entry(&node)));
             }
             match computed::lookup(read, &self.engine.config(), parent, &name)? {
                 Some(computed) => self.computed_entry(read, computed, caller.uid).map(Some),

@@ -30,6 +30,9 @@ impl WorkTree {
         let held = self.handles.hold(ino);
         match self.read(|read| self.look(read, caller, ino, flags)) {
             Err(errno) => reply.send(Err(errno)),
+            Ok(None) if self.ghosts.is_one(ino) => {
+                reply.send(Err(Rule::Absent.errno(Door::Name)));
+            }
             Ok(None) => reply.send(Err(Rule::Gone.errno(Door::Handle))),
             Ok(Some(open @ Open::Plain { .. })) if flags.truncate => {
                 self.truncate_at_open(caller, held, open, reply);
@@ -69,11 +72,15 @@ impl WorkTree {
         ino: Ino,
         flags: OpenFlags,
     ) -> Result<Option<Open>, StoreError> {
-        let Some(node) = read.node(ino)? else { return Ok(None) };
+        // A name that a kernel cached may stand for another file by now: it is to look again.
+        let Some(node) = read.node(ino)?.filter(|node| node.nlink > 0) else { return Ok(None) };
         let config = self.engine.config();
         let mut staged = match node.class {
             Class::Plain => return Ok(Some(Open::Plain { append: flags.append })),
             Class::Draft => {
+                if self.unborn.hides(ino, caller) {
+                    return Ok(None);
+                }
                 let Some(draft) = read.draft(ino)? else { return Ok(None) };
                 let home = if flags.write {
                     home(slot(read, &config, draft.dir, &draft.name)?)
@@ -140,10 +147,10 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         self.ghosts.forget(parent, &name);
         let command = Create { parent, name: name.clone(), mode, content: NewContent::File };
-        let context = self.context(caller, Door::Name);
+        let (caller, context) = (*caller, self.context(caller, Door::Name));
         self.engine.submit(context, command, move |result| {
             reply.send(match result {
-                Ok(node) => me.created(parent, &name, &node, flags),
+                Ok(node) => me.created(&caller, parent, &name, &node, flags),
                 Err(refusal) => Err(refusal.rule.errno(Door::Name)),
             });
         });
@@ -151,6 +158,7 @@ impl WorkTree {
 
     fn created(
         &self,
+        caller: &Caller,
         parent: Ino,
         name: &FileName,
         node: &Node,
@@ -161,12 +169,13 @@ impl WorkTree {
             let home = home(self.read(|read| slot(read, &config, parent, name))?);
             let mut staged = Staged::new(home, Arc::from([]), Base::Unseen);
             staged.opened(true, flags.append);
+            self.unborn.begin(caller, node.ino);
             Open::Staged(Mutex::new(staged))
         } else {
             Open::Plain { append: flags.append }
         };
         let opened = self.opened(self.handles.hold(node.ino), open)?;
-        Ok((Self::entry(node), opened))
+        Ok((self.seen_entry(node), opened))
     }
 
     pub(super) fn read_file(
@@ -193,9 +202,9 @@ impl WorkTree {
 
     pub(super) fn release_file(&self, ino: Ino, handle: Handle) {
         let Some(open) = self.handles.remove(handle) else { return };
-        if let Open::Staged(staged) = &*open
-            && staged.lock().dirty
-        {
+        let Open::Staged(staged) = &*open else { return };
+        self.unborn.end(ino);
+        if staged.lock().dirty {
             // `flush` comes before every release, so that only a write through a mapping that
             // outlived its descriptor gets here. Nobody would hear a verdict.
             tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");

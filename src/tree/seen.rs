@@ -81,6 +81,13 @@ pub(super) fn parent_of(thread: u32) -> Option<u32> {
     status_field(thread, "PPid:")
 }
 
+/// Whether a process has ended, waited for or not.
+pub(super) fn has_ended(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, None | Some('Z' | 'X'))
+}
+
 fn status_field(thread: u32, field: &str) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()

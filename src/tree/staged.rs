@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use workfs_mount::Reply;
+
 use crate::config::{Binding, Policy};
 use crate::engine::{Base, Home};
 use crate::limits::RECORD_BYTES_MAX;
@@ -27,6 +29,10 @@ pub(super) struct Staged {
     buffer: Option<Vec<u8>>,
     /// Something was written since the last judgement.
     pub dirty: bool,
+    /// By whom: the tables of open files that the writes came from.
+    writers: Vec<Option<u64>>,
+    /// A judgement is under way, and these wait for it too.
+    pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
     sequential: bool,
     /// Every write goes to the end.
@@ -46,6 +52,8 @@ impl Staged {
             pinned,
             buffer: None,
             dirty: false,
+            writers: Vec::new(),
+            judging: None,
             sequential: true,
             append: false,
             poison: None,
@@ -78,11 +86,25 @@ impl Staged {
         self.buffer.get_or_insert_with(|| self.pinned.to_vec())
     }
 
+    /// Whether a descriptor that is closed in this table of open files ends what was written: it
+    /// does not where a child merely inherited the descriptor of a program that still writes.
+    pub fn is_ended_by(&self, files: Option<u64>) -> bool {
+        files.is_none() || self.writers.contains(&files) || self.writers.contains(&None)
+    }
+
+    /// Takes what is to be judged.
+    pub fn take(&mut self) -> (Arc<[u8]>, Base) {
+        self.dirty = false;
+        self.writers.clear();
+        self.judging = Some(Vec::new());
+        (self.whole(), self.base)
+    }
+
     /// Stages a write.
     ///
     /// # Errors
     /// What no further byte can mend; the handle takes no more writes then.
-    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+    pub fn write(&mut self, files: Option<u64>, offset: u64, data: &[u8]) -> Result<(), Refusal> {
         if let Some(poison) = &self.poison {
             return Err(poison.clone());
         }
@@ -99,6 +121,9 @@ impl Staged {
         }
         self.sequential &= at == end;
         self.dirty = true;
+        if !self.writers.contains(&files) {
+            self.writers.push(files);
+        }
         self.failed = None;
         let buffer = self.buffer();
         if buffer.len() < stop {
@@ -148,7 +173,10 @@ impl Staged {
         }
         if size != self.text().len() {
             self.buffer().resize(size, 0);
-            self.dirty |= size > 0;
+            if size > 0 {
+                self.dirty = true;
+                self.writers.push(None);
+            }
             self.sequential = size == 0;
             self.failed = None;
             self.poison = None;

@@ -35,9 +35,7 @@ impl WorkTree {
                 let command = Write { ino, at, data: data.to_vec() };
                 self.submit(caller, Door::Handle, command, reply, move |_| length);
             }
-            Open::Staged(staged) => {
-                reply.send(self.stage(caller, ino, staged, offset, data));
-            }
+            Open::Staged(staged) => self.stage(caller, ino, staged, (offset, data), reply),
             Open::Fixed(_) | Open::Events | Open::Directory(_) => {
                 reply.send(Err(Rule::ReadOnly.errno(Door::Handle)));
             }
@@ -49,22 +47,31 @@ impl WorkTree {
         caller: &Caller,
         ino: Ino,
         staged: &Mutex<Staged>,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<u32, Errno> {
-        let mut staged = staged.lock();
-        let was_dirty = staged.dirty;
-        let poisoned = staged.failed.is_some();
-        let written = staged.write(offset, data);
-        self.note_dirty(ino, was_dirty, staged.dirty);
-        let Err(refusal) = written else { return Ok(data.len() as u32) };
-        if !poisoned {
-            // What was written is kept with the reason; nobody waits for that.
-            let bytes = staged.whole();
-            let command = SaveDraft { ino, bytes, refusal: refusal.clone() };
-            self.engine.submit(self.context(caller, Door::Handle), command, |_| {});
-        }
-        Err(refusal.rule.errno(Door::Handle))
+        (offset, data): (u64, &[u8]),
+        reply: Reply<u32>,
+    ) {
+        let (refusal, bytes) = {
+            let mut staged = staged.lock();
+            let was_dirty = staged.dirty;
+            let known = staged.failed.is_some();
+            let written = staged.write(caller.files, offset, data);
+            self.note_dirty(ino, was_dirty, staged.dirty);
+            match written {
+                Ok(()) => return reply.send(Ok(data.len() as u32)),
+                Err(refusal) if known => {
+                    return reply.send(Err(refusal.rule.errno(Door::Handle)));
+                }
+                Err(refusal) => (refusal, staged.whole()),
+            }
+        };
+        // What was written is kept with the reason, and can be read when the caller hears of it.
+        let errno = refusal.rule.errno(Door::Handle);
+        let Some(me) = self.me() else { return reply.send(Err(errno)) };
+        let command = SaveDraft { ino, bytes, refusal };
+        self.engine.submit(self.context(caller, Door::Handle), command, move |_| {
+            me.unborn.end(ino);
+            reply.send(Err(errno));
+        });
     }
 
     fn note_dirty(&self, ino: Ino, was: bool, is: bool) {
@@ -95,14 +102,16 @@ impl WorkTree {
         };
         let (whole, base) = {
             let mut staged = staged.lock();
+            if let Some(waiting) = &mut staged.judging {
+                return waiting.push(reply);
+            }
             if let Some(failed) = &staged.failed {
                 return reply.send(Err(failed.rule.errno(Door::Handle)));
             }
-            if !staged.dirty {
+            if !staged.dirty || !(sync || staged.is_ended_by(caller.files)) {
                 return reply.send(Ok(()));
             }
-            staged.dirty = false;
-            (staged.whole(), staged.base)
+            staged.take()
         };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let command = Save { ino, base, text: Text::new(whole) };
@@ -112,9 +121,12 @@ impl WorkTree {
                 Ok(Saved::Kept(made)) => Ok(made),
                 Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
             };
-            let answer = me.judged(&caller, &open, verdict);
+            me.unborn.end(ino);
+            let (answer, waiting) = me.judged(&caller, &open, verdict);
             me.busy.end(ino);
-            reply.send(answer);
+            for reply in waiting.into_iter().chain([reply]) {
+                reply.send(answer);
+            }
         });
     }
 
@@ -124,10 +136,11 @@ impl WorkTree {
         caller: &Caller,
         open: &Arc<Open>,
         verdict: Result<Option<Made>, Refusal>,
-    ) -> Result<(), Errno> {
-        let Open::Staged(staged) = &**open else { return Ok(()) };
+    ) -> (Result<(), Errno>, Vec<Reply<()>>) {
+        let Open::Staged(staged) = &**open else { return (Ok(()), Vec::new()) };
         let mut staged = staged.lock();
-        match verdict {
+        let waiting = staged.judging.take().unwrap_or_default();
+        let answer = match verdict {
             Ok(made) => {
                 if let Some(made) = made {
                     staged.base = Base::Seen(made.version);
@@ -138,10 +151,14 @@ impl WorkTree {
             }
             Err(refusal) => {
                 let errno = refusal.rule.errno(Door::Handle);
-                staged.failed = Some(refusal);
+                // What was written meanwhile is judged for itself.
+                if !staged.dirty {
+                    staged.failed = Some(refusal);
+                }
                 Err(errno)
             }
-        }
+        };
+        (answer, waiting)
     }
 
     /// The caller made this version: it has seen it. A name that it took away by copying stays its

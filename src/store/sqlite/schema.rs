@@ -34,7 +34,8 @@ CREATE TABLE nodes (
   atime  INTEGER NOT NULL,
   mtime  INTEGER NOT NULL,
   ctime  INTEGER NOT NULL,
-  parent INTEGER NOT NULL
+  parent INTEGER NOT NULL,
+  chunks INTEGER NOT NULL DEFAULT 0 CHECK (chunks >= 0)
 ) STRICT;
 
 CREATE TABLE entries (

@@ -60,7 +60,7 @@ impl Txn for Conn {
     fn update_node(&mut self, node: &Node) -> Result<()> {
         self.change(
             "UPDATE nodes SET class = ?2, mode = ?3, uid = ?4, gid = ?5, nlink = ?6, size = ?7, \
-             atime = ?8, mtime = ?9, ctime = ?10, parent = ?11 WHERE ino = ?1",
+             atime = ?8, mtime = ?9, ctime = ?10, parent = ?11, chunks = ?12 WHERE ino = ?1",
             params![
                 int(node.ino.0),
                 class_number(node.class),
@@ -73,6 +73,7 @@ impl Txn for Conn {
                 node.mtime.0,
                 node.ctime.0,
                 int(node.parent.0),
+                int(node.chunks),
             ],
         )?;
         Ok(())
@@ -126,10 +127,9 @@ impl Txn for Conn {
         Ok(())
     }
 
-    fn delete_chunks(&mut self, ino: Ino, first: u32, last: u32) -> Result<()> {
+    fn delete_chunks(&mut self, ino: Ino, first: u32, last: u32) -> Result<u64> {
         let sql = "DELETE FROM chunks WHERE key BETWEEN ?1 AND ?2";
-        self.change(sql, [chunk_key(ino, first), chunk_key(ino, last)])?;
-        Ok(())
+        Ok(self.change(sql, [chunk_key(ino, first), chunk_key(ino, last)])? as u64)
     }
 
     fn put_xattr(&mut self, ino: Ino, name: &[u8], value: &[u8]) -> Result<()> {

@@ -1,0 +1,74 @@
+//! A record that somebody is writing is not there to be taken.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Errno, Fixture, Task, close};
+
+// P1.6
+#[test]
+fn a_record_that_is_being_written_cannot_be_claimed_until_it_is_closed() {
+    let fixture = Fixture::new();
+    let from = fixture.task("inbox", &Task::new("t-1"));
+    let to = fixture.path("work/assigned/bob/t-1.yaml");
+    let mut writer = OpenOptions::new().write(true).truncate(true).open(&from).unwrap();
+    writer.write_all(Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+
+    let start = Instant::now();
+    let error = fs::rename(&from, &to).unwrap_err();
+    let waited = start.elapsed();
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
+    assert!(waited >= Duration::from_millis(200), "it did not wait: {waited:?}");
+    assert!(waited < Duration::from_secs(2), "it waited {waited:?}");
+    assert!(fixture.why().contains("W024"), "{}", fixture.why());
+
+    close(writer).unwrap();
+    fs::rename(&from, &to).unwrap();
+    let text = fs::read_to_string(&to).unwrap();
+    assert!(text.contains("revision: 1\n"), "{text}");
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "claimed"]);
+}
+
+// P1.6
+#[test]
+fn a_claim_that_waits_goes_on_as_soon_as_the_writer_closes() {
+    let fixture = Fixture::new();
+    let from = fixture.task("inbox", &Task::new("t-1"));
+    let to = fixture.path("work/assigned/bob/t-1.yaml");
+    let mut writer = OpenOptions::new().write(true).truncate(true).open(&from).unwrap();
+    writer.write_all(Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    // Which of the two is first is open, so only the outcome counts: the claim or EBUSY, never
+    // the version before.
+    let claim = std::thread::spawn(move || fs::rename(&from, &to));
+    close(writer).unwrap();
+    claim.join().unwrap().unwrap();
+    let text = fs::read_to_string(fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
+    assert!(text.contains("revision: 1\n"), "{text}");
+}
+
+// P1.6
+#[test]
+fn a_reader_hinders_no_claim() {
+    let fixture = Fixture::new();
+    let from = fixture.task("inbox", &Task::new("t-1"));
+    let reader = fs::File::open(&from).unwrap();
+    fs::rename(&from, fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
+    let text = std::io::read_to_string(reader).unwrap();
+    assert_eq!(text, Task::new("t-1").text(), "the version that was opened");
+}
+
+// P1.6
+#[test]
+fn a_new_file_is_no_record_before_it_is_closed() {
+    let fixture = Fixture::new();
+    let from = fixture.path("work/inbox/t-1.yaml");
+    let mut writer = fs::File::create(&from).unwrap();
+    writer.write_all(&Task::new("t-1").text().as_bytes()[..40]).unwrap();
+    let error = fs::rename(&from, fixture.path("work/assigned/bob/t-1.yaml")).unwrap_err();
+    let errno = Errno::from_io_error(&error);
+    assert!(matches!(errno, Some(Errno::BUSY | Errno::PERM)), "{error}");
+    writer.write_all(&Task::new("t-1").text().as_bytes()[40..]).unwrap();
+    close(writer).unwrap();
+    fs::rename(&from, fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
+}

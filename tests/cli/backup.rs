@@ -1,0 +1,59 @@
+//! Backup while others work, and restore.
+
+use std::fs;
+
+use crate::harness::{Fixture, Setup, Task, lies, pile};
+
+// P4.6
+#[test]
+fn a_backup_under_load_is_one_moment_and_can_be_restored() {
+    let fixture = Fixture::new();
+    let ids = fixture.tasks(50);
+    let backup = fixture.outside("backup.db");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in &ids {
+                let from = fixture.work().join(format!("inbox/{id}.yaml"));
+                fs::rename(from, fixture.work().join(format!("assigned/bob/{id}.yaml"))).unwrap();
+            }
+        });
+        fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    });
+    let again = fixture.workfs(&["backup", backup.to_str().unwrap()]).failure();
+    assert!(again.stderr.contains("backup.db"), "an old backup is not overwritten: {again}");
+
+    let other = Setup::default().prepare();
+    other.workfs(&["restore", backup.to_str().unwrap()]).success();
+    other.mount_all();
+    let pile = pile(&other.work());
+    assert_eq!(pile.len(), ids.len());
+    let ledger = other.ledger();
+    for id in &ids {
+        let claimed = usize::from(lies(&other.work(), &pile, id) == "assigned/bob");
+        assert_eq!(ledger.counts("claimed").get(id.as_str()).copied().unwrap_or(0), claimed);
+    }
+    other.fsck_clean();
+}
+
+// P4.6
+#[test]
+fn restore_replaces_nothing_unasked() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let backup = fixture.outside("backup.db");
+    let backup = backup.to_str().unwrap();
+    fixture.workfs(&["backup", backup]).success();
+    fixture.task("inbox", &Task::new("t-2"));
+    fixture.workfs(&["restore", backup]).failure();
+    fixture.workfs(&["restore", backup, "--force"]).failure();
+    assert!(fixture.path("work/inbox/t-2.yaml").exists(), "a store that is served stays");
+    fixture.unmount_all();
+    fixture.workfs(&["restore", backup]).failure();
+    fixture.workfs(&["restore", backup, "--force"]).success();
+    fixture.mount_all();
+    assert!(fixture.path("work/inbox/t-1.yaml").exists());
+    assert!(!fixture.path("work/inbox/t-2.yaml").exists());
+    fs::write(fixture.outside("none.db"), b"no database").unwrap();
+    let other = Setup::default().prepare();
+    other.workfs(&["restore", fixture.outside("none.db").to_str().unwrap()]).failure();
+}

@@ -1,0 +1,169 @@
+//! Each command once, as people use it, with a mount and without.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Fixture, Setup, Task, lies, pile};
+
+/// A fixture without a mount: the commands open the store themselves.
+fn unmounted() -> Fixture {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    fixture
+}
+
+/// Two tasks in a plain directory, to be imported.
+fn plain_tasks(fixture: &Fixture) -> String {
+    let dir = fixture.outside("tasks");
+    fs::create_dir_all(dir.join("inbox")).unwrap();
+    for id in ["t-1", "t-2"] {
+        fs::write(dir.join(format!("inbox/{id}.yaml")), Task::new(id).text()).unwrap();
+    }
+    dir.to_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn json(fixture: &Fixture, arguments: &[&str]) -> Value {
+    let mut arguments = arguments.to_vec();
+    arguments.push("--json");
+    fixture.workfs(&arguments).success().json()
+}
+
+/// A task's whole life by commands alone.
+fn a_life(fixture: &Fixture) {
+    let tasks = plain_tasks(fixture);
+    let report = json(fixture, &["import", &tasks, "work"]);
+    assert_eq!(report["records"], 2, "{report}");
+
+    let listed = json(fixture, &["list", "work"]).to_string();
+    assert!(listed.contains("t-1") && listed.contains("t-2"), "{listed}");
+    let claimed = json(fixture, &["claim", "t-1", "--agent", "bob"]);
+    assert_eq!(claimed["id"], "t-1", "{claimed}");
+    let next = json(fixture, &["claim", "--next", "--agent", "bob"]);
+    assert_eq!(next["id"], "t-2", "{next}");
+    let none = fixture.workfs(&["claim", "--next", "--agent", "bob"]);
+    assert_eq!(none.code, 3, "nothing to claim has its own code: {none}");
+
+    let shown = json(fixture, &["show", "t-1"]);
+    assert_eq!((&shown["state"], &shown["owner"]), (&"assigned".into(), &"bob".into()), "{shown}");
+    json(fixture, &["done", "t-1", "--agent", "bob", "--summary", "it works"]);
+    json(fixture, &["fail", "t-2", "--agent", "bob", "--message", "it does not"]);
+    let shown = json(fixture, &["show", "t-2"]);
+    assert!(shown["text"].as_str().unwrap().contains("it does not"), "{shown}");
+
+    let log = fixture.workfs(&["log", "--json", "t-1"]).success().json_lines();
+    let names: Vec<&str> = log.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names.first().copied(), Some("imported"), "{names:?}");
+    assert_eq!(names.last().copied(), Some("completed"), "{names:?}");
+    let status = json(fixture, &["status"]);
+    assert_eq!(status["last_g"], fixture.ledger().last_g(), "{status}");
+    json(fixture, &["doctor"]);
+    json(fixture, &["fsck"]);
+    for command in ["list", "status", "log", "why", "fsck"] {
+        let said = fixture.workfs(&[command]).success();
+        assert!(command == "why" || !said.stdout.is_empty(), "{said}");
+    }
+    fixture.workfs(&["show", "t-1"]).success();
+}
+
+// P8.1
+#[test]
+fn a_task_lives_by_commands_through_the_daemon() {
+    let fixture = Fixture::new();
+    a_life(&fixture);
+    let pile = pile(&fixture.work());
+    assert_eq!(pile["t-1"], ["done/bob"]);
+    assert_eq!(lies(&fixture.work(), &pile, "t-2"), "assigned/bob");
+    fixture.fsck_clean();
+}
+
+// P8.1
+#[test]
+fn a_task_lives_by_commands_without_any_mount() {
+    let fixture = unmounted();
+    a_life(&fixture);
+    assert!(crate::harness::processes_of(fixture.store()).is_empty());
+    fixture.mount_all();
+    assert_eq!(pile(&fixture.work())["t-1"], ["done/bob"]);
+}
+
+// P8.1
+#[test]
+fn release_gives_a_task_back() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "assigned/bob");
+    fixture.workfs(&["release", "t-1", "--agent", "bob"]).success();
+    assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "inbox");
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "claimed", "released"]);
+}
+
+// P1.1
+#[test]
+fn claim_next_gives_each_caller_another_task() {
+    let fixture = Fixture::new();
+    fixture.tasks(8);
+    let mut ids: Vec<String> = std::thread::scope(|scope| {
+        let claims: Vec<_> = (0..8)
+            .map(|nth| {
+                let (fixture, agent) = (&fixture, format!("w{nth}"));
+                scope.spawn(move || {
+                    json(fixture, &["claim", "--next", "--agent", &agent])["id"].to_string()
+                })
+            })
+            .collect();
+        claims.into_iter().map(|claim| claim.join().unwrap()).collect()
+    });
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 8, "{ids:?}");
+    fixture.fsck_clean();
+}
+
+// P8.1
+#[test]
+fn inside_a_mount_nothing_needs_to_be_named() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+    command.args(["claim", "inbox/t-1.yaml", "--agent", "bob", "--json"]);
+    command.current_dir(fixture.work()).env("HOME", fixture.base()).env_remove("WORKFS_STORE");
+    let ran = crate::harness::run(&mut command).success();
+    assert_eq!(ran.json()["id"], "t-1", "{ran}");
+    assert!(fixture.path("work/assigned/bob/t-1.yaml").exists());
+}
+
+// P8.1
+#[test]
+fn log_follows() {
+    use std::io::BufRead;
+    let fixture = Fixture::new();
+    let since = fixture.ledger().last_g().to_string();
+    let mut command = fixture.command(&["log", "--json", "--follow", "--since", &since]);
+    command.stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    for nth in 0..3 {
+        let task = Task::new(&format!("t-{nth}"));
+        fixture.task("inbox", &task);
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(line["id"], format!("t-{nth}"), "{line}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+// P8.1
+#[test]
+fn completions_and_version() {
+    let fixture = Setup::default().prepare();
+    let version = fixture.workfs(&["--version"]).success();
+    assert!(version.stdout.contains(env!("CARGO_PKG_VERSION")), "{version}");
+    for shell in ["bash", "zsh", "fish"] {
+        let said = fixture.workfs(&["completions", shell]).success();
+        assert!(said.stdout.contains("unmount"), "{said}");
+    }
+    assert!(!fixture.store().exists());
+}

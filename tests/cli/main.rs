@@ -1,0 +1,13 @@
+//! The command line: what it prints, how it ends, and what import, export, backup and restore keep.
+//!
+//! Each test names the promise of docs/semantics.md that it keeps.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod backup;
+mod commands;
+mod corpus;
+mod exits;
+mod printing;

@@ -1,0 +1,89 @@
+//! What goes where: results to standard output, nothing else there, no colours in a pipe.
+
+use crate::harness::{Fixture, Task, long, python};
+
+// P8.1
+#[test]
+fn a_pipe_gets_results_and_no_decoration() {
+    let fixture = Fixture::new();
+    fixture.tasks(3);
+    let tasks = fixture.outside("tasks");
+    std::fs::create_dir_all(tasks.join("inbox")).unwrap();
+    std::fs::write(tasks.join("inbox/x.yaml"), Task::new("x").text()).unwrap();
+    let tasks = tasks.to_str().unwrap().to_owned();
+    let commands: [&[&str]; 7] = [
+        &["list"],
+        &["log"],
+        &["status"],
+        &["ps"],
+        &["show", "t-0001"],
+        &["import", &tasks, "work"],
+        &["fsck"],
+    ];
+    for arguments in commands {
+        let ran = fixture.workfs(arguments).success();
+        assert!(!ran.said().contains('\u{1b}'), "colours in a pipe: {ran}");
+        assert!(!ran.said().contains('\r'), "progress in a pipe: {ran}");
+        assert!(ran.stderr.is_empty(), "chatter in a pipe: {ran}");
+    }
+}
+
+// P8.1
+#[test]
+fn with_json_there_is_nothing_but_json() {
+    let fixture = Fixture::new();
+    fixture.tasks(3);
+    let commands: [&[&str]; 8] = [
+        &["list"],
+        &["status"],
+        &["ps"],
+        &["show", "t-0001"],
+        &["why"],
+        &["fsck"],
+        &["doctor"],
+        &["claim", "t-0002", "--agent", "bob"],
+    ];
+    for arguments in commands {
+        let mut arguments = arguments.to_vec();
+        arguments.push("--json");
+        let ran = fixture.workfs(&arguments).success();
+        assert!(ran.json().is_object() || ran.json().is_array(), "{ran}");
+    }
+    for line in fixture.workfs(&["log", "--json"]).success().json_lines() {
+        assert!(line.is_object());
+    }
+}
+
+// P8.1
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let fixture = Fixture::new();
+    fixture.tasks(if long() { 2000 } else { 200 });
+    let binary = env!("CARGO_BIN_EXE_workfs");
+    let shell = fixture.bash().with("WORKFS", binary).with("STORE", fixture.store());
+    let script =
+        "set -o pipefail; \"$WORKFS\" --store \"$STORE\" log | head -1 > /dev/null; echo $?";
+    let ran = shell.run(script).success();
+    assert!(ran.stderr.is_empty(), "{ran}");
+    assert_eq!(ran.stdout, "0\n", "{ran}");
+}
+
+// P8.1
+#[test]
+fn names_with_control_characters_are_escaped() {
+    let fixture = Fixture::new();
+    let script = "import os
+os.mkdir(b'work/assigned/x\\x1b[2J')
+try:
+    open(b'work/inbox/a\\x1b]0;t.yaml', 'w').write('status: [')
+    os.rename(b'work/inbox/a\\x1b]0;t.yaml', b'work/inbox/b.yaml')
+except OSError:
+    pass
+open('work/inbox/c.yaml', 'w').write('status: \"\\\\x1b[2J\"\\n')";
+    let shell = fixture.bash().with("PYTHON", python()).with("S", script);
+    shell.run("\"$PYTHON\" -c \"$S\"");
+    for command in ["list", "log", "why", "status", "ps"] {
+        let ran = fixture.workfs(&[command]);
+        assert!(!ran.said().contains('\u{1b}'), "{command}: {:?}", ran.said());
+    }
+}

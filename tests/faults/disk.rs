@@ -1,0 +1,132 @@
+//! The store's disk is full.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Errno, Fixture, Setup, Shell, Task, left_out, lies, pile, save, whole};
+
+/// A small file system of its own; the fixture that has its store there unmounts it.
+fn small_disk(base: &Path, size: &str) -> Option<PathBuf> {
+    if !rustix::process::geteuid().is_root() {
+        left_out("mounting a small file system needs root");
+        return None;
+    }
+    let dir = base.join("disk");
+    fs::create_dir(&dir).unwrap();
+    let shell = Shell::bash(base).with("DIR", &dir).with("SIZE", size);
+    shell.run("mount -t tmpfs -o size=$SIZE,mode=700 workfs-test \"$DIR\"").success();
+    Some(dir)
+}
+
+/// A fixture whose store lies on a small disk, with a ballast that can be thrown off.
+fn on_small_disk() -> Option<(Fixture, PathBuf)> {
+    let mut fixture = Setup::default().prepare();
+    let disk = small_disk(fixture.base(), "24m")?;
+    fixture.set_store(disk.join("team.db"));
+    let ballast = disk.join("ballast");
+    fs::write(&ballast, vec![1; 8 << 20]).unwrap();
+    fixture.mount_all();
+    fixture.make_directories();
+    Some((fixture, ballast))
+}
+
+fn big_task(nth: usize) -> Task {
+    Task::new(&format!("t-{nth:04}")).with(&"# this fills the disk\n".repeat(5000))
+}
+
+/// Saves tasks until the disk is full; gives those that were acknowledged.
+fn fill(fixture: &Fixture) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    for nth in 0..2000 {
+        let task = big_task(nth);
+        let path = fixture.work().join("inbox").join(task.file());
+        match save(&path, task.text().as_bytes()) {
+            Ok(()) => acknowledged.push(format!("t-{nth:04}")),
+            Err(errno) => {
+                assert_eq!(errno, Errno::NOSPC, "a full disk is ENOSPC");
+                return acknowledged;
+            }
+        }
+    }
+    panic!("the disk does not get full");
+}
+
+#[track_caller]
+fn all_are_there(fixture: &Fixture, ids: &[String]) {
+    for id in ids {
+        let path = fixture.work().join(format!("inbox/{id}.yaml"));
+        let text = fs::read(&path).unwrap_or_else(|error| panic!("{id}: {error}"));
+        whole(id, &text).unwrap();
+    }
+}
+
+// P4.3
+#[test]
+fn a_full_disk_is_enospc_and_loses_nothing() {
+    let Some((fixture, ballast)) = on_small_disk() else { return };
+    let small = fixture.task("inbox", &Task::new("small"));
+    let ids = fill(&fixture);
+    assert!(ids.len() > 10, "only {} fit", ids.len());
+    all_are_there(&fixture, &ids);
+    // It stays so: every change is refused truly or done truly, and reading goes on.
+    let mut claimed = 0;
+    for id in &ids {
+        let from = fixture.work().join(format!("inbox/{id}.yaml"));
+        let to = fixture.work().join(format!("assigned/bob/{id}.yaml"));
+        match fs::rename(&from, &to) {
+            Ok(()) => claimed += 1,
+            Err(error) => {
+                assert_eq!(Errno::from_io_error(&error), Some(Errno::NOSPC), "{error}");
+                assert!(from.exists() && !to.exists(), "{id}");
+            }
+        }
+    }
+    println!("{} saved, {claimed} claimed on the full disk", ids.len());
+    let plain = fs::write(fixture.path("plain"), vec![1; 4 << 20]).unwrap_err();
+    assert_eq!(Errno::from_io_error(&plain), Some(Errno::NOSPC));
+    assert_eq!(fs::read_to_string(&small).unwrap(), Task::new("small").text());
+    let pid = fixture.daemon_pid();
+
+    // Space again: it goes on by itself.
+    fs::remove_file(ballast).unwrap();
+    fixture.task("inbox", &Task::new("after"));
+    fixture.sh("mv work/inbox/after.yaml work/inbox/small.yaml work/assigned/bob/").success();
+    assert_eq!(fixture.daemon_pid(), pid, "it is the same daemon");
+    let pile = pile(&fixture.work());
+    for id in ids.iter().chain(&["after".to_owned(), "small".to_owned()]) {
+        lies(&fixture.work(), &pile, id);
+    }
+    fixture.fsck_clean();
+}
+
+// P4.3
+#[test]
+fn a_daemon_that_dies_on_a_full_disk_has_kept_what_it_acknowledged() {
+    let Some((fixture, ballast)) = on_small_disk() else { return };
+    let ids = fill(&fixture);
+    fixture.kill_daemon();
+    let again = fixture.mount_at(fixture.root());
+    println!("{again}");
+    if again.ok() {
+        all_are_there(&fixture, &ids);
+        fixture.kill_daemon();
+    }
+    fs::remove_file(ballast).unwrap();
+    fixture.mount_all();
+    all_are_there(&fixture, &ids);
+    fixture.task("inbox", &Task::new("after"));
+    fixture.fsck_clean();
+}
+
+// P4.3
+#[test]
+fn a_disk_that_was_full_before_says_so_at_the_mount() {
+    let mut fixture = Setup::default().prepare();
+    let Some(disk) = small_disk(fixture.base(), "64k") else { return };
+    fixture.set_store(disk.join("team.db"));
+    fs::write(disk.join("ballast"), vec![1; 60 << 10]).unwrap();
+    let ran = fixture.mount_at(fixture.root()).failure();
+    println!("{ran}");
+    assert!(crate::harness::processes_of(fixture.store()).is_empty());
+    fs::remove_file(disk.join("ballast")).unwrap();
+}

@@ -1,0 +1,32 @@
+//! What the tests on a real mount stand on: a store and mounts of each test's own, programs that
+//! are run with a deadline, worker processes, and judges of files and of the ledger.
+//!
+//! What must stay true: a [`Fixture`] leaves no mount, no process and no file, also when its test
+//! fails; nothing here sleeps, all waits are for an event and have a deadline; tests do not share
+//! anything. Deliberately not here: what is tested.
+//!
+//! It is a module that each theme includes by its path, and no crate of its own: only an
+//! integration test knows where Cargo has put the binary `workfs`.
+#![allow(dead_code, unused_imports, reason = "each theme uses a part of it")]
+
+mod fixture;
+mod judge;
+mod ledger;
+mod posix;
+mod run;
+mod task;
+mod teardown;
+mod tools;
+mod wait;
+mod worker;
+
+pub use fixture::{Fixture, Setup};
+pub use judge::{Pile, lies, pile};
+pub use ledger::{Event, Ledger};
+pub use posix::{Errno, Mapped, close, rename_with, save, save_synced, set_soft_open_files};
+pub use run::{Ran, Shell, run, run_within};
+pub use task::{Task, number_of, whole};
+pub use teardown::{mounted_below, processes_of};
+pub use tools::{left_out, long, needs, python, shared};
+pub use wait::{DEADLINE, await_end, await_exit, pid_alive, send_signal, until_polled};
+pub use worker::{Said, Work, Worker, Workers, work};

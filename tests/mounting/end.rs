@@ -1,0 +1,146 @@
+//! The end of a mount, wanted and unwanted.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::harness::{
+    Errno, Fixture, Setup, Task, await_end, lies, mounted_below, pid_alive, pile, processes_of,
+    send_signal,
+};
+
+#[track_caller]
+fn nothing_is_left(fixture: &Fixture, pid: u32) {
+    assert!(mounted_below(fixture.base()).is_empty());
+    assert!(!pid_alive(pid), "the daemon is still there");
+    assert!(processes_of(fixture.store()).is_empty());
+    for mount in fixture.mounts() {
+        assert_eq!(fs::read_dir(mount).unwrap().count(), 0);
+        fs::write(mount.join("probe"), b"").expect("the directory is as it was");
+        fs::remove_file(mount.join("probe")).unwrap();
+    }
+}
+
+// P6.3
+#[test]
+fn unmount_of_the_last_mount_ends_the_daemon() {
+    let fixture = Setup::default().mounts(2).start();
+    let pid = fixture.daemon_pid();
+    fixture.workfs(&["unmount", fixture.mount(1).to_str().unwrap()]).success();
+    assert_eq!(mounted_below(fixture.base()), [fixture.mount(0)]);
+    fs::read_dir(fixture.root()).unwrap();
+    fixture.workfs(&["unmount", fixture.mount(0).to_str().unwrap()]).success();
+    nothing_is_left(&fixture, pid);
+}
+
+// P6.3
+#[test]
+fn sigterm_unmounts_all_and_keeps_what_was_done() {
+    let fixture = Setup::default().mounts(2).start();
+    fixture.task("inbox", &Task::new("t-1"));
+    let pid = fixture.daemon_pid();
+    send_signal(pid, Signal::TERM);
+    await_end(pid);
+    nothing_is_left(&fixture, pid);
+    fixture.mount_all();
+    assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "inbox");
+    fixture.fsck_clean();
+}
+
+// P6.3
+#[test]
+fn a_mount_that_somebody_stands_in_ends_too() {
+    let fixture = Fixture::new();
+    let pid = fixture.daemon_pid();
+    let file = fs::File::create(fixture.path("open")).unwrap();
+    let mut child = std::process::Command::new("sleep");
+    let mut child = child.arg("600").current_dir(fixture.work()).spawn().unwrap();
+    let ran = fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]);
+    println!("{ran}");
+    if ran.ok() {
+        assert!(mounted_below(fixture.base()).is_empty());
+    } else {
+        // Then it says so, and nothing has changed.
+        assert!(ran.stderr.to_lowercase().contains("use"), "{ran}");
+        fs::read_dir(fixture.root()).unwrap();
+        send_signal(pid, Signal::TERM);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(file);
+    await_end(pid);
+    nothing_is_left(&fixture, pid);
+}
+
+// P6.4
+#[test]
+fn a_dead_mount_is_healed_by_the_next_mount() {
+    let fixture = Setup::default().mounts(2).start();
+    fixture.task("inbox", &Task::new("t-1"));
+    let seen = fs::File::open(fixture.path("work/inbox/t-1.yaml")).unwrap();
+    fixture.kill_daemon();
+    // A dead mount answers at once, with an error.
+    let error = fs::read_dir(fixture.root()).unwrap_err();
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::NOTCONN));
+    assert!(std::io::read_to_string(seen).is_err());
+    fixture.mount_all();
+    assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "inbox");
+    assert_eq!(mounted_below(fixture.base()).len(), 2, "nothing lies on a dead mount");
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    fixture.fsck_clean();
+}
+
+// P6.4
+#[test]
+fn a_dead_mount_can_be_unmounted() {
+    let fixture = Fixture::new();
+    let pid = fixture.daemon_pid();
+    fixture.kill_daemon();
+    fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]).success();
+    nothing_is_left(&fixture, pid);
+}
+
+// P6.4
+#[test]
+fn commands_work_after_the_daemon_has_died() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.kill_daemon();
+    let listed = fixture.workfs(&["list", "--json"]).success();
+    assert!(listed.stdout.contains("t-1"), "{listed}");
+    fixture.fsck_clean();
+}
+
+// P6.7
+#[test]
+fn a_stopped_daemon_hangs_no_command() {
+    let fixture = Fixture::new();
+    let pid = fixture.daemon_pid();
+    send_signal(pid, Signal::STOP);
+    let deadline = std::time::Duration::from_secs(45);
+    let ran = fixture.workfs_within(&["status"], deadline);
+    send_signal(pid, Signal::CONT);
+    assert!(!ran.ok() && !ran.stderr.trim().is_empty(), "{ran}");
+    fs::read_dir(fixture.root()).unwrap();
+    fixture.workfs(&["status"]).success();
+}
+
+// P6.3
+#[test]
+fn a_fixture_leaves_nothing_also_when_its_test_fails() {
+    let (mut base, mut store, mut pid) = (None, None, 0);
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let fixture = Setup::default().mounts(2).start();
+        base = Some(fixture.base().to_owned());
+        store = Some(fixture.store().to_owned());
+        pid = fixture.daemon_pid();
+        fixture.kill_daemon();
+        fixture.mount_at(fixture.root()).success();
+        pid = fixture.daemon_pid();
+        panic!("on purpose");
+    }));
+    assert!(failed.is_err());
+    assert!(!base.as_ref().unwrap().exists());
+    assert!(mounted_below(base.as_ref().unwrap()).is_empty());
+    assert!(processes_of(store.as_ref().unwrap()).is_empty() && !pid_alive(pid));
+}

@@ -1,0 +1,13 @@
+//! Mounting: a mount answers when the command returns, and nothing is left when it ends.
+//!
+//! Each test names the promise of docs/semantics.md that it keeps.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod below;
+mod end;
+mod options;
+mod ready;
+mod refused;

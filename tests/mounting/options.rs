@@ -1,0 +1,95 @@
+//! What `-o` says is so.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use crate::harness::{Errno, Fixture, Setup, Task, left_out, needs, save};
+
+// P6.9
+#[test]
+fn through_a_read_only_mount_nothing_changes() {
+    let fixture = Setup::default().mounts(2).prepare();
+    fixture.mount_at(fixture.mount(0)).success();
+    fixture.make_directories();
+    fixture.task("inbox", &Task::new("t-1"));
+    let reader = fixture.mount(1).to_str().unwrap();
+    fixture.workfs(&["mount", reader, "-o", "ro"]).success();
+
+    let there = fixture.mount(1).join("work/inbox/t-1.yaml");
+    assert_eq!(fs::read_to_string(&there).unwrap(), Task::new("t-1").text());
+    let lane = fixture.mount(1).join("work/assigned/bob/t-1.yaml");
+    let errors = [
+        fs::rename(&there, &lane).unwrap_err(),
+        fs::write(fixture.mount(1).join("new"), b"x").unwrap_err(),
+        fs::create_dir(fixture.mount(1).join("dir")).unwrap_err(),
+        fs::remove_file(&there).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(Errno::from_io_error(&error), Some(Errno::ROFS));
+    }
+    assert_eq!(save(&there, b"status: new\n"), Err(Errno::ROFS));
+    // The other mount goes on, and the reader sees it.
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    assert!(lane.exists() && !there.exists());
+}
+
+// P6.9
+#[test]
+fn allow_other_lets_others_in_as_far_as_modes_say() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("acting as another user needs root");
+    }
+    if !needs(&["setpriv"]) {
+        return;
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other"]).start();
+    let base = fixture.base();
+    fixture.sh("echo secret > private; chmod 600 private; echo hello > public").success();
+    fs::set_permissions(base, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let other = |command: &str| {
+        let script =
+            format!("exec setpriv --reuid 65534 --regid 65534 --clear-groups bash -c '{command}'");
+        fixture.sh(&script)
+    };
+    assert_eq!(other("cat public").success().stdout, "hello\n");
+    let refused = other("cat private").failure();
+    assert!(refused.stderr.contains("Permission denied"), "{refused}");
+    for command in ["echo x > private", "echo x > public", "rm public", "chmod 777 private"] {
+        other(command).failure();
+    }
+    assert_eq!(fs::read(fixture.path("private")).unwrap(), b"secret\n");
+}
+
+// P6.9
+#[test]
+fn uid_gid_and_umask_are_shown() {
+    let arguments = ["-o", "uid=1234,gid=2345,umask=027"];
+    let fixture = Setup::default().arguments(&arguments).start();
+    fs::write(fixture.path("f"), b"x").unwrap();
+    let metadata = fs::metadata(fixture.path("f")).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (1234, 2345));
+    assert_eq!(metadata.mode() & 0o777, 0o750);
+}
+
+// P4.4
+#[test]
+fn a_mount_with_sync_normal_keeps_what_it_acknowledged_when_it_is_killed() {
+    let fixture = Setup::default().arguments(&["--sync", "normal"]).start();
+    let ids = fixture.tasks(20);
+    fixture.sh("mv work/inbox/* work/assigned/bob/").success();
+    fixture.kill_daemon();
+    fixture.mount_all();
+    for id in ids {
+        assert!(fixture.path("work/assigned/bob").join(format!("{id}.yaml")).exists(), "{id}");
+    }
+    fixture.fsck_clean();
+}
+
+// P6.1
+#[test]
+fn a_mount_with_a_setting_that_does_not_exist_is_refused() {
+    let fixture = Fixture::new();
+    let dir = fixture.root().to_str().unwrap();
+    let ran = fixture.workfs(&["mount", dir, "--sync", "sometimes"]).failure();
+    assert_eq!(ran.code, 2, "{ran}");
+}

@@ -1,0 +1,112 @@
+//! From nothing to a mount that answers.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use crate::harness::{
+    Fixture, Setup, Task, await_end, mounted_below, pid_alive, processes_of, send_signal,
+    until_polled,
+};
+
+// P6.1
+#[test]
+fn mount_makes_the_store_and_returns_when_the_mount_answers() {
+    let fixture = Setup::default().prepare();
+    let ran = fixture.mount_at(fixture.root()).success();
+    // At once, without waiting: it answers.
+    fs::create_dir_all(fixture.path("work/inbox")).unwrap();
+    fixture.task("inbox", &Task::new("t-1"));
+    println!("{ran}");
+    let mode = fs::metadata(fixture.store()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "the store is its owner's alone");
+}
+
+// P6.2
+#[test]
+fn a_second_mount_joins_the_daemon() {
+    let fixture = Setup::default().mounts(3).start();
+    let pids = processes_of(fixture.store());
+    assert_eq!(pids.len(), 1, "one daemon a store: {pids:?}");
+    assert_eq!(pids[0], fixture.daemon_pid());
+    let ps = fixture.workfs(&["ps"]).success();
+    for mount in fixture.mounts() {
+        assert!(ps.stdout.contains(mount.to_str().unwrap()), "{ps}");
+    }
+    fs::write(fixture.mount(2).join("f"), b"x").unwrap();
+    assert_eq!(fs::read(fixture.mount(0).join("f")).unwrap(), b"x");
+}
+
+// P6.2
+#[test]
+fn many_that_mount_at_once_share_one_daemon() {
+    let fixture = Setup::default().mounts(8).prepare();
+    std::thread::scope(|scope| {
+        for mount in fixture.mounts() {
+            let fixture = &fixture;
+            scope.spawn(move || fixture.mount_at(mount).success());
+        }
+    });
+    assert_eq!(processes_of(fixture.store()).len(), 1);
+    assert_eq!(mounted_below(fixture.base()).len(), 8);
+    for mount in fixture.mounts() {
+        fs::read_dir(mount).unwrap();
+    }
+}
+
+// P6.2
+#[test]
+fn mounting_the_same_directory_again_adds_nothing() {
+    let fixture = Fixture::new();
+    let again = fixture.mount_at(fixture.root());
+    println!("{again}");
+    assert_eq!(mounted_below(fixture.base()).len(), 1);
+    assert_eq!(processes_of(fixture.store()).len(), 1);
+    fs::read_dir(fixture.root()).unwrap();
+}
+
+// P6.3
+#[test]
+fn in_front_it_stays_until_it_is_interrupted() {
+    let fixture = Setup::default().prepare();
+    let mut command = fixture.command(&["mount", "-f", fixture.root().to_str().unwrap()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    until_polled("the mount", || (!mounted_below(fixture.base()).is_empty()).then_some(()));
+    fs::write(fixture.path("f"), b"x").unwrap();
+    assert!(pid_alive(child.id()));
+    send_signal(child.id(), rustix::process::Signal::INT);
+    await_end(child.id());
+    let status = child.wait().unwrap();
+    println!("{status}");
+    assert!(mounted_below(fixture.base()).is_empty());
+    assert!(processes_of(fixture.store()).is_empty());
+    fixture.mount_all();
+    assert_eq!(fs::read(fixture.path("f")).unwrap(), b"x");
+}
+
+// P6.1
+#[test]
+fn ps_says_what_is_mounted_where_and_nothing_if_nothing_is() {
+    let fixture = Setup::default().prepare();
+    let none = fixture.workfs(&["ps", "--json"]);
+    assert!(!none.stdout.contains("m0"), "{none}");
+    fixture.mount_all();
+    let json = fixture.workfs(&["ps", "--json"]).success().json();
+    assert!(json.to_string().contains(fixture.root().to_str().unwrap()), "{json}");
+}
+
+// P6.1
+#[test]
+fn the_form_of_fstab_mounts() {
+    let fixture = Setup::default().prepare();
+    let helper = fixture.outside("mount.fuse.workfs");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_workfs"), &helper).unwrap();
+    let call = "$HELPER \"$STORE\" \"$DIR\" -o rw,noatime,nofail";
+    let shell = fixture.bash().with("HELPER", &helper).with("STORE", fixture.store());
+    // Not in the mount point, which is to be mounted on.
+    let shell = shell.with("DIR", fixture.root()).with("HOME", fixture.base().join("home"));
+    shell.run(&format!("cd / && {call}")).success();
+    fs::write(fixture.path("f"), b"x").unwrap();
+    fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]).success();
+}

@@ -1,0 +1,92 @@
+//! Mounts that do not come about: the cause is said at once, and nothing is left.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::harness::{Fixture, Ran, Setup, mounted_below, processes_of, until_polled};
+
+/// Fails, says these words, and leaves no mount and no daemon.
+#[track_caller]
+fn refused(fixture: &Fixture, ran: Ran, words: &[&str]) {
+    let ran = ran.failure();
+    for word in words {
+        assert!(ran.stderr.contains(word), "it does not say {word:?}: {ran}");
+    }
+    assert!(mounted_below(fixture.base()).is_empty());
+    until_polled("the daemon ends", || processes_of(fixture.store()).is_empty().then_some(()));
+}
+
+// P6.1
+#[test]
+fn what_is_no_directory_is_named() {
+    let fixture = Setup::default().prepare();
+    let absent = fixture.base().join("absent");
+    refused(&fixture, fixture.mount_at(&absent), &["absent"]);
+    let file = fixture.outside("file");
+    fs::write(&file, b"x").unwrap();
+    refused(&fixture, fixture.mount_at(&file), &["not a directory"]);
+    assert_eq!(fs::read(&file).unwrap(), b"x");
+}
+
+// P6.1
+#[test]
+fn an_unknown_option_is_named_with_its_nearest() {
+    let fixture = Setup::default().arguments(&["-o", "alow_other"]).prepare();
+    let ran = fixture.mount_at(fixture.root());
+    refused(&fixture, ran, &["alow_other", "allow_other"]);
+}
+
+// P6.1
+#[test]
+fn a_store_that_is_none_is_left_alone() {
+    let fixture = Setup::default().prepare();
+    for content in [&b"this is no database, but somebody's letter\n"[..], &[0; 8192]] {
+        fs::write(fixture.store(), content).unwrap();
+        let ran = fixture.mount_at(fixture.root());
+        refused(&fixture, ran, &["team.db"]);
+        assert_eq!(fs::read(fixture.store()).unwrap(), content);
+    }
+}
+
+// P6.1
+#[test]
+fn a_newer_store_is_left_alone() {
+    if !crate::harness::needs(&["sqlite3"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]).success();
+    let base = fixture.base().to_owned();
+    let shell = crate::harness::Shell::bash(&base).with("STORE", fixture.store());
+    shell.run("sqlite3 \"$STORE\" 'pragma user_version = 9999'").success();
+    let ran = fixture.mount_at(fixture.root());
+    refused(&fixture, ran, &["newer"]);
+}
+
+// P6.1
+#[test]
+fn a_store_that_is_held_names_who_holds_it() {
+    let fixture = Setup::default().mounts(2).prepare();
+    fixture.mount_at(fixture.mount(0)).success();
+    let pid = fixture.daemon_pid();
+    // Its socket is lost, so that it cannot be asked to add a mount.
+    let mut socket = fixture.store().as_os_str().to_owned();
+    socket.push(".sock");
+    let socket = PathBuf::from(socket);
+    fs::rename(&socket, fixture.outside("socket")).unwrap();
+    let ran = fixture.mount_at(fixture.mount(1)).failure();
+    assert!(ran.stderr.contains(&pid.to_string()), "it does not say who: {ran}");
+    fs::rename(fixture.outside("socket"), &socket).unwrap();
+    fixture.mount_at(fixture.mount(1)).success();
+}
+
+// P6.1
+#[test]
+fn a_store_inside_its_own_mount_is_refused() {
+    let fixture = Setup::default().mounts(2).start();
+    let inside = fixture.path("other.db");
+    let mut command = fixture.command_on(&inside, &["mount"]);
+    let ran = crate::harness::run(command.arg(fixture.outside(""))).failure();
+    assert!(ran.stderr.contains("inside"), "{ran}");
+    assert!(!inside.exists());
+}

@@ -1,0 +1,18 @@
+//! Saving: every way in which programs write a file is one validated save, or refused as one.
+//!
+//! Each test names the promise of docs/semantics.md that it keeps.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod bad_input;
+mod drafts;
+mod editors;
+mod git;
+mod policy;
+mod programs;
+mod readers;
+mod shells;
+mod stale;
+mod way;

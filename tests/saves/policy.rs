@@ -1,0 +1,64 @@
+//! The policy `flag`: what is not valid is taken and marked.
+
+use std::fs;
+
+use crate::harness::{Fixture, Setup, Task, save};
+
+fn flagging() -> Fixture {
+    let layout = "workspaces:\n  - path: work\n    kind: task\n    policy: flag\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("mkdir -p work/inbox work/assigned/bob work/done/bob").success();
+    fixture
+}
+
+// P3.6
+#[test]
+fn flag_takes_what_is_not_valid_and_marks_it() {
+    let fixture = flagging();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let bad = Task::new("t-1").status("nonsense").text();
+    save(&path, bad.as_bytes()).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), bad);
+    let why = fs::read_to_string(fixture.path("work/inbox/t-1.yaml.why")).unwrap();
+    assert!(why.contains("status"), "{why}");
+    fixture.sh("echo 'status: nonsense' > work/inbox/t-1.yaml").success();
+
+    let moved = fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").failure();
+    assert!(moved.stderr.contains("Operation not permitted"), "{moved}");
+    fixture.sh("echo 'status: new' > work/inbox/t-1.yaml").success();
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    let names = ["created", "saved", "saved", "saved", "claimed"];
+    assert_eq!(fixture.ledger().names("t-1"), names);
+    fixture.fsck_clean();
+}
+
+// P3.6
+#[test]
+fn flag_takes_new_files_that_are_not_valid() {
+    let fixture = flagging();
+    save(&fixture.path("work/inbox/t-1.yaml"), b"status: [").unwrap();
+    assert_eq!(fs::read(fixture.path("work/inbox/t-1.yaml")).unwrap(), b"status: [");
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").failure();
+    fixture.fsck_clean();
+}
+
+// P3.7
+#[test]
+fn other_directories_may_be_bound_to_the_kind() {
+    let layout = "workspaces:
+  - path: \"**/tasks\"
+    kind: task
+    dirs: { inbox: inbox, assigned: \"working/{owner}\", done: done }
+";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("mkdir -p a/tasks/inbox a/tasks/working/bob a/tasks/done b/tasks/inbox").success();
+    let text = Task::new("t-1").text();
+    save(&fixture.path("a/tasks/inbox/t-1.yaml"), text.as_bytes()).unwrap();
+    save(&fixture.path("b/tasks/inbox/t-1.yaml"), text.as_bytes()).unwrap();
+    fixture.sh("cd a/tasks; mv inbox/t-1.yaml working/bob/").success();
+    let claimed = fs::read_to_string(fixture.path("a/tasks/working/bob/t-1.yaml")).unwrap();
+    assert!(claimed.contains("\nstatus: assigned\n") && claimed.contains("\nagent: bob\n"));
+    // `work` is none here.
+    fixture.sh("mkdir -p work/inbox; echo 'status: nonsense' > work/inbox/x.yaml").success();
+    fixture.fsck_clean();
+}

@@ -1,0 +1,209 @@
+//! What readers see while others save.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::harness::{Errno, Fixture, Mapped, Setup, Task, close, number_of, python, save, whole};
+
+// P2.1
+#[test]
+fn an_open_descriptor_keeps_its_version() {
+    let fixture = Setup::default().mounts(2).start();
+    let path = fixture.task("inbox", &Task::new("t-1").with(&"# padding\n".repeat(2000)));
+    let old = fs::read(&path).unwrap();
+    let readers = [&path, &fixture.mount(1).join("work/inbox/t-1.yaml")].map(File::open);
+    let mut first = vec![0; 100];
+    for reader in &readers {
+        reader.as_ref().unwrap().read_exact_at(&mut first, 0).unwrap();
+        assert_eq!(first, old[..100]);
+    }
+    let new = Task::new("t-1").revision(1).text();
+    save(&path, new.as_bytes()).unwrap();
+    for reader in readers {
+        let mut rest = Vec::new();
+        reader.unwrap().read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, old, "not the version that was opened");
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), new);
+}
+
+// P2.2
+#[test]
+fn who_opens_during_a_save_sees_the_old_version_whole() {
+    let fixture = Setup::default().mounts(2).start();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let elsewhere = fixture.mount(1).join("work/inbox/t-1.yaml");
+    let old = Task::new("t-1").text();
+    let new = Task::new("t-1").revision(1).text();
+    let sees = |wanted: &str, when: &str| {
+        for path in [&path, &elsewhere] {
+            assert_eq!(fs::read_to_string(path).unwrap(), wanted, "{when}");
+            assert_eq!(fs::metadata(path).unwrap().len(), wanted.len() as u64, "{when}");
+        }
+    };
+    let mut writer = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    sees(&old, "after the truncating open");
+    writer.write_all(&new.as_bytes()[..100]).unwrap();
+    sees(&old, "after the first write");
+    writer.write_all(&new.as_bytes()[100..]).unwrap();
+    sees(&old, "after the last write");
+    close(writer).unwrap();
+    sees(&new, "after the close");
+}
+
+// P2.3
+#[test]
+fn fsync_is_a_save_and_close_after_it_is_none() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let new = Task::new("t-1").revision(1).text();
+    let mut writer = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    writer.write_all(new.as_bytes()).unwrap();
+    writer.sync_all().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), new);
+    close(writer).unwrap();
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+}
+
+// P2.3
+#[test]
+fn a_descriptor_that_is_closed_twice_saves_once() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    fs::write(fixture.outside("new"), Task::new("t-1").revision(1).text()).unwrap();
+    // Each child inherits the descriptor and flushes it at its end.
+    let script = "{ cat $OUT/new; true; /bin/true; (exit 0); sh -c :; } > work/inbox/t-1.yaml";
+    fixture.sh(script).success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").revision(1).text());
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+}
+
+// P2.3
+#[test]
+fn a_child_that_is_started_in_the_middle_saves_nothing() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    // The child's exec closes its copy of the descriptor, which the kernel tells like any close.
+    let script = "import subprocess, sys
+f = open(sys.argv[1], 'w')
+f.write('id: t-1\\nstatus: new\\ntitle: half\\n')
+f.flush()
+subprocess.run(['true'])
+seen = subprocess.run(['cat', sys.argv[1]], capture_output=True).stdout
+assert b'end_of' in seen, seen
+f.write('description: the other half\\n')
+f.close()";
+    let shell = fixture.bash().with("PYTHON", python()).with("S", script).with("F", &path);
+    shell.run("\"$PYTHON\" -c \"$S\" \"$F\"").success();
+    let whole = "id: t-1\nstatus: new\ntitle: half\ndescription: the other half\n";
+    assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+}
+
+// P2.2
+#[test]
+fn a_reader_sees_whole_versions_only_whichever_way_they_are_saved() {
+    let fixture = Setup::default().mounts(2).start();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let done = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = fixture
+        .mounts()
+        .iter()
+        .map(|mount| {
+            let (path, done) = (mount.join("work/inbox/t-1.yaml"), Arc::clone(&done));
+            std::thread::spawn(move || {
+                let (mut read, mut last) = (0, 0);
+                while !done.load(Ordering::Relaxed) {
+                    // Never absent: no way of saving takes the name away.
+                    let text = fs::read(&path).unwrap();
+                    let revision = whole("t-1", &text).unwrap();
+                    assert!(revision >= last, "{revision} after {last}");
+                    (read, last) = (read + 1, revision);
+                }
+                read
+            })
+        })
+        .collect();
+    let temp = fixture.path("work/inbox/.t-1.new");
+    for revision in 1..=240 {
+        // Lengths change, so that a mixture would show.
+        let padding = "# padding\n".repeat(revision as usize * 7 % 50);
+        let text = Task::new("t-1").revision(revision).with(&padding).text();
+        // This process has the readers in it, so that it has seen each version it replaces; a
+        // reader may be between two versions, though, and then it is stale.
+        loop {
+            let saved = match revision % 3 {
+                0 => save(&path, text.as_bytes()),
+                1 => {
+                    fs::write(&temp, &text).unwrap();
+                    let renamed = fs::rename(&temp, &path);
+                    renamed.map_err(|error| Errno::from_io_error(&error).unwrap())
+                }
+                _ => in_place(&path, text.as_bytes()),
+            };
+            match saved {
+                Ok(()) => break,
+                Err(Errno::BUSY) => assert!(whole("t-1", &fs::read(&path).unwrap()).is_ok()),
+                Err(error) => panic!("revision {revision}: {error}"),
+            }
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    for reader in readers {
+        assert!(reader.join().unwrap() > 0);
+    }
+    fixture.fsck_clean();
+}
+
+fn in_place(path: &std::path::Path, text: &[u8]) -> Result<(), Errno> {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    let step =
+        |done: std::io::Result<()>| done.map_err(|error| Errno::from_io_error(&error).unwrap());
+    let written = step(file.write_all_at(text, 0)).and(step(file.set_len(text.len() as u64)));
+    let closed = close(file);
+    written.and(closed)
+}
+
+// P2.2
+#[test]
+fn a_mapped_record_is_never_empty_or_mixed() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let texts: Vec<String> =
+        (0..10).map(|revision| Task::new("t-1").revision(revision).text()).collect();
+    let file = File::open(&path).unwrap();
+    let mapped = match Mapped::new(&file) {
+        Ok(mapped) => mapped,
+        Err(error) => panic!("a record cannot be mapped: {error}"),
+    };
+    for round in 1..200 {
+        let text = &texts[round % 10];
+        let script_free = save(&path, text.as_bytes());
+        script_free.unwrap();
+        // A mapping is no version that was opened, but all that it shows is some version's.
+        let shown = String::from_utf8(mapped.bytes()).expect("text");
+        let revision = number_of(&shown, "revision").expect("a revision");
+        assert_eq!(shown, texts[revision as usize], "round {round}");
+        fs::read(&path).unwrap();
+    }
+}
+
+// P2.4
+#[test]
+fn the_size_is_that_of_what_is_read() {
+    let fixture = Setup::default().mounts(2).start();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    for length in [0, 10_000, 1, 4096, 70_000] {
+        let text = Task::new("t-1").with(&"#\n".repeat(length)).text();
+        fs::read(&path).unwrap();
+        save(&path, text.as_bytes()).unwrap();
+        for mount in fixture.mounts() {
+            let path = mount.join("work/inbox/t-1.yaml");
+            assert_eq!(fs::metadata(&path).unwrap().len(), text.len() as u64);
+            assert_eq!(fs::read(&path).unwrap().len(), text.len());
+        }
+    }
+}

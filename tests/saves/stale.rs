@@ -1,0 +1,139 @@
+//! Saves by somebody who has not seen the present version.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::harness::{Errno, Fixture, Setup, Task, Worker, Workers, python, save};
+
+/// All have read before one may write.
+const WORKER: &str = "
+path = work + '/assigned/team/t-1.yaml'
+text = open(path).read()
+ready()
+text = text.replace('status: assigned', 'status: in_progress')
+text = text.replace('taken_by: none', 'taken_by: w%d' % nth)
+try:
+    with open(path, 'w') as f:
+        f.write(text)
+    say('won')
+except OSError as error:
+    say(errno.errorcode[error.errno])
+";
+
+fn of_eight_one_wins(mounts: usize) {
+    let fixture = Setup::default().mounts(mounts).lanes(["team"]).start();
+    fixture.task("assigned/team", &Task::new("t-1").status("assigned").owner("team"));
+    let dirs: Vec<PathBuf> = (0..8).map(|nth| fixture.mount(nth % mounts).join("work")).collect();
+    let said = Workers::start(&Worker::Python(WORKER), &dirs, &[]).go_and_finish();
+    let won: Vec<usize> = said.iter().filter(|s| s.line == "won").map(|s| s.nth).collect();
+    let busy = said.iter().filter(|said| said.line == "EBUSY").count();
+    assert_eq!((won.len(), busy), (1, 7), "{said:?}");
+    let text = fs::read_to_string(fixture.path("work/assigned/team/t-1.yaml")).unwrap();
+    assert!(text.contains(&format!("taken_by: w{}\n", won[0])), "{text}");
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+    assert!(fixture.why().contains("W023"), "{}", fixture.why());
+    assert_eq!(fixture.rejected().len(), 7);
+    fixture.fsck_clean();
+}
+
+// P1.4
+#[test]
+fn of_eight_that_read_and_write_back_one_succeeds() {
+    of_eight_one_wins(1);
+}
+
+// P1.4 P1.2
+#[test]
+fn of_eight_on_four_mounts_that_read_and_write_back_one_succeeds() {
+    of_eight_one_wins(4);
+}
+
+// P1.4
+#[test]
+fn who_is_refused_reads_again_and_may_save() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let mine = fs::read_to_string(&path).unwrap().replace("normal", "high");
+    fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
+    let theirs = Task::new("t-1").text().replace("revision: 0", "revision: 1");
+
+    assert_eq!(save(&path, mine.as_bytes()), Err(Errno::BUSY));
+    let again = fs::read_to_string(&path).unwrap();
+    assert_eq!(again, theirs);
+    let mine = again.replace("normal", "high");
+    save(&path, mine.as_bytes()).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), mine);
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "saved"]);
+}
+
+// P1.4
+#[test]
+fn a_rename_over_what_has_changed_since_is_stale_too() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let mine = fs::read_to_string(&path).unwrap().replace("normal", "high");
+    fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
+    let temp = fixture.path("work/inbox/.t-1.yaml.new");
+    fs::write(&temp, mine).unwrap();
+    let error = fs::rename(&temp, &path).unwrap_err();
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
+    assert!(fs::read_to_string(&path).unwrap().contains("revision: 1\n"));
+}
+
+// P1.4
+#[test]
+fn who_never_read_the_record_may_replace_it() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    fs::write(fixture.outside("new"), Task::new("t-1").revision(5).text()).unwrap();
+    fixture.sh("sed -i 's/^priority: .*/priority: high/' work/inbox/t-1.yaml").success();
+    fixture.sh("cat $OUT/new > work/inbox/t-1.yaml").success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").revision(5).text());
+}
+
+// P1.4
+#[test]
+fn a_program_may_save_again_and_again() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let script = "import sys
+path = sys.argv[1]
+for n in range(1, 20):
+    text = open(path).read()
+    text = text.replace('revision: %d\\n' % (n - 1), 'revision: %d\\n' % n)
+    with open(path, 'w') as f:
+        f.write(text)
+f = open(path, 'r+')
+for n in range(20, 25):
+    f.seek(0)
+    text = f.read()
+    f.seek(0)
+    f.write(text.replace('revision: %d\\n' % (n - 1), 'revision: %d\\n' % n))
+    f.flush()
+    import os
+    os.fsync(f.fileno())
+f.close()";
+    let shell = fixture.bash().with("PYTHON", python()).with("S", script).with("F", &path);
+    shell.run("\"$PYTHON\" -c \"$S\" \"$F\"").success();
+    assert!(fs::read_to_string(&path).unwrap().contains("revision: 24\n"));
+    assert_eq!(fixture.ledger().counts("saved")["t-1"], 24);
+    fixture.fsck_clean();
+}
+
+// P1.4
+#[test]
+fn a_claim_in_between_makes_a_save_stale() {
+    let fixture = Fixture::new();
+    let from = fixture.task("inbox", &Task::new("t-1"));
+    let mut file = fs::OpenOptions::new().read(true).write(true).open(&from).unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut file, &mut text).unwrap();
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    std::io::Seek::rewind(&mut file).unwrap();
+    let written = std::io::Write::write_all(&mut file, text.replace("normal", "high").as_bytes());
+    let closed = crate::harness::close(file);
+    assert!(written.is_err() || closed.is_err(), "a save over a claim was taken");
+    let now = fs::read_to_string(fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
+    assert!(now.contains("agent: bob\n") && now.contains("priority: normal\n"), "{now}");
+    fixture.fsck_clean();
+}

@@ -1,0 +1,109 @@
+//! Modes, times, owners and extended attributes.
+
+use std::fs::{self, File, FileTimes};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::harness::{Fixture, needs};
+
+// P7.1
+#[test]
+fn modes_are_kept() {
+    let fixture = Fixture::new();
+    let path = fixture.path("f");
+    fixture.sh("umask 027; echo x > f; mkdir d; mkdir -m 2775 s; mkdir s/below").success();
+    let mode = |name: &str| fs::metadata(fixture.path(name)).unwrap().permissions().mode();
+    assert_eq!(mode("f") & 0o7777, 0o640);
+    assert_eq!(mode("d") & 0o7777, 0o750);
+    assert_eq!(mode("s/below") & 0o2000, 0o2000, "set-group-id is passed on");
+    for wanted in [0o600, 0o777, 0o000, 0o4755, 0o644] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
+        assert_eq!(mode("f") & 0o7777, wanted);
+    }
+    fixture.sh("printf '#!/bin/sh\\necho ran\\n' > run; chmod +x run; ./run").success();
+}
+
+// P7.1
+#[test]
+fn times_are_kept_to_the_nanosecond() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("f"), b"x").unwrap();
+    let file = File::options().write(true).open(fixture.path("f")).unwrap();
+    let at = UNIX_EPOCH + Duration::new(1_234_567_890, 123_456_789);
+    let before = UNIX_EPOCH - Duration::new(100, 0);
+    file.set_times(FileTimes::new().set_modified(at).set_accessed(before)).unwrap();
+    drop(file);
+    let metadata = fs::metadata(fixture.path("f")).unwrap();
+    assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (1_234_567_890, 123_456_789));
+    assert_eq!(metadata.atime(), -100);
+    fs::write(fixture.path("f"), b"y").unwrap();
+    let now = fs::metadata(fixture.path("f")).unwrap();
+    assert!(now.mtime() > 1_700_000_000 && now.ctime() > 1_700_000_000);
+    let dir = || fs::metadata(fixture.path("scratchpad")).unwrap();
+    fs::create_dir(fixture.path("scratchpad")).unwrap();
+    let before = (dir().mtime(), dir().mtime_nsec());
+    fs::write(fixture.path("scratchpad/new"), b"").unwrap();
+    assert!((dir().mtime(), dir().mtime_nsec()) > before, "a new name touches its directory");
+    fixture.sh("touch -d 2001-02-03T04:05:06Z f; touch -r f scratchpad/new").success();
+    let copied = fs::metadata(fixture.path("scratchpad/new")).unwrap();
+    assert_eq!(copied.mtime(), 981_173_106);
+}
+
+// P7.1
+#[test]
+fn owners_are_kept_and_checked() {
+    let fixture = Fixture::new();
+    if !rustix::process::geteuid().is_root() {
+        crate::harness::left_out("changing owners needs root");
+        return;
+    }
+    fixture
+        .sh("echo x > f; chown 1234:2345 f; mkdir g; chgrp 77 g; chmod g+s g; : > g/f")
+        .success();
+    let metadata = fs::metadata(fixture.path("f")).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (1234, 2345));
+    assert_eq!(fs::metadata(fixture.path("g/f")).unwrap().gid(), 77);
+}
+
+// P7.1
+#[test]
+fn extended_attributes() {
+    if !needs(&["setfattr", "getfattr"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let script = "set -e; echo x > f
+        setfattr -n user.colour -v blue f; setfattr -n user.empty f
+        getfattr --only-values -n user.colour f; echo
+        getfattr -d -m user f | grep -c '^user'
+        setfattr -x user.colour f
+        getfattr -n user.colour f 2>&1 | grep -o 'No such attribute'
+        cp --preserve=all f g; getfattr -d g | grep -c empty";
+    let said = fixture.sh(script).success();
+    assert_eq!(said.stdout, "blue\n2\nNo such attribute\n1\n");
+}
+
+// P7.1
+#[test]
+fn the_file_system_tells_its_size() {
+    let fixture = Fixture::new();
+    let said = fixture.sh("df -P . | tail -1; stat -f -c '%S %b %f %l' .").success();
+    let numbers = said.stdout.lines().nth(1).unwrap().to_owned();
+    let numbers: Vec<u64> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+    assert!(numbers[0] > 0 && numbers[1] > 0 && numbers[1] >= numbers[2], "{said}");
+    assert_eq!(numbers[3], 255, "the longest name");
+}
+
+// P7.1
+#[test]
+fn access_is_what_modes_say() {
+    let fixture = Fixture::new();
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return;
+    }
+    // A mount is its owner's alone, so that another user sees nothing of it.
+    let script = "echo secret > f; chmod 600 f; cd /
+        setpriv --reuid 65534 --regid 65534 --clear-groups cat \"$W/../f\"";
+    let said = fixture.sh(script).failure();
+    assert!(!said.stdout.contains("secret"), "{said}");
+}

@@ -1,0 +1,88 @@
+//! Names that are computed: `.workfs/`, `AGENTS.md`, `*.why`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::harness::{Errno, Fixture, Ledger, Task, save};
+
+// P5.3
+#[test]
+fn events_are_the_ledger_and_can_be_followed() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let lines = || -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(fixture.path(".workfs/events")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    assert_eq!(Ledger::of(lines()).names("t-1"), ["created"]);
+    let mut tail = Command::new("tail")
+        .args(["-n", "0", "-F", "--sleep-interval=0.1"])
+        .arg(fixture.path(".workfs/events"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It has opened the file once a descriptor of it leads there.
+    crate::harness::until_polled("tail has the file open", || {
+        let fds = fs::read_dir(format!("/proc/{}/fd", tail.id())).ok()?;
+        let mut to = fds.flatten().filter_map(|fd| fs::read_link(fd.path()).ok());
+        to.any(|path| path.ends_with(".workfs/events")).then_some(())
+    });
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    let mut line = String::new();
+    BufReader::new(tail.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+    let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(event["event"], "claimed", "{line}");
+    assert_eq!(lines().len() as u64, fixture.ledger().last_g());
+}
+
+// P3.2
+#[test]
+fn why_names_the_rule_the_place_and_the_way_out() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let bad = Task::new("t-1").status("nonsense").text();
+    assert_eq!(save(&fixture.path("work/inbox/t-1.yaml"), bad.as_bytes()), Err(Errno::INVAL));
+    let line = bad.lines().position(|line| line.starts_with("status")).unwrap() + 1;
+    let beside = fs::read_to_string(fixture.path("work/inbox/t-1.yaml.why")).unwrap();
+    for text in [fixture.why(), beside] {
+        for wanted in ["W0", "EINVAL", "nonsense", &format!("{line}")] {
+            assert!(text.contains(wanted), "`why` lacks {wanted}:\n{text}");
+        }
+    }
+    let said = fixture.workfs(&["why", "--json"]).success();
+    assert!(said.stdout.contains("nonsense"), "{said}");
+}
+
+// P7.5
+#[test]
+fn computed_files_are_read_only() {
+    let fixture = Fixture::new();
+    for path in [".workfs/events", ".workfs/why", ".workfs/new", "AGENTS.md"] {
+        let error = fs::write(fixture.path(path), b"x").expect_err(path);
+        let errno = Errno::from_io_error(&error);
+        assert!(
+            matches!(errno, Some(Errno::ROFS | Errno::ACCESS | Errno::PERM)),
+            "{path}: {error}"
+        );
+    }
+    let error = fs::remove_dir_all(fixture.path(".workfs")).unwrap_err();
+    assert!(matches!(Errno::from_io_error(&error), Some(Errno::ROFS | Errno::PERM)), "{error}");
+    assert!(fixture.path(".workfs/events").exists());
+}
+
+// P7.5
+#[test]
+fn an_agent_is_told_how_to_work_here() {
+    let fixture = Fixture::new();
+    let text = fs::read_to_string(fixture.path("AGENTS.md")).unwrap();
+    assert!(text.lines().count() <= 60, "{} lines", text.lines().count());
+    for wanted in ["mv ", "work/inbox", "ENOENT", "EBUSY", ".why"] {
+        assert!(text.contains(wanted), "AGENTS.md lacks {wanted}");
+    }
+    let metadata = fs::metadata(fixture.path("AGENTS.md")).unwrap();
+    assert_eq!(metadata.len(), text.len() as u64);
+}

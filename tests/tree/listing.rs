@@ -1,0 +1,99 @@
+//! Directories, large and changing.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::harness::{Fixture, Setup, Task};
+
+fn names(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap();
+    names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+// P7.3
+#[test]
+fn two_thousand_names_are_listed_once_each() {
+    let fixture = Setup::default().mounts(2).start();
+    let dir = fixture.path("scratchpad");
+    fs::create_dir(&dir).unwrap();
+    let wanted: BTreeSet<String> = (0..2000).map(|nth| format!("name-{nth}")).collect();
+    for name in &wanted {
+        fs::write(dir.join(name), b"").unwrap();
+    }
+    for mount in fixture.mounts() {
+        let found = names(&mount.join("scratchpad"));
+        assert_eq!(found.len(), 2000, "doubled or lost");
+        assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), wanted);
+    }
+    assert_eq!(fixture.sh("ls -l scratchpad | wc -l").success().stdout, "2001\n");
+    assert_eq!(fixture.sh("find scratchpad -type f | wc -l").success().stdout, "2000\n");
+    fixture.sh("rm -r scratchpad").success();
+    assert!(!dir.exists());
+}
+
+// P7.3
+#[test]
+fn what_stays_is_listed_once_while_others_come_and_go() {
+    let fixture = Fixture::new();
+    let dir = fixture.path("scratchpad");
+    fs::create_dir(&dir).unwrap();
+    for nth in 0..400 {
+        fs::write(dir.join(format!("stays-{nth}")), b"").unwrap();
+    }
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..300 {
+                let path = dir.join(format!("goes-{}", round % 7));
+                fs::write(&path, b"").unwrap();
+                fs::rename(&path, dir.join("came")).unwrap();
+                fs::remove_file(dir.join("came")).unwrap();
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            let mut stays: Vec<_> =
+                names(&dir).into_iter().filter(|name| name.starts_with("stays")).collect();
+            assert_eq!(stays.len(), 400);
+            stays.sort();
+            stays.dedup();
+            assert_eq!(stays.len(), 400);
+        }
+    });
+}
+
+// P7.3
+#[test]
+fn a_lane_lists_each_record_once_while_claims_go_on() {
+    let fixture = Fixture::new();
+    let ids = fixture.tasks(100);
+    std::thread::scope(|scope| {
+        let claims = scope.spawn(|| {
+            for id in &ids {
+                let from = fixture.work().join(format!("inbox/{id}.yaml"));
+                fs::rename(from, fixture.work().join(format!("assigned/bob/{id}.yaml"))).unwrap();
+            }
+        });
+        while !claims.is_finished() {
+            for dir in ["inbox", "assigned/bob"] {
+                let found = names(&fixture.work().join(dir));
+                let once: BTreeSet<_> = found.iter().collect();
+                assert_eq!(once.len(), found.len(), "{dir} lists a record twice");
+            }
+        }
+    });
+    assert_eq!(names(&fixture.work().join("assigned/bob")).len(), 100);
+    assert!(names(&fixture.work().join("inbox")).is_empty());
+}
+
+// P7.3
+#[test]
+fn hidden_names_are_not_walked_into() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let found = fixture.sh("find work | sort").success().stdout;
+    assert!(!found.contains(".why") && !found.contains(".next"), "{found}");
+    let found = fixture.sh("grep -rl 'end_of: t-1' . 2>/dev/null").success().stdout;
+    assert!(found.contains("work/inbox/t-1.yaml"), "{found}");
+}

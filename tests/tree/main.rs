@@ -1,0 +1,16 @@
+//! The tree: outside governed directories workfs is a file system like any other.
+//!
+//! Each test names the promise of docs/semantics.md that it keeps.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod attributes;
+mod coherence;
+mod computed;
+mod content;
+mod links;
+mod listing;
+mod names;
+mod programs;
