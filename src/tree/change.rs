@@ -6,11 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
 
 use crate::engine::{
-    self, Base, Create, Link, NewContent, Remove, RemoveWhat, RemoveXattr, Rename, SetXattr,
+    self, Base, Create, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename, SetXattr,
 };
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::refusal::{Door, Rule};
+use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, NodeType};
 
 use super::WorkTree;
@@ -120,11 +120,22 @@ impl WorkTree {
             ino,
             Box::new(move |busy| {
                 if busy {
-                    return reply.send(Err(Rule::BeingWritten.errno(Door::Rename)));
+                    return me.refuse_busy(&caller, from, reply);
                 }
                 me.rename_now(&caller, from, to, mode, reply);
             }),
         );
+    }
+
+    /// A handle that wrote the record is still open.
+    fn refuse_busy(&self, caller: &Caller, (dir, name): (Ino, FileName), reply: Reply<()>) {
+        let refusal = Refusal::new(
+            Rule::BeingWritten,
+            format!("`{name}` is still open in a program that wrote to it"),
+            "try again when that program has closed it",
+        );
+        let command = Refuse { operation: "rename", dir, name, refusal };
+        self.submit(caller, Door::Rename, command, reply, |()| ());
     }
 
     fn rename_now(

@@ -10,7 +10,7 @@ use crate::limits::COPY_SOURCE_GRACE;
 use crate::names::FileName;
 use crate::numbers::Ino;
 
-use super::seen::{has_ended, parent_of, process_of};
+use super::seen::{has_ended, parent_of, process_of, removes_files};
 
 struct Ghost {
     mount: MountId,
@@ -77,8 +77,10 @@ impl Ghosts {
 }
 
 impl Ghost {
-    /// The process that copied; and, once that has ended, the shell it was a child of and that
-    /// shell's other children (`cp …; rm …`).
+    /// The process that copied; and, once that has ended, a `rm` of the same shell (`cp …; rm …`).
+    /// To everything else of that shell the name is gone, as it is to everybody: `test -e` asks for
+    /// the truth, `rm` for its half of the claim. What `/proc` says decides no right here, only
+    /// whether `rm` hears success or ENOENT for a name that is gone either way.
     fn is(&self, caller: &Caller, dir: Ino, name: &FileName) -> bool {
         if (self.dir, &self.name, self.mount, self.uid) != (dir, name, caller.mount, caller.uid) {
             return false;
@@ -89,6 +91,7 @@ impl Ghost {
         }
         let shell = self.parent_process.filter(|shell| *shell > 1);
         let ended = self.process.is_some_and(has_ended);
-        ended && shell.is_some() && (process == shell || parent_of(caller.pid) == shell)
+        let family = || process == shell || parent_of(caller.pid) == shell;
+        ended && shell.is_some() && family() && removes_files(caller.pid)
     }
 }

@@ -88,6 +88,12 @@ pub(super) fn has_ended(process: u32) -> bool {
     matches!(state, None | Some('Z' | 'X'))
 }
 
+/// Whether a thread runs a program that only removes files.
+pub(super) fn removes_files(thread: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
+    matches!(name.trim_end(), "rm" | "unlink")
+}
+
 fn status_field(thread: u32, field: &str) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(field))?.trim().parse().ok()
