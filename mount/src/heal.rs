@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
@@ -105,7 +106,8 @@ fn served(dir: &Path, line: MountLine) -> DirState {
     let (answer, answered) = bounded(1);
     let place = dir.to_owned();
     let asking = std::thread::Builder::new().name("workfs-stat".into()).spawn(move || {
-        let error = std::fs::metadata(place).err().and_then(|error| error.raw_os_error());
+        // Not a `stat`: the kernel would answer that from its cache for a process long gone.
+        let error = sizes_errno(&place);
         // Nobody may be waiting any more.
         let _ = answer.send(error);
     });
@@ -114,6 +116,15 @@ fn served(dir: &Path, line: MountLine) -> DirState {
         Some(libc::ENOTCONN | libc::ECONNABORTED) => DirState::Dead,
         _ => DirState::Mounted { fs_type: line.fs_type, source: line.source },
     }
+}
+
+/// The errno of `statfs`, which is never cached.
+fn sizes_errno(place: &Path) -> Option<i32> {
+    let path = std::ffi::CString::new(place.as_os_str().as_bytes()).ok()?;
+    let mut sizes = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the path ends with NUL, and the kernel fills the buffer, which nobody reads.
+    let failed = unsafe { libc::statfs(path.as_ptr(), sizes.as_mut_ptr()) } != 0;
+    failed.then(|| io::Error::last_os_error().raw_os_error()).flatten()
 }
 
 /// The absolute path without symbolic links, without asking a mount on the path's end anything.

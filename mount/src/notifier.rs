@@ -16,7 +16,7 @@ use fuser::{INodeNo, Notifier};
 use parking_lot::RwLock;
 
 use crate::gate::Gate;
-use crate::tree::Invalidation;
+use crate::tree::{Ino, Invalidation};
 
 #[derive(Debug)]
 enum Notice {
@@ -60,6 +60,11 @@ impl Notices {
             // The queue is gone only when the session is.
             queued => drop(self.queue.send(Notice::Forget(queued))),
         }
+    }
+
+    /// Whether the kernel may have cached anything of an inode.
+    pub(crate) fn knows(&self, ino: Ino) -> bool {
+        self.gate.knows(ino)
     }
 
     /// Ends the thread and lets go of the connection.

@@ -26,7 +26,7 @@ use crate::heal::{DirState, resolved, state_of};
 use crate::mountinfo::{MountLine, mount_at, mounts};
 use crate::notifier::Notices;
 use crate::options::MountOptions;
-use crate::tree::{Invalidation, MountId, Tree};
+use crate::tree::{Ino, Invalidation, MountId, Tree};
 
 /// Event threads of a mount: one would let a slow read stop everything, more are not faster.
 const EVENT_THREADS: usize = 2;
@@ -158,6 +158,12 @@ impl Mount {
     /// queued. After the end of the session it does nothing.
     pub fn invalidate(&self, invalidation: Invalidation) {
         self.notices.send(invalidation);
+    }
+
+    /// Whether the kernel of this mount was told of an inode and has not forgotten it.
+    #[must_use]
+    pub fn knows(&self, ino: Ino) -> bool {
+        self.notices.knows(ino)
     }
 
     /// Becomes ready when the session has ended, for whatever reason: the channel never carries a

@@ -30,6 +30,8 @@ pub fn start_log(default: &str) -> Result<(), Failure> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(colour)
+        // On a full disk the log cannot be written; saying so to the same file would panic.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     // Fails if there is a log already, which then goes on.
     let _ = log.try_init();

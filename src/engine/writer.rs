@@ -204,9 +204,17 @@ impl WriterThread {
                     Err(_) => break,
                 }
             }
-            self.commit(jobs);
-            if self.waiting.is_empty() {
-                self.rest();
+            // A panic here is a bug, and a writer that is gone would let every later change hang:
+            // the daemon ends instead, and what was acknowledged is in the store.
+            let turn = std::panic::AssertUnwindSafe(|| {
+                self.commit(jobs);
+                if self.waiting.is_empty() {
+                    self.rest();
+                }
+            });
+            if std::panic::catch_unwind(turn).is_err() {
+                tracing::error!("the writer panicked: the daemon ends");
+                std::process::abort();
             }
         }
     }

@@ -49,8 +49,9 @@ pub(super) fn backup(
         return Err(taken(file));
     }
     // Under another name until it is whole: a backup that has its name is one.
-    let aside = beside(file, ".part");
+    let aside = beside(file, ".workfs-part");
     remove_with_log(&aside);
+    make(&aside)?;
     let copied = service.engine.readers().backup(&aside, &mut |done, total| {
         // A copy cannot be broken off; it ends soon, and is given up below.
         let _ = sink(Reply::Progress { done, total, what: "pages".to_owned() });
@@ -61,6 +62,16 @@ pub(super) fn backup(
     }
     let bytes = finished?;
     Ok(BackupReport { file: file.display().to_string(), bytes })
+}
+
+/// An empty file that is its owner's alone from the beginning.
+fn make(aside: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let made = std::fs::File::options().write(true).create_new(true).mode(0o600).open(aside);
+    made.map(|_| ()).map_err(|error| {
+        let reason = format!("{}: {error}", aside.display());
+        Failure::new(Exit::Failed, reason, "name a file in a directory that is yours")
+    })
 }
 
 /// Flushes a finished file and gives it its name, over nothing.

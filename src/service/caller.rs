@@ -61,10 +61,9 @@ fn name_of(uid: u32, passwd: &str) -> AgentName {
         (number == uid).then_some(name)
     });
     let name = found.and_then(|name| AgentName::new(name).ok());
-    // PROOF: `uid-` and at most ten digits keep the grammar of agents' names.
-    #[expect(clippy::unwrap_used, reason = "see PROOF")]
-    let name = name.unwrap_or_else(|| AgentName::new(format!("uid-{uid}")).unwrap());
-    name
+    // `uid-` and at most ten digits keep the grammar of agents' names.
+    name.or_else(|| AgentName::new(format!("uid-{uid}")).ok())
+        .unwrap_or_else(|| unreachable!("uid-{uid} is an agent's name"))
 }
 
 #[cfg(test)]

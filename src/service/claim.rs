@@ -1,6 +1,7 @@
 //! Taking a record for an agent, by the same change that `mv` makes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -67,9 +68,24 @@ type Rank = Option<(i64, i64)>;
 /// Ranks by the event that made the version. A version's text never changes, so that what is
 /// remembered here stays true.
 #[derive(Default)]
-pub(super) struct Ranks(Mutex<HashMap<G, Rank>>);
+pub(super) struct Ranks(Mutex<Known>);
+
+/// What is known under one configuration, which says what a claim needs.
+#[derive(Default)]
+struct Known {
+    under: Option<Arc<Config>>,
+    ranks: HashMap<G, Rank>,
+}
 
 impl Ranks {
+    /// Forgets what is known under another configuration than this.
+    fn under(&self, config: &Arc<Config>) {
+        let mut known = self.0.lock();
+        if !known.under.as_ref().is_some_and(|under| Arc::ptr_eq(under, config)) {
+            *known = Known { under: Some(Arc::clone(config)), ranks: HashMap::new() };
+        }
+    }
+
     fn of(
         &self,
         g: G,
@@ -77,15 +93,15 @@ impl Ranks {
         claim: &Transition,
         version: impl FnOnce() -> Result<Option<VersionRow>, Failure>,
     ) -> Result<Rank, Failure> {
-        if let Some(rank) = self.0.lock().get(&g) {
+        if let Some(rank) = self.0.lock().ranks.get(&g) {
             return Ok(*rank);
         }
         let rank = version()?.and_then(|version| rank(kind, claim, &version));
         let mut known = self.0.lock();
-        if known.len() >= RANKS_MAX {
-            known.clear();
+        if known.ranks.len() >= RANKS_MAX {
+            known.ranks.clear();
         }
-        known.insert(g, rank);
+        known.ranks.insert(g, rank);
         Ok(rank)
     }
 }
@@ -208,6 +224,7 @@ fn claim_best(
     args: &ClaimArgs,
 ) -> Result<ClaimReport, Failure> {
     let config = service.engine.config();
+    service.ranks.under(&config);
     for _ in 0..ROUNDS_MAX {
         let mut candidates = service.read(|read| candidates(service, read, &config, args))?;
         if candidates.is_empty() {

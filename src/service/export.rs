@@ -287,7 +287,7 @@ impl Export<'_, '_> {
         node: &Node,
         path: &TreePath,
     ) -> Io<bool> {
-        if self.report.files % PROGRESS_EVERY == 0 {
+        if self.report.files.is_multiple_of(PROGRESS_EVERY) {
             let (done, what) = (self.report.files, "files".to_owned());
             self.report.interrupted |= !(self.sink)(Reply::Progress { done, total: 0, what });
         }

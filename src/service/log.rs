@@ -210,7 +210,7 @@ fn follow(
         let end = service.read(last)?;
         if end <= report.last_g {
             idle += 1;
-            if idle % LOOKS_UNTIL_IDLE == 0 && !sink(Reply::Idle) {
+            if u32::is_multiple_of(idle, LOOKS_UNTIL_IDLE) && !sink(Reply::Idle) {
                 return Ok(());
             }
             std::thread::sleep(LOOK_EVERY);

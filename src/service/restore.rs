@@ -4,6 +4,7 @@
 //! is kept beside it.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -138,14 +139,18 @@ fn is_empty(store: &Path) -> Result<bool, Failure> {
 fn hold(store: &Path) -> Result<File, Failure> {
     let path = lock_path(store);
     let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-    let file = open.map_err(|error| {
+    let failed = |error: std::io::Error| {
         let reason = format!("{}: {error}", path.display());
         Failure::new(Exit::Failed, reason, "see that the directory of the store is yours")
-    })?;
+    };
+    let mut file = open.map_err(failed)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let pid = std::fs::read_to_string(&path).unwrap_or_default().trim().parse().unwrap_or(0);
         return Err(StoreError::Held { path: store.display().to_string(), pid }.into());
     }
+    // Who comes meanwhile is told who holds it.
+    let told = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    told.map_err(failed)?;
     Ok(file)
 }
 

@@ -34,6 +34,7 @@ struct Member {
 pub struct Hub {
     members: RwLock<Vec<Member>>,
     pub(super) open: OpenCounts,
+    stale: Mutex<HashSet<(MountId, Ino)>>,
     last: Mutex<G>,
     more: Condvar,
 }
@@ -53,6 +54,7 @@ impl Hub {
     /// Forgets a mount.
     pub fn remove_mount(&self, id: MountId) {
         self.members.write().retain(|member| member.mount.id() != id);
+        self.stale.lock().retain(|(mount, _)| *mount != id);
     }
 
     /// Whom a mount acts for.
@@ -76,6 +78,22 @@ impl Hub {
         true
     }
 
+    /// Whether this mount's kernel may hold pages of a file that another mount changed: then they
+    /// must go when it is opened. Asked once, since they go by that.
+    pub(super) fn takes_stale(&self, mount: MountId, ino: Ino) -> bool {
+        let mut stale = self.stale.lock();
+        !stale.is_empty() && stale.remove(&(mount, ino))
+    }
+
+    /// Notes that all mounts but the one that changed it may hold old pages of a file.
+    fn note_stale(&self, origin: Origin, ino: Ino) {
+        let members = self.members.read();
+        let others = members.iter().map(|member| &member.mount);
+        let others = others.filter(|mount| origin != Origin::Mount(mount.id()) && mount.knows(ino));
+        let mut stale = self.stale.lock();
+        stale.extend(others.map(|mount| (mount.id(), ino)));
+    }
+
     /// Sends to all mounts but, where `skip` says so, the one that it came from.
     fn send(&self, origin: Origin, also_origin: bool, invalidation: &Invalidation) {
         for member in self.members.read().iter() {
@@ -97,6 +115,7 @@ impl Audience for Hub {
                 }
                 // Its size must be right at once; its pages follow.
                 Effect::Data(ino) if told.insert((*origin, effect)) => {
+                    self.note_stale(*origin, *ino);
                     self.send(*origin, false, &Invalidation::Attr(*ino));
                 }
                 Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } | Effect::Event(_) => {}

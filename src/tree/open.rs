@@ -37,7 +37,7 @@ impl WorkTree {
             Ok(Some(open @ Open::Plain { .. })) if flags.truncate => {
                 self.truncate_at_open(caller, held, open, reply);
             }
-            Ok(Some(open)) => reply.send(self.opened(held, open)),
+            Ok(Some(open)) => reply.send(self.opened(caller, held, open)),
         }
     }
 
@@ -45,17 +45,18 @@ impl WorkTree {
     fn truncate_at_open(&self, caller: &Caller, held: Held, open: Open, reply: Reply<Opened>) {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let cut = SetAttributes { size: Some(0), ..SetAttributes::none(held.ino()) };
-        let context = self.context(caller, Door::Name);
+        let (caller, context) = (*caller, self.context(caller, Door::Name));
         self.engine.submit(context, cut, move |result| {
             reply.send(match result {
-                Ok(_) => me.opened(held, open),
+                Ok(_) => me.opened(&caller, held, open),
                 Err(refusal) => Err(refusal.rule.errno(Door::Name)),
             });
         });
     }
 
-    fn opened(&self, held: Held, open: Open) -> Answer<Opened> {
+    fn opened(&self, caller: &Caller, held: Held, open: Open) -> Answer<Opened> {
         let caching = match &open {
+            Open::Plain { .. } if self.hub.takes_stale(caller.mount, held.ino()) => Caching::Cached,
             Open::Plain { .. } => Caching::KeepCache,
             Open::Staged(_) | Open::Fixed(_) | Open::Events | Open::Directory(_) => Caching::Direct,
         };
@@ -129,7 +130,7 @@ impl WorkTree {
             let bytes = self.read(|read| computed::render(read, &config, computed, caller.uid))?;
             Open::Fixed(bytes.into())
         };
-        self.opened(self.handles.hold(computed.ino()), open)
+        self.opened(caller, self.handles.hold(computed.ino()), open)
     }
 
     pub(super) fn create_file(
@@ -147,13 +148,38 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         self.ghosts.forget(parent, &name);
         let command = Create { parent, name: name.clone(), mode, content: NewContent::File };
+        let shared = !flags.exclusive;
         let (caller, context) = (*caller, self.context(caller, Door::Name));
         self.engine.submit(context, command, move |result| {
+            // Somebody else was faster: without O_EXCL that file is the one to open.
+            if shared && matches!(&result, Err(refusal) if refusal.rule == Rule::Taken) {
+                return me.open_taken(&caller, parent, &name, flags, reply);
+            }
             reply.send(match result {
                 Ok(node) => me.created(&caller, parent, &name, &node, flags),
                 Err(refusal) => Err(refusal.rule.errno(Door::Name)),
             });
         });
+    }
+
+    /// Opens what lies under a name that was to be made.
+    fn open_taken(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &FileName,
+        flags: OpenFlags,
+        reply: Reply<(Entry, Opened)>,
+    ) {
+        let node = match self.read(|read| read.lookup(parent, name)) {
+            Ok(Some(node)) if node.node_type == NodeType::File => node,
+            Ok(_) => return reply.send(Err(Rule::Taken.errno(Door::Name))),
+            Err(errno) => return reply.send(Err(errno)),
+        };
+        let entry = self.seen_entry(&node);
+        // It may be hidden still; who asks for it by making it works on it, too.
+        self.unborn.end(node.ino);
+        self.open_file(caller, node.ino, flags, reply.map(move |opened| (entry, opened)));
     }
 
     fn created(
@@ -174,7 +200,7 @@ impl WorkTree {
         } else {
             Open::Plain { append: flags.append }
         };
-        let opened = self.opened(self.handles.hold(node.ino), open)?;
+        let opened = self.opened(caller, self.handles.hold(node.ino), open)?;
         Ok((self.seen_entry(node), opened))
     }
 

@@ -110,7 +110,7 @@ impl Check<'_> {
     /// Counts one thing; false when nobody waits for the result any more.
     fn tick(&mut self, done: u64, total: u64, what: &str) -> bool {
         self.ticks += 1;
-        if self.ticks % PROGRESS_EVERY == 0 {
+        if self.ticks.is_multiple_of(PROGRESS_EVERY) {
             let what = what.to_owned();
             self.report.interrupted |= !(self.sink)(Reply::Progress { done, total, what });
         }

@@ -204,7 +204,7 @@ impl Import<'_> {
             let links = dir.links.iter().map(|(name, meta, target)| (name, meta, Some(target)));
             let files = dir.files.iter().map(|(name, meta)| (name, meta, None));
             for (name, meta, link) in files.chain(links) {
-                if done % PROGRESS_EVERY == 0 {
+                if u64::is_multiple_of(done, PROGRESS_EVERY) {
                     let what = "files".to_owned();
                     report.interrupted = !sink(Reply::Progress { done, total, what });
                 }

@@ -199,7 +199,7 @@ fn names_that_are_no_text_and_links_among_files_survive() {
 fn ten_thousand_files() {
     let bench = Bench::new();
     let root = bench.path("src");
-    let body = "description: |\n  what is to be done\n".repeat(1) + &"# filler line\n".repeat(60);
+    let body = format!("description: |\n  what is to be done\n{}", "# filler line\n".repeat(60));
     for n in 0..10_000 {
         write(&root, &format!("inbox/t{n}.yaml"), format!("id: t{n}\nstatus: new\n{body}"));
     }

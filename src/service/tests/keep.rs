@@ -81,3 +81,41 @@ fn what_is_no_whole_store_is_not_put_in_place() {
         .collect();
     assert_eq!(left, Vec::<String>::new());
 }
+
+#[test]
+fn a_backup_ends_although_the_store_is_written_to() {
+    let bench = Bench::new();
+    let root = bench.path("src");
+    std::fs::create_dir(&root).unwrap();
+    let noise: Vec<u8> =
+        (0..24_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(root.join("noise"), noise).unwrap();
+    bench.import(&root, "plain");
+    bench.mkdir("work/inbox");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let file = bench.path("copy.db");
+    let replies = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut n = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                n += 1;
+                bench.save(&format!("work/inbox/t{n}.yaml"), "status: new\n");
+            }
+        });
+        let mut replies = 0_u32;
+        let args = BackupArgs { file: file.clone() };
+        dispatch(&bench.service, &bench.caller(), Request::Backup(args), &mut |_| {
+            replies += 1;
+            // A copy that began anew with each change would never end.
+            if replies > 500 {
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            true
+        });
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        replies
+    });
+    assert!(replies < 50, "{replies}");
+    let restored = put_back(&bench.path("other.db"), &file, false).unwrap();
+    println!("{} replies, {} records", replies, restored.records);
+}

@@ -72,7 +72,10 @@ impl Sqlite {
         let lock = lock::Lock::take(path)?;
         let writer = connect(path, true)?;
         restrict(path).map_err(|e| io("restricting", e))?;
-        schema::migrate(&writer.sql, &path.display().to_string())?;
+        schema::migrate(&writer.sql, &path.display().to_string()).map_err(|error| match error {
+            StoreError::NotAStore(_) => StoreError::NotAStore(path.display().to_string()),
+            other => other,
+        })?;
         writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
         let store = Sqlite { path: path.to_owned(), idle: Mutex::new(Vec::new()), _lock: lock };
@@ -143,6 +146,9 @@ impl Readers for Sqlite {
         let source = self.take()?;
         let mut copy = Connection::open(target).map_err(fail)?;
         restrict(target).map_err(|e| StoreError::ReadOnly(e.to_string()))?;
+        // One snapshot for all steps: without it the copy begins anew with every commit of the
+        // writer, and under load never ends.
+        source.sql.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(fail)?;
         {
             let backup = rusqlite::backup::Backup::new(&source.sql, &mut copy).map_err(fail)?;
             loop {
@@ -158,6 +164,7 @@ impl Readers for Sqlite {
                 }
             }
         }
+        source.sql.execute_batch("COMMIT").map_err(fail)?;
         copy.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         self.idle.lock().push(source);
         Ok(())
