@@ -55,9 +55,9 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         let reason = format!("{} is a mount of {}, not of workfs", dir.display(), mount.fs_type);
         return Err(Stop::failed(Exit::Usage, reason, "use umount(8)"));
     }
-    // The mount itself tells its store.
+    // The mount itself tells its store, whichever one is named.
     let source = mounted.as_ref().map(|mount| PathBuf::from(&mount.source));
-    let paths = match source.filter(|source| global.store.is_none() && source.is_absolute()) {
+    let paths = match source.filter(|source| source.is_absolute() && source.is_file()) {
         Some(store) => StorePaths::of(&store)?,
         None => store::paths(global, &[])?,
     };

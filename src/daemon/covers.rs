@@ -8,6 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use workfs_mount::Cover;
 
@@ -22,16 +23,18 @@ struct Kept {
 }
 
 /// The covers of one store.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Covers {
     file: PathBuf,
+    /// Held while the list is read and written: mounts end in several threads.
+    one_at_a_time: Mutex<()>,
 }
 
 impl Covers {
     /// Those kept in `file`, which need not exist.
     #[must_use]
     pub fn kept_in(file: PathBuf) -> Self {
-        Covers { file }
+        Covers { file, one_at_a_time: Mutex::new(()) }
     }
 
     /// The cover of `dir`, if one is kept.
@@ -45,10 +48,11 @@ impl Covers {
     /// # Errors
     /// If the file cannot be written.
     pub fn keep(&self, cover: &Cover) -> std::io::Result<()> {
+        let _alone = self.one_at_a_time.lock();
         let mut all = self.load();
         all.retain(|kept| kept.dir != cover.dir);
         all.push(Kept::new(cover));
-        self.save(&all)
+        self.save(&all, true)
     }
 
     /// Forgets the cover of `dir`.
@@ -56,10 +60,11 @@ impl Covers {
     /// # Errors
     /// If the file cannot be written.
     pub fn forget(&self, dir: &Path) -> std::io::Result<()> {
+        let _alone = self.one_at_a_time.lock();
         let mut all = self.load();
         let before = all.len();
         all.retain(|kept| kept.dir != dir);
-        if all.len() == before { Ok(()) } else { self.save(&all) }
+        if all.len() == before { Ok(()) } else { self.save(&all, false) }
     }
 
     /// Takes the cover of `dir` off, if one is kept; says whether one was.
@@ -88,7 +93,9 @@ impl Covers {
         })
     }
 
-    fn save(&self, all: &[Kept]) -> std::io::Result<()> {
+    /// What was forgotten may come back after a power cut: to give a directory back twice is
+    /// harmless. What was not written down is not given back.
+    fn save(&self, all: &[Kept], flush: bool) -> std::io::Result<()> {
         if all.is_empty() {
             return match std::fs::remove_file(&self.file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -96,12 +103,15 @@ impl Covers {
             };
         }
         let mut new = self.file.as_os_str().to_owned();
-        new.push(".new");
+        // Of this process alone: `unmount` without a daemon writes the list, too.
+        new.push(format!(".{}", std::process::id()));
         let new = PathBuf::from(new);
         let mut options = std::fs::OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&serde_json::to_vec(all).map_err(std::io::Error::other)?)?;
-        file.sync_all()?;
+        if flush {
+            file.sync_all()?;
+        }
         std::fs::rename(&new, &self.file)
     }
 }

@@ -107,7 +107,7 @@ impl Setup {
         let dir = self.store_dir.clone().unwrap_or_else(|| base.path().join("store"));
         std::fs::create_dir_all(&dir).unwrap();
         let store = dir.join("team.db");
-        let watchdog = Watchdog::start(&store, if long() { 3600 } else { 300 });
+        let watchdog = Watchdog::start(&store, if long() { 3600 } else { 180 });
         Fixture { base: Some(base), mounts, store, setup: self, _watchdog: watchdog }
     }
 }
@@ -203,7 +203,7 @@ impl Fixture {
 
     /// Puts the store elsewhere, before anything is mounted.
     pub fn set_store(&mut self, store: PathBuf) {
-        self._watchdog = Watchdog::start(&store, if long() { 3600 } else { 300 });
+        self._watchdog = Watchdog::start(&store, if long() { 3600 } else { 180 });
         self.store = store;
     }
 

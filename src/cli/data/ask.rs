@@ -104,12 +104,18 @@ fn over_socket(
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<Option<Failure>, Stop> {
     let again = |failure: Failure, answered: bool| {
-        let ended = failure.cause == Cause::Mount;
-        if ended && !answered && !changes(request) {
-            Ok(Some(failure))
-        } else {
-            Err(failure.into())
+        if failure.cause != Cause::Mount || changes(request) {
+            return Err(failure.into());
         }
+        if !answered {
+            return Ok(Some(failure));
+        }
+        let remedy = "nothing is lost; `workfs mount` starts it again";
+        Err(Failure {
+            reason: "the daemon ended".to_owned(),
+            remedy: remedy.to_owned(),
+            ..failure
+        })?
     };
     let answers = match client.ask_many(&Ask::Do(request.clone())) {
         Ok(answers) => answers,

@@ -1,12 +1,20 @@
 //! `workfs log`.
 
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 
-use super::super::store;
+use super::super::exit::Exit;
+use super::super::output::{Output, Stop};
+use super::super::{Global, store};
+use super::ask::{Missing, ask, each_reply};
+use crate::daemon::{Client, StorePaths};
 use crate::numbers::G;
-use crate::service::{self, Request};
+use crate::service::{self, Reply, Report, Request};
+
+/// How often `--follow` looks for a daemon, or for changes of a store that has none.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// See `workfs log --help`.
 #[derive(Debug, Args)]
@@ -25,19 +33,61 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// The request.
-    pub fn request(&self, json: bool) -> Request {
-        Request::Log(service::LogArgs {
+    fn request(&self, json: bool) -> service::LogArgs {
+        service::LogArgs {
             what: self.what.as_deref().map(store::in_tree),
             follow: self.follow,
             since: self.since.map(G),
             limit: self.limit,
             json,
-        })
+        }
     }
+}
 
-    /// A path that may tell the store.
-    pub fn hint(&self) -> Option<&Path> {
-        self.what.as_deref().map(Path::new)
+/// Runs it.
+pub fn run(args: &LogArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let hint = args.what.as_deref().map(Path::new).filter(|path| path.components().count() > 1);
+    let paths = store::paths(global, hint.as_slice())?;
+    let mut request = args.request(output.json);
+    if args.follow {
+        until_served(&paths, &mut request, output)?;
     }
+    ask(&paths, Request::Log(request), Missing::Refuse, output)
+}
+
+/// Follows a store that no daemon serves, until one does. Its lock is held only to read what is
+/// new: whoever followed with the lock in hand would wait for changes that it keeps others from.
+fn until_served(
+    paths: &StorePaths,
+    request: &mut service::LogArgs,
+    output: &Output,
+) -> Result<(), Stop> {
+    let mut seen = None;
+    while Client::connect(paths)?.is_none() {
+        let changed = last_change(paths);
+        if seen != Some(changed) {
+            let page = service::LogArgs { follow: false, ..request.clone() };
+            each_reply(paths, Request::Log(page), Missing::Refuse, &mut |reply| match reply {
+                Reply::Line(line) => output.line(&line),
+                Reply::Report(report) => {
+                    if let Report::Log(log) = *report {
+                        request.since = Some(log.last_g.max(request.since.unwrap_or(G(0))));
+                        // It chose among what had happened before.
+                        request.limit = None;
+                    }
+                    Ok(())
+                }
+                Reply::Error(failure) => Err(failure.into()),
+                Reply::Progress { .. } | Reply::Idle => Ok(()),
+            })?;
+            output.flush()?;
+            seen = Some(last_change(paths));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+fn last_change(paths: &StorePaths) -> Option<SystemTime> {
+    std::fs::metadata(paths.store()).and_then(|metadata| metadata.modified()).ok()
 }

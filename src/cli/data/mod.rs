@@ -66,6 +66,7 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
     let (request, hint, missing) = match command {
         DataCommand::Status => return status::run(global, output),
         DataCommand::Claim(args) => return claim::run(args, global, output),
+        DataCommand::Log(args) => return log::run(args, global, output),
         DataCommand::Doctor => return doctor::run(global, output),
         DataCommand::Restore(args) => return restore::run(args, global, output),
         DataCommand::Show(args) => (args.request(), Some(args.hint()), Missing::Refuse),
@@ -73,7 +74,6 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
         DataCommand::Done(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Fail(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Release(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
-        DataCommand::Log(args) => (args.request(output.json), args.hint(), Missing::Refuse),
         DataCommand::Why(args) => (args.request(), args.hint(), Missing::Refuse),
         DataCommand::Import(args) => (args.request()?, Some(args.hint()), Missing::Make),
         DataCommand::Export(args) => (args.request()?, None, Missing::Refuse),
