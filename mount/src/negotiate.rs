@@ -20,16 +20,15 @@ const BACKGROUND_MAX: u16 = 64;
 /// Deliberately not wanted:
 /// - WRITEBACK_CACHE: writes could not be staged and judged, readers saw NULs.
 /// - NO_OPEN_SUPPORT: the version a reader sees is pinned at `open`.
-/// - AUTO_INVAL_DATA: asks for attributes before each cached read, and drops the pages after each
-///   write of one's own; pages are dropped exactly, by `Invalidation::Data`.
-/// - EXPLICIT_INVAL_DATA: without it the kernel also drops a file's pages by itself when its size
-///   turns out to have changed. That net is kept: `Attr` invalidations overtake `Data` ones, and
-///   a reader that knew the new size but had the old last page would see NULs.
+/// - EXPLICIT_INVAL_DATA: a file's pages could then only be dropped by a notice that waits for page
+///   locks, which a caller of ours may hold (see `notifier`).
 /// - POSIX_LOCKS, FLOCK_LOCKS: locks are the kernel's own.
 /// - POSIX_ACL: not part of the tree.
 /// - DONT_MASK: the kernel applies the caller's umask.
-const WANTED: [InitFlags; 10] = [
+const WANTED: [InitFlags; 11] = [
     InitFlags::FUSE_ASYNC_READ,
+    // A reader that learns of a new size or modification time drops the pages itself.
+    InitFlags::FUSE_AUTO_INVAL_DATA,
     InitFlags::FUSE_BIG_WRITES,
     InitFlags::FUSE_MAX_PAGES,
     // O_TRUNC arrives with `open`, so that old content is not lost before the new is judged.

@@ -1,14 +1,23 @@
 //! Tells the kernel what to forget.
 //!
-//! What must stay true: [`Notices::send`] never blocks. Attributes are sent at once (the kernel
-//! takes no lock for them that a request may hold); pages and names wait for locks that a caller
-//! of ours may hold until it is answered, so they leave from the mount's own thread, in order.
-//! That thread ends with the session. Deliberately not here: deciding what changed.
+//! A notice that takes a lock in the kernel (INVAL_ENTRY: the directory's; INVAL_INODE with pages:
+//! theirs) waits for whoever holds it, and that is a caller who waits for us. While we live that
+//! only delays the notice; if we are killed then, the waiting thread cannot die, keeps the
+//! connection open, and all callers hang for ever. So no such notice is sent where the kernel has
+//! another way: attributes are invalidated without a lock, pages are dropped by the reader that
+//! sees new attributes (AUTO_INVAL_DATA), and names by a new epoch (FUSE_NOTIFY_INC_EPOCH, Linux
+//! 6.16), after which every name is looked up anew when it is next used.
+//!
+//! What must stay true: [`Notices::send`] never blocks, and on kernels with epochs what it says is
+//! true when it returns. On older kernels names are invalidated one by one from the mount's own
+//! thread, with the risk named above. Deliberately not here: deciding what changed.
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -24,41 +33,85 @@ enum Notice {
     Stop,
 }
 
+/// What is held of the connection; it must go when the session has ended.
+#[derive(Debug)]
+struct Direct {
+    notifier: Notifier,
+    device: OwnedFd,
+}
+
 /// The way of invalidations into the kernel.
 #[derive(Debug)]
 pub(crate) struct Notices {
-    /// `None` when the session has ended. It holds the connection open, so it must go then.
-    direct: RwLock<Option<Notifier>>,
+    direct: RwLock<Option<Direct>>,
+    has_epochs: AtomicBool,
     queue: Sender<Notice>,
     gate: Arc<Gate>,
 }
 
 impl Notices {
-    /// Starts the mount's notifier thread.
+    /// Starts the mount's notifier thread; `device` is a descriptor of its connection.
     pub(crate) fn start(
         mount: u32,
         notifier: Notifier,
+        device: OwnedFd,
         gate: Arc<Gate>,
     ) -> io::Result<(Notices, JoinHandle<()>)> {
         let (queue, notices) = unbounded();
-        let (own, own_gate) = (notifier.clone(), Arc::clone(&gate));
+        let own = notifier.clone();
         let thread = std::thread::Builder::new()
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
-            .spawn(move || deliver(&own, &own_gate, &notices))?;
-        Ok((Notices { direct: RwLock::new(Some(notifier)), queue, gate }, thread))
+            .spawn(move || deliver(&own, &notices))?;
+        let direct = RwLock::new(Some(Direct { notifier, device }));
+        Ok((Notices { direct, has_epochs: AtomicBool::new(true), queue, gate }, thread))
     }
 
     /// Sends or queues one invalidation; after the session's end it does nothing.
     pub(crate) fn send(&self, invalidation: Invalidation) {
-        match invalidation {
-            Invalidation::Attr(_) => {
-                if let Some(notifier) = &*self.direct.read() {
-                    tell(notifier, &self.gate, &invalidation);
-                }
+        let about = match &invalidation {
+            Invalidation::Attr(ino) => *ino,
+            Invalidation::Entry { child, .. } => *child,
+        };
+        let direct = self.direct.read();
+        let Some(direct) = &*direct else { return };
+        // Answers under way must arrive first, or they would bring back what is forgotten here.
+        self.gate.settle();
+        if !self.gate.knows(about) {
+            return;
+        }
+        match &invalidation {
+            // A negative offset means attributes only.
+            Invalidation::Attr(ino) => {
+                log(direct.notifier.inval_inode(INodeNo(ino.0), -1, 0));
             }
+            Invalidation::Entry { .. } if self.new_epoch(direct) => {}
             // The queue is gone only when the session is.
-            queued => drop(self.queue.send(Notice::Forget(queued))),
+            Invalidation::Entry { .. } => drop(self.queue.send(Notice::Forget(invalidation))),
+        }
+    }
+
+    /// Begins a new epoch of names; false where the kernel has none.
+    fn new_epoch(&self, direct: &Direct) -> bool {
+        if !self.has_epochs.load(Ordering::Relaxed) {
+            return false;
+        }
+        // `struct fuse_out_header`: length, notification code, and 0 for "no request".
+        const INC_EPOCH: u32 = 8;
+        let mut header = [0u8; 16];
+        header[..4].copy_from_slice(&16u32.to_ne_bytes());
+        header[4..8].copy_from_slice(&INC_EPOCH.to_ne_bytes());
+        match nix_write(&direct.device, &header) {
+            Ok(()) => true,
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                tracing::info!("this kernel has no epochs of names; they are invalidated singly");
+                self.has_epochs.store(false, Ordering::Relaxed);
+                false
+            }
+            Err(error) => {
+                log(Err(error));
+                true
+            }
         }
     }
 
@@ -74,30 +127,24 @@ impl Notices {
     }
 }
 
-fn deliver(notifier: &Notifier, gate: &Gate, notices: &Receiver<Notice>) {
+fn nix_write(device: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let (fd, length) = (device.as_fd().as_raw_fd(), bytes.len());
+    // SAFETY: the buffer is as long as said, and the descriptor is open while it is borrowed.
+    let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), length) };
+    if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn deliver(notifier: &Notifier, notices: &Receiver<Notice>) {
     while let Ok(Notice::Forget(invalidation)) = notices.recv() {
-        tell(notifier, gate, &invalidation);
+        if let Invalidation::Entry { parent, name, .. } = invalidation {
+            log(notifier.inval_entry(INodeNo(parent.0), OsStr::from_bytes(&name)));
+        }
     }
 }
 
-fn tell(notifier: &Notifier, gate: &Gate, invalidation: &Invalidation) {
-    let about = match invalidation {
-        Invalidation::Attr(ino) | Invalidation::Data(ino) => *ino,
-        Invalidation::Entry { child, .. } => *child,
-    };
-    gate.settle();
-    if !gate.knows(about) {
-        return;
-    }
-    let told = match invalidation {
-        // A negative offset means attributes only; 0 and 0 mean all pages.
-        Invalidation::Attr(ino) => notifier.inval_inode(INodeNo(ino.0), -1, 0),
-        Invalidation::Data(ino) => notifier.inval_inode(INodeNo(ino.0), 0, 0),
-        Invalidation::Entry { parent, name, .. } => {
-            notifier.inval_entry(INodeNo(parent.0), OsStr::from_bytes(name))
-        }
-    };
-    // What the kernel does not know needs no forgetting; a session that ends answers ENOTCONN.
+/// What the kernel does not know needs no forgetting; a session that ends answers ENOTCONN.
+fn log(told: io::Result<()>) {
     if let Err(error) = told {
         tracing::debug!(%error, "the kernel took no invalidation");
     }

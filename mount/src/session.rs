@@ -93,8 +93,9 @@ fn start(
     config.clone_fd = true;
     let gate = Arc::new(Gate::default());
     let adapter = Adapter::new(tree, id, options.view(), Arc::clone(&gate));
+    let line_to_kernel = connection.try_clone()?;
     let session = Session::from_fd(adapter, connection, acl, config)?;
-    let (notices, notifier) = Notices::start(id.0, session.notifier(), gate)?;
+    let (notices, notifier) = Notices::start(id.0, session.notifier(), line_to_kernel, gate)?;
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
     let run = Run { session, notices: Arc::clone(&notices), notifier, end, id };

@@ -398,17 +398,13 @@ pub trait Tree: Send + Sync + 'static {
     fn removexattr(&self, caller: &Caller, ino: Ino, name: &OsStr, reply: Reply<()>);
 }
 
-/// What the kernel must forget because it changed behind its back.
-///
-/// `Attr` never waits for a lock in the kernel and may be sent from anywhere, before the reply.
-/// The others wait for locks that a caller of ours may hold, so they leave from the mount's own
-/// thread, after the reply (a rule learnt from deadlocks with 1, 2 and 4 threads).
+/// What the kernel must forget because it changed behind its back. Pages of a file need none: a
+/// reader that sees a new size or modification time drops them, so that a change of content is
+/// told as a change of attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invalidation {
     /// Cached attributes of an inode.
     Attr(Ino),
-    /// Cached attributes and pages of an inode.
-    Data(Ino),
     /// A name in a directory. Kernels are never told that a name is absent, so one that appears
     /// needs no notice.
     Entry {

@@ -1,8 +1,8 @@
 //! The hub: who has to hear of a commit. Mounts drop what they cached, waiters wake up.
 //!
-//! What must stay true: nothing here blocks the writer: attributes are invalidated at once (the
-//! kernel takes no lock for that), names and pages by each mount's own thread. Deliberately not
-//! here: deciding anything.
+//! What must stay true: nothing here blocks the writer (no notice takes a lock in the kernel), and
+//! what is told before the reply is true in every mount when the caller's call returns.
+//! Deliberately not here: deciding anything.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -109,37 +109,35 @@ impl Audience for Hub {
         // One batch often changes one directory many times.
         let mut told = HashSet::new();
         for (origin, effect) in effects {
+            if !told.insert((*origin, effect)) {
+                continue;
+            }
             match effect {
-                Effect::Attr { ino, also_origin } if told.insert((*origin, effect)) => {
+                Effect::Attr { ino, also_origin } => {
                     self.send(*origin, *also_origin, &Invalidation::Attr(*ino));
                 }
-                // Its size must be right at once; its pages follow.
-                Effect::Data(ino) if told.insert((*origin, effect)) => {
+                Effect::Data(ino) => {
                     self.note_stale(*origin, *ino);
                     self.send(*origin, false, &Invalidation::Attr(*ino));
                 }
-                Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } | Effect::Event(_) => {}
-            }
-        }
-    }
-
-    fn after_reply(&self, effects: &[(Origin, Effect)]) {
-        let mut newest = None;
-        for (origin, effect) in effects {
-            match effect {
                 Effect::Name { parent, name, ino, also_origin } => {
                     let (parent, child) = (*parent, *ino);
                     let name = name.as_bytes().to_vec();
                     let entry = Invalidation::Entry { parent, name, child };
                     self.send(*origin, *also_origin, &entry);
                 }
-                Effect::Data(ino) => self.send(*origin, false, &Invalidation::Data(*ino)),
-                Effect::Event(g) => newest = newest.max(Some(*g)),
-                Effect::Attr { .. } => {}
+                Effect::Event(_) => {}
             }
         }
-        if let Some(g) = newest {
-            *self.last.lock() = g;
+    }
+
+    fn after_reply(&self, effects: &[(Origin, Effect)]) {
+        let events = effects.iter().filter_map(|(_, effect)| match effect {
+            Effect::Event(g) => Some(*g),
+            Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } => None,
+        });
+        if let Some(newest) = events.max() {
+            *self.last.lock() = newest;
             self.more.notify_all();
         }
     }

@@ -40,7 +40,7 @@ fn unmount_leaves_no_mount_and_no_thread() {
     served.mount.unmount().unwrap();
     served.mount.detach().unwrap();
     served.mount.invalidate(Invalidation::Attr(ROOT));
-    served.mount.invalidate(Invalidation::Data(ROOT));
+    served.mount.invalidate(Invalidation::Attr(ROOT));
     assert!(served.mount.dir().exists());
 }
 
