@@ -3,7 +3,7 @@
 //!
 //! What must stay true: every call of the tree goes through [`Adapter::ask`] or [`Adapter::hand`],
 //! which catch its panics. Names and contents are not logged. Deliberately not here: rules of any
-//! kind; `access` (the kernel checks permissions, `default_permissions` is always on);
+//! kind; `access` (the kernel checks permissions, root needs no checks);
 //! `copy_file_range`, `ioctl`, `poll`, `bmap` and locks (ENOSYS: the kernel then does without or
 //! does it itself).
 

@@ -1,6 +1,6 @@
 //! Mounting and unmounting: `/dev/fuse`, `mount(2)`, `umount2(2)`.
 //!
-//! What must stay true: `default_permissions` is always given; the type is `fuse.workfs`; the
+//! What must stay true: `default_permissions` is given wherever anybody but root comes in; the type is `fuse.workfs`; the
 //! cause of a refusal is kept (the FUSE library's own mounting loses it, and forgets a mount that
 //! was busy once, hence ours). Deliberately not here: the mount helper for users (`fusermount`)
 //! and the session.
@@ -38,10 +38,15 @@ fn mount(dir: &Path, options: &MountOptions, device: &File) -> io::Result<()> {
     // SAFETY: these two only return numbers and cannot fail.
     let (uid, gid) = unsafe { (libc::getuid(), libc::getgid()) };
     let mut data = format!(
-        "fd={},rootmode={:o},user_id={uid},group_id={gid},default_permissions",
+        "fd={},rootmode={:o},user_id={uid},group_id={gid}",
         device.as_raw_fd(),
         libc::S_IFDIR | 0o755
     );
+    // Root's own mount lets nobody else in, and root passes every check: without the checks the
+    // kernel need not ask for both directories' attributes at each rename.
+    if uid != 0 || options.allow_other || options.allow_root {
+        data.push_str(",default_permissions");
+    }
     if options.allow_other || options.allow_root {
         data.push_str(",allow_other");
     }

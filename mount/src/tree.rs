@@ -4,7 +4,8 @@
 //! What must stay true: reads answer at once from committed state and may be called from several
 //! threads; changes take a [`Reply`] that may be answered later, from any thread, exactly once.
 //! Deliberately not here: paths (the kernel speaks of inodes and names), permissions by mode bits
-//! (the kernel checks them, `default_permissions` is always on), and anything about tasks.
+//! (the kernel checks them, `default_permissions` is on wherever anybody but
+//! root comes in), and anything about tasks.
 
 use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};

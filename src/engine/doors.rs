@@ -29,13 +29,16 @@ impl FaultPoint {
     }
 }
 
+/// Fills a buffer with random bytes.
+pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
 /// Clock, randomness and faults of one engine.
 #[derive(Clone)]
 pub struct Doors {
     /// The wall clock.
     pub clock: Arc<dyn Fn() -> UnixNanos + Send + Sync>,
     /// Fills a buffer with random bytes.
-    pub random: Arc<dyn Fn(&mut [u8]) + Send + Sync>,
+    pub random: Random,
     /// Called at each point, once a batch.
     pub fault: Arc<dyn Fn(FaultPoint) + Send + Sync>,
 }

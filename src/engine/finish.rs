@@ -7,6 +7,7 @@ use crate::numbers::{Ino, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::Class;
 
+use super::record::Moving;
 use super::rename::{Rename, RenameMode};
 use super::save::{Base, home_of, judge_on_the_way, stale};
 use super::setattr::gone;
@@ -68,7 +69,7 @@ impl Command for SaveAndMove {
         }
         judge_on_the_way(turn, &record, &lies, &home, &self.text)?;
         node.mtime = turn.now;
-        let moved = turn.transition(record, &home, &mut node, &self.text, true, None)?;
+        let moved = turn.transition(record, &home, &mut node, Moving::New(&self.text), None)?;
         let rename = Rename {
             parent: self.parent,
             name: self.name.clone(),

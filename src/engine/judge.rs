@@ -26,6 +26,25 @@ impl Text {
         Text { bytes, parsed }
     }
 
+    /// A text that is known to be right and need not be read.
+    pub(super) fn unread(bytes: Vec<u8>) -> Self {
+        let why = "this text was not read";
+        let parsed = Err(Flaw {
+            rule: crate::refusal::Rule::Store,
+            reason: why.to_owned(),
+            remedy: String::new(),
+            place: None,
+            at_end: false,
+        });
+        Text { bytes: bytes.into(), parsed }
+    }
+
+    /// The status that it says, in the kind of `home`.
+    pub(super) fn status(&self, home: &Home) -> Option<String> {
+        let document = self.parsed.as_ref().ok()?;
+        home.kind().status_of(document.value()).map(str::to_owned)
+    }
+
     /// What the text says.
     ///
     /// # Errors
@@ -63,11 +82,7 @@ impl Text {
     pub fn judge_next(&self, home: &Home, before: &Text, role: Role) -> Result<(), Refusal> {
         self.judge(home)?;
         let kind = home.kind();
-        let status = |text: &Text| {
-            let document = text.parsed.as_ref().ok()?;
-            kind.status_of(document.value()).map(str::to_owned)
-        };
-        let (from, to) = (status(before), status(self));
+        let (from, to) = (before.status(home), self.status(home));
         // Where the old version has no legal status (it was flagged), any legal one mends it.
         let known = from.as_deref().is_none_or(|from| kind.state(home.state).status.contains(from));
         if !known {

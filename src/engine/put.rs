@@ -196,9 +196,10 @@ impl Put {
         let via = corrected.is_some().then_some("correction");
         match known {
             None => {
-                turn.create_record(home, &mut node, EventName::IMPORTED, &said.bytes, via)?;
+                turn.create_record(home, &mut node, EventName::IMPORTED, &said, via)?;
             }
             Some(record) => {
+                let record = Record { status: said.status(home), ..record };
                 let content = Some(&said.bytes[..]);
                 let step =
                     Step { event: EventName::IMPORTED, from: None, content, valid: true, via };

@@ -29,6 +29,28 @@ pub(super) struct Step<'a> {
     pub via: Option<&'static str>,
 }
 
+/// The text with which a record makes a transition.
+#[derive(Clone, Copy)]
+pub(super) enum Moving<'t> {
+    /// The one that it has.
+    Own,
+    /// A new one, judged already.
+    New(&'t Text),
+}
+
+/// A flagged record cannot change state.
+fn require_valid(record: &Record, home: &Home) -> Result<(), Stop> {
+    if record.is_valid() {
+        return Ok(());
+    }
+    let refusal = Refusal::new(
+        Rule::Draft,
+        format!("`{}` is flagged as not valid and cannot change state", home.name),
+        format!("mend it first: cat {}.why says what is wrong", home.name),
+    );
+    Err(Stop::kept(refusal, home.file_path()))
+}
+
 fn state_name(home: &Home) -> StateName {
     home.kind().state(home.state).name.clone()
 }
@@ -40,7 +62,7 @@ impl Turn<'_> {
         home: &Home,
         node: &mut Node,
         event: EventName,
-        content: &[u8],
+        text: &Text,
         via: Option<&'static str>,
     ) -> Result<Record, StoreError> {
         let record = Record {
@@ -50,6 +72,7 @@ impl Turn<'_> {
             standing: Standing::Gone,
             state: state_name(home),
             owner: home.owner.clone(),
+            status: text.status(home),
             attempt: Attempt(u64::from(home.owner.is_some())),
             version: Version(0),
             version_g: G(0),
@@ -58,7 +81,7 @@ impl Turn<'_> {
         };
         let key = self.txn.insert_record(&record)?;
         let record = Record { key, ..record };
-        let step = Step { event, from: None, content: Some(content), valid: true, via };
+        let step = Step { event, from: None, content: Some(&text.bytes), valid: true, via };
         self.step(record, home, node, step)
     }
 
@@ -157,60 +180,64 @@ impl Turn<'_> {
         kind.transition(from, home.state, self.context.role)
     }
 
-    /// Moves `record` to `home` by a transition, in the text `text`: patches what the daemon must
-    /// change, and nothing else. The caller moves the name.
+    /// Moves `record` to `home` by a transition: patches what the daemon must change, and nothing
+    /// else. The caller moves the name.
     pub(super) fn transition(
         &mut self,
         mut record: Record,
         home: &Home,
         node: &mut Node,
-        text: &Text,
-        changed: bool,
+        moving: Moving<'_>,
         via: Option<&'static str>,
     ) -> Result<Record, Stop> {
-        let path = || home.file_path();
-        let transition =
-            self.legal(&record, home).map_err(|refusal| Stop::kept(refusal, path()))?.clone();
-        let document = text.document().map_err(|refusal| Stop::kept(refusal, path()))?;
+        let refuse = |refusal| Stop::kept(refusal, home.file_path());
         let kind = home.kind();
-        kind.judge_entry(&transition, document.value())
-            .map_err(|fault| Stop::kept(text.refusal(fault), path()))?;
-        let edits = kind.entry_edits(&transition, document.value(), home.owner.as_ref(), self.now);
+        let transition = self.legal(&record, home).map_err(refuse)?.clone();
+        let own;
+        let (text, status_alone) = match moving {
+            Moving::New(text) => (text, None),
+            Moving::Own => {
+                require_valid(&record, home)?;
+                let bytes = self.content(&record)?;
+                // A claim depends on no more of the content than the status, and that is in the
+                // record's row: parsing is what would cost it most.
+                let alone = !kind.reads_content(&transition);
+                own = if alone { Text::unread(bytes) } else { Text::new(bytes) };
+                (&own, alone.then(|| kind.with_status(record.status.as_deref())))
+            }
+        };
+        let said = match &status_alone {
+            Some(said) => said,
+            None => text.document().map_err(refuse)?.value(),
+        };
+        kind.judge_entry(&transition, said).map_err(|fault| refuse(text.refusal(fault)))?;
+        let edits = kind.entry_edits(&transition, said, home.owner.as_ref(), self.now);
+        let status = match edits.iter().find(|edit| kind.is_status(&edit.field)) {
+            Some(edit) => Some(edit.value.clone()),
+            None => kind.status_of(said).map(str::to_owned),
+        };
         let edits: Vec<Edit<'_>> =
             edits.iter().map(|edit| Edit { field: &edit.field, value: &edit.value }).collect();
         let patched = if edits.is_empty() {
             None
         } else {
-            let patched = patch(&text.bytes, &edits);
-            Some(patched.map_err(|flaw| Stop::kept(Refusal::from(flaw), path()))?)
+            Some(patch(&text.bytes, &edits).map_err(|flaw| refuse(Refusal::from(flaw)))?)
         };
-        let content = match &patched {
-            Some(patched) => Some(&patched[..]),
-            None if changed => Some(&text.bytes[..]),
-            None => None,
+        let content = match (&patched, moving) {
+            (Some(patched), _) => Some(&patched[..]),
+            (None, Moving::New(text)) => Some(&text.bytes[..]),
+            (None, Moving::Own) => None,
         };
         // Taking a record is a new attempt: the number that fences off the one before.
         if home.owner.is_some() && record.owner != home.owner {
             record.attempt = record.attempt.next();
         }
+        record.status = status;
         let from = record.state.clone();
         let event = EventName::new(transition.event.as_str())
             .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?;
         let step = Step { event, from: Some(&from), content, valid: true, via };
         Ok(self.step(record, home, node, step)?)
-    }
-
-    /// The current text of a record that is to change state; a flagged one may not.
-    pub(super) fn movable_text(&self, record: &Record, home: &Home) -> Result<Text, Stop> {
-        if let Standing::Live { valid: false, .. } = record.standing {
-            let refusal = Refusal::new(
-                Rule::Draft,
-                format!("`{}` is flagged as not valid and cannot change state", home.name),
-                format!("mend it first: cat {}.why says what is wrong", home.name),
-            );
-            return Err(Stop::kept(refusal, home.file_path()));
-        }
-        Ok(Text::new(self.content(record)?))
     }
 
     /// Takes the file `node` from a record that had it and is to have another one.

@@ -11,6 +11,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Record, Standing};
 
 use super::governed::{Home, path_of};
+use super::record::Moving;
 use super::remove::{is_directory, require_empty, require_idle, retire};
 use super::save::{Base, Made, admit, content_of, home_of, next_version};
 use super::turn::taken;
@@ -217,8 +218,7 @@ impl Rename {
             };
             turn.step(record, home, &mut source, step)?
         } else {
-            let text = turn.movable_text(&record, lies)?;
-            turn.transition(record, home, &mut source, &text, false, None)?
+            turn.transition(record, home, &mut source, Moving::Own, None)?
         };
         self.relink(turn, &source, None)?;
         Ok(Some(Made::of(&moved)))

@@ -16,7 +16,7 @@ use crate::store::{
 };
 
 use super::governed::{Home, path_of};
-use super::record::Step;
+use super::record::{Moving, Step};
 use super::setattr::gone;
 use super::{Command, Effect, Refused, Slot, Stop, Text, Turn, plain};
 
@@ -199,6 +199,7 @@ pub(super) fn next_version(
         Err(refusal) => return Err(refuse(refusal)),
     };
     node.mtime = turn.now;
+    let record = Record { status: text.status(home), ..record };
     let step =
         Step { event: EventName::SAVED, from: None, content: Some(&text.bytes), valid, via: None };
     Ok(Made::of(&turn.step(record, home, node, step)?))
@@ -306,13 +307,14 @@ pub(super) fn admit(
     }
     text.judge(home).map_err(refuse)?;
     let record = match known {
-        None => turn.create_record(home, node, event, &text.bytes, None)?,
+        None => turn.create_record(home, node, event, text, None)?,
         Some(mut record) => {
             let event = match record.standing {
                 Standing::Parked { .. } => EventName::SAVED,
                 _ => event,
             };
             record.owner.clone_from(&home.owner);
+            record.status = text.status(home);
             let content = Some(&text.bytes[..]);
             let step = Step { event, from: None, content, valid: true, via: None };
             turn.step(record, home, node, step)?
@@ -342,7 +344,7 @@ fn move_by_copy(
         )));
     }
     judge_on_the_way(turn, &record, &lies, home, text)?;
-    let moved = turn.transition(record, home, node, text, true, Some("copy"))?;
+    let moved = turn.transition(record, home, node, Moving::New(text), Some("copy"))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
     turn.drop_old_file(old_dir, &old_name, old_ino)?;
     let (parent, name) = (old_dir, old_name.clone());
@@ -365,10 +367,7 @@ pub(super) fn judge_on_the_way(
     turn.legal(record, home).map_err(refuse)?;
     let document = text.document().map_err(refuse)?;
     let before = Text::new(turn.content(record)?);
-    let status = |text: &Text| -> Option<String> {
-        home.kind().status_of(text.parsed.as_ref().ok()?.value()).map(str::to_owned)
-    };
-    if status(text) == status(&before) {
+    if text.status(home) == before.status(home) {
         let strict = home.governed.binding.strict;
         let judged = home.kind().judge(document.value(), &home.id, lies.state, strict);
         judged.map_err(|fault| refuse(text.refusal(fault)))

@@ -322,7 +322,7 @@ fn run_one(
                 super::turn::keep_refusal(txn, &context, operation, now, *why)?;
                 *refused += 1;
                 // Pruning in strides keeps its cost away from the single refusal.
-                if *refused % 64 == 0 {
+                if refused.is_multiple_of(64) {
                     txn.prune_refusals()?;
                 }
             }

@@ -71,6 +71,29 @@ impl Kind {
         }
     }
 
+    /// Whether a transition depends on more of the content than its status.
+    #[must_use]
+    pub fn reads_content(&self, transition: &Transition) -> bool {
+        let required = !self.state(transition.to).requires.is_empty();
+        let stamped = transition.stamps.iter().any(|stamp| stamp.when != StampWhen::Always);
+        required || stamped || !transition.requires.is_empty()
+    }
+
+    /// Content that says only this status, for a transition that depends on no more.
+    #[must_use]
+    pub fn with_status(&self, status: Option<&str>) -> Value {
+        match (&self.fields.status, status) {
+            (Some(field), Some(status)) => serde_json::json!({ field: status }),
+            _ => serde_json::json!({}),
+        }
+    }
+
+    /// Whether a field is the kind's status.
+    #[must_use]
+    pub fn is_status(&self, field: &str) -> bool {
+        self.fields.status.as_deref() == Some(field)
+    }
+
     /// All transitions, in the order of the definition.
     #[must_use]
     pub fn transitions(&self) -> &[Transition] {

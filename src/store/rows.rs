@@ -138,6 +138,8 @@ pub struct Record {
     pub owner: Option<AgentName>,
     /// How often it was claimed.
     pub attempt: Attempt,
+    /// The status that its content says, so that a move need not read the content for it.
+    pub status: Option<String>,
     /// Its current version.
     pub version: Version,
     /// The event that made the current version.
@@ -155,13 +157,24 @@ pub struct Expected {
     pub version: Version,
     /// The state.
     pub state: StateName,
+    /// The file.
+    pub ino: Option<Ino>,
 }
 
 impl Record {
+    /// Its file, if it has one.
+    #[must_use]
+    pub fn ino(&self) -> Option<Ino> {
+        match self.standing {
+            Standing::Live { ino, .. } => Some(ino),
+            Standing::Parked { .. } | Standing::Gone => None,
+        }
+    }
+
     /// What a guarded update of this record expects: it, as it is now.
     #[must_use]
     pub fn expected(&self) -> Expected {
-        Expected { version: self.version, state: self.state.clone() }
+        Expected { version: self.version, state: self.state.clone(), ino: self.ino() }
     }
 
     /// Whether it has a file with valid content.

@@ -219,11 +219,8 @@ impl WorkTree {
         if Computed::of(ino).is_some() {
             return Err(Rule::ReadOnly.errno(Door::Name));
         }
-        let name = name.as_bytes();
-        if name.starts_with(b"system.") {
-            return Err(Rule::Unsupported.errno(Door::Name));
-        }
-        if name.starts_with(b"user.") {
+        require_user_attribute(name)?;
+        if name.as_bytes().starts_with(b"user.") {
             let node = self.read(|read| read.node(ino))?.ok_or(Errno::ENOENT)?;
             if !matches!(node.node_type, NodeType::File | NodeType::Directory) {
                 return Err(Errno::EPERM);
@@ -231,4 +228,15 @@ impl WorkTree {
         }
         Ok(())
     }
+}
+
+/// Refuses attributes of other name spaces than `user.` and `trusted.`, without a look at the
+/// store: access control lists and security labels would promise rights that nobody checks, and
+/// `ls -l` asks for them once a run where the answer is "not supported", else for every file.
+pub(super) fn require_user_attribute(name: &OsStr) -> Result<(), Errno> {
+    let name = name.as_bytes();
+    if name.starts_with(b"user.") || name.starts_with(b"trusted.") {
+        return Ok(());
+    }
+    Err(Rule::Unsupported.errno(Door::Name))
 }

@@ -23,7 +23,7 @@ pub(super) enum Open {
     },
     /// A record or draft: reads come from the version that was current at `open`, writes are
     /// staged until they are judged.
-    Staged(Mutex<Staged>),
+    Staged(Box<Mutex<Staged>>),
     /// A computed file, rendered at `open`.
     Fixed(Arc<[u8]>),
     /// The event stream, which grows.

@@ -309,6 +309,7 @@ impl Tree for WorkTree {
     }
 
     fn getxattr(&self, _: &Caller, ino: Ino, name: &OsStr) -> Answer<Vec<u8>> {
+        change::require_user_attribute(name)?;
         self.read(|read| read.xattr(ino, name.as_bytes()))?
             .ok_or(Rule::NoAttribute.errno(Door::Name))
     }

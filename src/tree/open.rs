@@ -111,7 +111,7 @@ impl WorkTree {
             }
         };
         staged.opened(flags.truncate, flags.append);
-        Ok(Some(Open::Staged(Mutex::new(staged))))
+        Ok(Some(Open::Staged(Box::new(Mutex::new(staged)))))
     }
 
     fn open_computed(
@@ -196,7 +196,7 @@ impl WorkTree {
             let mut staged = Staged::new(home, Arc::from([]), Base::Unseen);
             staged.opened(true, flags.append);
             self.unborn.begin(caller, node.ino);
-            Open::Staged(Mutex::new(staged))
+            Open::Staged(Box::new(Mutex::new(staged)))
         } else {
             Open::Plain { append: flags.append }
         };

@@ -3,6 +3,8 @@
 //! What must stay true: a commit never waits for a checkpoint unless the log has grown so long that
 //! it must be cut; then the writer does it itself, when nothing can be added meanwhile.
 
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -17,7 +19,17 @@ const PAGES_BESIDE: u64 = 2_000;
 
 /// From this length on the writer moves it itself: under steady load the log cannot start anew
 /// otherwise, since something is always added while it is moved.
-const PAGES_INSIDE: u64 = 16_000;
+const PAGES_INSIDE: u64 = 6_000;
+
+/// How far the log's file is written ahead of its end, in bytes: a commit that overwrites flushes in
+/// half the time of one that makes the file longer.
+const AHEAD_BYTES: u64 = 4 << 20;
+
+/// A log that never gets this long is not written ahead: small stores stay small.
+const AHEAD_FROM_PAGES: u64 = 512;
+
+/// A page in the log, with its header.
+const FRAME_BYTES: u64 = 4096 + 24;
 
 /// The thread that moves the log.
 pub(super) struct Checkpointer {
@@ -54,9 +66,11 @@ impl Checkpointer {
         Ok(Checkpointer { pages, moved, wake: Some(wake), thread: Some(thread) })
     }
 
-    /// Starts a checkpoint if the log has grown enough since the last one; `writer` is idle.
-    pub fn consider(&self, writer: &Conn) -> Result<()> {
+    /// Starts a checkpoint if the log has grown enough since the last one, and writes zeros ahead
+    /// of its end; `writer` is idle.
+    pub fn consider(&self, writer: &Conn, log: &Path) -> Result<()> {
         let pages = self.pages.load(Ordering::Relaxed);
+        write_ahead(pages, log);
         let moved = self.moved.load(Ordering::Relaxed);
         if pages >= PAGES_INSIDE {
             checkpoint(writer)?;
@@ -79,6 +93,24 @@ impl Drop for Checkpointer {
         {
             tracing::error!("the checkpoint thread panicked");
         }
+    }
+}
+
+/// Makes the log's file longer before its end is reached. Zeros are no frames: their checksums are
+/// wrong, so recovery ends where they begin. Where there is no space for them, nothing is lost.
+fn write_ahead(pages: u64, log: &Path) {
+    let used = pages * FRAME_BYTES;
+    if !(AHEAD_FROM_PAGES..PAGES_INSIDE).contains(&pages) {
+        return;
+    }
+    let Ok(file) = std::fs::File::options().write(true).open(log) else { return };
+    let Ok(length) = file.metadata().map(|metadata| metadata.len()) else { return };
+    if length >= used + AHEAD_BYTES / 4 {
+        return;
+    }
+    let zeros = vec![0; AHEAD_BYTES as usize];
+    if let Err(error) = file.write_all_at(&zeros, length) {
+        tracing::debug!(%error, "the log is not written ahead");
     }
 }
 

@@ -21,7 +21,7 @@ macro_rules! node_columns {
 macro_rules! record_columns {
     () => {
         "key, workspace, id, standing, ino, dir, name, state, owner, attempt, version, \
-         version_g, last_g, trace"
+         version_g, last_g, trace, status"
     };
 }
 
@@ -132,6 +132,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         standing,
         state: StateName::new(row.get::<_, String>(7)?).map_err(damaged)?,
         owner: owner.map(AgentName::new).transpose().map_err(damaged)?,
+        status: row.get(14)?,
         attempt: Attempt(number(row, 9)?),
         version: Version(number(row, 10)?),
         version_g: G(number(row, 11)?),

@@ -96,6 +96,7 @@ CREATE TABLE records (
   name      BLOB CHECK ((standing < 2) = (name IS NOT NULL)),
   state     TEXT NOT NULL,
   owner     TEXT,
+  status    TEXT,
   attempt   INTEGER NOT NULL,
   version   INTEGER NOT NULL,
   version_g INTEGER NOT NULL,

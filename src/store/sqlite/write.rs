@@ -184,8 +184,8 @@ impl Txn for Conn {
         let (standing, ino, dir, name) = standing_columns(&record.standing);
         self.change(
             "INSERT INTO records (workspace, id, standing, ino, dir, name, state, owner, attempt, \
-             version, version_g, last_g, trace) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             version, version_g, last_g, trace, status) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             params![
                 int(record.workspace.0),
                 record.id.as_str(),
@@ -200,6 +200,7 @@ impl Txn for Conn {
                 int(record.version_g.0),
                 int(record.last_g.0),
                 &record.trace[..],
+                record.status,
             ],
         )?;
         Ok(RecordKey(self.inserted()))
@@ -207,16 +208,24 @@ impl Txn for Conn {
 
     fn update_record(&mut self, record: &Record, expected: &Expected) -> Result<bool> {
         let (standing, ino, dir, name) = standing_columns(&record.standing);
+        // Where the file stays, its column is left alone: SQLite would write the entry of its
+        // index anew even with the same value, one page of a claim's ten.
+        let sql = if expected.ino == record.ino() {
+            "UPDATE records SET standing = ?4, dir = ?5, name = ?6, state = ?7, owner = ?8, \
+             attempt = ?9, version = ?10, version_g = ?11, last_g = ?12, status = ?13 \
+             WHERE key = ?1 AND version = ?2 AND state = ?3 AND ino IS ?14"
+        } else {
+            "UPDATE records SET standing = ?4, dir = ?5, name = ?6, state = ?7, owner = ?8, \
+             attempt = ?9, version = ?10, version_g = ?11, last_g = ?12, status = ?13, \
+             ino = ?14 WHERE key = ?1 AND version = ?2 AND state = ?3"
+        };
         let changed = self.change(
-            "UPDATE records SET standing = ?4, ino = ?5, dir = ?6, name = ?7, state = ?8, \
-             owner = ?9, attempt = ?10, version = ?11, version_g = ?12, last_g = ?13 \
-             WHERE key = ?1 AND version = ?2 AND state = ?3",
+            sql,
             params![
                 int(record.key.0),
                 int(expected.version.0),
                 expected.state.as_str(),
                 standing,
-                ino,
                 dir,
                 name,
                 record.state.as_str(),
@@ -225,6 +234,8 @@ impl Txn for Conn {
                 int(record.version.0),
                 int(record.version_g.0),
                 int(record.last_g.0),
+                record.status,
+                ino,
             ],
         )?;
         Ok(changed == 1)

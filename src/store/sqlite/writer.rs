@@ -85,6 +85,6 @@ impl Writer for SqliteWriter {
     }
 
     fn checkpoint(&mut self) -> Result<()> {
-        self.checkpointer.consider(&self.connection)
+        self.checkpointer.consider(&self.connection, &self.wal_path)
     }
 }
