@@ -72,6 +72,7 @@ impl From<StoreError> for Failure {
             StoreError::ReadOnly(_) => {
                 (Cause::Other, "make the store's file and directory writable")
             }
+            StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
             StoreError::Held { .. } => (Cause::Held, ""),
             StoreError::Newer { .. } => (Cause::Store, ""),
             StoreError::NotAStore(_) => {

@@ -9,7 +9,7 @@ use crate::store::Class;
 
 use super::record::Moving;
 use super::rename::{Rename, RenameMode};
-use super::save::{Base, home_of, judge_on_the_way, stale};
+use super::save::{Base, Sight, home_of, judge_on_the_way, stale};
 use super::setattr::gone;
 use super::turn::taken;
 use super::{Command, Slot, Stop, Text, Turn};
@@ -76,7 +76,7 @@ impl Command for SaveAndMove {
             new_parent: self.new_parent,
             new_name: self.name,
             mode: RenameMode::NoReplace,
-            base: Base::Seen(self.seen),
+            sight: Sight::Known(Base::Seen(self.seen)),
         };
         rename.relink(turn, &node, None)?;
         Ok(moved.version)

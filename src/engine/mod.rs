@@ -44,7 +44,7 @@ pub use put::{Corrected, Placed, Put, PutContent};
 pub use refuse::Refuse;
 pub use remove::{Remove, RemoveWhat};
 pub use rename::{Rename, RenameMode};
-pub use save::{Base, Left, Made, Save, SaveDraft, Saved};
+pub use save::{Base, Left, Made, Save, SaveDraft, Saved, Sight};
 pub use setattr::{SetAttributes, TimeOrNow};
 pub use sync::Sync;
 pub use turn::{Refused, Stop, Turn};

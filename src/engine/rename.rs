@@ -13,7 +13,7 @@ use crate::store::{Class, Node, NodeType, Record, Standing};
 use super::governed::{Home, path_of};
 use super::record::Moving;
 use super::remove::{is_directory, require_empty, require_idle, retire};
-use super::save::{Base, Made, admit, content_of, home_of, next_version};
+use super::save::{Made, Sight, admit, content_of, home_of, next_version};
 use super::turn::taken;
 use super::{Command, Effect, Slot, Stop, Turn, plain};
 
@@ -42,7 +42,7 @@ pub struct Rename {
     /// What else is wanted.
     pub mode: RenameMode,
     /// Which version of the target record the caller saw, for a rename that is a save.
-    pub base: Base,
+    pub sight: Sight,
 }
 
 impl Command for Rename {
@@ -60,11 +60,13 @@ impl Command for Rename {
             other => other?,
         };
         let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
+        if self.mode == RenameMode::NoReplace && target.is_some() {
+            return Err(taken(&self.new_name).into());
+        }
         if target.as_ref().is_some_and(|target| target.ino == source.ino) {
             return Ok(None);
         }
         match (self.mode, target) {
-            (RenameMode::NoReplace, Some(_)) => Err(taken(&self.new_name).into()),
             (RenameMode::Exchange, None) => Err(super::turn::absent(&self.new_name).into()),
             (RenameMode::Exchange, Some(target)) => self.exchange(turn, source, target),
             (_, target) => match source.class {
@@ -132,13 +134,13 @@ impl Rename {
         let made = match record {
             Some(record) => {
                 let before = record.version;
-                let made = next_version(turn, record, home, &mut source, self.base, &text)?;
+                let made = next_version(turn, record, home, &mut source, &self.sight, &text)?;
                 if made.version == before {
                     self.adopt(turn, home, &mut source)?;
                 }
                 made
             }
-            None => admit(turn, home, &mut source, &text, EventName::CREATED)?,
+            None => admit(turn, home, &mut source, (&self.sight, &text), EventName::CREATED)?,
         };
         match was {
             Class::Draft => turn.txn.delete_draft(source.ino)?,
@@ -298,8 +300,9 @@ impl Rename {
     ) -> Result<Option<Made>, Stop> {
         let directory = source.node_type == NodeType::Directory;
         if directory {
+            require_not_below(turn, source.ino, self.new_parent, &self.name)?;
             require_idle(turn, &source, &self.name)?;
-            self.require_not_filling(turn, &source)?;
+            require_not_filling(turn, &source, &self.name, self.new_parent, &self.new_name)?;
         }
         if let Some(target) = &target {
             let onto_directory = target.node_type == NodeType::Directory;
@@ -318,30 +321,6 @@ impl Rename {
             }
         }
         self.relink(turn, &source, target)
-    }
-
-    /// A directory that becomes a governed one must be empty: its files were never judged.
-    fn require_not_filling(&self, turn: &Turn<'_>, source: &Node) -> Result<(), Stop> {
-        let path = path_of(turn.txn, self.new_parent, &self.new_name)?;
-        let becomes = match super::governed(turn.txn, turn.config, self.new_parent)? {
-            Some(above) => {
-                let mut relative = above.relative.clone();
-                relative.push(self.new_name.clone());
-                above.binding.kind.place(&relative) != crate::kind::Place::Outside
-            }
-            None => false,
-        };
-        if (becomes || turn.config.bind(&path).is_some())
-            && require_empty(turn.txn, source, &self.name).is_err()
-        {
-            let refusal = Refusal::new(
-                Rule::Governed,
-                format!("`{path}` would be a governed directory, and `{}` holds files", self.name),
-                "make the directory with mkdir and move the files into it one by one",
-            );
-            return Err(Stop::kept(refusal, path));
-        }
-        Ok(())
     }
 
     /// Moves the name from the old directory to the new one, over `target`.
@@ -389,9 +368,10 @@ impl Rename {
 
     /// Swaps two ordinary nodes. A record's name stays with its record.
     fn exchange(self, turn: &mut Turn<'_>, a: Node, b: Node) -> Result<Option<Made>, Stop> {
-        for (dir, name, node) in
-            [(self.parent, &self.name, &a), (self.new_parent, &self.new_name, &b)]
-        {
+        for (dir, name, node, to, new_name) in [
+            (self.parent, &self.name, &a, self.new_parent, &self.new_name),
+            (self.new_parent, &self.new_name, &b, self.parent, &self.name),
+        ] {
             let governed = matches!(turn.slot(dir, name)?, Slot::Record(_));
             if governed || node.class != Class::Plain {
                 let refusal = Refusal::new(
@@ -402,7 +382,9 @@ impl Rename {
                 return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
             }
             if node.node_type == NodeType::Directory {
+                require_not_below(turn, node.ino, to, name)?;
                 require_idle(turn, node, name)?;
+                require_not_filling(turn, node, name, to, new_name)?;
             }
         }
         let (a_ino, b_ino) = (a.ino, b.ino);
@@ -432,4 +414,49 @@ impl Rename {
         }
         Ok(None)
     }
+}
+
+/// A directory cannot be moved into itself or below. The kernel checks that for its own mount; what
+/// another mount moves meanwhile it does not know.
+fn require_not_below(turn: &Turn<'_>, dir: Ino, to: Ino, name: &FileName) -> Result<(), Stop> {
+    let mut at = to;
+    loop {
+        if at == dir {
+            let reason = format!("`{name}` would lie below itself");
+            return Err(Refusal::new(Rule::Loop, reason, "choose a target outside").into());
+        }
+        match turn.txn.node(at)? {
+            Some(node) if node.parent != at => at = node.parent,
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// A directory that becomes a governed one must be empty: its files were never judged.
+fn require_not_filling(
+    turn: &Turn<'_>,
+    dir: &Node,
+    name: &FileName,
+    to: Ino,
+    new_name: &FileName,
+) -> Result<(), Stop> {
+    let path = path_of(turn.txn, to, new_name)?;
+    let becomes = match super::governed(turn.txn, turn.config, to)? {
+        Some(above) => {
+            let mut relative = above.relative.clone();
+            relative.push(new_name.clone());
+            above.binding.kind.place(&relative) != crate::kind::Place::Outside
+        }
+        None => false,
+    };
+    let governed = becomes || turn.config.bind(&path).is_some();
+    if governed && require_empty(turn.txn, dir, name).is_err() {
+        let refusal = Refusal::new(
+            Rule::Governed,
+            format!("`{path}` would be a governed directory, and `{name}` holds files"),
+            "make the directory with mkdir and move the files into it one by one",
+        );
+        return Err(Stop::kept(refusal, path));
+    }
+    Ok(())
 }

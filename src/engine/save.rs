@@ -29,13 +29,51 @@ pub enum Base {
     Seen(Version),
 }
 
+/// How the engine learns which version a save was made from.
+#[derive(Clone)]
+pub enum Sight {
+    /// It is known: the handle was opened with it.
+    Known(Base),
+    /// The door remembers what its caller saw of each record. Asked only where a save turns out to
+    /// be one of a record that exists, so that a claim does not pay for it.
+    Ask(Arc<dyn Fn(RecordKey) -> Base + Send + Sync>),
+}
+
+impl Sight {
+    /// What was seen of a record.
+    #[must_use]
+    pub fn of(&self, record: RecordKey) -> Base {
+        match self {
+            Sight::Known(base) => *base,
+            Sight::Ask(ask) => ask(record),
+        }
+    }
+
+    /// Refuses a save that was made from another version than the record's current one.
+    fn require_current(&self, record: &Record, home: &Home) -> Result<(), Refusal> {
+        match self.of(record.key) {
+            Base::Seen(seen) if seen != record.version => Err(stale(home, seen, record.version)),
+            Base::Seen(_) | Base::Unseen => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Sight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Sight::Known(base) => base.fmt(f),
+            Sight::Ask(_) => f.write_str("Ask"),
+        }
+    }
+}
+
 /// Saves a whole text as the content of a governed file, by its inode.
 #[derive(Clone, Debug)]
 pub struct Save {
     /// The file.
     pub ino: Ino,
     /// What the writer saw.
-    pub base: Base,
+    pub sight: Sight,
     /// What it wrote.
     pub text: Text,
 }
@@ -109,12 +147,12 @@ impl Command for Save {
             }
             Class::Draft => {
                 let draft = turn.txn.draft(node.ino)?.ok_or_else(gone)?;
-                save_draft(turn, node, draft, &self.text)
+                save_draft(turn, node, draft, &self.sight, &self.text)
             }
             Class::Record => {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
                 let home = home_of(turn, &record)?;
-                let made = next_version(turn, record, &home, &mut node, self.base, &self.text)?;
+                let made = next_version(turn, record, &home, &mut node, &self.sight, &self.text)?;
                 Ok(Saved::Kept(Some(made)))
             }
         }
@@ -178,15 +216,11 @@ pub(super) fn next_version(
     record: Record,
     home: &Home,
     node: &mut Node,
-    base: Base,
+    sight: &Sight,
     text: &Text,
 ) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
-    if let Base::Seen(seen) = base
-        && seen != record.version
-    {
-        return Err(refuse(stale(home, seen, record.version)));
-    }
+    sight.require_current(&record, home).map_err(refuse)?;
     let before = turn.content(&record)?;
     if before[..] == text.bytes[..] && record.is_valid() {
         return Ok(Made::of(&record));
@@ -215,13 +249,19 @@ pub(super) fn stale(home: &Home, seen: Version, current: Version) -> Refusal {
 }
 
 /// Saves a draft: it becomes a record, or stays a draft with the reason.
-fn save_draft(turn: &mut Turn<'_>, node: Node, draft: Draft, text: &Text) -> Result<Saved, Stop> {
+fn save_draft(
+    turn: &mut Turn<'_>,
+    node: Node,
+    draft: Draft,
+    sight: &Sight,
+    text: &Text,
+) -> Result<Saved, Stop> {
     let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? else {
         return Err(gone().into());
     };
     let mut admitted = node.clone();
     admitted.mtime = turn.now;
-    match admit(turn, &home, &mut admitted, text, EventName::CREATED) {
+    match admit(turn, &home, &mut admitted, (sight, text), EventName::CREATED) {
         Ok(made) => {
             turn.txn.delete_draft(node.ino)?;
             Ok(Saved::Kept(Some(made)))
@@ -293,7 +333,7 @@ pub(super) fn admit(
     turn: &mut Turn<'_>,
     home: &Home,
     node: &mut Node,
-    text: &Text,
+    (sight, text): (&Sight, &Text),
     event: EventName,
 ) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
@@ -303,9 +343,17 @@ pub(super) fn admit(
         && ino != node.ino
     {
         let record = record.clone();
-        return move_by_copy(turn, record, (dir, name, ino), home, node, text);
+        return move_by_copy(turn, record, (dir, name, ino), home, node, (sight, text));
     }
-    text.judge(home).map_err(refuse)?;
+    match &known {
+        // Its name went to a backup and comes back: this is its next version.
+        Some(record) if record.standing == (Standing::Parked { dir: home.dir }) => {
+            sight.require_current(record, home).map_err(refuse)?;
+            let before = Text::new(turn.content(record)?);
+            text.judge_next(home, &before, turn.context.role).map_err(refuse)?;
+        }
+        _ => text.judge(home).map_err(refuse)?,
+    }
     let record = match known {
         None => turn.create_record(home, node, event, text, None)?,
         Some(mut record) => {
@@ -330,7 +378,7 @@ fn move_by_copy(
     old: (Ino, FileName, Ino),
     home: &Home,
     node: &mut Node,
-    text: &Text,
+    (sight, text): (&Sight, &Text),
 ) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     let (old_dir, old_name, old_ino) = old;
@@ -343,6 +391,7 @@ fn move_by_copy(
             "someone else was faster, or the id is in use: take another one",
         )));
     }
+    sight.require_current(&record, &lies).map_err(refuse)?;
     judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, Moving::New(text), Some("copy"))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::Config;
-use crate::engine::{Base, ClaimFirst, Rename, RenameMode};
+use crate::engine::{Base, ClaimFirst, Rename, RenameMode, Sight};
 use crate::kind::{Kind, StateIx, Transition};
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, G, Ino, Version};
@@ -187,7 +187,7 @@ fn rename(parent: Ino, name: &FileName, new_parent: Ino) -> Rename {
         new_parent,
         new_name: name.clone(),
         mode: RenameMode::NoReplace,
-        base: Base::Unseen,
+        sight: Sight::Known(Base::Unseen),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Base, Rename, RenameMode, Save, SaveAndMove, Saved, Text};
+use crate::engine::{Base, Rename, RenameMode, Save, SaveAndMove, Saved, Sight, Text};
 use crate::kind::{Kind, StateIx};
 use crate::names::AgentName;
 use crate::numbers::Version;
@@ -145,7 +145,7 @@ pub(super) fn fail(
         let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
         let Some(node) = node else { return Err(moved_meanwhile(&present)) };
         let base = Base::Seen(present.found.record.version);
-        let save = Save { ino: node.ino, base, text: Text::new(content) };
+        let save = Save { ino: node.ino, sight: Sight::Known(base), text: Text::new(content) };
         match service.engine.run(caller.context(), save)? {
             Saved::Kept(_) => report(service, &present, "failed"),
             Saved::Refused(refusal) => Err(refusal.into()),
@@ -204,7 +204,8 @@ fn go(
         None => {
             let new_name = name.clone();
             let (mode, base) = (RenameMode::NoReplace, Base::Unseen);
-            let command = Rename { parent, name, new_parent, new_name, mode, base };
+            let command =
+                Rename { parent, name, new_parent, new_name, mode, sight: Sight::Known(base) };
             service.engine.run(caller.context(), command).map(|_| ())
         }
     };

@@ -11,6 +11,9 @@ pub enum StoreError {
     /// The store's file cannot be written.
     #[error("the store cannot be written: {0}")]
     ReadOnly(String),
+    /// Another process held the store's write lock for too long; nothing of the change was kept.
+    #[error("another process holds the store's write lock: {0}")]
+    Busy(String),
     /// Someone holds the store.
     #[error("the store {path} is held by process {pid}; use that daemon or end it first")]
     Held {
@@ -59,6 +62,11 @@ impl From<StoreError> for Refusal {
                 Rule::ReadOnly,
                 reason,
                 "make the store's file and directory writable: nothing was changed",
+            ),
+            StoreError::Busy(_) => Refusal::new(
+                Rule::Deadline,
+                reason,
+                "end what writes to the store's file, then try again: nothing was changed",
             ),
             StoreError::Held { .. }
             | StoreError::Newer { .. }

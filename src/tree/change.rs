@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
 
 use crate::engine::{
-    self, Base, Create, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename, SetXattr,
+    self, Create, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename, SetXattr,
 };
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, NodeType};
+use crate::store::NodeType;
 
 use super::WorkTree;
 use super::computed::Computed;
@@ -147,18 +147,13 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         self.ghosts.forget(new_parent, &new_name);
-        // A transition keeps the name; where it changes, this may be the save of a record.
-        let base = if name == new_name {
-            Base::Unseen
-        } else {
-            self.base_of(caller, new_parent, &new_name)
-        };
         let mode = match mode {
             RenameMode::Replace => engine::RenameMode::Replace,
             RenameMode::NoReplace => engine::RenameMode::NoReplace,
             RenameMode::Exchange => engine::RenameMode::Exchange,
         };
-        let command = Rename { parent, name, new_parent, new_name, mode, base };
+        let sight = self.sight(caller);
+        let command = Rename { parent, name, new_parent, new_name, mode, sight };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let (caller, context) = (*caller, self.context(caller, Door::Rename));
         self.engine.submit(context, command, move |result| {
@@ -172,18 +167,6 @@ impl WorkTree {
                 Err(refusal) => Err(refusal.rule.errno(Door::Rename)),
             });
         });
-    }
-
-    /// Which version of the record at this name the caller saw last.
-    fn base_of(&self, caller: &Caller, parent: Ino, name: &FileName) -> Base {
-        let record = self.read(|read| match read.lookup(parent, name)? {
-            Some(node) if node.class == Class::Record => read.record_at(node.ino),
-            _ => Ok(None),
-        });
-        match record {
-            Ok(Some(record)) => self.seen.base(record.key, caller.pid),
-            _ => Base::Unseen,
-        }
     }
 
     pub(super) fn set_xattr(

@@ -218,6 +218,15 @@ impl WorkTree {
             Open::Events => self.read(|read| events::at(read, offset, size)),
             Open::Directory(_) => Err(Errno::EISDIR),
             Open::Plain { .. } => self.read(|read| match read.node(ino)? {
+                // It became a record while this handle was open.
+                Some(node) if node.class == Class::Record => match read.record_at(ino)? {
+                    Some(record) => {
+                        let version = read.version(record.version_g)?;
+                        let content = version.map(|version| version.content).unwrap_or_default();
+                        Ok(part(&content, offset, size))
+                    }
+                    None => Ok(Vec::new()),
+                },
                 Some(node) if node.node_type == NodeType::File => {
                     crate::engine::read_plain(read, &node, offset, size)
                 }

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr};
 
 use crate::engine::{
-    Allocate, Base, Made, Save, SaveDraft, Saved, SetAttributes, Sync, Text, TimeOrNow, Write,
-    WriteAt,
+    Allocate, Base, Made, Save, SaveDraft, Saved, SetAttributes, Sight, Sync, Text, TimeOrNow,
+    Write, WriteAt,
 };
 use crate::numbers::{Ino, RecordKey, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -100,7 +100,7 @@ impl WorkTree {
                 _ => reply.send(Ok(())),
             };
         };
-        let (whole, base) = {
+        let (whole, sight) = {
             let mut staged = staged.lock();
             if let Some(waiting) = &mut staged.judging {
                 return waiting.push(reply);
@@ -111,10 +111,13 @@ impl WorkTree {
             if !staged.dirty || !(sync || staged.is_ended_by(caller.files)) {
                 return reply.send(Ok(()));
             }
-            staged.take()
+            let (whole, base) = staged.take();
+            // A draft may be a record on its way from another directory: what was seen of that?
+            let known = staged.record.is_some();
+            (whole, if known { Sight::Known(base) } else { self.sight(caller) })
         };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let command = Save { ino, base, text: Text::new(whole) };
+        let command = Save { ino, sight, text: Text::new(whole) };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
             let verdict = match result {
@@ -159,6 +162,15 @@ impl WorkTree {
             }
         };
         (answer, waiting)
+    }
+
+    /// What the caller saw of each record, for a save that may turn out to be one of any.
+    pub(super) fn sight(&self, caller: &Caller) -> Sight {
+        let (me, thread) = (self.me.clone(), caller.pid);
+        Sight::Ask(Arc::new(move |record| match me.upgrade() {
+            Some(me) => me.seen.base(record, thread),
+            None => Base::Unseen,
+        }))
     }
 
     /// The caller made this version: it has seen it. A name that it took away by copying stays its
@@ -269,13 +281,18 @@ impl WorkTree {
         reply: Reply<Entry>,
     ) {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let base = record.map_or(Base::Unseen, |record| self.seen.base(record, caller.pid));
-        let command = Save { ino, base, text: Text::new(text) };
+        let sight = record.map_or(Sight::Known(Base::Unseen), |_| self.sight(caller));
+        let command = Save { ino, sight, text: Text::new(text) };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
             use workfs_mount::Tree as _;
             reply.send(match result {
-                Ok(Saved::Kept(_)) => me.getattr(&caller, ino, None),
+                Ok(Saved::Kept(made)) => {
+                    if let Some(made) = made {
+                        me.note_made(&caller, made);
+                    }
+                    me.getattr(&caller, ino, None)
+                }
                 Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
             });
         });

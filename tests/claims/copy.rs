@@ -78,6 +78,54 @@ fn a_rename_into_the_lane_is_a_copy_too() {
     fixture.fsck_clean();
 }
 
+// P1.4
+#[test]
+fn a_copy_of_an_old_version_claims_nothing() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let old = fs::read_to_string(&path).unwrap();
+    fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
+    // It read the version before, and would undo the save in between unseen.
+    let to = fixture.path("work/assigned/bob/t-1.yaml");
+    let mine = old.replace("status: new", "status: assigned");
+    assert_eq!(save(&to, mine.as_bytes()), Err(Errno::BUSY));
+    assert!(fs::read_to_string(&path).unwrap().contains("revision: 1\n"));
+    let mine = fs::read_to_string(&path).unwrap().replace("status: new", "status: assigned");
+    save(&to, mine.as_bytes()).unwrap();
+    assert!(fs::read_to_string(&to).unwrap().contains("revision: 1\n"));
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "claimed"]);
+    fixture.fsck_clean();
+}
+
+// P1.3
+#[test]
+fn a_temp_file_that_comes_after_a_claim_takes_nothing_back() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let temp = fixture.path("work/inbox/.t-1.new");
+    fs::write(&temp, Task::new("t-1").revision(1).text()).unwrap();
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    let error = fs::rename(&temp, &path).unwrap_err();
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::EXIST));
+    assert!(!path.exists());
+    assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "assigned/bob");
+}
+
+// P1.3
+#[test]
+fn an_id_lives_once_whatever_the_extension() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let text = Task::new("t-1").text();
+    let other = fixture.path("work/inbox/t-1.yml");
+    assert_eq!(save(&other, text.as_bytes()), Err(Errno::EXIST));
+    assert!(!other.exists());
+    fixture.sh("mv work/inbox/t-1.yaml work/inbox/t-1.yml").success();
+    fixture.sh("mv work/inbox/t-1.yml work/assigned/bob/").success();
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "renamed", "claimed"]);
+    fixture.fsck_clean();
+}
+
 // P1.3
 #[test]
 fn a_copy_that_is_not_valid_claims_nothing() {

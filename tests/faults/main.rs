@@ -8,5 +8,6 @@ mod harness;
 
 mod clients;
 mod disk;
+mod locked;
 mod many_files;
 mod read_only;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::ledger::Ledger;
 use super::run::{Ran, Shell, run, run_within};
+use super::sweep::{PREFIX, own, sweep_once};
 use super::task::Task;
 use super::teardown::{Watchdog, take_down};
 use super::wait::{DEADLINE, await_end, send_signal};
@@ -95,7 +96,8 @@ impl Setup {
     /// Makes only the place for it: nothing is started.
     #[track_caller]
     pub fn prepare(self) -> Fixture {
-        let base = tempfile::Builder::new().prefix("workfs-test-").tempdir().unwrap();
+        sweep_once();
+        let base = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap();
         for dir in ["home", "run", "outside"] {
             std::fs::create_dir(base.path().join(dir)).unwrap();
         }
@@ -107,7 +109,8 @@ impl Setup {
         let dir = self.store_dir.clone().unwrap_or_else(|| base.path().join("store"));
         std::fs::create_dir_all(&dir).unwrap();
         let store = dir.join("team.db");
-        let watchdog = Watchdog::start(&store, if long() { 3600 } else { 180 });
+        own(base.path(), &store);
+        let watchdog = Watchdog::start(base.path(), &store, if long() { 3600 } else { 180 });
         Fixture { base: Some(base), mounts, store, setup: self, _watchdog: watchdog }
     }
 }
@@ -203,7 +206,8 @@ impl Fixture {
 
     /// Puts the store elsewhere, before anything is mounted.
     pub fn set_store(&mut self, store: PathBuf) {
-        self._watchdog = Watchdog::start(&store, if long() { 3600 } else { 180 });
+        self._watchdog = Watchdog::start(self.base(), &store, if long() { 3600 } else { 180 });
+        own(self.base(), &store);
         self.store = store;
     }
 

@@ -14,6 +14,7 @@ mod judge;
 mod ledger;
 mod posix;
 mod run;
+mod sweep;
 mod task;
 mod teardown;
 mod tools;

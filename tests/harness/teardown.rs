@@ -30,15 +30,21 @@ pub fn take_down(base: &Path, store: &Path, mounts: &[PathBuf]) -> Vec<String> {
         }
     }
     // A daemon that was killed by its test leaves a dead mount; that is the test's doing.
-    for mount in mounted_below(base) {
-        let _ = unmount(&mount, UnmountFlags::DETACH);
-    }
+    abort_mounts(base);
     for dir in mounts {
         uncover(dir);
     }
     stays.extend(mounted_below(base).into_iter().map(|mount| format!("mount {mount:?}")));
     stays.extend(processes_of(store).into_iter().map(|pid| format!("process {pid}")));
     stays
+}
+
+/// Takes all mounts away and answers whoever waits for them: a killed process may leave a
+/// connection open as long as one of its threads is stuck in it.
+fn abort_mounts(base: &Path) {
+    for mount in mounted_below(base) {
+        let _ = unmount(&mount, UnmountFlags::FORCE | UnmountFlags::DETACH);
+    }
 }
 
 fn signal(pid: u32, signal: Signal) {
@@ -56,17 +62,16 @@ pub fn mounted_below(base: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The processes that serve this store: the built binary with the store's path in its command
-/// line or with the store's file open.
+/// The processes that serve this store: those of our name with the store's path in their command
+/// line or with its file open.
 pub fn processes_of(store: &Path) -> Vec<u32> {
-    let Ok(binary) = fs::canonicalize(env!("CARGO_BIN_EXE_workfs")) else { return Vec::new() };
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         let at = entry.path();
-        if fs::read_link(at.join("exe")).ok().as_deref() != Some(&*binary) {
+        if fs::read(at.join("comm")).unwrap_or_default() != b"workfs\n" {
             continue;
         }
         let called = fs::read(at.join("cmdline")).unwrap_or_default();
@@ -97,14 +102,15 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Watches from now on.
-    pub fn start(store: &Path, seconds: u64) -> Watchdog {
+    pub fn start(base: &Path, store: &Path, seconds: u64) -> Watchdog {
         let (done, waiting) = channel();
-        let store = store.to_owned();
+        let (base, store) = (base.to_owned(), store.to_owned());
         std::thread::spawn(move || {
             if waiting.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout)
             {
                 eprintln!("the test hangs after {seconds} s; its daemon is killed");
                 processes_of(&store).into_iter().for_each(|pid| signal(pid, Signal::KILL));
+                abort_mounts(&base);
             }
         });
         Watchdog { done: Some(done) }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use crate::engine::{
     Base, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, SetAttributes,
-    TimeOrNow, Write, WriteAt, read_plain,
+    Sight, TimeOrNow, Write, WriteAt, read_plain,
 };
 use crate::ledger::Hash;
 use crate::names::FileName;
@@ -90,7 +90,7 @@ pub(super) fn put(
         new_parent: parent,
         new_name: name,
         mode: RenameMode::NoReplace,
-        base: Base::Unseen,
+        sight: Sight::Known(Base::Unseen),
     };
     service.engine.run(context.clone(), rename)?;
     Ok(Placed::Plain(ino))

@@ -13,7 +13,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::Config;
-use crate::engine::{Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, Text};
+use crate::engine::{
+    Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, Sight, Text,
+};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::store::sqlite::Sqlite;
@@ -117,7 +119,8 @@ impl Bench {
             }
         };
         let base = crate::engine::Base::Unseen;
-        let save = Save { ino, base, text: Text::new(text.as_bytes().to_vec()) };
+        let save =
+            Save { ino, sight: Sight::Known(base), text: Text::new(text.as_bytes().to_vec()) };
         self.service.engine.run(self.context(), save).unwrap()
     }
 

@@ -39,9 +39,18 @@ fn fail(error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::ReadOnly(text)
         }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(text),
         Some(ErrorCode::NotADatabase) => StoreError::NotAStore(text),
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Impossible(text),
         _ => StoreError::Failed(text),
+    }
+}
+
+/// The same, naming the file that is no store.
+fn named(error: StoreError, path: &Path) -> StoreError {
+    match error {
+        StoreError::NotAStore(_) => StoreError::NotAStore(path.display().to_string()),
+        other => other,
     }
 }
 
@@ -70,12 +79,10 @@ impl Sqlite {
         }
         lock::refuse_network(path)?;
         let lock = lock::Lock::take(path)?;
-        let writer = connect(path, true)?;
+        let writer = connect(path, true).map_err(|error| named(error, path))?;
         restrict(path).map_err(|e| io("restricting", e))?;
-        schema::migrate(&writer.sql, &path.display().to_string()).map_err(|error| match error {
-            StoreError::NotAStore(_) => StoreError::NotAStore(path.display().to_string()),
-            other => other,
-        })?;
+        let shown = path.display().to_string();
+        schema::migrate(&writer.sql, &shown).map_err(|error| named(error, path))?;
         writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
         let store = Sqlite { path: path.to_owned(), idle: Mutex::new(Vec::new()), _lock: lock };

@@ -1,0 +1,65 @@
+//! What an earlier run has left that was killed itself, and so could not tidy up after itself.
+//!
+//! What must stay true: a directory is swept only if it says which process owns it, and that
+//! process is gone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use super::teardown::take_down;
+
+/// The start of the name of each fixture's directory.
+pub const PREFIX: &str = "workfs-test-";
+
+/// Names the owner, and where the store lies.
+const OWNER: &str = "owner";
+
+/// Makes this process the owner of a fixture's directory.
+pub fn own(base: &Path, store: &Path) {
+    let me = std::process::id();
+    let owner = format!("{me}\n{}\n{}\n", started(me).unwrap_or_default(), store.display());
+    fs::write(base.join(OWNER), owner).expect("a new directory can be written");
+}
+
+/// Sweeps, once in a process.
+pub fn sweep_once() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                sweep(&entry.path());
+            }
+        }
+    });
+}
+
+fn sweep(base: &Path) {
+    // Others may sweep at the same time: who gets the file does it.
+    let taken = base.join(format!("{OWNER}.{}", std::process::id()));
+    let Ok(owner) = fs::read_to_string(base.join(OWNER)) else { return };
+    let mut lines = owner.lines();
+    let (Some(pid), Some(start), Some(store)) = (lines.next(), lines.next(), lines.next()) else {
+        return;
+    };
+    let alive = pid.parse().ok().and_then(started).is_some_and(|started| started == start);
+    if alive || fs::rename(base.join(OWNER), taken).is_err() {
+        return;
+    }
+    println!("sweeping {}, whose test was killed", base.display());
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
+    let mounts: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    take_down(base, Path::new(store), &mounts);
+    let _ = fs::remove_dir_all(base);
+}
+
+/// When a process was started, in the kernel's ticks: tells it from a later one of its number. One
+/// that has ended and was not waited for is none.
+fn started(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    (!matches!(*fields.first()?, "Z" | "X"))
+        .then(|| fields.get(19).copied())
+        .flatten()
+        .map(str::to_owned)
+}

@@ -1,0 +1,158 @@
+//! What random walks leave out because it takes time, a process that the kernel knows, or an inode
+//! that is there no more.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use workfs_mount::{OpenFlags, RenameMode, SetAttr, XattrMode};
+
+use super::client::{Client, Flags};
+use super::text::{TEXTS, Text};
+use super::world::{Who, World};
+
+const INBOX: &str = "work/inbox/t1.yaml";
+const LANE: &str = "work/assigned/a/t1.yaml";
+const WRITE: Flags = Flags { write: true, truncate: false, append: false, create: false };
+
+fn world() -> World {
+    let mut world = World::new();
+    world.lay_out().unwrap();
+    world
+}
+
+/// A process that the kernel knows: this one.
+fn known(world: &World) -> Client {
+    Client::new(world.system.tree(), 1, std::process::id())
+}
+
+// P1.6
+#[test]
+fn a_claim_waits_for_who_writes_and_not_for_ever() {
+    let world = world();
+    let (ann, bob) = (world.client(Who::Ann), world.client(Who::Bob));
+    ann.put(INBOX, Text::New.of("t1").as_bytes()).unwrap();
+    let file = ann.open(INBOX, WRITE).unwrap();
+    ann.write(file, 0, b"id: t1\nstatus: new\ntitle: b task\n").unwrap();
+    let began = Instant::now();
+    assert_eq!(bob.rename(INBOX, LANE, RenameMode::Replace), Err("EBUSY"));
+    assert!(began.elapsed() >= Duration::from_millis(250), "{:?}", began.elapsed());
+    std::thread::scope(|scope| {
+        let claim = scope.spawn(|| bob.rename(INBOX, LANE, RenameMode::Replace));
+        ann.flush(file).unwrap();
+        claim.join().unwrap().unwrap();
+    });
+    ann.release(file);
+    assert!(bob.cat(LANE).unwrap().ends_with(b"title: b task\n"));
+    world.check_store(&BTreeSet::new()).unwrap();
+}
+
+// P1.3
+#[test]
+fn the_name_that_a_copy_took_away_is_still_its_makers_to_unlink() {
+    let world = world();
+    let (ann, other) = (known(&world), world.client(Who::Bob));
+    ann.put(INBOX, Text::New.of("t1").as_bytes()).unwrap();
+    let text = ann.cat(INBOX).unwrap();
+    ann.put(LANE, &text).unwrap();
+    assert_eq!(other.stat(INBOX).err(), Some("ENOENT"));
+    assert_eq!(other.unlink(INBOX), Err("ENOENT"));
+    ann.unlink(INBOX).unwrap();
+    assert_eq!(ann.unlink(INBOX), Err("ENOENT"));
+    assert!(other.stat(LANE).is_ok());
+    world.check_store(&BTreeSet::new()).unwrap();
+}
+
+#[test]
+fn a_new_record_is_its_makers_until_it_is_judged() {
+    let world = world();
+    // The other is the first process, which the kernel knows as well.
+    let (ann, other) = (known(&world), Client::new(world.system.tree(), 2, 1));
+    let names = |client: &Client| client.list(client.stat("work/inbox").unwrap().ino, 9).unwrap();
+    let flags = Flags { create: true, truncate: true, ..WRITE };
+    for (text, closes) in [(Text::New, Ok(())), (Text::Done, Err("EINVAL"))] {
+        let file = ann.open(INBOX, flags).unwrap();
+        ann.write(file, 0, text.of("t1").as_bytes()).unwrap();
+        assert!(ann.stat(INBOX).is_ok());
+        assert_eq!(names(&ann).len(), 1);
+        assert_eq!(other.stat(INBOX).err(), Some("ENOENT"));
+        assert_eq!(names(&other).len(), 0);
+        assert_eq!(ann.flush(file), closes);
+        ann.release(file);
+        assert_eq!(other.cat(INBOX).unwrap(), text.of("t1").as_bytes());
+        other.unlink(INBOX).unwrap();
+    }
+    world.check_store(&BTreeSet::new()).unwrap();
+}
+
+// P3.3
+#[test]
+fn no_piece_of_a_right_text_is_refused() {
+    let world = world();
+    let client = world.nobody();
+    let flags = Flags { create: true, truncate: true, ..WRITE };
+    for (nth, text) in TEXTS.iter().enumerate() {
+        let (dir, id) = match text {
+            Text::Assigned | Text::Started | Text::StartedWithResult | Text::Blocked => {
+                ("work/assigned/a", format!("t{nth}"))
+            }
+            Text::ErrorWithMessage => ("work/assigned/a", format!("t{nth}")),
+            Text::DoneWithResult => ("work/done", format!("t{nth}")),
+            Text::New | Text::Titled | Text::NoId | Text::Crlf => ("work/inbox", format!("t{nth}")),
+            _ => continue,
+        };
+        let (path, text) = (format!("{dir}/{id}.yaml"), text.of(&id));
+        for step in [1, 2, 3, 7] {
+            let file = client.open(&path, flags).unwrap();
+            for (nth, piece) in text.as_bytes().chunks(step).enumerate() {
+                let written = client.write(file, (nth * step) as u64, piece);
+                assert_eq!(written, Ok(()), "{text:?}, piece {nth} of {step} bytes");
+            }
+            assert_eq!(client.flush(file), Ok(()), "{text:?}");
+            client.release(file);
+            assert_eq!(client.cat(&path).unwrap(), text.as_bytes());
+        }
+    }
+    world.check_store(&BTreeSet::new()).unwrap();
+}
+
+/// Another mount's kernel may know inodes and directories that are gone: it hears so, and nobody
+/// else's change fails with its own.
+#[test]
+fn what_is_gone_is_gone_for_every_call() {
+    let world = world();
+    let client = world.nobody();
+    client.put("scratch/d/x", b"x").unwrap();
+    client.mkdir("scratch/d/sub").unwrap();
+    client.put(INBOX, Text::New.of("t1").as_bytes()).unwrap();
+    let file = client.stat("scratch/d/x").unwrap().ino;
+    let dir = client.stat("scratch/d/sub").unwrap().ino;
+    let record = client.stat(INBOX).unwrap().ino;
+    client.unlink("scratch/d/x").unwrap();
+    client.rmdir("scratch/d/sub").unwrap();
+    client.unlink(INBOX).unwrap();
+    world.check_store(&BTreeSet::new()).unwrap();
+    let gone = |what: &str, errno: Option<&'static str>| {
+        let allowed = [Some("ENOENT"), Some("ESTALE")];
+        assert!(allowed.contains(&errno), "{what}: {errno:?}");
+    };
+    for ino in [file, dir, record] {
+        let write = OpenFlags { read: true, write: true, ..OpenFlags::default() };
+        let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        let size = SetAttr { size: Some(1), ..SetAttr::default() };
+        gone("getattr", client.getattr(ino).err());
+        gone("open", client.open_ino(ino, write).err());
+        gone("chmod", client.set(ino, None, mode).err());
+        gone("truncate", client.set(ino, None, size).err());
+        gone("setxattr", client.set_xattr_ino(ino, "user.x", b"1", XattrMode::Set).err());
+        gone(
+            "setxattr of root",
+            client.set_xattr_ino(ino, "trusted.x", b"1", XattrMode::Set).err(),
+        );
+        gone("link", client.link_ino(ino, "scratch/e/link").err());
+        gone("rename into", client.rename_into("scratch/e", ino, "e").err());
+        gone("create in", client.make_in(ino, "new").err());
+        gone("open to make in", client.create_in(ino, "new").err());
+        gone("unlink in", client.unlink_in(ino, "x").err());
+    }
+    world.check_store(&BTreeSet::new()).unwrap();
+}

@@ -1,0 +1,116 @@
+//! What random walks found, kept as the shortest walk that shows it.
+
+use workfs_mount::RenameMode::{Exchange, NoReplace, Replace};
+
+use super::client::Flags;
+use super::ops::{How, Op, at};
+use super::text::Text;
+use super::walk::{Walk, go};
+use super::world::Who::{Ann, Bob};
+
+const T1: &str = "work/assigned/a/t1.yaml";
+
+/// Does these operations in a laid out tree.
+fn agrees(ops: Vec<Op>) {
+    if let Err(differs) = go(&Walk { laid_out: true, ops }) {
+        panic!("{differs}");
+    }
+}
+
+fn put(path: &str, text: Text, how: How, who: super::world::Who) -> Op {
+    Op::Put(at(path), text, how, who)
+}
+
+fn read(path: &str, who: super::world::Who) -> [Op; 2] {
+    [Op::Open(0, at(path), Flags::default(), who), Op::Close(0)]
+}
+
+#[test]
+fn a_directory_never_gets_below_itself() {
+    agrees(vec![Op::MoveDir("scratch", "scratch/d", Replace)]);
+    agrees(vec![
+        Op::Mkdir("scratch/d/sub"),
+        Op::MoveDir("scratch/d", "scratch/d/sub", Exchange),
+        Op::MoveDir("scratch/d/sub", "scratch/d", Exchange),
+    ]);
+}
+
+#[test]
+fn an_exchange_does_not_fill_a_state_directory() {
+    let filled = || Op::Symlink(at("scratch/d/t1.yaml"));
+    agrees(vec![filled(), Op::MoveDir("work/inbox", "scratch/d", Exchange)]);
+    agrees(vec![filled(), Op::MoveDir("scratch/d", "work/inbox", Exchange)]);
+}
+
+#[test]
+fn noreplace_refuses_another_name_of_the_same_file() {
+    agrees(vec![
+        put("scratch/d/x", Text::New, How::Truncate, Ann),
+        Op::Link(at("scratch/d/x"), at("scratch/d/y")),
+        Op::Rename(at("scratch/d/x"), at("scratch/d/y"), NoReplace, Ann),
+        Op::Rename(at("scratch/d/x"), at("scratch/d/x"), NoReplace, Ann),
+        Op::Rename(at("scratch/d/x"), at("scratch/d/y"), Replace, Ann),
+    ]);
+}
+
+#[test]
+fn a_file_of_the_same_name_from_elsewhere_is_a_save() {
+    let [open, close] = read(T1, Ann);
+    agrees(vec![
+        put(T1, Text::Started, How::Truncate, Bob),
+        open,
+        close,
+        put(T1, Text::Blocked, How::Truncate, Bob),
+        // Ann has not seen what Bob saved.
+        put(T1, Text::StartedWithResult, How::Elsewhere, Ann),
+    ]);
+}
+
+#[test]
+fn a_backup_dance_is_held_to_the_moves_of_status() {
+    agrees(vec![
+        put(T1, Text::Started, How::Truncate, Ann),
+        put(T1, Text::Assigned, How::Backup, Ann),
+        put(T1, Text::Blocked, How::Backup, Ann),
+    ]);
+}
+
+#[test]
+fn a_backup_dance_is_held_to_what_was_read() {
+    for temp in [How::Truncate, How::Temp] {
+        let [open, close] = read(T1, Ann);
+        agrees(vec![
+            put(T1, Text::Started, How::Truncate, Bob),
+            open,
+            close,
+            put(T1, Text::Blocked, How::Truncate, Bob),
+            Op::RenameHere(at(T1), "t1.yaml~", Ann),
+            put(T1, Text::StartedWithResult, temp, Ann),
+        ]);
+    }
+}
+
+#[test]
+fn who_truncates_has_seen_what_came_of_it() {
+    let path = "work/inbox/t1.yaml";
+    agrees(vec![
+        put(path, Text::New, How::Truncate, Ann),
+        // `id: t1` and its line end are left, which is still right.
+        Op::Truncate(at(path), 7, Ann),
+        put(path, Text::New, How::Truncate, Ann),
+    ]);
+}
+
+#[test]
+fn a_descriptor_that_outlives_a_rename_reads_the_record() {
+    let flags = Flags { write: true, create: true, ..Flags::default() };
+    agrees(vec![
+        Op::Open(0, at("scratch/d/x"), flags, Ann),
+        Op::Write(0, Text::New, 0),
+        Op::Rename(at("scratch/d/x"), at("work/inbox/t1.yaml"), Replace, Ann),
+        Op::Read(0),
+        // There is nothing that it could write to any more.
+        Op::Write(0, Text::New, 0),
+        Op::Close(0),
+    ]);
+}

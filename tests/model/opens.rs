@@ -1,0 +1,218 @@
+//! The reference's open files: what a handle reads, stages and saves.
+
+use super::client::Flags;
+use super::lifecycle;
+use super::records::Standing;
+use super::reference::{Body, Model, NodeId, Outcome, no};
+use super::text::{Reading, Text, read};
+
+/// An open file.
+#[derive(Clone, Debug)]
+pub struct Open {
+    pub node: NodeId,
+    pub pid: u32,
+    append: bool,
+    /// A record or draft: private to the handle until it is judged.
+    staged: Option<Staged>,
+}
+
+#[derive(Clone, Debug)]
+struct Staged {
+    text: Vec<u8>,
+    base: Option<u64>,
+    /// Written and not judged.
+    dirty: bool,
+    /// The text only grew at its end, so that `write` can judge it.
+    grows: bool,
+    /// No write is taken any more.
+    poisoned: bool,
+    /// How the last judgement ended.
+    failed: Option<Vec<&'static str>>,
+}
+
+pub type OpenId = usize;
+
+impl Model {
+    pub fn open(&mut self, path: &str, flags: Flags, pid: u32) -> Outcome<OpenId> {
+        let (dir, name) = self.parent(path)?;
+        let Some(node) = self.child(dir, name) else {
+            if !flags.create {
+                return no("ENOENT");
+            }
+            let node = self.create(dir, name)?;
+            let base = self.parked_base(node, pid);
+            return Ok(self.opened(node, Flags { truncate: true, ..flags }, base, pid));
+        };
+        match self.nodes[node].body.clone() {
+            Body::Dir(_) => no("EISDIR"),
+            Body::Symlink(_) => no("ELOOP"),
+            Body::Record(id) => {
+                if !flags.truncate {
+                    self.saw(&id, pid);
+                }
+                let base = self.base(&id, pid);
+                Ok(self.opened(node, flags, base, pid))
+            }
+            Body::Draft(_) => {
+                let base = self.parked_base(node, pid);
+                Ok(self.opened(node, flags, base, pid))
+            }
+            Body::Plain(_) => {
+                if flags.truncate {
+                    self.plain_mut(node).clear();
+                }
+                Ok(self.opened(node, flags, None, pid))
+            }
+        }
+    }
+
+    /// What the process knows of the record that is parked where this file lies.
+    fn parked_base(&self, node: NodeId, pid: u32) -> Option<u64> {
+        let (dir, name) = (self.nodes[node].parent, &self.nodes[node].name);
+        let id = self.slot(dir, name)?.id;
+        let standing = &self.records.get(&id)?.standing;
+        matches!(standing, Standing::Parked(_)).then(|| self.base(&id, pid))?
+    }
+
+    fn opened(&mut self, node: NodeId, flags: Flags, base: Option<u64>, pid: u32) -> OpenId {
+        let plain = matches!(self.nodes[node].body, Body::Plain(_));
+        let staged = (!plain).then(|| Staged {
+            text: if flags.truncate { Vec::new() } else { self.content(node).to_vec() },
+            base,
+            dirty: false,
+            grows: true,
+            poisoned: false,
+            failed: None,
+        });
+        self.opens.push(Open { node, pid, append: flags.append, staged });
+        self.opens.len() - 1
+    }
+
+    /// Whether a handle has written and was not judged: renames wait for it then.
+    pub fn is_busy(&self, node: NodeId) -> bool {
+        let dirty = |open: &Open| open.staged.as_ref().is_some_and(|staged| staged.dirty);
+        self.opens.iter().any(|open| open.node == node && dirty(open))
+    }
+
+    pub fn read(&self, open: OpenId) -> &[u8] {
+        match &self.opens[open].staged {
+            Some(staged) => &staged.text,
+            None => self.content(self.opens[open].node),
+        }
+    }
+
+    pub fn write(&mut self, open: OpenId, offset: usize, data: &[u8]) -> Outcome {
+        let Open { node, append, .. } = self.opens[open];
+        let put = |text: &mut Vec<u8>| {
+            let at = if append { text.len() } else { offset };
+            if text.len() < at + data.len() {
+                text.resize(at + data.len(), 0);
+            }
+            text[at..at + data.len()].copy_from_slice(data);
+            at
+        };
+        let hint = self.hint;
+        let Some(staged) = &mut self.opens[open].staged else {
+            if !matches!(self.nodes[node].body, Body::Plain(_)) {
+                return no("ESTALE");
+            }
+            put(self.plain_mut(node));
+            return Ok(());
+        };
+        if staged.poisoned {
+            return no("EINVAL");
+        }
+        let end = staged.text.len();
+        let at = put(&mut staged.text);
+        staged.grows &= at == end;
+        staged.dirty = true;
+        staged.failed = None;
+        // `write` may refuse what is wrong, and must refuse what nothing can mend.
+        let id = lifecycle::record_id(&self.nodes[node].name).unwrap_or("").to_owned();
+        let wrong = may_be_refused(&staged.text);
+        let hopeless = staged.grows && Text::is_hopeless(&staged.text, &id);
+        if staged.grows && wrong && (hopeless || !hint) {
+            staged.poisoned = true;
+            staged.dirty = false;
+            staged.failed = Some(vec!["EINVAL"]);
+            let text = staged.text.clone();
+            if self.nodes[node].nlink > 0 && matches!(self.nodes[node].body, Body::Draft(_)) {
+                self.keep_draft(node, &text, false);
+            }
+            self.met("a write refused at once");
+            return no("EINVAL");
+        }
+        Ok(())
+    }
+
+    pub fn flush(&mut self, open: OpenId) -> Outcome {
+        let Open { node, pid, .. } = self.opens[open];
+        let Some(staged) = &mut self.opens[open].staged else { return Ok(()) };
+        if let Some(failed) = &staged.failed {
+            return Err(failed.clone());
+        }
+        if !staged.dirty {
+            return Ok(());
+        }
+        staged.dirty = false;
+        let (base, text) = (staged.base, staged.text.clone());
+        let saved = self.save(node, base, &text, pid);
+        let staged = self.opens[open].staged.as_mut().unwrap();
+        match saved {
+            Ok(version) => {
+                staged.base = version.or(staged.base);
+                Ok(())
+            }
+            Err(why) => {
+                staged.failed = Some(why.clone());
+                Err(why)
+            }
+        }
+    }
+
+    pub fn release(&mut self, open: OpenId) {
+        // Ids of open files stay what they are; this one is of nothing.
+        self.opens[open].node = usize::MAX;
+    }
+
+    pub fn ftruncate(&mut self, open: OpenId, size: usize) -> Outcome {
+        let Open { node, pid, .. } = self.opens[open];
+        let Some(staged) = &mut self.opens[open].staged else { return self.cut(node, size, pid) };
+        if staged.text.len() != size {
+            staged.text.resize(size, 0);
+            staged.dirty |= size > 0;
+            staged.grows = size == 0;
+            staged.poisoned = false;
+            staged.failed = None;
+        }
+        Ok(())
+    }
+
+    /// `truncate`: of a governed file a save of what is left.
+    pub fn cut(&mut self, node: NodeId, size: usize, pid: u32) -> Outcome {
+        let mut text = match &self.nodes[node].body {
+            Body::Dir(_) => return no("EISDIR"),
+            Body::Symlink(_) => return no("ELOOP"),
+            Body::Plain(_) => {
+                self.plain_mut(node).resize(size, 0);
+                return Ok(());
+            }
+            Body::Draft(_) | Body::Record(_) => self.content(node).to_vec(),
+        };
+        let base = match &self.nodes[node].body {
+            Body::Record(id) => self.base(id, pid),
+            _ => self.parked_base(node, pid),
+        };
+        text.resize(size, 0);
+        self.save(node, base, &text, pid).map(drop)
+    }
+}
+
+/// Whether a text could be one that is refused while it is written: never if it is right so far.
+fn may_be_refused(text: &[u8]) -> bool {
+    match read(text) {
+        Reading::Fields(fields) => !lifecycle::fits_schema(&fields),
+        Reading::Broken => !text.is_empty(),
+        Reading::Unknown => true,
+    }
+}

@@ -1,0 +1,424 @@
+//! The reference's records: saves, transitions, removal, in the words of the design.
+
+use super::lifecycle::{self, State, edits, may_become, may_enter, may_move, status};
+use super::reference::{Body, Home, Model, NodeId, Outcome, no};
+use super::text::{Edits, Reading, read};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has this file.
+    Live(NodeId),
+    /// Its name went to a backup in this directory.
+    Parked(NodeId),
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub standing: Standing,
+    pub state: State,
+    pub owner: Option<String>,
+    pub version: u64,
+    pub content: Vec<u8>,
+}
+
+/// Bytes that the daemon patched, by the record's id.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    pub id: String,
+    pub edits: Edits,
+}
+
+/// Through which call content is judged: what is wrong with it is EINVAL, but EPERM for `rename`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    Handle,
+    Rename,
+}
+
+impl Door {
+    fn bad<T>(self) -> Outcome<T> {
+        no(if self == Door::Handle { "EINVAL" } else { "EPERM" })
+    }
+}
+
+impl Model {
+    /// Judges a text; where the reader is not sure, what really happened decides.
+    fn judge(&self, text: &[u8], id: &str, state: State, door: Door) -> Outcome {
+        match lifecycle::judge(text, id, state) {
+            Ok(_) => Ok(()),
+            Err(None) if self.hint => Ok(()),
+            Err(_) => {
+                self.met("a save of wrong content");
+                door.bad()
+            }
+        }
+    }
+
+    /// Judges how a text changes the status.
+    fn judge_move(&self, before: &[u8], text: &[u8], state: State, door: Door) -> Outcome {
+        let (Reading::Fields(from), Reading::Fields(to)) = (read(before), read(text)) else {
+            return if self.hint { Ok(()) } else { door.bad() };
+        };
+        if may_become(state, status(&from), status(&to)) {
+            return Ok(());
+        }
+        self.met("a move of status that is none");
+        door.bad()
+    }
+
+    fn is_stale(&self, id: &str, base: Option<u64>) -> bool {
+        let stale = base.is_some_and(|base| base != self.records[id].version);
+        if stale {
+            self.met("a stale save");
+        }
+        stale
+    }
+
+    pub fn saw(&mut self, id: &str, pid: u32) {
+        if pid != 0 {
+            self.seen.insert((id.to_owned(), pid), self.records[id].version);
+        }
+    }
+
+    pub fn base(&self, id: &str, pid: u32) -> Option<u64> {
+        self.seen.get(&(id.to_owned(), pid)).copied()
+    }
+
+    /// A file's text was saved by its handle (or by `truncate`): the answer, and what becomes of
+    /// it. Gives the version that the saver now knows.
+    pub fn save(
+        &mut self,
+        node: NodeId,
+        base: Option<u64>,
+        text: &[u8],
+        pid: u32,
+    ) -> Outcome<Option<u64>> {
+        if self.nodes[node].nlink == 0 {
+            self.met("a save of a nameless file");
+            return no("ESTALE");
+        }
+        match self.nodes[node].body.clone() {
+            Body::Plain(_) => {
+                self.nodes[node].body = Body::Plain(text.to_vec());
+                self.nodes[node].touched += 1;
+                Ok(None)
+            }
+            Body::Draft(_) => {
+                let (dir, name) = (self.nodes[node].parent, self.nodes[node].name.clone());
+                let home = self.slot(dir, &name).unwrap();
+                match self.admit(&home, node, text, Door::Handle, base, pid) {
+                    Ok(()) => Ok(Some(self.records[&home.id].version)),
+                    Err(why) => {
+                        self.keep_draft(node, text, why.contains(&"EEXIST"));
+                        Err(why)
+                    }
+                }
+            }
+            Body::Record(id) => {
+                let home = self.home_of(node);
+                self.next_version(&home, node, text, Door::Handle, base, pid)?;
+                Ok(Some(self.records[&id].version))
+            }
+            Body::Dir(_) | Body::Symlink(_) => panic!("no file"),
+        }
+    }
+
+    fn home_of(&self, node: NodeId) -> Home {
+        self.slot(self.nodes[node].parent, &self.nodes[node].name).unwrap()
+    }
+
+    fn next_version(
+        &mut self,
+        home: &Home,
+        node: NodeId,
+        text: &[u8],
+        door: Door,
+        base: Option<u64>,
+        pid: u32,
+    ) -> Outcome {
+        if self.is_stale(&home.id, base) {
+            return no("EBUSY");
+        }
+        let record = &self.records[&home.id];
+        if record.content != text {
+            let before = record.content.clone();
+            self.judge(text, &home.id, home.state, door)?;
+            self.judge_move(&before, text, home.state, door)?;
+            self.put(home, node, Some(text.to_vec()));
+        } else {
+            self.met("a save that changes nothing");
+        }
+        self.saw(&home.id, pid);
+        Ok(())
+    }
+
+    /// Takes a text as a record: a new one, one that comes back, or one that lies elsewhere and
+    /// hereby moves.
+    fn admit(
+        &mut self,
+        home: &Home,
+        node: NodeId,
+        text: &[u8],
+        door: Door,
+        base: Option<u64>,
+        pid: u32,
+    ) -> Outcome {
+        match self.records.get(&home.id).map(|record| record.standing.clone()) {
+            Some(Standing::Live(old)) if old != node => {
+                return self.move_by_copy(home, old, node, text, door, pid);
+            }
+            // A backup dance is a save like any other.
+            Some(Standing::Parked(dir)) if dir == home.dir => {
+                if self.is_stale(&home.id, base) {
+                    return no("EBUSY");
+                }
+                let before = self.records[&home.id].content.clone();
+                self.judge(text, &home.id, home.state, door)?;
+                self.judge_move(&before, text, home.state, door)?;
+                self.met("a backup dance that ended well");
+            }
+            known => {
+                self.judge(text, &home.id, home.state, door)?;
+                self.met(if known.is_some() { "a record made again" } else { "a new record" });
+            }
+        }
+        self.put(home, node, Some(text.to_vec()));
+        self.saw(&home.id, pid);
+        Ok(())
+    }
+
+    /// The record lies at `home` in `node` now, with new content where there is some.
+    fn put(&mut self, home: &Home, node: NodeId, content: Option<Vec<u8>>) {
+        let record = self.records.entry(home.id.clone()).or_insert(Record {
+            standing: Standing::Gone,
+            state: home.state,
+            owner: None,
+            version: 0,
+            content: Vec::new(),
+        });
+        record.standing = Standing::Live(node);
+        record.state = home.state;
+        record.owner.clone_from(&home.owner);
+        if let Some(content) = content {
+            record.version += 1;
+            record.content = content;
+            self.nodes[node].touched += 1;
+        }
+        self.nodes[node].body = Body::Record(home.id.clone());
+    }
+
+    /// The claim by copy: the id lives in one place, so that writing it elsewhere moves it.
+    fn move_by_copy(
+        &mut self,
+        home: &Home,
+        old: NodeId,
+        node: NodeId,
+        text: &[u8],
+        door: Door,
+        pid: u32,
+    ) -> Outcome {
+        let record = self.records[&home.id].clone();
+        if record.state == home.state || record.owner.is_some() && record.owner != home.owner {
+            self.met("a copy that came too late");
+            return no("EEXIST");
+        }
+        if !may_move(record.state, home.state) {
+            self.met("a copy that the lifecycle forbids");
+            return no("EPERM");
+        }
+        // The copy may say the old status still: the move writes the new one.
+        let fields = |text: &[u8]| match read(text) {
+            Reading::Fields(fields) => Some(fields),
+            _ => None,
+        };
+        let (Some(before), Some(after)) = (fields(&record.content), fields(text)) else {
+            self.lost = read(text) == Reading::Unknown || read(&record.content) == Reading::Unknown;
+            return door.bad();
+        };
+        let moved = status(&before) != status(&after);
+        let judged_in = if moved { home.state } else { record.state };
+        self.judge(text, &home.id, judged_in, door)?;
+        self.enter(home, node, text, true, door)?;
+        self.met("a move by copy");
+        let (dir, name) = (self.nodes[old].parent, self.nodes[old].name.clone());
+        self.drop_name(dir, &name);
+        self.saw(&home.id, pid);
+        Ok(())
+    }
+
+    /// A transition of a record with this text; the name is moved by others.
+    fn enter(
+        &mut self,
+        home: &Home,
+        node: NodeId,
+        text: &[u8],
+        changed: bool,
+        door: Door,
+    ) -> Outcome {
+        let from = self.records[&home.id].state;
+        if !may_move(from, home.state) {
+            self.met("a move that the lifecycle has not");
+            return no("EPERM");
+        }
+        let Reading::Fields(fields) = read(text) else {
+            self.lost = true;
+            return door.bad();
+        };
+        if may_enter(&fields, home.state).is_err() {
+            self.met("a move that lacks a field");
+            return door.bad();
+        }
+        let edits = edits(from, home.state, home.owner.as_deref(), &fields);
+        match (from, home.state) {
+            (State::Inbox, State::Assigned) => self.met("a claim"),
+            (State::Assigned, State::Inbox) => self.met("a release"),
+            (State::Assigned, State::Done) => self.met("a completion"),
+            _ => {}
+        }
+        let touched = self.nodes[node].touched;
+        let content = (changed || !edits.is_empty()).then(|| text.to_vec());
+        self.put(home, node, content);
+        if !changed {
+            // A transition is no save: the modification time stays.
+            self.nodes[node].touched = touched;
+        }
+        if !edits.is_empty() {
+            self.pending.push(Pending { id: home.id.clone(), edits });
+        }
+        Ok(())
+    }
+
+    /// A draft keeps what was written to it; where its record is parked, that comes back instead;
+    /// of a new file whose id is elsewhere (`taken`) nothing stays.
+    pub fn keep_draft(&mut self, node: NodeId, text: &[u8], taken: bool) {
+        let home = self.home_of(node);
+        self.nodes[node].touched += 1;
+        match self.records.get(&home.id) {
+            Some(record) if record.standing == Standing::Parked(home.dir) => {
+                self.put(&home, node, None);
+                self.met("a backup dance that ended badly");
+            }
+            _ if taken && !self.nodes[node].judged => {
+                self.drop_name(home.dir, &home.name);
+            }
+            _ => {
+                self.met("a draft kept");
+                if taken {
+                    self.met("a copy that came too late over a draft");
+                }
+                self.nodes[node].judged = true;
+                self.nodes[node].body = Body::Draft(text.to_vec());
+            }
+        }
+    }
+
+    /// A record loses its file.
+    pub fn retire(&mut self, id: &str, parked: Option<NodeId>) {
+        let record = self.records.get_mut(id).unwrap();
+        record.standing = parked.map_or(Standing::Gone, Standing::Parked);
+    }
+
+    // Renames.
+
+    pub fn move_record(
+        &mut self,
+        id: &str,
+        from: (NodeId, &str),
+        to: (NodeId, &str),
+        source: NodeId,
+        target: Option<NodeId>,
+        pid: u32,
+    ) -> Outcome {
+        let Some(home) = self.slot(to.0, to.1) else {
+            // To a backup's name, or out of the workspace.
+            let content = self.records[id].content.clone();
+            self.move_name(from, to, source, target)?;
+            self.nodes[source].body = Body::Plain(content);
+            self.retire(id, (from.0 == to.0).then_some(to.0));
+            self.met(if from.0 == to.0 { "a record parked" } else { "a record that left" });
+            return Ok(());
+        };
+        if home.id != id {
+            return no("EPERM");
+        }
+        if target.is_some() {
+            return no("EEXIST");
+        }
+        if from.0 != to.0 {
+            let text = self.records[id].content.clone();
+            self.enter(&home, source, &text, false, Door::Rename)?;
+        }
+        self.relink(from, to, source, None);
+        self.saw(id, pid);
+        Ok(())
+    }
+
+    pub fn move_draft(
+        &mut self,
+        text: &[u8],
+        from: (NodeId, &str),
+        to: (NodeId, &str),
+        source: NodeId,
+        target: Option<NodeId>,
+        pid: u32,
+    ) -> Outcome {
+        let Some(home) = self.slot(to.0, to.1) else {
+            self.move_name(from, to, source, target)?;
+            self.nodes[source].body = Body::Plain(text.to_vec());
+            self.met("a draft that became plain");
+            return Ok(());
+        };
+        if from.0 != to.0 {
+            self.met("a draft that would move");
+            return no("EPERM");
+        }
+        if target.is_none() {
+            match lifecycle::judge(text, &home.id, home.state) {
+                Ok(_) => {}
+                Err(None) => self.lost = true,
+                // Not valid under the new name either: a draft it stays.
+                Err(Some(_)) => {
+                    self.met("a draft renamed");
+                    self.relink(from, to, source, None);
+                    return Ok(());
+                }
+            }
+        }
+        self.save_by_rename(text, from, home, source, target, pid)
+    }
+
+    /// A file becomes the next version of a record, or a new record.
+    pub fn save_by_rename(
+        &mut self,
+        text: &[u8],
+        from: (NodeId, &str),
+        home: Home,
+        source: NodeId,
+        target: Option<NodeId>,
+        pid: u32,
+    ) -> Outcome {
+        if self.nodes[source].nlink > 1 {
+            self.met("a file of two names that would become a record");
+            return no("EPERM");
+        }
+        if target.is_some_and(|target| self.is_dir(target)) {
+            return no("EISDIR");
+        }
+        let replaces =
+            target.is_some_and(|target| matches!(&self.nodes[target].body, Body::Record(_)));
+        let base = self.base(&home.id, pid);
+        if replaces {
+            self.next_version(&home, source, text, Door::Rename, base, pid)?;
+            // Also where no byte changed it is the record's file now.
+            self.put(&home, source, None);
+            self.nodes[source].touched += 1;
+        } else {
+            self.admit(&home, source, text, Door::Rename, base, pid)?;
+        }
+        self.met("a plain file that became a record");
+        let name = home.name.clone();
+        self.relink(from, (home.dir, &name), source, target);
+        Ok(())
+    }
+}

@@ -1,0 +1,531 @@
+//! The reference: a tree in memory, as POSIX and the design have it. Here: nodes, names, plain
+//! files; what concerns records is in `records`, open files in `opens`.
+//!
+//! What must stay true: it is written from the design and says for each operation success or the
+//! errnos that the design allows; it knows nothing of the program but its names.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use workfs_mount::{RenameMode, XattrMode};
+
+use super::lifecycle::{Place, State, place, record_id};
+use super::opens::Open;
+use super::records::{Pending, Record};
+use super::text::Text;
+
+/// Why an operation fails: one of these errnos, where several rules are broken at once.
+pub type No = Vec<&'static str>;
+pub type Outcome<T = ()> = Result<T, No>;
+
+pub fn no<T>(errno: &'static str) -> Outcome<T> {
+    Err(vec![errno])
+}
+
+pub type NodeId = usize;
+
+pub const ROOT: NodeId = 0;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    Dir(BTreeMap<String, NodeId>),
+    Plain(Vec<u8>),
+    Symlink(String),
+    Draft(Vec<u8>),
+    /// The file of the record with this id.
+    Record(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub body: Body,
+    pub nlink: u32,
+    pub mode: u32,
+    pub xattrs: BTreeMap<String, Vec<u8>>,
+    /// Where it lies; of a plain file with several names: one of them.
+    pub parent: NodeId,
+    pub name: String,
+    /// A draft of which a verdict is known.
+    pub judged: bool,
+    /// Grows when the modification time may have changed.
+    pub touched: u64,
+}
+
+/// Where a record of an id lies or would lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    pub state: State,
+    pub owner: Option<String>,
+    pub id: String,
+    pub dir: NodeId,
+    pub name: String,
+}
+
+/// What random walks must meet, each of it, to be worth their time.
+pub const MEETS: &[&str] = &[
+    "a claim",
+    "a release",
+    "a completion",
+    "a move that the lifecycle has not",
+    "a move that lacks a field",
+    "a move by copy",
+    "a copy that came too late",
+    "a copy that came too late over a draft",
+    "a copy that the lifecycle forbids",
+    "a stale save",
+    "a save that changes nothing",
+    "a save of wrong content",
+    "a move of status that is none",
+    "a new record",
+    "a record made again",
+    "a record parked",
+    "a backup dance that ended well",
+    "a backup dance that ended badly",
+    "a record that left",
+    "a draft kept",
+    "a draft renamed",
+    "a draft that would move",
+    "a draft that became plain",
+    "a write refused at once",
+    "a save of a nameless file",
+    "a plain file that became a record",
+    "a file of two names that would become a record",
+    "an exchange",
+    "an exchange refused",
+    "a directory in use",
+    "a filled directory that would be governed",
+    "a directory below itself",
+    "a governed directory moved",
+];
+
+#[derive(Default)]
+pub struct Model {
+    pub nodes: Vec<Node>,
+    pub records: BTreeMap<String, Record>,
+    /// Which version of which record a process saw last.
+    pub seen: BTreeMap<(String, u32), u64>,
+    pub opens: Vec<Open>,
+    /// Records whose bytes the daemon patched: to be checked and taken over.
+    pub pending: Vec<Pending>,
+    /// Whether the real operation succeeded: decides where the reader is not sure of a text.
+    pub hint: bool,
+    /// What has happened at least once: see [`MEETS`].
+    pub met: RefCell<BTreeSet<&'static str>>,
+    /// The reader was not sure, and what happened cannot be told.
+    pub lost: bool,
+}
+
+impl Model {
+    pub fn new() -> Model {
+        let mut model = Model::default();
+        model.insert(Body::Dir(BTreeMap::new()), 0o755, ROOT, "");
+        model
+    }
+
+    fn insert(&mut self, body: Body, mode: u32, parent: NodeId, name: &str) -> NodeId {
+        let nlink = if matches!(body, Body::Dir(_)) { 2 } else { 1 };
+        let (xattrs, name) = (BTreeMap::new(), name.to_owned());
+        self.nodes.push(Node {
+            body,
+            nlink,
+            mode,
+            xattrs,
+            parent,
+            name,
+            judged: false,
+            touched: 0,
+        });
+        self.nodes.len() - 1
+    }
+
+    /// Notes that something of [`MEETS`] happened.
+    pub fn met(&self, what: &'static str) {
+        debug_assert!(MEETS.contains(&what), "{what}");
+        self.met.borrow_mut().insert(what);
+    }
+
+    // Names.
+
+    pub fn entries(&self, dir: NodeId) -> Option<&BTreeMap<String, NodeId>> {
+        match &self.nodes[dir].body {
+            Body::Dir(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    fn entries_mut(&mut self, dir: NodeId) -> &mut BTreeMap<String, NodeId> {
+        match &mut self.nodes[dir].body {
+            Body::Dir(entries) => entries,
+            _ => panic!("no directory"),
+        }
+    }
+
+    pub fn resolve(&self, path: &str) -> Outcome<NodeId> {
+        let mut at = ROOT;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            let Some(entries) = self.entries(at) else { return no("ENOTDIR") };
+            at = *entries.get(name).ok_or(vec!["ENOENT"])?;
+        }
+        Ok(at)
+    }
+
+    pub fn parent<'p>(&self, path: &'p str) -> Outcome<(NodeId, &'p str)> {
+        let (dir, name) = super::client::split(path);
+        let dir = self.resolve(dir)?;
+        if self.entries(dir).is_none() { no("ENOTDIR") } else { Ok((dir, name)) }
+    }
+
+    pub fn child(&self, dir: NodeId, name: &str) -> Option<NodeId> {
+        self.entries(dir)?.get(name).copied()
+    }
+
+    pub fn is_dir(&self, node: NodeId) -> bool {
+        self.entries(node).is_some()
+    }
+
+    fn is_empty(&self, dir: NodeId) -> bool {
+        self.entries(dir).is_some_and(BTreeMap::is_empty)
+    }
+
+    /// Names from the root.
+    fn path_of(&self, mut dir: NodeId) -> Vec<String> {
+        let mut names = Vec::new();
+        while dir != ROOT {
+            names.push(self.nodes[dir].name.clone());
+            dir = self.nodes[dir].parent;
+        }
+        names.reverse();
+        names
+    }
+
+    /// The path of a directory, a record or a draft, which have one name.
+    pub fn path_to(&self, node: NodeId) -> String {
+        self.path_of(node).join("/")
+    }
+
+    fn is_below(&self, mut node: NodeId, above: NodeId) -> bool {
+        while node != above {
+            if node == ROOT {
+                return false;
+            }
+            node = self.nodes[node].parent;
+        }
+        true
+    }
+
+    fn place(&self, dir: NodeId) -> Place {
+        place(&self.path_of(dir))
+    }
+
+    /// What a name in a directory stands for: a record's place, or nothing special.
+    pub fn slot(&self, dir: NodeId, name: &str) -> Option<Home> {
+        let Place::State(state, owner) = self.place(dir) else { return None };
+        let id = record_id(name)?.to_owned();
+        Some(Home { state, owner, id, dir, name: name.to_owned() })
+    }
+
+    /// All names of what is no directory, with what it is, in the order of their paths.
+    pub fn files(&self) -> Vec<(String, &Body)> {
+        let mut found = Vec::new();
+        let mut waiting = vec![(ROOT, String::new())];
+        while let Some((dir, path)) = waiting.pop() {
+            for (name, node) in self.entries(dir).into_iter().flatten() {
+                let path = format!("{path}{name}");
+                match &self.nodes[*node].body {
+                    Body::Dir(_) => waiting.push((*node, path + "/")),
+                    body => found.push((path, body)),
+                }
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found
+    }
+
+    /// A text that a record of this path may have.
+    pub fn fitting(&self, path: &str) -> Text {
+        let slot = self.parent(path).ok().and_then(|(dir, name)| self.slot(dir, name));
+        match slot.map(|home| home.state) {
+            Some(State::Assigned) => Text::StartedWithResult,
+            Some(State::Done) => Text::DoneWithResult,
+            Some(State::Inbox) => Text::New,
+            _ => Text::Titled,
+        }
+    }
+
+    // Names are made.
+
+    pub fn create(&mut self, dir: NodeId, name: &str) -> Outcome<NodeId> {
+        let draft = self.slot(dir, name).is_some();
+        let body = if draft { Body::Draft(Vec::new()) } else { Body::Plain(Vec::new()) };
+        self.make(dir, name, body, 0o644)
+    }
+
+    fn make(&mut self, dir: NodeId, name: &str, body: Body, mode: u32) -> Outcome<NodeId> {
+        if self.child(dir, name).is_some() {
+            return no("EEXIST");
+        }
+        let directory = matches!(body, Body::Dir(_));
+        let node = self.insert(body, mode, dir, name);
+        self.entries_mut(dir).insert(name.to_owned(), node);
+        self.nodes[dir].nlink += u32::from(directory);
+        Ok(node)
+    }
+
+    pub fn mkdir(&mut self, path: &str) -> Outcome {
+        let (dir, name) = self.parent(path)?;
+        self.make(dir, name, Body::Dir(BTreeMap::new()), 0o755).map(drop)
+    }
+
+    pub fn symlink(&mut self, target: &str, path: &str) -> Outcome {
+        let (dir, name) = self.parent(path)?;
+        self.make(dir, name, Body::Symlink(target.to_owned()), 0o777).map(drop)
+    }
+
+    pub fn link(&mut self, from: &str, to: &str) -> Outcome {
+        let node = self.resolve(from)?;
+        let (dir, name) = self.parent(to)?;
+        if self.child(dir, name).is_some() {
+            return no("EEXIST");
+        }
+        let plain = matches!(self.nodes[node].body, Body::Plain(_) | Body::Symlink(_));
+        if !plain || self.slot(dir, name).is_some() {
+            return no("EPERM");
+        }
+        self.nodes[node].nlink += 1;
+        self.entries_mut(dir).insert(name.to_owned(), node);
+        Ok(())
+    }
+
+    // Names go.
+
+    pub fn unlink(&mut self, path: &str) -> Outcome {
+        let node = self.resolve(path)?;
+        let (dir, name) = self.parent(path)?;
+        match &self.nodes[node].body {
+            Body::Dir(_) => return no("EISDIR"),
+            Body::Record(id) => {
+                let id = id.clone();
+                self.retire(&id, None);
+            }
+            _ => {}
+        }
+        self.entries_mut(dir).remove(name);
+        self.unname(node);
+        Ok(())
+    }
+
+    pub fn rmdir(&mut self, path: &str) -> Outcome {
+        let node = self.resolve(path)?;
+        let (dir, name) = self.parent(path)?;
+        match self.entries(node) {
+            None => return no("ENOTDIR"),
+            Some(entries) if !entries.is_empty() => return no("ENOTEMPTY"),
+            Some(_) => {}
+        }
+        self.entries_mut(dir).remove(name);
+        self.nodes[dir].nlink -= 1;
+        self.unname(node);
+        Ok(())
+    }
+
+    /// One name less. A record's file without a name is an ordinary nameless file.
+    pub fn unname(&mut self, node: NodeId) {
+        let node = &mut self.nodes[node];
+        node.nlink = if matches!(node.body, Body::Dir(_)) { 0 } else { node.nlink - 1 };
+    }
+
+    /// Takes a name away from a record's old file.
+    pub fn drop_name(&mut self, dir: NodeId, name: &str) {
+        if let Some(node) = self.entries_mut(dir).remove(name) {
+            self.unname(node);
+        }
+    }
+
+    // Names move.
+
+    pub fn rename(&mut self, from: &str, to: &str, mode: RenameMode, pid: u32) -> Outcome {
+        let (from, to) = (self.parent(from)?, self.parent(to)?);
+        let Some(source) = self.child(from.0, from.1) else { return no("ENOENT") };
+        let target = self.child(to.0, to.1);
+        match (mode, target) {
+            (RenameMode::NoReplace, Some(_)) => return no("EEXIST"),
+            (RenameMode::Exchange, None) => return no("ENOENT"),
+            _ if target == Some(source) => return Ok(()),
+            (RenameMode::Exchange, Some(target)) => return self.exchange(from, to, source, target),
+            _ => {}
+        }
+        match self.nodes[source].body.clone() {
+            Body::Record(id) => self.move_record(&id, from, to, source, target, pid),
+            Body::Draft(text) => self.move_draft(&text, from, to, source, target, pid),
+            Body::Plain(text) if self.slot(to.0, to.1).is_some() => {
+                let home = self.slot(to.0, to.1).unwrap();
+                self.save_by_rename(&text, from, home, source, target, pid)
+            }
+            _ => self.move_name(from, to, source, target),
+        }
+    }
+
+    /// The rename of POSIX, and what protects a workspace from it.
+    pub fn move_name(
+        &mut self,
+        from: (NodeId, &str),
+        to: (NodeId, &str),
+        source: NodeId,
+        target: Option<NodeId>,
+    ) -> Outcome {
+        let mut why = No::new();
+        if self.is_dir(source) {
+            self.may_move_dir(source, to, &mut why);
+        }
+        if let Some(target) = target {
+            match (self.is_dir(source), self.is_dir(target)) {
+                (true, false) => why.push("ENOTDIR"),
+                (false, true) => why.push("EISDIR"),
+                (true, true) if !self.is_empty(target) => why.push("ENOTEMPTY"),
+                _ => {}
+            }
+            // A record or draft is replaced by a file or not at all.
+            if matches!(self.nodes[target].body, Body::Record(_) | Body::Draft(_)) {
+                why.push("EPERM");
+            }
+        }
+        if !why.is_empty() {
+            return Err(why);
+        }
+        if self.is_dir(source) && self.place(source) != Place::Outside {
+            self.met("a governed directory moved");
+        }
+        self.relink(from, to, source, target);
+        Ok(())
+    }
+
+    /// Why a directory may not move there.
+    fn may_move_dir(&self, dir: NodeId, to: (NodeId, &str), why: &mut No) {
+        let holds_workspace = self
+            .resolve("work")
+            .is_ok_and(|work| work != dir && self.is_dir(work) && self.is_below(work, dir));
+        let governed = self.place(dir) != Place::Outside;
+        if governed && !self.is_empty(dir) || holds_workspace {
+            self.met("a directory in use");
+            why.push("EBUSY");
+        }
+        let mut path = self.path_of(to.0);
+        path.push(to.1.to_owned());
+        if place(&path) != Place::Outside && !self.is_empty(dir) {
+            self.met("a filled directory that would be governed");
+            why.push("EPERM");
+        }
+        if self.is_below(to.0, dir) {
+            self.met("a directory below itself");
+            why.push("EINVAL");
+        }
+    }
+
+    pub fn relink(
+        &mut self,
+        from: (NodeId, &str),
+        to: (NodeId, &str),
+        source: NodeId,
+        target: Option<NodeId>,
+    ) {
+        let directory = u32::from(self.is_dir(source));
+        self.entries_mut(from.0).remove(from.1);
+        self.nodes[from.0].nlink -= directory;
+        if let Some(target) = target {
+            self.nodes[to.0].nlink -= u32::from(self.is_dir(target));
+            self.unname(target);
+        }
+        self.entries_mut(to.0).insert(to.1.to_owned(), source);
+        self.nodes[to.0].nlink += directory;
+        self.nodes[source].parent = to.0;
+        self.nodes[source].name = to.1.to_owned();
+    }
+
+    fn exchange(
+        &mut self,
+        from: (NodeId, &str),
+        to: (NodeId, &str),
+        source: NodeId,
+        target: NodeId,
+    ) -> Outcome {
+        let mut why = No::new();
+        for (at, node, goes) in [(from, source, to), (to, target, from)] {
+            let governed = matches!(self.nodes[node].body, Body::Record(_) | Body::Draft(_));
+            if governed || self.slot(at.0, at.1).is_some() {
+                why.push("EPERM");
+            }
+            if self.is_dir(node) {
+                self.may_move_dir(node, goes, &mut why);
+            }
+        }
+        self.met(if why.is_empty() { "an exchange" } else { "an exchange refused" });
+        if !why.is_empty() {
+            return Err(why);
+        }
+        for (at, old, new) in [(from, source, target), (to, target, source)] {
+            self.nodes[at.0].nlink -= u32::from(self.is_dir(old));
+            self.nodes[at.0].nlink += u32::from(self.is_dir(new));
+            self.entries_mut(at.0).insert(at.1.to_owned(), new);
+            self.nodes[new].parent = at.0;
+            self.nodes[new].name = at.1.to_owned();
+        }
+        Ok(())
+    }
+
+    // Attributes.
+
+    pub fn chmod(&mut self, path: &str, mode: u32) -> Outcome {
+        let node = self.resolve(path)?;
+        self.nodes[node].mode = mode;
+        Ok(())
+    }
+
+    pub fn set_xattr(&mut self, path: &str, name: &str, value: &[u8], mode: XattrMode) -> Outcome {
+        let node = self.resolve(path)?;
+        let node = &mut self.nodes[node];
+        // As Linux has it: only files and directories have attributes of users.
+        if matches!(node.body, Body::Symlink(_)) {
+            return no("EPERM");
+        }
+        match (mode, node.xattrs.contains_key(name)) {
+            (XattrMode::Create, true) => no("EEXIST"),
+            (XattrMode::Replace, false) => no("ENODATA"),
+            _ => {
+                node.xattrs.insert(name.to_owned(), value.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    pub fn remove_xattr(&mut self, path: &str, name: &str) -> Outcome {
+        let node = self.resolve(path)?;
+        let removed = self.nodes[node].xattrs.remove(name);
+        if removed.is_none() { no("ENODATA") } else { Ok(()) }
+    }
+
+    // Content of plain files.
+
+    /// The content of a plain file, to change it. Who is not privileged takes the set-id bits away.
+    pub fn plain_mut(&mut self, node: NodeId) -> &mut Vec<u8> {
+        let node = &mut self.nodes[node];
+        node.touched += 1;
+        node.mode &= !0o4000;
+        if node.mode & 0o010 != 0 {
+            node.mode &= !0o2000;
+        }
+        match &mut node.body {
+            Body::Plain(text) => text,
+            _ => panic!("no plain file"),
+        }
+    }
+
+    /// What reading a file from its start gives.
+    pub fn content(&self, node: NodeId) -> &[u8] {
+        match &self.nodes[node].body {
+            Body::Plain(text) | Body::Draft(text) => text,
+            Body::Record(id) => &self.records[id].content,
+            Body::Symlink(target) => target.as_bytes(),
+            Body::Dir(_) => b"",
+        }
+    }
+}
