@@ -73,6 +73,7 @@ impl Command for SetXattr {
             );
             return Err(Refusal::new(Rule::NoSpace, reason, "store less in it").into());
         }
+        turn.txn.node(self.ino)?.ok_or_else(super::setattr::gone)?;
         let there = turn.txn.xattr(self.ino, &self.name)?.is_some();
         match (self.mode, there) {
             (XattrMode::Create, true) => {
