@@ -13,6 +13,7 @@ use workfs_mount::{Attr, Ino};
 use super::lifecycle;
 use super::records;
 use super::reference::{Body, NodeId, ROOT};
+use super::text::Reading;
 use super::world::{Step, World, text};
 
 impl World {
@@ -293,6 +294,12 @@ fn record_faults(read: &dyn Read, record: &Record) -> Result<Vec<String>> {
         found => faults.push(format!("its file {name} is not there: {found:?}")),
     }
     // Directory, row and text say the same.
+    if let Reading::Fields(fields) = super::text::read(&content)
+        && lifecycle::status(&fields) != record.status.as_deref()
+        && record.is_valid()
+    {
+        faults.push(format!("its row says status {:?}: {:?}", record.status, text(&content)));
+    }
     let place = read.place(*dir)?.map(|place| {
         let path = place.path.names().iter().chain(&place.relative);
         path.map(|name| text(name.as_bytes())).collect::<Vec<_>>()

@@ -19,10 +19,11 @@ const DIRS: &[&str] = &[
     "work/inbox",
     "work/assigned/a",
     "work/done",
+    "work/fridge",
+    "work/archive",
     "scratch/d",
     "scratch/e",
     "work/fridge",
-    "work/archive",
     "work",
 ];
 
@@ -65,6 +66,8 @@ pub enum At {
     Path(String),
     /// The record of this number, counted round, among those there are.
     Record(usize),
+    /// The draft of this number.
+    Draft(usize),
     /// The draft or record of this number.
     Governed(usize),
     /// The file of this number.
@@ -146,7 +149,11 @@ fn path() -> impl Strategy<Value = At> {
 }
 
 fn file() -> impl Strategy<Value = At> {
-    prop_oneof![1 => named(&DIRS[7..9]), 2 => (0..8_usize).prop_map(At::File)]
+    prop_oneof![1 => named(&DIRS[9..11]), 2 => (0..8_usize).prop_map(At::File)]
+}
+
+fn draft() -> impl Strategy<Value = At> {
+    (0..8_usize).prop_map(At::Draft)
 }
 
 /// A path where records live; often one where there is one.
@@ -192,7 +199,8 @@ pub fn op() -> impl Strategy<Value = Op> {
         4 => (path(), texts(), how, who()).prop_map(|(a, t, h, w)| Op::Put(a, t, h, w)),
         1 => (path(), record(), who()).prop_map(|(a, b, w)| Op::Copy(a, b, w)),
         3 => (record(), select(DIRS), who()).prop_map(|(a, d, w)| Op::CopyTo(a, d, w)),
-        4 => (path(), select(NAMES), who()).prop_map(|(a, n, w)| Op::RenameHere(a, n, w)),
+        3 => (path(), select(NAMES), who()).prop_map(|(a, n, w)| Op::RenameHere(a, n, w)),
+        2 => (draft(), select(NAMES), who()).prop_map(|(a, n, w)| Op::RenameHere(a, n, w)),
         4 => (record(), status, who()).prop_map(|(a, s, w)| Op::SetStatus(a, s, w)),
         9 => (record(), select(DIRS), who()).prop_map(|(a, d, w)| Op::Move(a, d, w)),
         6 => (path(), path(), mode(), who()).prop_map(|(a, b, m, w)| Op::Rename(a, b, m, w)),
@@ -200,7 +208,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         3 => (path(), who()).prop_map(|(a, w)| Op::Unlink(a, w)),
         3 => select(MOVED).prop_map(Op::Mkdir),
         3 => select(MOVED).prop_map(Op::Rmdir),
-        4 => (file(), named(&DIRS[7..])).prop_map(|(a, b)| Op::Link(a, b)),
+        4 => (file(), named(&DIRS[9..])).prop_map(|(a, b)| Op::Link(a, b)),
         1 => path().prop_map(Op::Symlink),
         2 => (path(), size(), who()).prop_map(|(a, s, w)| Op::Truncate(a, s, w)),
         1 => (path(), bits).prop_map(|(a, m)| Op::Chmod(a, m)),
@@ -228,6 +236,7 @@ impl World {
             "work/done",
             "work/done/a",
             "work/fridge",
+            "work/archive",
             "scratch",
             "scratch/d",
             "scratch/e",
@@ -239,17 +248,15 @@ impl World {
 
     /// The path that is meant now.
     fn path(&self, at: &At) -> String {
-        let (wanted, nth) = match at {
+        let nth = match at {
             At::Path(path) => return path.clone(),
-            At::Record(nth) => (2, nth),
-            At::Governed(nth) => (1, nth),
-            At::File(nth) => (0, nth),
+            At::Record(nth) | At::Draft(nth) | At::Governed(nth) | At::File(nth) => nth,
         };
         let mut paths = self.model.files();
         paths.retain(|(_, body)| match body {
-            Body::Record(_) => true,
-            Body::Draft(_) => wanted < 2,
-            _ => wanted < 1,
+            Body::Record(_) => !matches!(at, At::Draft(_)),
+            Body::Draft(_) => !matches!(at, At::Record(_)),
+            _ => matches!(at, At::File(_)),
         });
         match paths.len() {
             0 => "work/inbox/t1.yaml".to_owned(),

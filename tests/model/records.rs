@@ -223,6 +223,10 @@ impl Model {
             self.met("a copy that came too late");
             return no("EEXIST");
         }
+        let base = self.base(&home.id, pid);
+        if self.is_stale(&home.id, base) {
+            return no("EBUSY");
+        }
         if !may_move(record.state, home.state) {
             self.met("a copy that the lifecycle forbids");
             return no("EPERM");

@@ -65,7 +65,7 @@ impl Text {
             Titled => with("title: no status\n"),
             NoId => "status: new # the first\n".to_owned(),
             Crlf => with("# a comment\nstatus: new # here\n").replace('\n', "\r\n"),
-            Assigned => with("agent: a\nstatus: assigned\n"),
+            Assigned => with("agent: \"a\"\nstatus: assigned\n"),
             Started => with("agent: a # me\nstatus: in_progress\n"),
             StartedWithResult => with("status: in_progress\nresult:\n  summary: well\n"),
             Blocked => with("status: blocked\n"),
