@@ -58,23 +58,6 @@ pub enum Exit {
     Problems,
 }
 
-impl Exit {
-    /// The exit status of the process.
-    #[must_use]
-    pub fn code(self) -> u8 {
-        match self {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Nothing => 3,
-            Exit::Refused => 4,
-            Exit::Absent => 5,
-            Exit::Lost => 6,
-            Exit::Problems => 7,
-        }
-    }
-}
-
 /// Why a command was not done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]

@@ -91,6 +91,20 @@ fn a_backup_dance_is_held_to_what_was_read() {
 }
 
 #[test]
+fn a_claim_by_copy_is_held_to_what_was_read() {
+    let path = "work/inbox/t1.yaml";
+    let [open, close] = read(path, Ann);
+    agrees(vec![
+        put(path, Text::New, How::Truncate, Bob),
+        open,
+        close,
+        put(path, Text::Titled, How::Truncate, Bob),
+        put(T1, Text::New, How::Truncate, Ann),
+        put(T1, Text::New, How::Temp, Ann),
+    ]);
+}
+
+#[test]
 fn who_truncates_has_seen_what_came_of_it() {
     let path = "work/inbox/t1.yaml";
     agrees(vec![

@@ -7,7 +7,7 @@
 //! | `client` | a process on a mount: paths, open files, answers as names of errnos |
 //! | `text` | the texts that are written, and a reader of them that is not the program's |
 //! | `lifecycle` | the task's lifecycle, written down a second time |
-//! | `reference`, `records`, `opens` | the model: POSIX, records, open files |
+//! | `reference`, `renames`, `records`, `opens` | the model: POSIX, records, open files |
 //! | `world` | both side by side |
 //! | `compare` | the whole tree against the model's; what must hold in the store |
 //! | `ops`, `walk` | operations over a tiny alphabet, and random walks of them |
@@ -15,6 +15,7 @@
 //! | `apart`, `race` | what walks leave out; many threads at once |
 //!
 //! Deliberately not here: the kernel's caches, mounts, crashes, real processes.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod apart;
 mod client;
@@ -27,6 +28,7 @@ mod ops;
 mod race;
 mod records;
 mod reference;
+mod renames;
 mod text;
 mod walk;
 mod world;

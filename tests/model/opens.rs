@@ -2,7 +2,7 @@
 
 use super::client::Flags;
 use super::lifecycle;
-use super::records::Standing;
+use super::records::Base;
 use super::reference::{Body, Model, NodeId, Outcome, no};
 use super::text::{Reading, Text, read};
 
@@ -19,7 +19,7 @@ pub struct Open {
 #[derive(Clone, Debug)]
 struct Staged {
     text: Vec<u8>,
-    base: Option<u64>,
+    base: Base,
     /// Written and not judged.
     dirty: bool,
     /// The text only grew at its end, so that `write` can judge it.
@@ -40,8 +40,7 @@ impl Model {
                 return no("ENOENT");
             }
             let node = self.create(dir, name)?;
-            let base = self.parked_base(node, pid);
-            return Ok(self.opened(node, Flags { truncate: true, ..flags }, base, pid));
+            return Ok(self.opened(node, Flags { truncate: true, ..flags }, Base::Seen, pid));
         };
         match self.nodes[node].body.clone() {
             Body::Dir(_) => no("EISDIR"),
@@ -50,31 +49,20 @@ impl Model {
                 if !flags.truncate {
                     self.saw(&id, pid);
                 }
-                let base = self.base(&id, pid);
+                let base = Base::Opened(self.base(&id, pid));
                 Ok(self.opened(node, flags, base, pid))
             }
-            Body::Draft(_) => {
-                let base = self.parked_base(node, pid);
-                Ok(self.opened(node, flags, base, pid))
-            }
+            Body::Draft(_) => Ok(self.opened(node, flags, Base::Seen, pid)),
             Body::Plain(_) => {
                 if flags.truncate {
                     self.plain_mut(node).clear();
                 }
-                Ok(self.opened(node, flags, None, pid))
+                Ok(self.opened(node, flags, Base::Seen, pid))
             }
         }
     }
 
-    /// What the process knows of the record that is parked where this file lies.
-    fn parked_base(&self, node: NodeId, pid: u32) -> Option<u64> {
-        let (dir, name) = (self.nodes[node].parent, &self.nodes[node].name);
-        let id = self.slot(dir, name)?.id;
-        let standing = &self.records.get(&id)?.standing;
-        matches!(standing, Standing::Parked(_)).then(|| self.base(&id, pid))?
-    }
-
-    fn opened(&mut self, node: NodeId, flags: Flags, base: Option<u64>, pid: u32) -> OpenId {
+    fn opened(&mut self, node: NodeId, flags: Flags, base: Base, pid: u32) -> OpenId {
         let plain = matches!(self.nodes[node].body, Body::Plain(_));
         let staged = (!plain).then(|| Staged {
             text: if flags.truncate { Vec::new() } else { self.content(node).to_vec() },
@@ -160,7 +148,7 @@ impl Model {
         let staged = self.opens[open].staged.as_mut().unwrap();
         match saved {
             Ok(version) => {
-                staged.base = version.or(staged.base);
+                staged.base = version.map_or(staged.base, |version| Base::Opened(Some(version)));
                 Ok(())
             }
             Err(why) => {
@@ -199,12 +187,8 @@ impl Model {
             }
             Body::Draft(_) | Body::Record(_) => self.content(node).to_vec(),
         };
-        let base = match &self.nodes[node].body {
-            Body::Record(id) => self.base(id, pid),
-            _ => self.parked_base(node, pid),
-        };
         text.resize(size, 0);
-        self.save(node, base, &text, pid).map(drop)
+        self.save(node, Base::Seen, &text, pid).map(drop)
     }
 }
 

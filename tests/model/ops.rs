@@ -221,6 +221,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => slot().prop_map(Op::Fsync),
         3 => slot().prop_map(Op::Close),
         3 => Just(Op::Compare),
+        1 => Just(Op::Restart),
     ]
 }
 

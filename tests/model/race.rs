@@ -27,7 +27,11 @@ fn by_copy(client: &Client, _: usize, from: &str, to: &str) -> Answer<()> {
 }
 
 fn by_both(client: &Client, nth: usize, from: &str, to: &str) -> Answer<()> {
-    if nth % 2 == 0 { by_rename(client, nth, from, to) } else { by_copy(client, nth, from, to) }
+    if nth.is_multiple_of(2) {
+        by_rename(client, nth, from, to)
+    } else {
+        by_copy(client, nth, from, to)
+    }
 }
 
 /// Lets all threads claim all records; `lost` is what losers may hear.

@@ -36,6 +36,15 @@ pub enum Door {
     Rename,
 }
 
+/// Which version a save was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The one that the file was opened with, if it is known.
+    Opened(Option<u64>),
+    /// What the process saw last of the record that the save turns out to be of.
+    Seen,
+}
+
 impl Door {
     fn bad<T>(self) -> Outcome<T> {
         no(if self == Door::Handle { "EINVAL" } else { "EPERM" })
@@ -67,7 +76,11 @@ impl Model {
         door.bad()
     }
 
-    fn is_stale(&self, id: &str, base: Option<u64>) -> bool {
+    fn is_stale(&self, id: &str, base: Base, pid: u32) -> bool {
+        let base = match base {
+            Base::Opened(version) => version,
+            Base::Seen => self.base(id, pid),
+        };
         let stale = base.is_some_and(|base| base != self.records[id].version);
         if stale {
             self.met("a stale save");
@@ -90,7 +103,7 @@ impl Model {
     pub fn save(
         &mut self,
         node: NodeId,
-        base: Option<u64>,
+        base: Base,
         text: &[u8],
         pid: u32,
     ) -> Outcome<Option<u64>> {
@@ -134,10 +147,10 @@ impl Model {
         node: NodeId,
         text: &[u8],
         door: Door,
-        base: Option<u64>,
+        base: Base,
         pid: u32,
     ) -> Outcome {
-        if self.is_stale(&home.id, base) {
+        if self.is_stale(&home.id, base, pid) {
             return no("EBUSY");
         }
         let record = &self.records[&home.id];
@@ -161,16 +174,16 @@ impl Model {
         node: NodeId,
         text: &[u8],
         door: Door,
-        base: Option<u64>,
+        base: Base,
         pid: u32,
     ) -> Outcome {
         match self.records.get(&home.id).map(|record| record.standing.clone()) {
             Some(Standing::Live(old)) if old != node => {
-                return self.move_by_copy(home, old, node, text, door, pid);
+                return self.move_by_copy(home, old, node, text, (door, base), pid);
             }
             // A backup dance is a save like any other.
             Some(Standing::Parked(dir)) if dir == home.dir => {
-                if self.is_stale(&home.id, base) {
+                if self.is_stale(&home.id, base, pid) {
                     return no("EBUSY");
                 }
                 let before = self.records[&home.id].content.clone();
@@ -215,7 +228,7 @@ impl Model {
         old: NodeId,
         node: NodeId,
         text: &[u8],
-        door: Door,
+        (door, base): (Door, Base),
         pid: u32,
     ) -> Outcome {
         let record = self.records[&home.id].clone();
@@ -223,8 +236,8 @@ impl Model {
             self.met("a copy that came too late");
             return no("EEXIST");
         }
-        let base = self.base(&home.id, pid);
-        if self.is_stale(&home.id, base) {
+        if self.is_stale(&home.id, base, pid) {
+            self.met("a stale copy");
             return no("EBUSY");
         }
         if !may_move(record.state, home.state) {
@@ -411,14 +424,13 @@ impl Model {
         }
         let replaces =
             target.is_some_and(|target| matches!(&self.nodes[target].body, Body::Record(_)));
-        let base = self.base(&home.id, pid);
         if replaces {
-            self.next_version(&home, source, text, Door::Rename, base, pid)?;
+            self.next_version(&home, source, text, Door::Rename, Base::Seen, pid)?;
             // Also where no byte changed it is the record's file now.
             self.put(&home, source, None);
             self.nodes[source].touched += 1;
         } else {
-            self.admit(&home, source, text, Door::Rename, base, pid)?;
+            self.admit(&home, source, text, Door::Rename, Base::Seen, pid)?;
         }
         self.met("a plain file that became a record");
         let name = home.name.clone();

@@ -1,5 +1,5 @@
 //! The reference: a tree in memory, as POSIX and the design have it. Here: nodes, names, plain
-//! files; what concerns records is in `records`, open files in `opens`.
+//! files; renames are in `renames`, what concerns records in `records`, open files in `opens`.
 //!
 //! What must stay true: it is written from the design and says for each operation success or the
 //! errnos that the design allows; it knows nothing of the program but its names.
@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use workfs_mount::{RenameMode, XattrMode};
+use workfs_mount::XattrMode;
 
 use super::lifecycle::{Place, State, place, record_id};
 use super::opens::Open;
@@ -73,6 +73,7 @@ pub const MEETS: &[&str] = &[
     "a copy that came too late over a draft",
     "a copy that the lifecycle forbids",
     "a stale save",
+    "a stale copy",
     "a save that changes nothing",
     "a save of wrong content",
     "a move of status that is none",
@@ -153,7 +154,7 @@ impl Model {
         }
     }
 
-    fn entries_mut(&mut self, dir: NodeId) -> &mut BTreeMap<String, NodeId> {
+    pub fn entries_mut(&mut self, dir: NodeId) -> &mut BTreeMap<String, NodeId> {
         match &mut self.nodes[dir].body {
             Body::Dir(entries) => entries,
             _ => panic!("no directory"),
@@ -183,12 +184,12 @@ impl Model {
         self.entries(node).is_some()
     }
 
-    fn is_empty(&self, dir: NodeId) -> bool {
+    pub fn is_empty(&self, dir: NodeId) -> bool {
         self.entries(dir).is_some_and(BTreeMap::is_empty)
     }
 
     /// Names from the root.
-    fn path_of(&self, mut dir: NodeId) -> Vec<String> {
+    pub fn path_of(&self, mut dir: NodeId) -> Vec<String> {
         let mut names = Vec::new();
         while dir != ROOT {
             names.push(self.nodes[dir].name.clone());
@@ -203,7 +204,7 @@ impl Model {
         self.path_of(node).join("/")
     }
 
-    fn is_below(&self, mut node: NodeId, above: NodeId) -> bool {
+    pub fn is_below(&self, mut node: NodeId, above: NodeId) -> bool {
         while node != above {
             if node == ROOT {
                 return false;
@@ -213,7 +214,7 @@ impl Model {
         true
     }
 
-    fn place(&self, dir: NodeId) -> Place {
+    pub fn place(&self, dir: NodeId) -> Place {
         place(&self.path_of(dir))
     }
 
@@ -339,137 +340,6 @@ impl Model {
         if let Some(node) = self.entries_mut(dir).remove(name) {
             self.unname(node);
         }
-    }
-
-    // Names move.
-
-    pub fn rename(&mut self, from: &str, to: &str, mode: RenameMode, pid: u32) -> Outcome {
-        let (from, to) = (self.parent(from)?, self.parent(to)?);
-        let Some(source) = self.child(from.0, from.1) else { return no("ENOENT") };
-        let target = self.child(to.0, to.1);
-        match (mode, target) {
-            (RenameMode::NoReplace, Some(_)) => return no("EEXIST"),
-            (RenameMode::Exchange, None) => return no("ENOENT"),
-            _ if target == Some(source) => return Ok(()),
-            (RenameMode::Exchange, Some(target)) => return self.exchange(from, to, source, target),
-            _ => {}
-        }
-        match self.nodes[source].body.clone() {
-            Body::Record(id) => self.move_record(&id, from, to, source, target, pid),
-            Body::Draft(text) => self.move_draft(&text, from, to, source, target, pid),
-            Body::Plain(text) if self.slot(to.0, to.1).is_some() => {
-                let home = self.slot(to.0, to.1).unwrap();
-                self.save_by_rename(&text, from, home, source, target, pid)
-            }
-            _ => self.move_name(from, to, source, target),
-        }
-    }
-
-    /// The rename of POSIX, and what protects a workspace from it.
-    pub fn move_name(
-        &mut self,
-        from: (NodeId, &str),
-        to: (NodeId, &str),
-        source: NodeId,
-        target: Option<NodeId>,
-    ) -> Outcome {
-        let mut why = No::new();
-        if self.is_dir(source) {
-            self.may_move_dir(source, to, &mut why);
-        }
-        if let Some(target) = target {
-            match (self.is_dir(source), self.is_dir(target)) {
-                (true, false) => why.push("ENOTDIR"),
-                (false, true) => why.push("EISDIR"),
-                (true, true) if !self.is_empty(target) => why.push("ENOTEMPTY"),
-                _ => {}
-            }
-            // A record or draft is replaced by a file or not at all.
-            if matches!(self.nodes[target].body, Body::Record(_) | Body::Draft(_)) {
-                why.push("EPERM");
-            }
-        }
-        if !why.is_empty() {
-            return Err(why);
-        }
-        if self.is_dir(source) && self.place(source) != Place::Outside {
-            self.met("a governed directory moved");
-        }
-        self.relink(from, to, source, target);
-        Ok(())
-    }
-
-    /// Why a directory may not move there.
-    fn may_move_dir(&self, dir: NodeId, to: (NodeId, &str), why: &mut No) {
-        let holds_workspace = self
-            .resolve("work")
-            .is_ok_and(|work| work != dir && self.is_dir(work) && self.is_below(work, dir));
-        let governed = self.place(dir) != Place::Outside;
-        if governed && !self.is_empty(dir) || holds_workspace {
-            self.met("a directory in use");
-            why.push("EBUSY");
-        }
-        let mut path = self.path_of(to.0);
-        path.push(to.1.to_owned());
-        if place(&path) != Place::Outside && !self.is_empty(dir) {
-            self.met("a filled directory that would be governed");
-            why.push("EPERM");
-        }
-        if self.is_below(to.0, dir) {
-            self.met("a directory below itself");
-            why.push("EINVAL");
-        }
-    }
-
-    pub fn relink(
-        &mut self,
-        from: (NodeId, &str),
-        to: (NodeId, &str),
-        source: NodeId,
-        target: Option<NodeId>,
-    ) {
-        let directory = u32::from(self.is_dir(source));
-        self.entries_mut(from.0).remove(from.1);
-        self.nodes[from.0].nlink -= directory;
-        if let Some(target) = target {
-            self.nodes[to.0].nlink -= u32::from(self.is_dir(target));
-            self.unname(target);
-        }
-        self.entries_mut(to.0).insert(to.1.to_owned(), source);
-        self.nodes[to.0].nlink += directory;
-        self.nodes[source].parent = to.0;
-        self.nodes[source].name = to.1.to_owned();
-    }
-
-    fn exchange(
-        &mut self,
-        from: (NodeId, &str),
-        to: (NodeId, &str),
-        source: NodeId,
-        target: NodeId,
-    ) -> Outcome {
-        let mut why = No::new();
-        for (at, node, goes) in [(from, source, to), (to, target, from)] {
-            let governed = matches!(self.nodes[node].body, Body::Record(_) | Body::Draft(_));
-            if governed || self.slot(at.0, at.1).is_some() {
-                why.push("EPERM");
-            }
-            if self.is_dir(node) {
-                self.may_move_dir(node, goes, &mut why);
-            }
-        }
-        self.met(if why.is_empty() { "an exchange" } else { "an exchange refused" });
-        if !why.is_empty() {
-            return Err(why);
-        }
-        for (at, old, new) in [(from, source, target), (to, target, source)] {
-            self.nodes[at.0].nlink -= u32::from(self.is_dir(old));
-            self.nodes[at.0].nlink += u32::from(self.is_dir(new));
-            self.entries_mut(at.0).insert(at.1.to_owned(), new);
-            self.nodes[new].parent = at.0;
-            self.nodes[new].name = at.1.to_owned();
-        }
-        Ok(())
     }
 
     // Attributes.
