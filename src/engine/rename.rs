@@ -130,7 +130,6 @@ impl Rename {
         };
         // The file's own class comes from the record it now is.
         let was = source.class;
-        source.mtime = turn.now;
         let made = match record {
             Some(record) => {
                 let before = record.version;

@@ -76,6 +76,8 @@ pub struct Save {
     pub sight: Sight,
     /// What it wrote.
     pub text: Text,
+    /// The writer set the file's time after its last write: that time stays.
+    pub keeps_time: bool,
 }
 
 /// A version of a record that a command made.
@@ -136,10 +138,12 @@ impl Command for Save {
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         let node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0);
         let mut node = node.ok_or_else(|| self.lost())?;
+        if !self.keeps_time {
+            node.mtime = turn.now;
+        }
         match node.class {
             Class::Plain => {
                 plain::replace(turn, &mut node, &self.text.bytes)?;
-                node.mtime = turn.now;
                 node.ctime = turn.now;
                 turn.txn.update_node(&node)?;
                 turn.effect(Effect::Data(node.ino));
@@ -232,7 +236,6 @@ pub(super) fn next_version(
         Err(_) if flags => false,
         Err(refusal) => return Err(refuse(refusal)),
     };
-    node.mtime = turn.now;
     let record = Record { status: text.status(home), ..record };
     let step =
         Step { event: EventName::SAVED, from: None, content: Some(&text.bytes), valid, via: None };
@@ -260,7 +263,6 @@ fn save_draft(
         return Err(gone().into());
     };
     let mut admitted = node.clone();
-    admitted.mtime = turn.now;
     match admit(turn, &home, &mut admitted, (sight, text), EventName::CREATED) {
         Ok(made) => {
             turn.txn.delete_draft(node.ino)?;
@@ -307,7 +309,6 @@ fn refuse_draft(
         turn.effect(Effect::Name { parent, name, ino, also_origin: true });
     } else {
         node.size = bytes.len() as u64;
-        node.mtime = turn.now;
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });

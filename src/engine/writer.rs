@@ -19,8 +19,11 @@ use super::{Audience, Command, Context, Doors, Effect, FaultPoint, Origin, Stop,
 /// Answers one caller after the commit (or its failure).
 type Finish = Box<dyn FnOnce(std::result::Result<(), Refusal>) + Send>;
 
-/// A queued command: runs in a turn, and leaves what is to be done after the commit.
-type Job = Box<dyn FnOnce(&mut Turn<'_>) -> (Finish, std::result::Result<(), Stop>) + Send>;
+/// What a queued command leaves to be done after the commit, and how it ended.
+type Ran = (Finish, std::result::Result<(), Stop>);
+
+/// A queued command: runs in a turn; or, where there is none, answers why.
+type Job = Box<dyn FnOnce(std::result::Result<&mut Turn<'_>, Refusal>) -> Option<Ran> + Send>;
 
 struct Queued {
     context: Context,
@@ -94,24 +97,33 @@ impl Engine {
     ) {
         let operation = command.operation();
         let durability = command.durability();
-        let job: Job = Box::new(move |turn| match command.run(turn) {
-            Ok(out) => {
-                let finish: Finish =
-                    Box::new(move |committed| answer(committed.map(move |()| out)));
-                (finish, Ok(()))
-            }
-            Err(stop) => {
-                let refusal = match &stop {
-                    Stop::Refused(refused) => Some(refused.refusal.clone()),
-                    Stop::Store(_) => None,
-                };
-                let finish: Finish = Box::new(move |committed| match (refusal, committed) {
-                    (_, Err(failure)) => answer(Err(failure)),
-                    (Some(refusal), Ok(())) => answer(Err(refusal)),
-                    (None, Ok(())) => answer(Err(lost())),
-                });
-                (finish, Err(stop))
-            }
+        let job: Job = Box::new(move |turn| {
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(refusal) => {
+                    answer(Err(refusal));
+                    return None;
+                }
+            };
+            Some(match command.run(turn) {
+                Ok(out) => {
+                    let finish: Finish =
+                        Box::new(move |committed| answer(committed.map(move |()| out)));
+                    (finish, Ok(()))
+                }
+                Err(stop) => {
+                    let refusal = match &stop {
+                        Stop::Refused(refused) => Some(refused.refusal.clone()),
+                        Stop::Store(_) => None,
+                    };
+                    let finish: Finish = Box::new(move |committed| match (refusal, committed) {
+                        (_, Err(failure)) => answer(Err(failure)),
+                        (Some(refusal), Ok(())) => answer(Err(refusal)),
+                        (None, Ok(())) => answer(Err(lost())),
+                    });
+                    (finish, Err(stop))
+                }
+            })
         });
         let queued = Queued { context, operation, durability, job };
         // A full queue makes callers wait at the door, for as long as a request may take.
@@ -122,9 +134,9 @@ impl Engine {
             }
             Err(TrySendError::Disconnected(queued)) => Some(queued),
         };
-        // Dropping the job drops the answer, which the mount turns into EIO; say it first.
         if let Some(queued) = refused {
             tracing::error!(operation = queued.operation, "the writer takes no more changes");
+            (queued.job)(Err(too_busy()));
         }
     }
 
@@ -163,6 +175,14 @@ impl Engine {
     pub fn now(&self) -> crate::numbers::UnixNanos {
         (self.doors.clock)()
     }
+}
+
+fn too_busy() -> Refusal {
+    Refusal::new(
+        Rule::Deadline,
+        "the queue of changes was full for too long, or the daemon ends",
+        "try again: nothing was changed",
+    )
 }
 
 fn lost() -> Refusal {
@@ -228,18 +248,16 @@ impl WriterThread {
         let head_before = self.head;
         let config = Arc::clone(&self.config.read());
         let mut batch = Batch::default();
-        let mut jobs = Some(jobs);
+        let mut jobs = std::collections::VecDeque::from(jobs);
         let now = (self.doors.clock)();
         let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
         let committed = self.writer.transaction(durability, &mut |txn| {
-            for queued in jobs.take().unwrap_or_default() {
+            while let Some(queued) = jobs.pop_front() {
                 run_one(txn, queued, now, &config, doors, head, refused, &mut batch)?;
             }
             (doors.fault)(FaultPoint::BeforeCommit);
             Ok(())
         });
-        // Jobs that did not get their turn because the store failed before it.
-        let left = jobs.unwrap_or_default();
         if let Err(error) = committed {
             self.head = head_before;
             tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
@@ -247,7 +265,10 @@ impl WriterThread {
             for finish in batch.finishes {
                 finish(Err(refusal.clone()));
             }
-            drop(left);
+            // Those that did not get their turn because the store failed before it.
+            for queued in jobs {
+                (queued.job)(Err(refusal.clone()));
+            }
             return;
         }
         (self.doors.fault)(FaultPoint::AfterCommit);
@@ -296,7 +317,7 @@ fn run_one(
     let mut effects = Vec::new();
     let mut nameless = Vec::new();
     txn.savepoint()?;
-    let (finish, result) = job(&mut Turn {
+    let ran = job(Ok(&mut Turn {
         txn: &mut *txn,
         now,
         context: &context,
@@ -306,7 +327,8 @@ fn run_one(
         head: &mut *head,
         effects: &mut effects,
         nameless: &mut nameless,
-    });
+    }));
+    let Some((finish, result)) = ran else { return txn.release() };
     batch.finishes.push(finish);
     match result {
         Ok(()) => {

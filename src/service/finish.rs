@@ -145,7 +145,12 @@ pub(super) fn fail(
         let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
         let Some(node) = node else { return Err(moved_meanwhile(&present)) };
         let base = Base::Seen(present.found.record.version);
-        let save = Save { ino: node.ino, sight: Sight::Known(base), text: Text::new(content) };
+        let save = Save {
+            ino: node.ino,
+            sight: Sight::Known(base),
+            text: Text::new(content),
+            keeps_time: false,
+        };
         match service.engine.run(caller.context(), save)? {
             Saved::Kept(_) => report(service, &present, "failed"),
             Saved::Refused(refusal) => Err(refusal.into()),

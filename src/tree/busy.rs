@@ -54,6 +54,11 @@ impl Busy {
         run(ready, false);
     }
 
+    /// Whether a handle of `ino` has unjudged writes.
+    pub fn is_written(&self, ino: Ino) -> bool {
+        self.state.lock().writers.contains_key(&ino)
+    }
+
     /// Whether nothing at all is being written: the usual case, asked on every rename.
     pub fn is_idle(&self) -> bool {
         self.state.lock().writers.is_empty()

@@ -53,6 +53,8 @@ pub struct WorkTree {
     busy: Arc<busy::Busy>,
     ghosts: ghosts::Ghosts,
     unborn: unborn::Unborn,
+    /// Files whose time was set after the last unjudged write.
+    timed: parking_lot::Mutex<std::collections::HashSet<Ino>>,
     started: UnixNanos,
     me: std::sync::Weak<WorkTree>,
 }
@@ -74,6 +76,7 @@ impl WorkTree {
             busy: Arc::default(),
             ghosts: ghosts::Ghosts::default(),
             unborn: unborn::Unborn::default(),
+            timed: parking_lot::Mutex::default(),
             me: me.clone(),
         })
     }

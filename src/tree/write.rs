@@ -55,6 +55,7 @@ impl WorkTree {
             let was_dirty = staged.dirty;
             let known = staged.failed.is_some();
             let written = staged.write(caller.files, offset, data);
+            self.timed.lock().remove(&ino);
             self.note_dirty(ino, was_dirty, staged.dirty);
             match written {
                 Ok(()) => return reply.send(Ok(data.len() as u32)),
@@ -117,7 +118,8 @@ impl WorkTree {
             (whole, if known { Sight::Known(base) } else { self.sight(caller) })
         };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let command = Save { ino, sight, text: Text::new(whole) };
+        let keeps_time = self.timed.lock().remove(&ino);
+        let command = Save { ino, sight, text: Text::new(whole), keeps_time };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
             let verdict = match result {
@@ -208,6 +210,9 @@ impl WorkTree {
                 Ok(Sized::Plain) => {}
             }
         }
+        if set.mtime.is_some() && self.busy.is_written(ino) {
+            self.timed.lock().insert(ino);
+        }
         let time = |time: workfs_mount::TimeOrNow| match time {
             workfs_mount::TimeOrNow::At(at) => TimeOrNow::At(UnixNanos(at)),
             workfs_mount::TimeOrNow::Now => TimeOrNow::Now,
@@ -282,7 +287,7 @@ impl WorkTree {
     ) {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let sight = record.map_or(Sight::Known(Base::Unseen), |_| self.sight(caller));
-        let command = Save { ino, sight, text: Text::new(text) };
+        let command = Save { ino, sight, text: Text::new(text), keeps_time: false };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
             use workfs_mount::Tree as _;

@@ -119,8 +119,12 @@ impl Bench {
             }
         };
         let base = crate::engine::Base::Unseen;
-        let save =
-            Save { ino, sight: Sight::Known(base), text: Text::new(text.as_bytes().to_vec()) };
+        let save = Save {
+            ino,
+            sight: Sight::Known(base),
+            text: Text::new(text.as_bytes().to_vec()),
+            keeps_time: false,
+        };
         self.service.engine.run(self.context(), save).unwrap()
     }
 
