@@ -164,7 +164,7 @@ fn make_directory(
         return Ok((node.ino, true));
     }
     let content = NewContent::Directory;
-    let create = Create { parent, name: name.clone(), mode: 0o755, content };
+    let create = Create { parent, name: name.clone(), mode: 0o755, content, on_draft: None };
     Ok((engine.run(context.clone(), create)?.ino, false))
 }
 

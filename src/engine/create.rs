@@ -22,6 +22,16 @@ pub enum NewContent {
     Special(NodeType, u32),
 }
 
+/// Told of a new draft before it is committed, so that it can be hidden before anybody sees it.
+#[derive(Clone)]
+pub struct OnDraft(pub std::sync::Arc<dyn Fn(Ino) + Send + Sync>);
+
+impl std::fmt::Debug for OnDraft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnDraft")
+    }
+}
+
 /// Makes a node with a name.
 #[derive(Clone, Debug)]
 pub struct Create {
@@ -33,6 +43,8 @@ pub struct Create {
     pub mode: u32,
     /// What to make.
     pub content: NewContent,
+    /// Who is told if it is a draft.
+    pub on_draft: Option<OnDraft>,
 }
 
 /// The set-group-id bit: a directory with it passes its group on.
@@ -94,6 +106,9 @@ impl Command for Create {
             turn.txn.put_symlink(ino, target)?;
         }
         if draft {
+            if let Some(OnDraft(tell)) = &self.on_draft {
+                tell(ino);
+            }
             let draft = Draft {
                 ino,
                 dir: self.parent,

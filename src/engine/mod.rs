@@ -32,7 +32,7 @@ mod xattr;
 
 pub use claim::ClaimFirst;
 pub use context::{Context, Origin};
-pub use create::{Create, NewContent};
+pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
 pub use effects::{Audience, Effect};
 pub use finish::SaveAndMove;

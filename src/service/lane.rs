@@ -49,7 +49,8 @@ fn step(service: &Service, caller: &Caller, parent: Ino, name: &FileName) -> Res
         return Ok(node.ino);
     }
     let mode = above.map_or(0o755, |node| node.mode & 0o777);
-    let create = Create { parent, name: name.clone(), mode, content: NewContent::Directory };
+    let create =
+        Create { parent, name: name.clone(), mode, content: NewContent::Directory, on_draft: None };
     match service.engine.run(caller.context(), create) {
         Ok(node) => Ok(node.ino),
         // Somebody else made it meanwhile.

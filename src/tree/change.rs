@@ -36,7 +36,7 @@ impl WorkTree {
             NewNode::Symlink(target) => NewContent::Symlink(target),
             NewNode::Special(node_type, rdev) => NewContent::Special(node_type, rdev),
         };
-        let command = Create { parent, name, mode, content };
+        let command = Create { parent, name, mode, content, on_draft: None };
         self.submit(caller, Door::Name, command, reply, |node| Self::entry(&node));
     }
 

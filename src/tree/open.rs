@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, Reply};
 
-use crate::engine::{Base, Create, NewContent, SetAttributes, Slot, slot};
+use crate::engine::{Base, Create, NewContent, OnDraft, SetAttributes, Slot, slot};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
@@ -147,7 +147,14 @@ impl WorkTree {
         }
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         self.ghosts.forget(parent, &name);
-        let command = Create { parent, name: name.clone(), mode, content: NewContent::File };
+        let (tree, maker) = (self.me.clone(), *caller);
+        let hide = OnDraft(Arc::new(move |ino| {
+            if let Some(tree) = tree.upgrade() {
+                tree.unborn.begin(&maker, ino);
+            }
+        }));
+        let (content, on_draft) = (NewContent::File, Some(hide));
+        let command = Create { parent, name: name.clone(), mode, content, on_draft };
         let shared = !flags.exclusive;
         let (caller, context) = (*caller, self.context(caller, Door::Name));
         self.engine.submit(context, command, move |result| {
@@ -195,7 +202,6 @@ impl WorkTree {
             let home = home(self.read(|read| slot(read, &config, parent, name))?);
             let mut staged = Staged::new(home, Arc::from([]), Base::Unseen);
             staged.opened(true, flags.append);
-            self.unborn.begin(caller, node.ino);
             Open::Staged(Box::new(Mutex::new(staged)))
         } else {
             Open::Plain { append: flags.append }

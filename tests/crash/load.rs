@@ -4,9 +4,10 @@
 //! that does not lie in the mount.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
-use crate::harness::{Errno, Task, Work, number_of, save, work};
+use crate::harness::{Errno, Task, Work, close, number_of, save, work};
 
 /// Workers in every round.
 pub const WORKERS: usize = 8;
@@ -52,9 +53,11 @@ fn worker_loads() {
     }
 }
 
-/// One turn: creates a task, claims one, saves it, finishes every other one.
+/// One turn: notes it in a plain file, creates a task, claims one, saves it, finishes every other.
 fn turn(work: &Work, round: &str, count: u64) -> Option<()> {
     let me = format!("w{}", work.nth);
+    let log = work.dir.join(format!("../scratchpad/r{round}-{me}"));
+    step(work, &format!("append r{round}-{me} {count}"), || append(&log, count))?;
     let inbox = work.dir.join("inbox");
     let lane = work.dir.join("assigned").join(&me);
     let new = Task::new(&format!("r{round}-{me}-{count}"));
@@ -103,6 +106,14 @@ fn turn(work: &Work, round: &str, count: u64) -> Option<()> {
         step(work, &format!("finish {id}"), || renamed(&mine, &done))?;
     }
     Some(())
+}
+
+/// Adds a line to a plain file.
+fn append(path: &Path, count: u64) -> Result<(), Errno> {
+    let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap();
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path).map_err(errno)?;
+    let written = file.write_all(format!("line {count}\n").as_bytes()).map_err(errno);
+    written.and(close(file))
 }
 
 fn path_id(path: &Path) -> String {

@@ -10,6 +10,9 @@ use crate::harness::{Fixture, Setup, Worker, Workers, await_end, long, send_sign
 use crate::load::WORKERS;
 use crate::truth::{Truth, lanes_are_whole};
 
+/// How many rounds go over one store.
+const ROUNDS_OF_ONE_STORE: usize = 20;
+
 /// When the daemon is killed.
 #[derive(Clone, Copy, Debug)]
 enum Kill {
@@ -61,10 +64,17 @@ fn lanes() -> Vec<String> {
 
 fn rounds(setup: Setup) {
     let mut random = Random::new();
-    let kills = kills(&mut random);
-    let mut fixture = setup.lanes(lanes()).start();
+    let kills: Vec<(usize, Kill)> = kills(&mut random).into_iter().enumerate().collect();
+    // All is judged after each round, so that a store that grows for ever would cost ever more.
+    for some in kills.chunks(ROUNDS_OF_ONE_STORE) {
+        rounds_of_one_store(setup.clone().lanes(lanes()).start(), some);
+    }
+}
+
+fn rounds_of_one_store(mut fixture: Fixture, kills: &[(usize, Kill)]) {
+    std::fs::create_dir(fixture.path("scratchpad")).unwrap();
     let mut truth = Truth::default();
-    for (nth, kill) in kills.into_iter().enumerate() {
+    for &(nth, kill) in kills {
         println!("round {nth}: {kill:?}");
         fixture.unmount_all();
         let fault = match kill {

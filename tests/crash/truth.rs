@@ -21,6 +21,8 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Truth {
     tasks: BTreeMap<String, Known>,
+    /// Lines of plain files that were acknowledged.
+    lines: BTreeMap<String, usize>,
 }
 
 impl Truth {
@@ -28,6 +30,10 @@ impl Truth {
     pub fn hear(&mut self, Said { nth, line }: &Said) {
         let words: Vec<&str> = line.split(' ').collect();
         let [word, what, id, ref rest @ ..] = words[..] else { panic!("{line}") };
+        if what == "append" {
+            *self.lines.entry(id.to_owned()).or_default() += usize::from(word == "ok");
+            return;
+        }
         let known = self.tasks.entry(id.to_owned()).or_default();
         let revision = || rest[0].parse::<u64>().unwrap();
         match (word, what) {
@@ -82,10 +88,23 @@ impl Truth {
                 "{id} has revision {revision}: {known:?}"
             );
         }
+        self.judge_plain_files(fixture);
         for id in pile.keys() {
             assert!(self.tasks.contains_key(id), "{id} came from nowhere");
         }
         fixture.fsck_clean();
+    }
+
+    /// All lines that were acknowledged, in order, and at most one more.
+    fn judge_plain_files(&self, fixture: &Fixture) {
+        for (name, acknowledged) in &self.lines {
+            let text = fs::read_to_string(fixture.path("scratchpad").join(name));
+            let text = text.unwrap_or_default();
+            let wanted: String = (0..=*acknowledged).map(|nth| format!("line {nth}\n")).collect();
+            let lines = text.lines().count();
+            let enough = lines == *acknowledged || lines == acknowledged + 1;
+            assert!(enough && wanted.starts_with(&text), "{name}: {acknowledged}:\n{text}");
+        }
     }
 
     /// A new file whose `close` did not return: not there, a draft, or whole.

@@ -98,7 +98,7 @@ impl Bench {
                 Some(node) => node.ino,
                 None => {
                     let (name, content) = (name.clone(), NewContent::Directory);
-                    let create = Create { parent: at, name, mode: 0o755, content };
+                    let create = Create { parent: at, name, mode: 0o755, content, on_draft: None };
                     self.service.engine.run(self.context(), create).unwrap().ino
                 }
             };
@@ -114,7 +114,7 @@ impl Bench {
             Some(node) => node.ino,
             None => {
                 let (name, content) = (FileName::new(name.as_bytes()).unwrap(), NewContent::File);
-                let create = Create { parent, name, mode: 0o644, content };
+                let create = Create { parent, name, mode: 0o644, content, on_draft: None };
                 self.service.engine.run(self.context(), create).unwrap().ino
             }
         };
