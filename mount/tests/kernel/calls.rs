@@ -293,10 +293,22 @@ fn options_show() {
     assert_eq!((metadata.uid(), metadata.gid(), metadata.mode()), (12, 34, 0o040_750));
     assert_eq!(errno(File::create(served.path("a"))), libc::EROFS);
     let line = line_of(served.mount.dir()).unwrap();
-    for word in ["team\\040x ", " fuse.workfs ", "ro,nosuid,nodev,noexec", "default_permissions"] {
+    for word in ["team\\040x ", " fuse.workfs ", "ro,nosuid,nodev,noexec"] {
         assert!(line.contains(word), "{word} in {line}");
     }
     assert!(!line.contains("allow_other"), "{line}");
+    // Root's own mount lets nobody else in, and root passes every check.
+    let is_root = line.contains("user_id=0,");
+    assert_eq!(line.contains("default_permissions"), !is_root, "{line}");
+}
+
+#[test]
+fn a_shared_mount_is_checked_by_the_kernel() {
+    let served = Served::with(&MountOptions::parse("allow_other").unwrap());
+    let line = line_of(served.mount.dir()).unwrap();
+    for word in ["allow_other", "default_permissions"] {
+        assert!(line.contains(word), "{word} in {line}");
+    }
 }
 
 #[test]
