@@ -345,6 +345,7 @@ impl Rename {
         source.parent = self.new_parent;
         turn.txn.update_node(&source)?;
         if directory {
+            turn.unsettle_dir(source.ino)?;
             turn.settle_dir(self.new_parent, &self.new_name, source.ino)?;
         }
         let moved = i32::from(directory && self.parent != self.new_parent);
@@ -387,6 +388,9 @@ impl Rename {
             }
         }
         let (a_ino, b_ino) = (a.ino, b.ino);
+        for node in [&a, &b] {
+            turn.unsettle_dir(node.ino)?;
+        }
         turn.txn.replace_entry(self.parent, &self.name, b.ino)?;
         turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
         let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);

@@ -276,6 +276,13 @@ fn save_draft(
     }
 }
 
+/// Whether a record lay at `home` before it was parked. Its directory may be another state's by now.
+fn is_parked_at(record: &Record, home: &Home) -> bool {
+    record.standing == Standing::Parked { dir: home.dir }
+        && record.state == home.kind().state(home.state).name
+        && record.owner == home.owner
+}
+
 /// Leaves a draft a draft, with the bytes and the reason; where a record is parked under its name
 /// (an editor moved it to a backup), the record's last version comes back instead.
 fn refuse_draft(
@@ -288,7 +295,7 @@ fn refuse_draft(
 ) -> Result<Saved, Stop> {
     let path = home.file_path();
     let parked = turn.txn.record_named(home.governed.workspace, &home.id)?;
-    if let Some(record) = parked.filter(|r| r.standing == Standing::Parked { dir: home.dir }) {
+    if let Some(record) = parked.filter(|record| is_parked_at(record, home)) {
         turn.txn.delete_draft(node.ino)?;
         node.size = turn.content(&record)?.len() as u64;
         let step = Step {
@@ -348,7 +355,7 @@ pub(super) fn admit(
     }
     match &known {
         // Its name went to a backup and comes back: this is its next version.
-        Some(record) if record.standing == (Standing::Parked { dir: home.dir }) => {
+        Some(record) if is_parked_at(record, home) => {
             sight.require_current(record, home).map_err(refuse)?;
             let before = Text::new(turn.content(record)?);
             text.judge_next(home, &before, turn.context.role).map_err(refuse)?;

@@ -9,7 +9,7 @@ use crate::engine::{
     Allocate, Base, Made, Save, SaveDraft, Saved, SetAttributes, Sight, Sync, Text, TimeOrNow,
     Write, WriteAt,
 };
-use crate::numbers::{Ino, RecordKey, UnixNanos};
+use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::Class;
 
@@ -204,8 +204,8 @@ impl WorkTree {
                     set.size = None;
                     staged_size = Some(size);
                 }
-                Ok(Sized::Cut(record, text)) => {
-                    return self.save_cut(caller, ino, record, text, reply);
+                Ok(Sized::Cut(sight, text)) => {
+                    return self.save_cut(caller, ino, sight, text, reply);
                 }
                 Ok(Sized::Plain) => {}
             }
@@ -260,20 +260,26 @@ impl WorkTree {
             let Some(node) = read.node(ino)? else { return Ok(None) };
             match node.class {
                 Class::Plain => Ok(None),
-                Class::Draft => Ok(read.draft(ino)?.map(|draft| (None, draft.content))),
+                Class::Draft => {
+                    Ok(read.draft(ino)?.map(|draft| (self.sight(caller), draft.content)))
+                }
                 Class::Record => {
                     let Some(record) = read.record_at(ino)? else { return Ok(None) };
                     let version = read.version(record.version_g)?;
-                    Ok(version.map(|version| (Some(record.key), version.content)))
+                    // Who never opened it cuts what is there now, and nothing newer.
+                    let base = match self.seen.base(record.key, caller.pid) {
+                        Base::Unseen => Base::Seen(record.version),
+                        seen => seen,
+                    };
+                    Ok(version.map(|version| (Sight::Known(base), version.content)))
                 }
             }
         })?;
-        let Some((record, mut text)) = text else { return Ok(Sized::Plain) };
+        let Some((sight, mut text)) = text else { return Ok(Sized::Plain) };
         let limit = crate::limits::RECORD_BYTES_MAX;
         let size = usize::try_from(size).ok().filter(|size| *size <= limit);
         text.resize(size.ok_or(Rule::TooLarge.errno(Door::Handle))?, 0);
-        let _ = caller;
-        Ok(Sized::Cut(record, text))
+        Ok(Sized::Cut(sight, text))
     }
 
     /// `truncate(2)` of a record by its name: a save of what is left.
@@ -281,12 +287,11 @@ impl WorkTree {
         &self,
         caller: &Caller,
         ino: Ino,
-        record: Option<RecordKey>,
+        sight: Sight,
         text: Vec<u8>,
         reply: Reply<Entry>,
     ) {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let sight = record.map_or(Sight::Known(Base::Unseen), |_| self.sight(caller));
         let command = Save { ino, sight, text: Text::new(text), keeps_time: false };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
@@ -338,7 +343,7 @@ enum Sized {
     /// It is staged in the handle.
     Staged,
     /// It is a save of this text.
-    Cut(Option<RecordKey>, Vec<u8>),
+    Cut(Sight, Vec<u8>),
     /// The file is plain: the engine does it.
     Plain,
 }

@@ -105,6 +105,18 @@ fn a_claim_by_copy_is_held_to_what_was_read() {
 }
 
 #[test]
+fn a_draft_that_is_truncated_is_held_to_what_was_read() {
+    let path = "work/inbox/t1.yaml";
+    agrees(vec![
+        put(path, Text::New, How::Truncate, Ann),
+        put(path, Text::Titled, How::Truncate, Bob),
+        put(T1, Text::Unclosed, How::Truncate, Ann),
+        // What is left is right, and would be a claim by copy.
+        Op::Truncate(at(T1), 7, Ann),
+    ]);
+}
+
+#[test]
 fn who_truncates_has_seen_what_came_of_it() {
     let path = "work/inbox/t1.yaml";
     agrees(vec![
@@ -126,5 +138,53 @@ fn a_descriptor_that_outlives_a_rename_reads_the_record() {
         // There is nothing that it could write to any more.
         Op::Write(0, Text::New, 0),
         Op::Close(0),
+    ]);
+}
+
+#[test]
+fn a_parked_record_does_not_come_back_in_another_state() {
+    for text in [Text::Nonsense, Text::New, Text::Done] {
+        agrees(vec![
+            put("work/inbox/t1.yaml", Text::New, How::Truncate, Ann),
+            Op::RenameHere(at("work/inbox/t1.yaml"), "t1.yaml~", Ann),
+            Op::Unlink(at("work/inbox/t1.yaml~"), Ann),
+            Op::MoveDir("work/inbox", "work/assigned/c", Replace),
+            put("work/assigned/c/t1.yaml", text, How::Truncate, Ann),
+        ]);
+    }
+}
+
+/// Does these operations in an empty tree.
+fn agrees_from_nothing(ops: Vec<Op>) {
+    if let Err(differs) = go(&Walk { laid_out: false, ops }) {
+        panic!("{differs}");
+    }
+}
+
+#[test]
+fn a_workspace_that_was_moved_away_is_an_ordinary_directory() {
+    agrees_from_nothing(vec![
+        Op::Mkdir("work"),
+        Op::Mkdir("scratch"),
+        Op::MoveDir("work", "scratch/d", Replace),
+        put("scratch/d/x", Text::New, How::Truncate, Ann),
+        Op::MoveDir("scratch/d", "scratch/e", Replace),
+        Op::MoveDir("scratch", "work", Replace),
+        Op::Mkdir("work"),
+        Op::Mkdir("work/inbox"),
+        put("work/inbox/t1.yaml", Text::New, How::Truncate, Ann),
+    ]);
+}
+
+#[test]
+fn a_directory_that_was_one_workspace_becomes_another() {
+    agrees_from_nothing(vec![
+        Op::Mkdir("work"),
+        Op::Mkdir("work/collaboration"),
+        Op::MoveDir("work/collaboration", "scratch", Replace),
+        Op::Rmdir("work"),
+        Op::MoveDir("scratch", "work", Replace),
+        Op::Mkdir("work/inbox"),
+        put("work/inbox/t1.yaml", Text::New, How::Truncate, Ann),
     ]);
 }

@@ -22,6 +22,14 @@ pub struct Record {
     pub content: Vec<u8>,
 }
 
+impl Record {
+    /// Whether it lay there before it was parked. Its directory may be another state's by now.
+    fn is_parked_at(&self, home: &Home) -> bool {
+        self.standing == Standing::Parked(home.dir)
+            && (self.state, &self.owner) == (home.state, &home.owner)
+    }
+}
+
 /// Bytes that the daemon patched, by the record's id.
 #[derive(Clone, Debug)]
 pub struct Pending {
@@ -182,7 +190,7 @@ impl Model {
                 return self.move_by_copy(home, old, node, text, (door, base), pid);
             }
             // A backup dance is a save like any other.
-            Some(Standing::Parked(dir)) if dir == home.dir => {
+            Some(_) if self.records[&home.id].is_parked_at(home) => {
                 if self.is_stale(&home.id, base, pid) {
                     return no("EBUSY");
                 }
@@ -312,7 +320,7 @@ impl Model {
         let home = self.home_of(node);
         self.nodes[node].touched += 1;
         match self.records.get(&home.id) {
-            Some(record) if record.standing == Standing::Parked(home.dir) => {
+            Some(record) if record.is_parked_at(&home) => {
                 self.put(&home, node, None);
                 self.met("a backup dance that ended badly");
             }
