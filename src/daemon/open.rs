@@ -36,7 +36,6 @@ pub struct Nobody;
 
 impl Audience for Nobody {
     fn before_reply(&self, _: &[(Origin, Effect)]) {}
-    fn after_reply(&self, _: &[(Origin, Effect)]) {}
     fn is_open(&self, _: Ino) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! What must happen outside after a commit: returned as data, performed by the audience.
 
 use crate::names::FileName;
-use crate::numbers::{G, Ino};
+use crate::numbers::Ino;
 
 use super::Origin;
 
@@ -31,16 +31,12 @@ pub enum Effect {
         /// As in `Attr`.
         also_origin: bool,
     },
-    /// A new event.
-    Event(G),
 }
 
-/// Who performs effects: the mounts, the waiters, the readers of the event stream.
+/// Who performs effects: the mounts. Who waits for events hears the [`super::Bell`].
 pub trait Audience: Send + Sync {
     /// Before the caller is answered: what must be true when its call returns. Must not block.
     fn before_reply(&self, effects: &[(Origin, Effect)]);
-    /// After all callers of the batch were answered. Must not block.
-    fn after_reply(&self, effects: &[(Origin, Effect)]);
     /// Whether an inode has open handles; if not, a nameless one is reclaimed.
     fn is_open(&self, ino: Ino) -> bool;
 }

@@ -8,6 +8,7 @@
 //! outside the transaction. Deliberately not here: the kernel, threads that wait for a commit
 //! (the answer travels with the change), and rules of kinds (they are data, see `kind`).
 
+mod bell;
 mod claim;
 mod context;
 mod create;
@@ -30,6 +31,7 @@ mod turn;
 mod writer;
 mod xattr;
 
+pub use bell::{Bell, Subscription};
 pub use claim::ClaimFirst;
 pub use context::{Context, Origin};
 pub use create::{Create, NewContent, OnDraft};

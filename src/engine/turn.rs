@@ -163,7 +163,6 @@ impl Turn<'_> {
         let end = self.head.end + sealed.line.len() as u64 + 1;
         self.txn.insert_event(&EventRow { g, before_g, end, line: sealed.line })?;
         *self.head = Head { g, hash: sealed.hash, end };
-        self.effects.push(Effect::Event(g));
         Ok(g)
     }
 

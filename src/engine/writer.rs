@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
 use super::turn::Head;
-use super::{Audience, Command, Context, Doors, Effect, FaultPoint, Origin, Stop, Turn};
+use super::{Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Origin, Stop, Turn};
 
 /// Answers one caller after the commit (or its failure).
 type Finish = Box<dyn FnOnce(std::result::Result<(), Refusal>) + Send>;
@@ -39,6 +39,7 @@ pub struct Engine {
     readers: Arc<dyn Readers>,
     config: Arc<RwLock<Arc<Config>>>,
     doors: Doors,
+    bell: Arc<Bell>,
 }
 
 /// Starts the writer thread of a store.
@@ -62,6 +63,8 @@ pub fn start(
     })?;
     let (queue, waiting) = bounded(QUEUE_CHANGES_MAX);
     let config = Arc::new(RwLock::new(config));
+    let bell = Arc::new(Bell::default());
+    bell.ring(head.g);
     let mut thread = WriterThread {
         writer,
         waiting,
@@ -69,6 +72,7 @@ pub fn start(
         sync,
         doors: doors.clone(),
         audience,
+        bell: Arc::clone(&bell),
         head,
         nameless: Vec::new(),
         refused: 0,
@@ -77,7 +81,7 @@ pub fn start(
         .name("writer".into())
         .spawn(move || thread.run())
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    Ok((Engine { queue, readers, config, doors }, handle))
+    Ok((Engine { queue, readers, config, doors, bell }, handle))
 }
 
 fn read_head(snapshot: &dyn Read) -> Result<Head> {
@@ -164,6 +168,12 @@ impl Engine {
         &self.readers
     }
 
+    /// Wakes whoever subscribes with every event.
+    #[must_use]
+    pub fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
     /// The configuration in force.
     #[must_use]
     pub fn config(&self) -> Arc<Config> {
@@ -200,6 +210,7 @@ struct WriterThread {
     sync: Durability,
     doors: Doors,
     audience: Arc<dyn Audience>,
+    bell: Arc<Bell>,
     head: Head,
     nameless: Vec<Ino>,
     refused: u64,
@@ -277,7 +288,9 @@ impl WriterThread {
         for finish in batch.finishes {
             finish(Ok(()));
         }
-        self.audience.after_reply(&batch.effects);
+        if self.head.g > head_before.g {
+            self.bell.ring(self.head.g);
+        }
         self.nameless.extend(batch.nameless);
     }
 

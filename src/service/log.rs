@@ -17,11 +17,8 @@ use super::{Exit, Failure, LogArgs, Reply, Service, Sink};
 /// Events that are read from one snapshot: bounds how long it holds the log of the store.
 const PAGE: u64 = 512;
 
-/// How often `--follow` looks for new events.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// After how many looks without an event the client is asked whether it is still there.
-const LOOKS_UNTIL_IDLE: u32 = 5;
+/// After how long without an event the client is asked whether it is still there.
+pub(super) const IDLE_AFTER: Duration = Duration::from_millis(500);
 
 /// See [`super::Request::Log`]. The lines went before it, each as a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,15 +202,13 @@ fn follow(
     sink: Sink<'_>,
 ) -> Result<(), Failure> {
     let last = |read: &dyn Read| Ok(read.last_event()?.map_or(G(0), |row| row.g));
-    let mut idle = 0;
+    let news = service.engine.bell().subscribe();
     loop {
         let end = service.read(last)?;
         if end <= report.last_g {
-            idle += 1;
-            if u32::is_multiple_of(idle, LOOKS_UNTIL_IDLE) && !sink(Reply::Idle) {
+            if !news.wait(end, IDLE_AFTER) && !sink(Reply::Idle) {
                 return Ok(());
             }
-            std::thread::sleep(LOOK_EVERY);
             continue;
         }
         let end = G(end.0.min(report.last_g.0 + PAGE));

@@ -1,4 +1,4 @@
-//! The hub: who has to hear of a commit. Mounts drop what they cached, waiters wake up.
+//! The hub: which mounts have to hear of a commit, and drop what they cached.
 //!
 //! What must stay true: nothing here blocks the writer (no notice takes a lock in the kernel), and
 //! what is told before the reply is true in every mount when the caller's call returns.
@@ -6,14 +6,13 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Invalidation, Mount, MountId};
 
 use crate::engine::{Audience, Effect, Origin};
 use crate::names::AgentName;
-use crate::numbers::{G, Ino};
+use crate::numbers::Ino;
 
 use super::handles::OpenCounts;
 
@@ -29,14 +28,12 @@ struct Member {
     identity: Identity,
 }
 
-/// All mounts of one daemon, and everyone who waits for events.
+/// All mounts of one daemon.
 #[derive(Default)]
 pub struct Hub {
     members: RwLock<Vec<Member>>,
     pub(super) open: OpenCounts,
     stale: Mutex<HashSet<(MountId, Ino)>>,
-    last: Mutex<G>,
-    more: Condvar,
 }
 
 impl Hub {
@@ -63,19 +60,6 @@ impl Hub {
         let members = self.members.read();
         let member = members.iter().find(|member| member.mount.id() == id);
         member.map(|member| member.identity.clone()).unwrap_or_default()
-    }
-
-    /// Waits until there is an event after `after`, or for `timeout`; says whether there is one.
-    #[must_use]
-    pub fn wait_event(&self, after: G, timeout: Duration) -> bool {
-        let until = Instant::now() + timeout;
-        let mut last = self.last.lock();
-        while *last <= after {
-            if self.more.wait_until(&mut last, until).timed_out() {
-                return *last > after;
-            }
-        }
-        true
     }
 
     /// Whether this mount's kernel may hold pages of a file that another mount changed: then they
@@ -126,19 +110,7 @@ impl Audience for Hub {
                     let entry = Invalidation::Entry { parent, name, child };
                     self.send(*origin, *also_origin, &entry);
                 }
-                Effect::Event(_) => {}
             }
-        }
-    }
-
-    fn after_reply(&self, effects: &[(Origin, Effect)]) {
-        let events = effects.iter().filter_map(|(_, effect)| match effect {
-            Effect::Event(g) => Some(*g),
-            Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } => None,
-        });
-        if let Some(newest) = events.max() {
-            *self.last.lock() = newest;
-            self.more.notify_all();
         }
     }
 
