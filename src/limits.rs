@@ -18,6 +18,10 @@ pub const RECORD_BYTES_MAX: usize = 1 << 20;
 /// Deepest nesting of a record's YAML: real ones reach 6; a recursive reader's stack must hold.
 pub const RECORD_DEPTH_MAX: usize = 64;
 
+/// Records that are looked at for a circle of dependencies before a new one is refused: about a
+/// second of the writer's time.
+pub const CIRCLE_LOOK_MAX: usize = 100_000;
+
 /// Longest symbolic link target: PATH_MAX, with its NUL.
 pub const SYMLINK_BYTES_MAX: usize = 4095;
 
@@ -53,6 +57,13 @@ pub const COPY_SOURCE_GRACE: Duration = Duration::from_secs(60);
 
 /// How long the kernel may keep names and attributes that are invalidated exactly.
 pub const CACHE_TTL: Duration = Duration::from_secs(3600);
+
+/// While something is to happen at a certain time, the clock is looked at this often: it may have
+/// been set, or the machine may have slept.
+pub const CLOCK_LOOK: Duration = Duration::from_secs(10);
+
+/// Records that become ready by the clock in one commit; the next follow at once.
+pub const RIPE_MAX: usize = 512;
 
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;

@@ -84,6 +84,8 @@ rules! {
     StatusMove = "W014", "the lifecycle has no such move of status";
     /// A field the state requires is missing.
     Required = "W015", "a field that the state requires is missing";
+    /// A record would wait for itself.
+    Cycle = "W016", "a record would wait for itself";
     /// The lifecycle has no such transition.
     Transition = "W020", "the lifecycle has no such transition";
     /// A draft cannot change state or replace a record.
@@ -147,6 +149,7 @@ impl Rule {
             | Rule::StatusDiffers
             | Rule::StatusMove
             | Rule::Required
+            | Rule::Cycle
                 if door == Door::Rename =>
             {
                 Errno::EPERM
@@ -156,7 +159,8 @@ impl Rule {
             | Rule::IdDiffers
             | Rule::StatusDiffers
             | Rule::StatusMove
-            | Rule::Required => Errno::EINVAL,
+            | Rule::Required
+            | Rule::Cycle => Errno::EINVAL,
             Rule::Transition | Rule::Draft | Rule::OneName | Rule::Renamed | Rule::Governed => {
                 Errno::EPERM
             }

@@ -112,6 +112,7 @@ impl From<Rule> for Exit {
             | Rule::StatusDiffers
             | Rule::StatusMove
             | Rule::Required
+            | Rule::Cycle
             | Rule::TooLarge => Exit::Invalid,
             Rule::Transition
             | Rule::Draft

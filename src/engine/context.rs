@@ -1,6 +1,8 @@
 //! Who makes a change, and through which door.
 
-use crate::ledger::Actor;
+use crate::kind::Role;
+use crate::ledger::{self, Actor};
+use crate::names::AgentName;
 use crate::refusal::Door;
 use workfs_mount::MountId;
 
@@ -23,7 +25,7 @@ pub struct Context {
     /// Who is answerable: identity is mount and uid, the rest are labels.
     pub actor: Actor,
     /// In which role, for the lifecycle's rules.
-    pub role: crate::kind::Role,
+    pub role: Role,
     /// The group that new files get.
     pub gid: u32,
     /// Which errors the caller can be given.
@@ -31,6 +33,17 @@ pub struct Context {
 }
 
 impl Context {
+    /// The daemon's own: what it does by itself, for nobody.
+    #[must_use]
+    pub fn daemon() -> Self {
+        let name = AgentName::new("workfs")
+            // PROOF: a literal that is an agent's name.
+            .expect("an agent's name");
+        let actor = Actor { name, role: ledger::Role::DAEMON, uid: 0, mount: None, pid: None };
+        let (origin, role, door) = (Origin::Daemon, Role::Operator, Door::Socket);
+        Context { origin, actor, role, gid: 0, door }
+    }
+
     /// The same caller at another door.
     #[must_use]
     pub fn at(&self, door: Door) -> Self {

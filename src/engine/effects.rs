@@ -1,7 +1,7 @@
 //! What must happen outside after a commit: returned as data, performed by the audience.
 
 use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, RecordKey, UnixNanos, WorkspaceKey};
 
 use super::Origin;
 
@@ -31,6 +31,10 @@ pub enum Effect {
         /// As in `Attr`.
         also_origin: bool,
     },
+    /// A record became ready.
+    Ready(WorkspaceKey, RecordKey),
+    /// A record becomes ready by itself at this time.
+    Due(UnixNanos),
 }
 
 /// Who performs effects: the mounts. Who waits for events hears the [`super::Bell`].

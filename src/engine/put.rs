@@ -192,17 +192,24 @@ impl Put {
             }
             return self.draft(turn, home, text, refusal);
         }
+        let links = match turn.links(home, &said) {
+            Ok(links) => links,
+            Err(Stop::Refused(refused)) => return self.draft(turn, home, text, refused.refusal),
+            Err(stop) => return Err(stop),
+        };
+        let links = links.as_ref();
         let mut node = self.node(turn, Class::Record, 0)?;
         let via = corrected.is_some().then_some("correction");
         match known {
             None => {
-                turn.create_record(home, &mut node, EventName::IMPORTED, &said, via)?;
+                let event = EventName::IMPORTED;
+                turn.create_record(home, &mut node, event, (&said, links), via)?;
             }
             Some(record) => {
                 let record = Record { status: said.status(home), ..record };
                 let content = Some(&said.bytes[..]);
-                let step =
-                    Step { event: EventName::IMPORTED, from: None, content, valid: true, via };
+                let event = EventName::IMPORTED;
+                let step = Step { event, from: None, content, valid: true, via, links };
                 turn.step(record, home, &mut node, step)?;
             }
         }

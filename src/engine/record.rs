@@ -4,15 +4,16 @@
 //! What must stay true: one event, one version row where the content changed, one guarded update
 //! of the record, in the same transaction; directory and status never disagree.
 
-use crate::kind::Transition;
+use crate::kind::{Kind, Transition};
 use crate::ledger::{EventName, Field, Hash, Payload};
 use crate::names::StateName;
 use crate::numbers::{Attempt, G, Ino, RecordKey, Version};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, Record, Standing, StoreError, VersionRow};
+use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
 
 use super::governed::Home;
+use super::ready::Links;
 use super::turn::Happening;
 use super::{Effect, Stop, Text, Turn};
 
@@ -27,6 +28,8 @@ pub(super) struct Step<'a> {
     pub valid: bool,
     /// How it came, where that is worth saying: `copy`, `rename`.
     pub via: Option<&'static str>,
+    /// What a new content says about the record's turn.
+    pub links: Option<&'a Links>,
 }
 
 /// The text with which a record makes a transition.
@@ -62,7 +65,7 @@ impl Turn<'_> {
         home: &Home,
         node: &mut Node,
         event: EventName,
-        text: &Text,
+        (text, links): (&Text, Option<&Links>),
         via: Option<&'static str>,
     ) -> Result<Record, StoreError> {
         let record = Record {
@@ -78,10 +81,12 @@ impl Turn<'_> {
             version_g: G(0),
             last_g: G(0),
             trace: self.new_trace(),
+            readiness: Readiness::default(),
         };
         let key = self.txn.insert_record(&record)?;
         let record = Record { key, ..record };
-        let step = Step { event, from: None, content: Some(&text.bytes), valid: true, via };
+        let content = Some(&text.bytes[..]);
+        let step = Step { event, from: None, content, valid: true, via, links };
         self.step(record, home, node, step)
     }
 
@@ -144,15 +149,28 @@ impl Turn<'_> {
             name: home.name.clone(),
             valid: step.valid,
         };
-        if !self.txn.update_record(&record, &expected)? {
-            let id = &record.id;
-            return Err(StoreError::Impossible(format!("record {id} changed under the writer")));
-        }
+        self.write_back(&mut record, &expected, home.kind(), step.links)?;
         node.class = Class::Record;
         node.ctime = self.now;
         self.txn.update_node(node)?;
         self.effect(Effect::Attr { ino: node.ino, also_origin: true });
         Ok(record)
+    }
+
+    /// Writes a changed record, and what follows for those that wait for it.
+    pub(super) fn write_back(
+        &mut self,
+        record: &mut Record,
+        expected: &Expected,
+        kind: &Kind,
+        links: Option<&Links>,
+    ) -> Result<(), StoreError> {
+        let turned = self.put_in_order(record, kind, links)?;
+        if !self.txn.update_record(record, expected)? {
+            let id = &record.id;
+            return Err(StoreError::Impossible(format!("record {id} changed under the writer")));
+        }
+        if turned { self.tell_dependants(record, kind) } else { Ok(()) }
     }
 
     /// The current content of a record.
@@ -236,7 +254,12 @@ impl Turn<'_> {
         let from = record.state.clone();
         let event = EventName::new(transition.event.as_str())
             .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?;
-        let step = Step { event, from: Some(&from), content, valid: true, via };
+        let links = match moving {
+            Moving::New(text) => self.links(home, text)?,
+            Moving::Own => None,
+        };
+        let links = links.as_ref();
+        let step = Step { event, from: Some(&from), content, valid: true, via, links };
         Ok(self.step(record, home, node, step)?)
     }
 

@@ -105,11 +105,8 @@ pub(super) fn retire(
     )?;
     record.last_g = g;
     record.standing = standing;
-    if turn.txn.update_record(&record, &expected)? {
-        Ok(g)
-    } else {
-        Err(StoreError::Impossible(format!("record {} changed under the writer", record.id)))
-    }
+    turn.write_back(&mut record, &expected, home.kind(), None)?;
+    Ok(g)
 }
 
 /// The refusal for a directory where a file is wanted.

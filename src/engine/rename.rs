@@ -159,7 +159,7 @@ impl Rename {
         let expected = record.expected();
         record.standing =
             Standing::Live { ino: source.ino, dir: home.dir, name: home.name.clone(), valid: true };
-        turn.txn.update_record(&record, &expected)?;
+        turn.write_back(&mut record, &expected, home.kind(), None)?;
         source.class = Class::Record;
         source.ctime = turn.now;
         turn.txn.update_node(source)?;
@@ -216,6 +216,7 @@ impl Rename {
                 content: None,
                 valid: record.is_valid(),
                 via: None,
+                links: None,
             };
             turn.step(record, home, &mut source, step)?
         } else {

@@ -231,14 +231,14 @@ pub(super) fn next_version(
     }
     let flags = home.governed.binding.policy == Policy::Flag;
     let judged = text.judge_next(home, &Text::new(before), turn.context.role);
-    let valid = match judged {
-        Ok(()) => true,
-        Err(_) if flags => false,
-        Err(refusal) => return Err(refuse(refusal)),
+    let (valid, links) = match judged.map_err(refuse).and_then(|()| turn.links(home, text)) {
+        Ok(links) => (true, links),
+        Err(Stop::Refused(_)) if flags => (false, None),
+        Err(stop) => return Err(stop),
     };
     let record = Record { status: text.status(home), ..record };
-    let step =
-        Step { event: EventName::SAVED, from: None, content: Some(&text.bytes), valid, via: None };
+    let (content, links) = (Some(&text.bytes[..]), links.as_ref());
+    let step = Step { event: EventName::SAVED, from: None, content, valid, via: None, links };
     Ok(Made::of(&turn.step(record, home, node, step)?))
 }
 
@@ -304,6 +304,7 @@ fn refuse_draft(
             content: None,
             valid: true,
             via: Some("backup"),
+            links: None,
         };
         turn.step(record, home, &mut node, step)?;
     } else if refusal.rule == Rule::Taken && draft.why.is_none() {
@@ -362,8 +363,10 @@ pub(super) fn admit(
         }
         _ => text.judge(home).map_err(refuse)?,
     }
+    let links = turn.links(home, text)?;
+    let links = links.as_ref();
     let record = match known {
-        None => turn.create_record(home, node, event, text, None)?,
+        None => turn.create_record(home, node, event, (text, links), None)?,
         Some(mut record) => {
             let event = match record.standing {
                 Standing::Parked { .. } => EventName::SAVED,
@@ -372,7 +375,7 @@ pub(super) fn admit(
             record.owner.clone_from(&home.owner);
             record.status = text.status(home);
             let content = Some(&text.bytes[..]);
-            let step = Step { event, from: None, content, valid: true, via: None };
+            let step = Step { event, from: None, content, valid: true, via: None, links };
             turn.step(record, home, node, step)?
         }
     };

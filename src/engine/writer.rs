@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use parking_lot::RwLock;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
 use crate::ledger::Hash;
-use crate::limits::{BATCH_CHANGES_MAX, QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
-use crate::numbers::{G, Ino};
+use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
+use crate::numbers::{G, Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
+use super::ready::Ripen;
 use super::turn::Head;
 use super::{Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Origin, Stop, Turn};
 
@@ -30,6 +32,46 @@ struct Queued {
     operation: &'static str,
     durability: Durability,
     job: Job,
+}
+
+impl Queued {
+    fn new<C: Command>(
+        context: Context,
+        command: C,
+        answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
+    ) -> Self {
+        let operation = command.operation();
+        let durability = command.durability();
+        let job: Job = Box::new(move |turn| {
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(refusal) => {
+                    answer(Err(refusal));
+                    return None;
+                }
+            };
+            Some(match command.run(turn) {
+                Ok(out) => {
+                    let finish: Finish =
+                        Box::new(move |committed| answer(committed.map(move |()| out)));
+                    (finish, Ok(()))
+                }
+                Err(stop) => {
+                    let refusal = match &stop {
+                        Stop::Refused(refused) => Some(refused.refusal.clone()),
+                        Stop::Store(_) => None,
+                    };
+                    let finish: Finish = Box::new(move |committed| match (refusal, committed) {
+                        (_, Err(failure)) => answer(Err(failure)),
+                        (Some(refusal), Ok(())) => answer(Err(refusal)),
+                        (None, Ok(())) => answer(Err(lost())),
+                    });
+                    (finish, Err(stop))
+                }
+            })
+        });
+        Queued { context, operation, durability, job }
+    }
 }
 
 /// The way to the writer. Clones share it; the writer ends when the last one is dropped.
@@ -76,6 +118,8 @@ pub fn start(
         head,
         nameless: Vec::new(),
         refused: 0,
+        due: crate::store::read(&*readers, |snapshot| snapshot.next_turn())?,
+        next_due: Arc::default(),
     };
     let handle = std::thread::Builder::new()
         .name("writer".into())
@@ -99,37 +143,7 @@ impl Engine {
         command: C,
         answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
     ) {
-        let operation = command.operation();
-        let durability = command.durability();
-        let job: Job = Box::new(move |turn| {
-            let turn = match turn {
-                Ok(turn) => turn,
-                Err(refusal) => {
-                    answer(Err(refusal));
-                    return None;
-                }
-            };
-            Some(match command.run(turn) {
-                Ok(out) => {
-                    let finish: Finish =
-                        Box::new(move |committed| answer(committed.map(move |()| out)));
-                    (finish, Ok(()))
-                }
-                Err(stop) => {
-                    let refusal = match &stop {
-                        Stop::Refused(refused) => Some(refused.refusal.clone()),
-                        Stop::Store(_) => None,
-                    };
-                    let finish: Finish = Box::new(move |committed| match (refusal, committed) {
-                        (_, Err(failure)) => answer(Err(failure)),
-                        (Some(refusal), Ok(())) => answer(Err(refusal)),
-                        (None, Ok(())) => answer(Err(lost())),
-                    });
-                    (finish, Err(stop))
-                }
-            })
-        });
-        let queued = Queued { context, operation, durability, job };
+        let queued = Queued::new(context, command, answer);
         // A full queue makes callers wait at the door, for as long as a request may take.
         let refused = match self.queue.try_send(queued) {
             Ok(()) => None,
@@ -182,7 +196,7 @@ impl Engine {
 
     /// The clock.
     #[must_use]
-    pub fn now(&self) -> crate::numbers::UnixNanos {
+    pub fn now(&self) -> UnixNanos {
         (self.doors.clock)()
     }
 }
@@ -214,6 +228,10 @@ struct WriterThread {
     head: Head,
     nameless: Vec<Ino>,
     refused: u64,
+    /// When the next record becomes ready by itself.
+    due: Option<UnixNanos>,
+    /// The same, as a [`Ripen`] found it.
+    next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
 }
 
 /// What a batch leaves to be done after its commit.
@@ -226,7 +244,7 @@ struct Batch {
 
 impl WriterThread {
     fn run(&mut self) {
-        while let Ok(first) = self.waiting.recv() {
+        while let Some(first) = self.next_change() {
             let mut jobs = vec![first];
             // One change alone does not wait for company: only what waits already is taken.
             while jobs.len() < BATCH_CHANGES_MAX {
@@ -248,6 +266,31 @@ impl WriterThread {
                 std::process::abort();
             }
         }
+    }
+
+    /// Waits for a change, and meanwhile for the clock; `None` at the end.
+    fn next_change(&mut self) -> Option<Queued> {
+        while let Some(due) = self.due {
+            let left = due.0.saturating_sub((self.doors.clock)().0);
+            let Ok(left @ 1..) = u64::try_from(left) else {
+                return Some(self.ripen());
+            };
+            match self.waiting.recv_timeout(CLOCK_LOOK.min(Duration::from_nanos(left))) {
+                Ok(change) => return Some(change),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        self.waiting.recv().ok()
+    }
+
+    /// The change that makes those ready whose time has come.
+    fn ripen(&mut self) -> Queued {
+        // Should it fail, it is tried again after a moment.
+        let again = (self.doors.clock)().0.saturating_add(CLOCK_LOOK.as_nanos() as i64);
+        self.due = Some(UnixNanos(again));
+        let next = Arc::clone(&self.next_due);
+        Queued::new(Context::daemon(), Ripen, move |ran| *next.lock() = ran.ok())
     }
 
     fn commit(&mut self, jobs: Vec<Queued>) {
@@ -292,6 +335,14 @@ impl WriterThread {
             self.bell.ring(self.head.g);
         }
         self.nameless.extend(batch.nameless);
+        if let Some(next) = self.next_due.lock().take() {
+            self.due = next;
+        }
+        let due = batch.effects.iter().filter_map(|(_, effect)| match effect {
+            Effect::Due(at) => Some(*at),
+            _ => None,
+        });
+        self.due = due.chain(self.due).min();
     }
 
     /// Chores that no caller waits for: nameless inodes without handles go, the log is moved.
@@ -318,7 +369,7 @@ impl WriterThread {
 fn run_one(
     txn: &mut dyn Txn,
     queued: Queued,
-    now: crate::numbers::UnixNanos,
+    now: UnixNanos,
     config: &Config,
     doors: &Doors,
     head: &mut Head,

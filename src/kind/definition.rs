@@ -20,6 +20,32 @@ pub(super) struct KindForm {
     pub strict: Vec<Spanned<String>>,
     pub states: Ordered<StateForm>,
     pub transitions: Vec<Spanned<TransitionForm>>,
+    #[serde(default)]
+    pub order: OrderForm,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OrderForm {
+    pub dir: Option<Spanned<String>>,
+    #[serde(default)]
+    pub after: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub before: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub done: Ordered<OneOrMany<String>>,
+    pub not_before: Option<Spanned<String>>,
+    pub priority: Option<PriorityForm>,
+    pub since: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PriorityForm {
+    pub field: Spanned<String>,
+    #[serde(default)]
+    pub order: Vec<OneOrMany<String>>,
+    pub absent: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

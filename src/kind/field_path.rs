@@ -50,6 +50,15 @@ impl FieldPath {
         })
     }
 
+    /// The values on its ways, each with its JSON pointer; null where it is written so.
+    pub fn values<'v>(&self, value: &'v Value) -> impl Iterator<Item = (String, &'v Value)> {
+        self.ways.iter().filter_map(move |way| {
+            let found = way.iter().try_fold(value, |at, key| at.get(key))?;
+            let steps = way.iter().map(|key| key.replace('~', "~0").replace('/', "~1"));
+            Some((steps.fold(String::new(), |pointer, key| pointer + "/" + &key), found))
+        })
+    }
+
     /// JSON pointer to the nearest thing of it that exists in `value`; empty for the whole.
     #[must_use]
     pub fn nearest_pointer(&self, value: &Value) -> String {

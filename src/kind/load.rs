@@ -7,6 +7,7 @@ use serde_saphyr::Spanned;
 
 use super::definition::{FieldsForm, KindForm, StateForm, TransitionForm};
 use super::field_path::FieldPath;
+use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
 use super::pattern::Pattern;
 use super::schema::Schema;
@@ -114,6 +115,7 @@ fn build(form: KindForm, schema: Schema) -> Result<Kind, Wrong> {
         leaves_by_its_ways(at, state, &transitions)?;
     }
     let strict = paths(&form.strict, &schema)?;
+    let order = build_order(&form.order, &states, &built, &schema)?;
     let schema_name = form.schema.value;
     let schema = Arc::new(schema);
     Ok(Kind {
@@ -125,6 +127,7 @@ fn build(form: KindForm, schema: Schema) -> Result<Kind, Wrong> {
         states: built,
         initial,
         transitions,
+        order,
         schema,
     })
 }
@@ -190,7 +193,7 @@ pub(super) fn paths(form: &[Spanned<String>], schema: &Schema) -> Result<Vec<Fie
     form.iter().map(|one| path(&one.value, line(one), schema)).collect()
 }
 
-fn path(text: &str, at: Option<u32>, schema: &Schema) -> Result<FieldPath, Wrong> {
+pub(super) fn path(text: &str, at: Option<u32>, schema: &Schema) -> Result<FieldPath, Wrong> {
     let path = FieldPath::parse(text).map_err(|why| (at, why))?;
     for root in path.roots() {
         known_field(root, at, schema)?;

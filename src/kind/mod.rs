@@ -15,9 +15,11 @@ mod error;
 mod field_path;
 mod judge;
 mod load;
+mod load_order;
 mod load_state;
 mod names;
 mod nearest;
+mod order;
 mod pattern;
 mod place;
 mod role;
@@ -42,6 +44,7 @@ pub(crate) use error::where_and_why;
 pub use error::{Fault, KindError};
 pub use field_path::FieldPath;
 pub use nearest::nearest;
+pub use order::{Counts, Order, Priority, Wants};
 pub use pattern::{Component, Pattern};
 pub use place::Place;
 pub use role::Role;
@@ -74,6 +77,7 @@ pub struct Kind {
     states: Vec<State>,
     initial: StateIx,
     transitions: Vec<Transition>,
+    order: Order,
     schema: Arc<schema::Schema>,
 }
 

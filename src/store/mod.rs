@@ -6,10 +6,12 @@
 //! refused when they are read. Deliberately not here: what a change means.
 
 mod error;
+mod ready;
 mod rows;
 pub mod sqlite;
 
 pub use error::StoreError;
+pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;
 
 use crate::names::{FileName, RecordId, TreePath};
@@ -22,7 +24,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub type Visit<'a, T> = &'a mut dyn FnMut(T) -> bool;
 
 /// What can be asked of a committed snapshot (or, inside a transaction, of its own state).
-pub trait Read {
+pub trait Read: ReadReady {
     /// One inode.
     fn node(&self, ino: Ino) -> Result<Option<Node>>;
     /// What a name in a directory stands for.
@@ -91,7 +93,7 @@ pub trait Read {
 }
 
 /// The few operations the rules need to change rows.
-pub trait Txn: Read {
+pub trait Txn: Read + TxnReady {
     /// Makes an inode.
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
     /// Writes an inode's attributes back.

@@ -148,6 +148,8 @@ pub struct Record {
     pub last_g: G,
     /// The trace that all its events belong to.
     pub trace: [u8; 16],
+    /// How it stands in the order of work.
+    pub readiness: super::Readiness,
 }
 
 /// What a guarded update expects to find.

@@ -110,6 +110,7 @@ impl Audience for Hub {
                     let entry = Invalidation::Entry { parent, name, child };
                     self.send(*origin, *also_origin, &entry);
                 }
+                Effect::Ready(..) | Effect::Due(_) => {}
             }
         }
     }

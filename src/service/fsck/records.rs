@@ -8,7 +8,7 @@ use crate::engine::path_of_dir;
 use crate::ledger::Hash;
 use crate::names::TreePath;
 use crate::numbers::{G, Ino, Version};
-use crate::store::{Class, Read, Record, Standing, WorkspaceRow};
+use crate::store::{Class, Read, Record, Standing, When, WorkspaceRow};
 
 use super::super::Failure;
 use super::ledger::LastEvents;
@@ -39,6 +39,7 @@ pub(super) fn check(
             one.standing(nodes, &mut files)?;
             one.versions()?;
             one.events(last);
+            one.order()?;
         }
     }
     for seen in nodes.values().filter(|seen| seen.names > 0) {
@@ -174,6 +175,19 @@ impl One<'_, '_, '_> {
         let said = event.pointer("/payload/content_sha256").and_then(Value::as_str);
         if said != Some(sha256) {
             self.problem(format!("version {version} is not what event {g} says it is"));
+        }
+        Ok(())
+    }
+
+    /// How it stands in the order of work is what the edges and its own row say.
+    fn order(&mut self) -> Result<(), Failure> {
+        let Record { workspace, id, readiness, .. } = self.record;
+        let open = self.read.open_dependencies(*workspace, id)?;
+        if readiness.open != open {
+            self.problem(format!("is noted with {} open dependencies, not {open}", readiness.open));
+        }
+        if readiness.when == When::Now && (open > 0 || !self.record.is_valid()) {
+            self.problem("is noted as ready and is not");
         }
         Ok(())
     }

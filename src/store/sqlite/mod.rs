@@ -5,7 +5,9 @@
 
 mod checkpoint;
 mod lock;
+#[macro_use]
 mod read;
+mod ready;
 mod schema;
 mod write;
 mod writer;

@@ -21,7 +21,8 @@ macro_rules! node_columns {
 macro_rules! record_columns {
     () => {
         "key, workspace, id, standing, ino, dir, name, state, owner, attempt, version, \
-         version_g, last_g, trace, status"
+         version_g, last_g, trace, status, done, fit, open, priority, since, not_before, \
+         ready, due"
     };
 }
 
@@ -34,11 +35,11 @@ pub(super) fn int(value: u64) -> i64 {
     value as i64
 }
 
-fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::cast_unsigned)
 }
 
-fn damaged(what: impl std::fmt::Display) -> rusqlite::Error {
+pub(super) fn damaged(what: impl std::fmt::Display) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(
         0,
         rusqlite::types::Type::Blob,
@@ -112,7 +113,7 @@ fn node(row: &Row<'_>, at: usize) -> rusqlite::Result<Node> {
     })
 }
 
-fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     let standing = match row.get::<_, i64>(3)? {
         live @ (0 | 1) => Standing::Live {
             ino: Ino(number(row, 4)?),
@@ -138,6 +139,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         version_g: G(number(row, 11)?),
         last_g: G(number(row, 12)?),
         trace: trace.try_into().map_err(|_| damaged("a trace that is not 16 bytes"))?,
+        readiness: super::ready::readiness(row, 15)?,
     })
 }
 
@@ -218,7 +220,7 @@ fn refusal(row: &Row<'_>) -> rusqlite::Result<RefusalRow> {
 }
 
 impl Conn {
-    fn one<T>(
+    pub(super) fn one<T>(
         &self,
         sql: &str,
         parameters: impl rusqlite::Params,
@@ -231,7 +233,7 @@ impl Conn {
     }
 
     /// Calls `visit` for each row until it returns false.
-    fn each<T>(
+    pub(super) fn each<T>(
         &self,
         sql: &str,
         parameters: impl rusqlite::Params,
@@ -248,7 +250,7 @@ impl Conn {
         Ok(())
     }
 
-    fn all<T>(
+    pub(super) fn all<T>(
         &self,
         sql: &str,
         parameters: impl rusqlite::Params,

@@ -14,7 +14,8 @@ use crate::store::{Result, StoreError};
 /// `application_id` of a workfs store: "wkfs".
 pub const APPLICATION_ID: i64 = 0x776b_6673;
 
-const MIGRATIONS: &[&str] = &[r"
+const MIGRATIONS: &[&str] = &[
+    r"
 CREATE TABLE meta (
   key   TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -145,7 +146,33 @@ CREATE INDEX refusals_path ON refusals (path);
 
 INSERT INTO nodes (ino, type, class, mode, uid, gid, rdev, nlink, size, atime, mtime, ctime, parent)
 VALUES (1, 1, 0, 493, 0, 0, 0, 2, 0, 0, 0, 0, 1);
-"];
+",
+    r"
+-- The order of work lies in the record's own row and in indexes of few rows: a claim takes one
+-- entry out of records_ready and touches nothing else of it.
+ALTER TABLE records ADD COLUMN done       INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE records ADD COLUMN fit        INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE records ADD COLUMN open       INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE records ADD COLUMN priority   INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE records ADD COLUMN since      INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE records ADD COLUMN not_before INTEGER;
+ALTER TABLE records ADD COLUMN ready      INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE records ADD COLUMN due        INTEGER;
+CREATE INDEX records_ready ON records (workspace, priority, since) WHERE ready = 1;
+CREATE INDEX records_due ON records (due) WHERE due IS NOT NULL;
+
+-- sides: 1 declared by the dependant, 2 by the dependency, 3 by both. Ids, not keys: one may
+-- depend on a record that is not there yet.
+CREATE TABLE edges (
+  workspace  INTEGER NOT NULL REFERENCES workspaces(key),
+  dependency TEXT NOT NULL,
+  dependant  TEXT NOT NULL,
+  sides      INTEGER NOT NULL CHECK (sides BETWEEN 1 AND 3),
+  PRIMARY KEY (workspace, dependency, dependant)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX edges_dependant ON edges (workspace, dependant);
+",
+];
 
 /// The newest schema this program knows.
 pub fn known() -> i64 {

@@ -3,6 +3,7 @@
 use rusqlite::params;
 
 use super::read::{chunk_key, class_number, int, type_number, why_text};
+use super::ready::when_columns;
 use super::{Conn, fail};
 use crate::limits;
 use crate::names::{FileName, TreePath};
@@ -13,7 +14,7 @@ use crate::store::{
 };
 
 impl Conn {
-    fn change(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize> {
+    pub(super) fn change(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize> {
         self.sql
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(parameters))
@@ -181,11 +182,14 @@ impl Txn for Conn {
     }
 
     fn insert_record(&mut self, record: &Record) -> Result<RecordKey> {
+        let (ready, due) = when_columns(record.readiness.when);
         let (standing, ino, dir, name) = standing_columns(&record.standing);
         self.change(
             "INSERT INTO records (workspace, id, standing, ino, dir, name, state, owner, attempt, \
-             version, version_g, last_g, trace, status) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             version, version_g, last_g, trace, status, done, fit, open, priority, since, \
+             not_before, ready, due) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+             ?18, ?19, ?20, ?21, ?22)",
             params![
                 int(record.workspace.0),
                 record.id.as_str(),
@@ -201,6 +205,14 @@ impl Txn for Conn {
                 int(record.last_g.0),
                 &record.trace[..],
                 record.status,
+                record.readiness.done,
+                record.readiness.fit,
+                int(record.readiness.open),
+                record.readiness.priority,
+                record.readiness.since.0,
+                record.readiness.not_before.map(|at| at.0),
+                ready,
+                due,
             ],
         )?;
         Ok(RecordKey(self.inserted()))
@@ -210,15 +222,23 @@ impl Txn for Conn {
         let (standing, ino, dir, name) = standing_columns(&record.standing);
         // Where the file stays, its column is left alone: SQLite would write the entry of its
         // index anew even with the same value, one page of a claim's ten.
+        macro_rules! update {
+            ($tail:literal) => {
+                concat!(
+                    "UPDATE records SET standing = ?4, dir = ?5, name = ?6, state = ?7, \
+                     owner = ?8, attempt = ?9, version = ?10, version_g = ?11, last_g = ?12, \
+                     status = ?13, done = ?15, fit = ?16, open = ?17, priority = ?18, \
+                     since = ?19, not_before = ?20, ready = ?21, due = ?22",
+                    $tail
+                )
+            };
+        }
         let sql = if expected.ino == record.ino() {
-            "UPDATE records SET standing = ?4, dir = ?5, name = ?6, state = ?7, owner = ?8, \
-             attempt = ?9, version = ?10, version_g = ?11, last_g = ?12, status = ?13 \
-             WHERE key = ?1 AND version = ?2 AND state = ?3 AND ino IS ?14"
+            update!(" WHERE key = ?1 AND version = ?2 AND state = ?3 AND ino IS ?14")
         } else {
-            "UPDATE records SET standing = ?4, dir = ?5, name = ?6, state = ?7, owner = ?8, \
-             attempt = ?9, version = ?10, version_g = ?11, last_g = ?12, status = ?13, \
-             ino = ?14 WHERE key = ?1 AND version = ?2 AND state = ?3"
+            update!(", ino = ?14 WHERE key = ?1 AND version = ?2 AND state = ?3")
         };
+        let (ready, due) = when_columns(record.readiness.when);
         let changed = self.change(
             sql,
             params![
@@ -236,6 +256,14 @@ impl Txn for Conn {
                 int(record.last_g.0),
                 record.status,
                 ino,
+                record.readiness.done,
+                record.readiness.fit,
+                int(record.readiness.open),
+                record.readiness.priority,
+                record.readiness.since.0,
+                record.readiness.not_before.map(|at| at.0),
+                ready,
+                due,
             ],
         )?;
         Ok(changed == 1)

@@ -1,0 +1,399 @@
+//! When a record's turn comes: the one predicate for `ready/`, `.next`, the command line and `why`,
+//! and the edges it rests on.
+//!
+//! Ready is a record in the kind's initial state, valid, with every dependency done and its
+//! `not_before` past. What must stay true: each record's row says so at every commit (but for the
+//! moment until the writer's timer fires), `open` counts its dependencies that are not done, and
+//! the edges have no circle. Changing one record costs what its own edges cost. Deliberately not
+//! here: what a content says about it (`kind::order`), and SQL.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt::Write as _;
+
+use crate::kind::{Fault, Kind, Wants};
+use crate::limits::{CIRCLE_LOOK_MAX, RIPE_MAX};
+use crate::names::{RecordId, StateName};
+use crate::numbers::{UnixNanos, WorkspaceKey};
+use crate::refusal::Rule;
+use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, StoreError, When};
+
+use super::governed::Home;
+use super::{Command, Effect, Stop, Text, Turn};
+
+/// Why a record is not ready: the first reason that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// It has no file, or its content is flagged as not valid.
+    NotValid,
+    /// It is in another state than the initial one.
+    State(StateName),
+    /// Its content does not allow a claim.
+    Unfit,
+    /// So many of its dependencies are not done.
+    Waits(u64),
+    /// Its `not_before` says something that is no time.
+    NoTime,
+    /// Its time has not come.
+    Until(UnixNanos),
+}
+
+/// Why `record` is not ready at `now`; `None`: it is.
+#[must_use]
+pub fn hindrance(kind: &Kind, record: &Record, now: UnixNanos) -> Option<Hindrance> {
+    let Readiness { fit, open, not_before, .. } = record.readiness;
+    if !record.is_valid() {
+        return Some(Hindrance::NotValid);
+    }
+    if record.state != kind.state(kind.initial()).name {
+        return Some(Hindrance::State(record.state.clone()));
+    }
+    if !fit {
+        return Some(Hindrance::Unfit);
+    }
+    if open > 0 {
+        return Some(Hindrance::Waits(open));
+    }
+    match not_before {
+        Some(Wants::NO_TIME) => Some(Hindrance::NoTime),
+        Some(at) if at > now => Some(Hindrance::Until(at)),
+        _ => None,
+    }
+}
+
+/// When its turn comes.
+fn when(kind: &Kind, record: &Record, now: UnixNanos) -> When {
+    match hindrance(kind, record, now) {
+        None => When::Now,
+        Some(Hindrance::Until(at)) => When::At(at),
+        Some(_) => When::Waits,
+    }
+}
+
+/// Why `record` is not ready, in one sentence that names what it waits for; `None`: it is.
+///
+/// # Errors
+/// A failure of the store.
+pub fn explain(
+    read: &dyn Read,
+    kind: &Kind,
+    record: &Record,
+    now: UnixNanos,
+) -> Result<Option<String>, StoreError> {
+    let Some(hindrance) = hindrance(kind, record, now) else { return Ok(None) };
+    let inbox = kind.state(kind.initial()).shown(None);
+    Ok(Some(match hindrance {
+        Hindrance::NotValid => "its content is not valid".to_owned(),
+        Hindrance::State(state) => format!("it is in {state}, not in {inbox}"),
+        Hindrance::Unfit => {
+            let content = read.version(record.version_g)?.map(|version| version.content);
+            let text = Text::new(content.unwrap_or_default());
+            let fault = text.document().ok().and_then(|said| kind.claim_fault(said.value()));
+            fault.map_or_else(|| "it cannot be claimed".to_owned(), |fault| fault.reason)
+        }
+        Hindrance::Waits(_) => {
+            let mut out = String::from("it waits for ");
+            let mut named = 0;
+            for Edge { other, .. } in read.dependencies(record.workspace, &record.id)? {
+                let found = read.record_named(record.workspace, &other)?;
+                if found.as_ref().is_some_and(|found| found.readiness.done) {
+                    continue;
+                }
+                named += 1;
+                if named > NAMED_MAX {
+                    out.push_str(", …");
+                    break;
+                }
+                let comma = if named > 1 { ", " } else { "" };
+                let state = found.map_or_else(
+                    || "there is no such record".to_owned(),
+                    |found| match found.ino() {
+                        Some(_) => format!("in {}", found.state),
+                        None => "removed before it was done".to_owned(),
+                    },
+                );
+                // Writing to a String cannot fail.
+                let _ = write!(out, "{comma}`{other}` ({state})");
+            }
+            out
+        }
+        Hindrance::NoTime => "its `not_before` is no time: 2026-02-04T17:05:00Z is one".to_owned(),
+        Hindrance::Until(at) => format!("its time is {}", at.rfc3339_seconds()),
+    }))
+}
+
+/// Dependencies that [`explain`] names.
+const NAMED_MAX: usize = 10;
+
+/// What a text says about its record's turn, looked at: its edges close no circle.
+pub(super) struct Links {
+    wants: Wants,
+    /// The edges that touch the record now: who waits for it, and for whom it waits.
+    dependants: Vec<Edge>,
+    dependencies: Vec<Edge>,
+}
+
+/// A search over edges in one direction, away from `root`, which it does not come back to.
+struct Search<'r> {
+    root: &'r RecordId,
+    /// Each id that was reached, with the one that it was reached from; none: the root.
+    seen: HashMap<RecordId, Option<RecordId>>,
+    queue: VecDeque<RecordId>,
+}
+
+impl<'r> Search<'r> {
+    fn new<'i>(root: &'r RecordId, first: impl Iterator<Item = &'i RecordId>) -> Self {
+        let seen: HashMap<_, _> = first.map(|id| (id.clone(), None)).collect();
+        Search { root, queue: seen.keys().cloned().collect(), seen }
+    }
+
+    /// Comes from `at` to `to`; gives it back if the other search has been there.
+    fn reach(&mut self, to: &RecordId, at: &RecordId, other: &Search<'_>) -> Option<RecordId> {
+        if to == self.root || self.seen.contains_key(to) {
+            return None;
+        }
+        self.seen.insert(to.clone(), Some(at.clone()));
+        self.queue.push_back(to.clone());
+        other.seen.contains_key(to).then(|| to.clone())
+    }
+
+    /// The way from `to` back to the first after the root.
+    fn way<'s>(&'s self, to: &'s RecordId) -> Vec<&'s RecordId> {
+        let next = |at: &&'s RecordId| self.seen.get(*at).and_then(Option::as_ref);
+        std::iter::successors(Some(to), next).collect()
+    }
+}
+
+/// The edges whose declaration at one end changes, with what they are then.
+fn changed(
+    edges: &[Edge],
+    wanted: &BTreeMap<RecordId, String>,
+    side: fn(&mut Sides) -> &mut bool,
+) -> Vec<(RecordId, Sides)> {
+    let old = edges.iter().filter_map(|Edge { other, sides }| {
+        let (mut sides, is) = (*sides, wanted.contains_key(other));
+        let was = std::mem::replace(side(&mut sides), is);
+        (was != is).then(|| (other.clone(), sides))
+    });
+    let new = wanted.keys().filter(|id| edges.iter().all(|edge| edge.other != **id));
+    let new = new.map(|id| {
+        let mut sides = Sides { dependant: false, dependency: false };
+        *side(&mut sides) = true;
+        (id.clone(), sides)
+    });
+    old.chain(new).collect()
+}
+
+impl Turn<'_> {
+    /// Looks at what a text says about the turn of the record at `home`; `None` where it says
+    /// nothing that could be read.
+    ///
+    /// # Errors
+    /// [`Rule::Cycle`] where the record would wait for itself.
+    pub(super) fn links(&self, home: &Home, text: &Text) -> Result<Option<Links>, Stop> {
+        let Ok(document) = &text.parsed else { return Ok(None) };
+        let wants = home.kind().wants(document.value());
+        let (workspace, id) = (home.governed.workspace, &home.id);
+        let dependants = self.txn.dependants(workspace, id)?;
+        let dependencies = self.txn.dependencies(workspace, id)?;
+        let links = Links { wants, dependants, dependencies };
+        if let Some((pointer, circle)) = self.circle(workspace, id, &links)? {
+            let fault = Fault {
+                rule: Rule::Cycle,
+                pointer,
+                reason: format!("`{id}` would wait for itself: {circle}"),
+                remedy: "take one of these dependencies out".to_owned(),
+            };
+            let (path, bytes) = (home.file_path(), std::sync::Arc::clone(&text.bytes));
+            return Err(Stop::rejected(text.refusal(fault), path, bytes));
+        }
+        Ok(Some(links))
+    }
+
+    /// The circle that these edges close, with the place in the text that closes it. Looks from
+    /// the record in both directions at once and ends when either is exhausted, so that a record
+    /// which nobody waits for yet costs nothing.
+    fn circle(
+        &self,
+        workspace: WorkspaceKey,
+        id: &RecordId,
+        links: &Links,
+    ) -> Result<Option<(String, String)>, StoreError> {
+        let wants = &links.wants;
+        if let Some(pointer) = wants.after.get(id).or_else(|| wants.before.get(id)) {
+            return Ok(Some((pointer.clone(), format!("`{id}` after `{id}`"))));
+        }
+        let known = |edges: &[Edge], other: &RecordId| edges.iter().any(|e| e.other == *other);
+        let is_new = wants.after.keys().any(|other| !known(&links.dependencies, other))
+            || wants.before.keys().any(|other| !known(&links.dependants, other));
+        if !is_new {
+            return Ok(None);
+        }
+        // What others declare about the record stays; what it declared itself is replaced.
+        let later = links.dependants.iter().filter(|edge| edge.sides.dependant);
+        let earlier = links.dependencies.iter().filter(|edge| edge.sides.dependency);
+        let later = later.map(|edge| &edge.other).chain(wants.before.keys());
+        let earlier = earlier.map(|edge| &edge.other).chain(wants.after.keys());
+        let mut forward = Search::new(id, later);
+        let mut backward = Search::new(id, earlier);
+        let mut meeting = forward.seen.keys().find(|one| backward.seen.contains_key(*one)).cloned();
+        while meeting.is_none() {
+            if forward.seen.len() + backward.seen.len() > CIRCLE_LOOK_MAX {
+                let reason = format!("no circle among {CIRCLE_LOOK_MAX} records, and no end");
+                return Ok(Some((String::new(), reason)));
+            }
+            let Some(at) = forward.queue.pop_front() else { return Ok(None) };
+            for edge in self.txn.dependants(workspace, &at)? {
+                meeting = meeting.or(forward.reach(&edge.other, &at, &backward));
+            }
+            let Some(at) = backward.queue.pop_front() else { return Ok(None) };
+            for edge in self.txn.dependencies(workspace, &at)? {
+                meeting = meeting.or(backward.reach(&edge.other, &at, &forward));
+            }
+        }
+        let Some(meeting) = meeting else { return Ok(None) };
+        // From the record back to the meeting, and on to the record.
+        let back = backward.way(&meeting);
+        let on = forward.way(&meeting);
+        let way: Vec<&RecordId> = back.iter().rev().chain(on.iter().skip(1)).copied().collect();
+        let mut circle = format!("`{id}`");
+        for one in way.iter().take(NAMED_MAX) {
+            let _ = write!(circle, " after `{one}`");
+        }
+        let _ = write!(circle, "{} after `{id}`", if way.len() > NAMED_MAX { " …" } else { "" });
+        let ends = [way.first(), way.last()];
+        let pointer = ends[0].and_then(|first| wants.after.get(*first));
+        let pointer = pointer.or_else(|| ends[1].and_then(|last| wants.before.get(*last)));
+        Ok(Some((pointer.cloned().unwrap_or_default(), circle)))
+    }
+
+    /// Brings `record`, changed already but not written, into the order of work: its edges, if its
+    /// content changed, and when its turn comes. Returns whether those that wait for it must be
+    /// told (see [`Turn::tell_dependants`]).
+    pub(super) fn put_in_order(
+        &mut self,
+        record: &mut Record,
+        kind: &Kind,
+        links: Option<&Links>,
+    ) -> Result<bool, StoreError> {
+        if let Some(links) = links {
+            self.put_links(record, kind, links)?;
+        }
+        let state = kind.state_named(record.state.as_str());
+        let done = state.is_some_and(|state| kind.is_done(state, record.status.as_deref()));
+        let turned = std::mem::replace(&mut record.readiness.done, done) != done;
+        self.settle(record, kind);
+        Ok(turned)
+    }
+
+    /// Says when the record's turn comes, and what follows from it.
+    fn settle(&mut self, record: &mut Record, kind: &Kind) {
+        let before = record.readiness.when;
+        record.readiness.when = when(kind, record, self.now);
+        match record.readiness.when {
+            When::Now if before != When::Now => {
+                self.effect(Effect::Ready(record.workspace, record.key));
+            }
+            When::At(at) => self.effect(Effect::Due(at)),
+            When::Now | When::Waits => {}
+        }
+    }
+
+    /// Replaces the edges that a record declares, and takes over what its text says.
+    fn put_links(
+        &mut self,
+        record: &mut Record,
+        kind: &Kind,
+        links: &Links,
+    ) -> Result<(), StoreError> {
+        let Links { wants, dependants, dependencies } = links;
+        let (workspace, id) = (record.workspace, record.id.clone());
+        let was_done = record.readiness.done;
+        for (other, sides) in changed(dependencies, &wants.after, |sides| &mut sides.dependant) {
+            self.txn.put_edge(workspace, &other, &id, sides)?;
+        }
+        for (other, sides) in changed(dependants, &wants.before, |sides| &mut sides.dependency) {
+            self.txn.put_edge(workspace, &id, &other, sides)?;
+            let was = dependants.iter().any(|edge| edge.other == other);
+            let is = sides.dependant || sides.dependency;
+            if was != is && !was_done {
+                self.shift(workspace, &other, kind, if is { 1 } else { -1 })?;
+            }
+        }
+        let alone = dependencies.is_empty() && wants.after.is_empty();
+        let open = if alone { 0 } else { self.txn.open_dependencies(workspace, &id)? };
+        let readiness = &mut record.readiness;
+        readiness.open = open;
+        readiness.fit = wants.fit;
+        readiness.priority = wants.priority;
+        readiness.not_before = wants.not_before;
+        match wants.since {
+            Some(since) => readiness.since = since,
+            // The time of its making, and no save makes it younger.
+            None if readiness.since == UnixNanos(0) => readiness.since = self.now,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Tells those that wait for `record` that it is done now, or not any more.
+    pub(super) fn tell_dependants(
+        &mut self,
+        record: &Record,
+        kind: &Kind,
+    ) -> Result<(), StoreError> {
+        let by = if record.readiness.done { -1 } else { 1 };
+        for edge in self.txn.dependants(record.workspace, &record.id)? {
+            self.shift(record.workspace, &edge.other, kind, by)?;
+        }
+        Ok(())
+    }
+
+    /// Changes how many open dependencies the record `id`, if there is one, has.
+    fn shift(
+        &mut self,
+        workspace: WorkspaceKey,
+        id: &RecordId,
+        kind: &Kind,
+        by: i64,
+    ) -> Result<(), StoreError> {
+        let Some(mut record) = self.txn.record_named(workspace, id)? else { return Ok(()) };
+        record.readiness.open = record.readiness.open.saturating_add_signed(by);
+        self.settle(&mut record, kind);
+        self.txn.update_readiness(record.key, &record.readiness)
+    }
+}
+
+/// Makes those ready whose time has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ripen;
+
+impl Command for Ripen {
+    /// When it is to be run again.
+    type Out = Option<UnixNanos>;
+
+    fn operation(&self) -> &'static str {
+        "ripen"
+    }
+
+    /// It would be done again after a crash.
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Option<UnixNanos>, Stop> {
+        let mut due = Vec::new();
+        turn.txn.due(turn.now, &mut |record| {
+            due.push(record);
+            due.len() < RIPE_MAX
+        })?;
+        for mut record in due {
+            let workspace = turn.txn.workspace(record.workspace)?;
+            match workspace.and_then(|workspace| turn.config.bind(&workspace.path)) {
+                Some(binding) => turn.settle(&mut record, &binding.kind),
+                None => record.readiness.when = When::Waits,
+            }
+            turn.txn.update_readiness(record.key, &record.readiness)?;
+        }
+        Ok(turn.txn.next_turn()?)
+    }
+}

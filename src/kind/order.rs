@@ -1,0 +1,261 @@
+//! The order of work: what a kind's content says about when a record's turn comes.
+//!
+//! What must stay true: this reads content and nothing else; whether a record is ready is decided
+//! in one place, the engine's `ready`. Deliberately not here: other records.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::error::Fault;
+use super::field_path::FieldPath;
+use super::state::{StateIx, Transition};
+use super::{Kind, Role};
+use crate::names::{FileName, RecordId};
+use crate::numbers::UnixNanos;
+
+/// The event of the transition that gives a record its owner.
+const CLAIMED: &str = "claimed";
+
+/// How a kind orders its records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The computed directory of what is ready.
+    pub dir: FileName,
+    /// Fields that list what must be done first.
+    pub(super) after: Vec<FieldPath>,
+    /// Fields that list what must wait for this record.
+    pub(super) before: Vec<FieldPath>,
+    /// Where a record counts as done, and with which statuses.
+    pub(super) done: Vec<(StateIx, Counts)>,
+    /// The field that says from when on.
+    pub(super) not_before: Option<FieldPath>,
+    /// What goes first.
+    pub(super) priority: Option<Priority>,
+    /// The field that says how old a record is.
+    pub(super) since: Option<FieldPath>,
+}
+
+/// Which records of a state count as done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// All.
+    Any,
+    /// Those with one of these statuses.
+    Statuses(Vec<String>),
+}
+
+/// The order of a priority's values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Priority {
+    pub(super) field: FieldPath,
+    /// Words from the most urgent on; those of one group are equal.
+    pub(super) order: Vec<Vec<String>>,
+    /// The group of what says nothing, or nothing known.
+    pub(super) absent: usize,
+}
+
+/// What a content says about its record's turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// What must be done first, and where the content says so (a JSON pointer).
+    pub after: BTreeMap<RecordId, String>,
+    /// What must wait for this record, and where the content says so.
+    pub before: BTreeMap<RecordId, String>,
+    /// The least comes first.
+    pub priority: i64,
+    /// How old it says it is; the oldest comes first.
+    pub since: Option<UnixNanos>,
+    /// From when on. [`UnixNanos`]'s largest value where it says something that is no time.
+    pub not_before: Option<UnixNanos>,
+    /// Whether the content allows a claim.
+    pub fit: bool,
+}
+
+impl Wants {
+    /// The `not_before` of a content that says something that is no time.
+    pub const NO_TIME: UnixNanos = UnixNanos(i64::MAX);
+}
+
+impl Kind {
+    /// How it orders its records.
+    #[must_use]
+    pub fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// The transition by which a record is taken from the initial state.
+    #[must_use]
+    pub fn claim(&self) -> Option<&Transition> {
+        self.claim_from(self.initial)
+    }
+
+    /// The transition that claims a record of this state.
+    #[must_use]
+    pub fn claim_from(&self, from: StateIx) -> Option<&Transition> {
+        self.transitions.iter().find(|way| way.from == from && way.event == CLAIMED)
+    }
+
+    /// Whether this role may claim.
+    #[must_use]
+    pub fn may_claim(&self, role: Role) -> bool {
+        self.claim().is_some_and(|claim| claim.by.contains(&role))
+    }
+
+    /// Whether a record of this state and status counts as done for those that wait for it.
+    #[must_use]
+    pub fn is_done(&self, state: StateIx, status: Option<&str>) -> bool {
+        self.order.done.iter().any(|(done, counts)| {
+            *done == state
+                && match counts {
+                    Counts::Any => true,
+                    Counts::Statuses(all) => status.is_some_and(|s| all.iter().any(|one| one == s)),
+                }
+        })
+    }
+
+    /// What a content says about its record's turn.
+    #[must_use]
+    pub fn wants(&self, content: &Value) -> Wants {
+        let order = &self.order;
+        let not_before = order.not_before.as_ref().and_then(|path| {
+            let text = path.values(content).find(|(_, value)| !value.is_null())?.1;
+            Some(text.as_str().and_then(time_of).unwrap_or(Wants::NO_TIME))
+        });
+        let since = order
+            .since
+            .as_ref()
+            .and_then(|path| path.values(content).find_map(|(_, value)| time_of(value.as_str()?)));
+        Wants {
+            after: self.links(&order.after, content),
+            before: self.links(&order.before, content),
+            priority: order.priority.as_ref().map_or(0, |priority| priority.of(content)),
+            since,
+            not_before,
+            fit: self.claim_fault(content).is_none(),
+        }
+    }
+
+    /// Why this content does not allow a claim, if it does not.
+    #[must_use]
+    pub fn claim_fault(&self, content: &Value) -> Option<Fault> {
+        self.judge_entry(self.claim()?, content).err()
+    }
+
+    /// The ids that these fields list: texts, or mappings with a `task_id`. What is no id (real
+    /// files describe conditions in prose, too) binds nobody.
+    fn links(&self, fields: &[FieldPath], content: &Value) -> BTreeMap<RecordId, String> {
+        let mut found = BTreeMap::new();
+        let mut add = |value: &Value, pointer: String| {
+            let text = value.as_str().or_else(|| value.get("task_id")?.as_str());
+            if let Some(id) = text.and_then(|text| self.id_in(text)) {
+                found.entry(id).or_insert(pointer);
+            }
+        };
+        for (pointer, value) in fields.iter().flat_map(|field| field.values(content)) {
+            match value {
+                Value::Array(list) => {
+                    for (at, one) in list.iter().enumerate() {
+                        add(one, format!("{pointer}/{at}"));
+                    }
+                }
+                one => add(one, pointer),
+            }
+        }
+        found
+    }
+
+    /// The id that a text names: as it is, or as a file's name or path.
+    fn id_in(&self, text: &str) -> Option<RecordId> {
+        let text = text.trim();
+        let last = text.rsplit('/').next().unwrap_or(text);
+        if let Some(id) = FileName::new(last).ok().and_then(|name| self.record_id(&name)) {
+            return Some(id);
+        }
+        if text.eq_ignore_ascii_case("none") { None } else { RecordId::new(text).ok() }
+    }
+}
+
+impl Priority {
+    /// Its place, the least first. A number stands for itself, the higher first.
+    fn of(&self, content: &Value) -> i64 {
+        let Some((_, value)) = self.field.values(content).next() else { return 0 };
+        if let Some(number) = value.as_i64() {
+            return number.saturating_neg();
+        }
+        let group = value.as_str().and_then(|word| {
+            let known = |one: &String| one.eq_ignore_ascii_case(word.trim());
+            self.order.iter().position(|group| group.iter().any(known))
+        });
+        group.map_or(0, |group| group as i64 - self.absent as i64)
+    }
+}
+
+/// A time stamp: RFC 3339, or a date, which means its first moment in UTC.
+fn time_of(text: &str) -> Option<UnixNanos> {
+    let text = text.trim();
+    let form = &time::format_description::well_known::Rfc3339;
+    let at = time::OffsetDateTime::parse(text, form).ok().or_else(|| {
+        let form = time::macros::format_description!("[year]-[month]-[day]");
+        Some(time::Date::parse(text, form).ok()?.midnight().assume_utc())
+    })?;
+    i64::try_from(at.unix_timestamp_nanos()).ok().map(UnixNanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::builtin;
+    use serde_json::json;
+
+    fn ids(links: &BTreeMap<RecordId, String>) -> Vec<&str> {
+        links.keys().map(RecordId::as_str).collect()
+    }
+
+    #[test]
+    fn dependencies_are_ids_wherever_they_are_listed_and_prose_binds_nobody() {
+        let wants = builtin::task().wants(&json!({
+            "dependencies": ["A", {"task_id": "B"}, "Task 12: tests complete", "none", 7],
+            "context": {"dependencies": "work/done/bob/C.yaml"},
+            "blocked_by": ["D.yml", "specifications/e.md (if added)"],
+            "blocks": ["F"],
+        }));
+        assert_eq!(ids(&wants.after), ["A", "B", "C", "D"]);
+        assert_eq!(ids(&wants.before), ["F"]);
+        let b = RecordId::new("B").unwrap();
+        assert_eq!(wants.after[&b], "/dependencies/1");
+        let none = builtin::task().wants(&json!({"context": "text", "dependencies": null}));
+        assert_eq!((none.after.len(), none.before.len()), (0, 0));
+    }
+
+    #[test]
+    fn words_and_numbers_order() {
+        let priority = |value: Value| builtin::task().wants(&json!({ "priority": value })).priority;
+        assert_eq!(priority(json!("Critical")), -2);
+        assert_eq!(priority(json!("high")), -1);
+        assert_eq!((priority(json!("medium")), priority(json!("NORMAL"))), (0, 0));
+        assert_eq!((priority(json!(null)), priority(json!("?"))), (0, 0));
+        assert_eq!(priority(json!("low")), 1);
+        assert_eq!(priority(json!(7)), -7);
+    }
+
+    #[test]
+    fn times_are_rfc_3339_or_dates() {
+        let wants = |at: &str| builtin::task().wants(&json!({"not_before": at})).not_before;
+        assert_eq!(wants("1970-01-01T00:00:01Z"), Some(UnixNanos(1_000_000_000)));
+        assert_eq!(wants("1970-01-01T01:00:01+01:00"), Some(UnixNanos(1_000_000_000)));
+        assert_eq!(wants("1970-01-02"), Some(UnixNanos(86_400_000_000_000)));
+        assert_eq!(wants("next week"), Some(Wants::NO_TIME));
+        assert_eq!(builtin::task().wants(&json!({"not_before": null})).not_before, None);
+    }
+
+    #[test]
+    fn an_archived_record_is_done_if_its_status_says_so() {
+        let task = builtin::task();
+        let state = |name| task.state_named(name).unwrap();
+        assert!(task.is_done(state("done"), None));
+        assert!(task.is_done(state("archive"), Some("done")));
+        assert!(!task.is_done(state("archive"), Some("new")));
+        assert!(!task.is_done(state("assigned"), Some("done")));
+    }
+}

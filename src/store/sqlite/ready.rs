@@ -1,0 +1,138 @@
+//! [`ReadReady`] and [`TxnReady`] in SQL.
+
+use rusqlite::{Row, params};
+
+use super::Conn;
+use super::read::{int, number, record};
+use crate::names::RecordId;
+use crate::numbers::{RecordKey, UnixNanos, WorkspaceKey};
+use crate::store::{
+    Edge, OrderKey, ReadReady, Readiness, Record, Result, Sides, TxnReady, Visit, When,
+};
+
+/// A record's turn as its two columns, `ready` and `due`.
+pub(super) fn when_columns(when: When) -> (bool, Option<i64>) {
+    match when {
+        When::Waits => (false, None),
+        When::At(at) => (false, Some(at.0)),
+        When::Now => (true, None),
+    }
+}
+
+/// How a record stands, from columns that begin at `at`.
+pub(super) fn readiness(row: &Row<'_>, at: usize) -> rusqlite::Result<Readiness> {
+    let due: Option<i64> = row.get(at + 7)?;
+    let when = match (row.get(at + 6)?, due) {
+        (true, _) => When::Now,
+        (false, Some(due)) => When::At(UnixNanos(due)),
+        (false, None) => When::Waits,
+    };
+    Ok(Readiness {
+        done: row.get(at)?,
+        fit: row.get(at + 1)?,
+        open: number(row, at + 2)?,
+        priority: row.get(at + 3)?,
+        since: UnixNanos(row.get(at + 4)?),
+        not_before: row.get::<_, Option<i64>>(at + 5)?.map(UnixNanos),
+        when,
+    })
+}
+
+fn edge(row: &Row<'_>) -> rusqlite::Result<Edge> {
+    let sides: i64 = row.get(1)?;
+    Ok(Edge {
+        other: RecordId::new(row.get::<_, String>(0)?).map_err(super::read::damaged)?,
+        sides: Sides { dependant: sides & 1 != 0, dependency: sides & 2 != 0 },
+    })
+}
+
+impl ReadReady for Conn {
+    fn ready(
+        &self,
+        workspace: WorkspaceKey,
+        after: Option<OrderKey>,
+        visit: Visit<'_, Record>,
+    ) -> Result<()> {
+        let sql = concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM records WHERE ready = 1 AND workspace = ?1 \
+             AND (priority, since, key) > (?2, ?3, ?4) ORDER BY priority, since, key"
+        );
+        let after = after.unwrap_or(OrderKey {
+            priority: i64::MIN,
+            since: UnixNanos(i64::MIN),
+            record: RecordKey(0),
+        });
+        let from = params![int(workspace.0), after.priority, after.since.0, int(after.record.0)];
+        self.each(sql, from, record, visit)
+    }
+
+    fn next_turn(&self) -> Result<Option<UnixNanos>> {
+        let sql = "SELECT due FROM records WHERE due IS NOT NULL ORDER BY due LIMIT 1";
+        self.one(sql, [], |row| Ok(UnixNanos(row.get(0)?)))
+    }
+
+    fn due(&self, now: UnixNanos, visit: Visit<'_, Record>) -> Result<()> {
+        let sql = concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM records WHERE due IS NOT NULL AND due <= ?1 ORDER BY due"
+        );
+        self.each(sql, [now.0], record, visit)
+    }
+
+    fn dependants(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Vec<Edge>> {
+        let sql = "SELECT dependant, sides FROM edges WHERE workspace = ?1 AND dependency = ?2";
+        self.all(sql, params![int(workspace.0), id.as_str()], edge)
+    }
+
+    fn dependencies(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Vec<Edge>> {
+        let sql = "SELECT dependency, sides FROM edges INDEXED BY edges_dependant \
+                   WHERE workspace = ?1 AND dependant = ?2";
+        self.all(sql, params![int(workspace.0), id.as_str()], edge)
+    }
+
+    fn open_dependencies(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<u64> {
+        let sql = "SELECT count(*) FROM edges e INDEXED BY edges_dependant \
+                   LEFT JOIN records r ON r.workspace = e.workspace AND r.id = e.dependency \
+                   WHERE e.workspace = ?1 AND e.dependant = ?2 AND coalesce(r.done, 0) = 0";
+        let count = self.one(sql, params![int(workspace.0), id.as_str()], |row| number(row, 0))?;
+        Ok(count.unwrap_or(0))
+    }
+}
+
+impl TxnReady for Conn {
+    fn update_readiness(&mut self, record: RecordKey, readiness: &Readiness) -> Result<()> {
+        let (ready, due) = when_columns(readiness.when);
+        // What orders the ready ones is left alone where it stays: see `update_record`.
+        self.change(
+            "UPDATE records SET open = ?2, ready = ?3, due = ?4 WHERE key = ?1",
+            params![int(record.0), int(readiness.open), ready, due],
+        )?;
+        Ok(())
+    }
+
+    fn put_edge(
+        &mut self,
+        workspace: WorkspaceKey,
+        dependency: &RecordId,
+        dependant: &RecordId,
+        sides: Sides,
+    ) -> Result<()> {
+        let sides = i64::from(sides.dependant) | i64::from(sides.dependency) << 1;
+        let (dependency, dependant) = (dependency.as_str(), dependant.as_str());
+        let workspace = int(workspace.0);
+        if sides == 0 {
+            let sql = "DELETE FROM edges WHERE workspace = ?1 AND dependency = ?2 \
+                       AND dependant = ?3";
+            self.change(sql, params![workspace, dependency, dependant])?;
+        } else {
+            let sql = "INSERT INTO edges (workspace, dependency, dependant, sides) \
+                       VALUES (?1, ?2, ?3, ?4) ON CONFLICT (workspace, dependency, dependant) \
+                       DO UPDATE SET sides = excluded.sides";
+            self.change(sql, params![workspace, dependency, dependant, sides])?;
+        }
+        Ok(())
+    }
+}
