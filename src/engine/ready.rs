@@ -209,6 +209,14 @@ impl Turn<'_> {
         Ok(Some(links))
     }
 
+    /// What a record that is gone says: nothing.
+    pub(super) fn no_links(&self, record: &Record) -> Result<Links, StoreError> {
+        let Record { workspace, id, .. } = record;
+        let dependants = self.txn.dependants(*workspace, id)?;
+        let dependencies = self.txn.dependencies(*workspace, id)?;
+        Ok(Links { wants: Wants::default(), dependants, dependencies })
+    }
+
     /// The circle that these edges close, with the place in the text that closes it. Looks from
     /// the record in both directions at once and ends when either is exhausted, so that a record
     /// which nobody waits for yet costs nothing.

@@ -105,7 +105,12 @@ pub(super) fn retire(
     )?;
     record.last_g = g;
     record.standing = standing;
-    turn.write_back(&mut record, &expected, home.kind(), None)?;
+    // What it said about others goes with it; what others say about it stays.
+    let links = match record.standing {
+        Standing::Gone => Some(turn.no_links(&record)?),
+        Standing::Live { .. } | Standing::Parked { .. } => None,
+    };
+    turn.write_back(&mut record, &expected, home.kind(), links.as_ref())?;
     Ok(g)
 }
 

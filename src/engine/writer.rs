@@ -16,7 +16,9 @@ use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
 use super::ready::Ripen;
 use super::turn::Head;
-use super::{Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Origin, Stop, Turn};
+use super::{
+    Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Stop, Turn,
+};
 
 /// Answers one caller after the commit (or its failure).
 type Finish = Box<dyn FnOnce(std::result::Result<(), Refusal>) + Send>;
@@ -82,6 +84,7 @@ pub struct Engine {
     config: Arc<RwLock<Arc<Config>>>,
     doors: Doors,
     bell: Arc<Bell>,
+    line: Arc<Line>,
 }
 
 /// Starts the writer thread of a store.
@@ -107,6 +110,7 @@ pub fn start(
     let config = Arc::new(RwLock::new(config));
     let bell = Arc::new(Bell::default());
     bell.ring(head.g);
+    let line = Arc::new(Line::default());
     let mut thread = WriterThread {
         writer,
         waiting,
@@ -115,6 +119,7 @@ pub fn start(
         doors: doors.clone(),
         audience,
         bell: Arc::clone(&bell),
+        line: Arc::clone(&line),
         head,
         nameless: Vec::new(),
         refused: 0,
@@ -125,7 +130,7 @@ pub fn start(
         .name("writer".into())
         .spawn(move || thread.run())
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    Ok((Engine { queue, readers, config, doors, bell }, handle))
+    Ok((Engine { queue, readers, config, doors, bell, line }, handle))
 }
 
 fn read_head(snapshot: &dyn Read) -> Result<Head> {
@@ -188,6 +193,12 @@ impl Engine {
         &self.bell
     }
 
+    /// Those who wait until a record is ready.
+    #[must_use]
+    pub fn line(&self) -> &Arc<Line> {
+        &self.line
+    }
+
     /// The configuration in force.
     #[must_use]
     pub fn config(&self) -> Arc<Config> {
@@ -225,6 +236,7 @@ struct WriterThread {
     doors: Doors,
     audience: Arc<dyn Audience>,
     bell: Arc<Bell>,
+    line: Arc<Line>,
     head: Head,
     nameless: Vec<Ino>,
     refused: u64,
@@ -338,11 +350,13 @@ impl WriterThread {
         if let Some(next) = self.next_due.lock().take() {
             self.due = next;
         }
-        let due = batch.effects.iter().filter_map(|(_, effect)| match effect {
-            Effect::Due(at) => Some(*at),
-            _ => None,
-        });
-        self.due = due.chain(self.due).min();
+        for (_, effect) in &batch.effects {
+            match effect {
+                Effect::Ready(workspace, _) => self.line.call(*workspace),
+                Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
+                Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } => {}
+            }
+        }
     }
 
     /// Chores that no caller waits for: nameless inodes without handles go, the log is moved.

@@ -1,0 +1,150 @@
+//! The line: those who wait to take a record as soon as one is ready, the first come at its head.
+//!
+//! What must stay true: each record that becomes ready wakes one of those who wait for it, not
+//! all; who joins before it looks, or in the writer's answer to its look, hears of every record
+//! that becomes ready later. Those who only look, and take nothing, watch instead: they must not
+//! use up what somebody else is to be woken for. Deliberately not here: whether the record is still
+//! to be had when the one who was woken looks.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use parking_lot::Mutex;
+
+use crate::numbers::WorkspaceKey;
+
+/// Called when a record became ready. Must not block: the writer calls it.
+type Wake = Box<dyn FnOnce() + Send>;
+
+/// Those who wait.
+#[derive(Default)]
+pub struct Line {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last: u64,
+    /// By what they wait for, a workspace or any, and then in the order in which they came.
+    waiting: HashMap<Option<WorkspaceKey>, BTreeMap<u64, Wake>>,
+    watching: Vec<Sender<WorkspaceKey>>,
+}
+
+/// A place in the line. It is kept over a wake-up that brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    workspace: Option<WorkspaceKey>,
+    number: u64,
+}
+
+impl Line {
+    /// A place at the end of the line for records of `workspace`, or of any. Nobody waits at it
+    /// before [`Line::wait`].
+    #[must_use]
+    pub fn place(&self, workspace: Option<WorkspaceKey>) -> Place {
+        let mut state = self.state.lock();
+        state.last += 1;
+        Place { workspace, number: state.last }
+    }
+
+    /// Waits at a place: `wake` is called once, unless the place is left before.
+    pub fn wait(&self, place: Place, wake: impl FnOnce() + Send + 'static) {
+        let mut state = self.state.lock();
+        state.waiting.entry(place.workspace).or_default().insert(place.number, Box::new(wake));
+    }
+
+    /// Waits no longer; says whether it was still waiting.
+    pub fn leave(&self, place: Place) -> bool {
+        self.state.lock().take(place).is_some()
+    }
+
+    /// Hears of every record that becomes ready, by its workspace.
+    #[must_use]
+    pub fn watch(&self) -> Receiver<WorkspaceKey> {
+        let (tell, told) = unbounded();
+        self.state.lock().watching.push(tell);
+        told
+    }
+
+    /// A record of `workspace` became ready.
+    pub(super) fn call(&self, workspace: WorkspaceKey) {
+        let first = {
+            let mut state = self.state.lock();
+            state.watching.retain(|watching| watching.send(workspace).is_ok());
+            let first = state.first(workspace);
+            first.and_then(|place| state.take(place))
+        };
+        if let Some(wake) = first {
+            wake();
+        }
+    }
+}
+
+impl State {
+    /// Who has waited longest for a record of this workspace.
+    fn first(&self, workspace: WorkspaceKey) -> Option<Place> {
+        let head = |workspace: Option<WorkspaceKey>| {
+            let number = *self.waiting.get(&workspace)?.keys().next()?;
+            Some(Place { workspace, number })
+        };
+        let both = [head(Some(workspace)), head(None)];
+        both.into_iter().flatten().min_by_key(|place| place.number)
+    }
+
+    fn take(&mut self, place: Place) -> Option<Wake> {
+        let waiting = self.waiting.get_mut(&place.workspace)?;
+        let wake = waiting.remove(&place.number);
+        if waiting.is_empty() {
+            self.waiting.remove(&place.workspace);
+        }
+        wake
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    const A: WorkspaceKey = WorkspaceKey(1);
+    const B: WorkspaceKey = WorkspaceKey(2);
+
+    #[test]
+    fn each_record_wakes_one_the_first_come() {
+        let line = Line::default();
+        let woken: Arc<Mutex<Vec<&str>>> = Arc::default();
+        let wait = |place, name| {
+            let woken = Arc::clone(&woken);
+            line.wait(place, move || woken.lock().push(name));
+        };
+        let places = [Some(A), None, Some(A), Some(B)].map(|workspace| line.place(workspace));
+        for (place, name) in places.into_iter().zip(["a1", "any", "a2", "left"]) {
+            wait(place, name);
+        }
+        assert!(line.leave(places[3]) && !line.leave(places[3]));
+        line.call(B);
+        assert_eq!(*woken.lock(), ["any"]);
+        line.call(A);
+        // It was too late, and waits on at the place it had.
+        wait(places[0], "a1 again");
+        line.call(A);
+        line.call(A);
+        line.call(A);
+        assert_eq!(*woken.lock(), ["any", "a1", "a1 again", "a2"]);
+        assert!(line.state.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn who_watches_uses_up_no_wake_up() {
+        let line = Line::default();
+        let (watching, gone) = (line.watch(), line.watch());
+        drop(gone);
+        let (tell, told) = unbounded();
+        line.wait(line.place(Some(A)), move || tell.send(()).unwrap());
+        line.call(A);
+        line.call(B);
+        assert_eq!(watching.try_iter().collect::<Vec<_>>(), [A, B]);
+        assert!(told.try_recv().is_ok());
+        assert_eq!(line.state.lock().watching.len(), 1);
+    }
+}
