@@ -31,6 +31,12 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 /// Largest plain file: a chunk index must fit the 24 bits that a chunk key has for it.
 pub const FILE_BYTES_MAX: u64 = 1 << 40;
 
+/// Names of one file: ext4's limit, which programs that link much know to respect.
+pub const LINKS_MAX: u32 = 65_000;
+
+/// The last chunk's index in the largest file: one more would be the next file's first chunk.
+pub const CHUNK_INDEX_MAX: u32 = 0x00ff_ffff;
+
 /// Longest extended attribute name, as on Linux.
 pub const XATTR_NAME_BYTES_MAX: usize = 255;
 

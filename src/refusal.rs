@@ -112,6 +112,10 @@ rules! {
     NameTooLong = "W031", "the name is too long";
     /// There is no such extended attribute.
     NoAttribute = "W032", "no such extended attribute";
+    /// The file is being run.
+    Running = "W033", "the file is being run";
+    /// Too many names.
+    TooManyLinks = "W034", "too many names of one file";
     /// The disk is full.
     NoSpace = "W040", "no space left for the store";
     /// Too many open files.
@@ -171,6 +175,8 @@ impl Rule {
             Rule::Gone => Errno::ESTALE,
             Rule::Unsupported if door == Door::Rename => Errno::EPERM,
             Rule::Unsupported => Errno::EOPNOTSUPP,
+            Rule::Running => Errno::ETXTBSY,
+            Rule::TooManyLinks => Errno::EMLINK,
             Rule::NoSpace => Errno::ENOSPC,
             Rule::TooManyHandles => Errno::EMFILE,
             Rule::Deadline => Errno::ETIMEDOUT,

@@ -39,6 +39,7 @@ errnos!(
     EISDIR,
     EINVAL,
     EMFILE,
+    ETXTBSY,
     EFBIG,
     ENOSPC,
     EROFS,
@@ -52,6 +53,10 @@ errnos!(
     EOPNOTSUPP,
     ETIMEDOUT,
     ESTALE,
+    EAGAIN,
+    EINTR,
+    EDEADLK,
+    ENOLCK,
     EDQUOT,
 );
 

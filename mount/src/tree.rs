@@ -190,6 +190,8 @@ pub struct OpenFlags {
     pub append: bool,
     /// O_EXCL, on `create`.
     pub exclusive: bool,
+    /// The kernel opens the file to run it, and holds it open for as long as it runs.
+    pub execute: bool,
 }
 
 /// A directory entry to list.

@@ -77,6 +77,9 @@ pub(crate) fn node_type(mode: u32) -> Result<NodeType, Errno> {
     }
 }
 
+/// The kernel's own flag in an OPEN that comes from `execve`; no header for programs names it.
+const FMODE_EXEC: i32 = 0x20;
+
 /// The flags of `open(2)` and `O_CREAT` that a tree must know.
 pub(crate) fn open_flags(flags: i32) -> OpenFlags {
     let access = flags & libc::O_ACCMODE;
@@ -86,6 +89,7 @@ pub(crate) fn open_flags(flags: i32) -> OpenFlags {
         truncate: flags & libc::O_TRUNC != 0,
         append: flags & libc::O_APPEND != 0,
         exclusive: flags & libc::O_EXCL != 0,
+        execute: flags & FMODE_EXEC != 0,
     }
 }
 

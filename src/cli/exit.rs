@@ -98,9 +98,12 @@ impl From<Rule> for Exit {
     fn from(rule: Rule) -> Exit {
         match rule {
             Rule::Absent | Rule::Gone | Rule::NoAttribute => Exit::Absent,
-            Rule::Taken | Rule::Stale | Rule::BeingWritten | Rule::InUse | Rule::NotEmpty => {
-                Exit::Conflict
-            }
+            Rule::Taken
+            | Rule::Stale
+            | Rule::BeingWritten
+            | Rule::InUse
+            | Rule::Running
+            | Rule::NotEmpty => Exit::Conflict,
             Rule::BadName
             | Rule::NameTooLong
             | Rule::NotDirectory
@@ -122,7 +125,7 @@ impl From<Rule> for Exit {
             | Rule::Governed
             | Rule::ReadOnly
             | Rule::Unsupported => Exit::Denied,
-            Rule::TooManyHandles | Rule::Deadline => Exit::Busy,
+            Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline => Exit::Busy,
             Rule::NoSpace | Rule::Store => Exit::Failed,
         }
     }

@@ -1,5 +1,6 @@
 //! Giving a file another name.
 
+use crate::limits::LINKS_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -42,6 +43,10 @@ impl Command for Link {
                 "copy the file, or move it",
             );
             return Err(Stop::kept(refusal, path_of(turn.txn, self.parent, &self.name)?));
+        }
+        if node.nlink >= LINKS_MAX {
+            let reason = format!("this file has {LINKS_MAX} names");
+            return Err(Refusal::new(Rule::TooManyLinks, reason, "copy it and link to that").into());
         }
         node.nlink += 1;
         node.ctime = turn.now;

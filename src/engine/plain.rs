@@ -172,7 +172,9 @@ pub(super) fn resize(turn: &mut Turn<'_>, node: &mut Node, size: u64) -> Result<
     if size < node.size {
         let (index, within) = split(size);
         let first_gone = if within == 0 { index } else { index + 1 };
-        let gone = turn.txn.delete_chunks(node.ino, first_gone, split(node.size).0)?;
+        // Not the index of the end itself: a full file's would be one that no chunk can have.
+        let last = split(node.size - 1).0;
+        let gone = turn.txn.delete_chunks(node.ino, first_gone, last)?;
         node.chunks = node.chunks.saturating_sub(gone);
         if within > 0
             && let Some(mut chunk) = turn.txn.chunk(node.ino, index)?

@@ -144,7 +144,7 @@ impl Rename {
         match was {
             Class::Draft => turn.txn.delete_draft(source.ino)?,
             _ => {
-                turn.txn.delete_chunks(source.ino, 0, 0x00ff_ffff)?;
+                turn.txn.delete_chunks(source.ino, 0, crate::limits::CHUNK_INDEX_MAX)?;
                 source.chunks = 0;
             }
         }

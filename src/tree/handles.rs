@@ -20,6 +20,8 @@ pub(super) enum Open {
     Plain {
         /// Every write goes to the end.
         append: bool,
+        /// The kernel runs the file.
+        runs: bool,
     },
     /// A record or draft: reads come from the version that was current at `open`, writes are
     /// staged until they are judged.
@@ -69,6 +71,8 @@ impl OpenCounts {
 pub(super) struct Handles {
     table: RwLock<HashMap<u64, (Ino, Arc<Open>)>>,
     next: AtomicU64,
+    /// Handles that run their file, by inode.
+    running: OpenCounts,
     hub: Arc<super::Hub>,
 }
 
@@ -96,7 +100,12 @@ impl Drop for Held {
 
 impl Handles {
     pub fn new(hub: Arc<super::Hub>) -> Self {
-        Handles { table: RwLock::default(), next: AtomicU64::new(1), hub }
+        Handles {
+            table: RwLock::default(),
+            next: AtomicU64::new(1),
+            running: OpenCounts::default(),
+            hub,
+        }
     }
 
     /// Holds `ino` open.
@@ -113,6 +122,9 @@ impl Handles {
             return Err(Refusal::new(Rule::TooManyHandles, reason, "close some"));
         }
         held.kept = true;
+        if matches!(open, Open::Plain { runs: true, .. }) {
+            self.running.add(held.ino);
+        }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         table.insert(number, (held.ino, Arc::new(open)));
         Ok(Handle(number))
@@ -125,7 +137,15 @@ impl Handles {
     /// Forgets a handle.
     pub fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
         let (ino, open) = self.table.write().remove(&handle.0)?;
+        if matches!(*open, Open::Plain { runs: true, .. }) {
+            self.running.remove(ino);
+        }
         self.hub.open.remove(ino);
         Some(open)
+    }
+
+    /// Whether the kernel runs this file.
+    pub fn is_running(&self, ino: Ino) -> bool {
+        self.running.is_open(ino)
     }
 }

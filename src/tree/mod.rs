@@ -484,6 +484,8 @@ fn seek_plain(
             let at = next.map(|index| offset.max(u64::from(index) * chunk));
             Ok(at.filter(|at| *at < node.size))
         }
+        // As many chunks as it can have: no holes to look for.
+        SeekHole::Hole if node.chunks >= node.size.div_ceil(chunk) => Ok(Some(node.size)),
         SeekHole::Hole => {
             let mut index = first;
             while read.next_chunk(ino, index)? == Some(index) {

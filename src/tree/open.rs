@@ -34,6 +34,11 @@ impl WorkTree {
                 reply.send(Err(Rule::Absent.errno(Door::Name)));
             }
             Ok(None) => reply.send(Err(Rule::Gone.errno(Door::Handle))),
+            // A file that is open for writing cannot be run, and the other way round: the kernel
+            // sees to that, but O_TRUNC without writing it checks when we have cut already.
+            Ok(Some(Open::Plain { .. })) if flags.truncate && self.handles.is_running(ino) => {
+                reply.send(Err(Rule::Running.errno(Door::Name)));
+            }
             Ok(Some(open @ Open::Plain { .. })) if flags.truncate => {
                 self.truncate_at_open(caller, held, open, reply);
             }
@@ -77,7 +82,7 @@ impl WorkTree {
         let Some(node) = read.node(ino)?.filter(|node| node.nlink > 0) else { return Ok(None) };
         let config = self.engine.config();
         let mut staged = match node.class {
-            Class::Plain => return Ok(Some(Open::Plain { append: flags.append })),
+            Class::Plain => return Ok(Some(plain(flags))),
             Class::Draft => {
                 if self.unborn.hides(ino, caller) {
                     return Ok(None);
@@ -204,7 +209,7 @@ impl WorkTree {
             staged.opened(true, flags.append);
             Open::Staged(Box::new(Mutex::new(staged)))
         } else {
-            Open::Plain { append: flags.append }
+            plain(flags)
         };
         let opened = self.opened(caller, self.handles.hold(node.ino), open)?;
         Ok((self.seen_entry(node), opened))
@@ -252,6 +257,10 @@ impl WorkTree {
             self.busy.end(ino);
         }
     }
+}
+
+fn plain(flags: OpenFlags) -> Open {
+    Open::Plain { append: flags.append, runs: flags.execute }
 }
 
 fn home(slot: Slot) -> Option<crate::engine::Home> {

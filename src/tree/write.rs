@@ -29,7 +29,7 @@ impl WorkTree {
     ) {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
         match &*open {
-            Open::Plain { append } => {
+            Open::Plain { append, .. } => {
                 let at = if *append { WriteAt::End } else { WriteAt::Offset(offset) };
                 let length = data.len() as u32;
                 let command = Write { ino, at, data: data.to_vec() };

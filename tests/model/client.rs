@@ -141,6 +141,7 @@ impl Client {
             truncate: flags.truncate,
             append: flags.append,
             exclusive: false,
+            execute: false,
         };
         match self.stat(path) {
             Err("ENOENT") if flags.create => {

@@ -199,3 +199,25 @@ fn locks_hold_between_processes() {
         cat count";
     assert_eq!(fixture.sh(script).success().stdout, "40\n");
 }
+
+// P7.1
+#[test]
+fn a_running_program_is_not_emptied() {
+    let (_fixture, dir) = scratch();
+    let path = dir.join("program");
+    let program =
+        ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|path| fs::exists(path).unwrap());
+    fs::copy(program.expect("sleep is there"), &path).unwrap();
+    let length = fs::metadata(&path).unwrap().len();
+    let mut running = std::process::Command::new(&path).arg("600").spawn().unwrap();
+    for (write, flags) in [(true, 0), (true, libc::O_TRUNC), (false, libc::O_TRUNC)] {
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).write(write).custom_flags(flags).open(&path);
+        assert_eq!(Errno::from_io_error(&opened.unwrap_err()), Some(Errno::TXTBSY));
+    }
+    assert_eq!(fs::metadata(&path).unwrap().len(), length);
+    assert!(running.try_wait().unwrap().is_none(), "it still runs");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    drop(OpenOptions::new().write(true).open(&path).unwrap());
+}

@@ -156,7 +156,8 @@ fn content(read: &dyn Read, node: &Node, check: &mut Check<'_>) -> Result<(), Fa
         }
     } else {
         let chunks = node.size.div_ceil(crate::limits::CHUNK_BYTES as u64);
-        let after = u32::try_from(chunks).ok().filter(|index| *index <= 0x00ff_ffff);
+        let after =
+            u32::try_from(chunks).ok().filter(|index| *index <= crate::limits::CHUNK_INDEX_MAX);
         if let Some(after) = after
             && read.next_chunk(node.ino, after)?.is_some()
         {

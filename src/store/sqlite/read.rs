@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Conn, fail};
+use crate::limits::CHUNK_INDEX_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{Attempt, G, Ino, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey};
 use crate::store::{
@@ -312,9 +313,12 @@ impl Read for Conn {
 
     fn next_chunk(&self, ino: Ino, index: u32) -> Result<Option<u32>> {
         let sql = "SELECT key FROM chunks WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT 1";
-        let range = params![chunk_key(ino, index), chunk_key(ino, 0x00ff_ffff)];
+        if index > CHUNK_INDEX_MAX {
+            return Ok(None);
+        }
+        let range = params![chunk_key(ino, index), chunk_key(ino, CHUNK_INDEX_MAX)];
         let key = self.one(sql, range, |row| number(row, 0))?;
-        Ok(key.map(|key| (key & 0x00ff_ffff) as u32))
+        Ok(key.map(|key| (key & u64::from(CHUNK_INDEX_MAX)) as u32))
     }
 
     fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Option<Vec<u8>>> {

@@ -81,7 +81,7 @@ impl Txn for Conn {
     }
 
     fn delete_node(&mut self, ino: Ino) -> Result<()> {
-        self.delete_chunks(ino, 0, 0x00ff_ffff)?;
+        self.delete_chunks(ino, 0, limits::CHUNK_INDEX_MAX)?;
         self.delete_orphan(ino)?;
         self.change("DELETE FROM nodes WHERE ino = ?1", [int(ino.0)])?;
         Ok(())
