@@ -20,19 +20,11 @@ use fuser::{
 
 use crate::answer;
 use crate::errno::Errno;
-use crate::guard::Adapter;
+use crate::guard::{Adapter, handle};
 use crate::listing::{self, Place};
 use crate::negotiate::negotiate;
-use crate::tree::{Caller, Handle, Ino, NewNode, NodeType, SeekHole, SetAttr};
+use crate::tree::{Caller, NewNode, NodeType, SeekHole, SetAttr};
 use crate::view;
-
-fn ino(number: INodeNo) -> Ino {
-    Ino(number.0)
-}
-
-fn handle(number: FileHandle) -> Handle {
-    Handle(number.0)
-}
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
@@ -43,12 +35,14 @@ impl Filesystem for Adapter {
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let reply = answer::entry(self.view, &self.gate, reply);
         let _inside = self.gate.enter();
-        self.ask("lookup", reply, |tree| tree.lookup(&self.caller(request), ino(parent), name));
+        self.ask("lookup", reply, |tree| {
+            tree.lookup(&self.caller(request), self.ino(parent), name)
+        });
     }
 
     fn forget(&self, _: &Request, number: INodeNo, lookups: u64) {
-        self.gate.forget(ino(number), lookups);
-        self.hand("forget", |tree| tree.forget(ino(number), lookups));
+        self.gate.forget(self.ino(number), lookups);
+        self.hand("forget", |tree| tree.forget(self.ino(number), lookups));
     }
 
     fn getattr(
@@ -61,7 +55,7 @@ impl Filesystem for Adapter {
         let reply = answer::attr(self.view, reply);
         let _inside = self.gate.enter();
         self.ask("getattr", reply, |tree| {
-            tree.getattr(&self.caller(request), ino(number), fh.map(handle))
+            tree.getattr(&self.caller(request), self.ino(number), fh.map(handle))
         });
     }
 
@@ -93,13 +87,13 @@ impl Filesystem for Adapter {
         };
         let reply = answer::attr(self.view, reply);
         self.hand("setattr", |tree| {
-            tree.setattr(&self.caller(request), ino(number), fh.map(handle), set, reply);
+            tree.setattr(&self.caller(request), self.ino(number), fh.map(handle), set, reply);
         });
     }
 
     fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
         let reply = answer::data(libc::PATH_MAX as usize, reply);
-        self.ask("readlink", reply, |tree| tree.readlink(&self.caller(request), ino(number)));
+        self.ask("readlink", reply, |tree| tree.readlink(&self.caller(request), self.ino(number)));
     }
 
     fn mknod(
@@ -119,7 +113,7 @@ impl Filesystem for Adapter {
             Err(error) => return reply.send(Err(error)),
         };
         self.hand("mknod", |tree| {
-            tree.make(&self.caller(request), ino(parent), name, mode & 0o7777, node, reply);
+            tree.make(&self.caller(request), self.ino(parent), name, mode & 0o7777, node, reply);
         });
     }
 
@@ -136,7 +130,7 @@ impl Filesystem for Adapter {
         self.hand("mkdir", |tree| {
             tree.make(
                 &self.caller(request),
-                ino(parent),
+                self.ino(parent),
                 name,
                 mode & 0o7777,
                 NewNode::Directory,
@@ -147,12 +141,14 @@ impl Filesystem for Adapter {
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
-        self.hand("unlink", |tree| tree.unlink(&self.caller(request), ino(parent), name, reply));
+        self.hand("unlink", |tree| {
+            tree.unlink(&self.caller(request), self.ino(parent), name, reply)
+        });
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
-        self.hand("rmdir", |tree| tree.rmdir(&self.caller(request), ino(parent), name, reply));
+        self.hand("rmdir", |tree| tree.rmdir(&self.caller(request), self.ino(parent), name, reply));
     }
 
     fn symlink(
@@ -166,7 +162,7 @@ impl Filesystem for Adapter {
         let reply = answer::entry(self.view, &self.gate, reply);
         let node = NewNode::Symlink(target.as_os_str().as_bytes().to_vec());
         self.hand("symlink", |tree| {
-            tree.make(&self.caller(request), ino(parent), name, 0o777, node, reply);
+            tree.make(&self.caller(request), self.ino(parent), name, 0o777, node, reply);
         });
     }
 
@@ -188,9 +184,9 @@ impl Filesystem for Adapter {
         self.hand("rename", |tree| {
             tree.rename(
                 &self.caller(request),
-                ino(parent),
+                self.ino(parent),
                 name,
-                ino(new_parent),
+                self.ino(new_parent),
                 new_name,
                 mode,
                 reply,
@@ -208,14 +204,20 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
         self.hand("link", |tree| {
-            tree.link(&self.caller(request), ino(number), ino(new_parent), new_name, reply);
+            tree.link(
+                &self.caller(request),
+                self.ino(number),
+                self.ino(new_parent),
+                new_name,
+                reply,
+            );
         });
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: fuser::OpenFlags, reply: ReplyOpen) {
         let flags = view::open_flags(flags.0);
         let reply = answer::opened(reply);
-        self.hand("open", |tree| tree.open(&self.caller(request), ino(number), flags, reply));
+        self.hand("open", |tree| tree.open(&self.caller(request), self.ino(number), flags, reply));
     }
 
     fn read(
@@ -231,7 +233,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::data(size as usize, reply);
         self.hand("read", |tree| {
-            tree.read(&self.caller(request), ino(number), handle(fh), offset, size, reply);
+            tree.read(&self.caller(request), self.ino(number), handle(fh), offset, size, reply);
         });
     }
 
@@ -253,7 +255,7 @@ impl Filesystem for Adapter {
         let files = lock_owner.map(|owner| owner.0);
         let caller = Caller { files, ..self.caller(request) };
         self.hand("write", |tree| {
-            tree.write(&caller, ino(number), handle(fh), offset, data, reply);
+            tree.write(&caller, self.ino(number), handle(fh), offset, data, reply);
         });
     }
 
@@ -267,7 +269,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         let caller = Caller { files: Some(lock_owner.0), ..self.caller(request) };
-        self.hand("flush", |tree| tree.flush(&caller, ino(number), handle(fh), reply));
+        self.hand("flush", |tree| tree.flush(&caller, self.ino(number), handle(fh), reply));
     }
 
     fn release(
@@ -282,7 +284,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         self.ask("release", reply, |tree| {
-            tree.release(ino(number), handle(fh));
+            tree.release(self.ino(number), handle(fh));
             Ok(())
         });
     }
@@ -297,7 +299,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         self.hand("fsync", |tree| {
-            tree.fsync(&self.caller(request), ino(number), handle(fh), reply)
+            tree.fsync(&self.caller(request), self.ino(number), handle(fh), reply)
         });
     }
 
@@ -309,7 +311,7 @@ impl Filesystem for Adapter {
         reply: ReplyOpen,
     ) {
         let reply = answer::opened_directory(reply);
-        self.ask("opendir", reply, |tree| tree.opendir(&self.caller(request), ino(number)));
+        self.ask("opendir", reply, |tree| tree.opendir(&self.caller(request), self.ino(number)));
     }
 
     fn readdir(
@@ -320,9 +322,9 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let place = Place { ino: ino(number), handle: handle(fh), cookie: offset };
+        let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
         let listed = self.hand("readdir", |tree| {
-            listing::plain(tree, &self.caller(request), &place, &mut reply)
+            listing::plain(tree, &self.caller(request), &place, self.view, &mut reply)
         });
         match listed.unwrap_or(Err(Errno::EIO)) {
             Ok(()) => reply.ok(),
@@ -338,7 +340,7 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let place = Place { ino: ino(number), handle: handle(fh), cookie: offset };
+        let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
         let (view, gate) = (self.view, &*self.gate);
         let _inside = gate.enter();
         let listed = self.hand("readdirplus", |tree| {
@@ -374,7 +376,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.hand("fsyncdir", |tree| tree.fsyncdir(&self.caller(request), ino(number), reply));
+        self.hand("fsyncdir", |tree| tree.fsyncdir(&self.caller(request), self.ino(number), reply));
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
@@ -398,7 +400,7 @@ impl Filesystem for Adapter {
             Err(error) => return reply.send(Err(error)),
         };
         self.hand("setxattr", |tree| {
-            tree.setxattr(&self.caller(request), ino(number), name, value, mode, reply);
+            tree.setxattr(&self.caller(request), self.ino(number), name, value, mode, reply);
         });
     }
 
@@ -411,13 +413,15 @@ impl Filesystem for Adapter {
         reply: ReplyXattr,
     ) {
         let reply = answer::xattr(size, reply);
-        self.ask("getxattr", reply, |tree| tree.getxattr(&self.caller(request), ino(number), name));
+        self.ask("getxattr", reply, |tree| {
+            tree.getxattr(&self.caller(request), self.ino(number), name)
+        });
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
         let reply = answer::xattr(size, reply);
         self.ask("listxattr", reply, |tree| {
-            let names = tree.listxattr(&self.caller(request), ino(number))?;
+            let names = tree.listxattr(&self.caller(request), self.ino(number))?;
             Ok(names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect())
         });
     }
@@ -425,7 +429,7 @@ impl Filesystem for Adapter {
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
         self.hand("removexattr", |tree| {
-            tree.removexattr(&self.caller(request), ino(number), name, reply)
+            tree.removexattr(&self.caller(request), self.ino(number), name, reply)
         });
     }
 
@@ -442,7 +446,7 @@ impl Filesystem for Adapter {
         let flags = view::open_flags(flags);
         let reply = answer::created(self.view, &self.gate, reply);
         self.hand("create", |tree| {
-            tree.create(&self.caller(request), ino(parent), name, mode & 0o7777, flags, reply);
+            tree.create(&self.caller(request), self.ino(parent), name, mode & 0o7777, flags, reply);
         });
     }
 
@@ -460,7 +464,7 @@ impl Filesystem for Adapter {
         self.hand("fallocate", |tree| {
             tree.fallocate(
                 &self.caller(request),
-                ino(number),
+                self.ino(number),
                 handle(fh),
                 offset,
                 length,
@@ -489,7 +493,7 @@ impl Filesystem for Adapter {
             return reply.send(Err(Errno::ENXIO));
         };
         self.ask("lseek", reply, |tree| {
-            tree.seek(&self.caller(request), ino(number), handle(fh), offset, seek)
+            tree.seek(&self.caller(request), self.ino(number), handle(fh), offset, seek)
         });
     }
 }

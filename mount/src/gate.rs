@@ -15,14 +15,20 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use crate::tree::Ino;
 
 /// The gate of one mount.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gate {
+    root: Ino,
     inside: RwLock<()>,
     /// How many lookups of an inode the kernel still holds.
     lookups: Mutex<HashMap<Ino, u64>>,
 }
 
 impl Gate {
+    /// The gate of a mount with this root.
+    pub(crate) fn new(root: Ino) -> Gate {
+        Gate { root, inside: RwLock::default(), lookups: Mutex::default() }
+    }
+
     /// Enters with a request whose answer carries attributes; leave when it is answered.
     pub(crate) fn enter(&self) -> RwLockReadGuard<'_, ()> {
         self.inside.read()
@@ -51,6 +57,6 @@ impl Gate {
 
     /// Whether the kernel may have cached anything of an inode. The root is always known.
     pub(crate) fn knows(&self, ino: Ino) -> bool {
-        ino == crate::tree::ROOT || self.lookups.lock().contains_key(&ino)
+        ino == self.root || self.lookups.lock().contains_key(&ino)
     }
 }

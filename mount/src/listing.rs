@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use fuser::{ReplyDirectory, ReplyDirectoryPlus};
 
 use crate::answer::GENERATION;
 use crate::errno::Errno;
@@ -32,12 +32,13 @@ pub(crate) fn plain(
     tree: &dyn Tree,
     caller: &Caller,
     place: &Place,
+    view: View,
     buffer: &mut ReplyDirectory,
 ) -> Result<(), Errno> {
-    list(tree, caller, place, &mut |entry| {
+    list(tree, caller, (place, view), &mut |entry| {
         let name = OsStr::from_bytes(&entry.name);
         let kind = file_type(entry.attr.node_type);
-        !buffer.add(INodeNo(entry.attr.ino.0), entry.cookie, kind, name)
+        !buffer.add(view.number(entry.attr.ino), entry.cookie, kind, name)
     })
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn with_attributes(
     (view, gate): (View, &Gate),
     buffer: &mut ReplyDirectoryPlus,
 ) -> Result<(), Errno> {
-    list(tree, caller, place, &mut |entry| {
+    list(tree, caller, (place, view), &mut |entry| {
         let name = OsStr::from_bytes(&entry.name);
         let attr = view.shown(&entry.attr);
         let full = buffer.add(attr.ino, entry.cookie, name, &entry.ttl, &attr, GENERATION);
@@ -63,13 +64,15 @@ pub(crate) fn with_attributes(
 fn list(
     tree: &dyn Tree,
     caller: &Caller,
-    place: &Place,
+    (place, view): (&Place, View),
     emit: &mut dyn FnMut(DirEntry) -> bool,
 ) -> Result<(), Errno> {
     if place.cookie < 1 && !emit(dot(b".", place.ino, 1)) {
         return Ok(());
     }
-    if place.cookie < 2 && !emit(dot(b"..", tree.parent(place.ino)?, 2)) {
+    // Above a mount's root there is nothing of the mount.
+    let above = if place.ino == view.root { view.root } else { tree.parent(place.ino)? };
+    if place.cookie < 2 && !emit(dot(b"..", above, 2)) {
         return Ok(());
     }
     let cookie = if place.cookie <= 2 { 0 } else { place.cookie };

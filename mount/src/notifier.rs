@@ -21,11 +21,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use fuser::{INodeNo, Notifier};
+use fuser::Notifier;
 use parking_lot::RwLock;
 
 use crate::gate::Gate;
 use crate::tree::{Ino, Invalidation};
+use crate::view::View;
 
 #[derive(Debug)]
 enum Notice {
@@ -47,6 +48,7 @@ pub(crate) struct Notices {
     has_epochs: AtomicBool,
     queue: Sender<Notice>,
     gate: Arc<Gate>,
+    view: View,
 }
 
 impl Notices {
@@ -55,16 +57,16 @@ impl Notices {
         mount: u32,
         notifier: Notifier,
         device: OwnedFd,
-        gate: Arc<Gate>,
+        (gate, view): (Arc<Gate>, View),
     ) -> io::Result<(Notices, JoinHandle<()>)> {
         let (queue, notices) = unbounded();
         let own = notifier.clone();
         let thread = std::thread::Builder::new()
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
-            .spawn(move || deliver(&own, &notices))?;
+            .spawn(move || deliver(&own, view, &notices))?;
         let direct = RwLock::new(Some(Direct { notifier, device }));
-        Ok((Notices { direct, has_epochs: AtomicBool::new(true), queue, gate }, thread))
+        Ok((Notices { direct, has_epochs: AtomicBool::new(true), queue, gate, view }, thread))
     }
 
     /// Sends or queues one invalidation; after the session's end it does nothing.
@@ -83,7 +85,7 @@ impl Notices {
         match &invalidation {
             // A negative offset means attributes only.
             Invalidation::Attr(ino) => {
-                log(direct.notifier.inval_inode(INodeNo(ino.0), -1, 0));
+                log(direct.notifier.inval_inode(self.view.number(*ino), -1, 0));
             }
             Invalidation::Entry { .. } if self.new_epoch(direct) => {}
             // The queue is gone only when the session is.
@@ -135,10 +137,10 @@ fn nix_write(device: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn deliver(notifier: &Notifier, notices: &Receiver<Notice>) {
+fn deliver(notifier: &Notifier, view: View, notices: &Receiver<Notice>) {
     while let Ok(Notice::Forget(invalidation)) = notices.recv() {
         if let Invalidation::Entry { parent, name, .. } = invalidation {
-            log(notifier.inval_entry(INodeNo(parent.0), OsStr::from_bytes(&name)));
+            log(notifier.inval_entry(view.number(parent), OsStr::from_bytes(&name)));
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use thiserror::Error;
 
+use crate::tree::{Ino, ROOT};
 use crate::view::View;
 
 /// What `/proc/mounts` shows as the type, after `fuse.`.
@@ -37,6 +38,8 @@ pub struct MountOptions {
     pub umask: Option<u32>,
     /// What `/proc/mounts` shows as the source.
     pub fs_name: String,
+    /// The directory of the tree that is this mount's root. Set by the program, not by `-o`.
+    pub root: Ino,
 }
 
 impl Default for MountOptions {
@@ -53,6 +56,7 @@ impl Default for MountOptions {
             gid: None,
             umask: None,
             fs_name: SUBTYPE.to_owned(),
+            root: ROOT,
         }
     }
 }
@@ -192,7 +196,7 @@ impl MountOptions {
     }
 
     pub(crate) fn view(&self) -> View {
-        View { uid: self.uid, gid: self.gid, umask: self.umask }
+        View { uid: self.uid, gid: self.gid, umask: self.umask, root: self.root }
     }
 }
 
@@ -278,6 +282,7 @@ mod tests {
                 gid: Some(100),
                 umask: Some(0o27),
                 fs_name: "team".into(),
+                root: ROOT,
             }
         );
         assert_eq!(MountOptions::parse("").unwrap(), MountOptions::default());

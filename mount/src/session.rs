@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use crate::attach;
 use crate::error::MountError;
 use crate::gate::Gate;
-use crate::guard::Adapter;
+use crate::guard::{Adapter, LastSeen};
 use crate::heal::{DirState, resolved, state_of};
 use crate::mountinfo::{MountLine, mount_at, mounts};
 use crate::notifier::Notices;
@@ -43,6 +43,7 @@ pub struct Mount {
     /// The mount's own device number, by which it is told from others on the same directory.
     device: String,
     notices: Arc<Notices>,
+    seen: Arc<LastSeen>,
     ended: Receiver<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -91,11 +92,13 @@ fn start(
     config.acl = acl;
     config.n_threads = Some(EVENT_THREADS);
     config.clone_fd = true;
-    let gate = Arc::new(Gate::default());
-    let adapter = Adapter::new(tree, id, options.view(), Arc::clone(&gate));
+    let (gate, view) = (Arc::new(Gate::new(options.root)), options.view());
+    let seen = Arc::new(LastSeen::default());
+    let adapter = Adapter::new(tree, id, view, (Arc::clone(&gate), Arc::clone(&seen)));
     let line_to_kernel = connection.try_clone()?;
     let session = Session::from_fd(adapter, connection, acl, config)?;
-    let (notices, notifier) = Notices::start(id.0, session.notifier(), line_to_kernel, gate)?;
+    let (notices, notifier) =
+        Notices::start(id.0, session.notifier(), line_to_kernel, (gate, view))?;
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
     let run = Run { session, notices: Arc::clone(&notices), notifier, end, id };
@@ -113,7 +116,7 @@ fn start(
     };
     tracing::info!(mount = id.0, dir = %dir.display(), "mounted");
     let (dir, device) = (dir.to_owned(), device.to_owned());
-    Ok(Mount { id, dir, device, notices, ended, thread: Mutex::new(Some(thread)) })
+    Ok(Mount { id, dir, device, notices, seen, ended, thread: Mutex::new(Some(thread)) })
 }
 
 /// What the session's own thread holds.
@@ -165,6 +168,13 @@ impl Mount {
     #[must_use]
     pub fn knows(&self, ino: Ino) -> bool {
         self.notices.knows(ino)
+    }
+
+    /// When somebody last asked for something through this mount, in nanoseconds of
+    /// `CLOCK_MONOTONIC`; 0 for never.
+    #[must_use]
+    pub fn last_seen_ns(&self) -> u64 {
+        self.seen.get()
     }
 
     /// Becomes ready when the session has ended, for whatever reason: the channel never carries a

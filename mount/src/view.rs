@@ -11,11 +11,12 @@ use fuser::{FileAttr, FileType, FopenFlags, INodeNo, RenameFlags};
 
 use crate::errno::Errno;
 use crate::tree::{
-    Attr, Caching, NodeType, OpenFlags, RenameMode, TimeOrNow, UnixNanos, XattrMode, system_time,
+    Attr, Caching, Ino, NodeType, OpenFlags, ROOT, RenameMode, TimeOrNow, UnixNanos, XattrMode,
+    system_time,
 };
 
-/// What `uid=`, `gid=` and `umask=` change in what is shown.
-#[derive(Clone, Copy, Debug, Default)]
+/// What `uid=`, `gid=`, `umask=` and another root change in what is shown.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     /// Owner shown for everything.
     pub(crate) uid: Option<u32>,
@@ -23,9 +24,22 @@ pub(crate) struct View {
     pub(crate) gid: Option<u32>,
     /// Permission bits shown as off; all others are shown as on, as libfuse does.
     pub(crate) umask: Option<u32>,
+    /// The directory of the tree that the kernel sees as the root.
+    pub(crate) root: Ino,
 }
 
 impl View {
+    /// The tree's number of an inode that the kernel names.
+    pub(crate) fn of_kernel(self, number: INodeNo) -> Ino {
+        let ino = Ino(number.0);
+        if ino == ROOT { self.root } else { ino }
+    }
+
+    /// The number by which the kernel knows an inode.
+    pub(crate) fn number(self, ino: Ino) -> INodeNo {
+        INodeNo(if ino == self.root { ROOT.0 } else { ino.0 })
+    }
+
     /// The attributes as this mount shows them.
     pub(crate) fn shown(self, attr: &Attr) -> FileAttr {
         let mode = match self.umask {
@@ -33,7 +47,7 @@ impl View {
             None => attr.mode & 0o7777,
         };
         FileAttr {
-            ino: INodeNo(attr.ino.0),
+            ino: self.number(attr.ino),
             size: attr.size,
             blocks: attr.blocks,
             atime: system_time(attr.atime_ns),

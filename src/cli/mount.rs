@@ -26,7 +26,7 @@ pub struct MountArgs {
     #[arg(short, long)]
     foreground: bool,
     /// Options, separated by commas: ro, allow_other, allow_root, uid=, gid=, umask=, noexec,
-    /// noatime, fsname=, nonempty, agent=, store=, sync=
+    /// noatime, fsname=, nonempty, agent=, role=, root=, store=, sync=
     #[arg(short, long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
     /// What an acknowledged change survives: power loss (full) or the end of the daemon (normal)
@@ -35,6 +35,12 @@ pub struct MountArgs {
     /// The agent that this mount acts for [default: the user who calls]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// Its role [default: the one that is registered, else agent]
+    #[arg(long, value_name = "ROLE", requires = "agent")]
+    role: Option<String>,
+    /// Show only this directory of the tree
+    #[arg(long, value_name = "PATH")]
+    root: Option<String>,
     /// Mount although the directory has files, which are then hidden
     #[arg(long)]
     nonempty: bool,
@@ -73,6 +79,8 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         dir: dir.to_str().unwrap_or_default().to_owned(),
         options: text,
         agent: args.agent.clone(),
+        role: args.role.clone(),
+        root: args.root.clone(),
         nonempty: args.nonempty,
         hold: args.foreground,
     };

@@ -23,7 +23,9 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
         output.value(&json!({"daemon": daemon, "mounts": mounts}))?;
         return Ok(Exit::Done);
     }
-    let mut rows = vec![["DIR", "PID", "SINCE", "AGENT", "OPTIONS", "STORE"].map(str::to_owned)];
+    let mut rows = vec![
+        ["DIR", "PID", "SINCE", "AGENT", "ROLE", "ROOT", "OPTIONS", "STORE"].map(str::to_owned),
+    ];
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     for mount in &mounts {
         let gone = if mount.detached { " (detached)" } else { "" };
@@ -32,6 +34,8 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
             daemon.pid.to_string(),
             mount.since.clone(),
             dash(mount.agent.as_deref().unwrap_or_default()),
+            mount.role.clone(),
+            dash(&crate::names::printable(mount.root.as_bytes())),
             dash(&crate::names::printable(mount.options.as_bytes())),
             crate::names::printable(daemon.store.as_bytes()),
         ]);

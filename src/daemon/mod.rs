@@ -28,7 +28,7 @@ pub use failure::{Cause, Failure};
 pub use logging::{start_log, trim_log};
 pub use mount_table::{FS_TYPE, MountedHere, around as mounted_around, at as mounted_at};
 pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
-pub use options::{OwnOptions, durability, sync_name};
+pub use options::{OwnOptions, durability, role, sync_name};
 pub use paths::StorePaths;
 pub use point::{clean_up, resolve};
 pub use setup::{Made, Setup, layout, set_up};
@@ -119,8 +119,13 @@ pub fn run(
     }
     let service = Arc::new(Service::new(store.engine.clone(), options.paths.store()));
     let tree = WorkTree::new(store.engine.clone(), Arc::clone(&hub));
-    let mounts =
-        Arc::new(Mounts::new(options.paths.clone(), options.sync, tree, hub, wake.clone()));
+    let mounts = Arc::new(Mounts::new(
+        options.paths.clone(),
+        options.sync,
+        tree,
+        (hub, store.engine.clone()),
+        wake.clone(),
+    ));
     let socket = options.paths.socket();
     let listener = socket::bind(&socket)
         .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
-use workfs_mount::{Mount, MountId, Tree, Underlay, serve};
+use workfs_mount::{Mount, MountId, NodeType, ROOT, Tree, Underlay, serve};
 
 use super::Event;
 use super::covers::Covers;
@@ -18,10 +18,14 @@ use super::options::{self, OwnOptions};
 use super::paths::StorePaths;
 use super::point;
 use super::wire::{MountAsk, MountInfo, UnmountAsk};
+use crate::engine::{Engine, PutAgent};
+use crate::kind::Role;
 use crate::limits::MOUNTS_MAX;
-use crate::numbers::UnixNanos;
+use crate::names::{AgentName, TreePath};
+use crate::numbers::{Ino, UnixNanos};
+use crate::service::Caller;
 use crate::store::Durability;
-use crate::tree::{Hub, Identity};
+use crate::tree::{Hub, Identity, user_name};
 
 /// The mounts of one daemon.
 pub struct Mounts {
@@ -30,6 +34,7 @@ pub struct Mounts {
     sync: Durability,
     tree: Arc<dyn Tree>,
     hub: Arc<Hub>,
+    engine: Engine,
     wake: Sender<Event>,
     /// Held while one is added or removed: two on one directory would not see each other.
     one_at_a_time: Mutex<()>,
@@ -69,12 +74,12 @@ impl Mounts {
         paths: StorePaths,
         sync: Durability,
         tree: Arc<dyn Tree>,
-        hub: Arc<Hub>,
+        (hub, engine): (Arc<Hub>, Engine),
         wake: Sender<Event>,
     ) -> Self {
         let covers = Covers::kept_in(paths.covers());
         let (one_at_a_time, table) = (Mutex::new(()), Mutex::default());
-        Mounts { paths, covers, sync, tree, hub, wake, one_at_a_time, table }
+        Mounts { paths, covers, sync, tree, hub, engine, wake, one_at_a_time, table }
     }
 
     /// Mounts; `uid` is who asks.
@@ -93,17 +98,16 @@ impl Mounts {
     fn add_alone(&self, ask: &MountAsk, uid: u32, now: UnixNanos) -> Result<Added, Failure> {
         let dir = PathBuf::from(&ask.dir);
         let own = OwnOptions::parse(&ask.options)?;
-        let agent = match &ask.agent {
-            Some(name) => Some(options::agent(name)?),
-            None => own.agent.clone(),
-        };
+        let who = Who::of(ask, &own)?;
         self.refuse_place(&dir, &own)?;
         if let Some((mount, info)) = self.find(&dir) {
-            return same(mount, info, agent.as_ref().map(|name| name.as_str()), &ask.options);
+            return same(mount, info, &who, &ask.options);
         }
+        let root = self.shown(&who.root)?;
         let nonempty = ask.nonempty || own.nonempty;
         let mut notes = point::prepare(&dir, &self.covers, nonempty)?;
         let mut kernel = own.kernel()?;
+        kernel.root = root;
         if !own.names_source() {
             kernel.fs_name = self.paths.store().display().to_string();
         }
@@ -116,25 +120,87 @@ impl Mounts {
             table.last += 1;
             MountId(table.last)
         };
+        let maker = user_name(uid);
+        self.register(&who, uid)?;
+        self.hub.introduce(id, Identity { agent: who.agent.clone(), maker, root });
         // Opened before it is hidden; covered after, because the helper for users wants to find
         // the directory writable.
         let underlay = Underlay::open(&dir);
-        let mount = Arc::new(serve(Arc::clone(&self.tree), id, &dir, &kernel)?);
+        let served = serve(Arc::clone(&self.tree), id, &dir, &kernel);
+        let mount = Arc::new(served.inspect_err(|_| self.hub.remove_mount(id))?);
         if let Err(error) = underlay.and_then(|underlay| self.cover(&underlay)) {
             notes.push(format!("{} stays writable below the mount: {error}", dir.display()));
         }
         let info = MountInfo {
             mount: id.0,
             dir: ask.dir.clone(),
-            agent: agent.as_ref().map(ToString::to_string),
+            agent: who.agent.as_ref().map(ToString::to_string),
+            role: String::new(),
+            root: who.root.as_ref().map_or_else(String::new, ToString::to_string),
             options: ask.options.clone(),
             since: now.rfc3339_seconds(),
             uid,
             detached: false,
         };
-        self.hub.add_mount(Arc::clone(&mount), Identity { agent });
+        self.hub.add_mount(Arc::clone(&mount));
         self.table.lock().rows.push(Row { mount: Arc::clone(&mount), info: info.clone() });
+        let info = self.with_role(info);
         Ok(Added { mount, info, already: false, notes })
+    }
+
+    /// The directory of the tree that a mount is to show.
+    fn shown(&self, path: &Option<TreePath>) -> Result<Ino, Failure> {
+        let Some(path) = path else { return Ok(ROOT) };
+        let found = crate::store::read(&**self.engine.readers(), |read| {
+            let mut at = Some(ROOT);
+            for name in path.names() {
+                let node = at.map(|dir| read.lookup(dir, name)).transpose()?.flatten();
+                at = node.filter(|node| node.node_type == NodeType::Directory).map(|n| n.ino);
+            }
+            Ok(at)
+        })?;
+        found.ok_or_else(|| {
+            let reason = format!("the tree has no directory `{path}`");
+            Failure::new(Cause::Absent, reason, "make it first, through a mount of the whole tree")
+        })
+    }
+
+    /// An agent that a mount is made for is registered; one that is keeps its role.
+    fn register(&self, who: &Who, uid: u32) -> Result<(), Failure> {
+        let Some(name) = &who.agent else { return Ok(()) };
+        match (self.engine.agents().get(name), who.role) {
+            (Some(known), Some(role)) if known.role != role => {
+                let reason = format!("{name} is registered as {}, not as {role}", known.role);
+                let remedy =
+                    format!("leave --role out, or `workfs agent add {name} --role {role}`");
+                Err(Failure::new(Cause::Conflict, reason, remedy))
+            }
+            (Some(_), _) => Ok(()),
+            (None, role) => {
+                let role = role.unwrap_or(Role::Agent);
+                let add = PutAgent { name: name.clone(), role, uid: None };
+                let context = Caller::new(uid, 0, None).context();
+                self.engine.run(context, add).map_err(|refusal| {
+                    let cause = if refusal.rule == crate::refusal::Rule::Forbidden {
+                        Cause::Denied
+                    } else {
+                        Cause::Other
+                    };
+                    Failure::new(cause, refusal.reason, refusal.remedy)
+                })
+            }
+        }
+    }
+
+    /// What is told of a mount, with the role that its agent has now.
+    fn with_role(&self, mut info: MountInfo) -> MountInfo {
+        let name = info.agent.as_deref().and_then(|name| AgentName::new(name).ok());
+        let role = match name {
+            None => Role::Operator,
+            Some(name) => self.engine.agents().get(&name).map_or(Role::Observer, |a| a.role),
+        };
+        info.role = role.to_string();
+        info
     }
 
     fn cover(&self, underlay: &Underlay) -> std::io::Result<()> {
@@ -259,7 +325,9 @@ impl Mounts {
     #[must_use]
     pub fn list(&self) -> Vec<MountInfo> {
         self.finish_ended();
-        self.table.lock().rows.iter().map(|row| row.info.clone()).collect()
+        let all: Vec<MountInfo> =
+            self.table.lock().rows.iter().map(|row| row.info.clone()).collect();
+        all.into_iter().map(|info| self.with_role(info)).collect()
     }
 
     /// What tells of each mount's end.
@@ -275,14 +343,40 @@ impl Mounts {
     }
 }
 
+/// Whom a mount is to act for, and what it is to show.
+struct Who {
+    agent: Option<AgentName>,
+    role: Option<Role>,
+    root: Option<TreePath>,
+}
+
+impl Who {
+    fn of(ask: &MountAsk, own: &OwnOptions) -> Result<Who, Failure> {
+        let agent = match &ask.agent {
+            Some(name) => Some(options::agent(name)?),
+            None => own.agent.clone(),
+        };
+        let role = match &ask.role {
+            Some(name) => Some(options::role(name)?),
+            None => own.role,
+        };
+        let root = match &ask.root {
+            Some(path) => Some(options::root(path)?),
+            None => own.root.clone(),
+        };
+        if role.is_some() && agent.is_none() {
+            let remedy = "name the agent with --agent";
+            return Err(Failure::new(Cause::Usage, "a role is an agent's", remedy));
+        }
+        Ok(Who { agent, role, root: root.filter(|path| !path.names().is_empty()) })
+    }
+}
+
 /// The same mount asked for again is no error; another one on the same directory is.
-fn same(
-    mount: Arc<Mount>,
-    info: MountInfo,
-    agent: Option<&str>,
-    options: &str,
-) -> Result<Added, Failure> {
-    if info.agent.as_deref() != agent || info.options != options {
+fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, options: &str) -> Result<Added, Failure> {
+    let agent = who.agent.as_ref().map(|name| name.as_str());
+    let root = who.root.as_ref().map_or_else(String::new, ToString::to_string);
+    if info.agent.as_deref() != agent || info.options != options || info.root != root {
         let reason = format!("{} is mounted already, with other options", info.dir);
         let remedy = format!("unmount it first (`workfs unmount {}`)", info.dir);
         return Err(Failure::new(Cause::Conflict, reason, remedy));

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use workfs_mount::MountOptions;
 
 use super::failure::{Cause, Failure};
-use crate::names::AgentName;
+use crate::kind::Role;
+use crate::names::{AgentName, TreePath};
 use crate::store::Durability;
 
 /// An `-o` string, taken apart.
@@ -16,6 +17,10 @@ use crate::store::Durability;
 pub struct OwnOptions {
     /// `agent=NAME`: for which agent.
     pub agent: Option<AgentName>,
+    /// `role=ROLE`: in which role.
+    pub role: Option<Role>,
+    /// `root=PATH`: the directory of the tree that is shown.
+    pub root: Option<TreePath>,
     /// `nonempty`: the directory may have files.
     pub nonempty: bool,
     /// `store=PATH`.
@@ -37,6 +42,8 @@ impl OwnOptions {
         for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
             match option.split_once('=') {
                 Some(("agent", name)) => own.agent = Some(agent(name)?),
+                Some(("role", name)) => own.role = Some(role(name)?),
+                Some(("root", path)) => own.root = Some(root(path)?),
                 Some(("store", path)) => own.store = Some(path.into()),
                 // `sync` and `async` without a value are mount(8)'s.
                 Some(("sync", level)) => own.sync = Some(durability(level)?),
@@ -79,6 +86,31 @@ pub fn agent(name: &str) -> Result<AgentName, Failure> {
     })
 }
 
+/// The role of that name.
+///
+/// # Errors
+/// If there is none.
+pub fn role(name: &str) -> Result<Role, Failure> {
+    Role::named(name).ok_or_else(|| {
+        let name = crate::names::printable(name.as_bytes());
+        let known: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
+        let remedy = format!("use one of {}", known.join(", "));
+        Failure::new(Cause::Usage, format!("role `{name}` is not known"), remedy)
+    })
+}
+
+/// A path from the root of the tree.
+///
+/// # Errors
+/// If it is none.
+pub fn root(path: &str) -> Result<TreePath, Failure> {
+    TreePath::parse(path.trim_matches('/')).map_err(|why| {
+        let path = crate::names::printable(path.as_bytes());
+        let reason = format!("`{path}` is no path in the tree: {why}");
+        Failure::new(Cause::Usage, reason, "give one such as `work`")
+    })
+}
+
 /// The durability of that name.
 ///
 /// # Errors
@@ -116,7 +148,7 @@ mod tests {
         assert!(own.nonempty && !own.names_source());
         assert_eq!(own.rest, "ro,allow_other");
         assert!(own.kernel().unwrap().read_only);
-        for wrong in ["agnt=bob", "agent=a b", "sync=half", "alow_other"] {
+        for wrong in ["agnt=bob", "agent=a b", "sync=half", "alow_other", "role=boss", "root=.."] {
             assert_eq!(OwnOptions::parse(wrong).unwrap_err().cause, Cause::Usage, "{wrong}");
         }
     }

@@ -148,7 +148,8 @@ fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()
     let copy = stream.try_clone()?;
     let mut lines = Lines::new(stream);
     let peer = socket::peer(lines.stream())?;
-    if !is_welcome(peer, shared.paths.store()) {
+    let bound = shared.service.engine.agents().bound(peer.uid).is_some();
+    if !bound && !is_welcome(peer, shared.paths.store()) {
         let reason = format!("this store is not user {}'s", peer.uid);
         let remedy = "ask its owner, or use a store of your own (`--store`)";
         return lines.send(&Answer::Failed(Failure::new(Cause::Denied, reason, remedy)));
@@ -188,6 +189,10 @@ impl Drop for Served<'_> {
     }
 }
 
+fn is_agent(shared: &Shared, peer: Peer) -> bool {
+    shared.service.engine.agents().bound(peer.uid).is_some()
+}
+
 fn is_welcome(peer: Peer, store: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     let owner = std::fs::metadata(store).map(|metadata| metadata.uid()).ok();
@@ -198,6 +203,12 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
     while let Some(ask) = lines.ask()? {
         let answer = match ask {
             Err(failure) => Some(Answer::Failed(failure)),
+            // An agent by its user id asks for what agents do, and no more.
+            Ok(ask) if !matches!(ask, Ask::Do(_)) && is_agent(shared, peer) => {
+                let remedy = "ask whoever runs the store";
+                let reason = format!("user {} is an agent of this store", peer.uid);
+                Some(Answer::Failed(Failure::new(Cause::Denied, reason, remedy)))
+            }
             Ok(Ask::Do(request)) => {
                 serve_request(shared, peer, request, &mut lines)?;
                 None

@@ -54,6 +54,12 @@ pub struct MountAsk {
     /// For which agent.
     #[serde(default)]
     pub agent: Option<String>,
+    /// In which role.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// The directory of the tree that is shown.
+    #[serde(default)]
+    pub root: Option<String>,
     /// The directory may have files.
     #[serde(default)]
     pub nonempty: bool,
@@ -82,6 +88,10 @@ pub struct MountInfo {
     pub dir: String,
     /// For which agent.
     pub agent: Option<String>,
+    /// In which role whoever uses it acts.
+    pub role: String,
+    /// The directory of the tree that is shown; empty for all of it.
+    pub root: String,
     /// What `-o` said.
     pub options: String,
     /// Since when, RFC 3339.

@@ -32,6 +32,20 @@ pub struct Context {
     pub door: Door,
 }
 
+/// A role as the ledger names it.
+#[must_use]
+pub fn ledger_role(role: Role) -> ledger::Role {
+    match role {
+        Role::Agent => ledger::Role::AGENT,
+        Role::Builder => ledger::Role::BUILDER,
+        Role::Coordinator => ledger::Role::COORDINATOR,
+        Role::Manager => ledger::Role::MANAGER,
+        Role::Supervisor => ledger::Role::SUPERVISOR,
+        Role::Operator => ledger::Role::OPERATOR,
+        Role::Observer => ledger::Role::OBSERVER,
+    }
+}
+
 impl Context {
     /// The daemon's own: what it does by itself, for nobody.
     #[must_use]

@@ -72,6 +72,10 @@ impl Command for Create {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
         let parent = turn.directory(self.parent)?;
+        turn.require_lane(self.parent, &self.name)?;
+        if matches!(self.content, NewContent::Directory) {
+            turn.require_new_lane(self.parent, &self.name)?;
+        }
         if turn.txn.lookup(self.parent, &self.name)?.is_some() {
             return Err(taken(&self.name).into());
         }

@@ -35,6 +35,8 @@ pub enum Effect {
     Ready(WorkspaceKey, RecordKey),
     /// A record becomes ready by itself at this time.
     Due(UnixNanos),
+    /// Another set of agents is registered.
+    Agents,
 }
 
 /// Who performs effects: the mounts. Who waits for events hears the [`super::Bell`].

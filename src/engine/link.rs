@@ -30,6 +30,7 @@ impl Command for Link {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
         let parent = turn.directory(self.parent)?;
+        turn.require_lane(self.parent, &self.name)?;
         let found = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0);
         let mut node = found.ok_or_else(|| super::turn::absent(&self.name))?;
         if turn.txn.lookup(self.parent, &self.name)?.is_some() {

@@ -8,6 +8,7 @@
 //! outside the transaction. Deliberately not here: the kernel, threads that wait for a commit
 //! (the answer travels with the change), and rules of kinds (they are data, see `kind`).
 
+mod agents;
 mod bell;
 mod claim;
 mod context;
@@ -26,6 +27,7 @@ mod record;
 mod refuse;
 mod remove;
 mod rename;
+mod rights;
 mod save;
 mod setattr;
 mod sync;
@@ -33,9 +35,10 @@ mod turn;
 mod writer;
 mod xattr;
 
+pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use bell::{Bell, Subscription};
 pub use claim::ClaimFirst;
-pub use context::{Context, Origin};
+pub use context::{Context, Origin, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
 pub use effects::{Audience, Effect};
@@ -70,6 +73,11 @@ pub trait Command: Send + 'static {
     /// What its commit must survive when the store is opened with `--sync full`.
     fn durability(&self) -> Durability {
         Durability::Power
+    }
+
+    /// Whether it changes anything: what an observer may not do.
+    fn is_change(&self) -> bool {
+        true
     }
 
     /// Makes the change in the transaction of `turn`.

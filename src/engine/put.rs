@@ -92,6 +92,7 @@ impl Command for Put {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {
+        turn.require_operator("import")?;
         let parent = turn.directory(self.parent)?;
         if let Some(there) = turn.txn.lookup(self.parent, &self.name)? {
             return self.compare(turn, &there);

@@ -195,7 +195,15 @@ impl Turn<'_> {
                 "give the kind that state back, or move the file out of the workspace",
             )
         })?;
-        kind.transition(from, home.state, self.context.role)
+        let transition = kind.transition(from, home.state, self.context.role)?;
+        // One's own leaves one's lane, and enters no other's.
+        if record.owner.is_some() {
+            self.context.may_write(kind, from, record.owner.as_ref())?;
+        }
+        if home.owner.is_some() {
+            self.context.may_write(kind, home.state, home.owner.as_ref())?;
+        }
+        Ok(transition)
     }
 
     /// Moves `record` to `home` by a transition: patches what the daemon must change, and nothing

@@ -32,6 +32,10 @@ impl Command for Refuse {
         Durability::Process
     }
 
+    fn is_change(&self) -> bool {
+        false
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         let path = path_of(turn.txn, self.dir, &self.name)?;
         Err(Stop::kept(self.refusal, path))

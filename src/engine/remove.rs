@@ -43,6 +43,7 @@ impl Command for Remove {
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         let parent = turn.directory(self.parent)?;
         let node = turn.existing(self.parent, &self.name)?;
+        turn.require_lane(self.parent, &self.name)?;
         let directory = node.node_type == NodeType::Directory;
         match (self.what, directory) {
             (RemoveWhat::File, true) => return Err(is_directory(&self.name).into()),
@@ -55,6 +56,7 @@ impl Command for Remove {
                 .into());
             }
             (RemoveWhat::Directory, true) => {
+                turn.require_directory(&node)?;
                 require_empty(turn.txn, &node, &self.name)?;
                 turn.unsettle_dir(node.ino)?;
             }
@@ -66,6 +68,7 @@ impl Command for Remove {
             let Slot::Record(home) = turn.slot(self.parent, &self.name)? else {
                 return Err(StoreError::Impossible(format!("record at {}", self.name)).into());
             };
+            turn.require_write(&home)?;
             retire(turn, record, &home, Standing::Gone, EventName::REMOVED, None)?;
         }
         turn.txn.delete_entry(self.parent, &self.name)?;

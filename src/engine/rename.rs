@@ -59,7 +59,16 @@ impl Command for Rename {
             Err(Stop::Refused(refused)) => return Err(self.lost(turn, refused.refusal)?),
             other => other?,
         };
+        turn.require_lane(self.parent, &self.name)?;
+        turn.require_lane(self.new_parent, &self.new_name)?;
+        if source.node_type == NodeType::Directory {
+            turn.require_directory(&source)?;
+            turn.require_new_lane(self.new_parent, &self.new_name)?;
+        }
         let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
+        if let Some(target) = target.as_ref().filter(|t| t.node_type == NodeType::Directory) {
+            turn.require_directory(target)?;
+        }
         if self.mode == RenameMode::NoReplace && target.is_some() {
             return Err(taken(&self.new_name).into());
         }
@@ -209,6 +218,7 @@ impl Rename {
             return refuse(taken(&self.new_name));
         }
         let moved = if self.parent == self.new_parent {
+            turn.require_write(lies)?;
             // Another extension of the same id.
             let step = super::record::Step {
                 event: EventName::RENAMED,
@@ -235,6 +245,10 @@ impl Rename {
         record: Record,
         lies: &Home,
     ) -> Result<Option<Made>, Stop> {
+        turn.require_write(lies)?;
+        if self.parent != self.new_parent {
+            turn.require_leave(lies)?;
+        }
         let content = turn.content(&record)?;
         let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();
         if self.parent == self.new_parent {

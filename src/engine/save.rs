@@ -224,13 +224,19 @@ pub(super) fn next_version(
     text: &Text,
 ) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
+    turn.context.may_write(home.kind(), home.state, home.owner.as_ref()).map_err(refuse)?;
     sight.require_current(&record, home).map_err(refuse)?;
     let before = turn.content(&record)?;
     if before[..] == text.bytes[..] && record.is_valid() {
         return Ok(Made::of(&record));
     }
     let flags = home.governed.binding.policy == Policy::Flag;
-    let judged = text.judge_next(home, &Text::new(before), turn.context.role);
+    let before = Text::new(before);
+    let names = |text: &Text| text.parsed.as_ref().ok().map(|said| said.value().clone());
+    if let Some(said) = names(text) {
+        turn.require_own_name(home, names(&before).as_ref(), &said).map_err(refuse)?;
+    }
+    let judged = text.judge_next(home, &before, turn.context.role);
     let (valid, links) = match judged.map_err(refuse).and_then(|()| turn.links(home, text)) {
         Ok(links) => (true, links),
         Err(Stop::Refused(_)) if flags => (false, None),
@@ -354,6 +360,7 @@ pub(super) fn admit(
         let record = record.clone();
         return move_by_copy(turn, record, (dir, name, ino), home, node, (sight, text));
     }
+    turn.context.may_create(home).map_err(refuse)?;
     match &known {
         // Its name went to a backup and comes back: this is its next version.
         Some(record) if is_parked_at(record, home) => {
@@ -362,6 +369,9 @@ pub(super) fn admit(
             text.judge_next(home, &before, turn.context.role).map_err(refuse)?;
         }
         _ => text.judge(home).map_err(refuse)?,
+    }
+    if let Ok(said) = &text.parsed {
+        turn.require_own_name(home, None, said.value()).map_err(refuse)?;
     }
     let links = turn.links(home, text)?;
     let links = links.as_ref();

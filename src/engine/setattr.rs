@@ -65,6 +65,7 @@ impl Command for SetAttributes {
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
         let found = turn.txn.node(self.ino)?;
         let mut node = found.ok_or_else(gone)?;
+        turn.require_node(&node)?;
         if let Some(size) = self.size {
             if node.class != Class::Plain || node.node_type != NodeType::File {
                 let reason = "this size can only be set by a save";

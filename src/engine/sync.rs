@@ -18,6 +18,10 @@ impl Command for Sync {
         Durability::Flush
     }
 
+    fn is_change(&self) -> bool {
+        false
+    }
+
     fn run(self, _: &mut Turn<'_>) -> Result<(), Stop> {
         Ok(())
     }

@@ -254,6 +254,7 @@ pub(super) fn keep_refusal(
         key: RefusalKey(0),
         at: now,
         mount: context.actor.mount,
+        actor: context.actor.name.clone(),
         uid: context.actor.uid,
         pid: context.actor.pid.unwrap_or(0),
         operation: operation.to_owned(),

@@ -10,10 +10,12 @@ use parking_lot::{Mutex, RwLock};
 use crate::config::Config;
 use crate::ledger::Hash;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
+use crate::names::TreePath;
 use crate::numbers::{G, Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
+use super::agents::Registry;
 use super::ready::Ripen;
 use super::turn::Head;
 use super::{
@@ -43,7 +45,7 @@ impl Queued {
         answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
     ) -> Self {
         let operation = command.operation();
-        let durability = command.durability();
+        let (durability, changes) = (command.durability(), command.is_change());
         let job: Job = Box::new(move |turn| {
             let turn = match turn {
                 Ok(turn) => turn,
@@ -52,7 +54,12 @@ impl Queued {
                     return None;
                 }
             };
-            Some(match command.run(turn) {
+            let may = if changes { turn.context.may_change() } else { Ok(()) };
+            let ran = match may {
+                Err(refusal) => Err(Stop::kept(refusal, TreePath::root())),
+                Ok(()) => command.run(turn),
+            };
+            Some(match ran {
                 Ok(out) => {
                     let finish: Finish =
                         Box::new(move |committed| answer(committed.map(move |()| out)));
@@ -82,6 +89,7 @@ pub struct Engine {
     queue: Sender<Queued>,
     readers: Arc<dyn Readers>,
     config: Arc<RwLock<Arc<Config>>>,
+    agents: Arc<RwLock<Arc<Registry>>>,
     doors: Doors,
     bell: Arc<Bell>,
     line: Arc<Line>,
@@ -108,13 +116,17 @@ pub fn start(
     })?;
     let (queue, waiting) = bounded(QUEUE_CHANGES_MAX);
     let config = Arc::new(RwLock::new(config));
+    let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
+    let agents = Arc::new(RwLock::new(Arc::new(agents)));
     let bell = Arc::new(Bell::default());
     bell.ring(head.g);
     let line = Arc::new(Line::default());
     let mut thread = WriterThread {
         writer,
         waiting,
+        readers: Arc::clone(&readers),
         config: Arc::clone(&config),
+        agents: Arc::clone(&agents),
         sync,
         doors: doors.clone(),
         audience,
@@ -130,7 +142,7 @@ pub fn start(
         .name("writer".into())
         .spawn(move || thread.run())
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    Ok((Engine { queue, readers, config, doors, bell, line }, handle))
+    Ok((Engine { queue, readers, config, agents, doors, bell, line }, handle))
 }
 
 fn read_head(snapshot: &dyn Read) -> Result<Head> {
@@ -205,6 +217,12 @@ impl Engine {
         Arc::clone(&self.config.read())
     }
 
+    /// Who is registered as an agent.
+    #[must_use]
+    pub fn agents(&self) -> Arc<Registry> {
+        Arc::clone(&self.agents.read())
+    }
+
     /// The clock.
     #[must_use]
     pub fn now(&self) -> UnixNanos {
@@ -231,7 +249,9 @@ fn lost() -> Refusal {
 struct WriterThread {
     writer: Box<dyn Writer>,
     waiting: Receiver<Queued>,
+    readers: Arc<dyn Readers>,
     config: Arc<RwLock<Arc<Config>>>,
+    agents: Arc<RwLock<Arc<Registry>>>,
     sync: Durability,
     doors: Doors,
     audience: Arc<dyn Audience>,
@@ -338,6 +358,9 @@ impl WriterThread {
             return;
         }
         (self.doors.fault)(FaultPoint::AfterCommit);
+        if batch.effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
+            self.reload_agents();
+        }
         self.audience.before_reply(&batch.effects);
         (self.doors.fault)(FaultPoint::BeforeReply);
         for finish in batch.finishes {
@@ -354,8 +377,16 @@ impl WriterThread {
             match effect {
                 Effect::Ready(workspace, _) => self.line.call(*workspace),
                 Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
-                Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } => {}
+                Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } | Effect::Agents => {}
             }
+        }
+    }
+
+    /// Whoever registers an agent finds it registered when its call returns.
+    fn reload_agents(&self) {
+        match crate::store::read(&*self.readers, |snapshot| Registry::load(snapshot)) {
+            Ok(registry) => *self.agents.write() = Arc::new(registry),
+            Err(error) => tracing::error!(%error, "the registered agents cannot be read"),
         }
     }
 

@@ -73,7 +73,8 @@ impl Command for SetXattr {
             );
             return Err(Refusal::new(Rule::NoSpace, reason, "store less in it").into());
         }
-        turn.txn.node(self.ino)?.ok_or_else(super::setattr::gone)?;
+        let node = turn.txn.node(self.ino)?.ok_or_else(super::setattr::gone)?;
+        turn.require_node(&node)?;
         let there = turn.txn.xattr(self.ino, &self.name)?.is_some();
         match (self.mode, there) {
             (XattrMode::Create, true) => {
@@ -101,6 +102,8 @@ impl Command for RemoveXattr {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        let node = turn.txn.node(self.ino)?.ok_or_else(super::setattr::gone)?;
+        turn.require_node(&node)?;
         if !turn.txn.delete_xattr(self.ino, &self.name)? {
             return Err(no_attribute(&self.name).into());
         }

@@ -22,6 +22,8 @@ pub(super) struct KindForm {
     pub transitions: Vec<Spanned<TransitionForm>>,
     #[serde(default)]
     pub order: OrderForm,
+    #[serde(default)]
+    pub rights: RightsForm,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,6 +48,15 @@ pub(super) struct PriorityForm {
     #[serde(default)]
     pub order: Vec<OneOrMany<String>>,
     pub absent: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RightsForm {
+    pub create: Option<Vec<Role>>,
+    pub free: Option<Vec<Role>>,
+    pub own: Option<Vec<Role>>,
+    pub others: Option<Vec<Role>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_saphyr::Spanned;
 
-use super::definition::{FieldsForm, KindForm, StateForm, TransitionForm};
+use super::definition::{FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
 use super::field_path::FieldPath;
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
@@ -13,7 +13,7 @@ use super::pattern::Pattern;
 use super::schema::Schema;
 use super::state::{Stamp, StampWhen, State, StateIx, Transition};
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
-use super::{EngineFields, Kind, KindError, Role};
+use super::{EngineFields, Kind, KindError, Rights, Role};
 use crate::names::{KindName, StateName};
 
 /// Most states of a kind: the largest known lifecycle has six.
@@ -116,6 +116,7 @@ fn build(form: KindForm, schema: Schema) -> Result<Kind, Wrong> {
     }
     let strict = paths(&form.strict, &schema)?;
     let order = build_order(&form.order, &states, &built, &schema)?;
+    let rights = rights(form.rights)?;
     let schema_name = form.schema.value;
     let schema = Arc::new(schema);
     Ok(Kind {
@@ -126,9 +127,27 @@ fn build(form: KindForm, schema: Schema) -> Result<Kind, Wrong> {
         strict,
         states: built,
         initial,
+        rights,
         transitions,
         order,
         schema,
+    })
+}
+
+fn rights(form: RightsForm) -> Result<Rights, Wrong> {
+    let usual = Rights::default();
+    let given = |roles: Option<Vec<Role>>, usual: Vec<Role>| match roles {
+        Some(roles) if roles.contains(&Role::Observer) => {
+            Err((None, "`rights`: an observer only reads".to_owned()))
+        }
+        Some(roles) => Ok(roles),
+        None => Ok(usual),
+    };
+    Ok(Rights {
+        create: given(form.create, usual.create)?,
+        free: given(form.free, usual.free)?,
+        own: given(form.own, usual.own)?,
+        others: given(form.others, usual.others)?,
     })
 }
 

@@ -22,6 +22,7 @@ mod nearest;
 mod order;
 mod pattern;
 mod place;
+mod rights;
 mod role;
 mod schema;
 mod state;
@@ -47,11 +48,13 @@ pub use nearest::nearest;
 pub use order::{Counts, Order, Priority, Wants};
 pub use pattern::{Component, Pattern};
 pub use place::Place;
+pub use rights::{Holding, Rights};
 pub use role::Role;
 pub use state::{
     Lease, Retries, Stamp, StampWhen, State, StateIx, StatusMove, Statuses, Transition,
 };
 pub use transition::FieldEdit;
+pub(crate) use transition::names as role_names;
 
 use crate::names::KindName;
 
@@ -76,6 +79,7 @@ pub struct Kind {
     strict: Vec<FieldPath>,
     states: Vec<State>,
     initial: StateIx,
+    rights: Rights,
     transitions: Vec<Transition>,
     order: Order,
     schema: Arc<schema::Schema>,
@@ -124,6 +128,12 @@ impl Kind {
     #[must_use]
     pub fn state_named(&self, name: &str) -> Option<StateIx> {
         self.states().find(|(_, state)| state.name.as_str() == name).map(|(ix, _)| ix)
+    }
+
+    /// Who may make and write its records.
+    #[must_use]
+    pub fn rights(&self) -> &Rights {
+        &self.rights
     }
 
     /// Where new records start.

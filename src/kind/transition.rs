@@ -139,7 +139,7 @@ impl Kind {
 }
 
 /// "coordinator, manager or operator".
-pub(super) fn names(roles: &[Role]) -> String {
+pub(crate) fn names(roles: &[Role]) -> String {
     match roles {
         [] => "nobody".to_owned(),
         [one] => one.to_string(),

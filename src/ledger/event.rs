@@ -84,8 +84,10 @@ word! {
         IMPORTED = "imported",
         /// A record was moved out of its workspace and is a plain file now.
         LEFT = "left",
-        /// A workspace or a lane was made.
+        /// A workspace or a lane was made, or an agent registered.
         REGISTERED = "registered",
+        /// An agent is none any more.
+        UNREGISTERED = "unregistered",
     }
 }
 
@@ -96,6 +98,14 @@ word! {
         AGENT = "agent",
         /// Moves records between agents.
         COORDINATOR = "coordinator",
+        /// Works on records, reads inventory.
+        BUILDER = "builder",
+        /// Hands out work, owns inventory.
+        MANAGER = "manager",
+        /// As a manager, above several.
+        SUPERVISOR = "supervisor",
+        /// Reads only.
+        OBSERVER = "observer",
         /// May do all that the lifecycle allows.
         OPERATOR = "operator",
         /// The daemon itself: expiry, handoffs, archive.

@@ -1,15 +1,20 @@
 //! Who asks.
 
-use crate::engine::{Context, Origin};
-use crate::ledger::{Actor, Role as LedgerRole};
+use crate::engine::{Context, Origin, Registry, ledger_role};
+use crate::kind::Role;
+use crate::ledger::Actor;
 use crate::names::AgentName;
-use crate::refusal::Door;
+use crate::refusal::{Door, Rule};
+
+use super::{Exit, Failure};
 
 /// Who asks, as the socket's peer credentials (or the process's own) say it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The name in the ledger: the user's name, else `uid-N`.
+    /// The name in the ledger: the user's name, else `uid-N`; or the agent that is acted for.
     pub name: AgentName,
+    /// In which role.
+    pub role: Role,
     /// The user.
     pub uid: u32,
     /// The group.
@@ -19,11 +24,11 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The caller with these credentials.
+    /// The caller with these credentials: an operator.
     #[must_use]
     pub fn new(uid: u32, gid: u32, pid: Option<u32>) -> Self {
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        Caller { name: name_of(uid, &passwd), uid, gid, pid }
+        Caller { name: name_of(uid, &passwd), role: Role::Operator, uid, gid, pid }
     }
 
     /// This process.
@@ -33,19 +38,43 @@ impl Caller {
         Caller::new(uid.as_raw(), gid.as_raw(), Some(std::process::id()))
     }
 
-    /// The context of its changes: an operator at the socket.
+    /// Whom the caller acts for who asks to act for `agent`: a user who is bound to an agent is
+    /// that agent and no other; an operator may act for any, in its role.
+    ///
+    /// # Errors
+    /// Where a bound user names somebody else.
+    pub(super) fn acting(
+        mut self,
+        agents: &Registry,
+        agent: Option<&AgentName>,
+    ) -> Result<Self, Failure> {
+        if let Some((name, role)) = agents.forced(self.uid) {
+            if let Some(other) = agent.filter(|agent| **agent != name) {
+                let reason = format!("user {} is the agent {name}, not {other}", self.uid);
+                let failure = Failure::new(Exit::Refused, reason, "leave --agent out");
+                return Err(Failure { rule: Some(Rule::Forbidden), ..failure });
+            }
+            (self.name, self.role) = (name, role);
+        } else if let Some(agent) = agent.filter(|agent| **agent != self.name) {
+            self.role = agents.get(agent).map_or(Role::Agent, |known| known.role);
+            self.name = agent.clone();
+        }
+        Ok(self)
+    }
+
+    /// The context of its changes, at the socket.
     #[must_use]
     pub fn context(&self) -> Context {
         Context {
             origin: Origin::Socket,
             actor: Actor {
                 name: self.name.clone(),
-                role: LedgerRole::OPERATOR,
+                role: ledger_role(self.role),
                 uid: self.uid,
                 mount: None,
                 pid: self.pid,
             },
-            role: crate::kind::Role::Operator,
+            role: self.role,
             gid: self.gid,
             door: Door::Socket,
         }
@@ -80,6 +109,6 @@ mod tests {
         assert_eq!(name_of(4_294_967_295, "").as_str(), "uid-4294967295");
         let context = Caller::new(0, 0, None).context();
         assert_eq!(context.origin, Origin::Socket);
-        assert_eq!(context.role, crate::kind::Role::Operator);
+        assert_eq!(context.role, Role::Operator);
     }
 }

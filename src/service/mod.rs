@@ -8,6 +8,7 @@
 //! ends the process; whoever asks is named by [`Caller`], which the socket's peer credentials make.
 //! Deliberately not here: argument parsing, where the store lies, mounts, SQL.
 
+mod agents;
 mod backup;
 mod caller;
 mod claim;
@@ -33,6 +34,7 @@ mod tests;
 
 use std::path::PathBuf;
 
+pub use agents::{AgentInfo, AgentsReport};
 pub use backup::BackupReport;
 pub use caller::Caller;
 pub use claim::ClaimReport;
@@ -90,6 +92,14 @@ fn ask<T>(
 /// client is gone: `sink` returns false then, and the request ends as soon as that is sound.
 pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink<'_>) {
     let operation = request.name();
+    let caller = match admitted(service, caller, &request) {
+        Ok(caller) => caller,
+        Err(failure) => {
+            let _ = sink(Reply::Error(failure));
+            return;
+        }
+    };
+    let caller = &caller;
     tracing::debug!(operation, actor = %caller.name, "a request");
     let done = match request {
         Request::Show(args) => show::show(service, &args).map(Report::Show),
@@ -100,6 +110,9 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::Release(args) => finish::release(service, caller, &args).map(Report::Move),
         Request::Log(args) => log::log(service, &args, sink).map(Report::Log),
         Request::Why(args) => why::why(service, &args).map(Report::Why),
+        Request::Agents => Ok(Report::Agents(agents::list(service))),
+        Request::AgentAdd(args) => agents::add(service, caller, &args).map(Report::Agents),
+        Request::AgentRemove(name) => agents::remove(service, caller, &name).map(Report::Agents),
         Request::Status => status::status(service).map(Report::Status),
         Request::Import(args) => import::import(service, caller, &args, sink).map(Report::Import),
         Request::Export(args) => export::export(service, &args, sink).map(Report::Export),
@@ -113,4 +126,18 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
     };
     // Whether anybody still hears it does not matter any more.
     let _ = sink(last);
+}
+
+/// Whom the caller acts for in this request. A user who is bound to an agent does what agents do,
+/// and nothing for which the store's owner answers.
+fn admitted(service: &Service, caller: &Caller, request: &Request) -> Result<Caller, Failure> {
+    let registry = service.engine.agents();
+    if let Some(agent) = registry.bound(caller.uid)
+        && !request.is_an_agents()
+    {
+        let reason = format!("`{}` is not for {agent}, an agent", request.name());
+        let failure = Failure::new(Exit::Refused, reason, "ask whoever runs the store");
+        return Err(Failure { rule: Some(crate::refusal::Rule::Forbidden), ..failure });
+    }
+    caller.clone().acting(&registry, request.agent())
 }

@@ -6,8 +6,8 @@ use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::store::StoreError;
 
 use super::{
-    BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, ImportReport, ListReport,
-    LogReport, MoveReport, RestoreReport, ShowReport, StatusReport, WhyReport,
+    AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, ImportReport,
+    ListReport, LogReport, MoveReport, RestoreReport, ShowReport, StatusReport, WhyReport,
 };
 
 /// Where replies go; false means that the client is gone.
@@ -146,6 +146,8 @@ reports! {
     Log(LogReport),
     /// See [`WhyReport`].
     Why(WhyReport),
+    /// See [`AgentsReport`].
+    Agents(AgentsReport),
     /// See [`StatusReport`].
     Status(StatusReport),
     /// See [`ImportReport`].

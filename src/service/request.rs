@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kind::Role;
 use crate::names::AgentName;
 use crate::numbers::{G, Version};
 
@@ -30,6 +31,12 @@ pub enum Request {
     Log(LogArgs),
     /// Refusals, and what is wrong with drafts.
     Why(WhyArgs),
+    /// The registered agents.
+    Agents,
+    /// Registers an agent, or changes what is registered of it.
+    AgentAdd(AgentAddArgs),
+    /// Takes an agent from the register.
+    AgentRemove(AgentName),
     /// Counts and sizes.
     Status,
     /// Takes a plain directory in.
@@ -57,12 +64,64 @@ impl Request {
             Request::Release(_) => "release",
             Request::Log(_) => "log",
             Request::Why(_) => "why",
+            Request::Agents => "agent list",
+            Request::AgentAdd(_) => "agent add",
+            Request::AgentRemove(_) => "agent remove",
             Request::Status => "status",
             Request::Import(_) => "import",
             Request::Export(_) => "export",
             Request::Fsck => "fsck",
             Request::Doctor => "doctor",
             Request::Backup(_) => "backup",
+        }
+    }
+
+    /// The agent that the caller wants to act for.
+    #[must_use]
+    pub fn agent(&self) -> Option<&AgentName> {
+        match self {
+            Request::Claim(args) => Some(&args.agent),
+            Request::Done(args) => args.agent.as_ref(),
+            Request::Fail(args) => args.agent.as_ref(),
+            Request::Release(args) => args.agent.as_ref(),
+            Request::Show(_)
+            | Request::List(_)
+            | Request::Log(_)
+            | Request::Why(_)
+            | Request::Agents
+            | Request::AgentAdd(_)
+            | Request::AgentRemove(_)
+            | Request::Status
+            | Request::Import(_)
+            | Request::Export(_)
+            | Request::Fsck
+            | Request::Doctor
+            | Request::Backup(_) => None,
+        }
+    }
+
+    /// Whether a user who is bound to an agent may ask this: nothing that reads or writes outside
+    /// the tree with the daemon's rights, or that changes the register.
+    #[must_use]
+    pub fn is_an_agents(&self) -> bool {
+        match self {
+            Request::Show(_)
+            | Request::List(_)
+            | Request::Claim(_)
+            | Request::Done(_)
+            | Request::Fail(_)
+            | Request::Release(_)
+            | Request::Log(_)
+            | Request::Why(_)
+            | Request::Agents
+            | Request::Status => true,
+            Request::AgentAdd(_)
+            | Request::AgentRemove(_)
+            | Request::Import(_)
+            | Request::Export(_)
+            | Request::Fsck
+            | Request::Doctor
+            | Request::Backup(_) => false,
         }
     }
 }
@@ -179,6 +238,20 @@ pub struct WhyArgs {
     /// At most so many, the newest first; 10 if absent.
     #[serde(default)]
     pub limit: Option<u64>,
+}
+
+/// See [`Request::AgentAdd`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentAddArgs {
+    /// Its name.
+    pub name: AgentName,
+    /// Its role; agent, or the one that it has, if absent.
+    #[serde(default)]
+    pub role: Option<Role>,
+    /// The user who is this agent, whatever a mount says; the one that it has if absent.
+    #[serde(default)]
+    pub uid: Option<u32>,
 }
 
 /// See [`Request::Import`].

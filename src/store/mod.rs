@@ -14,7 +14,7 @@ pub use error::StoreError;
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;
 
-use crate::names::{FileName, RecordId, TreePath};
+use crate::names::{AgentName, FileName, RecordId, TreePath};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, WorkspaceKey};
 
 /// Result of a store operation.
@@ -80,6 +80,8 @@ pub trait Read: ReadReady {
     fn last_refusal_of(&self, path: &[u8]) -> Result<Option<RefusalRow>>;
     /// Inodes with no name, kept for open handles.
     fn orphans(&self) -> Result<Vec<Ino>>;
+    /// All registered agents, by name.
+    fn agents(&self) -> Result<Vec<AgentRow>>;
     /// A named setting of the store.
     fn meta(&self, key: &str) -> Result<Option<String>>;
     /// Sizes.
@@ -152,6 +154,10 @@ pub trait Txn: Read + TxnReady {
     fn insert_orphan(&mut self, ino: Ino) -> Result<()>;
     /// Unmarks it.
     fn delete_orphan(&mut self, ino: Ino) -> Result<()>;
+    /// Registers an agent, or changes what is registered of it.
+    fn put_agent(&mut self, agent: &AgentRow) -> Result<()>;
+    /// Forgets an agent; false if it was not registered.
+    fn delete_agent(&mut self, name: &AgentName) -> Result<bool>;
     /// Sets a named setting.
     fn put_meta(&mut self, key: &str, value: &str) -> Result<()>;
     /// Opens a savepoint.

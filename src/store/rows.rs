@@ -251,6 +251,8 @@ pub struct RefusalRow {
     pub at: UnixNanos,
     /// Through which mount; `None` for the socket.
     pub mount: Option<u32>,
+    /// Who it was refused to.
+    pub actor: AgentName,
     /// The caller's user id.
     pub uid: u32,
     /// The caller's thread id, a label.
@@ -265,6 +267,17 @@ pub struct RefusalRow {
     pub why: RefusedText,
     /// Bytes kept; 0 if none.
     pub rejected_bytes: u64,
+}
+
+/// A registered agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRow {
+    /// Its name.
+    pub name: AgentName,
+    /// Its role, by the name that kinds use.
+    pub role: String,
+    /// The user who is this agent, whatever a mount says.
+    pub uid: Option<u32>,
 }
 
 /// Sizes of the store.

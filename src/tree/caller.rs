@@ -1,42 +1,75 @@
 //! Who a request of the kernel comes from: mount and user decide, the rest are labels.
 
-use std::collections::HashMap;
-
-use parking_lot::Mutex;
 use workfs_mount::Caller;
 
-use crate::engine::{Context, Origin};
+use super::WorkTree;
+use super::computed::Viewer;
+use super::hub::Identity;
+use crate::engine::{Context, Origin, Registry, ledger_role};
 use crate::kind::Role;
-use crate::ledger::{self, Actor};
+use crate::ledger::Actor;
 use crate::names::AgentName;
+use crate::numbers::Ino;
 use crate::refusal::Door;
 
-/// User names by user id.
-#[derive(Default)]
-pub(super) struct Users(Mutex<HashMap<u32, AgentName>>);
-
-impl Users {
-    /// The context of a request. A plain mount acts for the user who calls, as operator.
-    pub fn context(&self, caller: &Caller, agent: Option<AgentName>, door: Door) -> Context {
-        let name = agent.unwrap_or_else(|| self.name(caller.uid));
-        Context {
-            origin: Origin::Mount(caller.mount),
-            actor: Actor {
-                name,
-                role: ledger::Role::OPERATOR,
-                uid: caller.uid,
-                mount: Some(caller.mount.0),
-                pid: (caller.pid != 0).then_some(caller.pid),
-            },
-            role: Role::Operator,
-            gid: caller.gid,
-            door,
-        }
+impl WorkTree {
+    /// Who changes something.
+    pub(super) fn context(&self, caller: &Caller, door: Door) -> Context {
+        let identity = self.hub.identity(caller.mount);
+        context(caller, identity.as_deref(), &self.engine.agents(), door)
     }
 
-    fn name(&self, uid: u32) -> AgentName {
-        let mut names = self.0.lock();
-        names.entry(uid).or_insert_with(|| user_name(uid)).clone()
+    /// The directory that is the root of the caller's mount.
+    pub(super) fn root(&self, caller: &Caller) -> Ino {
+        self.hub.identity(caller.mount).map_or(workfs_mount::ROOT, |identity| identity.root)
+    }
+
+    /// Who looks, for what is computed.
+    pub(super) fn viewer(&self, caller: &Caller) -> Viewer {
+        let context = self.context(caller, Door::Name);
+        Viewer {
+            config: self.engine.config(),
+            agents: self.engine.agents(),
+            actor: context.actor.name,
+            role: context.role,
+            root: self.root(caller),
+        }
+    }
+}
+
+/// The context of a request. A user who is bound to an agent is that agent through every mount;
+/// else the mount decides: an agent's mount acts for the agent, a plain one for the operator who
+/// made it.
+fn context(caller: &Caller, identity: Option<&Identity>, agents: &Registry, door: Door) -> Context {
+    let (name, role) = acting(caller.uid, identity, agents);
+    Context {
+        origin: Origin::Mount(caller.mount),
+        actor: Actor {
+            name,
+            role: ledger_role(role),
+            uid: caller.uid,
+            mount: Some(caller.mount.0),
+            pid: (caller.pid != 0).then_some(caller.pid),
+        },
+        role,
+        gid: caller.gid,
+        door,
+    }
+}
+
+/// Whom a user acts for through a mount.
+fn acting(uid: u32, identity: Option<&Identity>, agents: &Registry) -> (AgentName, Role) {
+    if let Some(forced) = agents.forced(uid) {
+        return forced;
+    }
+    // Only a mount that has ended is not known: nobody acts through it any more.
+    let Some(identity) = identity else { return (user_name(uid), Role::Observer) };
+    match &identity.agent {
+        // One that is not registered any more has lost its rights, not its mount.
+        Some(agent) => {
+            (agent.clone(), agents.get(agent).map_or(Role::Observer, |known| known.role))
+        }
+        None => (identity.maker.clone(), Role::Operator),
     }
 }
 

@@ -5,11 +5,12 @@
 //! Their inode numbers lie above all stored ones.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use crate::config::{Config, agents_md};
-use crate::engine::{Slot, Text, path_of, slot};
-use crate::kind::builtin;
-use crate::names::{FileName, TreePath, printable};
+use crate::engine::{Registry, Slot, Text, path_of, slot};
+use crate::kind::{Role, builtin};
+use crate::names::{AgentName, FileName, TreePath, printable};
 use crate::numbers::{G, Ino, RefusalKey};
 use crate::refusal::Refusal;
 use crate::store::{Class, Read, RefusalRow, RefusedText, Result, Standing};
@@ -34,6 +35,8 @@ pub(super) enum Computed {
     Events,
     /// `.workfs/config.yaml`.
     Config,
+    /// `.workfs/agents.yaml`.
+    Agents,
     /// `.workfs/rejected/`.
     RejectedDir,
     /// `.workfs/rejected/<key>-<name>`.
@@ -50,6 +53,7 @@ pub(super) enum Computed {
 
 /// Names in `.workfs/`, in the order they are listed.
 const CONTROL: &[(&str, Computed)] = &[
+    ("agents.yaml", Computed::Agents),
     ("config.yaml", Computed::Config),
     ("events", Computed::Events),
     ("kinds", Computed::Kinds),
@@ -57,6 +61,9 @@ const CONTROL: &[(&str, Computed)] = &[
     ("status", Computed::Status),
     ("why", Computed::Why),
 ];
+
+/// Those that a mount of a part of the tree has: the others tell of the rest.
+const CONTROL_OF_A_PART: &[(&str, Computed)] = &[("why", Computed::Why)];
 
 const KINDS: &[(&str, Computed)] =
     &[("task.kind.yaml", Computed::TaskKind), ("task.v1.json", Computed::TaskSchema)];
@@ -78,6 +85,7 @@ impl Computed {
             Computed::Kinds => FIRST + 7,
             Computed::TaskKind => FIRST + 8,
             Computed::TaskSchema => FIRST + 9,
+            Computed::Agents => FIRST + 32,
             Computed::Rejected(key) => REJECTED | key.0,
             Computed::FileWhy(ino) => WHY | ino.0,
         })
@@ -99,6 +107,7 @@ impl Computed {
                 7 => Computed::Kinds,
                 8 => Computed::TaskKind,
                 9 => Computed::TaskSchema,
+                32 => Computed::Agents,
                 _ => return None,
             },
             _ => return None,
@@ -118,19 +127,41 @@ impl Computed {
     }
 }
 
-/// Finds a computed name that no stored one hides.
+/// Who looks, and through what.
+pub(super) struct Viewer {
+    pub config: Arc<Config>,
+    pub agents: Arc<Registry>,
+    /// Whom it acts for.
+    pub actor: AgentName,
+    pub role: Role,
+    /// The root of its mount.
+    pub root: Ino,
+}
+
+impl Viewer {
+    /// What lies in `.workfs/`.
+    fn control(&self) -> &'static [(&'static str, Computed)] {
+        control_of(self.root)
+    }
+}
+
+fn control_of(root: Ino) -> &'static [(&'static str, Computed)] {
+    if root == workfs_mount::ROOT { CONTROL } else { CONTROL_OF_A_PART }
+}
+
+/// Finds a computed name that no stored one hides, in a mount with this root.
 pub(super) fn lookup(
     read: &dyn Read,
     config: &Config,
-    parent: Ino,
-    name: &FileName,
+    root: Ino,
+    (parent, name): (Ino, &FileName),
 ) -> Result<Option<Computed>> {
     let named = |table: &[(&str, Computed)]| {
         let found = table.iter().find(|(known, _)| known.as_bytes() == name.as_bytes());
         found.map(|(_, computed)| *computed)
     };
     match Computed::of(parent) {
-        Some(Computed::Control) => Ok(named(CONTROL)),
+        Some(Computed::Control) => Ok(named(control_of(root))),
         Some(Computed::Kinds) => Ok(named(KINDS)),
         Some(Computed::RejectedDir) => {
             let number = name.as_str().and_then(|name| name.split('-').next()?.parse().ok());
@@ -138,8 +169,8 @@ pub(super) fn lookup(
             Ok(read.rejected(key)?.map(|_| Computed::Rejected(key)))
         }
         Some(_) => Ok(None),
-        None if parent == Ino(1) && name.as_bytes() == b".workfs" => Ok(Some(Computed::Control)),
-        None if parent == Ino(1) && name.as_bytes() == b"AGENTS.md" => Ok(Some(Computed::AgentsMd)),
+        None if parent == root && name.as_bytes() == b".workfs" => Ok(Some(Computed::Control)),
+        None if parent == root && name.as_bytes() == b"AGENTS.md" => Ok(Some(Computed::AgentsMd)),
         None => {
             let Some(stem) = name.as_bytes().strip_suffix(WHY_SUFFIX) else { return Ok(None) };
             let Ok(stem) = FileName::new(stem) else { return Ok(None) };
@@ -155,7 +186,11 @@ pub(super) fn lookup(
 }
 
 /// The names of a computed directory.
-pub(super) fn list(read: &dyn Read, dir: Computed) -> Result<Vec<(FileName, Computed)>> {
+pub(super) fn list(
+    read: &dyn Read,
+    viewer: &Viewer,
+    dir: Computed,
+) -> Result<Vec<(FileName, Computed)>> {
     let fixed = |table: &[(&str, Computed)]| {
         let named = table
             .iter()
@@ -163,7 +198,7 @@ pub(super) fn list(read: &dyn Read, dir: Computed) -> Result<Vec<(FileName, Comp
         named.collect()
     };
     match dir {
-        Computed::Control => Ok(fixed(CONTROL)),
+        Computed::Control => Ok(fixed(viewer.control())),
         Computed::Kinds => Ok(fixed(KINDS)),
         Computed::RejectedDir => {
             let mut names = Vec::new();
@@ -190,23 +225,20 @@ fn rejected_name(row: &RefusalRow) -> Vec<u8> {
     name
 }
 
-/// The content of a computed file, for a caller with this user id.
-pub(super) fn render(
-    read: &dyn Read,
-    config: &Config,
-    file: Computed,
-    uid: u32,
-) -> Result<Vec<u8>> {
+/// The content of a computed file.
+pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result<Vec<u8>> {
+    let config = &*viewer.config;
     Ok(match file {
         Computed::AgentsMd => agents_md(config).into_bytes(),
         Computed::Config => config.to_yaml().into_bytes(),
+        Computed::Agents => viewer.agents.to_yaml().into_bytes(),
         Computed::TaskKind => builtin::TASK_DEFINITION.as_bytes().to_vec(),
         Computed::TaskSchema => builtin::TASK_SCHEMA.as_bytes().to_vec(),
         Computed::Why => {
             let mut out = String::new();
             let mut shown = 0;
             read.refusals(&mut |row| {
-                if row.uid == uid || uid == 0 {
+                if viewer.role == Role::Operator || row.actor == viewer.actor {
                     push_refusal(&mut out, &row);
                     shown += 1;
                 }

@@ -4,7 +4,7 @@
 //! what is told before the reply is true in every mount when the caller's call returns.
 //! Deliberately not here: deciding anything.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -16,22 +16,35 @@ use crate::numbers::Ino;
 
 use super::handles::OpenCounts;
 
-/// Whom a mount acts for.
-#[derive(Clone, Debug, Default)]
+/// Whom a mount acts for, and what it shows.
+#[derive(Clone, Debug)]
 pub struct Identity {
-    /// The agent, where the mount was made for one; else the user who calls.
+    /// The agent, where the mount was made for one.
     pub agent: Option<AgentName>,
+    /// The user who made the mount, for whom a plain one acts.
+    pub maker: AgentName,
+    /// The directory that is the mount's root.
+    pub root: Ino,
+}
+
+impl Identity {
+    /// A plain mount of the whole tree, made by this user.
+    #[must_use]
+    pub fn plain(maker: AgentName) -> Identity {
+        Identity { agent: None, maker, root: workfs_mount::ROOT }
+    }
 }
 
 struct Member {
     mount: Arc<Mount>,
-    identity: Identity,
 }
 
 /// All mounts of one daemon.
 #[derive(Default)]
 pub struct Hub {
     members: RwLock<Vec<Member>>,
+    /// Whom the mounts act for; known before a mount answers its first request.
+    identities: RwLock<HashMap<MountId, Arc<Identity>>>,
     pub(super) open: OpenCounts,
     stale: Mutex<HashSet<(MountId, Ino)>>,
 }
@@ -43,23 +56,27 @@ impl Hub {
         Arc::new(Hub::default())
     }
 
-    /// Adds a mount.
-    pub fn add_mount(&self, mount: Arc<Mount>, identity: Identity) {
-        self.members.write().push(Member { mount, identity });
+    /// Says whom a mount acts for that is to be made.
+    pub fn introduce(&self, id: MountId, identity: Identity) {
+        self.identities.write().insert(id, Arc::new(identity));
+    }
+
+    /// Adds a mount that was introduced.
+    pub fn add_mount(&self, mount: Arc<Mount>) {
+        self.members.write().push(Member { mount });
     }
 
     /// Forgets a mount.
     pub fn remove_mount(&self, id: MountId) {
         self.members.write().retain(|member| member.mount.id() != id);
+        self.identities.write().remove(&id);
         self.stale.lock().retain(|(mount, _)| *mount != id);
     }
 
-    /// Whom a mount acts for.
+    /// Whom a mount acts for; `None` if it was never introduced or is gone.
     #[must_use]
-    pub fn identity(&self, id: MountId) -> Identity {
-        let members = self.members.read();
-        let member = members.iter().find(|member| member.mount.id() == id);
-        member.map(|member| member.identity.clone()).unwrap_or_default()
+    pub fn identity(&self, id: MountId) -> Option<Arc<Identity>> {
+        self.identities.read().get(&id).map(Arc::clone)
     }
 
     /// Whether this mount's kernel may hold pages of a file that another mount changed: then they
@@ -110,7 +127,7 @@ impl Audience for Hub {
                     let entry = Invalidation::Entry { parent, name, child };
                     self.send(*origin, *also_origin, &entry);
                 }
-                Effect::Ready(..) | Effect::Due(_) => {}
+                Effect::Ready(..) | Effect::Due(_) | Effect::Agents => {}
             }
         }
     }

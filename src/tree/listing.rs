@@ -61,8 +61,8 @@ impl WorkTree {
                 break;
             }
         }
-        if dir == workfs_mount::ROOT {
-            self.list_agents_md(caller, cookie.max(at), cookie, emit)?;
+        if dir == self.root(caller) {
+            self.list_agents_md((caller, dir), cookie.max(at), cookie, emit)?;
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ impl WorkTree {
     /// `AGENTS.md` comes last, where no stored file has its name.
     fn list_agents_md(
         &self,
-        caller: &Caller,
+        (caller, root): (&Caller, Ino),
         at: u64,
         cookie: u64,
         emit: &mut dyn FnMut(DirEntry) -> bool,
@@ -89,11 +89,12 @@ impl WorkTree {
         const LAST: u64 = 1 << 62;
         // PROOF: a literal that is a file name.
         let name = FileName::new("AGENTS.md").expect("a file name");
-        let hidden = self.read(|read| read.lookup(workfs_mount::ROOT, &name))?.is_some();
+        let hidden = self.read(|read| read.lookup(root, &name))?.is_some();
         if cookie >= LAST || hidden || at >= LAST {
             return Ok(());
         }
-        let entry = self.read(|read| self.computed_entry(read, Computed::AgentsMd, caller.uid))?;
+        let viewer = self.viewer(caller);
+        let entry = self.read(|read| self.computed_entry(read, &viewer, Computed::AgentsMd))?;
         let name = name.as_bytes().to_vec();
         emit(DirEntry { name, attr: entry.attr, cookie: LAST, ttl: entry.ttl });
         Ok(())
@@ -106,10 +107,11 @@ impl WorkTree {
         cookie: u64,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
+        let viewer = self.viewer(caller);
         let names = self.read(|read| {
-            let names = computed::list(read, dir)?;
+            let names = computed::list(read, &viewer, dir)?;
             let entries = names.into_iter().map(|(name, computed)| {
-                let entry = self.computed_entry(read, computed, caller.uid)?;
+                let entry = self.computed_entry(read, &viewer, computed)?;
                 Ok((name, entry))
             });
             entries.collect::<Result<Vec<_>, crate::store::StoreError>>()

@@ -33,7 +33,7 @@ use workfs_mount::{
 pub use caller::user_name;
 pub use hub::{Hub, Identity};
 
-use crate::engine::{Command, Context, Engine};
+use crate::engine::{Command, Engine};
 use crate::limits::{CACHE_TTL, CHUNK_BYTES, NAME_BYTES_MAX};
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
@@ -48,7 +48,6 @@ pub struct WorkTree {
     engine: Engine,
     hub: Arc<Hub>,
     handles: Handles,
-    users: caller::Users,
     seen: seen::Seen,
     busy: Arc<busy::Busy>,
     ghosts: ghosts::Ghosts,
@@ -71,7 +70,6 @@ impl WorkTree {
             engine,
             handles: Handles::new(Arc::clone(&hub)),
             hub,
-            users: caller::Users::default(),
             seen: seen::Seen::default(),
             busy: Arc::default(),
             ghosts: ghosts::Ghosts::default(),
@@ -85,10 +83,6 @@ impl WorkTree {
     fn read<T>(&self, work: impl FnMut(&dyn Read) -> Result<T, StoreError>) -> Answer<T> {
         crate::store::read(&**self.engine.readers(), work)
             .map_err(|error| Refusal::from(error).rule.errno(Door::Name))
-    }
-
-    fn context(&self, caller: &Caller, door: Door) -> Context {
-        self.users.context(caller, self.hub.identity(caller.mount).agent, door)
     }
 
     /// Queues a change whose answer goes to the kernel.
@@ -131,14 +125,12 @@ impl WorkTree {
     fn computed_entry(
         &self,
         read: &dyn Read,
+        viewer: &computed::Viewer,
         computed: Computed,
-        uid: u32,
     ) -> Result<Entry, StoreError> {
         let size = match computed {
             Computed::Events => events::size(read)?,
-            file if !file.is_dir() => {
-                computed::render(read, &self.engine.config(), file, uid)?.len() as u64
-            }
+            file if !file.is_dir() => computed::render(read, viewer, file)?.len() as u64,
             _ => 0,
         };
         let directory = computed.is_dir();
@@ -217,8 +209,11 @@ impl Tree for WorkTree {
                 let hidden = node.class == Class::Draft && self.unborn.hides(node.ino, caller);
                 return Ok((!hidden).then(|| self.seen_entry(&node)));
             }
-            match computed::lookup(read, &self.engine.config(), parent, &name)? {
-                Some(computed) => self.computed_entry(read, computed, caller.uid).map(Some),
+            let root = self.root(caller);
+            match computed::lookup(read, &self.engine.config(), root, (parent, &name))? {
+                Some(computed) => {
+                    self.computed_entry(read, &self.viewer(caller), computed).map(Some)
+                }
                 None => Ok(None),
             }
         })?;
@@ -230,7 +225,8 @@ impl Tree for WorkTree {
 
     fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Answer<Entry> {
         if let Some(computed) = Computed::of(ino) {
-            return self.read(|read| self.computed_entry(read, computed, caller.uid));
+            let viewer = self.viewer(caller);
+            return self.read(|read| self.computed_entry(read, &viewer, computed));
         }
         let node = self.read(|read| read.node(ino))?.ok_or(Rule::Gone.errno(Door::Handle))?;
         let mut entry = Self::entry(&node);

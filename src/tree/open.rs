@@ -5,16 +5,25 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, Reply};
 
-use crate::engine::{Base, Create, NewContent, OnDraft, SetAttributes, Slot, slot};
+use crate::engine::{
+    Base, Context, Create, NewContent, OnDraft, Refuse, SetAttributes, Slot, slot,
+};
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::refusal::{Door, Rule};
+use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, Standing, StoreError};
 
 use super::computed::{self, Computed};
 use super::handles::{Held, Open};
 use super::staged::Staged;
 use super::{Answer, WorkTree, events};
+
+/// What there is to open.
+enum Looked {
+    Open(Open),
+    /// It is not the caller's to write; where it lies, if it is a record.
+    Refused(Refusal, Option<(Ino, FileName)>),
+}
 
 impl WorkTree {
     pub(super) fn open_file(
@@ -30,20 +39,41 @@ impl WorkTree {
         let held = self.handles.hold(ino);
         match self.read(|read| self.look(read, caller, ino, flags)) {
             Err(errno) => reply.send(Err(errno)),
+            Ok(Some(Looked::Refused(refusal, place))) => {
+                self.refuse_open(caller, refusal, place, reply);
+            }
             Ok(None) if self.ghosts.is_one(ino) => {
                 reply.send(Err(Rule::Absent.errno(Door::Name)));
             }
             Ok(None) => reply.send(Err(Rule::Gone.errno(Door::Handle))),
             // A file that is open for writing cannot be run, and the other way round: the kernel
             // sees to that, but O_TRUNC without writing it checks when we have cut already.
-            Ok(Some(Open::Plain { .. })) if flags.truncate && self.handles.is_running(ino) => {
+            Ok(Some(Looked::Open(Open::Plain { .. })))
+                if flags.truncate && self.handles.is_running(ino) =>
+            {
                 reply.send(Err(Rule::Running.errno(Door::Name)));
             }
-            Ok(Some(open @ Open::Plain { .. })) if flags.truncate => {
+            Ok(Some(Looked::Open(open @ Open::Plain { .. }))) if flags.truncate => {
                 self.truncate_at_open(caller, held, open, reply);
             }
-            Ok(Some(open)) => reply.send(self.opened(caller, held, open)),
+            Ok(Some(Looked::Open(open))) => reply.send(self.opened(caller, held, open)),
         }
+    }
+
+    /// Refuses to open for writing what the caller may not write, so that it hears of it before
+    /// it has written anything. The writer asks again, in the transaction.
+    fn refuse_open(
+        &self,
+        caller: &Caller,
+        refusal: Refusal,
+        place: Option<(Ino, FileName)>,
+        reply: Reply<Opened>,
+    ) {
+        let errno = refusal.rule.errno(Door::Name);
+        let Some((dir, name)) = place else { return reply.send(Err(errno)) };
+        let command = Refuse { operation: "open", dir, name, refusal };
+        let context = self.context(caller, Door::Name);
+        self.engine.submit(context, command, move |_| reply.send(Err(errno)));
     }
 
     /// O_TRUNC of a plain file is a change like any other.
@@ -77,12 +107,18 @@ impl WorkTree {
         caller: &Caller,
         ino: Ino,
         flags: OpenFlags,
-    ) -> Result<Option<Open>, StoreError> {
+    ) -> Result<Option<Looked>, StoreError> {
         // A name that a kernel cached may stand for another file by now: it is to look again.
         let Some(node) = read.node(ino)?.filter(|node| node.nlink > 0) else { return Ok(None) };
         let config = self.engine.config();
+        let writer = (flags.write || flags.truncate).then(|| self.context(caller, Door::Name));
         let mut staged = match node.class {
-            Class::Plain => return Ok(Some(plain(flags))),
+            Class::Plain => {
+                if let Some(Err(refusal)) = writer.as_ref().map(Context::may_change) {
+                    return Ok(Some(Looked::Refused(refusal, None)));
+                }
+                return Ok(Some(Looked::Open(plain(flags))));
+            }
             Class::Draft => {
                 if self.unborn.hides(ino, caller) {
                     return Ok(None);
@@ -115,8 +151,16 @@ impl WorkTree {
                 staged
             }
         };
+        if let (Some(writer), Some(home)) = (&writer, &staged.home) {
+            let may = writer.may_change();
+            let owner = home.owner.as_ref();
+            let may = may.and_then(|()| writer.may_write(home.kind(), home.state, owner));
+            if let Err(refusal) = may {
+                return Ok(Some(Looked::Refused(refusal, Some((home.dir, home.name.clone())))));
+            }
+        }
         staged.opened(flags.truncate, flags.append);
-        Ok(Some(Open::Staged(Box::new(Mutex::new(staged)))))
+        Ok(Some(Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))))
     }
 
     fn open_computed(
@@ -131,8 +175,8 @@ impl WorkTree {
         let open = if computed == Computed::Events {
             Open::Events
         } else {
-            let config = self.engine.config();
-            let bytes = self.read(|read| computed::render(read, &config, computed, caller.uid))?;
+            let viewer = self.viewer(caller);
+            let bytes = self.read(|read| computed::render(read, &viewer, computed))?;
             Open::Fixed(bytes.into())
         };
         self.opened(caller, self.handles.hold(computed.ino()), open)

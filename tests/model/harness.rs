@@ -12,7 +12,7 @@ use workfs::config::Config;
 use workfs::engine::{self, Doors, Engine};
 use workfs::numbers::UnixNanos;
 use workfs::store::{Durability, Read, Readers, Result, read, sqlite::Sqlite};
-use workfs::tree::{Hub, WorkTree};
+use workfs::tree::{Hub, Identity, WorkTree};
 
 /// 2025-11-24, and one second more at each look.
 const FIRST_MOMENT_NS: i64 = 1_764_000_000_000_000_000;
@@ -55,6 +55,10 @@ impl System {
         let (store, writer) = Sqlite::open(&self.path).unwrap();
         let readers: Arc<dyn Readers> = Arc::new(store);
         let hub = Hub::new();
+        for mount in 1..=32 {
+            let maker = workfs::names::AgentName::new("root").unwrap();
+            hub.introduce(workfs_mount::MountId(mount), Identity::plain(maker));
+        }
         let (engine, thread) = engine::start(
             Box::new(writer),
             readers,

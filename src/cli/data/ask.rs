@@ -145,10 +145,13 @@ fn changes(request: &Request) -> bool {
         | Request::List(_)
         | Request::Log(_)
         | Request::Why(_)
+        | Request::Agents
         | Request::Status
         | Request::Fsck
         | Request::Doctor => false,
         Request::Claim(_)
+        | Request::AgentAdd(_)
+        | Request::AgentRemove(_)
         | Request::Done(_)
         | Request::Fail(_)
         | Request::Release(_)

@@ -7,9 +7,9 @@ use clap::Args;
 
 use super::super::exit::Exit;
 use super::super::output::{Output, Stop};
-use super::super::{Global, ps, store};
+use super::super::{Global, store};
 use super::ask::{Missing, ask};
-use crate::daemon::{StorePaths, mounted_around};
+use crate::daemon::StorePaths;
 use crate::names::AgentName;
 use crate::service::{self, Caller, Request};
 
@@ -66,17 +66,6 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
 
 /// Who claims: whoever is named, else the agent of the mount that one is in, else the user.
 fn agent(args: &ClaimArgs, paths: &StorePaths) -> Result<AgentName, Stop> {
-    if let Some(agent) = &args.agent {
-        return Ok(agent.clone());
-    }
-    let here = std::env::current_dir().ok().and_then(|dir| mounted_around(&dir));
-    if let Some(mount) = here
-        && let Some((_, mounts)) = ps::ask(paths)?
-        && let Some(found) = mounts.iter().find(|found| Path::new(&found.dir) == mount.dir)
-        && let Some(agent) = &found.agent
-        && let Ok(agent) = AgentName::new(agent)
-    {
-        return Ok(agent);
-    }
-    Ok(Caller::this_process().name)
+    let named = super::agent_here(args.agent.as_ref(), paths)?;
+    Ok(named.unwrap_or_else(|| Caller::this_process().name))
 }

@@ -3,6 +3,7 @@
 //! What must stay true: each works with a daemon (over its socket) and without one (in this
 //! process), and prints the same. Deliberately not here: what they do (`service`).
 
+mod agent;
 mod ask;
 mod backup;
 mod claim;
@@ -17,12 +18,16 @@ mod show;
 mod status;
 mod why;
 
+use std::path::Path;
+
 use clap::Subcommand;
 
 use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
+use crate::daemon::{FS_TYPE, StorePaths, mounted_around};
+use crate::names::AgentName;
 use crate::service::Request;
 use ask::{Missing, ask};
 
@@ -43,6 +48,8 @@ pub enum DataCommand {
     Fail(finish::FailArgs),
     /// Give a claimed record back
     Release(finish::ReleaseArgs),
+    /// Register agents, list them
+    Agent(agent::AgentArgs),
     /// Print the ledger
     Log(log::LogArgs),
     /// Say why something was refused or is a draft
@@ -74,6 +81,7 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
         DataCommand::Done(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Fail(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Release(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
+        DataCommand::Agent(args) => (args.request(), None, Missing::Make),
         DataCommand::Why(args) => (args.request(), args.hint(), Missing::Refuse),
         DataCommand::Import(args) => (args.request()?, Some(args.hint()), Missing::Make),
         DataCommand::Export(args) => (args.request()?, None, Missing::Refuse),
@@ -83,10 +91,41 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
     // A single name says nothing about where it lies.
     let hint = hint.filter(|hint| hint.components().count() > 1);
     let paths = store::paths(global, hint.as_slice())?;
+    let request = match request {
+        Request::Done(mut args) => {
+            args.agent = agent_here(args.agent.as_ref(), &paths)?;
+            Request::Done(args)
+        }
+        Request::Fail(mut args) => {
+            args.agent = agent_here(args.agent.as_ref(), &paths)?;
+            Request::Fail(args)
+        }
+        Request::Release(mut args) => {
+            args.agent = agent_here(args.agent.as_ref(), &paths)?;
+            Request::Release(args)
+        }
+        other => other,
+    };
     ask(&paths, request, missing, output)
 }
 
 /// An agent's name from the command line.
-fn agent(name: &str) -> Result<crate::names::AgentName, String> {
-    crate::names::AgentName::new(name).map_err(|why| why.to_string())
+fn agent(name: &str) -> Result<AgentName, String> {
+    AgentName::new(name).map_err(|why| why.to_string())
+}
+
+/// Whom one acts for: the agent that is named, else that of the mount that one is in.
+fn agent_here(named: Option<&AgentName>, paths: &StorePaths) -> Result<Option<AgentName>, Stop> {
+    if let Some(agent) = named {
+        return Ok(Some(agent.clone()));
+    }
+    let here = std::env::current_dir().ok().and_then(|dir| mounted_around(&dir));
+    if let Some(mount) = here.filter(|mount| mount.fs_type == FS_TYPE)
+        && let Some((_, mounts)) = super::ps::ask(paths)?
+        && let Some(found) = mounts.iter().find(|found| Path::new(&found.dir) == mount.dir)
+        && let Some(agent) = &found.agent
+    {
+        return Ok(AgentName::new(agent).ok());
+    }
+    Ok(None)
 }

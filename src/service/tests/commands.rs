@@ -168,6 +168,11 @@ fn fail_marks_and_release_gives_back() {
 fn done_where_there_is_no_lane_yet_and_from_the_inbox() {
     let bench = bench();
     let args = DoneArgs { what: "b".into(), summary: Some("x".into()), agent: Some(agent("ann")) };
+    // Skipping the claim is for leads, and named agents act in their role.
+    let refused = bench.ask(Request::Done(args.clone())).unwrap_err();
+    assert_eq!(refused.rule, Some(Rule::Forbidden));
+    let (name, role) = (agent("ann"), Some(crate::kind::Role::Coordinator));
+    bench.ask(Request::AgentAdd(AgentAddArgs { name, role, uid: None })).unwrap();
     let report = moved(bench.ask(Request::Done(args))).unwrap();
     assert_eq!(report.path, "work/done/ann/b.yaml");
     // Without an owner: the flat directory.

@@ -7,8 +7,8 @@ use crate::limits::CHUNK_INDEX_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{Attempt, G, Ino, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey};
 use crate::store::{
-    Class, Draft, EventRow, Node, NodeType, PlaceRow, Read, Record, RefusalRow, RefusedText,
-    Result, Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
+    AgentRow, Class, Draft, EventRow, Node, NodeType, PlaceRow, Read, Record, RefusalRow,
+    RefusedText, Result, Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
 };
 
 // The columns of a node, in the order `node` reads them.
@@ -201,7 +201,8 @@ fn why(text: &str) -> rusqlite::Result<RefusedText> {
 
 macro_rules! refusal_columns {
     () => {
-        "key, at, mount, uid, pid, operation, path, errno, why, coalesce(length(rejected), 0)"
+        "key, at, mount, uid, pid, operation, path, errno, why, coalesce(length(rejected), 0), \
+         actor"
     };
 }
 
@@ -217,6 +218,7 @@ fn refusal(row: &Row<'_>) -> rusqlite::Result<RefusalRow> {
         errno: row.get(7)?,
         why: why(row.get_ref(8)?.as_str()?)?,
         rejected_bytes: number(row, 9)?,
+        actor: AgentName::new(row.get::<_, String>(10)?).map_err(damaged)?,
     })
 }
 
@@ -430,6 +432,16 @@ impl Read for Conn {
 
     fn orphans(&self) -> Result<Vec<Ino>> {
         self.all("SELECT ino FROM orphans", [], |row| Ok(Ino(number(row, 0)?)))
+    }
+
+    fn agents(&self) -> Result<Vec<AgentRow>> {
+        self.all("SELECT name, role, uid FROM agents ORDER BY name", [], |row| {
+            Ok(AgentRow {
+                name: AgentName::new(row.get::<_, String>(0)?).map_err(damaged)?,
+                role: row.get(1)?,
+                uid: row.get(2)?,
+            })
+        })
     }
 
     fn meta(&self, key: &str) -> Result<Option<String>> {

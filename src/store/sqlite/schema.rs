@@ -172,6 +172,15 @@ CREATE TABLE edges (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX edges_dependant ON edges (workspace, dependant);
 ",
+    r"
+CREATE TABLE agents (
+  name TEXT PRIMARY KEY,
+  role TEXT NOT NULL,
+  uid  INTEGER UNIQUE
+) STRICT, WITHOUT ROWID;
+
+ALTER TABLE refusals ADD COLUMN actor TEXT NOT NULL DEFAULT 'unknown';
+",
 ];
 
 /// The newest schema this program knows.

@@ -6,11 +6,11 @@ use super::read::{chunk_key, class_number, int, type_number, why_text};
 use super::ready::when_columns;
 use super::{Conn, fail};
 use crate::limits;
-use crate::names::{FileName, TreePath};
+use crate::names::{AgentName, FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey, WorkspaceKey};
 use crate::store::{
-    Draft, EventRow, Expected, NewNode, Node, PlaceRow, Record, RefusalRow, Result, Standing, Txn,
-    VersionRow,
+    AgentRow, Draft, EventRow, Expected, NewNode, Node, PlaceRow, Record, RefusalRow, Result,
+    Standing, Txn, VersionRow,
 };
 
 impl Conn {
@@ -316,8 +316,8 @@ impl Txn for Conn {
 
     fn insert_refusal(&mut self, refusal: &RefusalRow, rejected: Option<&[u8]>) -> Result<()> {
         self.change(
-            "INSERT INTO refusals (at, mount, uid, pid, operation, path, errno, why, rejected) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO refusals (at, mount, uid, pid, operation, path, errno, why, rejected, \
+             actor) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 refusal.at.0,
                 refusal.mount,
@@ -328,6 +328,7 @@ impl Txn for Conn {
                 refusal.errno,
                 why_text(&refusal.why),
                 rejected,
+                refusal.actor.as_str(),
             ],
         )?;
         Ok(())
@@ -355,6 +356,19 @@ impl Txn for Conn {
     fn delete_orphan(&mut self, ino: Ino) -> Result<()> {
         self.change("DELETE FROM orphans WHERE ino = ?1", [int(ino.0)])?;
         Ok(())
+    }
+
+    fn put_agent(&mut self, agent: &AgentRow) -> Result<()> {
+        self.change(
+            "INSERT INTO agents (name, role, uid) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (name) DO UPDATE SET role = excluded.role, uid = excluded.uid",
+            params![agent.name.as_str(), agent.role, agent.uid],
+        )?;
+        Ok(())
+    }
+
+    fn delete_agent(&mut self, name: &AgentName) -> Result<bool> {
+        Ok(self.change("DELETE FROM agents WHERE name = ?1", [name.as_str()])? > 0)
     }
 
     fn put_meta(&mut self, key: &str, value: &str) -> Result<()> {

@@ -1,0 +1,60 @@
+//! `workfs agent`.
+
+use clap::{Args, Subcommand};
+
+use crate::daemon;
+use crate::kind::Role;
+use crate::names::AgentName;
+use crate::service::{self, Request};
+
+/// See `workfs agent --help`.
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Register an agent, or change what is registered of it
+    Add(AddArgs),
+    /// Take an agent from the register: its mounts can only read from then on
+    Remove {
+        /// Its name
+        #[arg(value_parser = super::agent)]
+        name: AgentName,
+    },
+    /// List the registered agents
+    List,
+}
+
+#[derive(Debug, Args)]
+struct AddArgs {
+    /// Its name
+    #[arg(value_parser = super::agent)]
+    name: AgentName,
+    /// agent, builder, coordinator, manager, supervisor, operator or observer [default: agent]
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    role: Option<Role>,
+    /// The user who is this agent, through whichever mount
+    #[arg(long, value_name = "UID")]
+    uid: Option<u32>,
+}
+
+fn role(name: &str) -> Result<Role, String> {
+    daemon::role(name).map_err(|failure| format!("{failure}; {}", failure.remedy))
+}
+
+impl AgentArgs {
+    /// The request.
+    pub fn request(&self) -> Request {
+        match &self.what {
+            What::Add(AddArgs { name, role, uid }) => {
+                let (name, role, uid) = (name.clone(), *role, *uid);
+                Request::AgentAdd(service::AgentAddArgs { name, role, uid })
+            }
+            What::Remove { name } => Request::AgentRemove(name.clone()),
+            What::List => Request::Agents,
+        }
+    }
+}

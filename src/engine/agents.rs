@@ -1,0 +1,175 @@
+//! Who is registered as an agent, and whom a caller therefore acts for.
+//!
+//! What must stay true: where a user id is bound to an agent, it alone decides who its processes
+//! are, whatever a mount or a command says; the registry that is asked is the committed one.
+//! Deliberately not here: what a role may do (`rights`).
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::kind::Role;
+use crate::ledger::{EventName, Field, Payload};
+use crate::names::AgentName;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{AgentRow, Read, Result, StoreError};
+
+use super::turn::Happening;
+use super::{Command, Effect, Stop, Turn};
+
+/// What is registered of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// Its role.
+    pub role: Role,
+    /// The user who is this agent, whatever a mount says.
+    pub uid: Option<u32>,
+}
+
+/// All registered agents.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    by_name: BTreeMap<AgentName, Registered>,
+    by_uid: HashMap<u32, AgentName>,
+}
+
+impl Registry {
+    /// The registry of a snapshot.
+    ///
+    /// # Errors
+    /// A failure of the store, or a role that is none.
+    pub fn load(read: &dyn Read) -> Result<Registry> {
+        let mut registry = Registry::default();
+        for AgentRow { name, role, uid } in read.agents()? {
+            let role = Role::named(&role)
+                .ok_or_else(|| StoreError::Impossible(format!("role `{role}` of {name}")))?;
+            if let Some(uid) = uid {
+                registry.by_uid.insert(uid, name.clone());
+            }
+            registry.by_name.insert(name, Registered { role, uid });
+        }
+        Ok(registry)
+    }
+
+    /// What is registered of an agent.
+    #[must_use]
+    pub fn get(&self, name: &AgentName) -> Option<Registered> {
+        self.by_name.get(name).copied()
+    }
+
+    /// All, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&AgentName, &Registered)> {
+        self.by_name.iter()
+    }
+
+    /// The agent that a user id is bound to.
+    #[must_use]
+    pub fn bound(&self, uid: u32) -> Option<&AgentName> {
+        self.by_uid.get(&uid)
+    }
+
+    /// The agent that a user id is bound to, and its role.
+    #[must_use]
+    pub fn forced(&self, uid: u32) -> Option<(AgentName, Role)> {
+        let name = self.by_uid.get(&uid)?;
+        Some((name.clone(), self.by_name.get(name)?.role))
+    }
+
+    /// The registry as a file: `.workfs/agents.yaml`.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        let mut text = String::from(
+            "# Computed. To change it: workfs agent add NAME [--role ROLE] [--uid UID]\nagents:",
+        );
+        if self.by_name.is_empty() {
+            text.push_str(" []");
+        }
+        text.push('\n');
+        for (name, Registered { role, uid }) in &self.by_name {
+            // Names may look like numbers to YAML.
+            let uid = uid.map_or_else(String::new, |uid| format!(", uid: {uid}"));
+            text.push_str(&format!("  - {{ name: \"{name}\", role: {role}{uid} }}\n"));
+        }
+        text
+    }
+}
+
+/// Registers an agent, or changes what is registered of it.
+#[derive(Clone, Debug)]
+pub struct PutAgent {
+    /// Its name.
+    pub name: AgentName,
+    /// Its role.
+    pub role: Role,
+    /// The user who is this agent, whatever a mount says.
+    pub uid: Option<u32>,
+}
+
+/// Forgets an agent; mounts that were made for it can only read from then on.
+#[derive(Clone, Debug)]
+pub struct RemoveAgent {
+    /// Its name.
+    pub name: AgentName,
+}
+
+impl Command for PutAgent {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "agent add"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> std::result::Result<(), Stop> {
+        turn.require_operator("register agents")?;
+        let registry = Registry::load(turn.txn)?;
+        let new = Registered { role: self.role, uid: self.uid };
+        if registry.get(&self.name) == Some(new) {
+            return Ok(());
+        }
+        if let Some(uid) = self.uid
+            && let Some(other) = registry.bound(uid).filter(|other| **other != self.name)
+        {
+            let reason = format!("user {uid} is the agent {other} already");
+            return Err(Refusal::new(Rule::Taken, reason, "a user is one agent").into());
+        }
+        let role = self.role.as_str().to_owned();
+        turn.txn.put_agent(&AgentRow { name: self.name.clone(), role, uid: self.uid })?;
+        turn.agent_event(EventName::REGISTERED, &self.name, Some(new))?;
+        Ok(())
+    }
+}
+
+impl Command for RemoveAgent {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "agent remove"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> std::result::Result<(), Stop> {
+        turn.require_operator("remove agents")?;
+        if !turn.txn.delete_agent(&self.name)? {
+            let reason = format!("`{}` is not registered", self.name);
+            return Err(Refusal::new(Rule::Absent, reason, "see `workfs agent list`").into());
+        }
+        turn.agent_event(EventName::UNREGISTERED, &self.name, None)?;
+        Ok(())
+    }
+}
+
+impl Turn<'_> {
+    fn agent_event(
+        &mut self,
+        name: EventName,
+        agent: &AgentName,
+        registered: Option<Registered>,
+    ) -> Result<()> {
+        let role = registered.map_or(Field::Absent, |now| Field::Text(now.role.as_str()));
+        let uid = registered.and_then(|now| now.uid);
+        let uid = uid.map_or(Field::Absent, |uid| Field::Integer(i64::from(uid)));
+        let fields = [("agent", Field::Text(agent.as_str())), ("role", role), ("uid", uid)];
+        let payload = Payload::of(&fields);
+        let (kind, workspace, before, after) = (None, None, None, None);
+        self.append(None, Happening { name, kind, workspace, before, after, payload })?;
+        self.effect(Effect::Agents);
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! Who may do what to whose record: asked here and nowhere else.
+//!
+//! A kind says which roles may make records, and which may write those that nobody owns, their
+//! own, and others' ([`Rights`](crate::kind::Rights)); a transition says which roles may make it.
+//! Whose a record is, its lane says. What must stay true: an observer changes nothing; whoever may
+//! not act for others changes nothing in others' lanes, and neither moves nor removes the
+//! directories of a workspace. Deliberately not here: permission bits, which the kernel checks.
+
+use crate::kind::{Holding, Kind, Place, Role, StateIx};
+use crate::names::{AgentName, FileName};
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node};
+
+use super::governed::{Home, path_of_dir};
+use super::{Context, Stop, Turn, governed};
+
+impl Context {
+    /// Whose a record of this owner is to the caller.
+    #[must_use]
+    pub fn holding(&self, owner: Option<&AgentName>) -> Holding {
+        match owner {
+            None => Holding::Free,
+            Some(owner) if *owner == self.actor.name => Holding::Own,
+            Some(_) => Holding::Others,
+        }
+    }
+
+    /// Whether the caller may change anything at all.
+    ///
+    /// # Errors
+    /// [`Rule::Forbidden`], for an observer.
+    pub fn may_change(&self) -> Result<(), Refusal> {
+        if self.role == Role::Observer { Err(observed(self)) } else { Ok(()) }
+    }
+
+    /// Whether the caller may write, move and remove what belongs to `owner` in this state.
+    ///
+    /// # Errors
+    /// [`Rule::Forbidden`], and who may.
+    pub fn may_write(
+        &self,
+        kind: &Kind,
+        state: StateIx,
+        owner: Option<&AgentName>,
+    ) -> Result<(), Refusal> {
+        // What work has ended on is as good as somebody else's.
+        let holding = match self.holding(owner) {
+            Holding::Free if kind.state(state).terminal => Holding::Others,
+            holding => holding,
+        };
+        let allowed = kind.rights().of(holding);
+        if allowed.contains(&self.role) {
+            return Ok(());
+        }
+        let whose = match (holding, owner) {
+            (Holding::Others, Some(owner)) => format!("{owner}'s {}s", kind.name()),
+            (Holding::Others, None) => format!("{}s in {}", kind.name(), kind.state(state).name),
+            (Holding::Own, _) => format!("{}s of its own", kind.name()),
+            (Holding::Free, _) => format!("{}s that nobody has", kind.name()),
+        };
+        let who = crate::kind::role_names(allowed);
+        Err(Refusal::new(
+            Rule::Forbidden,
+            format!("{} ({}) may not change {whose}", self.actor.name, self.role),
+            format!("that is for {who}; claim a {} that is free, or ask one of them", kind.name()),
+        ))
+    }
+
+    /// Whether the caller may make a record at `home`.
+    pub(super) fn may_create(&self, home: &Home) -> Result<(), Refusal> {
+        if home.owner.is_some() || home.kind().state(home.state).terminal {
+            return self.may_write(home.kind(), home.state, home.owner.as_ref());
+        }
+        let allowed = &home.kind().rights().create;
+        if allowed.contains(&self.role) {
+            return Ok(());
+        }
+        let (kind, who) = (home.kind().name(), crate::kind::role_names(allowed));
+        Err(Refusal::new(
+            Rule::Forbidden,
+            format!("{} ({}) may not make a {kind}", self.actor.name, self.role),
+            format!("that is for {who}: ask one of them"),
+        ))
+    }
+
+    /// Whether the caller may act for others in a workspace of this kind.
+    fn acts_for_others(&self, kind: &Kind) -> bool {
+        kind.rights().others.contains(&self.role)
+    }
+}
+
+/// An observer's change, whatever it is.
+fn observed(context: &Context) -> Refusal {
+    Refusal::new(
+        Rule::Forbidden,
+        format!("{} is an observer and may only read", context.actor.name),
+        "ask an operator for another role (`workfs agent add NAME --role ROLE`)",
+    )
+}
+
+impl Turn<'_> {
+    /// Refuses whoever is not an operator.
+    pub(super) fn require_operator(&self, what: &str) -> Result<(), Refusal> {
+        if self.context.role == Role::Operator {
+            return Ok(());
+        }
+        let name = &self.context.actor.name;
+        let reason = format!("{name} ({}) may not {what}", self.context.role);
+        Err(Refusal::new(Rule::Forbidden, reason, "that is for an operator: ask one"))
+    }
+
+    /// Refuses a change of the record at `home` that is not the caller's to make.
+    pub(super) fn require_write(&self, home: &Home) -> Result<(), Stop> {
+        self.context
+            .may_write(home.kind(), home.state, home.owner.as_ref())
+            .map_err(|refusal| Stop::kept(refusal, home.file_path()))
+    }
+
+    /// Refuses a change of the names in a lane of somebody else. Operators are spared the look.
+    pub(super) fn require_lane(&self, dir: Ino, name: &FileName) -> Result<(), Stop> {
+        if self.context.role == Role::Operator {
+            return Ok(());
+        }
+        let Some(governed) = governed(self.txn, self.config, dir)? else { return Ok(()) };
+        if let Place::State { state, owner: owner @ Some(_) } = &governed.place {
+            let kind = &governed.binding.kind;
+            return self
+                .context
+                .may_write(kind, *state, owner.as_ref())
+                .map_err(|refusal| Stop::kept(refusal, governed.dir_path().join(name.clone())));
+        }
+        Ok(())
+    }
+
+    /// Refuses to make the lane of somebody else.
+    pub(super) fn require_new_lane(&self, parent: Ino, name: &FileName) -> Result<(), Stop> {
+        if self.context.role == Role::Operator {
+            return Ok(());
+        }
+        let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
+        let mut relative = above.relative.clone();
+        relative.push(name.clone());
+        let kind = &above.binding.kind;
+        if let Place::State { state, owner: owner @ Some(_) } = kind.place(&relative) {
+            return self
+                .context
+                .may_write(kind, state, owner.as_ref())
+                .map_err(|refusal| Stop::kept(refusal, above.dir_path().join(name.clone())));
+        }
+        Ok(())
+    }
+
+    /// Refuses to move, remove or set up a directory of a workspace that is not the caller's lane.
+    pub(super) fn require_directory(&self, dir: &Node) -> Result<(), Stop> {
+        if self.context.role == Role::Operator {
+            return Ok(());
+        }
+        let Some(governed) = governed(self.txn, self.config, dir.ino)? else { return Ok(()) };
+        let own = matches!(&governed.place, Place::State { owner: Some(owner), .. }
+            if *owner == self.context.actor.name);
+        if own || self.context.acts_for_others(&governed.binding.kind) {
+            return Ok(());
+        }
+        let path = path_of_dir(self.txn, dir.ino)?;
+        let who = crate::kind::role_names(&governed.binding.kind.rights().others);
+        let name = &self.context.actor.name;
+        let refusal = Refusal::new(
+            Rule::Forbidden,
+            format!("{name} ({}) may not change `{path}`, part of a workspace", self.context.role),
+            format!("that is for {who}: ask one of them"),
+        );
+        Err(Stop::kept(refusal, path))
+    }
+
+    /// Refuses a change of attributes of what is somebody else's.
+    pub(super) fn require_node(&self, node: &Node) -> Result<(), Stop> {
+        if self.context.role == Role::Operator {
+            return Ok(());
+        }
+        match node.class {
+            Class::Record => {
+                let record = self.txn.record_at(node.ino)?.ok_or_else(super::setattr::gone)?;
+                self.require_write(&super::save::home_of(self, &record)?)
+            }
+            Class::Draft => match self.txn.draft(node.ino)? {
+                Some(draft) => self.require_lane(draft.dir, &draft.name),
+                None => Ok(()),
+            },
+            Class::Plain => self.require_directory(node),
+        }
+    }
+
+    /// Refuses a record of the caller's that names another owner than its lane: in a lane only
+    /// those who act for others may write another name.
+    pub(super) fn require_own_name(
+        &self,
+        home: &Home,
+        before: Option<&serde_json::Value>,
+        said: &serde_json::Value,
+    ) -> Result<(), Refusal> {
+        let Some(lane) = &home.owner else { return Ok(()) };
+        let Some(field) = &home.kind().fields().owner else { return Ok(()) };
+        if self.context.acts_for_others(home.kind()) {
+            return Ok(());
+        }
+        let named = |text: &serde_json::Value| {
+            text.get(field).and_then(serde_json::Value::as_str).map(str::to_owned)
+        };
+        match named(said) {
+            Some(other)
+                if other != lane.as_str() && before.and_then(named) != Some(other.clone()) =>
+            {
+                let other = crate::names::printable(other.as_bytes());
+                Err(Refusal::new(
+                    Rule::Forbidden,
+                    format!("`{field}: {other}` in a {} of {lane}", home.kind().name()),
+                    format!("write `{field}: {lane}`; to hand it over, release it or ask a lead"),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses whoever may not take a record out of its workspace.
+    pub(super) fn require_leave(&self, home: &Home) -> Result<(), Stop> {
+        let refused = self.require_operator("take a record out of its workspace");
+        refused.map_err(|refusal| Stop::kept(refusal, home.file_path()))
+    }
+}

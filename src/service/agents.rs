@@ -1,0 +1,97 @@
+//! The register of agents: shown, added to, taken from.
+
+use std::os::unix::fs::MetadataExt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{PutAgent, Registered, RemoveAgent};
+use crate::kind::Role;
+use crate::names::AgentName;
+
+use super::{AgentAddArgs, Caller, Exit, Failure, Service};
+
+/// A registered agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentInfo {
+    /// Its name.
+    pub name: AgentName,
+    /// Its role.
+    pub role: Role,
+    /// The user who is this agent, whatever a mount says.
+    pub uid: Option<u32>,
+}
+
+/// See [`super::Request::Agents`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentsReport {
+    /// All registered agents, by name.
+    pub agents: Vec<AgentInfo>,
+}
+
+impl AgentsReport {
+    /// One line an agent.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let line = |agent: &AgentInfo| {
+            let uid = agent.uid.map_or_else(String::new, |uid| format!("  uid {uid}"));
+            format!("{}  {}{uid}", agent.name, agent.role)
+        };
+        self.agents.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+/// Shows all.
+pub(super) fn list(service: &Service) -> AgentsReport {
+    let registry = service.engine.agents();
+    let info = |(name, Registered { role, uid }): (&AgentName, &Registered)| AgentInfo {
+        name: name.clone(),
+        role: *role,
+        uid: *uid,
+    };
+    AgentsReport { agents: registry.all().map(info).collect() }
+}
+
+/// Registers one, or changes what is registered of it: what is not given stays.
+pub(super) fn add(
+    service: &Service,
+    caller: &Caller,
+    args: &AgentAddArgs,
+) -> Result<AgentsReport, Failure> {
+    let known = service.engine.agents().get(&args.name);
+    let role = args.role.or(known.map(|known| known.role)).unwrap_or(Role::Agent);
+    let uid = args.uid.or(known.and_then(|known| known.uid));
+    if let Some(uid) = args.uid {
+        refuse_operator(service, uid)?;
+    }
+    let add = PutAgent { name: args.name.clone(), role, uid };
+    service.engine.run(caller.context(), add)?;
+    Ok(list(service))
+}
+
+/// Takes one from the register.
+pub(super) fn remove(
+    service: &Service,
+    caller: &Caller,
+    name: &AgentName,
+) -> Result<AgentsReport, Failure> {
+    service.engine.run(caller.context(), RemoveAgent { name: name.clone() })?;
+    Ok(list(service))
+}
+
+/// Whoever runs the store cannot be an agent by user id: nobody could undo it.
+fn refuse_operator(service: &Service, uid: u32) -> Result<(), Failure> {
+    let owner = std::fs::metadata(&service.store).map(|metadata| metadata.uid()).ok();
+    let own = rustix::process::geteuid().as_raw();
+    if uid == 0 || uid == own || Some(uid) == owner {
+        let reason = format!("user {uid} runs this store and is its operator");
+        let remedy = "give the agent a user of its own, or leave --uid out";
+        return Err(Failure::new(Exit::Usage, reason, remedy));
+    }
+    Ok(())
+}

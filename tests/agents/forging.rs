@@ -1,0 +1,134 @@
+//! Ways in which somebody inside a mount could act as somebody else. Each ends with an errno, and
+//! with a line in `why`.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::harness::{Errno, Task, save};
+use crate::team::{Team, errno, mv};
+
+/// Bob and ann, each with a task of their own.
+fn two() -> Team {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    for (nth, (id, name)) in [("t-bob", "bob"), ("t-ann", "ann")].into_iter().enumerate() {
+        team.fixture.task("inbox", &Task::new(id));
+        mv(&team.work(nth + 1), id, "inbox", &format!("assigned/{name}")).unwrap();
+    }
+    team
+}
+
+// P10.5
+#[test]
+fn another_s_name_in_the_text_is_refused() {
+    let team = two();
+    let own = team.work(1).join("assigned/bob/t-bob.yaml");
+    let text = fs::read_to_string(&own).unwrap();
+    let forged = text.replace("agent: bob", "agent: ann");
+    assert_ne!(text, forged);
+    assert_eq!(save(&own, forged.as_bytes()), Err(Errno::ACCESS));
+    assert_eq!(fs::read_to_string(&own).unwrap(), text);
+    assert!(team.why(1).contains("W022"), "{}", team.why(1));
+    // A new task in his lane in her name, and a claim by copy in hers.
+    let new = Task::new("t-new").text().replace("agent: ", "agent: ann # not ");
+    let new = new.replace("status: new", "status: assigned");
+    assert_eq!(
+        save(&team.work(1).join("assigned/bob/t-new.yaml"), new.as_bytes()),
+        Err(Errno::ACCESS)
+    );
+    team.fixture.task("inbox", &Task::new("t-3"));
+    let copy = Task::new("t-3").text().replace("status: new", "status: assigned");
+    let copied = save(&team.work(1).join("assigned/ann/t-3.yaml"), copy.as_bytes());
+    assert_eq!(copied, Err(Errno::ACCESS));
+    assert!(team.work(0).join("inbox/t-3.yaml").exists());
+}
+
+// P10.5
+#[test]
+fn symlinks_and_dots_lead_to_the_same_rules() {
+    let team = two();
+    let bob = team.work(1);
+    let lane = bob.join("assigned/bob");
+    symlink("../ann/t-ann.yaml", lane.join("mine")).unwrap();
+    symlink("../ann", lane.join("lane")).unwrap();
+    let writing = fs::OpenOptions::new().write(true).open(lane.join("mine"));
+    assert_eq!(errno(writing), Errno::ACCESS);
+    let moved = fs::rename(lane.join("t-bob.yaml"), lane.join("lane/t-bob.yaml"));
+    assert_eq!(errno(moved), Errno::ACCESS);
+    let dotted = fs::rename(lane.join("t-bob.yaml"), lane.join("../ann/t-bob.yaml"));
+    assert_eq!(errno(dotted), Errno::ACCESS);
+    // A link in place of a lane is no lane.
+    team.fixture.sh("mkdir work/assigned/carol && rmdir work/assigned/carol").success();
+    let _ = symlink("bob", bob.join("assigned/carol"));
+    let through = fs::rename(lane.join("t-bob.yaml"), bob.join("assigned/carol/t-bob.yaml"));
+    // It leads to bob's own lane, and the file is there already.
+    assert!(through.is_ok());
+    assert!(team.why(1).contains("W022"), "{}", team.why(1));
+}
+
+// P10.5
+#[test]
+fn hard_links_give_no_second_way() {
+    let team = two();
+    let bob = team.work(1);
+    let hers = bob.join("assigned/ann/t-ann.yaml");
+    assert_eq!(errno(fs::hard_link(&hers, bob.join("assigned/bob/x.yaml"))), Errno::PERM);
+    assert_eq!(errno(fs::hard_link(&hers, team.fixture.mount(1).join("x"))), Errno::PERM);
+    fs::write(team.fixture.mount(1).join("plain"), "x").unwrap();
+    let into = fs::hard_link(team.fixture.mount(1).join("plain"), bob.join("assigned/ann/x"));
+    assert_eq!(errno(into), Errno::ACCESS);
+    assert!(team.why(1).contains("W026"), "{}", team.why(1));
+}
+
+// P10.5
+#[test]
+fn a_descriptor_for_reading_does_not_become_one_for_writing() {
+    let team = two();
+    let script = "exec 7< work/assigned/ann/t-ann.yaml; echo 'title: mine' >> /proc/self/fd/7";
+    let ran = team.sh(1, script).failure();
+    assert!(ran.stderr.contains("Permission denied"), "{ran}");
+    let root = "echo 'title: mine' >> /proc/self/cwd/work/assigned/ann/t-ann.yaml";
+    team.sh(1, root).failure();
+    // A directory that is open already is no way either.
+    let at = "cd work/assigned/ann; mv /proc/self/cwd/t-ann.yaml ../bob/";
+    team.sh(1, at).failure();
+    assert!(team.work(0).join("assigned/ann/t-ann.yaml").exists());
+}
+
+// P10.5
+#[test]
+fn lane_directories_are_not_to_be_moved() {
+    let team = two();
+    let bob = team.work(1);
+    let moved = |from: &str, to: &str| errno(fs::rename(bob.join(from), bob.join(to)));
+    assert_eq!(moved("assigned/ann", "assigned/eve"), Errno::ACCESS);
+    assert_eq!(moved("assigned/bob", "assigned/eve"), Errno::ACCESS);
+    assert_eq!(moved("done/ann", "done/eve"), Errno::ACCESS);
+    assert_eq!(moved("done/ann", "../mine"), Errno::ACCESS);
+    assert_eq!(moved("assigned", "given"), Errno::ACCESS);
+    assert_eq!(errno(fs::rename(&bob, team.fixture.mount(1).join("mine"))), Errno::ACCESS);
+    assert_eq!(errno(fs::remove_dir(bob.join("done/ann"))), Errno::ACCESS);
+    // A directory of his own over her empty lane, and an exchange with it.
+    fs::create_dir(team.fixture.mount(1).join("dir")).unwrap();
+    let over = fs::rename(team.fixture.mount(1).join("dir"), bob.join("done/ann"));
+    assert_eq!(errno(over), Errno::ACCESS);
+    let from = team.fixture.mount(1).join("dir");
+    let exchange = rustix::fs::RenameFlags::EXCHANGE;
+    let (cwd, to) = (rustix::fs::CWD, bob.join("done/ann"));
+    let swapped = rustix::fs::renameat_with(cwd, &from, cwd, &to, exchange);
+    assert_eq!(swapped.unwrap_err(), rustix::io::Errno::ACCESS);
+    assert!(team.work(0).join("done/ann").is_dir());
+    assert!(team.why(1).contains("W022"), "{}", team.why(1));
+    team.fixture.fsck_clean();
+}
+
+// P10.5
+#[test]
+fn giving_away_files_changes_no_owner_of_a_record() {
+    let team = two();
+    // The file's user is one thing, whose task it is another: the lane says that.
+    team.sh(1, "chown 64003 work/assigned/bob/t-bob.yaml").success();
+    team.sh(1, "chown 64003 work/assigned/ann/t-ann.yaml").failure();
+    let ledger = team.fixture.ledger();
+    assert_eq!(ledger.of_record("t-bob").len(), 2);
+    assert_eq!(errno(mv(&team.work(2), "t-bob", "assigned/bob", "assigned/ann")), Errno::ACCESS);
+}

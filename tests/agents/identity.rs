@@ -1,0 +1,166 @@
+//! Who an event names: the mount decides, and where a user is bound to an agent, the user.
+
+use std::fs;
+
+use crate::harness::{Fixture, Setup, Task, left_out, needs};
+use crate::team::{Team, mv};
+
+// P10.1
+#[test]
+fn what_is_done_through_an_agent_s_mount_is_done_by_the_agent() {
+    let team = Team::of(&[("bob", ""), ("cleo", "coordinator")]);
+    team.fixture.task("inbox", &Task::new("t-1"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    team.sh(1, "sed -i 's/^status: .*/status: in_progress/' work/assigned/bob/t-1.yaml").success();
+    mv(&team.work(2), "t-1", "assigned/bob", "inbox").unwrap();
+
+    let ledger = team.fixture.ledger();
+    let events = ledger.of_record("t-1");
+    let who =
+        |nth: usize| (events[nth].name(), events[nth].text("actor"), events[nth].text("role"));
+    let operator = events[0].text("actor").to_owned();
+    assert_eq!(who(0), ("created", operator.as_str(), "operator"));
+    assert_eq!(who(1), ("claimed", "bob", "agent"));
+    assert_eq!(who(2), ("saved", "bob", "agent"));
+    assert_eq!(who(3), ("released", "cleo", "coordinator"));
+    team.fixture.fsck_clean();
+}
+
+// P10.1
+#[test]
+fn the_register_is_a_file_and_ps_says_who_is_mounted_where() {
+    let team = Team::of(&[("bob", ""), ("olga", "observer")]);
+    let yaml = fs::read_to_string(team.fixture.path(".workfs/agents.yaml")).unwrap();
+    assert!(yaml.contains("name: \"bob\", role: agent"), "{yaml}");
+    assert!(yaml.contains("name: \"olga\", role: observer"), "{yaml}");
+    let listed = team.fixture.workfs(&["agent", "list", "--json"]).success().json();
+    assert_eq!(listed["agents"][0]["name"], "bob");
+    let mounts = team.fixture.workfs(&["ps", "--json"]).success().json();
+    let roles: Vec<&str> =
+        mounts["mounts"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["operator", "agent", "observer"]);
+    let added = team.fixture.ledger();
+    let registered = added
+        .0
+        .iter()
+        .filter(|event| event.name() == "registered" && !event.0["payload"]["agent"].is_null());
+    assert_eq!(registered.count(), 2);
+}
+
+// P10.1
+#[test]
+fn a_registered_role_stays_until_an_operator_changes_it() {
+    let fixture = Setup::default().mounts(2).prepare();
+    fixture.mount_at(fixture.root()).success();
+    fixture.make_directories();
+    fixture.workfs(&["agent", "add", "bob", "--role", "builder"]).success();
+    let dir = fixture.mount(1).to_str().unwrap();
+    let ran = fixture.workfs(&["mount", dir, "--agent", "bob", "--role", "manager"]).failure();
+    assert!(ran.stderr.contains("registered as builder"), "{ran}");
+    // As fstab would say it.
+    fixture.workfs(&["mount", dir, "-o", "agent=bob,role=builder"]).success();
+    fixture.task("inbox", &Task::new("t-1"));
+    mv(&fixture.mount(1).join("work"), "t-1", "inbox", "assigned/bob").unwrap();
+    assert_eq!(fixture.ledger().of_record("t-1")[1].text("role"), "builder");
+    // It counts at once, for mounts that are there.
+    fixture.workfs(&["agent", "add", "bob", "--role", "observer"]).success();
+    assert!(mv(&fixture.mount(1).join("work"), "t-1", "assigned/bob", "inbox").is_err());
+    fixture.workfs(&["agent", "remove", "bob"]).success();
+    assert!(mv(&fixture.mount(1).join("work"), "t-1", "assigned/bob", "inbox").is_err());
+    assert_eq!(fixture.workfs(&["agent", "remove", "bob"]).code, 4);
+    assert_eq!(fixture.workfs(&["agent", "add", "x", "--uid", "0"]).code, 2);
+}
+
+// P10.2
+#[test]
+fn a_user_who_is_bound_to_an_agent_is_that_agent_through_every_mount() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("acting as another user needs root");
+    }
+    if !needs(&["setpriv"]) {
+        return;
+    }
+    let team = Team::with(&[("bob", ""), ("ann", "")], &["-o", "allow_other"]);
+    let fixture = &team.fixture;
+    open_to_all(fixture);
+    fixture.workfs(&["agent", "add", "bob", "--uid", "64001"]).success();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.task("inbox", &Task::new("t-2"));
+    mv(&team.work(2), "t-2", "inbox", "assigned/ann").unwrap();
+    let as_bob = |nth: usize, command: &str| {
+        let script =
+            format!("exec setpriv --reuid 64001 --regid 64001 --clear-groups bash -c '{command}'");
+        team.sh(nth, &script)
+    };
+    // Bob in ann's mount is bob: her task is not his, and what he claims is his.
+    as_bob(2, "mv work/assigned/ann/t-2.yaml work/inbox/").failure();
+    as_bob(2, "mv work/inbox/t-1.yaml work/assigned/ann/").failure();
+    as_bob(2, "mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    let ledger = fixture.ledger();
+    let claimed = ledger.of_record("t-1")[1].clone();
+    assert_eq!((claimed.text("actor"), claimed.text("role")), ("bob", "agent"));
+    // Another user in bob's mount, who is bound to nobody, is bob: not the operator.
+    let nobody = "setpriv --reuid 64002 --regid 64002 --clear-groups";
+    team.sh(1, &format!("{nobody} mv work/assigned/bob/t-1.yaml work/done/ann/")).failure();
+    team.sh(1, &format!("{nobody} mv work/assigned/bob/t-1.yaml work/inbox/")).success();
+    assert_eq!(fixture.ledger().of_record("t-1")[2].text("actor"), "bob");
+}
+
+// P10.2
+#[test]
+fn at_the_socket_a_bound_user_is_its_agent_and_no_operator() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Fixture::new();
+    open_to_all(&fixture);
+    fixture.workfs(&["agent", "add", "bob", "--uid", "64001"]).success();
+    let store = fixture.store().parent().unwrap().to_owned();
+    for path in std::fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().path()) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    fixture.task("inbox", &Task::new("t-1"));
+    let as_bob = |arguments: &str| {
+        let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+        let user = "setpriv --reuid 64001 --regid 64001 --clear-groups";
+        fixture.sh(&format!("cd /; HOME=/tmp {user} {workfs} --store {store} {arguments}"))
+    };
+    assert_eq!(as_bob("claim t-1 --agent ann").code, 6);
+    assert_eq!(as_bob("agent add eve --role operator").code, 6);
+    assert_eq!(as_bob("export /tmp/not-to-be-made").code, 6);
+    assert_eq!(as_bob("unmount --all").code, 6);
+    as_bob("claim t-1 --agent bob").success();
+    assert_eq!(fixture.ledger().of_record("t-1")[1].text("role"), "agent");
+}
+
+// P10.3
+#[test]
+fn a_command_acts_for_the_operator_unless_an_agent_is_named() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    for id in ["t-1", "t-2"] {
+        team.fixture.task("inbox", &Task::new(id));
+    }
+    team.fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    let ran = team.fixture.workfs(&["release", "t-1", "--agent", "ann"]).failure();
+    assert_eq!(ran.code, 6, "{ran}");
+    team.fixture.workfs(&["release", "t-1"]).success();
+    let ledger = team.fixture.ledger();
+    let events = ledger.of_record("t-1");
+    assert_eq!((events[1].text("actor"), events[1].text("role")), ("bob", "agent"));
+    assert_eq!(events[2].text("role"), "operator");
+    // In an agent's mount, a command is the agent's.
+    let mut command = team.fixture.command(&["claim", "t-2"]);
+    command.current_dir(team.fixture.mount(2));
+    crate::harness::run(&mut command).success();
+    assert_eq!(team.fixture.ledger().of_record("t-2")[1].text("actor"), "ann");
+}
+
+/// Lets other users come to the mounts.
+fn open_to_all(fixture: &Fixture) {
+    use std::os::unix::fs::PermissionsExt;
+    let all = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(fixture.base(), all(0o755)).unwrap();
+    fs::set_permissions(fixture.store().parent().unwrap(), all(0o777)).unwrap();
+    fixture.sh("chmod -R a+rwX work").success();
+}

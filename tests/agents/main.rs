@@ -1,0 +1,13 @@
+//! Agents: whoever works through an agent's mount is that agent, and does what its role may do.
+//!
+//! Each test names the promise of docs/semantics.md that it keeps.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod forging;
+mod identity;
+mod rights;
+mod root;
+mod team;

@@ -1,0 +1,118 @@
+//! What a role may do to whose record.
+
+use std::fs;
+
+use crate::harness::{Errno, Task, save};
+use crate::team::{Team, errno, mv};
+
+// P10.4
+#[test]
+fn an_agent_works_on_what_is_free_and_on_its_own() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    let bob = team.work(1);
+    save(&bob.join("inbox/t-1.yaml"), Task::new("t-1").text().as_bytes()).unwrap();
+    let more = Task::new("t-1").revision(2).text();
+    save(&bob.join("inbox/t-1.yaml"), more.as_bytes()).unwrap();
+    mv(&bob, "t-1", "inbox", "assigned/bob").unwrap();
+    team.sh(1, "printf 'result:\\n  summary: it works\\n' >> work/assigned/bob/t-1.yaml").success();
+    team.sh(
+        1,
+        "echo notes > work/assigned/bob/notes.md && mkdir work/done/bob/x && rmdir work/done/bob/x",
+    )
+    .success();
+    mv(&bob, "t-1", "assigned/bob", "done/bob").unwrap();
+    team.sh(1, "echo x > scratch && mkdir -p notes/a && mv scratch notes/a/ && rm -r notes")
+        .success();
+    team.sh(1, "rmdir work/assigned/bob/ 2>/dev/null; rm work/assigned/bob/notes.md").success();
+    team.fixture.fsck_clean();
+}
+
+// P10.4
+#[test]
+fn an_agent_changes_nothing_of_another_s() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    let (bob, ann) = (team.work(1), team.work(2));
+    team.fixture.task("inbox", &Task::new("t-1"));
+    team.fixture.task("inbox", &Task::new("t-2"));
+    mv(&ann, "t-1", "inbox", "assigned/ann").unwrap();
+    let hers = bob.join("assigned/ann/t-1.yaml");
+    let text = fs::read_to_string(&hers).unwrap();
+    let before = team.fixture.ledger().last_g();
+
+    // Claiming for her, taking, giving back, finishing, taking out of the workspace.
+    assert_eq!(errno(mv(&bob, "t-2", "inbox", "assigned/ann")), Errno::ACCESS);
+    assert_eq!(errno(mv(&bob, "t-1", "assigned/ann", "assigned/bob")), Errno::ACCESS);
+    assert_eq!(errno(mv(&bob, "t-1", "assigned/ann", "inbox")), Errno::ACCESS);
+    assert_eq!(errno(mv(&bob, "t-1", "assigned/ann", "done/ann")), Errno::ACCESS);
+    assert_eq!(errno(fs::rename(&hers, bob.join("../t-1.txt"))), Errno::ACCESS);
+    assert_eq!(errno(fs::rename(&hers, bob.join("assigned/ann/t-1.yaml~"))), Errno::ACCESS);
+    // Writing, whichever way.
+    assert_eq!(save(&hers, text.replace("t-1", "t-1 ").as_bytes()), Err(Errno::ACCESS));
+    let open = |options: &mut fs::OpenOptions| options.open(&hers).map(drop);
+    assert_eq!(errno(open(fs::OpenOptions::new().append(true))), Errno::ACCESS);
+    assert_eq!(errno(open(fs::OpenOptions::new().read(true).write(true))), Errno::ACCESS);
+    fs::write(bob.join("assigned/bob/mine.tmp"), &text).unwrap();
+    assert_eq!(errno(fs::rename(bob.join("assigned/bob/mine.tmp"), &hers)), Errno::ACCESS);
+    assert_eq!(errno(fs::write(bob.join("assigned/ann/new.yaml"), "x: 1")), Errno::ACCESS);
+    assert_eq!(errno(fs::write(bob.join("assigned/ann/notes.md"), "x")), Errno::ACCESS);
+    // Removing, and what is around it.
+    assert_eq!(errno(fs::remove_file(&hers)), Errno::ACCESS);
+    team.sh(1, "chmod 0 work/assigned/ann/t-1.yaml").failure();
+    team.sh(1, "touch work/assigned/ann/t-1.yaml").failure();
+    assert_eq!(errno(fs::create_dir(bob.join("assigned/carol"))), Errno::ACCESS);
+
+    assert_eq!(fs::read_to_string(&hers).unwrap(), text);
+    assert_eq!(team.fixture.ledger().last_g(), before, "no event tells of a refused change");
+    let why = team.why(1);
+    assert!(why.contains("W022") && why.contains("bob (agent) may not change ann"), "{why}");
+    // What bob was refused is bob's; ann reads hers.
+    assert!(team.why(2).contains("nothing of yours"), "{}", team.why(2));
+    // She goes on.
+    mv(&ann, "t-1", "assigned/ann", "inbox").unwrap();
+    team.fixture.fsck_clean();
+}
+
+// P10.4
+#[test]
+fn leads_act_for_others() {
+    let team = Team::of(&[("bob", ""), ("cleo", "coordinator")]);
+    let cleo = team.work(2);
+    team.fixture.task("inbox", &Task::new("t-1"));
+    mv(&cleo, "t-1", "inbox", "assigned/bob").unwrap();
+    save(&cleo.join("assigned/bob/t-1.yaml"), &{
+        let text = fs::read_to_string(cleo.join("assigned/bob/t-1.yaml")).unwrap();
+        text.replace("status: assigned", "status: blocked").into_bytes()
+    })
+    .unwrap();
+    mv(&cleo, "t-1", "assigned/bob", "assigned/cleo").unwrap();
+    fs::create_dir(cleo.join("assigned/dora")).unwrap();
+    // Out of a workspace takes an operator.
+    let left = fs::rename(cleo.join("assigned/cleo/t-1.yaml"), cleo.join("../t-1.txt"));
+    assert_eq!(errno(left), Errno::ACCESS);
+    fs::rename(team.work(0).join("assigned/cleo/t-1.yaml"), team.fixture.path("t-1.txt")).unwrap();
+}
+
+// P10.4
+#[test]
+fn an_observer_only_reads() {
+    let team = Team::of(&[("olga", "observer")]);
+    let olga = team.work(1);
+    team.fixture.task("inbox", &Task::new("t-1"));
+    fs::write(team.fixture.path("plain"), "x").unwrap();
+    let text = fs::read_to_string(olga.join("inbox/t-1.yaml")).unwrap();
+    assert_eq!(text, Task::new("t-1").text());
+    let plain = team.fixture.mount(1).join("plain");
+    assert_eq!(fs::read(&plain).unwrap(), b"x");
+
+    assert_eq!(errno(mv(&olga, "t-1", "inbox", "assigned/olga")), Errno::ACCESS);
+    assert_eq!(save(&olga.join("inbox/t-1.yaml"), b"status: new\n"), Err(Errno::ACCESS));
+    assert_eq!(errno(fs::write(olga.join("inbox/t-2.yaml"), "status: new\n")), Errno::ACCESS);
+    assert_eq!(errno(fs::remove_file(olga.join("inbox/t-1.yaml"))), Errno::ACCESS);
+    assert_eq!(errno(fs::write(&plain, "y")), Errno::ACCESS);
+    assert_eq!(errno(fs::create_dir(olga.join("assigned/olga/x"))), Errno::ACCESS);
+    assert_eq!(errno(std::os::unix::fs::symlink("x", olga.join("link"))), Errno::ACCESS);
+    team.sh(1, "chmod 600 plain").failure();
+    team.sh(1, "touch plain").failure();
+    assert_eq!(fs::read(&plain).unwrap(), b"x");
+    assert!(team.why(1).contains("observer"), "{}", team.why(1));
+}

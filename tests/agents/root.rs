@@ -1,0 +1,76 @@
+//! A mount that shows a part of the tree shows nothing else.
+
+use std::fs;
+
+use crate::harness::{Errno, Setup, Task, until_polled};
+use crate::team::{Team, errno, mv};
+
+/// An operator's mount, and bob's of `work` alone.
+fn narrow() -> Team {
+    let fixture = Setup::default().mounts(2).prepare();
+    fixture.mount_at(fixture.root()).success();
+    fixture.make_directories();
+    let dir = fixture.mount(1).to_str().unwrap();
+    fixture.workfs(&["mount", dir, "--agent", "bob", "--root", "work"]).success();
+    Team { fixture }
+}
+
+// P10.6
+#[test]
+fn a_mount_of_a_part_shows_that_part_as_its_root() {
+    let team = narrow();
+    let (fixture, bob) = (&team.fixture, team.fixture.mount(1));
+    fs::write(fixture.path("secret"), "x").unwrap();
+    fixture.task("inbox", &Task::new("t-1"));
+    let names: Vec<String> = fs::read_dir(bob)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(names.contains(&"inbox".to_owned()) && !names.contains(&"secret".to_owned()));
+    assert_eq!(errno(fs::read(bob.join("../work/secret"))), Errno::NOENT);
+    assert_eq!(errno(fs::metadata(bob.join("work"))), Errno::NOENT);
+    // The computed files tell of nothing outside.
+    for hidden in ["events", "status", "config.yaml", "agents.yaml", "rejected"] {
+        assert_eq!(errno(fs::metadata(bob.join(".workfs").join(hidden))), Errno::NOENT, "{hidden}");
+    }
+    assert!(bob.join("AGENTS.md").exists());
+
+    mv(bob, "t-1", "inbox", "assigned/bob").unwrap();
+    assert!(fs::read_to_string(bob.join("assigned/bob/t-1.yaml")).unwrap().contains("agent: bob"));
+    fs::write(bob.join("notes.md"), "hello").unwrap();
+    assert_eq!(fs::read(fixture.path("work/notes.md")).unwrap(), b"hello");
+    assert!(fs::read_to_string(bob.join(".workfs/why")).unwrap().contains("nothing of yours"));
+    assert_eq!(fixture.workfs(&["ps", "--json"]).json()["mounts"][1]["root"], "work");
+    fixture.fsck_clean();
+}
+
+// P10.6
+#[test]
+fn what_others_change_is_seen_in_it() {
+    let team = narrow();
+    let (fixture, bob) = (&team.fixture, team.fixture.mount(1));
+    let before = fs::metadata(bob).unwrap();
+    assert_eq!(fs::metadata(bob.join(".")).unwrap().nlink(), before.nlink());
+    fs::create_dir(fixture.path("work/new")).unwrap();
+    assert_eq!(fs::metadata(bob).unwrap().nlink(), before.nlink() + 1);
+    fs::write(fixture.path("work/new/a"), "1").unwrap();
+    assert_eq!(fs::read(bob.join("new/a")).unwrap(), b"1");
+    fs::write(fixture.path("work/new/a"), "two").unwrap();
+    assert_eq!(fs::read(bob.join("new/a")).unwrap(), b"two");
+    fs::remove_file(fixture.path("work/new/a")).unwrap();
+    until_polled("the name is gone", || (!bob.join("new/a").exists()).then_some(()));
+}
+
+// P10.6
+#[test]
+fn a_part_that_is_not_there_cannot_be_mounted() {
+    let team = narrow();
+    let dir = team.fixture.outside("m");
+    fs::create_dir(&dir).unwrap();
+    let dir = dir.to_str().unwrap();
+    assert_eq!(team.fixture.workfs(&["mount", dir, "--root", "nowhere"]).code, 4);
+    assert_eq!(team.fixture.workfs(&["mount", dir, "--root", "../x"]).code, 2);
+    assert_eq!(team.fixture.workfs(&["mount", dir, "--role", "agent"]).code, 2);
+}
+
+use std::os::unix::fs::MetadataExt;
