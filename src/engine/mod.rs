@@ -22,6 +22,7 @@ mod line;
 mod link;
 mod plain;
 mod put;
+mod queue;
 mod ready;
 mod record;
 mod refuse;

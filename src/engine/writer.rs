@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
@@ -16,6 +15,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
+use super::queue::{self, Sender, Taken, Taker};
 use super::ready::Ripen;
 use super::turn::Head;
 use super::{
@@ -114,7 +114,7 @@ pub fn start(
         }
         Ok(())
     })?;
-    let (queue, waiting) = bounded(QUEUE_CHANGES_MAX);
+    let (queue, waiting) = queue::bounded(QUEUE_CHANGES_MAX);
     let config = Arc::new(RwLock::new(config));
     let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
     let agents = Arc::new(RwLock::new(Arc::new(agents)));
@@ -162,14 +162,7 @@ impl Engine {
     ) {
         let queued = Queued::new(context, command, answer);
         // A full queue makes callers wait at the door, for as long as a request may take.
-        let refused = match self.queue.try_send(queued) {
-            Ok(()) => None,
-            Err(TrySendError::Full(queued)) => {
-                self.queue.send_timeout(queued, REQUEST_DEADLINE).err().map(|e| e.into_inner())
-            }
-            Err(TrySendError::Disconnected(queued)) => Some(queued),
-        };
-        if let Some(queued) = refused {
+        if let Err(queued) = self.queue.send(queued, REQUEST_DEADLINE) {
             tracing::error!(operation = queued.operation, "the writer takes no more changes");
             (queued.job)(Err(too_busy()));
         }
@@ -185,7 +178,7 @@ impl Engine {
         context: Context,
         command: C,
     ) -> std::result::Result<C::Out, Refusal> {
-        let (send, receive) = bounded(1);
+        let (send, receive) = crossbeam_channel::bounded(1);
         self.submit(context, command, move |result| {
             // The receiver waits below, unless its thread died.
             let _ = send.send(result);
@@ -248,7 +241,7 @@ fn lost() -> Refusal {
 
 struct WriterThread {
     writer: Box<dyn Writer>,
-    waiting: Receiver<Queued>,
+    waiting: Taker<Queued>,
     readers: Arc<dyn Readers>,
     config: Arc<RwLock<Arc<Config>>>,
     agents: Arc<RwLock<Arc<Registry>>>,
@@ -276,15 +269,7 @@ struct Batch {
 
 impl WriterThread {
     fn run(&mut self) {
-        while let Some(first) = self.next_change() {
-            let mut jobs = vec![first];
-            // One change alone does not wait for company: only what waits already is taken.
-            while jobs.len() < BATCH_CHANGES_MAX {
-                match self.waiting.try_recv() {
-                    Ok(next) => jobs.push(next),
-                    Err(_) => break,
-                }
-            }
+        while let Some(jobs) = self.next_changes() {
             // A panic here is a bug, and a writer that is gone would let every later change hang:
             // the daemon ends instead, and what was acknowledged is in the store.
             let turn = std::panic::AssertUnwindSafe(|| {
@@ -300,20 +285,26 @@ impl WriterThread {
         }
     }
 
-    /// Waits for a change, and meanwhile for the clock; `None` at the end.
-    fn next_change(&mut self) -> Option<Queued> {
-        while let Some(due) = self.due {
-            let left = due.0.saturating_sub((self.doors.clock)().0);
-            let Ok(left @ 1..) = u64::try_from(left) else {
-                return Some(self.ripen());
+    /// Waits for changes, and meanwhile for the clock; `None` at the end. One change alone does
+    /// not wait for company: only what waits already is taken.
+    fn next_changes(&mut self) -> Option<Vec<Queued>> {
+        loop {
+            let until = match self.due {
+                None => None,
+                Some(due) => {
+                    let left = due.0.saturating_sub((self.doors.clock)().0);
+                    let Ok(left @ 1..) = u64::try_from(left) else {
+                        return Some(vec![self.ripen()]);
+                    };
+                    Some(Instant::now() + CLOCK_LOOK.min(Duration::from_nanos(left)))
+                }
             };
-            match self.waiting.recv_timeout(CLOCK_LOOK.min(Duration::from_nanos(left))) {
-                Ok(change) => return Some(change),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return None,
+            match self.waiting.take(BATCH_CHANGES_MAX, until) {
+                Taken::All(jobs) => return Some(jobs),
+                Taken::Late => {}
+                Taken::Closed => return None,
             }
         }
-        self.waiting.recv().ok()
     }
 
     /// The change that makes those ready whose time has come.

@@ -105,30 +105,53 @@ impl Hub {
     }
 }
 
+/// Who changed something in a batch: where only one mount did, that one may know it already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Changers {
+    One(Origin),
+    Many,
+}
+
+impl Changers {
+    fn and(self, origin: Origin) -> Changers {
+        if self == Changers::One(origin) { self } else { Changers::Many }
+    }
+}
+
 impl Audience for Hub {
     fn before_reply(&self, effects: &[(Origin, Effect)]) {
-        // One batch often changes one directory many times.
-        let mut told = HashSet::new();
+        // A batch changes one directory many times, often from many mounts: each mount hears of it
+        // once.
+        let mut attributes: HashMap<Ino, Changers> = HashMap::new();
         for (origin, effect) in effects {
-            if !told.insert((*origin, effect)) {
-                continue;
-            }
-            match effect {
-                Effect::Attr { ino, also_origin } => {
-                    self.send(*origin, *also_origin, &Invalidation::Attr(*ino));
-                }
+            let (ino, changers) = match effect {
+                Effect::Attr { ino, also_origin: true } => (*ino, Changers::Many),
+                Effect::Attr { ino, also_origin: false } => (*ino, Changers::One(*origin)),
                 Effect::Data(ino) => {
                     self.note_stale(*origin, *ino);
-                    self.send(*origin, false, &Invalidation::Attr(*ino));
+                    (*ino, Changers::One(*origin))
                 }
                 Effect::Name { parent, name, ino, also_origin } => {
                     let (parent, child) = (*parent, *ino);
                     let name = name.as_bytes().to_vec();
                     let entry = Invalidation::Entry { parent, name, child };
                     self.send(*origin, *also_origin, &entry);
+                    continue;
                 }
-                Effect::Ready(..) | Effect::Due(_) | Effect::Agents => {}
-            }
+                Effect::Ready(..) | Effect::Due(_) | Effect::Agents => continue,
+            };
+            let known = attributes.entry(ino).or_insert(changers);
+            *known = match changers {
+                Changers::One(origin) => known.and(origin),
+                Changers::Many => Changers::Many,
+            };
+        }
+        for (ino, changers) in attributes {
+            let (origin, also_origin) = match changers {
+                Changers::One(origin) => (origin, false),
+                Changers::Many => (Origin::Daemon, true),
+            };
+            self.send(origin, also_origin, &Invalidation::Attr(ino));
         }
     }
 

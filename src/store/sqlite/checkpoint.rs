@@ -35,6 +35,8 @@ const FRAME_BYTES: u64 = 4096 + 24;
 pub(super) struct Checkpointer {
     pages: Arc<AtomicU64>,
     moved: Arc<AtomicU64>,
+    /// How long the log's file is known to be, in bytes.
+    ahead: u64,
     wake: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -63,14 +65,14 @@ impl Checkpointer {
                 }
             })
             .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
-        Ok(Checkpointer { pages, moved, wake: Some(wake), thread: Some(thread) })
+        Ok(Checkpointer { pages, moved, ahead: 0, wake: Some(wake), thread: Some(thread) })
     }
 
     /// Starts a checkpoint if the log has grown enough since the last one, and writes zeros ahead
     /// of its end; `writer` is idle.
-    pub fn consider(&self, writer: &Conn, log: &Path) -> Result<()> {
+    pub fn consider(&mut self, writer: &Conn, log: &Path) -> Result<()> {
         let pages = self.pages.load(Ordering::Relaxed);
-        write_ahead(pages, log);
+        self.write_ahead(pages, log);
         let moved = self.moved.load(Ordering::Relaxed);
         if pages >= PAGES_INSIDE {
             checkpoint(writer)?;
@@ -83,6 +85,27 @@ impl Checkpointer {
         }
         Ok(())
     }
+
+    /// Makes the log's file longer before its end is reached. Zeros are no frames: their checksums
+    /// are wrong, so recovery ends where they begin. Where there is no space for them, nothing is
+    /// lost.
+    fn write_ahead(&mut self, pages: u64, log: &Path) {
+        let enough = pages * FRAME_BYTES + AHEAD_BYTES / 4;
+        if !(AHEAD_FROM_PAGES..PAGES_INSIDE).contains(&pages) || self.ahead >= enough {
+            return;
+        }
+        let Ok(file) = std::fs::File::options().write(true).open(log) else { return };
+        let Ok(length) = file.metadata().map(|metadata| metadata.len()) else { return };
+        self.ahead = length;
+        if length >= enough {
+            return;
+        }
+        let zeros = vec![0; AHEAD_BYTES as usize];
+        match file.write_all_at(&zeros, length) {
+            Ok(()) => self.ahead = length + AHEAD_BYTES,
+            Err(error) => tracing::debug!(%error, "the log is not written ahead"),
+        }
+    }
 }
 
 impl Drop for Checkpointer {
@@ -93,24 +116,6 @@ impl Drop for Checkpointer {
         {
             tracing::error!("the checkpoint thread panicked");
         }
-    }
-}
-
-/// Makes the log's file longer before its end is reached. Zeros are no frames: their checksums are
-/// wrong, so recovery ends where they begin. Where there is no space for them, nothing is lost.
-fn write_ahead(pages: u64, log: &Path) {
-    let used = pages * FRAME_BYTES;
-    if !(AHEAD_FROM_PAGES..PAGES_INSIDE).contains(&pages) {
-        return;
-    }
-    let Ok(file) = std::fs::File::options().write(true).open(log) else { return };
-    let Ok(length) = file.metadata().map(|metadata| metadata.len()) else { return };
-    if length >= used + AHEAD_BYTES / 4 {
-        return;
-    }
-    let zeros = vec![0; AHEAD_BYTES as usize];
-    if let Err(error) = file.write_all_at(&zeros, length) {
-        tracing::debug!(%error, "the log is not written ahead");
     }
 }
 

@@ -1,10 +1,12 @@
 //! SQLite: the embedded engine. One writer connection, a pool of reading ones, WAL.
 //!
-//! What must stay true: `synchronous=FULL` before a commit that must survive power loss; parameters
-//! only, never values in SQL text; the file is 0600 and locked by one daemon at a time.
+//! What must stay true: a commit that must survive power loss is flushed; parameters only, never
+//! values in SQL text; the file is 0600 and locked by one daemon at a time.
 
 mod checkpoint;
+mod gather;
 mod lock;
+mod nodes;
 #[macro_use]
 mod read;
 mod ready;
@@ -12,6 +14,7 @@ mod schema;
 mod write;
 mod writer;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -24,6 +27,8 @@ use super::{Read, Readers, Result, StoreError};
 /// A connection to the store: reads, and inside [`Writer::transaction`] writes.
 struct Conn {
     sql: Connection,
+    /// The inodes of the transaction under way; empty outside of one.
+    nodes: RefCell<nodes::Nodes>,
 }
 
 /// An open store; the lock is held until it is dropped.
@@ -112,8 +117,9 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     } else {
         OpenFlags::SQLITE_OPEN_READ_WRITE
     };
-    let sql =
-        Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(fail)?;
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    gather::register()?;
+    let sql = Connection::open_with_flags_and_vfs(path, flags, gather::NAME).map_err(fail)?;
     sql.set_prepared_statement_cache_capacity(128);
     sql.busy_timeout(std::time::Duration::from_secs(1)).map_err(fail)?;
     // A hostile store file must not run code or trick the reader (6-safety.md).
@@ -127,10 +133,12 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     // In KiB. The writer's cache bounds the pages of a claim that must be read again.
     sql.pragma_update(None, "cache_size", if write { -24_576 } else { -2_048 }).map_err(fail)?;
     sql.pragma_update(None, "temp_store", "memory").map_err(fail)?;
+    // Each commit asks for a flush, and `gather` knows whether it is to reach the disk.
+    sql.pragma_update(None, "synchronous", "full").map_err(fail)?;
     if !write {
         sql.pragma_update(None, "query_only", true).map_err(fail)?;
     }
-    Ok(Conn { sql })
+    Ok(Conn { sql, nodes: RefCell::default() })
 }
 
 impl Readers for Sqlite {

@@ -235,6 +235,11 @@ impl Conn {
             .map_err(fail)
     }
 
+    /// A row of `nodes` as the transaction under way has left it.
+    fn as_changed(&self, node: Node) -> Node {
+        self.nodes.borrow_mut().hold(node)
+    }
+
     /// Calls `visit` for each row until it returns false.
     pub(super) fn each<T>(
         &self,
@@ -270,8 +275,12 @@ impl Conn {
 
 impl Read for Conn {
     fn node(&self, ino: Ino) -> Result<Option<Node>> {
+        if let Some(node) = self.nodes.borrow().get(ino) {
+            return Ok(Some(node.clone()));
+        }
         let sql = concat!("SELECT ", node_columns!(), " FROM nodes n WHERE ino = ?1");
-        self.one(sql, [int(ino.0)], |row| node(row, 0))
+        let found = self.one(sql, [int(ino.0)], |row| node(row, 0))?;
+        Ok(found.map(|node| self.as_changed(node)))
     }
 
     fn lookup(&self, parent: Ino, name: &FileName) -> Result<Option<Node>> {
@@ -280,7 +289,8 @@ impl Read for Conn {
             node_columns!(),
             " FROM entries e JOIN nodes n ON n.ino = e.ino WHERE e.parent = ?1 AND e.name = ?2"
         );
-        self.one(sql, params![int(parent.0), name.as_bytes()], |row| node(row, 0))
+        let found = self.one(sql, params![int(parent.0), name.as_bytes()], |row| node(row, 0))?;
+        Ok(found.map(|node| self.as_changed(node)))
     }
 
     fn list(
@@ -296,7 +306,7 @@ impl Read for Conn {
              WHERE e.parent = ?1 AND e.name > ?2 ORDER BY e.name"
         );
         let after = after.map_or(&b""[..], FileName::as_bytes);
-        let read = |row: &Row<'_>| Ok((file_name(row, 14)?, node(row, 0)?));
+        let read = |row: &Row<'_>| Ok((file_name(row, 14)?, self.as_changed(node(row, 0)?)));
         self.each(sql, params![int(parent.0), after], read, visit)
     }
 

@@ -1,6 +1,10 @@
 //! [`Txn`] in SQL, on the writer's connection, between BEGIN and COMMIT.
 
+use std::cell::RefCell;
+
 use rusqlite::params;
+
+use super::nodes::Nodes;
 
 use super::read::{chunk_key, class_number, int, type_number, why_text};
 use super::ready::when_columns;
@@ -19,6 +23,44 @@ impl Conn {
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(parameters))
             .map_err(fail)
+    }
+
+    /// Begins to hold inodes.
+    pub(super) fn hold_nodes(&mut self) {
+        self.nodes = RefCell::new(Nodes::of_transaction());
+    }
+
+    /// Writes the inodes that the transaction changed, each once.
+    pub(super) fn write_nodes(&mut self) -> Result<()> {
+        let nodes = self.nodes.take();
+        nodes.changed().try_for_each(|node| self.write_node(node))
+    }
+
+    /// Forgets the inodes of the transaction that ended.
+    pub(super) fn forget_nodes(&mut self) {
+        self.nodes.take();
+    }
+
+    fn write_node(&self, node: &Node) -> Result<()> {
+        self.change(
+            "UPDATE nodes SET class = ?2, mode = ?3, uid = ?4, gid = ?5, nlink = ?6, size = ?7, \
+             atime = ?8, mtime = ?9, ctime = ?10, parent = ?11, chunks = ?12 WHERE ino = ?1",
+            params![
+                int(node.ino.0),
+                class_number(node.class),
+                node.mode,
+                node.uid,
+                node.gid,
+                node.nlink,
+                int(node.size),
+                node.atime.0,
+                node.mtime.0,
+                node.ctime.0,
+                int(node.parent.0),
+                int(node.chunks),
+            ],
+        )?;
+        Ok(())
     }
 
     fn inserted(&self) -> u64 {
@@ -59,28 +101,12 @@ impl Txn for Conn {
     }
 
     fn update_node(&mut self, node: &Node) -> Result<()> {
-        self.change(
-            "UPDATE nodes SET class = ?2, mode = ?3, uid = ?4, gid = ?5, nlink = ?6, size = ?7, \
-             atime = ?8, mtime = ?9, ctime = ?10, parent = ?11, chunks = ?12 WHERE ino = ?1",
-            params![
-                int(node.ino.0),
-                class_number(node.class),
-                node.mode,
-                node.uid,
-                node.gid,
-                node.nlink,
-                int(node.size),
-                node.atime.0,
-                node.mtime.0,
-                node.ctime.0,
-                int(node.parent.0),
-                int(node.chunks),
-            ],
-        )?;
+        self.nodes.get_mut().change(node);
         Ok(())
     }
 
     fn delete_node(&mut self, ino: Ino) -> Result<()> {
+        self.nodes.get_mut().remove(ino);
         self.delete_chunks(ino, 0, limits::CHUNK_INDEX_MAX)?;
         self.delete_orphan(ino)?;
         self.change("DELETE FROM nodes WHERE ino = ?1", [int(ino.0)])?;
@@ -379,6 +405,7 @@ impl Txn for Conn {
     }
 
     fn savepoint(&mut self) -> Result<()> {
+        self.nodes.get_mut().mark();
         self.change("SAVEPOINT change", [])?;
         Ok(())
     }
@@ -389,6 +416,7 @@ impl Txn for Conn {
     }
 
     fn rollback(&mut self) -> Result<()> {
+        self.nodes.get_mut().back_to_mark();
         self.change("ROLLBACK TO change", [])?;
         self.release()
     }

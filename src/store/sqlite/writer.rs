@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::checkpoint::Checkpointer;
-use super::{Conn, fail};
+use super::{Conn, fail, gather};
 use crate::store::{Durability, Result, StoreError, Txn, Writer};
 
 /// The one writer of a store.
@@ -14,7 +14,6 @@ pub struct SqliteWriter {
     connection: Conn,
     wal_path: PathBuf,
     wal: Option<File>,
-    flushing: Option<bool>,
     /// Something was committed that power loss could still take.
     unflushed: bool,
 }
@@ -25,8 +24,7 @@ impl SqliteWriter {
         let mut wal_path = path.as_os_str().to_owned();
         wal_path.push("-wal");
         let wal_path = wal_path.into();
-        let (wal, flushing) = (None, None);
-        Ok(SqliteWriter { checkpointer, connection, wal_path, wal, flushing, unflushed: true })
+        Ok(SqliteWriter { checkpointer, connection, wal_path, wal: None, unflushed: true })
     }
 
     fn step(&self, sql: &str) -> Result<()> {
@@ -35,16 +33,6 @@ impl SqliteWriter {
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute([]))
             .map_err(fail)?;
-        Ok(())
-    }
-
-    /// Sets whether COMMIT flushes the log: FULL does, NORMAL does not.
-    fn set_flushing(&mut self, flush: bool) -> Result<()> {
-        if self.flushing != Some(flush) {
-            let level = if flush { "FULL" } else { "NORMAL" };
-            self.connection.sql.pragma_update(None, "synchronous", level).map_err(fail)?;
-            self.flushing = Some(flush);
-        }
         Ok(())
     }
 }
@@ -56,10 +44,11 @@ impl Writer for SqliteWriter {
         work: &mut dyn FnMut(&mut dyn Txn) -> Result<()>,
     ) -> Result<()> {
         let flush = durability >= Durability::Power;
-        self.set_flushing(flush)?;
         self.step("BEGIN IMMEDIATE")?;
-        let worked = work(&mut self.connection);
-        let committed = worked.and_then(|()| self.step("COMMIT"));
+        self.connection.hold_nodes();
+        let worked = work(&mut self.connection).and_then(|()| self.connection.write_nodes());
+        let committed = worked.and_then(|()| gather::committing(flush, || self.step("COMMIT")));
+        self.connection.forget_nodes();
         if committed.is_err() && !self.connection.sql.is_autocommit() {
             self.step("ROLLBACK")?;
         }
