@@ -85,8 +85,9 @@ struct Gathered {
     header: bool,
 }
 
-/// An open log, in memory that SQLite owns; the default's own file follows at [`REAL_AT`].
-#[repr(C, align(16))]
+/// An open log, in memory that SQLite owns and aligns to 8 bytes; the default's own file follows at
+/// [`REAL_AT`].
+#[repr(C, align(8))]
 struct Log {
     base: sqlite3_file,
     gathered: *mut Gathered,
