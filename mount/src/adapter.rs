@@ -4,8 +4,8 @@
 //! What must stay true: every call of the tree goes through [`Adapter::ask`] or [`Adapter::hand`],
 //! which catch its panics. Names and contents are not logged. Deliberately not here: rules of any
 //! kind; `access` (the kernel checks permissions, root needs no checks);
-//! `copy_file_range`, `ioctl`, `poll`, `bmap` and locks (ENOSYS: the kernel then does without or
-//! does it itself).
+//! `copy_file_range`, `ioctl`, `poll` and `bmap` (ENOSYS: the kernel then does without or does it
+//! itself).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,14 +14,15 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, INodeNo, KernelConfig, LockOwner, RenameFlags, ReplyAttr,
-    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek,
-    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, WriteFlags,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, WriteFlags,
 };
 
 use crate::answer;
 use crate::errno::Errno;
-use crate::guard::{Adapter, handle};
+use crate::guard::{Adapter, LockRequest, handle};
 use crate::listing::{self, Place};
+use crate::locks::{Wanted, family_of};
 use crate::negotiate::negotiate;
 use crate::tree::{Caller, NewNode, NodeType, SeekHole, SetAttr};
 use crate::view;
@@ -267,7 +268,7 @@ impl Filesystem for Adapter {
         lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        let reply = answer::empty(reply);
+        let reply = self.unlocking(self.ino(number), lock_owner.0, answer::empty(reply));
         let caller = Caller { files: Some(lock_owner.0), ..self.caller(request) };
         self.hand("flush", |tree| tree.flush(&caller, self.ino(number), handle(fh), reply));
     }
@@ -285,6 +286,7 @@ impl Filesystem for Adapter {
         let reply = answer::empty(reply);
         self.ask("release", reply, |tree| {
             tree.release(self.ino(number), handle(fh));
+            self.locks.released(self.ino(number), handle(fh));
             Ok(())
         });
     }
@@ -495,5 +497,43 @@ impl Filesystem for Adapter {
         self.ask("lseek", reply, |tree| {
             tree.seek(&self.caller(request), self.ino(number), handle(fh), offset, seek)
         });
+    }
+
+    fn getlk(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        kind: i32,
+        pid: u32,
+        reply: ReplyLock,
+    ) {
+        let (family, owner) = (family_of(request, fh.0, owner.0), owner.0);
+        let asked = LockRequest { family, owner, handle: handle(fh), start, end, kind, pid };
+        answer::lock(self.locks.test(self.ino(number), &self.lock(&asked).0), reply);
+    }
+
+    fn setlk(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        kind: i32,
+        pid: u32,
+        wait: bool,
+        reply: ReplyEmpty,
+    ) {
+        let (family, owner) = (family_of(request, fh.0, owner.0), owner.0);
+        let asked = LockRequest { family, owner, handle: handle(fh), start, end, kind, pid };
+        let (lock, unlock) = self.lock(&asked);
+        let (ino, thread) = (self.ino(number), self.caller(request).pid);
+        let wanted = Wanted { ino, lock, unlock, wait, thread };
+        self.locks.set(wanted, answer::empty(reply));
     }
 }

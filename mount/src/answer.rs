@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use fuser::{
-    FileHandle, Generation, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry, ReplyLseek,
-    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    FileHandle, Generation, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry, ReplyLock,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 
 use crate::errno::Errno;
 use crate::gate::Gate;
+use crate::locks::{Kind, Lock};
 use crate::reply::Reply;
 use crate::tree::{Entry, FsStat, Handle, Opened};
 use crate::view::{View, fopen_flags};
@@ -101,6 +102,17 @@ pub(crate) fn written(reply: ReplyWrite) -> Reply<u32> {
         Ok(bytes) => reply.written(bytes),
         Err(error) => reply.error(errno(error)),
     })
+}
+
+/// The lock that stands in the way, or that none does.
+pub(crate) fn lock(found: Option<Lock>, reply: ReplyLock) {
+    match found {
+        Some(Lock { kind: Kind::Shared, start, end, pid, .. }) => {
+            reply.locked(start, end, libc::F_RDLCK, pid);
+        }
+        Some(Lock { start, end, pid, .. }) => reply.locked(start, end, libc::F_WRLCK, pid),
+        None => reply.locked(0, 0, libc::F_UNLCK, 0),
+    }
 }
 
 /// A position in a file.

@@ -12,6 +12,7 @@ use fuser::{FileHandle, INodeNo, Request};
 
 use crate::errno::Errno;
 use crate::gate::Gate;
+use crate::locks::{Family, Kind, Lock, Locks, Owner};
 use crate::reply::Reply;
 use crate::tree::{Caller, Handle, Ino, MountId, Tree};
 use crate::view::View;
@@ -45,6 +46,19 @@ pub(crate) struct Adapter {
     seen: Arc<LastSeen>,
     pub(crate) view: View,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) locks: Arc<Locks>,
+}
+
+/// What a lock request of the kernel says besides who asks.
+pub(crate) struct LockRequest {
+    pub(crate) family: Family,
+    pub(crate) owner: u64,
+    pub(crate) handle: Handle,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// F_RDLCK, F_WRLCK or F_UNLCK.
+    pub(crate) kind: i32,
+    pub(crate) pid: u32,
 }
 
 /// The tree's handle that the kernel names.
@@ -60,12 +74,39 @@ impl Adapter {
         view: View,
         (gate, seen): (Arc<Gate>, Arc<LastSeen>),
     ) -> Adapter {
-        Adapter { tree, mount, seen, view, gate }
+        let locks = Arc::clone(tree.locks());
+        Adapter { tree, mount, seen, view, gate, locks }
     }
 
     /// The tree's number of an inode that the kernel names.
     pub(crate) fn ino(&self, number: INodeNo) -> Ino {
         self.view.of_kernel(number)
+    }
+
+    /// A lock's owner, of this mount.
+    pub(crate) fn owner(&self, number: u64) -> Owner {
+        Owner { mount: self.mount, number }
+    }
+
+    /// The lock that is asked for, and whether it is to be let go of.
+    pub(crate) fn lock(&self, request: &LockRequest) -> (Lock, bool) {
+        let LockRequest { family, handle, start, end, pid, .. } = *request;
+        let kind = if request.kind == libc::F_RDLCK { Kind::Shared } else { Kind::Exclusive };
+        let owner = self.owner(request.owner);
+        (Lock { family, owner, handle, kind, start, end, pid }, request.kind == libc::F_UNLCK)
+    }
+
+    /// The answer to a close: what the process had locked in the file is free when it leaves, and
+    /// not before what it wrote is judged.
+    pub(crate) fn unlocking(&self, ino: Ino, owner: u64, reply: Reply<()>) -> Reply<()> {
+        if !self.locks.is_held(ino) {
+            return reply;
+        }
+        let (locks, owner) = (Arc::clone(&self.locks), self.owner(owner));
+        Reply::new(move |result| {
+            locks.closed(ino, owner);
+            reply.send(result);
+        })
     }
 
     /// Who asks.

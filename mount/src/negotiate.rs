@@ -22,10 +22,9 @@ const BACKGROUND_MAX: u16 = 64;
 /// - NO_OPEN_SUPPORT: the version a reader sees is pinned at `open`.
 /// - EXPLICIT_INVAL_DATA: a file's pages could then only be dropped by a notice that waits for page
 ///   locks, which a caller of ours may hold (see `notifier`).
-/// - POSIX_LOCKS, FLOCK_LOCKS: locks are the kernel's own.
 /// - POSIX_ACL: not part of the tree.
 /// - DONT_MASK: the kernel applies the caller's umask.
-const WANTED: [InitFlags; 11] = [
+const WANTED: [InitFlags; 13] = [
     InitFlags::FUSE_ASYNC_READ,
     // A reader that learns of a new size or modification time drops the pages itself.
     InitFlags::FUSE_AUTO_INVAL_DATA,
@@ -40,6 +39,9 @@ const WANTED: [InitFlags; 11] = [
     InitFlags::FUSE_PARALLEL_DIROPS,
     // Record files are opened with direct I/O; programs map them all the same.
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+    // Locks hold between mounts, too (see `locks`).
+    InitFlags::FUSE_POSIX_LOCKS,
+    InitFlags::FUSE_FLOCK_LOCKS,
     // A symbolic link's target never changes: a new link is a new inode.
     InitFlags::FUSE_CACHE_SYMLINKS,
 ];

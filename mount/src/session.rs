@@ -23,6 +23,7 @@ use crate::error::MountError;
 use crate::gate::Gate;
 use crate::guard::{Adapter, LastSeen};
 use crate::heal::{DirState, resolved, state_of};
+use crate::locks::Locks;
 use crate::mountinfo::{MountLine, mount_at, mounts};
 use crate::notifier::Notices;
 use crate::options::MountOptions;
@@ -92,6 +93,7 @@ fn start(
     config.acl = acl;
     config.n_threads = Some(EVENT_THREADS);
     config.clone_fd = true;
+    let locks = Arc::clone(tree.locks());
     let (gate, view) = (Arc::new(Gate::new(options.root)), options.view());
     let seen = Arc::new(LastSeen::default());
     let adapter = Adapter::new(tree, id, view, (Arc::clone(&gate), Arc::clone(&seen)));
@@ -101,7 +103,7 @@ fn start(
         Notices::start(id.0, session.notifier(), line_to_kernel, (gate, view))?;
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
-    let run = Run { session, notices: Arc::clone(&notices), notifier, end, id };
+    let run = Run { session, notices: Arc::clone(&notices), notifier, locks, end, id };
     let (own_dir, own_device) = (dir.to_owned(), device.to_owned());
     let thread = std::thread::Builder::new()
         .name(format!("workfs-m{}", id.0))
@@ -124,6 +126,7 @@ struct Run {
     session: Session<Adapter>,
     notices: Arc<Notices>,
     notifier: JoinHandle<()>,
+    locks: Arc<Locks>,
     /// Never sent on: letting go of it is the message.
     end: Sender<()>,
     id: MountId,
@@ -134,6 +137,8 @@ impl Run {
         if let Err(error) = self.session.run() {
             tracing::error!(mount = self.id.0, %error, "the session ended with an error");
         }
+        // After an orderly end nothing is held any more.
+        self.locks.unmounted(self.id);
         // An aborted connection leaves its mount behind, on which every call fails.
         take_away(dir, device);
         self.notices.stop();

@@ -8,9 +8,11 @@
 //! root comes in), and anything about tasks.
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::errno::Errno;
+use crate::locks::Locks;
 use crate::reply::Reply;
 
 /// An inode number: the kernel's node id and `st_ino` at once. Never reused by a tree.
@@ -304,6 +306,8 @@ pub trait Tree: Send + Sync + 'static {
         offset: u64,
         seek: SeekHole,
     ) -> Result<u64, Errno>;
+    /// The locks of all mounts of this tree. They are kept here; a tree only has them.
+    fn locks(&self) -> &Arc<Locks>;
     /// The last reference to an unnamed inode may be gone: the kernel forgot it.
     fn forget(&self, ino: Ino, lookups: u64);
 

@@ -15,6 +15,7 @@ mod handles;
 mod hub;
 mod listing;
 mod open;
+mod seek;
 mod seen;
 mod staged;
 mod unborn;
@@ -26,8 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workfs_mount::{
-    Attr, Caller, DirEntry, Entry, Errno, FsStat, Handle, NewNode, OpenFlags, Opened, RenameMode,
-    Reply, SeekHole, SetAttr, Tree, XattrMode,
+    Attr, Caller, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
+    RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
 };
 
 pub use caller::user_name;
@@ -52,6 +53,7 @@ pub struct WorkTree {
     busy: Arc<busy::Busy>,
     ghosts: ghosts::Ghosts,
     unborn: unborn::Unborn,
+    locks: Arc<Locks>,
     /// Files whose time was set after the last unjudged write.
     timed: parking_lot::Mutex<std::collections::HashSet<Ino>>,
     started: UnixNanos,
@@ -74,6 +76,7 @@ impl WorkTree {
             busy: Arc::default(),
             ghosts: ghosts::Ghosts::default(),
             unborn: unborn::Unborn::default(),
+            locks: Arc::default(),
             timed: parking_lot::Mutex::default(),
             me: me.clone(),
         })
@@ -325,16 +328,11 @@ impl Tree for WorkTree {
         offset: u64,
         seek: SeekHole,
     ) -> Answer<u64> {
-        let staged = self.handles.get(handle).and_then(|open| match &*open {
-            Open::Staged(staged) => Some(staged.lock().text().len() as u64),
-            Open::Fixed(bytes) => Some(bytes.len() as u64),
-            Open::Plain { .. } | Open::Events | Open::Directory(_) => None,
-        });
-        match staged {
-            Some(size) if offset >= size => Err(Errno::ENXIO),
-            Some(size) => Ok(if seek == SeekHole::Data { offset } else { size }),
-            None => self.read(|read| seek_plain(read, ino, offset, seek))?.ok_or(Errno::ENXIO),
-        }
+        self.seek_file(ino, handle, offset, seek)
+    }
+
+    fn locks(&self) -> &Arc<Locks> {
+        &self.locks
     }
 
     fn forget(&self, _: Ino, _: u64) {}
@@ -461,33 +459,5 @@ impl Tree for WorkTree {
 
     fn removexattr(&self, caller: &Caller, ino: Ino, name: &OsStr, reply: Reply<()>) {
         self.remove_xattr(caller, ino, name, reply);
-    }
-}
-
-/// Data and holes of a plain file: a missing chunk is a hole.
-fn seek_plain(
-    read: &dyn Read,
-    ino: Ino,
-    offset: u64,
-    seek: SeekHole,
-) -> Result<Option<u64>, StoreError> {
-    let chunk = CHUNK_BYTES as u64;
-    let Some(node) = read.node(ino)?.filter(|node| offset < node.size) else { return Ok(None) };
-    let first = (offset / chunk) as u32;
-    match seek {
-        SeekHole::Data => {
-            let next = read.next_chunk(ino, first)?;
-            let at = next.map(|index| offset.max(u64::from(index) * chunk));
-            Ok(at.filter(|at| *at < node.size))
-        }
-        // As many chunks as it can have: no holes to look for.
-        SeekHole::Hole if node.chunks >= node.size.div_ceil(chunk) => Ok(Some(node.size)),
-        SeekHole::Hole => {
-            let mut index = first;
-            while read.next_chunk(ino, index)? == Some(index) {
-                index += 1;
-            }
-            Ok(Some(offset.max(u64::from(index) * chunk).min(node.size)))
-        }
     }
 }

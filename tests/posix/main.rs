@@ -8,4 +8,5 @@ mod harness;
 
 mod crowded;
 mod limits;
+mod locks;
 mod random;

@@ -37,6 +37,7 @@ type Later = Box<dyn FnOnce() + Send>;
 
 pub struct MemoryTree {
     state: Mutex<State>,
+    locks: Arc<Locks>,
     pub deferred: AtomicBool,
     /// How files are opened.
     pub caching: Mutex<Caching>,
@@ -144,6 +145,7 @@ impl MemoryTree {
         let mut state = State { nodes, handles, log: Vec::new(), next: 0 };
         assert_eq!(state.make(ROOT, NodeType::Directory, 0o755), ROOT);
         Arc::new(MemoryTree {
+            locks: Arc::default(),
             state: Mutex::new(state),
             deferred: AtomicBool::new(false),
             caching: Mutex::new(Caching::Cached),
@@ -175,6 +177,10 @@ impl MemoryTree {
 }
 
 impl Tree for MemoryTree {
+    fn locks(&self) -> &Arc<Locks> {
+        &self.locks
+    }
+
     fn lookup(&self, _: &Caller, parent: Ino, name: &OsStr) -> Result<Entry, Errno> {
         spring(b"panic", name);
         self.with(|state| {

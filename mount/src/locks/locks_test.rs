@@ -1,0 +1,113 @@
+//! Waiting, letting go, deadlocks, ends.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, TryRecvError, unbounded};
+
+use super::*;
+
+const END: u64 = i64::MAX as u64;
+type Answers = Receiver<Result<(), Errno>>;
+
+fn lock(number: u64, kind: Kind) -> Lock {
+    let owner = Owner { mount: MountId(number as u32 % 2), number };
+    let handle = Handle(number);
+    Lock { family: Family::Posix, owner, handle, kind, start: 0, end: END, pid: 1 }
+}
+
+fn flock(number: u64, kind: Kind) -> Lock {
+    Lock { family: Family::Flock, ..lock(number, kind) }
+}
+
+fn ask(locks: &Arc<Locks>, ino: u64, lock: Lock, unlock: bool, wait: bool) -> Answers {
+    let (send, answers) = unbounded();
+    let reply = Reply::new(move |result| send.send(result).unwrap());
+    // The test's own process: no signal is there for it.
+    let thread = std::process::id();
+    locks.set(Wanted { ino: Ino(ino), lock, unlock, wait, thread }, reply);
+    answers
+}
+
+fn take(locks: &Arc<Locks>, ino: u64, lock: Lock) -> Result<(), Errno> {
+    ask(locks, ino, lock, false, false).try_recv().unwrap()
+}
+
+#[test]
+fn who_waits_is_answered_when_the_lock_is_let_go() {
+    let locks = Arc::new(Locks::default());
+    take(&locks, 1, lock(1, Kind::Exclusive)).unwrap();
+    assert_eq!(take(&locks, 1, lock(2, Kind::Exclusive)), Err(Errno::EAGAIN));
+    assert_eq!(locks.test(Ino(1), &lock(2, Kind::Shared)).unwrap().owner.number, 1);
+    let (two, three) = (
+        ask(&locks, 1, lock(2, Kind::Shared), false, true),
+        ask(&locks, 1, lock(3, Kind::Shared), false, true),
+    );
+    assert_eq!(two.try_recv(), Err(TryRecvError::Empty));
+    ask(&locks, 1, lock(1, Kind::Exclusive), true, false).try_recv().unwrap().unwrap();
+    assert_eq!((two.try_recv(), three.try_recv()), (Ok(Ok(())), Ok(Ok(()))));
+    assert_eq!(take(&locks, 1, lock(1, Kind::Exclusive)), Err(Errno::EAGAIN));
+    locks.closed(Ino(1), lock(2, Kind::Shared).owner);
+    locks.released(Ino(1), Handle(3));
+    take(&locks, 1, lock(1, Kind::Exclusive)).unwrap();
+    assert_eq!(locks.state.lock().held, 1);
+}
+
+#[test]
+fn a_lock_goes_with_its_holder_and_its_mount() {
+    let locks = Arc::new(Locks::default());
+    take(&locks, 1, flock(1, Kind::Exclusive)).unwrap();
+    let waits = ask(&locks, 1, flock(2, Kind::Exclusive), false, true);
+    locks.closed(Ino(1), flock(1, Kind::Shared).owner);
+    assert_eq!(waits.try_recv(), Err(TryRecvError::Empty), "a close is none of flock's business");
+    let also = ask(&locks, 1, flock(3, Kind::Exclusive), false, true);
+    // One and three came through mount 1.
+    locks.unmounted(MountId(1));
+    assert_eq!(also.try_recv(), Ok(Err(Errno::EIO)));
+    assert_eq!(waits.try_recv(), Ok(Ok(())));
+    locks.released(Ino(1), Handle(2));
+    assert!(locks.state.lock().files.is_empty());
+    assert_eq!(locks.state.lock().held, 0);
+}
+
+#[test]
+fn a_flock_of_the_other_kind_gives_up_the_first() {
+    let locks = Arc::new(Locks::default());
+    take(&locks, 1, flock(1, Kind::Shared)).unwrap();
+    take(&locks, 1, flock(2, Kind::Shared)).unwrap();
+    assert_eq!(take(&locks, 1, flock(1, Kind::Exclusive)), Err(Errno::EAGAIN));
+    // What one held is lost, so that two can go on.
+    take(&locks, 1, flock(2, Kind::Exclusive)).unwrap();
+    let one = ask(&locks, 1, flock(1, Kind::Exclusive), false, true);
+    take(&locks, 1, flock(2, Kind::Shared)).unwrap();
+    assert_eq!(one.try_recv(), Err(TryRecvError::Empty));
+    locks.released(Ino(1), Handle(2));
+    assert_eq!(one.try_recv(), Ok(Ok(())));
+}
+
+#[test]
+fn posix_locks_that_wait_for_each_other_are_refused() {
+    let locks = Arc::new(Locks::default());
+    for owner in 1..=3 {
+        take(&locks, owner, lock(owner, Kind::Exclusive)).unwrap();
+    }
+    let _one = ask(&locks, 2, lock(1, Kind::Exclusive), false, true);
+    let _two = ask(&locks, 3, lock(2, Kind::Exclusive), false, true);
+    let three = ask(&locks, 1, lock(3, Kind::Exclusive), false, true);
+    assert_eq!(three.try_recv(), Ok(Err(Errno::EDEADLK)));
+    let four = ask(&locks, 1, lock(4, Kind::Exclusive), false, true);
+    assert_eq!(four.try_recv(), Err(TryRecvError::Empty), "that is only a long line");
+}
+
+#[test]
+fn who_cannot_be_seen_does_not_wait_for_ever() {
+    let locks = Arc::new(Locks::default());
+    take(&locks, 1, lock(1, Kind::Exclusive)).unwrap();
+    let (send, answers) = unbounded();
+    let reply = Reply::new(move |result| send.send(result).unwrap());
+    let wanted =
+        Wanted { ino: Ino(1), lock: lock(2, Kind::Shared), unlock: false, wait: true, thread: 0 };
+    locks.set(wanted, reply);
+    let answered = answers.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(answered, Err(Errno::ETIMEDOUT));
+}

@@ -1,0 +1,296 @@
+//! Locks of all mounts of one tree: `flock`, and `fcntl` with its ranges.
+//!
+//! What must stay true:
+//! - A lock goes with its holder: POSIX locks when the process closes the file (FLUSH), all that is
+//!   left when the open file goes (RELEASE) or its mount. The kernel says so also for a process
+//!   that was killed.
+//! - No thread waits here: who waits is an entry with its reply, answered by whoever lets go.
+//! - Who waits can be interrupted and killed, although the library knows no FUSE_INTERRUPT: a
+//!   thread, which lives while anybody waits, looks at their signals every [`LOOK_EVERY`].
+//!
+//! Locks are about open files of living processes; nothing of them is stored. Deliberately not
+//! here: fairness (who asks next may be faster than who waits, as on other file systems).
+
+mod signals;
+mod table;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::errno::Errno;
+use crate::reply::Reply;
+use crate::tree::{Handle, Ino, MountId};
+
+use signals::Thread;
+use table::Table;
+pub(crate) use table::{Family, Kind, Lock, Owner};
+pub(crate) use wire::family_of;
+
+/// Locks that are held at once: bounds the memory to some hundred megabytes.
+const LOCKS_MAX: usize = 1 << 20;
+
+/// Who may wait at once: each is looked at every [`LOOK_EVERY`].
+const WAITERS_MAX: usize = 1 << 14;
+
+/// How soon an interrupted waiter goes. A look costs some microseconds a waiter.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long somebody waits whose signals cannot be seen: nobody could end it.
+const UNSEEN_WAIT: Duration = Duration::from_secs(2);
+
+/// Somebody who waits for a lock.
+struct Waiter {
+    number: u64,
+    ino: Ino,
+    lock: Lock,
+    thread: u32,
+    since: Instant,
+    reply: Reply<()>,
+}
+
+#[derive(Default)]
+struct State {
+    files: HashMap<Ino, Table>,
+    held: usize,
+    waiters: Vec<Waiter>,
+    next_waiter: u64,
+    watched: bool,
+}
+
+/// All locks of one tree. Every mount of the tree shares them.
+#[derive(Default)]
+pub struct Locks {
+    state: Mutex<State>,
+    waits: Condvar,
+}
+
+/// What a request of the kernel asks for.
+pub(crate) struct Wanted {
+    pub(crate) ino: Ino,
+    /// The lock; where it is to be let go of, its kind says nothing.
+    pub(crate) lock: Lock,
+    /// Whether it is to be let go of.
+    pub(crate) unlock: bool,
+    /// Whether to wait for it.
+    pub(crate) wait: bool,
+    /// The calling thread.
+    pub(crate) thread: u32,
+}
+
+impl State {
+    /// Holds a lock that nothing stands in the way of.
+    fn put(&mut self, ino: Ino, lock: Lock) {
+        self.change(ino, |table| table.put(lock));
+    }
+
+    /// Changes one file's table and keeps the count.
+    fn change<T>(&mut self, ino: Ino, change: impl FnOnce(&mut Table) -> T) -> T {
+        let table = self.files.entry(ino).or_default();
+        self.held -= table.len();
+        let done = change(table);
+        self.held += table.len();
+        if table.is_empty() {
+            self.files.remove(&ino);
+        }
+        done
+    }
+
+    fn conflict(&self, ino: Ino, lock: &Lock) -> Option<&Lock> {
+        self.files.get(&ino).and_then(|table| table.conflict(lock))
+    }
+
+    /// Gives the waiters of a file what they can have now; they are to be answered.
+    fn grant(&mut self, ino: Ino) -> Vec<Reply<()>> {
+        let mut granted = Vec::new();
+        let mut at = 0;
+        while at < self.waiters.len() {
+            let waiter = &self.waiters[at];
+            if waiter.ino == ino && self.conflict(ino, &waiter.lock).is_none() {
+                let waiter = self.waiters.remove(at);
+                self.put(ino, waiter.lock);
+                granted.push(waiter.reply);
+            } else {
+                at += 1;
+            }
+        }
+        granted
+    }
+
+    /// Whether somebody whom `lock` would wait for waits for its owner, maybe by way of others.
+    fn would_deadlock(&self, ino: Ino, lock: &Lock) -> bool {
+        let mut seen = Vec::new();
+        let mut ask = vec![(ino, *lock)];
+        while let Some((ino, wanted)) = ask.pop() {
+            let in_the_way = self.files.get(&ino).into_iter().flat_map(|t| t.conflicts(&wanted));
+            for holder in in_the_way.map(|held| held.owner) {
+                if holder == lock.owner {
+                    return true;
+                }
+                if seen.contains(&holder) {
+                    continue;
+                }
+                seen.push(holder);
+                let theirs = self.waiters.iter().filter(|waiter| {
+                    waiter.lock.family == Family::Posix && waiter.lock.owner == holder
+                });
+                ask.extend(theirs.map(|waiter| (waiter.ino, waiter.lock)));
+            }
+        }
+        false
+    }
+}
+
+impl State {
+    /// Why somebody may not wait for this lock, if so.
+    fn refuses_to_wait(&self, ino: Ino, lock: &Lock) -> Option<Errno> {
+        if lock.family == Family::Posix && self.would_deadlock(ino, lock) {
+            return Some(Errno::EDEADLK);
+        }
+        (self.waiters.len() >= WAITERS_MAX).then_some(Errno::ENOLCK)
+    }
+}
+
+fn answer(granted: Vec<Reply<()>>) {
+    for reply in granted {
+        reply.send(Ok(()));
+    }
+}
+
+impl Locks {
+    /// What stands in the way of a lock.
+    pub(crate) fn test(&self, ino: Ino, lock: &Lock) -> Option<Lock> {
+        self.state.lock().conflict(ino, lock).copied()
+    }
+
+    /// Takes, changes or lets go of a lock, or queues who waits for it.
+    pub(crate) fn set(self: &Arc<Self>, wanted: Wanted, reply: Reply<()>) {
+        let Wanted { ino, lock, unlock, wait, thread } = wanted;
+        let mut state = self.state.lock();
+        let changes = state.files.get(&ino).is_some_and(|table| table.changes_kind(&lock));
+        // `flock` gives up the old lock before it asks for one of the other kind.
+        if unlock || (changes && lock.family == Family::Flock) {
+            state.change(ino, |table| table.take(&lock));
+        }
+        // `None`: it waits.
+        let verdict = if unlock {
+            Some(Ok(()))
+        } else if state.conflict(ino, &lock).is_some() {
+            let refusal =
+                if wait { state.refuses_to_wait(ino, &lock) } else { Some(Errno::EAGAIN) };
+            refusal.map(Err)
+        } else if state.held >= LOCKS_MAX {
+            Some(Err(Errno::ENOLCK))
+        } else {
+            state.put(ino, lock);
+            Some(Ok(()))
+        };
+        let granted = if unlock || changes { state.grant(ino) } else { Vec::new() };
+        let Some(verdict) = verdict else {
+            let (number, since) = (state.next_waiter, Instant::now());
+            state.next_waiter += 1;
+            state.waiters.push(Waiter { number, ino, lock, thread, since, reply });
+            self.watch(&mut state);
+            drop(state);
+            return answer(granted);
+        };
+        drop(state);
+        answer(granted);
+        reply.send(verdict);
+    }
+
+    /// Whether anybody holds a lock of this file.
+    pub(crate) fn is_held(&self, ino: Ino) -> bool {
+        self.state.lock().files.contains_key(&ino)
+    }
+
+    /// A process has closed a file: its POSIX locks there are gone, through whichever descriptor
+    /// they were taken.
+    pub(crate) fn closed(&self, ino: Ino, owner: Owner) {
+        self.drop_of(ino, |lock| lock.family == Family::Posix && lock.owner == owner);
+    }
+
+    /// An open file is gone, and with it what is left of its locks.
+    pub(crate) fn released(&self, ino: Ino, handle: Handle) {
+        self.drop_of(ino, |lock| lock.handle == handle);
+    }
+
+    fn drop_of(&self, ino: Ino, goes: impl Fn(&Lock) -> bool) {
+        let mut state = self.state.lock();
+        if state.files.contains_key(&ino) && state.change(ino, |table| table.drop_all(goes)) {
+            let granted = state.grant(ino);
+            drop(state);
+            answer(granted);
+        }
+    }
+
+    /// A mount has ended; its kernel says nothing more.
+    pub(crate) fn unmounted(&self, mount: MountId) {
+        let mut state = self.state.lock();
+        // What waits there is dropped, which answers it.
+        let waiters = std::mem::take(&mut state.waiters);
+        let (gone, stay): (Vec<_>, Vec<_>) =
+            waiters.into_iter().partition(|waiter| waiter.lock.owner.mount == mount);
+        state.waiters = stay;
+        let files: Vec<Ino> = state.files.keys().copied().collect();
+        let mut granted = Vec::new();
+        for ino in files {
+            if state.change(ino, |table| table.drop_all(|lock| lock.owner.mount == mount)) {
+                granted.extend(state.grant(ino));
+            }
+        }
+        drop(state);
+        drop(gone);
+        answer(granted);
+    }
+
+    /// Starts the thread that looks at who waits, if it does not run.
+    fn watch(self: &Arc<Self>, state: &mut State) {
+        if state.watched {
+            return;
+        }
+        let locks = Arc::clone(self);
+        let started = std::thread::Builder::new().name("locks".into()).spawn(move || locks.look());
+        state.watched = started.is_ok();
+        if let Err(error) = started {
+            tracing::error!(%error, "who waits for a lock cannot be interrupted");
+        }
+    }
+
+    /// The watching thread: ends when nobody waits.
+    fn look(&self) {
+        let mut state = self.state.lock();
+        while !state.waiters.is_empty() {
+            // Nobody wakes it: it is the clock.
+            self.waits.wait_for(&mut state, LOOK_EVERY);
+            let threads: Vec<_> = state.waiters.iter().map(|w| (w.number, w.thread)).collect();
+            let looked: HashMap<u64, Thread> =
+                parking_lot::MutexGuard::unlocked(&mut state, || {
+                    threads.iter().map(|(number, id)| (*number, signals::look(*id))).collect()
+                });
+            let waiters = std::mem::take(&mut state.waiters);
+            let (gone, stay): (Vec<_>, Vec<_>) =
+                waiters.into_iter().partition(|waiter| match looked.get(&waiter.number) {
+                    Some(Thread::Signalled) => true,
+                    Some(Thread::Unseen) => waiter.since.elapsed() >= UNSEEN_WAIT,
+                    Some(Thread::Waits) | None => false,
+                });
+            state.waiters = stay;
+            parking_lot::MutexGuard::unlocked(&mut state, || {
+                for waiter in gone {
+                    let signalled = looked.get(&waiter.number) == Some(&Thread::Signalled);
+                    let errno = if signalled { Errno::EINTR } else { Errno::ETIMEDOUT };
+                    waiter.reply.send(Err(errno));
+                }
+            });
+        }
+        state.watched = false;
+    }
+}
+
+#[cfg(test)]
+#[path = "locks_test.rs"]
+mod locks_test;

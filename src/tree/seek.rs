@@ -1,0 +1,59 @@
+//! `lseek` for holes and data.
+
+use workfs_mount::{Errno, Handle, SeekHole};
+
+use crate::limits::CHUNK_BYTES;
+use crate::numbers::Ino;
+use crate::store::{Read, StoreError};
+
+use super::handles::Open;
+use super::{Answer, WorkTree};
+
+impl WorkTree {
+    pub(super) fn seek_file(
+        &self,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        seek: SeekHole,
+    ) -> Answer<u64> {
+        let staged = self.handles.get(handle).and_then(|open| match &*open {
+            Open::Staged(staged) => Some(staged.lock().text().len() as u64),
+            Open::Fixed(bytes) => Some(bytes.len() as u64),
+            Open::Plain { .. } | Open::Events | Open::Directory(_) => None,
+        });
+        match staged {
+            Some(size) if offset >= size => Err(Errno::ENXIO),
+            Some(size) => Ok(if seek == SeekHole::Data { offset } else { size }),
+            None => self.read(|read| seek_plain(read, ino, offset, seek))?.ok_or(Errno::ENXIO),
+        }
+    }
+}
+
+/// Data and holes of a plain file: a missing chunk is a hole.
+fn seek_plain(
+    read: &dyn Read,
+    ino: Ino,
+    offset: u64,
+    seek: SeekHole,
+) -> Result<Option<u64>, StoreError> {
+    let chunk = CHUNK_BYTES as u64;
+    let Some(node) = read.node(ino)?.filter(|node| offset < node.size) else { return Ok(None) };
+    let first = (offset / chunk) as u32;
+    match seek {
+        SeekHole::Data => {
+            let next = read.next_chunk(ino, first)?;
+            let at = next.map(|index| offset.max(u64::from(index) * chunk));
+            Ok(at.filter(|at| *at < node.size))
+        }
+        // As many chunks as it can have: no holes to look for.
+        SeekHole::Hole if node.chunks >= node.size.div_ceil(chunk) => Ok(Some(node.size)),
+        SeekHole::Hole => {
+            let mut index = first;
+            while read.next_chunk(ino, index)? == Some(index) {
+                index += 1;
+            }
+            Ok(Some(offset.max(u64::from(index) * chunk).min(node.size)))
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Locks: between processes, between mounts, and when their holder dies.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::harness::{Errno, Fixture, Setup, Worker, Workers, send_signal};
+
+/// What each worker begins with: `lock` takes and leaves by the call that its argument names.
+const LOCKER: &str = r#"
+import fcntl, os, struct, signal, errno
+mode = sys.argv[3]
+fd = os.open(os.path.join(sys.argv[2], "lock"), os.O_RDWR | os.O_CREAT, 0o644)
+def lock(kind, wait, start=0, length=0):
+    flags = {"s": fcntl.LOCK_SH, "x": fcntl.LOCK_EX, "u": fcntl.LOCK_UN}[kind]
+    if not wait: flags |= fcntl.LOCK_NB
+    if mode == "flock": fcntl.flock(fd, flags)
+    else: fcntl.lockf(fd, flags, length, start)
+"#;
+
+fn two_mounts() -> (Fixture, Vec<PathBuf>) {
+    let fixture = Setup::default().mounts(2).start();
+    fs::create_dir(fixture.path("scratchpad")).unwrap();
+    let dirs = fixture.mounts().iter().map(|mount| mount.join("scratchpad")).collect();
+    (fixture, dirs)
+}
+
+/// Each of `modes` in turn, with a worker in each of two mounts.
+fn each_mode(program: &str, test: impl Fn(&Fixture, Workers)) {
+    for mode in ["flock", "fcntl"] {
+        let (fixture, dirs) = two_mounts();
+        let program = format!("{LOCKER}{program}");
+        let workers = Workers::start(&Worker::Python(&program), &dirs, &[mode]);
+        test(&fixture, workers);
+    }
+}
+
+// P7.6
+#[test]
+fn a_lock_that_is_held_in_one_mount_is_refused_in_another() {
+    let program = r#"
+if sys.argv[1] == "0":
+    lock("x", True)
+    ready(); say("held"); sys.stdin.readline()
+    lock("u", True); say("free"); sys.stdin.readline()
+else:
+    ready()
+    while True:
+        try:
+            lock("x", False); say("got"); break
+        except BlockingIOError: say("refused")
+        sys.stdin.readline()
+"#;
+    each_mode(program, |_, mut workers| {
+        workers.go_on();
+        let mut lines: Vec<_> = (0..2).map(|_| workers.next().unwrap().line).collect();
+        // The word that both waited for lets the one go and the other ask again.
+        lines.sort();
+        assert_eq!(lines, ["held", "refused"]);
+        let mut got = false;
+        while !got {
+            workers.go_on();
+            while let Some(said) = workers.next() {
+                got |= said.line == "got";
+                if got || said.nth == 1 {
+                    break;
+                }
+            }
+        }
+    });
+}
+
+// P7.6
+#[test]
+fn who_waits_gets_the_lock_of_a_holder_that_was_killed() {
+    let program = r#"
+if sys.argv[1] == "0":
+    lock("x", True); ready(); sys.stdin.readline()
+else:
+    ready(); say("waits"); lock("x", True); say("got")
+"#;
+    each_mode(program, |fixture, mut workers| {
+        workers.go_on();
+        assert_eq!(workers.next().unwrap().line, "waits");
+        // Who waits holds up nobody: the mount serves others meanwhile.
+        for nth in 0..50 {
+            fs::write(fixture.path(&format!("scratchpad/other-{nth}")), b"x").unwrap();
+        }
+        send_signal(workers.pids()[0], rustix::process::Signal::KILL);
+        assert_eq!(workers.next().unwrap().line, "got");
+    });
+}
+
+// P7.6
+#[test]
+fn who_waits_can_be_interrupted_and_killed() {
+    let program = r#"
+if sys.argv[1] == "0":
+    lock("x", True); ready(); sys.stdin.readline()
+else:
+    class Alarm(Exception): pass
+    def rings(*_): raise Alarm()
+    signal.signal(signal.SIGALRM, rings)
+    ready()
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try: lock("x", True)
+    except Alarm: say("interrupted")
+    # Whose handler lets the call go on waits on.
+    count = [0]
+    def counts(*_): count[0] += 1
+    signal.signal(signal.SIGALRM, counts); signal.siginterrupt(signal.SIGALRM, False)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    say("waits"); lock("x", True); say("got it?")
+"#;
+    each_mode(program, |fixture, mut workers| {
+        workers.go_on();
+        assert_eq!(workers.next().unwrap().line, "interrupted");
+        assert_eq!(workers.next().unwrap().line, "waits");
+        let waiting = workers.pids()[1];
+        send_signal(waiting, rustix::process::Signal::KILL);
+        assert!(crate::harness::await_exit(waiting, crate::harness::DEADLINE));
+        // It is not in the line any more: whoever is next gets the lock.
+        send_signal(workers.pids()[0], rustix::process::Signal::KILL);
+        let said = fixture.sh("cd scratchpad; flock lock echo free").success();
+        assert_eq!(said.stdout, "free\n");
+    });
+}
+
+// P7.6
+#[test]
+fn ranges_families_and_closes() {
+    let (fixture, dirs) = two_mounts();
+    let program = r#"
+import fcntl, os, struct
+one = os.open(sys.argv[2] + "/f", os.O_RDWR | os.O_CREAT)
+other = os.path.join(sys.argv[3], "f")
+fcntl.lockf(one, fcntl.LOCK_EX, 10, 100)
+fcntl.lockf(one, fcntl.LOCK_UN, 2, 104)
+ready()
+child = os.fork()
+def free(start, length):
+    fd = os.open(other, os.O_RDWR)
+    asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, start, length, 0)
+    kind, _, start, length, pid = struct.unpack("hhqqi4x", fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+    return "free" if kind == fcntl.F_UNLCK else f"{start}+{length} of {pid - os.getppid()}"
+if child == 0:
+    say(free(0, 100)); say(free(103, 1)); say(free(104, 2)); say(free(106, 0)); say(free(110, 0))
+    fd = os.open(other, os.O_RDWR)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    say("flock is another family")
+    os._exit(0)
+os.waitpid(child, 0)
+# Closing any descriptor of the file ends all that the process holds in it.
+os.close(os.open(sys.argv[2] + "/f", os.O_RDONLY))
+if os.fork() == 0:
+    say(free(0, 0)); os._exit(0)
+os.wait()
+"#;
+    let other = dirs[1].to_str().unwrap().to_owned();
+    let workers = Workers::start(&Worker::Python(program), &dirs[..1], &[&other]);
+    let said: Vec<_> = workers.go_and_finish().into_iter().map(|said| said.line).collect();
+    let wanted =
+        ["free", "100+4 of 0", "free", "106+4 of 0", "free", "flock is another family", "free"];
+    assert_eq!(said, wanted);
+    drop(fixture);
+}
+
+// P7.6
+#[test]
+fn locks_that_wait_for_each_other_are_refused() {
+    let (_fixture, dirs) = two_mounts();
+    let program = r#"
+import fcntl, os, errno
+fd = os.open(sys.argv[2] + "/f", os.O_RDWR | os.O_CREAT)
+me = int(sys.argv[1])
+fcntl.lockf(fd, fcntl.LOCK_EX, 1, me)
+ready()
+try:
+    fcntl.lockf(fd, fcntl.LOCK_EX, 1, 1 - me); say("got")
+except OSError as error: say("EDEADLK" if error.errno == errno.EDEADLK else str(error))
+"#;
+    let workers = Workers::start(&Worker::Python(program), &dirs, &[]);
+    let mut said: Vec<_> = workers.go_and_finish().into_iter().map(|said| said.line).collect();
+    said.sort();
+    assert_eq!(said, ["EDEADLK", "got"]);
+}
+
+/// Eight processes in two mounts count to 200 in one file, each step under a lock.
+fn counts_right(take: &str, leave: &str) {
+    let (fixture, dirs) = two_mounts();
+    fs::write(fixture.path("scratchpad/count"), b"0").unwrap();
+    let program = format!(
+        r#"
+import fcntl, os, time
+os.chdir(sys.argv[2])
+name = "mine-" + sys.argv[1]
+open(name, "w").close()
+lock = os.open("lock", os.O_RDWR | os.O_CREAT) if {take:?}.startswith("fcntl") else None
+def till(attempt):
+    while True:
+        try: return attempt()
+        except FileExistsError: time.sleep(0.001)
+ready()
+for _ in range(25):
+    {take}
+    count = int(open("count").read())
+    with open("count.tmp", "w") as out: out.write(str(count + 1))
+    os.rename("count.tmp", "count")
+    {leave}
+    say("counted")
+"#
+    );
+    let dirs: Vec<_> = (0..8).map(|nth| dirs[nth % 2].clone()).collect();
+    Workers::start(&Worker::Python(&program), &dirs, &[]).go_and_finish();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/count")).unwrap(), "200");
+}
+
+// P7.6
+#[test]
+fn flock_keeps_a_count() {
+    counts_right("fcntl.flock(lock, fcntl.LOCK_EX)", "fcntl.flock(lock, fcntl.LOCK_UN)");
+}
+
+// P7.6
+#[test]
+fn fcntl_keeps_a_count() {
+    counts_right("fcntl.lockf(lock, fcntl.LOCK_EX)", "fcntl.lockf(lock, fcntl.LOCK_UN)");
+}
+
+// P7.6
+#[test]
+fn an_exclusive_file_keeps_a_count() {
+    let take = r#"till(lambda: os.close(os.open("l", os.O_CREAT | os.O_EXCL)))"#;
+    counts_right(take, r#"os.unlink("l")"#);
+}
+
+// P7.6
+#[test]
+fn a_link_keeps_a_count() {
+    counts_right(r#"till(lambda: os.link(name, "l"))"#, r#"os.unlink("l")"#);
+}
+
+// P7.6
+#[test]
+fn a_mount_that_is_taken_away_lets_go() {
+    let (fixture, dirs) = two_mounts();
+    let program = format!("{LOCKER}\nlock('x', True)\nready(); sys.stdin.readline()");
+    let mut workers = Workers::start(&Worker::Python(&program), &dirs[..1], &["flock"]);
+    workers.go_on();
+    let second = fixture.mount(1).join("scratchpad/lock");
+    let open = fs::File::open(second).unwrap();
+    let try_lock = || {
+        let exclusive = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+        rustix::fs::flock(&open, exclusive)
+    };
+    assert_eq!(try_lock(), Err(Errno::AGAIN));
+    // An aborted connection says nothing more of its open files.
+    let device = rustix::fs::stat(fixture.root()).unwrap().st_dev;
+    let minor = rustix::fs::minor(device);
+    let abort = format!("/sys/fs/fuse/connections/{minor}/abort");
+    if fs::write(&abort, b"1").is_err() {
+        crate::harness::left_out("the fusectl file system is not mounted");
+        return;
+    }
+    crate::harness::until_polled("the lock is free", || (try_lock() == Ok(())).then_some(()));
+}
