@@ -71,6 +71,12 @@ pub const CLOCK_LOOK: Duration = Duration::from_secs(10);
 /// Records that become ready by the clock in one commit; the next follow at once.
 pub const RIPE_MAX: usize = 512;
 
+/// How long after one who looks was woken for a ready record the next is, if it is still there.
+pub const WAKE_NEXT_AFTER: Duration = Duration::from_millis(100);
+
+/// Lanes of which is remembered what came by `.next` last.
+pub const NEXTS_MAX: usize = 16_384;
+
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
 

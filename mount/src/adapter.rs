@@ -4,7 +4,7 @@
 //! What must stay true: every call of the tree goes through [`Adapter::ask`] or [`Adapter::hand`],
 //! which catch its panics. Names and contents are not logged. Deliberately not here: rules of any
 //! kind; `access` (the kernel checks permissions, root needs no checks);
-//! `copy_file_range`, `ioctl`, `poll` and `bmap` (ENOSYS: the kernel then does without or does it
+//! `copy_file_range`, `ioctl` and `bmap` (ENOSYS: the kernel then does without or does it
 //! itself).
 
 use std::ffi::OsStr;
@@ -13,18 +13,19 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, FileHandle, Filesystem, INodeNo, KernelConfig, LockOwner, RenameFlags, ReplyAttr,
-    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, WriteFlags,
+    BsdFileFlags, FileHandle, Filesystem, INodeNo, KernelConfig, LockOwner, PollEvents, PollFlags,
+    PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, WriteFlags,
 };
 
-use crate::answer;
+use crate::answer::{self, or_answer};
 use crate::errno::Errno;
 use crate::guard::{Adapter, LockRequest, handle};
 use crate::listing::{self, Place};
 use crate::locks::{Wanted, family_of};
 use crate::negotiate::negotiate;
-use crate::tree::{Caller, NewNode, NodeType, SeekHole, SetAttr};
+use crate::tree::{Caller, NewNode, SetAttr};
 use crate::view;
 
 impl Filesystem for Adapter {
@@ -108,11 +109,7 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
-        let node = match view::node_type(mode) {
-            Ok(NodeType::File) => NewNode::File,
-            Ok(special) => NewNode::Special(special, rdev),
-            Err(error) => return reply.send(Err(error)),
-        };
+        let node = or_answer!(view::new_node(mode, rdev), reply);
         self.hand("mknod", |tree| {
             tree.make(&self.caller(request), self.ino(parent), name, mode & 0o7777, node, reply);
         });
@@ -178,10 +175,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        let mode = match view::rename_mode(flags) {
-            Ok(mode) => mode,
-            Err(error) => return reply.send(Err(error)),
-        };
+        let mode = or_answer!(view::rename_mode(flags), reply);
         self.hand("rename", |tree| {
             tree.rename(
                 &self.caller(request),
@@ -305,6 +299,22 @@ impl Filesystem for Adapter {
         });
     }
 
+    fn poll(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        ph: PollNotifier,
+        _events: PollEvents,
+        flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        let (reply, wake) = (answer::polled(reply), view::poll_wake(ph, flags));
+        self.ask("poll", reply, |tree| {
+            tree.poll(&self.caller(request), self.ino(number), handle(fh), wake)
+        });
+    }
+
     fn opendir(
         &self,
         request: &Request,
@@ -397,10 +407,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        let mode = match view::xattr_mode(flags) {
-            Ok(mode) => mode,
-            Err(error) => return reply.send(Err(error)),
-        };
+        let mode = or_answer!(view::xattr_mode(flags), reply);
         self.hand("setxattr", |tree| {
             tree.setxattr(&self.caller(request), self.ino(number), name, value, mode, reply);
         });
@@ -486,14 +493,7 @@ impl Filesystem for Adapter {
         reply: ReplyLseek,
     ) {
         let reply = answer::position(reply);
-        let seek = match whence {
-            libc::SEEK_DATA => SeekHole::Data,
-            libc::SEEK_HOLE => SeekHole::Hole,
-            _ => return reply.send(Err(Errno::EINVAL)),
-        };
-        let Ok(offset) = u64::try_from(offset) else {
-            return reply.send(Err(Errno::ENXIO));
-        };
+        let (seek, offset) = or_answer!(view::seek_hole(offset, whence), reply);
         self.ask("lseek", reply, |tree| {
             tree.seek(&self.caller(request), self.ino(number), handle(fh), offset, seek)
         });

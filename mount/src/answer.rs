@@ -7,16 +7,28 @@
 use std::sync::Arc;
 
 use fuser::{
-    FileHandle, Generation, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry, ReplyLock,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    FileHandle, Generation, PollEvents, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry,
+    ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 
 use crate::errno::Errno;
 use crate::gate::Gate;
 use crate::locks::{Kind, Lock};
 use crate::reply::Reply;
-use crate::tree::{Entry, FsStat, Handle, Opened};
+use crate::tree::{Entry, FsStat, Handle, Opened, PollReady};
 use crate::view::{View, fopen_flags};
+
+/// Answers `reply` and leaves where the request makes no sense.
+macro_rules! or_answer {
+    ($parsed:expr, $reply:expr) => {
+        match $parsed {
+            Ok(parsed) => parsed,
+            Err(error) => return $reply.send(Err(error)),
+        }
+    };
+}
+
+pub(crate) use or_answer;
 
 /// Inode numbers are never reused, so that one generation is enough.
 pub(crate) const GENERATION: Generation = Generation(0);
@@ -120,6 +132,19 @@ pub(crate) fn position(reply: ReplyLseek) -> Reply<u64> {
     Reply::new(move |result: Result<u64, Errno>| match result.map(i64::try_from) {
         Ok(Ok(offset)) => reply.offset(offset),
         Ok(Err(_)) => reply.error(errno(Errno::EOVERFLOW)),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// What can be done without waiting.
+pub(crate) fn polled(reply: ReplyPoll) -> Reply<PollReady> {
+    Reply::new(move |result: Result<PollReady, Errno>| match result {
+        Ok(ready) => {
+            let mut events = PollEvents::empty();
+            events.set(PollEvents::POLLIN | PollEvents::POLLRDNORM, ready.read);
+            events.set(PollEvents::POLLOUT | PollEvents::POLLWRNORM, ready.write);
+            reply.poll(events);
+        }
         Err(error) => reply.error(errno(error)),
     })
 }

@@ -239,6 +239,35 @@ pub enum XattrMode {
     Replace,
 }
 
+/// What a handle can do without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollReady {
+    /// Something can be read.
+    pub read: bool,
+    /// Something can be written.
+    pub write: bool,
+}
+
+impl PollReady {
+    /// As an ordinary file always is.
+    pub const BOTH: PollReady = PollReady { read: true, write: true };
+}
+
+/// Makes the kernel ask again what a handle can do. It takes no lock in the kernel.
+pub struct PollWake(Box<dyn FnOnce() + Send>);
+
+impl PollWake {
+    /// What calls `wake` when it is time.
+    pub fn new(wake: impl FnOnce() + Send + 'static) -> Self {
+        PollWake(Box::new(wake))
+    }
+
+    /// It is time.
+    pub fn now(self) {
+        (self.0)();
+    }
+}
+
 /// `lseek` for holes and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeekHole {
@@ -275,6 +304,18 @@ pub trait Tree: Send + Sync + 'static {
         size: u32,
         reply: Reply<Vec<u8>>,
     );
+    /// What a handle can do without waiting. Where `wake` is given and it can do nothing now, it
+    /// is kept, and called when that may have changed; a later one of the handle replaces it.
+    fn poll(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        wake: Option<PollWake>,
+    ) -> Result<PollReady, Errno> {
+        let (_, _, _, _) = (caller, ino, handle, wake);
+        Ok(PollReady::BOTH)
+    }
     /// Opens a directory.
     fn opendir(&self, caller: &Caller, ino: Ino) -> Result<Handle, Errno>;
     /// Lists a directory after `cookie` (0: from the start), in cookie order: calls `emit` for

@@ -7,12 +7,12 @@
 
 use std::time::SystemTime;
 
-use fuser::{FileAttr, FileType, FopenFlags, INodeNo, RenameFlags};
+use fuser::{FileAttr, FileType, FopenFlags, INodeNo, PollFlags, PollNotifier, RenameFlags};
 
 use crate::errno::Errno;
 use crate::tree::{
-    Attr, Caching, Ino, NodeType, OpenFlags, ROOT, RenameMode, TimeOrNow, UnixNanos, XattrMode,
-    system_time,
+    Attr, Caching, Ino, NewNode, NodeType, OpenFlags, PollWake, ROOT, RenameMode, SeekHole,
+    TimeOrNow, UnixNanos, XattrMode, system_time,
 };
 
 /// What `uid=`, `gid=`, `umask=` and another root change in what is shown.
@@ -64,6 +64,36 @@ impl View {
             flags: 0,
         }
     }
+}
+
+/// What `mknod` is to make.
+pub(crate) fn new_node(mode: u32, rdev: u32) -> Result<NewNode, Errno> {
+    Ok(match node_type(mode)? {
+        NodeType::File => NewNode::File,
+        special => NewNode::Special(special, rdev),
+    })
+}
+
+/// What `lseek` looks for, and from where.
+pub(crate) fn seek_hole(offset: i64, whence: i32) -> Result<(SeekHole, u64), Errno> {
+    let seek = match whence {
+        libc::SEEK_DATA => SeekHole::Data,
+        libc::SEEK_HOLE => SeekHole::Hole,
+        _ => return Err(Errno::EINVAL),
+    };
+    Ok((seek, u64::try_from(offset).map_err(|_| Errno::ENXIO)?))
+}
+
+/// What wakes a poll, where the kernel says that somebody waits.
+pub(crate) fn poll_wake(notifier: PollNotifier, flags: PollFlags) -> Option<PollWake> {
+    flags.contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY).then(|| {
+        PollWake::new(move || {
+            // A session that has ended has nobody who polls.
+            if let Err(error) = notifier.notify() {
+                tracing::debug!(%error, "the kernel took no wake-up");
+            }
+        })
+    })
 }
 
 /// The library's name for a node type.

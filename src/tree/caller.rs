@@ -33,6 +33,7 @@ impl WorkTree {
             actor: context.actor.name,
             role: context.role,
             root: self.root(caller),
+            now: self.engine.now(),
         }
     }
 }

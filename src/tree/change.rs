@@ -58,7 +58,9 @@ impl WorkTree {
                 Ok(()) => Ok(()),
                 // The second half of a claim by copy: the name is gone already.
                 Err(refusal)
-                    if refusal.rule == Rule::Absent && me.ghosts.remove(&caller, parent, &name) =>
+                    if refusal.rule == Rule::Absent
+                        && (me.ghosts.remove(&caller, parent, &name)
+                            || me.nexts.forget(parent, &name)) =>
                 {
                     Ok(())
                 }
@@ -104,6 +106,9 @@ impl WorkTree {
         mode: RenameMode,
         reply: Reply<()>,
     ) {
+        if let (Some(Computed::Ready(dir)), None) = (Computed::of(from.0), Computed::of(to.0)) {
+            return self.rename_ready(caller, (dir, from.1), to, mode, reply);
+        }
         if Computed::of(from.0).is_some() || Computed::of(to.0).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Rename)));
         }
@@ -128,7 +133,12 @@ impl WorkTree {
     }
 
     /// A handle that wrote the record is still open.
-    fn refuse_busy(&self, caller: &Caller, (dir, name): (Ino, FileName), reply: Reply<()>) {
+    pub(super) fn refuse_busy(
+        &self,
+        caller: &Caller,
+        (dir, name): (Ino, FileName),
+        reply: Reply<()>,
+    ) {
         let refusal = Refusal::new(
             Rule::BeingWritten,
             format!("`{name}` is still open in a program that wrote to it"),

@@ -1,17 +1,18 @@
-//! Names that are not stored but computed: `AGENTS.md`, `.workfs/` and `X.yaml.why`.
+//! Names that are not stored but computed: `AGENTS.md`, `.workfs/`, `X.yaml.why`, `ready/`.
 //!
-//! What must stay true: they are read-only, rendered when they are opened, and never listed, so
-//! that `grep -r` and `find` do not touch them (`AGENTS.md` is listed: it is meant to be found).
+//! What must stay true: they are read-only, rendered when they are opened, and not listed, so
+//! that `grep -r` and `find` do not touch them (`AGENTS.md` and `ready/` are: they are meant to be
+//! found).
 //! Their inode numbers lie above all stored ones.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::config::{Config, agents_md};
-use crate::engine::{Registry, Slot, Text, path_of, slot};
-use crate::kind::{Role, builtin};
+use crate::config::{Binding, Config, agents_md};
+use crate::engine::{Registry, Slot, Text, explain, governed, path_of, slot};
+use crate::kind::{Place, Role, builtin};
 use crate::names::{AgentName, FileName, TreePath, printable};
-use crate::numbers::{G, Ino, RefusalKey};
+use crate::numbers::{G, Ino, RefusalKey, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Class, Read, RefusalRow, RefusedText, Result, Standing};
 
@@ -19,6 +20,10 @@ use crate::store::{Class, Read, RefusalRow, RefusedText, Result, Standing};
 const FIRST: u64 = 1 << 48;
 const REJECTED: u64 = 1 << 49;
 const WHY: u64 = 1 << 50;
+const READY: u64 = 1 << 51;
+const NEXT: u64 = 1 << 52;
+const WAIT: u64 = 1 << 53;
+const LAST: u64 = 1 << 54;
 
 /// A computed node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +54,14 @@ pub(super) enum Computed {
     TaskSchema,
     /// `X.yaml.why`, of the record or draft with this inode.
     FileWhy(Ino),
+    /// `ready/` of the workspace with this directory.
+    Ready(Ino),
+    /// `.next` in it: a link to the best, and what is moved to claim that.
+    Next(Ino),
+    /// `.wait` in it.
+    Wait(Ino),
+    /// `.next` in this lane: a link to what came by it last.
+    Last(Ino),
 }
 
 /// Names in `.workfs/`, in the order they are listed.
@@ -88,12 +101,20 @@ impl Computed {
             Computed::Agents => FIRST + 32,
             Computed::Rejected(key) => REJECTED | key.0,
             Computed::FileWhy(ino) => WHY | ino.0,
+            Computed::Ready(dir) => READY | dir.0,
+            Computed::Next(dir) => NEXT | dir.0,
+            Computed::Wait(dir) => WAIT | dir.0,
+            Computed::Last(lane) => LAST | lane.0,
         })
     }
 
     /// The computed node of a number, if it is one.
     pub fn of(ino: Ino) -> Option<Computed> {
         Some(match ino.0 {
+            number if number & LAST != 0 => Computed::Last(Ino(number & !LAST)),
+            number if number & WAIT != 0 => Computed::Wait(Ino(number & !WAIT)),
+            number if number & NEXT != 0 => Computed::Next(Ino(number & !NEXT)),
+            number if number & READY != 0 => Computed::Ready(Ino(number & !READY)),
             number if number & WHY != 0 => Computed::FileWhy(Ino(number & !WHY)),
             number if number & REJECTED != 0 => Computed::Rejected(RefusalKey(number & !REJECTED)),
             number if number >= FIRST => match number - FIRST {
@@ -115,13 +136,17 @@ impl Computed {
     }
 
     pub fn is_dir(self) -> bool {
-        matches!(self, Computed::Control | Computed::RejectedDir | Computed::Kinds)
+        matches!(
+            self,
+            Computed::Control | Computed::RejectedDir | Computed::Kinds | Computed::Ready(_)
+        )
     }
 
     /// The directory that a computed directory lies in.
     pub fn parent(self) -> Ino {
         match self {
             Computed::RejectedDir | Computed::Kinds => Computed::Control.ino(),
+            Computed::Ready(dir) => dir,
             _ => Ino(1),
         }
     }
@@ -136,6 +161,8 @@ pub(super) struct Viewer {
     pub role: Role,
     /// The root of its mount.
     pub root: Ino,
+    /// The time.
+    pub now: UnixNanos,
 }
 
 impl Viewer {
@@ -172,6 +199,14 @@ pub(super) fn lookup(
         None if parent == root && name.as_bytes() == b".workfs" => Ok(Some(Computed::Control)),
         None if parent == root && name.as_bytes() == b"AGENTS.md" => Ok(Some(Computed::AgentsMd)),
         None => {
+            let is_ready = |binding: &Arc<Binding>| binding.kind.order().dir == *name;
+            if config.bindings().iter().any(is_ready)
+                && let Some(governed) = governed(read, config, parent)?
+                && governed.place == Place::Root
+                && is_ready(&governed.binding)
+            {
+                return Ok(Some(Computed::Ready(parent)));
+            }
             let Some(stem) = name.as_bytes().strip_suffix(WHY_SUFFIX) else { return Ok(None) };
             let Ok(stem) = FileName::new(stem) else { return Ok(None) };
             if let Slot::Record(_) = slot(read, config, parent, &stem)?
@@ -251,10 +286,15 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         }
         Computed::Status => status(read)?.into_bytes(),
         Computed::Rejected(key) => read.rejected(key)?.unwrap_or_default(),
-        Computed::FileWhy(ino) => file_why(read, config, ino)?.into_bytes(),
-        Computed::Events | Computed::Control | Computed::RejectedDir | Computed::Kinds => {
-            Vec::new()
-        }
+        Computed::FileWhy(ino) => file_why(read, config, ino, viewer.now)?.into_bytes(),
+        Computed::Events
+        | Computed::Control
+        | Computed::RejectedDir
+        | Computed::Kinds
+        | Computed::Ready(_)
+        | Computed::Next(_)
+        | Computed::Wait(_)
+        | Computed::Last(_) => Vec::new(),
     })
 }
 
@@ -289,7 +329,7 @@ fn push_reason(out: &mut String, why: &RefusedText) {
 }
 
 /// What `X.yaml.why` says.
-fn file_why(read: &dyn Read, config: &Config, ino: Ino) -> Result<String> {
+fn file_why(read: &dyn Read, config: &Config, ino: Ino, now: UnixNanos) -> Result<String> {
     let mut out = String::new();
     let path = if let Some(draft) = read.draft(ino)? {
         out.push_str("this file is a draft: it cannot be claimed or moved to another state\n");
@@ -312,6 +352,14 @@ fn file_why(read: &dyn Read, config: &Config, ino: Ino) -> Result<String> {
             record.attempt,
             if record.is_valid() { "" } else { "; its content is flagged as not valid" },
         );
+        if let Standing::Live { dir, .. } = record.standing
+            && let Some(home) = governed(read, config, dir)?
+        {
+            let _ = match explain(read, &home.binding.kind, &record, now)? {
+                None => writeln!(out, "  ready:  it can be claimed now"),
+                Some(reason) => writeln!(out, "  ready:  no; {reason}"),
+            };
+        }
         match record.standing {
             Standing::Live { dir, name, valid, .. } => {
                 if !valid {

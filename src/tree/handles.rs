@@ -9,8 +9,9 @@ use workfs_mount::Handle;
 
 use crate::limits::HANDLES_MAX;
 use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
+use crate::store::OrderKey;
 
 use super::staged::Staged;
 
@@ -32,15 +33,24 @@ pub(super) enum Open {
     Events,
     /// A directory.
     Directory(Mutex<Cursor>),
+    /// `ready/`.
+    Ready(Mutex<Cursor<OrderKey>>),
+    /// `.wait` of a workspace.
+    Wait(WorkspaceKey),
 }
 
 /// Where a listing is: cookies are the places of names in this handle's listing.
-#[derive(Default)]
-pub(super) struct Cursor {
+pub(super) struct Cursor<Key = FileName> {
     /// The names of the last reply, by cookie: a reader may go on after any of them.
-    pub recent: Vec<(u64, FileName)>,
+    pub recent: Vec<(u64, Key)>,
     /// The last name of each earlier reply, by cookie.
-    pub pages: Vec<(u64, FileName)>,
+    pub pages: Vec<(u64, Key)>,
+}
+
+impl<Key> Default for Cursor<Key> {
+    fn default() -> Self {
+        Cursor { recent: Vec::new(), pages: Vec::new() }
+    }
 }
 
 /// How many handles an inode has.

@@ -13,7 +13,7 @@ use super::handles::{Cursor, Open};
 use super::{Answer, WorkTree, attr};
 
 /// Cookies 1 and 2 are `.` and `..`.
-const FIRST_COOKIE: u64 = 3;
+pub(super) const FIRST_COOKIE: u64 = 3;
 
 impl WorkTree {
     pub(super) fn list(
@@ -25,8 +25,13 @@ impl WorkTree {
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
         let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
-        let Open::Directory(cursor) = &*open else { return Err(Errno::ENOTDIR) };
-        let mut cursor = cursor.lock();
+        let mut cursor = match (&*open, Computed::of(dir)) {
+            (Open::Directory(cursor), _) => cursor.lock(),
+            (Open::Ready(cursor), Some(Computed::Ready(dir))) => {
+                return self.list_ready(dir, &mut cursor.lock(), cookie, emit);
+            }
+            _ => return Err(Errno::ENOTDIR),
+        };
         if let Some(computed) = Computed::of(dir) {
             return self.list_computed(caller, computed, cookie, emit);
         }
@@ -61,10 +66,7 @@ impl WorkTree {
                 break;
             }
         }
-        if dir == self.root(caller) {
-            self.list_agents_md((caller, dir), cookie.max(at), cookie, emit)?;
-        }
-        Ok(())
+        self.list_last((caller, dir), cookie.max(at), cookie, emit)
     }
 
     fn page(&self, dir: Ino, after: Option<&FileName>) -> Answer<Vec<(FileName, Node)>> {
@@ -78,25 +80,40 @@ impl WorkTree {
         })
     }
 
-    /// `AGENTS.md` comes last, where no stored file has its name.
-    fn list_agents_md(
+    /// What is computed comes last, where no stored file has its name: `AGENTS.md` in the root,
+    /// `ready/` in a workspace.
+    fn list_last(
         &self,
-        (caller, root): (&Caller, Ino),
+        (caller, dir): (&Caller, Ino),
         at: u64,
         cookie: u64,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
         const LAST: u64 = 1 << 62;
-        // PROOF: a literal that is a file name.
-        let name = FileName::new("AGENTS.md").expect("a file name");
-        let hidden = self.read(|read| read.lookup(root, &name))?.is_some();
-        if cookie >= LAST || hidden || at >= LAST {
-            return Ok(());
-        }
         let viewer = self.viewer(caller);
-        let entry = self.read(|read| self.computed_entry(read, &viewer, Computed::AgentsMd))?;
-        let name = name.as_bytes().to_vec();
-        emit(DirEntry { name, attr: entry.attr, cookie: LAST, ttl: entry.ttl });
+        let found = self.read(|read| {
+            let mut found = Vec::new();
+            if dir == self.root(caller) {
+                // PROOF: a literal that is a file name.
+                found.push((FileName::new("AGENTS.md").expect("a file name"), Computed::AgentsMd));
+            }
+            if let Some(workspace) = self.workspace_of(read, dir)? {
+                found.push((workspace.binding.kind.order().dir.clone(), Computed::Ready(dir)));
+            }
+            let mut free = Vec::new();
+            for (name, computed) in found {
+                if read.lookup(dir, &name)?.is_none() {
+                    free.push((name, self.computed_entry(read, &viewer, computed)?));
+                }
+            }
+            Ok(free)
+        })?;
+        for ((name, entry), own) in found.into_iter().zip(LAST..) {
+            let (name, attr, ttl) = (name.as_bytes().to_vec(), entry.attr, entry.ttl);
+            if own > at && own > cookie && !emit(DirEntry { name, attr, cookie: own, ttl }) {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -129,12 +146,12 @@ impl WorkTree {
 
 /// Where a listing goes on: after the name that has `cookie`, or, where that is not remembered,
 /// after the nearest name before it.
-fn start(cursor: &mut Cursor, cookie: u64) -> (u64, Option<FileName>) {
+pub(super) fn start<Key: Clone>(cursor: &mut Cursor<Key>, cookie: u64) -> (u64, Option<Key>) {
     if cookie < FIRST_COOKIE {
         *cursor = Cursor::default();
         return (0, None);
     }
-    let before = |list: &[(u64, FileName)]| {
+    let before = |list: &[(u64, Key)]| {
         let index = list.partition_point(|(at, _)| *at <= cookie);
         index.checked_sub(1).map(|index| list[index].clone())
     };

@@ -5,6 +5,7 @@
 //! engine does, inside the transaction); no call waits for a commit; the tree never touches a
 //! mount. Deliberately not here: SQL, the FUSE library, lifecycles.
 
+mod attr;
 mod busy;
 mod caller;
 mod change;
@@ -15,10 +16,12 @@ mod handles;
 mod hub;
 mod listing;
 mod open;
+mod ready;
 mod seek;
 mod seen;
 mod staged;
 mod unborn;
+mod waits;
 mod write;
 
 use std::ffi::OsStr;
@@ -27,20 +30,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workfs_mount::{
-    Attr, Caller, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
-    RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
+    Caller, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened, PollReady,
+    PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
 };
 
 pub use caller::user_name;
 pub use hub::{Hub, Identity};
 
 use crate::engine::{Command, Engine};
-use crate::limits::{CACHE_TTL, CHUNK_BYTES, NAME_BYTES_MAX};
+use crate::limits::{CACHE_TTL, NAME_BYTES_MAX};
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Read, StoreError};
+use crate::store::{Class, Node, Read, StoreError};
 
+use attr::attr;
 use computed::Computed;
 use handles::{Handles, Open};
 
@@ -54,6 +58,8 @@ pub struct WorkTree {
     ghosts: ghosts::Ghosts,
     unborn: unborn::Unborn,
     locks: Arc<Locks>,
+    nexts: ready::Nexts,
+    waits: waits::Waits,
     /// Files whose time was set after the last unjudged write.
     timed: parking_lot::Mutex<std::collections::HashSet<Ino>>,
     started: UnixNanos,
@@ -77,6 +83,8 @@ impl WorkTree {
             ghosts: ghosts::Ghosts::default(),
             unborn: unborn::Unborn::default(),
             locks: Arc::default(),
+            nexts: ready::Nexts::default(),
+            waits: waits::Waits::default(),
             timed: parking_lot::Mutex::default(),
             me: me.clone(),
         })
@@ -123,63 +131,6 @@ impl WorkTree {
             Class::Plain | Class::Record => Self::entry(node),
         }
     }
-
-    /// The entry of a computed node.
-    fn computed_entry(
-        &self,
-        read: &dyn Read,
-        viewer: &computed::Viewer,
-        computed: Computed,
-    ) -> Result<Entry, StoreError> {
-        let size = match computed {
-            Computed::Events => events::size(read)?,
-            file if !file.is_dir() => computed::render(read, viewer, file)?.len() as u64,
-            _ => 0,
-        };
-        let directory = computed.is_dir();
-        let attr = Attr {
-            ino: computed.ino(),
-            node_type: if directory { NodeType::Directory } else { NodeType::File },
-            mode: if directory { 0o555 } else { 0o444 },
-            nlink: if directory { 2 } else { 1 },
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size,
-            blocks: size.div_ceil(512),
-            atime_ns: self.started.0,
-            mtime_ns: self.started.0,
-            ctime_ns: self.started.0,
-        };
-        Ok(Entry { attr, ttl: Duration::ZERO })
-    }
-}
-
-/// The attributes that the kernel sees.
-fn attr(node: &Node) -> Attr {
-    Attr {
-        ino: node.ino,
-        node_type: node.node_type,
-        mode: node.mode,
-        nlink: node.nlink,
-        uid: node.uid,
-        gid: node.gid,
-        rdev: node.rdev,
-        size: node.size,
-        blocks: blocks(node),
-        atime_ns: node.atime.0,
-        mtime_ns: node.mtime.0,
-        ctime_ns: node.ctime.0,
-    }
-}
-
-/// Space used, in units of 512 bytes: holes of a plain file use none.
-fn blocks(node: &Node) -> u64 {
-    let used = match (node.node_type, node.class) {
-        (NodeType::File, Class::Plain) => node.size.min(node.chunks * CHUNK_BYTES as u64),
-        _ => node.size,
-    };
-    used.div_ceil(512)
 }
 
 /// Parses a name from the kernel.
@@ -206,19 +157,22 @@ impl Tree for WorkTree {
     fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Answer<Entry> {
         let name = name_of(name)?;
         let found = self.read(|read| {
+            if let Some(Computed::Ready(dir)) = Computed::of(parent) {
+                return self.lookup_ready(read, caller, dir, &name);
+            }
             if Computed::of(parent).is_none()
                 && let Some(node) = read.lookup(parent, &name)?
             {
                 let hidden = node.class == Class::Draft && self.unborn.hides(node.ino, caller);
                 return Ok((!hidden).then(|| self.seen_entry(&node)));
             }
-            let root = self.root(caller);
-            match computed::lookup(read, &self.engine.config(), root, (parent, &name))? {
-                Some(computed) => {
-                    self.computed_entry(read, &self.viewer(caller), computed).map(Some)
-                }
-                None => Ok(None),
-            }
+            let (config, root) = (self.engine.config(), self.root(caller));
+            let computed = match computed::lookup(read, &config, root, (parent, &name))? {
+                None => self.lookup_last(read, parent, &name)?,
+                found => found,
+            };
+            let entry = |computed| self.computed_entry(read, &self.viewer(caller), computed);
+            computed.map(entry).transpose()
         })?;
         let ghost = || self.ghosts.find(caller, parent, &name);
         found
@@ -244,6 +198,10 @@ impl Tree for WorkTree {
     }
 
     fn readlink(&self, _: &Caller, ino: Ino) -> Answer<Vec<u8>> {
+        if let Some(link) = Computed::of(ino) {
+            let target = self.read(|read| self.link_target(read, link))?;
+            return target.map(|name| name.as_bytes().to_vec()).ok_or(Errno::ENOENT);
+        }
         self.read(|read| read.symlink(ino))?.ok_or(Errno::EINVAL)
     }
 
@@ -260,12 +218,25 @@ impl Tree for WorkTree {
         size: u32,
         reply: Reply<Vec<u8>>,
     ) {
-        reply.send(self.read_file(ino, handle, offset, size as usize));
+        self.read_file(ino, handle, (offset, size as usize), reply);
+    }
+
+    fn poll(
+        &self,
+        _: &Caller,
+        _: Ino,
+        handle: Handle,
+        wake: Option<PollWake>,
+    ) -> Answer<PollReady> {
+        self.poll_file(handle, wake)
     }
 
     fn opendir(&self, _: &Caller, ino: Ino) -> Answer<Handle> {
         let held = self.handles.hold(ino);
-        let open = Open::Directory(parking_lot::Mutex::default());
+        let open = match Computed::of(ino) {
+            Some(Computed::Ready(_)) => Open::Ready(parking_lot::Mutex::default()),
+            _ => Open::Directory(parking_lot::Mutex::default()),
+        };
         self.handles.insert(held, open).map_err(|refusal| refusal.rule.errno(Door::Name))
     }
 

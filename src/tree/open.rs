@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, Reply};
+use workfs_mount::{
+    Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, PollReady, PollWake, Reply,
+};
 
 use crate::engine::{
     Base, Context, Create, NewContent, OnDraft, Refuse, SetAttributes, Slot, slot,
 };
 use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, Standing, StoreError};
 
 use super::computed::{self, Computed};
 use super::handles::{Held, Open};
 use super::staged::Staged;
-use super::{Answer, WorkTree, events};
+use super::{Answer, WorkTree, events, waits};
 
 /// What there is to open.
 enum Looked {
@@ -93,7 +95,7 @@ impl WorkTree {
         let caching = match &open {
             Open::Plain { .. } if self.hub.takes_stale(caller.mount, held.ino()) => Caching::Cached,
             Open::Plain { .. } => Caching::KeepCache,
-            Open::Staged(_) | Open::Fixed(_) | Open::Events | Open::Directory(_) => Caching::Direct,
+            _ => Caching::Direct,
         };
         let handle = self.handles.insert(held, open);
         let handle = handle.map_err(|refusal| refusal.rule.errno(Door::Name))?;
@@ -172,12 +174,16 @@ impl WorkTree {
         if flags.write || flags.truncate {
             return Err(Rule::ReadOnly.errno(Door::Name));
         }
-        let open = if computed == Computed::Events {
-            Open::Events
-        } else {
-            let viewer = self.viewer(caller);
-            let bytes = self.read(|read| computed::render(read, &viewer, computed))?;
-            Open::Fixed(bytes.into())
+        let open = match computed {
+            Computed::Events => Open::Events,
+            Computed::Wait(dir) => {
+                let workspace = self.read(|read| self.workspace_of(read, dir))?;
+                Open::Wait(workspace.ok_or(Rule::Gone.errno(Door::Handle))?.workspace)
+            }
+            file => {
+                let viewer = self.viewer(caller);
+                Open::Fixed(self.read(|read| computed::render(read, &viewer, file))?.into())
+            }
         };
         self.opened(caller, self.handles.hold(computed.ino()), open)
     }
@@ -263,15 +269,46 @@ impl WorkTree {
         &self,
         ino: Ino,
         handle: Handle,
-        offset: u64,
-        size: usize,
-    ) -> Answer<Vec<u8>> {
-        let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
+        (offset, size): (u64, usize),
+        reply: Reply<Vec<u8>>,
+    ) {
+        let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
         match &*open {
+            // One line a reading from the beginning; what follows is the end.
+            Open::Wait(workspace) if offset == 0 => self.await_ready(*workspace, reply),
+            _ => reply.send(self.read_now(ino, &open, offset, size)),
+        }
+    }
+
+    /// Gives the name of the best ready record, as soon as there is one.
+    fn await_ready(&self, workspace: WorkspaceKey, reply: Reply<Vec<u8>>) {
+        match self.read(|read| self.best_name(read, workspace)) {
+            Ok(Some(name)) => reply.send(Ok(waits::line(name.as_bytes()))),
+            Ok(None) => self.waits.read(&self.me, workspace, reply),
+            Err(errno) => reply.send(Err(errno)),
+        }
+    }
+
+    /// Whether a handle can be read and written without waiting: all can, but `.wait`.
+    pub(super) fn poll_file(&self, handle: Handle, wake: Option<PollWake>) -> Answer<PollReady> {
+        let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
+        let Open::Wait(workspace) = &*open else { return Ok(PollReady::BOTH) };
+        if self.read(|read| self.best_name(read, *workspace))?.is_some() {
+            return Ok(PollReady { read: true, write: false });
+        }
+        if let Some(wake) = wake {
+            self.waits.poll(&self.me, *workspace, handle, wake);
+        }
+        Ok(PollReady { read: false, write: false })
+    }
+
+    fn read_now(&self, ino: Ino, open: &Open, offset: u64, size: usize) -> Answer<Vec<u8>> {
+        match open {
             Open::Staged(staged) => Ok(part(staged.lock().text(), offset, size)),
             Open::Fixed(bytes) => Ok(part(bytes, offset, size)),
             Open::Events => self.read(|read| events::at(read, offset, size)),
-            Open::Directory(_) => Err(Errno::EISDIR),
+            Open::Directory(_) | Open::Ready(_) => Err(Errno::EISDIR),
+            Open::Wait(_) => Ok(Vec::new()),
             Open::Plain { .. } => self.read(|read| match read.node(ino)? {
                 // It became a record while this handle was open.
                 Some(node) if node.class == Class::Record => match read.record_at(ino)? {
@@ -292,7 +329,12 @@ impl WorkTree {
 
     pub(super) fn release_file(&self, ino: Ino, handle: Handle) {
         let Some(open) = self.handles.remove(handle) else { return };
-        let Open::Staged(staged) = &*open else { return };
+        let Open::Staged(staged) = &*open else {
+            if let Open::Wait(_) = &*open {
+                self.waits.closed(handle);
+            }
+            return;
+        };
         self.unborn.end(ino);
         if staged.lock().dirty {
             // `flush` comes before every release, so that only a write through a mapping that

@@ -20,7 +20,7 @@ impl WorkTree {
         let staged = self.handles.get(handle).and_then(|open| match &*open {
             Open::Staged(staged) => Some(staged.lock().text().len() as u64),
             Open::Fixed(bytes) => Some(bytes.len() as u64),
-            Open::Plain { .. } | Open::Events | Open::Directory(_) => None,
+            _ => None,
         });
         match staged {
             Some(size) if offset >= size => Err(Errno::ENXIO),

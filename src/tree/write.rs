@@ -36,7 +36,7 @@ impl WorkTree {
                 self.submit(caller, Door::Handle, command, reply, move |_| length);
             }
             Open::Staged(staged) => self.stage(caller, ino, staged, (offset, data), reply),
-            Open::Fixed(_) | Open::Events | Open::Directory(_) => {
+            _ => {
                 reply.send(Err(Rule::ReadOnly.errno(Door::Handle)));
             }
         }
@@ -192,8 +192,15 @@ impl WorkTree {
         set: SetAttr,
         reply: Reply<Entry>,
     ) {
-        if super::Computed::of(ino).is_some() {
-            return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+        match super::Computed::of(ino) {
+            None => {}
+            // It shows its workspace's attributes. `chmod -R` and `chown -R` have just changed
+            // those and come here, too: that is no reason to fail.
+            Some(ready @ super::Computed::Ready(_)) => {
+                let viewer = self.viewer(caller);
+                return reply.send(self.read(|read| self.computed_entry(read, &viewer, ready)));
+            }
+            Some(_) => return reply.send(Err(Rule::ReadOnly.errno(Door::Name))),
         }
         let mut set = set;
         let mut staged_size = None;

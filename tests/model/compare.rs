@@ -76,10 +76,11 @@ impl World {
         };
         let failed = |errno: &str| format!("listing {path}: {errno}");
         let mut listed = client.list(seen.ino, 2).map_err(failed)?;
-        if told == ROOT {
-            // The one computed name that is listed.
-            listed.retain(|entry| entry.name != b"AGENTS.md");
-        }
+        // The computed names that are listed: `AGENTS.md` and `ready/`.
+        listed.retain(|entry| {
+            let computed = entry.name == b"AGENTS.md" && told == ROOT || entry.name == b"ready";
+            !(computed && entry.attr.ino.0 >= 1 << 48)
+        });
         let listed_names: Vec<String> = listed.iter().map(|entry| text(&entry.name)).collect();
         let told_names: Vec<String> = names.keys().cloned().collect();
         if listed_names != told_names {

@@ -9,4 +9,6 @@ mod harness;
 mod chance;
 mod circles;
 mod desk;
+mod dir;
 mod order;
+mod wait;

@@ -11,6 +11,7 @@ mod nodes;
 mod read;
 mod ready;
 mod schema;
+mod why;
 mod write;
 mod writer;
 

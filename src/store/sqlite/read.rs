@@ -2,13 +2,14 @@
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
+use super::why::why;
 use super::{Conn, fail};
 use crate::limits::CHUNK_INDEX_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{Attempt, G, Ino, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey};
 use crate::store::{
-    AgentRow, Class, Draft, EventRow, Node, NodeType, PlaceRow, Read, Record, RefusalRow,
-    RefusedText, Result, Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
+    AgentRow, Class, Draft, EventRow, Node, NodeType, PlaceRow, Read, Record, RefusalRow, Result,
+    Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
 };
 
 // The columns of a node, in the order `node` reads them.
@@ -171,31 +172,6 @@ fn place(row: &Row<'_>, at: usize) -> rusqlite::Result<PlaceRow> {
         workspace: WorkspaceKey(number(row, at)?),
         relative: tree_path(row, at + 1)?.names().to_vec(),
         path: tree_path(row, at + 2)?,
-    })
-}
-
-/// A refusal's reason as it is stored: JSON, since only people read it.
-pub(super) fn why_text(why: &RefusedText) -> String {
-    serde_json::json!({
-        "rule": why.rule, "reason": why.reason, "remedy": why.remedy, "place": why.place,
-    })
-    .to_string()
-}
-
-fn why(text: &str) -> rusqlite::Result<RefusedText> {
-    #[derive(serde::Deserialize)]
-    struct Stored {
-        rule: crate::refusal::Rule,
-        reason: String,
-        remedy: String,
-        place: Option<crate::refusal::TextPlace>,
-    }
-    let stored: Stored = serde_json::from_str(text).map_err(damaged)?;
-    Ok(RefusedText {
-        rule: stored.rule,
-        reason: stored.reason,
-        remedy: stored.remedy,
-        place: stored.place,
     })
 }
 

@@ -6,8 +6,9 @@ use rusqlite::params;
 
 use super::nodes::Nodes;
 
-use super::read::{chunk_key, class_number, int, type_number, why_text};
+use super::read::{chunk_key, class_number, int, type_number};
 use super::ready::when_columns;
+use super::why::why_text;
 use super::{Conn, fail};
 use crate::limits;
 use crate::names::{AgentName, FileName, TreePath};

@@ -1,0 +1,133 @@
+//! Taking a ready record: the best one, chosen inside the transaction so that callers who come at
+//! once get different records, or one by the name that it has in `ready/`.
+
+use std::sync::Arc;
+
+use crate::names::FileName;
+use crate::numbers::{Ino, WorkspaceKey};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Read, Record, Standing, StoreError};
+
+use super::rename::{Rename, RenameMode};
+use super::save::{Base, Made, Sight};
+use super::turn::absent;
+use super::{Command, Effect, Stop, Turn, governed, hindrance};
+
+/// Whether a file is still being written: such a record is left for the next.
+pub type IsWritten = Arc<dyn Fn(Ino) -> bool + Send + Sync>;
+
+/// Which record is to be taken.
+#[derive(Clone)]
+pub enum Wanted {
+    /// The best that is ready and that nobody writes.
+    Best(IsWritten),
+    /// The one of this name; under the name that is given as the second.
+    Named(FileName, FileName),
+}
+
+/// Takes a ready record of the workspace whose directory is `dir` into the directory `to`.
+#[derive(Clone)]
+pub struct Take {
+    /// The workspace's directory.
+    pub dir: Ino,
+    /// Which record.
+    pub wanted: Wanted,
+    /// Where it goes.
+    pub to: Ino,
+    /// What to do where its name is taken there.
+    pub mode: RenameMode,
+}
+
+/// A record that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The name of its file.
+    pub name: FileName,
+    /// The record, as it is now.
+    pub record: Record,
+}
+
+/// The best ready record of a workspace that nobody writes.
+///
+/// # Errors
+/// A failure of the store.
+pub fn best_ready(
+    read: &dyn Read,
+    workspace: WorkspaceKey,
+    is_written: &dyn Fn(Ino) -> bool,
+) -> Result<Option<Record>, StoreError> {
+    let mut best = None;
+    read.ready(workspace, None, &mut |record| {
+        let free = record.ino().is_some_and(|ino| !is_written(ino));
+        if free {
+            best = Some(record);
+        }
+        !free
+    })?;
+    Ok(best)
+}
+
+impl Command for Take {
+    type Out = Taken;
+
+    fn operation(&self) -> &'static str {
+        "rename"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Taken, Stop> {
+        let Some(governed) = governed(turn.txn, turn.config, self.dir)? else {
+            return Err(nothing_ready().into());
+        };
+        let (workspace, kind) = (governed.workspace, &governed.binding.kind);
+        let (found, new_name) = match self.wanted {
+            Wanted::Best(is_written) => {
+                let best = best_ready(turn.txn, workspace, &*is_written)?;
+                (best.ok_or_else(nothing_ready)?, None)
+            }
+            Wanted::Named(name, new_name) => {
+                let id = kind.record_id(&name).ok_or_else(|| absent(&name))?;
+                let found = turn.txn.record_named(workspace, &id)?;
+                let found = found.filter(|found| hindrance(kind, found, turn.now).is_none());
+                (found.ok_or_else(|| absent(&name))?, Some(new_name))
+            }
+        };
+        let Standing::Live { ino, dir, name, .. } = found.standing else {
+            return Err(nothing_ready().into());
+        };
+        let rename = Rename {
+            parent: dir,
+            name: name.clone(),
+            new_parent: self.to,
+            new_name: new_name.unwrap_or_else(|| name.clone()),
+            mode: self.mode,
+            sight: Sight::Known(Base::Unseen),
+        };
+        let before = turn.effects.len();
+        rename.run(turn)?;
+        // The caller's kernel was asked to move another name than the one that moved.
+        for effect in &mut turn.effects[before..] {
+            match effect {
+                Effect::Attr { also_origin, .. } | Effect::Name { also_origin, .. } => {
+                    *also_origin = true;
+                }
+                _ => {}
+            }
+        }
+        let record = turn.txn.record_named(workspace, &found.id)?;
+        let record = record.filter(|record| record.ino() == Some(ino));
+        Ok(Taken { name, record: record.ok_or_else(super::setattr::gone)? })
+    }
+}
+
+fn nothing_ready() -> Refusal {
+    let reason = "nothing is ready";
+    Refusal::new(Rule::Absent, reason, "wait for it: read `.wait` beside `.next`, or look later")
+}
+
+impl Taken {
+    /// The version that was made, for what its maker has seen.
+    #[must_use]
+    pub fn made(&self) -> Made {
+        Made { record: self.record.key, version: self.record.version, left: None }
+    }
+}

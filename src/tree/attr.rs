@@ -1,0 +1,90 @@
+//! What the kernel sees of nodes, stored and computed.
+
+use std::time::Duration;
+
+use workfs_mount::{Attr, Entry};
+
+use crate::limits::CHUNK_BYTES;
+use crate::numbers::Ino;
+use crate::store::{Class, Node, NodeType, Read, StoreError};
+
+use super::computed::{self, Computed, Viewer};
+use super::{WorkTree, events};
+
+/// The attributes that the kernel sees.
+pub(super) fn attr(node: &Node) -> Attr {
+    Attr {
+        ino: node.ino,
+        node_type: node.node_type,
+        mode: node.mode,
+        nlink: node.nlink,
+        uid: node.uid,
+        gid: node.gid,
+        rdev: node.rdev,
+        size: node.size,
+        blocks: blocks(node),
+        atime_ns: node.atime.0,
+        mtime_ns: node.mtime.0,
+        ctime_ns: node.ctime.0,
+    }
+}
+
+/// Space used, in units of 512 bytes: holes of a plain file use none.
+fn blocks(node: &Node) -> u64 {
+    let used = match (node.node_type, node.class) {
+        (NodeType::File, Class::Plain) => node.size.min(node.chunks * CHUNK_BYTES as u64),
+        _ => node.size,
+    };
+    used.div_ceil(512)
+}
+
+impl WorkTree {
+    /// The entry of a computed node.
+    pub(super) fn computed_entry(
+        &self,
+        read: &dyn Read,
+        viewer: &Viewer,
+        computed: Computed,
+    ) -> Result<Entry, StoreError> {
+        let size = match computed {
+            Computed::Events => events::size(read)?,
+            Computed::Next(_) | Computed::Last(_) => {
+                self.link_target(read, computed)?.map_or(0, |target| target.as_bytes().len() as u64)
+            }
+            file if !file.is_dir() => computed::render(read, viewer, file)?.len() as u64,
+            _ => 0,
+        };
+        let (node_type, mode, nlink) = match computed {
+            Computed::Next(_) | Computed::Last(_) => (NodeType::Symlink, 0o777, 1),
+            dir if dir.is_dir() => (NodeType::Directory, 0o555, 2),
+            _ => (NodeType::File, 0o444, 1),
+        };
+        let mut attr = Attr {
+            ino: computed.ino(),
+            node_type,
+            mode,
+            nlink,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size,
+            blocks: size.div_ceil(512),
+            atime_ns: self.started.0,
+            mtime_ns: self.started.0,
+            ctime_ns: self.started.0,
+        };
+        if let Computed::Ready(dir) = computed {
+            take_over(&mut attr, read, dir)?;
+        }
+        Ok(Entry { attr, ttl: Duration::ZERO })
+    }
+}
+
+/// Moving something out of `ready/` is moving it out of the workspace's directory: who may do the
+/// one may do the other.
+fn take_over(attr: &mut Attr, read: &dyn Read, dir: Ino) -> Result<(), StoreError> {
+    if let Some(node) = read.node(dir)? {
+        (attr.mode, attr.uid, attr.gid) = (node.mode, node.uid, node.gid);
+    }
+    Ok(())
+}

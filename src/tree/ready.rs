@@ -1,0 +1,289 @@
+//! `ready/` of a workspace: the records that can be claimed now, best first, under the names and
+//! with the inodes that they have in their state directory; and, not listed, `.next` and `.wait`.
+//!
+//! What must stay true: nothing is made or removed here but by moving it away, which is a claim;
+//! a name is asked for each time, since it goes without a word when the record is claimed.
+//! Deliberately not here: what is ready (the engine's `ready`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
+
+use crate::engine::{self, IsWritten, Refuse, Take, Wanted, best_ready, governed};
+use crate::kind::Place;
+use crate::limits::{LISTING_PAGE, NEXTS_MAX};
+use crate::names::FileName;
+use crate::numbers::{Ino, WorkspaceKey};
+use crate::refusal::{Door, Refusal, Rule};
+use crate::store::{Node, OrderKey, Read, Record, Standing, StoreError, When};
+
+use super::computed::Computed;
+use super::handles::Cursor;
+use super::listing::{FIRST_COOKIE, start};
+use super::{Answer, WorkTree, attr};
+
+/// Moving it claims the best ready record.
+const NEXT: &[u8] = b".next";
+
+/// Reading it waits until something is ready.
+const WAIT: &[u8] = b".wait";
+
+/// What each lane got by `.next` last, so that `.next` in the lane can lead to it.
+#[derive(Default)]
+pub(super) struct Nexts(Mutex<HashMap<Ino, FileName>>);
+
+impl Nexts {
+    fn note(&self, lane: Ino, name: FileName) {
+        let mut nexts = self.0.lock();
+        if nexts.len() >= NEXTS_MAX {
+            nexts.clear();
+        }
+        nexts.insert(lane, name);
+    }
+
+    /// Removes the link; false where there is none.
+    pub fn forget(&self, lane: Ino, name: &FileName) -> bool {
+        name.as_bytes() == NEXT && self.0.lock().remove(&lane).is_some()
+    }
+}
+
+impl WorkTree {
+    /// The workspace whose directory is `dir`.
+    pub(super) fn workspace_of(
+        &self,
+        read: &dyn Read,
+        dir: Ino,
+    ) -> Result<Option<engine::Governed>, StoreError> {
+        let found = governed(read, &self.engine.config(), dir)?;
+        Ok(found.filter(|found| found.place == Place::Root))
+    }
+
+    /// What says whether a file is being written.
+    pub(super) fn is_written(&self) -> IsWritten {
+        let busy = Arc::clone(&self.busy);
+        Arc::new(move |ino| busy.is_written(ino))
+    }
+
+    /// The name of the best ready record.
+    pub(super) fn best_name(
+        &self,
+        read: &dyn Read,
+        workspace: WorkspaceKey,
+    ) -> Result<Option<FileName>, StoreError> {
+        let best = best_ready(read, workspace, &|ino| self.busy.is_written(ino))?;
+        Ok(best.and_then(|record| match record.standing {
+            Standing::Live { name, .. } => Some(name),
+            Standing::Parked { .. } | Standing::Gone => None,
+        }))
+    }
+
+    /// Finds a name in `ready/` of the workspace at `dir`.
+    pub(super) fn lookup_ready(
+        &self,
+        read: &dyn Read,
+        caller: &Caller,
+        dir: Ino,
+        name: &FileName,
+    ) -> Result<Option<Entry>, StoreError> {
+        let Some(workspace) = self.workspace_of(read, dir)? else { return Ok(None) };
+        let computed = match name.as_bytes() {
+            NEXT => self.best_name(read, workspace.workspace)?.map(|_| Computed::Next(dir)),
+            WAIT => Some(Computed::Wait(dir)),
+            other => {
+                let why = other.strip_suffix(b".why").and_then(|stem| FileName::new(stem).ok());
+                let found = self.ready_file(read, &workspace, why.as_ref().unwrap_or(name))?;
+                let Some((_, node)) = found else { return Ok(None) };
+                if why.is_none() {
+                    return Ok(Some(Entry { attr: attr(&node), ttl: Duration::ZERO }));
+                }
+                Some(Computed::FileWhy(node.ino))
+            }
+        };
+        let entry = |computed| self.computed_entry(read, &self.viewer(caller), computed);
+        computed.map(entry).transpose()
+    }
+
+    /// The ready record of this name, with its file.
+    fn ready_file(
+        &self,
+        read: &dyn Read,
+        workspace: &engine::Governed,
+        name: &FileName,
+    ) -> Result<Option<(Record, Node)>, StoreError> {
+        let Some(id) = workspace.binding.kind.record_id(name) else { return Ok(None) };
+        let Some(record) = read.record_named(workspace.workspace, &id)? else { return Ok(None) };
+        match &record.standing {
+            Standing::Live { ino, name: own, .. }
+                if own == name && record.readiness.when == When::Now =>
+            {
+                let node = read.node(*ino)?;
+                Ok(node.map(|node| (record, node)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Where a computed link leads.
+    pub(super) fn link_target(
+        &self,
+        read: &dyn Read,
+        link: Computed,
+    ) -> Result<Option<FileName>, StoreError> {
+        match link {
+            Computed::Next(dir) => match self.workspace_of(read, dir)? {
+                Some(workspace) => self.best_name(read, workspace.workspace),
+                None => Ok(None),
+            },
+            Computed::Last(lane) => {
+                let name = self.nexts.0.lock().get(&lane).cloned();
+                let Some(name) = name else { return Ok(None) };
+                Ok(read.lookup(lane, &name)?.map(|_| name))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `.next` in a lane leads to what came by it last, as long as that is there.
+    pub(super) fn lookup_last(
+        &self,
+        read: &dyn Read,
+        lane: Ino,
+        name: &FileName,
+    ) -> Result<Option<Computed>, StoreError> {
+        let link = Computed::Last(lane);
+        let asked = name.as_bytes() == NEXT && Computed::of(lane).is_none();
+        Ok(if asked { self.link_target(read, link)?.map(|_| link) } else { None })
+    }
+
+    /// Lists what is ready, page by page, best first.
+    pub(super) fn list_ready(
+        &self,
+        dir: Ino,
+        cursor: &mut Cursor<OrderKey>,
+        cookie: u64,
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Answer<()> {
+        let found = self.read(|read| self.workspace_of(read, dir))?;
+        let Some(workspace) = found else { return Ok(()) };
+        let (mut at, mut after) = start(cursor, cookie);
+        let mut skip = cookie.saturating_sub(at);
+        cursor.recent.clear();
+        loop {
+            let page = self.read(|read| ready_page(read, workspace.workspace, after))?;
+            let last_page = page.len() < LISTING_PAGE;
+            for (key, name, node) in page {
+                after = Some(key);
+                at = if at < FIRST_COOKIE { FIRST_COOKIE } else { at + 1 };
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
+                }
+                let (name, ttl) = (name.as_bytes().to_vec(), Duration::ZERO);
+                if !emit(DirEntry { name, attr: attr(&node), cookie: at, ttl }) {
+                    return Ok(());
+                }
+                cursor.recent.push((at, key));
+            }
+            if last_page {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Moving something out of `ready/` claims it.
+    pub(super) fn rename_ready(
+        &self,
+        caller: &Caller,
+        (dir, name): (Ino, FileName),
+        (to, new_name): (Ino, FileName),
+        mode: RenameMode,
+        reply: Reply<()>,
+    ) {
+        let mode = match mode {
+            RenameMode::Replace => engine::RenameMode::Replace,
+            RenameMode::NoReplace => engine::RenameMode::NoReplace,
+            RenameMode::Exchange => return reply.send(Err(Rule::Transition.errno(Door::Rename))),
+        };
+        let is_next = name.as_bytes() == NEXT;
+        if is_next && new_name != name {
+            let refusal = Refusal::new(
+                Rule::Renamed,
+                format!("`{new_name}` is no name for what comes next: a record keeps its own"),
+                "name the directory: mv ready/.next assigned/YOU/",
+            );
+            let command = Refuse { operation: "rename", dir: to, name: new_name, refusal };
+            return self.submit(caller, Door::Rename, command, reply, |()| ());
+        }
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let caller = *caller;
+        if is_next {
+            let wanted = Wanted::Best(self.is_written());
+            // The link of that name that the lane has already is no obstacle.
+            let mode = engine::RenameMode::NoReplace;
+            return me.take(&caller, Take { dir, wanted, to, mode }, reply);
+        }
+        let written = if self.busy.is_idle() {
+            None
+        } else {
+            let found = self.read(|read| match self.workspace_of(read, dir)? {
+                Some(workspace) => self.ready_file(read, &workspace, &name),
+                None => Ok(None),
+            });
+            found.ok().flatten().map(|(_, node)| node.ino)
+        };
+        let take = Take { dir, wanted: Wanted::Named(name.clone(), new_name), to, mode };
+        let Some(ino) = written else { return me.take(&caller, take, reply) };
+        self.busy.when_idle(
+            ino,
+            Box::new(move |busy| {
+                if busy {
+                    return me.refuse_busy(&caller, (dir, name), reply);
+                }
+                me.take(&caller, take, reply);
+            }),
+        );
+    }
+
+    fn take(self: Arc<Self>, caller: &Caller, take: Take, reply: Reply<()>) {
+        let (lane, best) = (take.to, matches!(take.wanted, Wanted::Best(_)));
+        let (caller, context) = (*caller, self.context(caller, Door::Rename));
+        let engine = self.engine.clone();
+        engine.submit(context, take, move |result| {
+            reply.send(match result {
+                Ok(taken) => {
+                    self.note_made(&caller, taken.made());
+                    if best {
+                        self.nexts.note(lane, taken.name);
+                    }
+                    Ok(())
+                }
+                Err(refusal) => Err(refusal.rule.errno(Door::Rename)),
+            });
+        });
+    }
+}
+
+fn ready_page(
+    read: &dyn Read,
+    workspace: WorkspaceKey,
+    after: Option<OrderKey>,
+) -> Result<Vec<(OrderKey, FileName, Node)>, StoreError> {
+    let mut records = Vec::new();
+    read.ready(workspace, after, &mut |record| {
+        records.push(record);
+        records.len() < LISTING_PAGE
+    })?;
+    let mut page = Vec::new();
+    for record in records {
+        let key = record.order_key();
+        if let Standing::Live { ino, name, .. } = record.standing
+            && let Some(node) = read.node(ino)?
+        {
+            page.push((key, name, node));
+        }
+    }
+    Ok(page)
+}

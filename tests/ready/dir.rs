@@ -1,0 +1,241 @@
+//! `ready/` and `.next` through real mounts.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Barrier;
+
+use crate::harness::{Errno, Fixture, Setup, save};
+
+fn names(dir: &Path) -> Vec<String> {
+    let list = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    list.map(|name| name.into_string().unwrap()).collect()
+}
+
+fn put(fixture: &Fixture, task: &str, fields: &str) {
+    let path = fixture.work().join("inbox").join(format!("{task}.yaml"));
+    save(&path, format!("id: {task}\n{fields}").as_bytes()).unwrap();
+}
+
+// P9.5
+#[test]
+fn ready_lists_what_can_be_claimed_best_first_and_mv_claims_it() {
+    let fixture = Setup::default().mounts(2).start();
+    put(&fixture, "low", "priority: low\n");
+    put(&fixture, "a", "");
+    put(&fixture, "waits", "dependencies: [a]\n");
+    put(&fixture, "high", "priority: high\n");
+    let broken = fixture.path("work/inbox/broken.yaml");
+    assert_eq!(save(&broken, b"status: [\n"), Err(Errno::INVAL));
+    for mount in fixture.mounts() {
+        let ready = mount.join("work/ready");
+        assert_eq!(names(&ready), ["high.yaml", "a.yaml", "low.yaml"]);
+        assert!(names(&mount.join("work")).contains(&"ready".to_owned()));
+    }
+    let work = fixture.work();
+    let (here, there) = (work.join("ready/a.yaml"), work.join("inbox/a.yaml"));
+    assert_eq!(fs::read(&here).unwrap(), fs::read(&there).unwrap());
+    assert_eq!(fs::metadata(&here).unwrap().ino(), fs::metadata(&there).unwrap().ino());
+    assert!(!work.join("ready/waits.yaml").exists() && !work.join("ready/broken.yaml").exists());
+
+    // Both mounts know the old name before it is claimed by way of ready/.
+    assert!(fixture.mount(1).join("work/inbox/a.yaml").exists());
+    fixture.sh("mv work/ready/a.yaml work/assigned/bob/").success();
+    for mount in fixture.mounts() {
+        assert!(!mount.join("work/inbox/a.yaml").exists());
+        assert!(mount.join("work/assigned/bob/a.yaml").exists());
+        assert_eq!(names(&mount.join("work/ready")), ["high.yaml", "low.yaml"]);
+    }
+    let late = fixture.sh("mv work/ready/a.yaml work/assigned/ann/").failure();
+    assert!(late.stderr.contains("No such file or directory"), "{late}");
+    // Finished, it makes what waits for it ready, in the other mount, too.
+    let done = work.join("assigned/bob/a.yaml");
+    fs::read(&done).unwrap();
+    save(&done, b"id: a\nstatus: assigned\nresult: {summary: it}\n").unwrap();
+    fixture.sh("mv work/assigned/bob/a.yaml work/done/bob/").success();
+    let ready = fixture.mount(1).join("work/ready");
+    assert_eq!(names(&ready), ["high.yaml", "waits.yaml", "low.yaml"]);
+    fixture.fsck_clean();
+}
+
+// P9.5
+#[test]
+fn nothing_is_made_or_removed_in_ready() {
+    let fixture = Fixture::new();
+    put(&fixture, "a", "");
+    let ready = fixture.path("work/ready");
+    let refused = |result: io::Result<()>| result.unwrap_err().raw_os_error().unwrap();
+    let read_only = rustix::io::Errno::ROFS.raw_os_error();
+    assert_eq!(refused(fs::write(ready.join("new.yaml"), "id: new\n")), read_only);
+    assert_eq!(refused(fs::remove_file(ready.join("a.yaml"))), read_only);
+    assert_eq!(refused(fs::create_dir(ready.join("dir"))), read_only);
+    let from = fixture.path("work/inbox/a.yaml");
+    assert_eq!(refused(fs::rename(&from, ready.join("b.yaml"))), read_only);
+    let exists = rustix::io::Errno::EXIST.raw_os_error();
+    assert_eq!(refused(fs::create_dir(&ready)), exists);
+    // What works on whole trees goes on: the directory has the workspace's attributes.
+    fixture
+        .sh("chmod -R a+rX work && chown -R 0:0 work && find work -name '*.why' | wc -l")
+        .success();
+    // A save by its name there is a save.
+    fixture.sh("cat >> work/ready/a.yaml <<< 'title: saved'").success();
+    let text = fs::read_to_string(fixture.path("work/inbox/a.yaml")).unwrap();
+    assert!(text.ends_with("title: saved\n"), "{text}");
+    fixture.fsck_clean();
+}
+
+// P9.6
+#[test]
+fn next_gives_the_best_under_its_own_name_and_a_link_to_it() {
+    let fixture = Fixture::new();
+    put(&fixture, "second", "");
+    put(&fixture, "first", "priority: critical\n");
+    assert_eq!(fs::read_link(fixture.path("work/ready/.next")).unwrap(), Path::new("first.yaml"));
+    for expected in ["first", "second"] {
+        fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+        let lane = fixture.path("work/assigned/bob");
+        let link = fs::read_link(lane.join(".next")).unwrap();
+        assert_eq!(link, Path::new(&format!("{expected}.yaml")));
+        let text = fs::read_to_string(lane.join(".next")).unwrap();
+        assert!(text.contains(&format!("id: {expected}")) && text.contains("agent: bob"), "{text}");
+        assert!(!fixture.path(&format!("work/inbox/{expected}.yaml")).exists());
+    }
+    assert_eq!(names(&fixture.path("work/assigned/bob")).len(), 2, ".next is not listed");
+    let none = fixture.sh("mv work/ready/.next work/assigned/bob/").failure();
+    assert!(none.stderr.contains("No such file or directory"), "{none}");
+    // The link goes with what it leads to, or by rm.
+    fixture.sh("rm work/assigned/bob/.next && ! ls work/assigned/bob/.next").success();
+    put(&fixture, "third", "result: {summary: x}\n");
+    fixture.sh("mv work/ready/.next work/assigned/ann/").success();
+    fixture.sh("mv work/assigned/ann/third.yaml work/done/ann/").success();
+    assert!(fs::symlink_metadata(fixture.path("work/assigned/ann/.next")).is_err());
+    fixture.fsck_clean();
+}
+
+// P9.6
+#[test]
+fn next_is_moved_into_a_lane_and_nowhere_else() {
+    let fixture = Fixture::new();
+    put(&fixture, "a", "");
+    let next = fixture.path("work/ready/.next");
+    let to = |to: &str| fs::rename(&next, fixture.path(to)).unwrap_err().raw_os_error().unwrap();
+    let [perm, noent] = [rustix::io::Errno::PERM, rustix::io::Errno::NOENT];
+    assert_eq!(to("work/assigned/bob/mine.yaml"), perm.raw_os_error());
+    assert_eq!(to("work/done/bob/.next"), perm.raw_os_error(), "a result is missing");
+    assert_eq!(to("work/assigned/nobody/.next"), noent.raw_os_error());
+    assert!(fixture.path("work/inbox/a.yaml").exists());
+    assert!(fixture.why().contains("mv ready/.next"), "{}", fixture.why());
+    // Python's way.
+    let python = "import shutil; shutil.move('work/ready/.next', 'work/assigned/bob')";
+    fixture.sh(&format!("python3 -c \"{python}\"")).success();
+    assert!(fixture.path("work/assigned/bob/a.yaml").exists());
+    fixture.fsck_clean();
+}
+
+// P9.6
+#[test]
+fn many_who_call_next_at_once_get_different_records_and_none_is_left() {
+    const MOUNTS: usize = 4;
+    const EACH: usize = 3;
+    let lanes: Vec<String> = (0..MOUNTS * EACH).map(|nth| format!("agent-{nth}")).collect();
+    let fixture = Setup::default().mounts(MOUNTS).lanes(&lanes).start();
+    let ids = fixture.tasks(90);
+    let barrier = Barrier::new(lanes.len());
+    let claimed: Vec<BTreeSet<String>> = std::thread::scope(|scope| {
+        let agents: Vec<_> = lanes
+            .iter()
+            .enumerate()
+            .map(|(nth, lane)| {
+                let (mount, barrier) = (fixture.mount(nth % MOUNTS), &barrier);
+                scope.spawn(move || {
+                    let next = mount.join("work/ready/.next");
+                    let to = mount.join("work/assigned").join(lane);
+                    let mut mine = BTreeSet::new();
+                    barrier.wait();
+                    loop {
+                        match fs::rename(&next, to.join(".next")) {
+                            Ok(()) => {
+                                let link = fs::read_link(to.join(".next")).unwrap();
+                                assert!(mine.insert(link.to_str().unwrap().to_owned()));
+                            }
+                            Err(error) => {
+                                assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
+                                return mine;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        agents.into_iter().map(|agent| agent.join().unwrap()).collect()
+    });
+    let all: Vec<&String> = claimed.iter().flatten().collect();
+    assert_eq!(all.len(), ids.len(), "one each, none wasted");
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), ids.len());
+    for (lane, mine) in lanes.iter().zip(&claimed) {
+        let lies: BTreeSet<String> =
+            names(&fixture.path(&format!("work/assigned/{lane}"))).into_iter().collect();
+        assert_eq!(lies, *mine);
+    }
+    fixture.fsck_clean();
+}
+
+// P9.7
+#[test]
+fn why_says_what_is_missing() {
+    let fixture = Fixture::new();
+    put(&fixture, "a", "dependencies: [b]\nnot_before: 2100-01-01\n");
+    let why = |path: &str| fs::read_to_string(fixture.path(path)).unwrap();
+    let text = why("work/inbox/a.yaml.why");
+    assert!(text.contains("ready:  no; it waits for `b` (there is no such record)"), "{text}");
+    put(&fixture, "b", "");
+    assert!(why("work/inbox/a.yaml.why").contains("`b` (in inbox)"));
+    assert!(why("work/ready/b.yaml.why").contains("ready:  it can be claimed now"));
+    fixture.sh("sed -i s/^dependencies.*// work/inbox/a.yaml").success();
+    assert!(why("work/inbox/a.yaml.why").contains("ready:  no; its time is 2100-01-01T00:00:00Z"));
+    fixture.sh("mv work/ready/b.yaml work/assigned/bob/").success();
+    let text = why("work/assigned/bob/b.yaml.why");
+    assert!(text.contains("ready:  no; it is in assigned"), "{text}");
+}
+
+// P9.4
+#[test]
+fn a_circle_is_refused_at_close_and_by_rename() {
+    let fixture = Fixture::new();
+    put(&fixture, "a", "");
+    put(&fixture, "b", "dependencies: [a]\n");
+    let path = fixture.path("work/inbox/a.yaml");
+    let error = save(&path, b"id: a\ndependencies: [b]\n").unwrap_err();
+    assert_eq!(error, Errno::INVAL);
+    let temp = fixture.path("work/inbox/.tmp-a");
+    fs::write(&temp, "id: a\ndependencies: [b]\n").unwrap();
+    assert_eq!(fs::rename(&temp, &path).unwrap_err().raw_os_error(), Some(1));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "id: a\n");
+    assert!(fixture.why().contains("W016"), "{}", fixture.why());
+    fixture.fsck_clean();
+}
+
+// P9.5
+#[test]
+fn a_long_list_of_ready_records_comes_whole_and_in_order_while_it_changes() {
+    let fixture = Fixture::new();
+    for nth in 0..1500 {
+        put(&fixture, &format!("t{nth:04}"), "");
+    }
+    let mut list = fs::read_dir(fixture.path("work/ready")).unwrap();
+    let first = list.next().unwrap().unwrap();
+    assert_eq!(first.file_name(), "t0000.yaml");
+    fixture
+        .sh("for i in 1 2 3 4 5 6 7 8; do mv work/ready/.next work/assigned/bob/; done")
+        .success();
+    put(&fixture, "urgent", "priority: critical\n");
+    let rest: Vec<String> =
+        list.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let is_stable = |name: &&String| name.starts_with('t') && name.as_str() > "t0007.yaml";
+    let stable: Vec<&String> = rest.iter().filter(is_stable).collect();
+    assert_eq!(stable.len(), 1492);
+    assert!(stable.is_sorted());
+    assert_eq!(names(&fixture.path("work/ready"))[0], "urgent.yaml");
+}

@@ -1,0 +1,131 @@
+//! `.wait`: reading and polling until something is ready.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::harness::{Fixture, Setup, save};
+
+fn put(fixture: &Fixture, task: &str) -> Instant {
+    let path = fixture.work().join("inbox").join(format!("{task}.yaml"));
+    save(&path, format!("id: {task}\n").as_bytes()).unwrap();
+    Instant::now()
+}
+
+fn read(fixture: &Fixture, mount: usize) -> String {
+    fs::read_to_string(fixture.mount(mount).join("work/ready/.wait")).unwrap()
+}
+
+// P9.8
+#[test]
+fn a_read_gives_the_best_at_once_or_when_there_is_one() {
+    let fixture = Setup::default().mounts(2).start();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| (read(&fixture, 1), Instant::now()));
+        // There is no event by which a waiting reader could be known: most often it waits by now.
+        std::thread::sleep(Duration::from_millis(300));
+        let at = put(&fixture, "a");
+        let (name, end) = waits.join().unwrap();
+        assert_eq!(name, "a.yaml\n");
+        assert!(end.saturating_duration_since(at) < Duration::from_millis(500));
+    });
+    let begin = Instant::now();
+    assert_eq!(read(&fixture, 0), "a.yaml\n");
+    assert!(begin.elapsed() < Duration::from_secs(1));
+    assert!(fixture.path("work/inbox/a.yaml").exists(), "it claims nothing");
+}
+
+// P9.8
+#[test]
+fn a_read_ends_after_two_seconds_with_nothing() {
+    let fixture = Fixture::new();
+    let begin = Instant::now();
+    // Many at once, and other requests through the same mount go on.
+    std::thread::scope(|scope| {
+        let waits: Vec<_> = (0..8).map(|_| scope.spawn(|| read(&fixture, 0))).collect();
+        for _ in 0..50 {
+            fs::metadata(fixture.path("work/inbox")).unwrap();
+            fs::read_to_string(fixture.path(".workfs/status")).unwrap();
+        }
+        assert!(begin.elapsed() < Duration::from_millis(1500), "others wait, too");
+        for wait in waits {
+            assert_eq!(wait.join().unwrap(), "");
+        }
+    });
+    let took = begin.elapsed();
+    assert!(took > Duration::from_millis(1500) && took < Duration::from_millis(2500), "{took:?}");
+}
+
+// P9.8
+#[test]
+fn poll_and_epoll_wake_when_something_is_ready() {
+    let fixture = Setup::default().mounts(2).start();
+    let [one, other] =
+        [0, 1].map(|nth| File::open(fixture.mount(nth).join("work/ready/.wait")).unwrap());
+    let none = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    let mut fds = [PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN)];
+    assert_eq!(poll(&mut fds, Some(&none)).unwrap(), 0, "nothing is ready");
+    let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+    epoll::add(&epoll, &other, EventData::new_u64(7), EventFlags::IN).unwrap();
+    std::thread::scope(|scope| {
+        let polls = scope.spawn(|| {
+            let long = Timespec { tv_sec: 20, tv_nsec: 0 };
+            let mut fds = [PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN)];
+            let woken = poll(&mut fds, Some(&long)).unwrap();
+            (woken, fds[0].revents(), Instant::now())
+        });
+        let epolls = scope.spawn(|| {
+            let long = Timespec { tv_sec: 20, tv_nsec: 0 };
+            let mut events = Vec::with_capacity(4);
+            epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&long)).unwrap();
+            (events.len(), Instant::now())
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        let at = put(&fixture, "a");
+        let (woken, what, end) = polls.join().unwrap();
+        assert_eq!(woken, 1);
+        assert!(what.contains(PollFlags::IN));
+        let (events, other_end) = epolls.join().unwrap();
+        assert_eq!(events, 1);
+        // One is woken at once, the next when the record is still there after a moment.
+        for end in [end, other_end] {
+            assert!(end.saturating_duration_since(at) < Duration::from_secs(1));
+        }
+    });
+    let mut text = String::new();
+    (&one).read_to_string(&mut text).unwrap();
+    assert_eq!(text, "a.yaml\n");
+    fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+    let mut fds = [PollFd::from_borrowed_fd(other.as_fd(), PollFlags::IN)];
+    assert_eq!(poll(&mut fds, Some(&none)).unwrap(), 0, "it is claimed");
+    // An ordinary file is always ready.
+    let file = File::open(fixture.path("work/assigned/bob/a.yaml")).unwrap();
+    let mut fds = [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN | PollFlags::OUT)];
+    assert_eq!(poll(&mut fds, Some(&none)).unwrap(), 1);
+}
+
+// P9.8
+#[test]
+fn a_shell_loop_of_wait_and_next_works_through_what_comes() {
+    let fixture = Fixture::new();
+    std::thread::scope(|scope| {
+        let agent = scope.spawn(|| {
+            fixture
+                .sh("for i in 1 2 3; do \
+                       until [ -n \"$(cat work/ready/.wait)\" ] && \
+                             mv work/ready/.next work/assigned/bob/ 2>/dev/null; do :; done; \
+                     done")
+                .success();
+        });
+        for task in ["a", "b", "c"] {
+            put(&fixture, task);
+        }
+        agent.join().unwrap();
+    });
+    assert_eq!(fs::read_dir(fixture.path("work/assigned/bob")).unwrap().count(), 3);
+    fixture.fsck_clean();
+}
