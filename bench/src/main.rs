@@ -285,6 +285,7 @@ impl Bench<'_> {
         }
         if self.options.wants(Part::Clients) {
             all.full.mount(CLIENTS)?;
+            ops::make_lanes(&all.full, CLIENTS)?;
             self.clients(&all.durable())?;
         }
         Ok(())

@@ -69,9 +69,10 @@ fn root_of(roots: &[PathBuf], worker: usize) -> Outcome<&PathBuf> {
     roots.get(worker % roots.len().max(1)).ok_or_else(|| "the target is not mounted".into())
 }
 
-/// Makes the directories that workers claim into.
+/// Makes the directories that workers claim into, as far as it is theirs to make them now.
 pub fn make_lanes(target: &dyn Target, workers: usize) -> Outcome<()> {
     let roots = target.roots();
+    let workers = if target.has_agents() { workers.min(roots.len()) } else { workers };
     for worker in 0..workers {
         let dir = root_of(&roots, worker)?.join(lane(worker));
         fs::create_dir_all(&dir).during(|| format!("making {}", dir.display()))?;

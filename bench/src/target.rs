@@ -25,6 +25,10 @@ pub trait Target: Sync {
     /// Whether a change is as durable as it will be when its call returns; else a durable change
     /// needs fsync(2).
     fn acknowledges(&self) -> bool;
+    /// Whether each root is one agent's, who makes his own lane and nobody else's.
+    fn has_agents(&self) -> bool {
+        false
+    }
 }
 
 /// An ordinary directory.
@@ -238,6 +242,9 @@ impl Target for Workfs {
         self.daemon().into_iter().collect()
     }
     fn acknowledges(&self) -> bool {
+        true
+    }
+    fn has_agents(&self) -> bool {
         true
     }
 }

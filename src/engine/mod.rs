@@ -13,6 +13,7 @@ mod bell;
 mod claim;
 mod context;
 mod create;
+mod desk;
 mod doors;
 mod effects;
 mod finish;

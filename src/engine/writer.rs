@@ -1,92 +1,64 @@
-//! The writer thread: batches, savepoints, one commit, then the answers.
+//! Who writes: the writer's thread, or the caller's own where nobody else does.
+//!
+//! A change that finds the desk free is made at once, by the thread that brought it: waking another
+//! one costs as much as a tenth of a claim. Where the desk is taken the change waits in the queue.
+//!
+//! What must stay true: whoever lets go of the desk looks at the queue afterwards, so that nothing
+//! that was put there meanwhile is forgotten. Chores are the thread's alone.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
 use crate::ledger::Hash;
-use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
-use crate::names::TreePath;
-use crate::numbers::{G, Ino, UnixNanos};
-use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
+use crate::limits::{QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
+use crate::numbers::{G, UnixNanos};
+use crate::refusal::Refusal;
+use crate::store::{Durability, Read, Readers, Result, StoreError, Writer};
 
 use super::agents::Registry;
-use super::queue::{self, Sender, Taken, Taker};
-use super::ready::Ripen;
+use super::desk::{Desk, Queued, lost, too_busy};
+use super::queue::{Look, Queue};
 use super::turn::Head;
-use super::{
-    Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Stop, Turn,
-};
+use super::{Audience, Bell, Command, Context, Doors, Line};
 
-/// Answers one caller after the commit (or its failure).
-type Finish = Box<dyn FnOnce(std::result::Result<(), Refusal>) + Send>;
-
-/// What a queued command leaves to be done after the commit, and how it ended.
-type Ran = (Finish, std::result::Result<(), Stop>);
-
-/// A queued command: runs in a turn; or, where there is none, answers why.
-type Job = Box<dyn FnOnce(std::result::Result<&mut Turn<'_>, Refusal>) -> Option<Ran> + Send>;
-
-struct Queued {
-    context: Context,
-    operation: &'static str,
-    durability: Durability,
-    job: Job,
+/// What leads to the desk. The writer's thread ends when it is dropped.
+struct Door {
+    queue: Arc<Queue<Queued>>,
+    /// Always there, but while it is dropped.
+    desk: Option<Arc<Mutex<Desk>>>,
 }
 
-impl Queued {
-    fn new<C: Command>(
-        context: Context,
-        command: C,
-        answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
-    ) -> Self {
-        let operation = command.operation();
-        let (durability, changes) = (command.durability(), command.is_change());
-        let job: Job = Box::new(move |turn| {
-            let turn = match turn {
-                Ok(turn) => turn,
-                Err(refusal) => {
-                    answer(Err(refusal));
-                    return None;
-                }
-            };
-            let may = if changes { turn.context.may_change() } else { Ok(()) };
-            let ran = match may {
-                Err(refusal) => Err(Stop::kept(refusal, TreePath::root())),
-                Ok(()) => command.run(turn),
-            };
-            Some(match ran {
-                Ok(out) => {
-                    let finish: Finish =
-                        Box::new(move |committed| answer(committed.map(move |()| out)));
-                    (finish, Ok(()))
-                }
-                Err(stop) => {
-                    let refusal = match &stop {
-                        Stop::Refused(refused) => Some(refused.refusal.clone()),
-                        Stop::Store(_) => None,
-                    };
-                    let finish: Finish = Box::new(move |committed| match (refusal, committed) {
-                        (_, Err(failure)) => answer(Err(failure)),
-                        (Some(refusal), Ok(())) => answer(Err(refusal)),
-                        (None, Ok(())) => answer(Err(lost())),
-                    });
-                    (finish, Err(stop))
-                }
-            })
-        });
-        Queued { context, operation, durability, job }
+impl Door {
+    /// Makes what waits, if nobody else does.
+    fn help(&self) {
+        let Some(desk) = &self.desk else { return };
+        if let Some(mut desk) = desk.try_lock() {
+            let due = desk.due;
+            desk.work(&self.queue);
+            let thread_is_needed = desk.has_chores() || desk.due != due;
+            drop(desk);
+            if thread_is_needed || !self.queue.is_empty() {
+                self.queue.call();
+            }
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // The thread is the last to have the desk, so that the store is closed when it is joined.
+        self.desk = None;
+        self.queue.close();
     }
 }
 
 /// The way to the writer. Clones share it; the writer ends when the last one is dropped.
 #[derive(Clone)]
 pub struct Engine {
-    queue: Sender<Queued>,
+    door: Arc<Door>,
     readers: Arc<dyn Readers>,
     config: Arc<RwLock<Arc<Config>>>,
     agents: Arc<RwLock<Arc<Registry>>>,
@@ -114,16 +86,15 @@ pub fn start(
         }
         Ok(())
     })?;
-    let (queue, waiting) = queue::bounded(QUEUE_CHANGES_MAX);
+    let queue = Arc::new(Queue::bounded(QUEUE_CHANGES_MAX));
     let config = Arc::new(RwLock::new(config));
     let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
     let agents = Arc::new(RwLock::new(Arc::new(agents)));
     let bell = Arc::new(Bell::default());
     bell.ring(head.g);
     let line = Arc::new(Line::default());
-    let mut thread = WriterThread {
+    let desk = Arc::new(Mutex::new(Desk {
         writer,
-        waiting,
         readers: Arc::clone(&readers),
         config: Arc::clone(&config),
         agents: Arc::clone(&agents),
@@ -137,12 +108,34 @@ pub fn start(
         refused: 0,
         due: crate::store::read(&*readers, |snapshot| snapshot.next_turn())?,
         next_due: Arc::default(),
-    };
+    }));
+    let door = Arc::new(Door { queue: Arc::clone(&queue), desk: Some(Arc::clone(&desk)) });
     let handle = std::thread::Builder::new()
         .name("writer".into())
-        .spawn(move || thread.run())
+        .spawn(move || keep(&queue, &desk))
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    Ok((Engine { queue, readers, config, agents, doors, bell, line }, handle))
+    Ok((Engine { door, readers, config, agents, doors, bell, line }, handle))
+}
+
+/// The writer's thread: makes what callers could not make themselves, and the chores.
+fn keep(queue: &Queue<Queued>, desk: &Mutex<Desk>) {
+    loop {
+        let patience = desk.lock().patience();
+        if queue.watch(patience) == Look::Closed {
+            return;
+        }
+        loop {
+            let mut desk = desk.lock();
+            desk.work(queue);
+            if queue.is_empty() {
+                desk.rest();
+            }
+            drop(desk);
+            if queue.is_empty() {
+                break;
+            }
+        }
+    }
 }
 
 fn read_head(snapshot: &dyn Read) -> Result<Head> {
@@ -153,7 +146,9 @@ fn read_head(snapshot: &dyn Read) -> Result<Head> {
 }
 
 impl Engine {
-    /// Queues `command`; `answer` is called once, from the writer's thread, after the commit.
+    /// Makes `command`, or queues it where somebody else is writing; `answer` is called once, from
+    /// the thread that wrote, after the commit. Not for a thread that holds a gate of a mount: what
+    /// the audience tells the kernels waits for those.
     pub fn submit<C: Command>(
         &self,
         context: Context,
@@ -162,9 +157,9 @@ impl Engine {
     ) {
         let queued = Queued::new(context, command, answer);
         // A full queue makes callers wait at the door, for as long as a request may take.
-        if let Err(queued) = self.queue.send(queued, REQUEST_DEADLINE) {
-            tracing::error!(operation = queued.operation, "the writer takes no more changes");
-            (queued.job)(Err(too_busy()));
+        match self.door.queue.put(queued, REQUEST_DEADLINE) {
+            Ok(()) => self.door.help(),
+            Err(queued) => queued.answer(too_busy()),
         }
     }
 
@@ -221,234 +216,4 @@ impl Engine {
     pub fn now(&self) -> UnixNanos {
         (self.doors.clock)()
     }
-}
-
-fn too_busy() -> Refusal {
-    Refusal::new(
-        Rule::Deadline,
-        "the queue of changes was full for too long, or the daemon ends",
-        "try again: nothing was changed",
-    )
-}
-
-fn lost() -> Refusal {
-    Refusal::new(
-        Rule::Store,
-        "the daemon ended before the change was made",
-        "start it again and look whether the change is there",
-    )
-}
-
-struct WriterThread {
-    writer: Box<dyn Writer>,
-    waiting: Taker<Queued>,
-    readers: Arc<dyn Readers>,
-    config: Arc<RwLock<Arc<Config>>>,
-    agents: Arc<RwLock<Arc<Registry>>>,
-    sync: Durability,
-    doors: Doors,
-    audience: Arc<dyn Audience>,
-    bell: Arc<Bell>,
-    line: Arc<Line>,
-    head: Head,
-    nameless: Vec<Ino>,
-    refused: u64,
-    /// When the next record becomes ready by itself.
-    due: Option<UnixNanos>,
-    /// The same, as a [`Ripen`] found it.
-    next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
-}
-
-/// What a batch leaves to be done after its commit.
-#[derive(Default)]
-struct Batch {
-    finishes: Vec<Finish>,
-    effects: Vec<(Origin, Effect)>,
-    nameless: Vec<Ino>,
-}
-
-impl WriterThread {
-    fn run(&mut self) {
-        while let Some(jobs) = self.next_changes() {
-            // A panic here is a bug, and a writer that is gone would let every later change hang:
-            // the daemon ends instead, and what was acknowledged is in the store.
-            let turn = std::panic::AssertUnwindSafe(|| {
-                self.commit(jobs);
-                if self.waiting.is_empty() {
-                    self.rest();
-                }
-            });
-            if std::panic::catch_unwind(turn).is_err() {
-                tracing::error!("the writer panicked: the daemon ends");
-                std::process::abort();
-            }
-        }
-    }
-
-    /// Waits for changes, and meanwhile for the clock; `None` at the end. One change alone does
-    /// not wait for company: only what waits already is taken.
-    fn next_changes(&mut self) -> Option<Vec<Queued>> {
-        loop {
-            let until = match self.due {
-                None => None,
-                Some(due) => {
-                    let left = due.0.saturating_sub((self.doors.clock)().0);
-                    let Ok(left @ 1..) = u64::try_from(left) else {
-                        return Some(vec![self.ripen()]);
-                    };
-                    Some(Instant::now() + CLOCK_LOOK.min(Duration::from_nanos(left)))
-                }
-            };
-            match self.waiting.take(BATCH_CHANGES_MAX, until) {
-                Taken::All(jobs) => return Some(jobs),
-                Taken::Late => {}
-                Taken::Closed => return None,
-            }
-        }
-    }
-
-    /// The change that makes those ready whose time has come.
-    fn ripen(&mut self) -> Queued {
-        // Should it fail, it is tried again after a moment.
-        let again = (self.doors.clock)().0.saturating_add(CLOCK_LOOK.as_nanos() as i64);
-        self.due = Some(UnixNanos(again));
-        let next = Arc::clone(&self.next_due);
-        Queued::new(Context::daemon(), Ripen, move |ran| *next.lock() = ran.ok())
-    }
-
-    fn commit(&mut self, jobs: Vec<Queued>) {
-        let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
-        let durability = match wanted {
-            Durability::Flush => wanted,
-            Durability::Power | Durability::Process => wanted.min(self.sync),
-        };
-        let head_before = self.head;
-        let config = Arc::clone(&self.config.read());
-        let mut batch = Batch::default();
-        let mut jobs = std::collections::VecDeque::from(jobs);
-        let now = (self.doors.clock)();
-        let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
-        let committed = self.writer.transaction(durability, &mut |txn| {
-            while let Some(queued) = jobs.pop_front() {
-                run_one(txn, queued, now, &config, doors, head, refused, &mut batch)?;
-            }
-            (doors.fault)(FaultPoint::BeforeCommit);
-            Ok(())
-        });
-        if let Err(error) = committed {
-            self.head = head_before;
-            tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
-            let refusal = Refusal::from(error);
-            for finish in batch.finishes {
-                finish(Err(refusal.clone()));
-            }
-            // Those that did not get their turn because the store failed before it.
-            for queued in jobs {
-                (queued.job)(Err(refusal.clone()));
-            }
-            return;
-        }
-        (self.doors.fault)(FaultPoint::AfterCommit);
-        if batch.effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
-            self.reload_agents();
-        }
-        self.audience.before_reply(&batch.effects);
-        (self.doors.fault)(FaultPoint::BeforeReply);
-        for finish in batch.finishes {
-            finish(Ok(()));
-        }
-        if self.head.g > head_before.g {
-            self.bell.ring(self.head.g);
-        }
-        self.nameless.extend(batch.nameless);
-        if let Some(next) = self.next_due.lock().take() {
-            self.due = next;
-        }
-        for (_, effect) in &batch.effects {
-            match effect {
-                Effect::Ready(workspace, _) => self.line.call(*workspace),
-                Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
-                Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } | Effect::Agents => {}
-            }
-        }
-    }
-
-    /// Whoever registers an agent finds it registered when its call returns.
-    fn reload_agents(&self) {
-        match crate::store::read(&*self.readers, |snapshot| Registry::load(snapshot)) {
-            Ok(registry) => *self.agents.write() = Arc::new(registry),
-            Err(error) => tracing::error!(%error, "the registered agents cannot be read"),
-        }
-    }
-
-    /// Chores that no caller waits for: nameless inodes without handles go, the log is moved.
-    fn rest(&mut self) {
-        let audience = &self.audience;
-        let (open, closed): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.nameless).into_iter().partition(|ino| audience.is_open(*ino));
-        self.nameless = open;
-        if !closed.is_empty() {
-            let reclaimed = self.writer.transaction(Durability::Process, &mut |txn| {
-                closed.iter().try_for_each(|ino| txn.delete_node(*ino))
-            });
-            if let Err(error) = reclaimed {
-                tracing::warn!(%error, "nameless inodes stay until the next start");
-            }
-        }
-        if let Err(error) = self.writer.checkpoint() {
-            tracing::warn!(%error, "the log could not be moved into the store");
-        }
-    }
-}
-
-#[allow(clippy::too_many_arguments)]
-fn run_one(
-    txn: &mut dyn Txn,
-    queued: Queued,
-    now: UnixNanos,
-    config: &Config,
-    doors: &Doors,
-    head: &mut Head,
-    refused: &mut u64,
-    batch: &mut Batch,
-) -> Result<()> {
-    let Queued { context, operation, job, .. } = queued;
-    let head_before = *head;
-    let mut effects = Vec::new();
-    let mut nameless = Vec::new();
-    txn.savepoint()?;
-    let ran = job(Ok(&mut Turn {
-        txn: &mut *txn,
-        now,
-        context: &context,
-        operation,
-        config,
-        doors,
-        head: &mut *head,
-        effects: &mut effects,
-        nameless: &mut nameless,
-    }));
-    let Some((finish, result)) = ran else { return txn.release() };
-    batch.finishes.push(finish);
-    match result {
-        Ok(()) => {
-            txn.release()?;
-            batch.effects.extend(effects.into_iter().map(|effect| (context.origin, effect)));
-            batch.nameless.extend(nameless);
-        }
-        Err(Stop::Store(error)) => return Err(error),
-        Err(Stop::Refused(why)) => {
-            txn.rollback()?;
-            *head = head_before;
-            if why.kept {
-                super::turn::keep_refusal(txn, &context, operation, now, *why)?;
-                *refused += 1;
-                // Pruning in strides keeps its cost away from the single refusal.
-                if refused.is_multiple_of(64) {
-                    txn.prune_refusals()?;
-                }
-            }
-        }
-    }
-    Ok(())
 }

@@ -193,6 +193,8 @@ pub trait Writer: Send {
     ) -> Result<()>;
     /// Makes all that is committed survive power loss.
     fn sync(&mut self) -> Result<()>;
+    /// Whether [`checkpoint`](Self::checkpoint) has something to do.
+    fn wants_checkpoint(&self) -> bool;
     /// Moves the write-ahead log into the main file where it has grown.
     fn checkpoint(&mut self) -> Result<()>;
 }

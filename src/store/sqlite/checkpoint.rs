@@ -68,16 +68,31 @@ impl Checkpointer {
         Ok(Checkpointer { pages, moved, ahead: 0, wake: Some(wake), thread: Some(thread) })
     }
 
+    /// Whether [`consider`](Self::consider) has something to do.
+    pub fn is_due(&self) -> bool {
+        let pages = self.pages.load(Ordering::Relaxed);
+        self.wants_zeros(pages) || pages >= PAGES_INSIDE || self.wants_thread(pages)
+    }
+
+    fn wants_thread(&self, pages: u64) -> bool {
+        let moved = self.moved.load(Ordering::Relaxed);
+        pages >= PAGES_BESIDE && (moved > pages || pages - moved >= PAGES_BESIDE)
+    }
+
+    fn wants_zeros(&self, pages: u64) -> bool {
+        (AHEAD_FROM_PAGES..PAGES_INSIDE).contains(&pages) && self.ahead < enough(pages)
+    }
+
     /// Starts a checkpoint if the log has grown enough since the last one, and writes zeros ahead
     /// of its end; `writer` is idle.
     pub fn consider(&mut self, writer: &Conn, log: &Path) -> Result<()> {
         let pages = self.pages.load(Ordering::Relaxed);
-        self.write_ahead(pages, log);
-        let moved = self.moved.load(Ordering::Relaxed);
+        if self.wants_zeros(pages) {
+            self.write_ahead(pages, log);
+        }
         if pages >= PAGES_INSIDE {
             checkpoint(writer)?;
-        } else if pages >= PAGES_BESIDE
-            && (moved > pages || pages - moved >= PAGES_BESIDE)
+        } else if self.wants_thread(pages)
             && let Some(wake) = &self.wake
         {
             // A full channel: it is being done already.
@@ -90,14 +105,10 @@ impl Checkpointer {
     /// are wrong, so recovery ends where they begin. Where there is no space for them, nothing is
     /// lost.
     fn write_ahead(&mut self, pages: u64, log: &Path) {
-        let enough = pages * FRAME_BYTES + AHEAD_BYTES / 4;
-        if !(AHEAD_FROM_PAGES..PAGES_INSIDE).contains(&pages) || self.ahead >= enough {
-            return;
-        }
         let Ok(file) = std::fs::File::options().write(true).open(log) else { return };
         let Ok(length) = file.metadata().map(|metadata| metadata.len()) else { return };
         self.ahead = length;
-        if length >= enough {
+        if length >= enough(pages) {
             return;
         }
         let zeros = vec![0; AHEAD_BYTES as usize];
@@ -106,6 +117,11 @@ impl Checkpointer {
             Err(error) => tracing::debug!(%error, "the log is not written ahead"),
         }
     }
+}
+
+/// How long the log's file should be.
+fn enough(pages: u64) -> u64 {
+    pages * FRAME_BYTES + AHEAD_BYTES / 4
 }
 
 impl Drop for Checkpointer {

@@ -89,6 +89,13 @@ impl Nodes {
     }
 }
 
+impl super::Conn {
+    /// A row of `nodes` as the transaction under way has left it.
+    pub(super) fn as_changed(&self, node: Node) -> Node {
+        self.nodes.borrow_mut().hold(node)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

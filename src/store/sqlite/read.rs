@@ -211,11 +211,6 @@ impl Conn {
             .map_err(fail)
     }
 
-    /// A row of `nodes` as the transaction under way has left it.
-    fn as_changed(&self, node: Node) -> Node {
-        self.nodes.borrow_mut().hold(node)
-    }
-
     /// Calls `visit` for each row until it returns false.
     pub(super) fn each<T>(
         &self,

@@ -73,6 +73,10 @@ impl Writer for SqliteWriter {
         Ok(())
     }
 
+    fn wants_checkpoint(&self) -> bool {
+        self.checkpointer.is_due()
+    }
+
     fn checkpoint(&mut self) -> Result<()> {
         self.checkpointer.consider(&self.connection, &self.wal_path)
     }

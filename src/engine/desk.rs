@@ -1,0 +1,316 @@
+//! The desk: batches, savepoints, one commit, then the answers.
+//!
+//! What must stay true: nobody hears of a change before its commit; a change that breaks a rule
+//! undoes itself alone; a store that fails answers every change of the batch. Deliberately not here:
+//! who sits at the desk (`writer`), and what waits for it (`queue`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::config::Config;
+use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK};
+use crate::names::TreePath;
+use crate::numbers::{Ino, UnixNanos};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Durability, Readers, Result, Txn, Writer};
+
+use super::agents::Registry;
+use super::queue::Queue;
+use super::ready::Ripen;
+use super::turn::Head;
+use super::{
+    Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Stop, Turn,
+};
+
+/// Answers one caller after the commit (or its failure).
+type Finish = Box<dyn FnOnce(std::result::Result<(), Refusal>) + Send>;
+
+/// What a queued command leaves to be done after the commit, and how it ended.
+type Ran = (Finish, std::result::Result<(), Stop>);
+
+/// A queued command: runs in a turn; or, where there is none, answers why.
+type Job = Box<dyn FnOnce(std::result::Result<&mut Turn<'_>, Refusal>) -> Option<Ran> + Send>;
+
+/// A change that waits for its turn.
+pub(super) struct Queued {
+    context: Context,
+    operation: &'static str,
+    durability: Durability,
+    job: Job,
+}
+
+impl Queued {
+    pub fn new<C: Command>(
+        context: Context,
+        command: C,
+        answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
+    ) -> Self {
+        let operation = command.operation();
+        let (durability, changes) = (command.durability(), command.is_change());
+        let job: Job = Box::new(move |turn| {
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(refusal) => {
+                    answer(Err(refusal));
+                    return None;
+                }
+            };
+            let may = if changes { turn.context.may_change() } else { Ok(()) };
+            let ran = match may {
+                Err(refusal) => Err(Stop::kept(refusal, TreePath::root())),
+                Ok(()) => command.run(turn),
+            };
+            Some(match ran {
+                Ok(out) => {
+                    let finish: Finish =
+                        Box::new(move |committed| answer(committed.map(move |()| out)));
+                    (finish, Ok(()))
+                }
+                Err(stop) => {
+                    let refusal = match &stop {
+                        Stop::Refused(refused) => Some(refused.refusal.clone()),
+                        Stop::Store(_) => None,
+                    };
+                    let finish: Finish = Box::new(move |committed| match (refusal, committed) {
+                        (_, Err(failure)) => answer(Err(failure)),
+                        (Some(refusal), Ok(())) => answer(Err(refusal)),
+                        (None, Ok(())) => answer(Err(lost())),
+                    });
+                    (finish, Err(stop))
+                }
+            })
+        });
+        Queued { context, operation, durability, job }
+    }
+
+    /// Answers that it will not be made.
+    pub fn answer(self, refusal: Refusal) {
+        tracing::error!(operation = self.operation, "a change cannot be made");
+        (self.job)(Err(refusal));
+    }
+}
+
+pub(super) fn too_busy() -> Refusal {
+    Refusal::new(
+        Rule::Deadline,
+        "the queue of changes was full for too long, or the daemon ends",
+        "try again: nothing was changed",
+    )
+}
+
+pub(super) fn lost() -> Refusal {
+    Refusal::new(
+        Rule::Store,
+        "the daemon ended before the change was made",
+        "start it again and look whether the change is there",
+    )
+}
+
+/// What the one who writes needs: the store's one writer and the end of the ledger. Whoever holds it
+/// writes, the others wait in the queue.
+pub(super) struct Desk {
+    pub writer: Box<dyn Writer>,
+    pub readers: Arc<dyn Readers>,
+    pub config: Arc<RwLock<Arc<Config>>>,
+    pub agents: Arc<RwLock<Arc<Registry>>>,
+    pub sync: Durability,
+    pub doors: Doors,
+    pub audience: Arc<dyn Audience>,
+    pub bell: Arc<Bell>,
+    pub line: Arc<Line>,
+    pub head: Head,
+    pub nameless: Vec<Ino>,
+    pub refused: u64,
+    /// When the next record becomes ready by itself.
+    pub due: Option<UnixNanos>,
+    /// The same, as a [`Ripen`] found it.
+    pub next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
+}
+
+/// What a batch leaves to be done after its commit.
+#[derive(Default)]
+struct Batch {
+    finishes: Vec<Finish>,
+    effects: Vec<(Origin, Effect)>,
+    pub nameless: Vec<Ino>,
+}
+
+impl Desk {
+    /// How long to wait for a change before the clock is looked at; zero where something is due.
+    pub fn patience(&self) -> Option<Duration> {
+        let due = self.due?;
+        let left = due.0.saturating_sub((self.doors.clock)().0);
+        Some(CLOCK_LOOK.min(Duration::from_nanos(u64::try_from(left).unwrap_or(0))))
+    }
+
+    /// Makes what waits, at most one batch, and answers. One change alone does not wait for
+    /// company: only what waits already is taken.
+    pub fn work(&mut self, waiting: &Queue<Queued>) {
+        let mut jobs = waiting.take(BATCH_CHANGES_MAX);
+        if self.patience() == Some(Duration::ZERO) {
+            jobs.push(self.ripen());
+        }
+        if jobs.is_empty() {
+            return;
+        }
+        // A panic here is a bug, and a writer that is gone would let every later change hang: the
+        // daemon ends instead, and what was acknowledged is in the store.
+        let turn = std::panic::AssertUnwindSafe(|| self.commit(jobs));
+        if std::panic::catch_unwind(turn).is_err() {
+            tracing::error!("the writer panicked: the daemon ends");
+            std::process::abort();
+        }
+    }
+
+    /// The change that makes those ready whose time has come.
+    fn ripen(&mut self) -> Queued {
+        // Should it fail, it is tried again after a moment.
+        let again = (self.doors.clock)().0.saturating_add(CLOCK_LOOK.as_nanos() as i64);
+        self.due = Some(UnixNanos(again));
+        let next = Arc::clone(&self.next_due);
+        Queued::new(Context::daemon(), Ripen, move |ran| *next.lock() = ran.ok())
+    }
+
+    fn commit(&mut self, jobs: Vec<Queued>) {
+        let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
+        let durability = match wanted {
+            Durability::Flush => wanted,
+            Durability::Power | Durability::Process => wanted.min(self.sync),
+        };
+        let head_before = self.head;
+        let config = Arc::clone(&self.config.read());
+        let mut batch = Batch::default();
+        let mut jobs = std::collections::VecDeque::from(jobs);
+        let now = (self.doors.clock)();
+        let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
+        let committed = self.writer.transaction(durability, &mut |txn| {
+            while let Some(queued) = jobs.pop_front() {
+                run_one(txn, queued, now, &config, doors, head, refused, &mut batch)?;
+            }
+            (doors.fault)(FaultPoint::BeforeCommit);
+            Ok(())
+        });
+        if let Err(error) = committed {
+            self.head = head_before;
+            tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
+            let refusal = Refusal::from(error);
+            for finish in batch.finishes {
+                finish(Err(refusal.clone()));
+            }
+            // Those that did not get their turn because the store failed before it.
+            for queued in jobs {
+                (queued.job)(Err(refusal.clone()));
+            }
+            return;
+        }
+        (self.doors.fault)(FaultPoint::AfterCommit);
+        if batch.effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
+            self.reload_agents();
+        }
+        self.audience.before_reply(&batch.effects);
+        (self.doors.fault)(FaultPoint::BeforeReply);
+        for finish in batch.finishes {
+            finish(Ok(()));
+        }
+        if self.head.g > head_before.g {
+            self.bell.ring(self.head.g);
+        }
+        self.nameless.extend(batch.nameless);
+        if let Some(next) = self.next_due.lock().take() {
+            self.due = next;
+        }
+        for (_, effect) in &batch.effects {
+            match effect {
+                Effect::Ready(workspace, _) => self.line.call(*workspace),
+                Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
+                Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } | Effect::Agents => {}
+            }
+        }
+    }
+
+    /// Whoever registers an agent finds it registered when its call returns.
+    fn reload_agents(&self) {
+        match crate::store::read(&*self.readers, |snapshot| Registry::load(snapshot)) {
+            Ok(registry) => *self.agents.write() = Arc::new(registry),
+            Err(error) => tracing::error!(%error, "the registered agents cannot be read"),
+        }
+    }
+
+    /// Whether there is something for [`rest`](Self::rest) to do.
+    pub fn has_chores(&self) -> bool {
+        !self.nameless.is_empty() || self.writer.wants_checkpoint()
+    }
+
+    /// Chores that no caller waits for: nameless inodes without handles go, the log is moved.
+    pub fn rest(&mut self) {
+        let audience = &self.audience;
+        let (open, closed): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.nameless).into_iter().partition(|ino| audience.is_open(*ino));
+        self.nameless = open;
+        if !closed.is_empty() {
+            let reclaimed = self.writer.transaction(Durability::Process, &mut |txn| {
+                closed.iter().try_for_each(|ino| txn.delete_node(*ino))
+            });
+            if let Err(error) = reclaimed {
+                tracing::warn!(%error, "nameless inodes stay until the next start");
+            }
+        }
+        if let Err(error) = self.writer.checkpoint() {
+            tracing::warn!(%error, "the log could not be moved into the store");
+        }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn run_one(
+    txn: &mut dyn Txn,
+    queued: Queued,
+    now: UnixNanos,
+    config: &Config,
+    doors: &Doors,
+    head: &mut Head,
+    refused: &mut u64,
+    batch: &mut Batch,
+) -> Result<()> {
+    let Queued { context, operation, job, .. } = queued;
+    let head_before = *head;
+    let mut effects = Vec::new();
+    let mut nameless = Vec::new();
+    txn.savepoint()?;
+    let ran = job(Ok(&mut Turn {
+        txn: &mut *txn,
+        now,
+        context: &context,
+        operation,
+        config,
+        doors,
+        head: &mut *head,
+        effects: &mut effects,
+        nameless: &mut nameless,
+    }));
+    let Some((finish, result)) = ran else { return txn.release() };
+    batch.finishes.push(finish);
+    match result {
+        Ok(()) => {
+            txn.release()?;
+            batch.effects.extend(effects.into_iter().map(|effect| (context.origin, effect)));
+            batch.nameless.extend(nameless);
+        }
+        Err(Stop::Store(error)) => return Err(error),
+        Err(Stop::Refused(why)) => {
+            txn.rollback()?;
+            *head = head_before;
+            if why.kept {
+                super::turn::keep_refusal(txn, &context, operation, now, *why)?;
+                *refused += 1;
+                // Pruning in strides keeps its cost away from the single refusal.
+                if refused.is_multiple_of(64) {
+                    txn.prune_refusals()?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
