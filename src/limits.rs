@@ -36,6 +36,20 @@ pub const LINKS_MAX: u32 = 65_000;
 
 /// The last chunk's index in the largest file: one more would be the next file's first chunk.
 pub const CHUNK_INDEX_MAX: u32 = 0x00ff_ffff;
+/// Largest file of which a version may be kept whole: it is read and written in one change.
+pub const VERSION_BYTES_MAX: u64 = 16 << 20;
+
+/// Largest plain file that the writer hashes itself; a larger one is hashed by a thread before.
+pub const HASHED_IN_TURN_BYTES_MAX: u64 = 1 << 20;
+
+/// Largest plain file whose hash `close` waits for: some 0.1 s. The event of a larger one follows.
+pub const HASH_AWAITED_BYTES_MAX: u64 = 64 << 20;
+
+/// Largest plain file that is hashed at all: some 10 s; a sparse one may be a thousand times larger.
+pub const HASHED_BYTES_MAX: u64 = 4 << 30;
+
+/// Directories whose rules about plain files are remembered; then all are asked anew.
+pub const SCOPES_MAX: usize = 1 << 16;
 
 /// Longest extended attribute name, as on Linux.
 pub const XATTR_NAME_BYTES_MAX: usize = 255;

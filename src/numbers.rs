@@ -52,6 +52,10 @@ counter! {
     WorkspaceKey
 }
 counter! {
+    /// The key of a plain file's past in the store.
+    HistoryKey
+}
+counter! {
     /// A refusal's place in the order in which refusals happened.
     RefusalKey
 }
@@ -93,6 +97,14 @@ impl UnixNanos {
         self.format(time::macros::format_description!(
             "[year]-[month]-[day]T[hour]:[minute]:[second]Z"
         ))
+    }
+
+    /// A time in RFC 3339, in any zone.
+    #[must_use]
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let form = &time::format_description::well_known::Rfc3339;
+        let at = time::OffsetDateTime::parse(text, form).ok()?;
+        i64::try_from(at.unix_timestamp_nanos()).ok().map(UnixNanos)
     }
 
     /// Year and month, `2026-11`, as archive directories are named.

@@ -55,7 +55,8 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     let store = local::open(&paths, Durability::Power, config.clone())?;
     let (is_new, config) = (store.is_new, store.engine.config());
     let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));
-    let made = daemon::set_up(&store.engine, &Setup { config: keep, bare: args.bare });
+    let made =
+        daemon::set_up(&store.engine, &Setup { config: keep, bare: args.bare, scratchpad: true });
     local::close(store);
     let made = made?;
     let path = paths.store().display();

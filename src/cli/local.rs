@@ -37,7 +37,7 @@ pub fn try_open(
 ) -> Result<OpenStore, Failure> {
     let store = daemon::open(paths, sync, config, Arc::new(Nobody))?;
     if store.is_new {
-        daemon::set_up(&store.engine, &daemon::Setup { config: None, bare: true })?;
+        daemon::set_up(&store.engine, &daemon::Setup { bare: true, ..daemon::Setup::default() })?;
     }
     Ok(store)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
+use super::files::{self, FilesForm};
 use super::path_glob::PathGlob;
 use super::{Binding, Config, ConfigError, Policy};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
@@ -19,6 +20,16 @@ const BINDINGS_MAX: usize = 64;
 #[serde(deny_unknown_fields)]
 struct ConfigForm {
     workspaces: Vec<BindingForm>,
+    #[serde(default)]
+    files: Option<Vec<files::KeepForm>>,
+    #[serde(default)]
+    checks: Vec<files::CheckForm>,
+    #[serde(default)]
+    schemas: Vec<files::SchemaForm>,
+    #[serde(default)]
+    locks: Vec<files::LockForm>,
+    #[serde(default)]
+    quotas: Vec<files::QuotaForm>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -34,9 +45,15 @@ struct BindingForm {
     strict: bool,
 }
 
-type Wrong = (Option<u32>, String);
+/// The line, where it is known, and what is wrong.
+pub(super) type Wrong = (Option<u32>, String);
 
-pub(super) fn parse(file: &str, text: &str, kinds: &Kinds) -> Result<Config, ConfigError> {
+pub(super) fn parse(
+    file: &str,
+    text: &str,
+    kinds: &Kinds,
+    load: files::Load<'_>,
+) -> Result<Config, ConfigError> {
     let wrong = |(line, reason): Wrong| ConfigError { file: file.to_owned(), line, reason };
     let form: ConfigForm = yaml::read(text).map_err(|error| wrong((error.line, error.reason)))?;
     if form.workspaces.len() > BINDINGS_MAX {
@@ -51,7 +68,9 @@ pub(super) fn parse(file: &str, text: &str, kinds: &Kinds) -> Result<Config, Con
         }
         bindings.push(Arc::new(binding));
     }
-    Ok(Config { bindings })
+    let ConfigForm { files, checks, schemas, locks, quotas, .. } = form;
+    let files = FilesForm { files, checks, schemas, locks, quotas }.rules(load).map_err(wrong)?;
+    Ok(Config { bindings, files })
 }
 
 fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wrong> {
@@ -108,9 +127,9 @@ impl Config {
         let mut out = String::from(HEAD);
         if self.bindings.is_empty() {
             out.push_str("workspaces: []\n");
-            return out;
+        } else {
+            out.push_str("workspaces:\n");
         }
-        out.push_str("workspaces:\n");
         for binding in &self.bindings {
             out.push_str(&format!("  - path: {}\n", quoted(binding.path.as_str())));
             out.push_str(&format!("    kind: {}\n", quoted(binding.kind.name().as_str())));
@@ -125,12 +144,14 @@ impl Config {
             out.push_str(&format!("    policy: {}\n", binding.policy));
             out.push_str(&format!("    strict: {}\n", binding.strict));
         }
+        out.push_str(FILES_HEAD);
+        files::write(&self.files, &mut out);
         out
     }
 }
 
 /// As it is where it can only be read as text, else in double quotes (JSON's are YAML's).
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'.');
     let word = text.bytes().all(plain)
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -153,4 +174,16 @@ const HEAD: &str = "\
 # policy: refuse (a save that is not valid fails) or flag (it is kept and marked, and such a
 #         record cannot change state).
 # strict: true demands the kind's full set of fields on every save.
+";
+
+const FILES_HEAD: &str = "\
+# Plain files: of each list the first rule that matches a file counts.
+#
+# files:   whose saves are events (log) and of which versions are kept: at most so many of a path
+#          (versions; 0: none), not older than age, not more than bytes in all, and only of files
+#          of at most file_bytes. Without this list all of scratchpad/ is kept.
+# checks:  what is refused when it is saved: syntax yaml or json, and a schema by its name.
+# schemas: JSON Schemas of your own: { name: plan, text: '{...}' }, in a layout also file: plan.json
+# locks:   files that vanish when they were not touched or written for the time of their lease.
+# quotas:  how much a directory at the root may hold: { dir: scratchpad, bytes: 1GiB, inodes: 10000 }
 ";

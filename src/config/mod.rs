@@ -5,6 +5,7 @@
 //! store, what a kind is.
 
 mod agents_md;
+mod files;
 mod form;
 mod path_glob;
 
@@ -16,7 +17,8 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use agents_md::agents_md;
-pub use path_glob::PathGlob;
+pub use files::{Check, FileRules, Keep, LockRule, Quota, Retention, SCHEMAS, Scope, Syntax};
+pub use path_glob::{FileGlob, PathGlob};
 
 use crate::kind::{Kind, Kinds, builtin, where_and_why};
 use crate::names::{StateName, TreePath};
@@ -82,10 +84,11 @@ pub struct Binding {
 #[derive(Clone, Debug)]
 pub struct Config {
     bindings: Vec<Arc<Binding>>,
+    files: FileRules,
 }
 
 impl Default for Config {
-    /// `work` and `work/collaboration` hold tasks.
+    /// `work` and `work/collaboration` hold tasks; saves in `scratchpad/` are kept.
     fn default() -> Self {
         let bind = |(index, name): (usize, &str)| {
             // A literal of this file, read by a test.
@@ -96,6 +99,7 @@ impl Default for Config {
         };
         Config {
             bindings: ["work", "work/collaboration"].into_iter().enumerate().map(bind).collect(),
+            files: FileRules::standard(),
         }
     }
 }
@@ -107,7 +111,7 @@ impl Config {
     /// Syntax, unknown keys, kinds and states (with the nearest known one), bad paths and
     /// patterns, and workspaces that lie in each other's directories.
     pub fn parse(file: &str, text: &str) -> Result<Config, ConfigError> {
-        form::parse(file, text, &Kinds::default())
+        Config::parse_with(file, text, &Kinds::default())
     }
 
     /// The same with kinds of a user's own.
@@ -115,15 +119,27 @@ impl Config {
     /// # Errors
     /// As [`Config::parse`].
     pub fn parse_with(file: &str, text: &str, kinds: &Kinds) -> Result<Config, ConfigError> {
-        form::parse(file, text, kinds)
+        let none = |file: &str| Err(format!("the file `{file}` is read by `init --layout` only"));
+        form::parse(file, text, kinds, &none)
     }
 
-    /// Reads a layout (`workfs init --layout FILE`): a configuration by another name.
+    /// Reads a layout (`workfs init --layout FILE`): a configuration that may name files of
+    /// schemas, which `load` reads.
     ///
     /// # Errors
     /// As [`Config::parse`].
-    pub fn from_layout(text: &str) -> Result<Config, ConfigError> {
-        form::parse("layout", text, &Kinds::default())
+    pub fn from_layout(
+        file: &str,
+        text: &str,
+        load: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Config, ConfigError> {
+        form::parse(file, text, &Kinds::default(), load)
+    }
+
+    /// The rules about plain files.
+    #[must_use]
+    pub fn files(&self) -> &FileRules {
+        &self.files
     }
 
     /// All entries, in order.

@@ -174,9 +174,95 @@ impl fmt::Display for PathGlob {
     }
 }
 
+/// A path or a glob of files: as [`PathGlob`], and a `**` at its end stands for all files below.
+#[derive(Clone, Debug)]
+pub struct FileGlob {
+    text: String,
+    glob: PathGlob,
+}
+
+impl FileGlob {
+    /// Parses `scratchpad/**`, `**/*.lock`, `notes/plan.md`.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<FileGlob, String> {
+        let whole = match text.strip_suffix("**") {
+            Some(above) if above.is_empty() || above.ends_with('/') => format!("{text}/*"),
+            _ => text.to_owned(),
+        };
+        let glob = PathGlob::parse(&whole)?;
+        if glob.segments.is_empty() {
+            return Err("`.` is a directory; `**` means all files".to_owned());
+        }
+        Ok(FileGlob { text: text.to_owned(), glob })
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Could one of these files lie directly in `dir`? Then [`FileGlob::takes_name`] says which.
+    #[must_use]
+    pub fn may_lie_in(&self, dir: &[FileName]) -> bool {
+        let last = self.glob.segments.len().saturating_sub(1);
+        self.glob.after(dir).is_some_and(|at| at.contains(&last))
+    }
+
+    /// Whether a file of this name is one, in a directory where one may lie.
+    #[must_use]
+    pub fn takes_name(&self, name: &FileName) -> bool {
+        self.glob.segments.last().is_some_and(|segment| segment.matches(name))
+    }
+
+    /// Whether every name is taken.
+    #[must_use]
+    pub fn takes_every_name(&self) -> bool {
+        match self.glob.segments.last() {
+            Some(Segment::Glob(glob)) => glob.glob().glob() == "*",
+            _ => false,
+        }
+    }
+
+    /// Is the file at `path` one of these?
+    #[must_use]
+    pub fn matches(&self, path: &TreePath) -> bool {
+        self.glob.matches(path.names())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn globs_of_files_are_asked_by_directory_and_name() {
+        for (text, dir, name, wanted) in [
+            ("**", "", "x", true),
+            ("scratchpad/**", "scratchpad", "x", true),
+            ("scratchpad/**", "scratchpad/a/b", "x", true),
+            ("scratchpad/**", "", "scratchpad", false),
+            ("**/*.lock", "", "x.lock", true),
+            ("**/*.lock", "a/b", "x.lock", true),
+            ("**/*.lock", "a/b", "x.md", false),
+            ("a/*/c.md", "a/b", "c.md", true),
+            ("a/*/c.md", "a", "c.md", false),
+        ] {
+            let glob = FileGlob::parse(text).unwrap();
+            let name = FileName::new(name).unwrap();
+            let found = glob.may_lie_in(&path(dir)) && glob.takes_name(&name);
+            assert_eq!(found, wanted, "{text}: {dir}/{name}");
+            let whole = TreePath::parse(dir).unwrap().join(name);
+            assert_eq!(glob.matches(&whole), wanted, "{text}: {whole}");
+        }
+        assert!(FileGlob::parse("a/**").unwrap().takes_every_name());
+        assert!(!FileGlob::parse("**/*.lock").unwrap().takes_every_name());
+        for bad in ["", ".", "/a", "a**", "a//b", "[", ".."] {
+            assert!(FileGlob::parse(bad).is_err(), "{bad:?} was taken");
+        }
+    }
 
     fn path(text: &str) -> Vec<FileName> {
         TreePath::parse(text).unwrap().names().to_vec()

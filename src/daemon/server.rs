@@ -279,7 +279,7 @@ fn serve_request(
     if let Err(failure) = refuse_own_place(shared, &request) {
         return lines.send(&Answer::Failed(failure));
     }
-    let endless = matches!(&request, Request::Log(args) if args.follow);
+    let endless = request.is_endless();
     let _working = Working::new(shared, !endless);
     let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid));
     let mut lost = None;

@@ -15,7 +15,7 @@ use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes,
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::Refusal;
-use crate::service::Caller;
+use crate::service::{Caller, PARTS, SCRATCHPAD};
 use crate::store::Read;
 
 /// What a store is to become.
@@ -25,6 +25,8 @@ pub struct Setup {
     pub config: Option<Arc<Config>>,
     /// No directories are made.
     pub bare: bool,
+    /// The scratchpad's directories are made, too.
+    pub scratchpad: bool,
 }
 
 /// What was set up.
@@ -46,7 +48,12 @@ pub struct Made {
 pub fn layout(file: &Path) -> Result<Config, Failure> {
     let text =
         std::fs::read_to_string(file).map_err(|error| Failure::io(file.display(), &error))?;
-    Config::parse(&file.display().to_string(), &text)
+    let dir = file.parent().unwrap_or(Path::new("."));
+    let load = |name: &str| {
+        let beside = dir.join(name);
+        std::fs::read_to_string(&beside).map_err(|error| format!("{}: {error}", beside.display()))
+    };
+    Config::from_layout(&file.display().to_string(), &text, &load)
         .map_err(|error| Failure::new(Cause::Usage, error.to_string(), "see docs/cli.md, `init`"))
 }
 
@@ -74,7 +81,9 @@ pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
     if setup.bare {
         return Ok(made);
     }
-    for path in directories(&engine.config()) {
+    let config = engine.config();
+    let scratchpad = if setup.scratchpad { scratchpad(&config) } else { Vec::new() };
+    for path in directories(&config).into_iter().chain(scratchpad) {
         let existed = make_path(engine, &context, &path).map_err(refused)?;
         if existed { &mut made.there } else { &mut made.made }.push(path.to_string());
     }
@@ -131,6 +140,15 @@ pub fn directories(config: &Config) -> Vec<TreePath> {
     let mut seen = std::collections::HashSet::new();
     all.retain(|path| seen.insert(path.clone()));
     all
+}
+
+/// The scratchpad's directories, where what is saved there is kept.
+fn scratchpad(config: &Config) -> Vec<TreePath> {
+    let Ok(root) = TreePath::parse(SCRATCHPAD) else { return Vec::new() };
+    if config.files().scope(&root).is_none() {
+        return Vec::new();
+    }
+    PARTS.iter().filter_map(|part| FileName::new(part).ok()).map(|part| root.join(part)).collect()
 }
 
 /// The longest path that the pattern surely begins with; `None` if it begins with a variable.
@@ -198,7 +216,8 @@ mod tests {
             ["work", "work/inbox", "work/assigned", "work/done", "work/fridge", "work/archive"]
         );
         assert!(all.contains(&"work/collaboration/inbox".to_owned()));
-        let globs = Config::from_layout("workspaces: [{path: 'x/*/work', kind: task}]\n").unwrap();
+        let globs =
+            Config::parse("layout", "workspaces: [{path: 'x/*/work', kind: task}]\n").unwrap();
         assert!(directories(&globs).is_empty());
     }
 }

@@ -1,11 +1,13 @@
 //! Making a node: mkdir, mknod, create, symlink.
 
+use crate::ledger::EventName;
 use crate::limits::SYMLINK_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Durability, NewNode, Node, NodeType};
 
+use super::files::Saved;
 use super::turn::taken;
 use super::{Command, Slot, Stop, Turn};
 
@@ -22,7 +24,7 @@ pub enum NewContent {
     Special(NodeType, u32),
 }
 
-/// Told of a new draft before it is committed, so that it can be hidden before anybody sees it.
+/// Told of a new draft or checked file before it is committed, so that it can be hidden before anybody sees it.
 #[derive(Clone)]
 pub struct OnDraft(pub std::sync::Arc<dyn Fn(Ino) + Send + Sync>);
 
@@ -109,10 +111,13 @@ impl Command for Create {
         if let NewContent::Symlink(target) = &self.content {
             turn.txn.put_symlink(ino, target)?;
         }
+        let checked = !draft
+            && node_type == NodeType::File
+            && turn.check_of(self.parent, &self.name)?.is_some();
+        if let Some(OnDraft(tell)) = self.on_draft.as_ref().filter(|_| draft || checked) {
+            tell(ino);
+        }
         if draft {
-            if let Some(OnDraft(tell)) = &self.on_draft {
-                tell(ino);
-            }
             let draft = Draft {
                 ino,
                 dir: self.parent,
@@ -126,7 +131,7 @@ impl Command for Create {
             turn.settle_dir(self.parent, &self.name, ino)?;
         }
         turn.touch_dir(parent, i32::from(directory))?;
-        Ok(Node {
+        let node = Node {
             ino,
             node_type: new.node_type,
             class: new.class,
@@ -141,7 +146,17 @@ impl Command for Create {
             ctime: new.at,
             parent: self.parent,
             chunks: 0,
-        })
+        };
+        match (node.node_type, node.class) {
+            // Its `close` is its event.
+            (NodeType::File, Class::Plain) => turn.name_file(self.parent, &self.name, ino)?,
+            (NodeType::File, _) => {}
+            _ => {
+                let saved = Saved { event: EventName::CREATED, ..Saved::by(None) };
+                turn.file_saved(self.parent, &self.name, &node, saved)?;
+            }
+        }
+        Ok(node)
     }
 }
 

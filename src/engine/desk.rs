@@ -21,7 +21,7 @@ use super::queue::Queue;
 use super::ready::Ripen;
 use super::turn::Head;
 use super::{
-    Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Stop, Turn,
+    Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Scopes, Stop, Turn,
 };
 
 /// Answers one caller after the commit (or its failure).
@@ -122,6 +122,7 @@ pub(super) struct Desk {
     pub line: Arc<Line>,
     pub head: Head,
     pub nameless: Vec<Ino>,
+    pub scopes: Scopes,
     pub refused: u64,
     /// When the next record becomes ready by itself.
     pub due: Option<UnixNanos>,
@@ -185,15 +186,17 @@ impl Desk {
         let mut jobs = std::collections::VecDeque::from(jobs);
         let now = (self.doors.clock)();
         let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
+        let scopes = &self.scopes;
         let committed = self.writer.transaction(durability, &mut |txn| {
             while let Some(queued) = jobs.pop_front() {
-                run_one(txn, queued, now, &config, doors, head, refused, &mut batch)?;
+                run_one(txn, queued, now, &config, doors, scopes, head, refused, &mut batch)?;
             }
             (doors.fault)(FaultPoint::BeforeCommit);
             Ok(())
         });
         if let Err(error) = committed {
             self.head = head_before;
+            self.scopes.forget();
             tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
             let refusal = Refusal::from(error);
             for finish in batch.finishes {
@@ -225,7 +228,11 @@ impl Desk {
             match effect {
                 Effect::Ready(workspace, _) => self.line.call(*workspace),
                 Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
-                Effect::Attr { .. } | Effect::Data(_) | Effect::Name { .. } | Effect::Agents => {}
+                Effect::Attr { .. }
+                | Effect::Data(_)
+                | Effect::Name { .. }
+                | Effect::DirectoryMoved
+                | Effect::Agents => {}
             }
         }
     }
@@ -270,6 +277,7 @@ fn run_one(
     now: UnixNanos,
     config: &Config,
     doors: &Doors,
+    scopes: &Scopes,
     head: &mut Head,
     refused: &mut u64,
     batch: &mut Batch,
@@ -286,6 +294,7 @@ fn run_one(
         operation,
         config,
         doors,
+        scopes,
         head: &mut *head,
         effects: &mut effects,
         nameless: &mut nameless,
@@ -302,6 +311,10 @@ fn run_one(
         Err(Stop::Refused(why)) => {
             txn.rollback()?;
             *head = head_before;
+            // What a directory that did not move after all would have been is not remembered.
+            if operation == "rename" {
+                scopes.forget();
+            }
             if why.kept {
                 super::turn::keep_refusal(txn, &context, operation, now, *why)?;
                 *refused += 1;

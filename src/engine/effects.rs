@@ -37,6 +37,8 @@ pub enum Effect {
     Due(UnixNanos),
     /// Another set of agents is registered.
     Agents,
+    /// A directory has another path, and so have all below it.
+    DirectoryMoved,
 }
 
 /// Who performs effects: the mounts. Who waits for events hears the [`super::Bell`].

@@ -6,6 +6,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
+use super::files::Saved;
 use super::governed::path_of;
 use super::turn::taken;
 use super::{Command, Effect, Slot, Stop, Turn};
@@ -49,12 +50,14 @@ impl Command for Link {
             let reason = format!("this file has {LINKS_MAX} names");
             return Err(Refusal::new(Rule::TooManyLinks, reason, "copy it and link to that").into());
         }
+        turn.require_checked(&node, self.parent, &self.name)?;
         node.nlink += 1;
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
         turn.txn.insert_entry(self.parent, &self.name, self.ino)?;
         turn.touch_dir(parent, 0)?;
         turn.effect(Effect::Attr { ino: self.ino, also_origin: false });
+        turn.file_saved(self.parent, &self.name, &node, Saved::by(Some("link")))?;
         Ok(node)
     }
 }

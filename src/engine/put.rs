@@ -17,6 +17,7 @@ use crate::store::{
     Class, Draft, NewNode, Node, NodeType, Record, RefusedText, Standing, StoreError,
 };
 
+use super::files::Saved;
 use super::governed::Home;
 use super::record::Step;
 use super::save::home_of;
@@ -155,6 +156,12 @@ impl Put {
     }
 
     fn plain(&self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {
+        if let PutContent::File(bytes) = &self.content
+            && let Some(check) = turn.check_of(self.parent, &self.name)?
+            && let Err(refusal) = check.judge(bytes)
+        {
+            return Ok(Placed::Left(format!("it is not what a check wants there: {refusal}")));
+        }
         let mut node = self.node(turn, Class::Plain, 0)?;
         match &self.content {
             PutContent::Directory => turn.settle_dir(self.parent, &self.name, node.ino)?,
@@ -166,6 +173,11 @@ impl Put {
             }
         }
         turn.txn.update_node(&node)?;
+        if node.node_type == NodeType::File {
+            turn.name_file(self.parent, &self.name, node.ino)?;
+        }
+        let saved = Saved { event: EventName::IMPORTED, ..Saved::by(None) };
+        turn.file_saved(self.parent, &self.name, &node, saved)?;
         Ok(Placed::Plain(node.ino))
     }
 

@@ -158,6 +158,10 @@ impl Rename {
             }
         }
         self.relink(turn, &source, target)?;
+        if was == Class::Plain {
+            let to = home.file_path();
+            turn.file_left(self.parent, &self.name, source.ino, &to)?;
+        }
         Ok(Some(made))
     }
 
@@ -334,7 +338,11 @@ impl Rename {
                 (false, false) => {}
             }
         }
-        self.relink(turn, &source, target)
+        turn.require_checked(&source, self.new_parent, &self.new_name)?;
+        self.relink(turn, &source, target.clone())?;
+        let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
+        turn.file_moved(from, to, &source, target.as_ref(), "rename")?;
+        Ok(None)
     }
 
     /// Moves the name from the old directory to the new one, over `target`.
@@ -396,6 +404,7 @@ impl Rename {
                 );
                 return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
             }
+            turn.require_checked(node, to, new_name)?;
             if node.node_type == NodeType::Directory {
                 require_not_below(turn, node.ino, to, name)?;
                 require_idle(turn, node, name)?;
@@ -423,6 +432,12 @@ impl Rename {
             // Each name stood for the other node before.
             let ino = if node.ino == a_ino { b_ino } else { a_ino };
             turn.effect(Effect::Name { parent, name, ino, also_origin: false });
+        }
+        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
+        for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
+            if let Some(node) = turn.txn.node(ino)? {
+                turn.file_moved(from, to, &node, None, "exchange")?;
+            }
         }
         let from = turn.directory(self.parent)?;
         turn.touch_dir(from, shift)?;

@@ -143,10 +143,16 @@ impl Command for Save {
         }
         match node.class {
             Class::Plain => {
+                if let Some((dir, name)) = turn.name_of_file(&node)? {
+                    turn.require_content(dir, &name, &self.text.bytes)?;
+                }
                 plain::replace(turn, &mut node, &self.text.bytes)?;
                 node.ctime = turn.now;
                 turn.txn.update_node(&node)?;
                 turn.effect(Effect::Data(node.ino));
+                if let Some((dir, name)) = turn.name_of_file(&node)? {
+                    turn.file_saved(dir, &name, &node, super::files::Saved::by(None))?;
+                }
                 Ok(Saved::Kept(None))
             }
             Class::Draft => {

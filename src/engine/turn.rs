@@ -11,7 +11,7 @@ use crate::store::{
     Class, EventRow, Node, NodeType, Record, RefusalRow, RefusedText, StoreError, Txn,
 };
 
-use super::{Context, Doors, Effect};
+use super::{Context, Doors, Effect, Scopes};
 
 /// A refusal with what is to be kept of it.
 #[derive(Debug)]
@@ -84,6 +84,7 @@ pub struct Turn<'a> {
     /// The configuration.
     pub config: &'a Config,
     pub(crate) doors: &'a Doors,
+    pub(crate) scopes: &'a Scopes,
     pub(crate) head: &'a mut Head,
     pub(crate) effects: &'a mut Vec<Effect>,
     pub(crate) nameless: &'a mut Vec<Ino>,
@@ -142,6 +143,17 @@ impl Turn<'_> {
         record: Option<&Record>,
         happening: Happening<'_>,
     ) -> Result<G, StoreError> {
+        let before = record.filter(|r| r.key != RecordKey(0)).map_or(G(0), |r| r.last_g);
+        self.append_after(before, record, happening)
+    }
+
+    /// The same after the event `before_g` about the same thing; 0 if there is none.
+    pub(super) fn append_after(
+        &mut self,
+        before_g: G,
+        record: Option<&Record>,
+        happening: Happening<'_>,
+    ) -> Result<G, StoreError> {
         let g = self.next_g();
         let mut span = [0; 8];
         (self.doors.random)(&mut span);
@@ -159,7 +171,6 @@ impl Turn<'_> {
             idempotency_key: None,
         };
         let sealed = ledger::seal(&event, g, self.now, &self.head.hash);
-        let before_g = record.filter(|r| r.key != RecordKey(0)).map_or(G(0), |r| r.last_g);
         let end = self.head.end + sealed.line.len() as u64 + 1;
         self.txn.insert_event(&EventRow { g, before_g, end, line: sealed.line })?;
         *self.head = Head { g, hash: sealed.hash, end };

@@ -22,7 +22,7 @@ use super::agents::Registry;
 use super::desk::{Desk, Queued, lost, too_busy};
 use super::queue::{Look, Queue};
 use super::turn::Head;
-use super::{Audience, Bell, Command, Context, Doors, Line};
+use super::{Audience, Bell, Command, Context, Doors, Line, Scopes};
 
 /// What leads to the desk. The writer's thread ends when it is dropped.
 struct Door {
@@ -105,6 +105,7 @@ pub fn start(
         line: Arc::clone(&line),
         head,
         nameless: Vec::new(),
+        scopes: Scopes::default(),
         refused: 0,
         due: crate::store::read(&*readers, |snapshot| snapshot.next_turn())?,
         next_due: Arc::default(),

@@ -44,12 +44,14 @@ pub use builtin::Kinds;
 pub(crate) use error::where_and_why;
 pub use error::{Fault, KindError};
 pub use field_path::FieldPath;
+pub use names::is_temporary_name;
 pub use nearest::nearest;
 pub use order::{Counts, Order, Priority, Wants};
 pub use pattern::{Component, Pattern};
 pub use place::Place;
 pub use rights::{Holding, Rights};
 pub use role::Role;
+pub(crate) use schema::Schema;
 pub use state::{
     Lease, Retries, Stamp, StampWhen, State, StateIx, StatusMove, Statuses, Transition,
 };

@@ -22,6 +22,33 @@ impl Kind {
     }
 }
 
+/// Whether programs give such a name to a file that they are about to rename, to a backup or to a
+/// file of their own beside another: its saves are nobody's business.
+#[must_use]
+pub fn is_temporary_name(name: &FileName) -> bool {
+    let Some(text) = name.as_str() else { return false };
+    let alphanumeric = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric());
+    let (stem, extension) = text.rsplit_once('.').unwrap_or((text, ""));
+    // Editors: backups, locks, swap files; GLib; rsync's `.name.AbC123`; sed's `sedAbC123`.
+    text.ends_with('~')
+        || (text.starts_with('#') && text.ends_with('#'))
+        || text.starts_with(".#")
+        || text == "4913"
+        || (text.starts_with('.') && matches!(extension, "swp" | "swo" | "swx" | "swpx"))
+        || text.starts_with(".goutputstream-")
+        || text.strip_prefix("sed").is_some_and(|rest| rest.len() == 6 && alphanumeric(rest))
+        || (stem.len() > 1
+            && stem.starts_with('.')
+            && extension.len() == 6
+            && alphanumeric(extension)
+            && extension.bytes().any(|b| b.is_ascii_uppercase() || b.is_ascii_digit()))
+        || matches!(extension, "tmp" | "part" | "partial" | "crdownload")
+        || text.contains(".tmp.")
+        || text.contains(".tmp-")
+        || is_temporary(text)
+        || is_temporary(stem)
+}
+
 /// Stems of files that programs make to rename them later, with the extension they kept.
 fn is_temporary(stem: &str) -> bool {
     // mkstemp of Python with a suffix: `tmp` and 8 of [a-z0-9_]; others take 6.
@@ -53,6 +80,34 @@ mod tests {
         assert_eq!(id("tmp.yaml").unwrap(), "tmp");
         assert_eq!(id("tmp-cleanup.yaml").unwrap(), "tmp-cleanup");
         assert_eq!(id("tmpab12.yaml").unwrap(), "tmpab12");
+    }
+
+    #[test]
+    fn names_that_programs_give_in_passing() {
+        let is = |name: &str| super::is_temporary_name(&FileName::new(name).unwrap());
+        for name in [
+            "X.md~",
+            "#X.md#",
+            ".#X.md",
+            "4913",
+            ".X.md.swp",
+            "sedAb12Cd",
+            ".X.md.aB3dE5",
+            "X.yaml.tmp",
+            "X.tmp.12.ab",
+            "tmpab12cd.json",
+            "tmpab12cd34",
+            "tmp.aB3dE5fG7h",
+            ".goutputstream-ABCDEF",
+            "big.iso.part",
+            "X.json.tmp-42",
+        ] {
+            assert!(is(name), "{name}");
+        }
+        for name in ["X.md", ".gitignore", ".hidden.config", "tmp", "template.md", "x.lock", "sed"]
+        {
+            assert!(!is(name), "{name}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ const QUOTED_CHARS_MAX: usize = 40;
 
 /// A schema that is ready to judge.
 #[derive(Debug)]
-pub(super) struct Schema {
+pub(crate) struct Schema {
     whole: Validator,
     /// The same for a record of which only some fields are known yet.
     partial: Validator,
@@ -25,7 +25,7 @@ pub(super) struct Schema {
 
 impl Schema {
     /// Compiles `text`. The error is the line, where known, and the reason.
-    pub(super) fn compile(text: &str) -> Result<Schema, (Option<u32>, String)> {
+    pub(crate) fn compile(text: &str) -> Result<Schema, (Option<u32>, String)> {
         let source: Value = serde_json::from_str(text).map_err(|error| {
             let line = u32::try_from(error.line()).ok().filter(|line| *line > 0);
             (line, format!("not JSON: {error}"))
@@ -64,7 +64,7 @@ impl Schema {
         Some(listed.iter().filter_map(Value::as_str).collect())
     }
 
-    pub(super) fn judge(&self, value: &Value) -> Result<(), Fault> {
+    pub(crate) fn judge(&self, value: &Value) -> Result<(), Fault> {
         self.judge_with(&self.whole, value)
     }
 

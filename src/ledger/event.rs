@@ -84,6 +84,8 @@ word! {
         IMPORTED = "imported",
         /// A record was moved out of its workspace and is a plain file now.
         LEFT = "left",
+        /// A file is again what it was.
+        RESTORED = "restored",
         /// A workspace or a lane was made, or an agent registered.
         REGISTERED = "registered",
         /// An agent is none any more.

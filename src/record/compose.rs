@@ -38,6 +38,20 @@ enum Part {
 }
 
 impl Composer {
+    /// For a text that may have anything at its top, which is composed as the one item of a list.
+    pub(super) fn of_anything() -> Composer {
+        let list = Open { anchor: 0, part: Part::List(Vec::new()) };
+        Composer { open: vec![list], ..Composer::default() }
+    }
+
+    /// What that text says, once the events have ended; nothing is null.
+    pub(super) fn finish_anything(mut self) -> Value {
+        match self.open.pop() {
+            Some(Open { part: Part::List(mut list), .. }) => list.pop().unwrap_or(Value::Null),
+            _ => Value::Null,
+        }
+    }
+
     /// The key of the top-level field whose value comes next.
     pub(super) fn awaited_field(&self) -> Option<&str> {
         match self.open.as_slice() {

@@ -6,6 +6,7 @@
 //! what the writer chose (comments, key order, quotes, line ends) is never written anew.
 //! Deliberately not here: what a field means, which fields a kind has, JSON Schema.
 
+mod any;
 mod compose;
 mod document;
 mod flaw;
@@ -18,6 +19,7 @@ mod watched;
 #[cfg(test)]
 mod tests;
 
+pub use any::{parse_any, prefix_any};
 pub use document::{Document, place_in};
 pub use flaw::Flaw;
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::names::printable;
+use crate::names::{TreePath, printable};
 use crate::numbers::G;
-use crate::store::Read;
+use crate::store::{NodeType, Read};
 
-use super::find::{Found, find};
+use super::find::{Found, find, tree_path};
 use super::show::seconds;
 use super::{Exit, Failure, LogArgs, Reply, Service, Sink};
 
@@ -69,7 +69,7 @@ impl Filter {
             }
             Filter::Below(path) => {
                 let event = parsed();
-                ["/payload/path", "/payload/to"]
+                ["/payload/path", "/payload/to", "/payload/from_path"]
                     .iter()
                     .filter_map(|at| event.pointer(at)?.as_str())
                     .any(|there| path.is_empty() || below(there, path))
@@ -90,21 +90,27 @@ pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<L
         let Some(what) = &args.what else {
             return Ok((Filter::All, None, last));
         };
-        match find(read, &config, what)? {
+        let found = match find(read, &config, what) {
+            Err(failure) if failure.exit == Exit::Absent => {
+                // A plain file that is gone has its past all the same.
+                let path = tree_path(what)?;
+                return match history_of(read, &path, since, args.limit)? {
+                    Some(gs) => Ok((Filter::Below(path.to_string()), Some(gs), last)),
+                    None => Err(failure),
+                };
+            }
+            found => found?,
+        };
+        match found {
             Found::Record(found) => {
-                let mut gs = Vec::new();
-                let mut at = found.record.last_g;
-                while at > since && args.limit.is_none_or(|limit| (gs.len() as u64) < limit) {
-                    gs.push(at);
-                    at = read.event(at)?.map_or(G(0), |row| row.before_g);
-                }
-                gs.reverse();
+                let gs = linked(read, found.record.last_g, since, args.limit)?;
                 let id = found.record.id.to_string();
                 let filter = Filter::Record(found.workspace.path.to_string(), id);
                 Ok((filter, Some(gs), last))
             }
             Found::Draft(path, ..) | Found::Node(path, _) => {
-                Ok((Filter::Below(path.to_string()), None, last))
+                let gs = history_of(read, &path, since, args.limit)?;
+                Ok((Filter::Below(path.to_string()), gs, last))
             }
         }
     })?;
@@ -151,6 +157,33 @@ pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<L
         follow(service, args, &filter, &mut report, sink)?;
     }
     Ok(report)
+}
+
+/// The events of one thing after `since`, in their order: linked from the last one back.
+fn linked(read: &dyn Read, last: G, since: G, limit: Option<u64>) -> Result<Vec<G>, Failure> {
+    let mut gs = Vec::new();
+    let mut at = last;
+    while at > since && limit.is_none_or(|limit| (gs.len() as u64) < limit) {
+        gs.push(at);
+        at = read.event(at)?.map_or(G(0), |row| row.before_g);
+    }
+    gs.reverse();
+    Ok(gs)
+}
+
+/// The events of the plain file at `path`, if its changes ever counted.
+fn history_of(
+    read: &dyn Read,
+    path: &TreePath,
+    since: G,
+    limit: Option<u64>,
+) -> Result<Option<Vec<G>>, Failure> {
+    let is_dir =
+        super::find::node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::Directory);
+    match read.history(path)? {
+        Some(history) if !is_dir => linked(read, history.last_g, since, limit).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// The wanted lines among the events `gs`, from one snapshot.
@@ -229,7 +262,7 @@ pub(super) fn field(event: &Value, pointer: &str) -> String {
 }
 
 /// An event as one line for people.
-fn readable(line: &str) -> String {
+pub(super) fn readable(line: &str) -> String {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
     let text = |pointer: &str| field(&event, pointer);
     let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
@@ -243,6 +276,7 @@ fn readable(line: &str) -> String {
     }
     for (word, pointer) in [
         ("from", "/payload/from"),
+        ("from", "/payload/from_path"),
         ("to", "/payload/to"),
         ("via", "/payload/via"),
         ("rule", "/payload/rule"),

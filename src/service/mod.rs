@@ -22,11 +22,14 @@ mod import;
 mod lane;
 mod list;
 mod log;
+mod project;
 mod reply;
 mod request;
 mod restore;
+mod rewind;
 mod show;
 mod status;
+mod watch;
 mod why;
 
 #[cfg(test)]
@@ -45,11 +48,14 @@ pub use fsck::{FsckReport, Problem, fsck};
 pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 pub use list::{ListReport, ListRow};
 pub use log::LogReport;
+pub use project::{PARTS, ProjectReport, SCRATCHPAD};
 pub use reply::{Exit, Failure, Reply, Report, Sink};
 pub use request::*;
 pub use restore::{RestoreReport, restore};
+pub use rewind::RewindReport;
 pub use show::{HistoryRow, ShowReport};
 pub use status::{StateCount, StatusReport, WorkspaceStatus};
+pub use watch::WatchReport;
 pub use why::{WhyReport, WhyRow};
 
 use crate::engine::Engine;
@@ -109,6 +115,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::Fail(args) => finish::fail(service, caller, &args).map(Report::Move),
         Request::Release(args) => finish::release(service, caller, &args).map(Report::Move),
         Request::Log(args) => log::log(service, &args, sink).map(Report::Log),
+        Request::Watch(args) => watch::watch(service, &args, sink).map(Report::Watch),
         Request::Why(args) => why::why(service, &args).map(Report::Why),
         Request::Agents => Ok(Report::Agents(agents::list(service))),
         Request::AgentAdd(args) => agents::add(service, caller, &args).map(Report::Agents),
@@ -118,6 +125,8 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::Export(args) => export::export(service, &args, sink).map(Report::Export),
         Request::Fsck => fsck::fsck(&**service.engine.readers(), sink).map(Report::Fsck),
         Request::Doctor => Ok(Report::Doctor(doctor(&service.store, Ok(service)))),
+        Request::ProjectNew(args) => project::new(service, caller, &args).map(Report::Project),
+        Request::Rewind(args) => rewind::rewind(service, caller, &args).map(Report::Rewind),
         Request::Backup(args) => backup::backup(service, &args, sink).map(Report::Backup),
     };
     let last = match done {

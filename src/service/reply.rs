@@ -7,7 +7,8 @@ use crate::store::StoreError;
 
 use super::{
     AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, ImportReport,
-    ListReport, LogReport, MoveReport, RestoreReport, ShowReport, StatusReport, WhyReport,
+    ListReport, LogReport, MoveReport, ProjectReport, RestoreReport, RewindReport, ShowReport,
+    StatusReport, WatchReport, WhyReport,
 };
 
 /// Where replies go; false means that the client is gone.
@@ -144,6 +145,8 @@ reports! {
     Move(MoveReport),
     /// See [`LogReport`].
     Log(LogReport),
+    /// See [`WatchReport`].
+    Watch(WatchReport),
     /// See [`WhyReport`].
     Why(WhyReport),
     /// See [`AgentsReport`].
@@ -162,6 +165,10 @@ reports! {
     Backup(BackupReport),
     /// See [`RestoreReport`].
     Restore(RestoreReport),
+    /// See [`ProjectReport`].
+    Project(ProjectReport),
+    /// See [`RewindReport`].
+    Rewind(RewindReport),
 }
 
 impl Report {

@@ -29,6 +29,8 @@ pub enum Request {
     Release(ReleaseArgs),
     /// Events.
     Log(LogArgs),
+    /// Events as they happen.
+    Watch(WatchArgs),
     /// Refusals, and what is wrong with drafts.
     Why(WhyArgs),
     /// The registered agents.
@@ -47,11 +49,25 @@ pub enum Request {
     Fsck,
     /// Checks the environment.
     Doctor,
+    /// Makes a project's directories in the scratchpad.
+    ProjectNew(ProjectNewArgs),
+    /// Makes a record or a plain file what it was.
+    Rewind(RewindArgs),
     /// Copies the store while it is in use.
     Backup(BackupArgs),
 }
 
 impl Request {
+    /// Whether it goes on until its client is gone, so that nothing waits for its end.
+    #[must_use]
+    pub fn is_endless(&self) -> bool {
+        match self {
+            Request::Log(args) => args.follow,
+            Request::Watch(_) => true,
+            _ => false,
+        }
+    }
+
     /// Its name on the command line.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -63,6 +79,7 @@ impl Request {
             Request::Fail(_) => "fail",
             Request::Release(_) => "release",
             Request::Log(_) => "log",
+            Request::Watch(_) => "watch",
             Request::Why(_) => "why",
             Request::Agents => "agent list",
             Request::AgentAdd(_) => "agent add",
@@ -72,6 +89,8 @@ impl Request {
             Request::Export(_) => "export",
             Request::Fsck => "fsck",
             Request::Doctor => "doctor",
+            Request::ProjectNew(_) => "project",
+            Request::Rewind(_) => "restore",
             Request::Backup(_) => "backup",
         }
     }
@@ -87,6 +106,9 @@ impl Request {
             Request::Show(_)
             | Request::List(_)
             | Request::Log(_)
+            | Request::Watch(_)
+            | Request::ProjectNew(_)
+            | Request::Rewind(_)
             | Request::Why(_)
             | Request::Agents
             | Request::AgentAdd(_)
@@ -112,6 +134,8 @@ impl Request {
             | Request::Fail(_)
             | Request::Release(_)
             | Request::Log(_)
+            | Request::Watch(_)
+            | Request::ProjectNew(_)
             | Request::Why(_)
             | Request::Agents
             | Request::Status => true,
@@ -121,6 +145,8 @@ impl Request {
             | Request::Export(_)
             | Request::Fsck
             | Request::Doctor
+            // It asks no permissions of a plain file.
+            | Request::Rewind(_)
             | Request::Backup(_) => false,
         }
     }
@@ -228,6 +254,26 @@ pub struct LogArgs {
     pub json: bool,
 }
 
+/// See [`Request::Watch`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WatchArgs {
+    /// Which files, from the root of the tree: `scratchpad/**`.
+    pub glob: String,
+    /// For how long; until the client is gone if absent.
+    #[serde(default)]
+    pub timeout_s: Option<u64>,
+    /// Until there were so many events.
+    #[serde(default)]
+    pub count: Option<u64>,
+    /// Only events after this one; those to come if absent.
+    #[serde(default)]
+    pub since: Option<G>,
+    /// Lines are the ledger's own; else readable ones.
+    #[serde(default)]
+    pub json: bool,
+}
+
 /// See [`Request::Why`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -277,6 +323,25 @@ pub struct ExportArgs {
     /// The directory may have files. None of them is overwritten even so.
     #[serde(default)]
     pub force: bool,
+}
+
+/// See [`Request::ProjectNew`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectNewArgs {
+    /// Its id; the next free number if absent.
+    #[serde(default)]
+    pub id: Option<String>,
+}
+
+/// See [`Request::Rewind`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewindArgs {
+    /// Id or path; of a plain file that is gone, too.
+    pub what: String,
+    /// An event's number, or a time (RFC 3339).
+    pub at: String,
 }
 
 /// See [`Request::Backup`].

@@ -6,11 +6,13 @@
 //! refused when they are read. Deliberately not here: what a change means.
 
 mod error;
+mod files;
 mod ready;
 mod rows;
 pub mod sqlite;
 
 pub use error::StoreError;
+pub use files::{FileVersion, History, ReadFiles, TxnFiles};
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;
 
@@ -24,7 +26,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub type Visit<'a, T> = &'a mut dyn FnMut(T) -> bool;
 
 /// What can be asked of a committed snapshot (or, inside a transaction, of its own state).
-pub trait Read: ReadReady {
+pub trait Read: ReadFiles + ReadReady {
     /// One inode.
     fn node(&self, ino: Ino) -> Result<Option<Node>>;
     /// What a name in a directory stands for.
@@ -95,7 +97,7 @@ pub trait Read: ReadReady {
 }
 
 /// The few operations the rules need to change rows.
-pub trait Txn: Read + TxnReady {
+pub trait Txn: Read + TxnFiles + TxnReady {
     /// Makes an inode.
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
     /// Writes an inode's attributes back.

@@ -56,16 +56,16 @@ impl WorkTree {
         };
         let (node_type, mode, nlink) = match computed {
             Computed::Next(_) | Computed::Last(_) => (NodeType::Symlink, 0o777, 1),
-            dir if dir.is_dir() => (NodeType::Directory, 0o555, 2),
-            _ => (NodeType::File, 0o444, 1),
+            dir if dir.is_dir() => (NodeType::Directory, dir.mode(), 2),
+            file => (NodeType::File, file.mode(), 1),
         };
         let mut attr = Attr {
             ino: computed.ino(),
             node_type,
             mode,
             nlink,
-            uid: 0,
-            gid: 0,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
             rdev: 0,
             size,
             blocks: size.div_ceil(512),

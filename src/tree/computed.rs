@@ -9,12 +9,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::config::{Binding, Config, agents_md};
-use crate::engine::{Registry, Slot, Text, explain, governed, path_of, slot};
+use crate::engine::{Registry, Slot, Text, explain, governed, path_of, path_of_dir, slot};
 use crate::kind::{Place, Role, builtin};
 use crate::names::{AgentName, FileName, TreePath, printable};
 use crate::numbers::{G, Ino, RefusalKey, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Class, Read, RefusalRow, RefusedText, Result, Standing};
+
+use super::history::{self, Pasts};
 
 /// Stored inode numbers stay below this.
 const FIRST: u64 = 1 << 48;
@@ -24,6 +26,8 @@ const READY: u64 = 1 << 51;
 const NEXT: u64 = 1 << 52;
 const WAIT: u64 = 1 << 53;
 const LAST: u64 = 1 << 54;
+const HISTORY: u64 = 1 << 55;
+const PAST: u64 = 1 << 56;
 
 /// A computed node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +66,10 @@ pub(super) enum Computed {
     Wait(Ino),
     /// `.next` in this lane: a link to what came by it last.
     Last(Ino),
+    /// `.workfs/history/` (0) or a directory below it.
+    History(u64),
+    /// A version that this event made.
+    Past(G),
 }
 
 /// Names in `.workfs/`, in the order they are listed.
@@ -69,6 +77,7 @@ const CONTROL: &[(&str, Computed)] = &[
     ("agents.yaml", Computed::Agents),
     ("config.yaml", Computed::Config),
     ("events", Computed::Events),
+    ("history", Computed::History(0)),
     ("kinds", Computed::Kinds),
     ("rejected", Computed::RejectedDir),
     ("status", Computed::Status),
@@ -105,12 +114,16 @@ impl Computed {
             Computed::Next(dir) => NEXT | dir.0,
             Computed::Wait(dir) => WAIT | dir.0,
             Computed::Last(lane) => LAST | lane.0,
+            Computed::History(number) => HISTORY | number,
+            Computed::Past(g) => PAST | g.0,
         })
     }
 
     /// The computed node of a number, if it is one.
     pub fn of(ino: Ino) -> Option<Computed> {
         Some(match ino.0 {
+            number if number & PAST != 0 => Computed::Past(G(number & !PAST)),
+            number if number & HISTORY != 0 => Computed::History(number & !HISTORY),
             number if number & LAST != 0 => Computed::Last(Ino(number & !LAST)),
             number if number & WAIT != 0 => Computed::Wait(Ino(number & !WAIT)),
             number if number & NEXT != 0 => Computed::Next(Ino(number & !NEXT)),
@@ -138,14 +151,29 @@ impl Computed {
     pub fn is_dir(self) -> bool {
         matches!(
             self,
-            Computed::Control | Computed::RejectedDir | Computed::Kinds | Computed::Ready(_)
+            Computed::Control
+                | Computed::RejectedDir
+                | Computed::Kinds
+                | Computed::History(_)
+                | Computed::Ready(_)
         )
+    }
+
+    /// Its permissions. The past of a file may be of one that was not everybody's.
+    pub fn mode(self) -> u32 {
+        match self {
+            Computed::Past(_) => 0o400,
+            other if other.is_dir() => 0o555,
+            _ => 0o444,
+        }
     }
 
     /// The directory that a computed directory lies in.
     pub fn parent(self) -> Ino {
         match self {
-            Computed::RejectedDir | Computed::Kinds => Computed::Control.ino(),
+            Computed::RejectedDir | Computed::Kinds | Computed::History(_) => {
+                Computed::Control.ino()
+            }
             Computed::Ready(dir) => dir,
             _ => Ino(1),
         }
@@ -180,6 +208,7 @@ fn control_of(root: Ino) -> &'static [(&'static str, Computed)] {
 pub(super) fn lookup(
     read: &dyn Read,
     config: &Config,
+    pasts: &Pasts,
     root: Ino,
     (parent, name): (Ino, &FileName),
 ) -> Result<Option<Computed>> {
@@ -190,6 +219,7 @@ pub(super) fn lookup(
     match Computed::of(parent) {
         Some(Computed::Control) => Ok(named(control_of(root))),
         Some(Computed::Kinds) => Ok(named(KINDS)),
+        Some(Computed::History(dir)) => history::lookup(read, config, pasts, dir, name),
         Some(Computed::RejectedDir) => {
             let number = name.as_str().and_then(|name| name.split('-').next()?.parse().ok());
             let Some(key) = number.map(RefusalKey) else { return Ok(None) };
@@ -209,13 +239,14 @@ pub(super) fn lookup(
             }
             let Some(stem) = name.as_bytes().strip_suffix(WHY_SUFFIX) else { return Ok(None) };
             let Ok(stem) = FileName::new(stem) else { return Ok(None) };
-            if let Slot::Record(_) = slot(read, config, parent, &stem)?
-                && let Some(node) = read.lookup(parent, &stem)?
-                && node.class != Class::Plain
-            {
-                return Ok(Some(Computed::FileWhy(node.ino)));
-            }
-            Ok(None)
+            let Some(node) = read.lookup(parent, &stem)? else { return Ok(None) };
+            let explained = match node.class {
+                Class::Plain => is_checked(read, config, parent, &stem)?,
+                Class::Draft | Class::Record => {
+                    matches!(slot(read, config, parent, &stem)?, Slot::Record(_))
+                }
+            };
+            Ok(explained.then_some(Computed::FileWhy(node.ino)))
         }
     }
 }
@@ -224,6 +255,8 @@ pub(super) fn lookup(
 pub(super) fn list(
     read: &dyn Read,
     viewer: &Viewer,
+    config: &Config,
+    pasts: &Pasts,
     dir: Computed,
 ) -> Result<Vec<(FileName, Computed)>> {
     let fixed = |table: &[(&str, Computed)]| {
@@ -235,6 +268,7 @@ pub(super) fn list(
     match dir {
         Computed::Control => Ok(fixed(viewer.control())),
         Computed::Kinds => Ok(fixed(KINDS)),
+        Computed::History(dir) => history::list(read, config, pasts, dir),
         Computed::RejectedDir => {
             let mut names = Vec::new();
             read.refusals(&mut |row| {
@@ -287,10 +321,12 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         Computed::Status => status(read)?.into_bytes(),
         Computed::Rejected(key) => read.rejected(key)?.unwrap_or_default(),
         Computed::FileWhy(ino) => file_why(read, config, ino, viewer.now)?.into_bytes(),
+        Computed::Past(g) => history::content(read, g)?,
         Computed::Events
         | Computed::Control
         | Computed::RejectedDir
         | Computed::Kinds
+        | Computed::History(_)
         | Computed::Ready(_)
         | Computed::Next(_)
         | Computed::Wait(_)
@@ -326,6 +362,15 @@ fn push_reason(out: &mut String, why: &RefusedText) {
         let _ = writeln!(out, "  where:  line {}, column {}", place.line, place.column);
     }
     let _ = writeln!(out, "  do:     {}", why.remedy);
+}
+
+/// Whether the content of the plain file `name` in `dir` is judged.
+fn is_checked(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Result<bool> {
+    if !config.files().has_checks() {
+        return Ok(false);
+    }
+    let scope = config.files().scope(&path_of_dir(read, dir)?);
+    Ok(scope.is_some_and(|scope| config.files().check(&scope, name).is_some()))
 }
 
 /// What `X.yaml.why` says.
@@ -369,6 +414,9 @@ fn file_why(read: &dyn Read, config: &Config, ino: Ino, now: UnixNanos) -> Resul
             }
             Standing::Parked { .. } | Standing::Gone => TreePath::root(),
         }
+    } else if let Some((dir, name)) = read.file_name(ino)? {
+        out.push_str("this file is checked when it is saved\n");
+        path_of(read, dir, &name)?
     } else {
         return Ok("this file is gone\n".to_owned());
     };

@@ -13,6 +13,7 @@ use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
+use super::plain_save::Wrote;
 use super::staged::Staged;
 
 /// An open file or directory.
@@ -23,6 +24,8 @@ pub(super) enum Open {
         append: bool,
         /// The kernel runs the file.
         runs: bool,
+        /// Whether it wrote.
+        wrote: Wrote,
     },
     /// A record or draft: reads come from the version that was current at `open`, writes are
     /// staged until they are judged.

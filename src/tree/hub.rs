@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Invalidation, Mount, MountId};
 
-use crate::engine::{Audience, Effect, Origin};
+use crate::engine::{Audience, Effect, Origin, Scopes};
 use crate::names::AgentName;
 use crate::numbers::Ino;
 
@@ -46,6 +46,8 @@ pub struct Hub {
     /// Whom the mounts act for; known before a mount answers its first request.
     identities: RwLock<HashMap<MountId, Arc<Identity>>>,
     pub(super) open: OpenCounts,
+    /// Which rules about plain files count where, as of what is committed.
+    pub(super) scopes: Scopes,
     stale: Mutex<HashSet<(MountId, Ino)>>,
 }
 
@@ -136,6 +138,10 @@ impl Audience for Hub {
                     let name = name.as_bytes().to_vec();
                     let entry = Invalidation::Entry { parent, name, child };
                     self.send(*origin, *also_origin, &entry);
+                    continue;
+                }
+                Effect::DirectoryMoved => {
+                    self.scopes.forget();
                     continue;
                 }
                 Effect::Ready(..) | Effect::Due(_) | Effect::Agents => continue,

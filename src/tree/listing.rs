@@ -6,7 +6,7 @@ use workfs_mount::{Caller, DirEntry, Errno, Handle};
 use crate::limits::LISTING_PAGE;
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::{Class, Node};
+use crate::store::Node;
 
 use super::computed::{self, Computed};
 use super::handles::{Cursor, Open};
@@ -43,7 +43,7 @@ impl WorkTree {
             let last_page = page.len() < LISTING_PAGE;
             for (name, node) in page {
                 after = Some(name.clone());
-                if node.class == Class::Draft && self.unborn.hides(node.ino, caller) {
+                if self.is_hidden(&node, caller) {
                     continue;
                 }
                 at = if at < FIRST_COOKIE { FIRST_COOKIE } else { at + 1 };
@@ -126,7 +126,7 @@ impl WorkTree {
     ) -> Answer<()> {
         let viewer = self.viewer(caller);
         let names = self.read(|read| {
-            let names = computed::list(read, &viewer, dir)?;
+            let names = computed::list(read, &viewer, &self.engine.config(), &self.pasts, dir)?;
             let entries = names.into_iter().map(|(name, computed)| {
                 let entry = self.computed_entry(read, &viewer, computed)?;
                 Ok((name, entry))

@@ -9,13 +9,16 @@ mod attr;
 mod busy;
 mod caller;
 mod change;
+mod checked;
 mod computed;
 mod events;
 mod ghosts;
 mod handles;
+mod history;
 mod hub;
 mod listing;
 mod open;
+mod plain_save;
 mod ready;
 mod seek;
 mod seen;
@@ -62,6 +65,8 @@ pub struct WorkTree {
     waits: waits::Waits,
     /// Files whose time was set after the last unjudged write.
     timed: parking_lot::Mutex<std::collections::HashSet<Ino>>,
+    hashers: plain_save::Hashers,
+    pasts: history::Pasts,
     started: UnixNanos,
     me: std::sync::Weak<WorkTree>,
 }
@@ -86,6 +91,8 @@ impl WorkTree {
             nexts: ready::Nexts::default(),
             waits: waits::Waits::default(),
             timed: parking_lot::Mutex::default(),
+            hashers: plain_save::Hashers::default(),
+            pasts: history::Pasts::default(),
             me: me.clone(),
         })
     }
@@ -163,11 +170,10 @@ impl Tree for WorkTree {
             if Computed::of(parent).is_none()
                 && let Some(node) = read.lookup(parent, &name)?
             {
-                let hidden = node.class == Class::Draft && self.unborn.hides(node.ino, caller);
-                return Ok((!hidden).then(|| self.seen_entry(&node)));
+                return Ok((!self.is_hidden(&node, caller)).then(|| self.seen_entry(&node)));
             }
-            let (config, root) = (self.engine.config(), self.root(caller));
-            let computed = match computed::lookup(read, &config, root, (parent, &name))? {
+            let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));
+            let computed = match computed::lookup(read, &config, pasts, root, (parent, &name))? {
                 None => self.lookup_last(read, parent, &name)?,
                 found => found,
             };

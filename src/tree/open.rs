@@ -8,7 +8,7 @@ use workfs_mount::{
 };
 
 use crate::engine::{
-    Base, Context, Create, NewContent, OnDraft, Refuse, SetAttributes, Slot, slot,
+    Base, Context, Create, NewContent, OnDraft, Refuse, ScopeTicket, SetAttributes, Slot, slot,
 };
 use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
@@ -17,6 +17,7 @@ use crate::store::{Class, Node, NodeType, Read, Standing, StoreError};
 
 use super::computed::{self, Computed};
 use super::handles::{Held, Open};
+use super::plain_save::Wrote;
 use super::staged::Staged;
 use super::{Answer, WorkTree, events, waits};
 
@@ -39,7 +40,8 @@ impl WorkTree {
             return reply.send(self.open_computed(caller, computed, flags));
         }
         let held = self.handles.hold(ino);
-        match self.read(|read| self.look(read, caller, ino, flags)) {
+        let ticket = self.hub.scopes.ticket();
+        match self.read(|read| self.look(ticket, read, caller, ino, flags)) {
             Err(errno) => reply.send(Err(errno)),
             Ok(Some(Looked::Refused(refusal, place))) => {
                 self.refuse_open(caller, refusal, place, reply);
@@ -105,6 +107,7 @@ impl WorkTree {
     /// What opening `ino` gives; `None` if it is gone.
     fn look(
         &self,
+        ticket: ScopeTicket,
         read: &dyn Read,
         caller: &Caller,
         ino: Ino,
@@ -119,7 +122,14 @@ impl WorkTree {
                 if let Some(Err(refusal)) = writer.as_ref().map(Context::may_change) {
                     return Ok(Some(Looked::Refused(refusal, None)));
                 }
-                return Ok(Some(Looked::Open(plain(flags))));
+                if let Some(open) = self.open_checked(ticket, read, &node, flags)? {
+                    let hidden = self.is_hidden(&node, caller);
+                    return Ok((!hidden).then_some(Looked::Open(open)));
+                }
+                return Ok(Some(Looked::Open(plain(
+                    flags,
+                    Wrote::new(node.parent, caller, flags.truncate),
+                ))));
             }
             Class::Draft => {
                 if self.unborn.hides(ino, caller) {
@@ -259,10 +269,12 @@ impl WorkTree {
             staged.opened(true, flags.append);
             Open::Staged(Box::new(Mutex::new(staged)))
         } else {
-            plain(flags)
+            let checked = self.created_checked(parent, name, flags);
+            checked.unwrap_or_else(|| plain(flags, Wrote::new(parent, caller, true)))
         };
+        let entry = self.made_entry(node, &open);
         let opened = self.opened(caller, self.handles.hold(node.ino), open)?;
-        Ok((self.seen_entry(node), opened))
+        Ok((entry, opened))
     }
 
     pub(super) fn read_file(
@@ -329,11 +341,11 @@ impl WorkTree {
 
     pub(super) fn release_file(&self, ino: Ino, handle: Handle) {
         let Some(open) = self.handles.remove(handle) else { return };
-        let Open::Staged(staged) = &*open else {
-            if let Open::Wait(_) = &*open {
-                self.waits.closed(handle);
-            }
-            return;
+        let staged = match &*open {
+            Open::Staged(staged) => staged,
+            Open::Plain { wrote, .. } => return self.release_plain(ino, wrote),
+            Open::Wait(_) => return self.waits.closed(handle),
+            Open::Fixed(_) | Open::Events | Open::Directory(_) | Open::Ready(_) => return,
         };
         self.unborn.end(ino);
         if staged.lock().dirty {
@@ -345,8 +357,8 @@ impl WorkTree {
     }
 }
 
-fn plain(flags: OpenFlags) -> Open {
-    Open::Plain { append: flags.append, runs: flags.execute }
+fn plain(flags: OpenFlags, wrote: Wrote) -> Open {
+    Open::Plain { append: flags.append, runs: flags.execute, wrote }
 }
 
 fn home(slot: Slot) -> Option<crate::engine::Home> {

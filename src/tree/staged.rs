@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use workfs_mount::Reply;
 
-use crate::config::{Binding, Policy};
+use crate::config::{Binding, Check, Policy};
 use crate::engine::{Base, Home};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::numbers::RecordKey;
@@ -19,6 +19,10 @@ use crate::refusal::{Refusal, Rule};
 pub(super) struct Staged {
     /// Where it lies, for rules that are asked while it is written.
     pub home: Option<Home>,
+    /// What a checked plain file must be.
+    pub check: Option<Check>,
+    /// It is a plain file that this handle made, and nothing of it was taken yet.
+    pub is_new: bool,
     /// The record, if it is one.
     pub record: Option<RecordKey>,
     /// What the writer saw.
@@ -47,6 +51,8 @@ impl Staged {
     pub fn new(home: Option<Home>, pinned: Arc<[u8]>, base: Base) -> Self {
         Staged {
             home,
+            check: None,
+            is_new: false,
             record: None,
             base,
             pinned,
@@ -147,6 +153,9 @@ impl Staged {
 
     /// Judges the text as far as it is written.
     fn judge_so_far(&self) -> Result<(), Refusal> {
+        if let Some(check) = &self.check {
+            return check.judge_so_far(self.text());
+        }
         let Some(binding) = self.binding().filter(|b| b.policy == Policy::Refuse) else {
             return Ok(());
         };

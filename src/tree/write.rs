@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr};
+use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr};
 
 use crate::engine::{
-    Allocate, Base, Made, Save, SaveDraft, Saved, SetAttributes, Sight, Sync, Text, TimeOrNow,
-    Write, WriteAt,
+    Allocate, Base, Made, Save, SaveDraft, Saved, SetAttributes, Sight, Text, TimeOrNow, Write,
+    WriteAt,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -29,7 +29,8 @@ impl WorkTree {
     ) {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
         match &*open {
-            Open::Plain { append, .. } => {
+            Open::Plain { append, wrote, .. } => {
+                wrote.note();
                 let at = if *append { WriteAt::End } else { WriteAt::Offset(offset) };
                 let length = data.len() as u32;
                 let command = Write { ino, at, data: data.to_vec() };
@@ -61,6 +62,11 @@ impl WorkTree {
                 Ok(()) => return reply.send(Ok(data.len() as u32)),
                 Err(refusal) if known => {
                     return reply.send(Err(refusal.rule.errno(Door::Handle)));
+                }
+                Err(refusal) if staged.check.is_some() => {
+                    let refused = (staged.whole(), staged.is_new);
+                    drop(staged);
+                    return self.refuse_checked(caller, ino, refused, refusal, reply);
                 }
                 Err(refusal) => (refusal, staged.whole()),
             }
@@ -95,9 +101,7 @@ impl WorkTree {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
         let Open::Staged(staged) = &*open else {
             return match &*open {
-                Open::Plain { .. } if sync => {
-                    self.submit(caller, Door::Handle, Sync, reply, |()| ())
-                }
+                Open::Plain { wrote, .. } => self.save_plain(caller, ino, wrote, sync, reply),
                 _ => reply.send(Ok(())),
             };
         };
@@ -113,6 +117,11 @@ impl WorkTree {
                 return reply.send(Ok(()));
             }
             let (whole, base) = staged.take();
+            if staged.check.is_some() {
+                let is_new = staged.is_new;
+                drop(staged);
+                return self.save_checked(caller, ino, open, (whole, is_new), reply);
+            }
             // A draft may be a record on its way from another directory: what was seen of that?
             let known = staged.record.is_some();
             (whole, if known { Sight::Known(base) } else { self.sight(caller) })
@@ -136,7 +145,7 @@ impl WorkTree {
     }
 
     /// Notes how a judgement ended, in the handle and in what the process has seen.
-    fn judged(
+    pub(super) fn judged(
         &self,
         caller: &Caller,
         open: &Arc<Open>,
@@ -147,6 +156,7 @@ impl WorkTree {
         let waiting = staged.judging.take().unwrap_or_default();
         let answer = match verdict {
             Ok(made) => {
+                staged.is_new = false;
                 if let Some(made) = made {
                     staged.base = Base::Seen(made.version);
                     staged.record = Some(made.record);
@@ -204,6 +214,12 @@ impl WorkTree {
         }
         let mut set = set;
         let mut staged_size = None;
+        let open = handle.and_then(|handle| self.handles.get(handle));
+        let mut cuts_by_name = set.size.is_some();
+        if let (Some(_), Some(Open::Plain { wrote, .. })) = (set.size, open.as_deref()) {
+            wrote.note();
+            cuts_by_name = false;
+        }
         if let Some(size) = set.size {
             match self.stage_size(caller, ino, handle, size) {
                 Err(errno) => return reply.send(Err(errno)),
@@ -233,6 +249,9 @@ impl WorkTree {
             atime: set.atime.map(time),
             mtime: set.mtime.map(time),
         };
+        if cuts_by_name && staged_size.is_none() {
+            return self.cut_by_name(caller, command, reply);
+        }
         self.submit(caller, Door::Name, command, reply, move |node| {
             let mut entry = Self::entry(&node);
             if let Some(size) = staged_size {
@@ -240,6 +259,19 @@ impl WorkTree {
                 entry.ttl = std::time::Duration::ZERO;
             }
             entry
+        });
+    }
+
+    /// `truncate(2)` of a plain file: a save of what is left.
+    fn cut_by_name(&self, caller: &Caller, command: SetAttributes, reply: Reply<Entry>) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let (caller, context) = (*caller, self.context(caller, Door::Name));
+        self.engine.submit(context, command, move |result| match result {
+            Ok(node) => {
+                let entry = Self::entry(&node);
+                me.log_cut(&caller, &node, reply.map(move |()| entry));
+            }
+            Err(refusal) => reply.send(Err(refusal.rule.errno(Door::Name))),
         });
     }
 
@@ -263,10 +295,19 @@ impl WorkTree {
                 Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
             };
         }
+        let (ticket, cut) = (self.hub.scopes.ticket(), OpenFlags::default());
         let text = self.read(|read| {
             let Some(node) = read.node(ino)? else { return Ok(None) };
             match node.class {
-                Class::Plain => Ok(None),
+                Class::Plain => {
+                    let checked = self.open_checked(ticket, read, &node, cut)?;
+                    Ok(checked.and_then(|open| match open {
+                        Open::Staged(staged) => {
+                            Some((Sight::Known(Base::Unseen), staged.lock().text().to_vec()))
+                        }
+                        _ => None,
+                    }))
+                }
                 Class::Draft => {
                     Ok(read.draft(ino)?.map(|draft| (self.sight(caller), draft.content)))
                 }

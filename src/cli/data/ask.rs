@@ -32,12 +32,16 @@ pub fn ask(
     output: &Output,
 ) -> Result<Exit, Stop> {
     let is_log = matches!(request, Request::Log(_));
+    let follows = request.is_endless();
     let mut exit = Exit::Failed;
     each_reply(paths, request, missing, &mut |reply| {
         match reply {
             Reply::Progress { done, total, what } => output.progress(done, total, &what),
             Reply::Line(line) => {
                 output.line(&line)?;
+                if follows {
+                    output.flush()?;
+                }
                 output.flush_if_watched()?;
             }
             // Whoever watches sees all there is before the next wait.
@@ -144,6 +148,7 @@ fn changes(request: &Request) -> bool {
         Request::Show(_)
         | Request::List(_)
         | Request::Log(_)
+        | Request::Watch(_)
         | Request::Why(_)
         | Request::Agents
         | Request::Status
@@ -157,6 +162,8 @@ fn changes(request: &Request) -> bool {
         | Request::Release(_)
         | Request::Import(_)
         | Request::Export(_)
+        | Request::ProjectNew(_)
+        | Request::Rewind(_)
         | Request::Backup(_) => true,
     }
 }
@@ -188,6 +195,12 @@ fn in_process(
     drop(service);
     local::close(store);
     result
+}
+
+/// The failure of a command that only a daemon can serve.
+pub fn no_daemon(paths: &StorePaths) -> Stop {
+    let reason = format!("nothing serves {}", paths.store().display());
+    Stop::failed(Exit::Mount, reason, "mount it first: `workfs mount DIR`")
 }
 
 /// The failure of a store that is not there.

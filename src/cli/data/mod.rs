@@ -13,9 +13,11 @@ mod finish;
 mod import;
 mod list;
 mod log;
+mod project;
 mod restore;
 mod show;
 mod status;
+mod watch;
 mod why;
 
 use std::path::Path;
@@ -52,8 +54,12 @@ pub enum DataCommand {
     Agent(agent::AgentArgs),
     /// Print the ledger
     Log(log::LogArgs),
+    /// Print changes as they happen
+    Watch(watch::WatchArgs),
     /// Say why something was refused or is a draft
     Why(why::WhyArgs),
+    /// Projects in the scratchpad
+    Project(project::ProjectArgs),
     /// Take a directory of files in
     Import(import::ImportArgs),
     /// Write what the store holds to a plain directory
@@ -64,7 +70,7 @@ pub enum DataCommand {
     Fsck,
     /// Copy the store while it is in use
     Backup(backup::BackupArgs),
-    /// Make a store of a backup
+    /// Make a store of a backup; with --at: a record or a file what it was
     Restore(restore::RestoreArgs),
 }
 
@@ -74,7 +80,9 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
         DataCommand::Status => return status::run(global, output),
         DataCommand::Claim(args) => return claim::run(args, global, output),
         DataCommand::Log(args) => return log::run(args, global, output),
+        DataCommand::Watch(args) => return watch::run(args, global, output),
         DataCommand::Doctor => return doctor::run(global, output),
+        DataCommand::Project(args) => return project::run(args, global, output),
         DataCommand::Restore(args) => return restore::run(args, global, output),
         DataCommand::Show(args) => (args.request(), Some(args.hint()), Missing::Refuse),
         DataCommand::List(args) => (args.request()?, args.hint(), Missing::Refuse),

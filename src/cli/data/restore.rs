@@ -1,33 +1,39 @@
 //! `workfs restore`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::super::exit::Exit;
 use super::super::output::{Output, Stop};
 use super::super::{Global, ps, store};
-use super::ask::print;
-use crate::service::{Reply, Report, restore};
+use super::ask::{Missing, ask, print};
+use crate::service::{Reply, Report, Request, RewindArgs, restore};
 
 /// See `workfs restore --help`.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// The backup's file
-    backup: PathBuf,
+    /// The backup's file; with --at a record or a plain file
+    what: PathBuf,
+    /// Make WHAT what it was after this event or at this time (2026-11-21T10:30:00Z)
+    #[arg(long, value_name = "G|TIME")]
+    at: Option<String>,
     /// Also where the store is not empty; it is kept beside the restored one
-    #[arg(long)]
+    #[arg(long, conflicts_with = "at")]
     force: bool,
 }
 
 /// Runs it.
 pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    if let Some(at) = &args.at {
+        return rewind(&args.what, at, global, output);
+    }
     let paths = store::paths(global, &[])?;
     if let Some((daemon, _)) = ps::ask(&paths)? {
         let reason = format!("{} is served by process {}", daemon.store, daemon.pid);
         return Err(Stop::failed(Exit::Held, reason, "unmount it first (`workfs unmount --all`)"));
     }
-    let backup = store::outside(&args.backup)?;
+    let backup = store::outside(&args.what)?;
     let report = restore(paths.store(), &backup, args.force, &mut |reply| {
         if let Reply::Progress { done, total, what } = reply {
             output.progress(done, total, &what);
@@ -37,4 +43,16 @@ pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit,
     let report = Report::Restore(report);
     print(&report, output)?;
     Ok(report.exit().into())
+}
+
+/// One record or file of the past, through whoever serves the store.
+fn rewind(what: &Path, at: &str, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let hint = (what.components().count() > 1).then_some(what);
+    let paths = store::paths(global, hint.as_slice())?;
+    let Some(what) = what.to_str() else {
+        let reason = format!("{} is not UTF-8", what.display());
+        return Err(Stop::failed(Exit::Usage, reason, "rename it first"));
+    };
+    let rewind = RewindArgs { what: store::in_tree(what), at: at.to_owned() };
+    ask(&paths, Request::Rewind(rewind), Missing::Refuse, output)
 }

@@ -6,6 +6,7 @@ use std::hash::BuildHasher as _;
 
 use serde_json::Value;
 
+use crate::engine::FILE_KIND;
 use crate::ledger::Verifier;
 use crate::numbers::G;
 use crate::store::Read;
@@ -23,6 +24,11 @@ pub(super) struct LastEvents {
 impl LastEvents {
     fn key(&self, workspace: &str, id: &str) -> u64 {
         self.keys.hash_one((workspace, id))
+    }
+
+    /// The last event of a plain file.
+    pub fn of_file(&self, path: &str) -> Option<G> {
+        self.of("", path)
     }
 
     /// The last event of a record.
@@ -73,6 +79,12 @@ fn link(line: &str, g: G, before: G, events: &mut LastEvents, check: &mut Check<
     let known = match (text("workspace"), text("id")) {
         (Some(workspace), Some(id)) => {
             let key = events.key(workspace, id);
+            events.last.insert(key, g).unwrap_or(G(0))
+        }
+        // A plain file is known by its path.
+        _ if text("kind") == Some(FILE_KIND) => {
+            let path = event.pointer("/payload/path").and_then(Value::as_str).unwrap_or_default();
+            let key = events.key("", path);
             events.last.insert(key, g).unwrap_or(G(0))
         }
         _ => G(0),

@@ -3,6 +3,7 @@
 //! What must stay true: it only reads, from one snapshot, and goes on after a problem. Problems
 //! are named with the thing and not mended here.
 
+mod files;
 mod ledger;
 mod records;
 mod tree;
@@ -40,8 +41,11 @@ pub struct FsckReport {
     pub records: u64,
     /// Drafts.
     pub drafts: u64,
-    /// Versions.
+    /// Versions of records.
     pub versions: u64,
+    /// Versions of plain files.
+    #[serde(default)]
+    pub file_versions: u64,
     /// Events.
     pub events: u64,
     /// The last event whose chain holds.
@@ -73,8 +77,15 @@ impl FsckReport {
             count => format!("{count} problems"),
         };
         out.push_str(&format!(
-            "{found}: {} nodes, {} names, {} records, {} drafts, {} versions, {} events",
-            self.nodes, self.entries, self.records, self.drafts, self.versions, self.events,
+            "{found}: {} nodes, {} names, {} records, {} drafts, {} versions, {} versions of \
+             files, {} events",
+            self.nodes,
+            self.entries,
+            self.records,
+            self.drafts,
+            self.versions,
+            self.file_versions,
+            self.events,
         ));
         if self.events > 0 {
             out.push_str(&format!("\nledger: event {} has hash {}", self.last_g, self.last_hash));
@@ -132,6 +143,7 @@ pub fn fsck(readers: &dyn Readers, sink: Sink<'_>) -> Result<FsckReport, Failure
         if !check.report.interrupted {
             let nodes = tree::check(read, &mut check)?;
             records::check(read, &nodes, &last, &mut check)?;
+            files::check(read, &nodes, &last, &mut check)?;
         }
         Ok(check.report)
     })

@@ -4,6 +4,8 @@
 //! values in SQL text; the file is 0600 and locked by one daemon at a time.
 
 mod checkpoint;
+mod columns;
+mod files;
 mod gather;
 mod lock;
 mod nodes;

@@ -2,6 +2,7 @@
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
+use super::columns::{damaged, file_name, int, number, tree_path};
 use super::why::why;
 use super::{Conn, fail};
 use crate::limits::CHUNK_INDEX_MAX;
@@ -31,26 +32,6 @@ macro_rules! record_columns {
 /// The key of a plain file's chunk.
 pub(super) fn chunk_key(ino: Ino, index: u32) -> i64 {
     (ino.0 << 24 | u64::from(index)) as i64
-}
-
-pub(super) fn int(value: u64) -> i64 {
-    value as i64
-}
-
-pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    row.get::<_, i64>(column).map(i64::cast_unsigned)
-}
-
-pub(super) fn damaged(what: impl std::fmt::Display) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(
-        0,
-        rusqlite::types::Type::Blob,
-        what.to_string().into(),
-    )
-}
-
-fn file_name(row: &Row<'_>, column: usize) -> rusqlite::Result<FileName> {
-    FileName::new(row.get_ref(column)?.as_blob()?).map_err(damaged)
 }
 
 pub(super) fn type_number(node_type: NodeType) -> i64 {
@@ -161,10 +142,6 @@ fn workspace(row: &Row<'_>) -> rusqlite::Result<WorkspaceRow> {
         dir: row.get::<_, Option<i64>>(2)?.map(|dir| Ino(dir.cast_unsigned())),
         kind: row.get(3)?,
     })
-}
-
-fn tree_path(row: &Row<'_>, column: usize) -> rusqlite::Result<TreePath> {
-    TreePath::parse(row.get_ref(column)?.as_blob()?).map_err(damaged)
 }
 
 fn place(row: &Row<'_>, at: usize) -> rusqlite::Result<PlaceRow> {

@@ -3,7 +3,8 @@
 use rusqlite::{Row, params};
 
 use super::Conn;
-use super::read::{int, number, record};
+use super::columns::{int, number};
+use super::read::record;
 use crate::names::RecordId;
 use crate::numbers::{RecordKey, UnixNanos, WorkspaceKey};
 use crate::store::{
@@ -41,7 +42,7 @@ pub(super) fn readiness(row: &Row<'_>, at: usize) -> rusqlite::Result<Readiness>
 fn edge(row: &Row<'_>) -> rusqlite::Result<Edge> {
     let sides: i64 = row.get(1)?;
     Ok(Edge {
-        other: RecordId::new(row.get::<_, String>(0)?).map_err(super::read::damaged)?,
+        other: RecordId::new(row.get::<_, String>(0)?).map_err(super::columns::damaged)?,
         sides: Sides { dependant: sides & 1 != 0, dependency: sides & 2 != 0 },
     })
 }

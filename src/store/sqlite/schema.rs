@@ -181,6 +181,32 @@ CREATE TABLE agents (
 
 ALTER TABLE refusals ADD COLUMN actor TEXT NOT NULL DEFAULT 'unknown';
 ",
+    r"
+-- Plain files whose saves count: their names by inode, so that `close` finds the path.
+CREATE TABLE file_names (
+  ino  INTEGER PRIMARY KEY REFERENCES nodes(ino) ON DELETE CASCADE,
+  dir  INTEGER NOT NULL,
+  name BLOB NOT NULL
+) STRICT;
+
+-- The past of a path; it goes on when the file is removed and made anew.
+CREATE TABLE histories (
+  key      INTEGER PRIMARY KEY AUTOINCREMENT,
+  path     BLOB NOT NULL UNIQUE,
+  last_g   INTEGER NOT NULL,
+  versions INTEGER NOT NULL CHECK (versions >= 0),
+  bytes    INTEGER NOT NULL CHECK (bytes >= 0)
+) STRICT;
+
+CREATE TABLE file_versions (
+  g       INTEGER PRIMARY KEY,
+  history INTEGER NOT NULL REFERENCES histories(key),
+  at      INTEGER NOT NULL,
+  sha256  BLOB NOT NULL CHECK (length(sha256) = 32),
+  content BLOB NOT NULL
+) STRICT;
+CREATE INDEX file_versions_history ON file_versions (history, g);
+",
 ];
 
 /// The newest schema this program knows.

@@ -1,6 +1,6 @@
 //! Why a text was refused, as it is stored.
 
-use super::read::damaged;
+use super::columns::damaged;
 use crate::store::RefusedText;
 
 /// A refusal's reason as it is stored: JSON, since only people read it.

@@ -6,7 +6,8 @@ use rusqlite::params;
 
 use super::nodes::Nodes;
 
-use super::read::{chunk_key, class_number, int, type_number};
+use super::columns::int;
+use super::read::{chunk_key, class_number, type_number};
 use super::ready::when_columns;
 use super::why::why_text;
 use super::{Conn, fail};
@@ -64,7 +65,7 @@ impl Conn {
         Ok(())
     }
 
-    fn inserted(&self) -> u64 {
+    pub(super) fn inserted(&self) -> u64 {
         self.sql.last_insert_rowid().cast_unsigned()
     }
 }

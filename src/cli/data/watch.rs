@@ -1,0 +1,86 @@
+//! `workfs watch`.
+
+use std::process::Command;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::super::exit::Exit;
+use super::super::output::{Output, Stop};
+use super::super::{Global, store};
+use super::ask::{Missing, each_reply, no_daemon};
+use crate::daemon::Client;
+use crate::numbers::G;
+use crate::service::{self, Reply, Request};
+
+/// See `workfs watch --help`.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Which files, from the root of the mount: 'scratchpad/**', 'work/inbox/*.yaml'
+    glob: String,
+    /// End after so many seconds; exit code 3 if nothing happened
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// End after so many events
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    count: Option<u64>,
+    /// Begin after this event [default: with the next one]
+    #[arg(long, value_name = "G")]
+    since: Option<u64>,
+    /// Run this by `sh -c` for each event, with WORKFS_EVENT, WORKFS_PATH, WORKFS_G and
+    /// WORKFS_ACTOR; the next event waits for its end
+    #[arg(long, value_name = "COMMAND")]
+    exec: Option<String>,
+}
+
+/// Runs it.
+pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let paths = store::paths(global, &[])?;
+    if Client::connect(&paths)?.is_none() {
+        return Err(no_daemon(&paths));
+    }
+    let request = Request::Watch(service::WatchArgs {
+        glob: args.glob.clone(),
+        timeout_s: args.timeout,
+        count: args.count,
+        since: args.since.map(G),
+        json: output.json || args.exec.is_some(),
+    });
+    let mut exit = Exit::Failed;
+    each_reply(&paths, request, Missing::Refuse, &mut |reply| {
+        match reply {
+            Reply::Line(line) => {
+                if let Some(command) = &args.exec {
+                    execute(command, &line)?;
+                }
+                if output.json || args.exec.is_none() {
+                    output.line(&line)?;
+                    output.flush()?;
+                }
+            }
+            Reply::Report(report) => exit = report.exit().into(),
+            Reply::Error(failure) => return Err(failure.into()),
+            Reply::Idle | Reply::Progress { .. } => {}
+        }
+        Ok(())
+    })?;
+    Ok(exit)
+}
+
+/// Runs the command for one event. How it ends is its own business.
+fn execute(command: &str, line: &str) -> Result<(), Stop> {
+    let event: Value = serde_json::from_str(line).unwrap_or_default();
+    let text = |at: &str| event.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let g = event.get("g").and_then(Value::as_u64).unwrap_or(0);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).env("WORKFS_EVENT", text("/event"));
+    shell.env("WORKFS_PATH", text("/payload/path")).env("WORKFS_ACTOR", text("/actor"));
+    shell.env("WORKFS_G", g.to_string());
+    match shell.status() {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let reason = format!("sh cannot be run: {error}");
+            Err(Stop::failed(Exit::Failed, reason, "see that it is in PATH"))
+        }
+    }
+}

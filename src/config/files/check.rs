@@ -1,0 +1,258 @@
+//! What the content of a checked file must be: well-formed, and where a schema is named, what that
+//! says.
+//!
+//! What must stay true: the beginning of a text that is valid as a whole is never refused.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use serde::de::IgnoredAny;
+
+use crate::config::path_glob::FileGlob;
+use crate::kind::Schema;
+use crate::limits::RECORD_BYTES_MAX;
+use crate::record::{parse_any, place_in, prefix_any};
+use crate::refusal::{Refusal, Rule, TextPlace};
+
+/// The ready-made schemas: of the documents that agents keep in `scratchpad/`.
+pub const SCHEMAS: &[(&str, &str)] = &[
+    ("project", include_str!("schemas/project.v1.json")),
+    ("collected_info", include_str!("schemas/collected_info.v1.json")),
+    ("work_order", include_str!("schemas/work_order.v1.json")),
+    ("implementation_result", include_str!("schemas/implementation_result.v1.json")),
+    ("review_result", include_str!("schemas/review_result.v1.json")),
+    ("controller_state", include_str!("schemas/controller_state.v1.json")),
+];
+
+static COMPILED: LazyLock<Vec<(&'static str, Arc<Schema>)>> = LazyLock::new(|| {
+    let compile = |(name, text): &(&'static str, &str)| {
+        // Part of the program, and compiled by a test: it cannot be wrong in a build that passed.
+        let schema = Schema::compile(text);
+        let schema =
+            schema.unwrap_or_else(|(_, why)| unreachable!("the schema {name} is wrong: {why}"));
+        (*name, Arc::new(schema))
+    };
+    SCHEMAS.iter().map(compile).collect()
+});
+
+/// The language of a checked file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Syntax {
+    /// YAML: one document, read as strictly as records are, but with anything at its top.
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+impl fmt::Display for Syntax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Syntax::Yaml => "yaml",
+            Syntax::Json => "json",
+        })
+    }
+}
+
+/// What the content of the files of a glob must be.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The files.
+    pub path: FileGlob,
+    /// Their language.
+    pub syntax: Syntax,
+    /// The schema and its name.
+    pub(super) schema: Option<(String, Arc<Schema>)>,
+}
+
+impl Check {
+    /// A ready-made schema.
+    pub(super) fn built_in(name: &str) -> Option<Arc<Schema>> {
+        COMPILED.iter().find(|(known, _)| *known == name).map(|(_, schema)| Arc::clone(schema))
+    }
+
+    /// Judges a whole text.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn judge(&self, bytes: &[u8]) -> Result<(), Refusal> {
+        let value = match self.syntax {
+            Syntax::Yaml => parse_any(bytes).map_err(Refusal::from)?,
+            Syntax::Json => {
+                require_size(bytes)?;
+                serde_json::from_slice(bytes).map_err(|error| not_json(&error))?
+            }
+        };
+        let Some((name, schema)) = &self.schema else { return Ok(()) };
+        schema.judge(&value).map_err(|fault| {
+            // JSON is YAML, so its places are found in the same way.
+            let place = place_in(bytes, &fault.pointer);
+            let mut refusal = Refusal { place, ..Refusal::from(fault) };
+            let told = refusal.reason.replace("the record", "the document");
+            refusal.reason = format!("{told} (schema {name})");
+            refusal
+        })
+    }
+
+    /// Judges a text of which only the beginning is written.
+    ///
+    /// # Errors
+    /// What no further byte can mend.
+    pub fn judge_so_far(&self, bytes: &[u8]) -> Result<(), Refusal> {
+        match self.syntax {
+            Syntax::Yaml => prefix_any(bytes).map_err(Refusal::from),
+            Syntax::Json if bytes.len() > crate::record::PREFIX_BYTES_MAX => Ok(()),
+            Syntax::Json => {
+                // A number that breaks off in its middle goes on with a digit.
+                let breaks_off =
+                    matches!(bytes, [.., b'0'..=b'9', b'e' | b'E'] | [.., b'.' | b'+' | b'-']);
+                let text =
+                    if breaks_off { [bytes, b"0"].concat().into() } else { Cow::from(bytes) };
+                match serde_json::from_slice::<IgnoredAny>(&text) {
+                    Err(error) if !error.is_eof() => Err(not_json(&error)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn require_size(bytes: &[u8]) -> Result<(), Refusal> {
+    if bytes.len() <= RECORD_BYTES_MAX {
+        return Ok(());
+    }
+    let reason = format!("a checked file has at most {RECORD_BYTES_MAX} bytes");
+    Err(Refusal::new(Rule::TooLarge, reason, "keep large material in a file that is not checked"))
+}
+
+fn not_json(error: &serde_json::Error) -> Refusal {
+    let text = error.to_string();
+    // The place is told by itself.
+    let what = text.split(" at line ").next().unwrap_or_default();
+    let place = |n: usize| u32::try_from(n).ok().filter(|n| *n > 0);
+    Refusal {
+        place: place(error.line())
+            .map(|line| TextPlace { line, column: place(error.column()).unwrap_or(1) }),
+        ..Refusal::new(Rule::Syntax, format!("not JSON: {what}"), "mend it there, then save again")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn check(glob: &str, syntax: Syntax, schema: Option<&str>) -> Check {
+        let schema = schema.map(|name| (name.to_owned(), Check::built_in(name).unwrap()));
+        Check { path: FileGlob::parse(glob).unwrap(), syntax, schema }
+    }
+
+    #[test]
+    fn no_beginning_of_a_valid_text_is_refused() {
+        let yaml = "# c\n- a: 1\n  b: [x, \"y\\n\"]\n- |\n  text\n- &a {k: v}\n- *a\n";
+        let json = "{\"a\": [1, 2.5e3, true, null, \"\\u00e4ä\"], \"b\": {}}\n";
+        for (check, text) in [
+            (check("**", Syntax::Yaml, None), yaml),
+            (check("**", Syntax::Yaml, None), json),
+            (check("**", Syntax::Json, None), json),
+        ] {
+            check.judge(text.as_bytes()).unwrap();
+            for end in 0..=text.len() {
+                let begun = &text.as_bytes()[..end];
+                assert_eq!(check.judge_so_far(begun), Ok(()), "{begun:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let yaml = check("**", Syntax::Yaml, None);
+        let refusal = yaml.judge(b"a: 1\nb: [\n").unwrap_err();
+        assert_eq!(refusal.rule, Rule::Syntax);
+        assert!(yaml.judge_so_far(b"a: 1\nb: ]\n").is_err());
+        let json = check("**", Syntax::Json, None);
+        let refusal = json.judge(b"{\"a\": 1,\n \"b\" 2}").unwrap_err();
+        assert_eq!(refusal.place.unwrap().line, 2, "{refusal:?}");
+        assert!(json.judge_so_far(b"{]").is_err());
+        assert!(json.judge(b"").is_err() && json.judge_so_far(b"").is_ok());
+    }
+
+    #[test]
+    fn the_ready_made_schemas_take_what_the_documents_are() {
+        let now = "2026-11-21T10:30:00Z";
+        let documents: &[(&str, Value, &str)] = &[
+            (
+                "project",
+                json!({"projectId": "001", "name": "N", "createdAt": now, "updatedAt": now,
+                       "status": "active"}),
+                "/status",
+            ),
+            (
+                "collected_info",
+                json!({"schemaVersion": "1.0.0", "projectId": "001", "status": "collecting",
+                       "project": {"name": "N", "description": "D"},
+                       "requirements": {"functional": [{"id": "FR-001", "title": "T"}],
+                                        "nonFunctional": [{"id": "NFR-001"}]},
+                       "constraints": [], "assumptions": [], "dependencies": [],
+                       "clarifications": [], "sources": [], "createdAt": now, "updatedAt": now}),
+                "/requirements/functional/0/id",
+            ),
+            (
+                "work_order",
+                json!({"orderId": "WO-1", "issueId": "I-1", "issueUrl": "https://example.org/1",
+                       "createdAt": now, "priority": 0,
+                       "context": {"relatedFiles": [{"path": "a.rs", "reason": "r"}],
+                                   "dependenciesStatus": [{"issueId": "I-0", "status": "closed"}]},
+                       "acceptanceCriteria": ["works"]}),
+                "/context/dependenciesStatus/0/status",
+            ),
+            (
+                "implementation_result",
+                json!({"orderId": "WO-1", "issueId": "I-1", "status": "completed",
+                       "branchName": "b", "completedAt": now,
+                       "changes": [{"filePath": "a.rs", "changeType": "modify", "linesAdded": 1,
+                                    "linesRemoved": 0}],
+                       "testsAdded": [{"filePath": "t.rs", "testCount": 2}]}),
+                "/changes/0/changeType",
+            ),
+            (
+                "review_result",
+                json!({"reviewId": "R-1", "prNumber": 7, "prUrl": "https://example.org/7",
+                       "orderId": "WO-1", "issueId": "I-1", "decision": "approve",
+                       "comments": [{"filePath": "a.rs", "line": 1, "severity": "info",
+                                     "message": "m"}],
+                       "reviewedAt": now}),
+                "/comments/0/severity",
+            ),
+            (
+                "controller_state",
+                json!({"sessionId": "S", "projectId": "001", "currentPhase": "p",
+                       "startedAt": now, "updatedAt": now,
+                       "queue": {"pending": ["I-1"], "inProgress": [], "completed": [],
+                                 "blocked": []},
+                       "workers": [{"id": "w1", "status": "idle", "currentIssue": null,
+                                    "startedAt": null, "completedTasks": 0}],
+                       "totalIssues": 1, "completedIssues": 0, "failedIssues": 0}),
+                "/workers/0/status",
+            ),
+        ];
+        assert_eq!(documents.len(), SCHEMAS.len());
+        for (name, document, field) in documents {
+            let check = check("**", Syntax::Json, Some(name));
+            check
+                .judge(document.to_string().as_bytes())
+                .unwrap_or_else(|why| panic!("{name}: {why}"));
+            let mut wrong = document.clone();
+            *wrong.pointer_mut(field).unwrap() = json!("nonsense!");
+            let refusal = check.judge(wrong.to_string().as_bytes()).unwrap_err();
+            assert_eq!(refusal.rule, Rule::Schema, "{name}");
+            assert!(refusal.reason.contains(name), "{refusal}");
+            let mut lacking = document.clone();
+            let first =
+                document.as_object().unwrap().keys().find(|key| key.ends_with("Id")).unwrap();
+            lacking.as_object_mut().unwrap().remove(first);
+            assert!(check.judge(lacking.to_string().as_bytes()).is_err(), "{name} lacks {first}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Durations and sizes as people write them: `30d`, `5m`, `64MiB`.
+
+use std::time::Duration;
+
+/// Units of time, the largest first, in seconds.
+const TIMES: &[(&str, u64)] = &[("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+
+/// Units of size, the largest first, in bytes.
+const SIZES: &[(&str, u64)] =
+    &[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+fn parse(text: &str, units: &[(&str, u64)], example: &str) -> Result<u64, String> {
+    let wrong = || {
+        let shown = crate::names::printable(text.as_bytes());
+        format!("`{shown}` is not of the form {example}")
+    };
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let unit = unit.trim_start();
+    let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1;
+    number.checked_mul(factor).filter(|all| i64::try_from(*all).is_ok()).ok_or_else(wrong)
+}
+
+/// `30d`, `12h`, `5m`, `90s`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    parse(text, TIMES, "30d, 12h, 5m or 90s").map(Duration::from_secs)
+}
+
+/// `64MiB`, `1GiB`, `512KiB`, `100B`.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    parse(text, SIZES, "64MiB, 1GiB or 512KiB")
+}
+
+fn shown(number: u64, units: &[(&str, u64)]) -> String {
+    let fits = |(_, factor): &&(&str, u64)| number >= *factor && number.is_multiple_of(*factor);
+    match units.iter().find(fits).or(units.last()) {
+        Some((unit, factor)) => format!("{}{unit}", number / factor),
+        None => number.to_string(),
+    }
+}
+
+/// As [`duration`] reads it.
+pub(super) fn shown_duration(duration: Duration) -> String {
+    shown(duration.as_secs(), TIMES)
+}
+
+/// As [`size`] reads it.
+pub(super) fn shown_size(bytes: u64) -> String {
+    shown(bytes, SIZES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for text in ["30d", "12h", "5m", "90s", "0s"] {
+            assert_eq!(shown_duration(duration(text).unwrap()), text);
+        }
+        for text in ["64MiB", "1GiB", "100B", "3TiB", "0B"] {
+            assert_eq!(shown_size(size(text).unwrap()), text);
+        }
+        assert_eq!(shown_duration(duration("48h").unwrap()), "2d");
+        assert_eq!(size("64 MiB").unwrap(), 64 << 20);
+        for bad in ["", "d", "30", "-1d", "1.5h", "30 days", "99999999999999999d"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        for bad in ["64MB", "64", "MiB", "99999999TiB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Checked files: plain files whose content the configuration judges, and which are saved as records
+//! are: staged by their handle, judged as a whole, taken or refused at once.
+//!
+//! What must stay true: what is not valid never replaces what is there, through whichever door it
+//! comes; a new file that was never valid leaves no name behind. Deliberately not here: versions
+//! that somebody saw (of two that save a plain file the later one wins), and files that were there
+//! before they came under a check.
+
+use std::sync::Arc;
+
+use crate::config::Check;
+use crate::limits::RECORD_BYTES_MAX;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::Refusal;
+use crate::store::{Class, Durability, Node, NodeType, StoreError};
+
+use super::files::Saved as Past;
+use super::setattr::gone;
+use super::turn::Refused;
+use super::{Command, Effect, Saved, Stop, Turn, path_of, plain};
+
+/// Saves a whole text as the content of a checked file.
+#[derive(Clone, Debug)]
+pub struct SaveChecked {
+    /// The file.
+    pub ino: Ino,
+    /// Its content.
+    pub bytes: Arc<[u8]>,
+    /// It was made by the handle that wrote it, and nothing of it was ever taken.
+    pub is_new: bool,
+    /// The writer set the file's time after its last write: that time stays.
+    pub keeps_time: bool,
+}
+
+/// Keeps what was written to a checked file and can not become valid any more, with the reason.
+#[derive(Clone, Debug)]
+pub struct RefuseChecked {
+    /// The file.
+    pub ino: Ino,
+    /// What was written.
+    pub bytes: Arc<[u8]>,
+    /// As in [`SaveChecked`].
+    pub is_new: bool,
+    /// Why it is refused.
+    pub refusal: Refusal,
+}
+
+impl Command for SaveChecked {
+    type Out = Saved;
+
+    fn operation(&self) -> &'static str {
+        "save"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
+        turn.context.may_change()?;
+        let mut node = checked_file(turn, self.ino)?;
+        if let Some((dir, name)) = turn.name_of_file(&node)?
+            && let Some(Err(refusal)) = turn.judge_file(dir, &name, &self.bytes)?
+        {
+            turn.keep_refused(&node, self.is_new, refusal.clone(), self.bytes)?;
+            return Ok(Saved::Refused(refusal));
+        }
+        plain::replace(turn, &mut node, &self.bytes)?;
+        if !self.keeps_time {
+            node.mtime = turn.now;
+        }
+        node.ctime = turn.now;
+        turn.txn.update_node(&node)?;
+        // Its own kernel was told of no write.
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
+        turn.effect(Effect::Data(node.ino));
+        if let Some((dir, name)) = turn.name_of_file(&node)? {
+            turn.file_saved(dir, &name, &node, Past::by(None))?;
+        }
+        Ok(Saved::Kept(None))
+    }
+}
+
+impl Command for RefuseChecked {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "write"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        let node = checked_file(turn, self.ino)?;
+        turn.keep_refused(&node, self.is_new, self.refusal, self.bytes)
+    }
+}
+
+fn checked_file(turn: &Turn<'_>, ino: Ino) -> Result<Node, Stop> {
+    let node = turn.txn.node(ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+    if node.node_type != NodeType::File || node.class != Class::Plain {
+        return Err(gone().into());
+    }
+    Ok(node)
+}
+
+impl Turn<'_> {
+    /// What the content of the file `name` in `dir` must be.
+    pub(super) fn check_of(&self, dir: Ino, name: &FileName) -> Result<Option<Check>, StoreError> {
+        if !self.config.files().has_checks() || crate::kind::is_temporary_name(name) {
+            return Ok(None);
+        }
+        let scope = self.scope(dir)?;
+        Ok(scope.and_then(|scope| self.config.files().check(&scope, name).cloned()))
+    }
+
+    /// Judges `bytes` as the content of the file `name` in `dir`; nothing where none is judged.
+    fn judge_file(
+        &self,
+        dir: Ino,
+        name: &FileName,
+        bytes: &[u8],
+    ) -> Result<Option<Result<(), Refusal>>, StoreError> {
+        Ok(self.check_of(dir, name)?.map(|check| check.judge(bytes)))
+    }
+
+    /// Refuses to give the name `name` in `dir` to a plain file whose content is not what a check
+    /// wants there.
+    pub(super) fn require_checked(
+        &self,
+        node: &Node,
+        dir: Ino,
+        name: &FileName,
+    ) -> Result<(), Stop> {
+        if node.node_type != NodeType::File || node.class != Class::Plain {
+            return Ok(());
+        }
+        let Some(check) = self.check_of(dir, name)? else { return Ok(()) };
+        // One byte more than allowed is enough to be judged as too large.
+        let bytes = plain::read(self.txn, node, 0, RECORD_BYTES_MAX + 1)?;
+        self.require_valid(&check, dir, name, &bytes)
+    }
+
+    /// The same for content that is to be put there.
+    pub(super) fn require_content(
+        &self,
+        dir: Ino,
+        name: &FileName,
+        bytes: &[u8],
+    ) -> Result<(), Stop> {
+        match self.check_of(dir, name)? {
+            Some(check) => self.require_valid(&check, dir, name, bytes),
+            None => Ok(()),
+        }
+    }
+
+    fn require_valid(
+        &self,
+        check: &Check,
+        dir: Ino,
+        name: &FileName,
+        bytes: &[u8],
+    ) -> Result<(), Stop> {
+        match check.judge(bytes) {
+            Ok(()) => Ok(()),
+            Err(refusal) => {
+                Err(Stop::rejected(refusal, path_of(self.txn, dir, name)?, bytes.into()))
+            }
+        }
+    }
+
+    /// Keeps a refused text; the name of a new file goes with it, as if it had never been made.
+    fn keep_refused(
+        &mut self,
+        node: &Node,
+        is_new: bool,
+        refusal: Refusal,
+        bytes: Arc<[u8]>,
+    ) -> Result<(), Stop> {
+        let named = self.name_of_file(node)?;
+        let path = match &named {
+            Some((dir, name)) => path_of(self.txn, *dir, name)?,
+            None => crate::names::TreePath::root(),
+        };
+        self.keep(Refused { refusal, path, rejected: Some(bytes), kept: true })?;
+        let Some((dir, name)) = named.filter(|_| is_new && node.size == 0 && node.nlink == 1)
+        else {
+            return Ok(());
+        };
+        let parent = self.directory(dir)?;
+        self.txn.delete_entry(dir, &name)?;
+        self.txn.delete_file_name(node.ino)?;
+        self.unname(node)?;
+        self.touch_dir(parent, 0)?;
+        self.effect(Effect::Name { parent: dir, name, ino: node.ino, also_origin: true });
+        Ok(())
+    }
+}

@@ -1,0 +1,352 @@
+//! Plain files whose changes count: events, versions, and the table of their names.
+//!
+//! What must stay true: one save is one event, in the transaction that makes it visible or in the
+//! one that `close` waits for; a version has the content that its event hashed; where no rule
+//! counts nothing is read or written here. Deliberately not here: records, which have their own.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::config::{Retention, Scope};
+use crate::ledger::{EventName, Field, Hash, Payload};
+use crate::limits::{HASHED_IN_TURN_BYTES_MAX, VERSION_BYTES_MAX};
+use crate::names::{FileName, KindName, TreePath};
+use crate::numbers::{G, Ino, UnixNanos};
+use crate::store::{Class, Durability, FileVersion, History, Node, NodeType, StoreError};
+
+use super::turn::Happening;
+use super::{Command, Effect, Stop, Turn, path_of, plain};
+
+/// What events about plain files have in the place of a kind.
+pub const FILE_KIND: &str = "file";
+
+static KIND: LazyLock<KindName> = LazyLock::new(|| {
+    // A literal that is a kind's name.
+    KindName::new(FILE_KIND).unwrap_or_else(|why| unreachable!("{FILE_KIND}: {why}"))
+});
+
+/// The hash of a large file's content, found before the change so that the writer need not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// Its size.
+    pub size: u64,
+    /// The file's `ctime` at which it was that.
+    pub ctime: UnixNanos,
+    /// The hash.
+    pub sha256: Hash,
+}
+
+/// A handle that wrote was closed or synced: the event of what is there now.
+#[derive(Clone, Debug)]
+pub struct SaveFile {
+    /// The file.
+    pub ino: Ino,
+    /// Of a large one: its hash.
+    pub digest: Option<Digest>,
+    /// What its commit must survive: more for `fsync` than for `close`.
+    pub durability: Durability,
+}
+
+impl Command for SaveFile {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "save"
+    }
+
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        let node = turn.txn.node(self.ino)?;
+        let Some(node) = node.filter(|node| node.nlink > 0 && node.class == Class::Plain) else {
+            return Ok(());
+        };
+        if let Some((dir, name)) = turn.name_of_file(&node)? {
+            let saved = Saved { digest: self.digest, ..Saved::by(None) };
+            turn.file_saved(dir, &name, &node, saved)?;
+        }
+        Ok(())
+    }
+}
+
+/// How a file came to be what it is.
+#[derive(Clone, Debug)]
+pub(super) struct Saved {
+    /// What happened.
+    pub event: EventName,
+    /// By which way, where that is worth saying.
+    pub via: Option<&'static str>,
+    /// Where it was before, if its event says so.
+    pub from: Option<TreePath>,
+    /// The version that came back.
+    pub from_g: Option<G>,
+    /// Of a large one: its hash.
+    pub digest: Option<Digest>,
+}
+
+impl Saved {
+    /// A save.
+    pub fn by(via: Option<&'static str>) -> Saved {
+        Saved { event: EventName::SAVED, via, from: None, from_g: None, digest: None }
+    }
+}
+
+impl Turn<'_> {
+    /// The rules that count for files of `dir`.
+    pub(super) fn scope(&self, dir: Ino) -> Result<Option<Arc<Scope>>, StoreError> {
+        if self.config.files().is_empty() {
+            return Ok(None);
+        }
+        self.scopes.of(self.scopes.ticket(), self.txn, self.config, dir)
+    }
+
+    /// What is kept of the file `name` in `dir`, if its changes count. Names that programs give to
+    /// files which they rename later do not: the rename is the save.
+    fn kept(&self, dir: Ino, name: &FileName) -> Result<Option<(Retention, TreePath)>, StoreError> {
+        let Some(scope) = self.scope(dir)? else { return Ok(None) };
+        if crate::kind::is_temporary_name(name) {
+            return Ok(None);
+        }
+        let keep = self.config.files().keep(&scope, name);
+        Ok(keep.map(|keep| (keep, scope.path.join(name.clone()))))
+    }
+
+    /// Notes the name of the file `ino`, where rules count.
+    pub(super) fn name_file(
+        &mut self,
+        dir: Ino,
+        name: &FileName,
+        ino: Ino,
+    ) -> Result<(), StoreError> {
+        if self.scope(dir)?.is_some() {
+            self.txn.put_file_name(ino, dir, name)?;
+        }
+        Ok(())
+    }
+
+    /// The directory and name of a file, where rules count.
+    pub(super) fn name_of_file(
+        &mut self,
+        node: &Node,
+    ) -> Result<Option<(Ino, FileName)>, StoreError> {
+        if let Some((dir, name)) = self.txn.file_name(node.ino)?
+            && self.txn.lookup(dir, &name)?.is_some_and(|found| found.ino == node.ino)
+        {
+            return Ok(Some((dir, name)));
+        }
+        // It came with a directory that was moved here, or lost the name that was noted.
+        if self.scope(node.parent)?.is_none() {
+            return Ok(None);
+        }
+        let Some(name) = self.txn.name_in(node.parent, node.ino)? else { return Ok(None) };
+        self.txn.put_file_name(node.ino, node.parent, &name)?;
+        Ok(Some((node.parent, name)))
+    }
+
+    /// The event, and where it is wanted the version, of what lies at `dir/name` now.
+    pub(super) fn file_saved(
+        &mut self,
+        dir: Ino,
+        name: &FileName,
+        node: &Node,
+        saved: Saved,
+    ) -> Result<(), StoreError> {
+        let Some((keep, path)) = self.kept(dir, name)? else { return Ok(()) };
+        let file = node.node_type == NodeType::File;
+        let wanted =
+            file && keep.versions > 0 && node.size <= keep.file_bytes.min(VERSION_BYTES_MAX);
+        let content = if wanted || (file && node.size <= HASHED_IN_TURN_BYTES_MAX) {
+            Some(plain::read(self.txn, node, 0, node.size as usize)?)
+        } else {
+            None
+        };
+        let fits = |digest: &Digest| digest.size == node.size && digest.ctime == node.ctime;
+        let found = saved.digest.filter(fits).map(|digest| digest.sha256);
+        let sha256 = content.as_ref().map(Hash::of).or(found);
+        let shown = path.to_string();
+        let from = saved.from.as_ref().map(ToString::to_string);
+        let text = |text: Option<&'static str>| text.map_or(Field::Absent, Field::Text);
+        let payload = Payload::of(&[
+            ("content_sha256", sha256.into()),
+            ("from_g", saved.from_g.map(|g| g.0).into()),
+            ("from_path", from.as_deref().into()),
+            ("path", Field::Text(&shown)),
+            ("size", if file { node.size.into() } else { Field::Absent }),
+            ("type", if file { Field::Absent } else { Field::Text(type_name(node.node_type)) }),
+            ("via", text(saved.via)),
+        ]);
+        let mut history = self.file_event(saved.event, &path, payload)?;
+        if let (true, Some(content), Some(sha256)) = (wanted, content, sha256) {
+            self.keep_version(&mut history, &keep, sha256, &content)?;
+        }
+        self.txn.update_history(&history)
+    }
+
+    /// The event of a name that is gone; `to` is where it went.
+    pub(super) fn file_gone(
+        &mut self,
+        dir: Ino,
+        name: &FileName,
+        event: EventName,
+        to: Option<&TreePath>,
+    ) -> Result<(), StoreError> {
+        let Some((_, path)) = self.kept(dir, name)? else { return Ok(()) };
+        let (shown, to) = (path.to_string(), to.map(ToString::to_string));
+        let payload = Payload::of(&[("path", Field::Text(&shown)), ("to", to.as_deref().into())]);
+        let history = self.file_event(event, &path, payload)?;
+        self.txn.update_history(&history)
+    }
+
+    /// A file became a record's content: its name is gone from where it was.
+    pub(super) fn file_left(
+        &mut self,
+        dir: Ino,
+        name: &FileName,
+        ino: Ino,
+        to: &TreePath,
+    ) -> Result<(), StoreError> {
+        if self.scope(dir)?.is_some() {
+            self.txn.delete_file_name(ino)?;
+            self.file_gone(dir, name, EventName::REMOVED, Some(to))?;
+        }
+        Ok(())
+    }
+
+    /// The node `node` went from one name to another, over what lay there.
+    pub(super) fn file_moved(
+        &mut self,
+        (from_dir, from_name): (Ino, &FileName),
+        (dir, name): (Ino, &FileName),
+        node: &Node,
+        over: Option<&Node>,
+        via: &'static str,
+    ) -> Result<(), StoreError> {
+        if self.config.files().is_empty() {
+            return Ok(());
+        }
+        let file = node.node_type == NodeType::File;
+        if node.node_type == NodeType::Directory {
+            self.scopes.forget();
+            self.effect(Effect::DirectoryMoved);
+        }
+        let comes_from_scope = self.scope(from_dir)?.is_some();
+        if file && self.scope(dir)?.is_some() {
+            if let Some(over) = over {
+                self.txn.delete_file_name(over.ino)?;
+            }
+            self.txn.put_file_name(node.ino, dir, name)?;
+        } else if file && comes_from_scope {
+            self.txn.delete_file_name(node.ino)?;
+        }
+        let from = self.kept(from_dir, from_name)?.map(|(_, path)| path);
+        if self.kept(dir, name)?.is_some() {
+            let event = match (&from, file) {
+                (None, true) => EventName::SAVED,
+                (None, false) => EventName::CREATED,
+                (Some(_), _) => EventName::RENAMED,
+            };
+            let saved = Saved { event, via: Some(via), from, from_g: None, digest: None };
+            return self.file_saved(dir, name, node, saved);
+        }
+        if from.is_some() {
+            let to = path_of(self.txn, dir, name)?;
+            self.file_gone(from_dir, from_name, EventName::REMOVED, Some(&to))?;
+        }
+        Ok(())
+    }
+
+    /// Appends an event about the file at `path`, linked to the one before.
+    fn file_event(
+        &mut self,
+        name: EventName,
+        path: &TreePath,
+        payload: Payload,
+    ) -> Result<History, StoreError> {
+        let known = self.txn.history(path)?;
+        let before = known.as_ref().map_or(G(0), |history| history.last_g);
+        let happening = Happening {
+            name,
+            kind: Some(&KIND),
+            workspace: None,
+            before: None,
+            after: None,
+            payload,
+        };
+        let g = self.append_after(before, None, happening)?;
+        Ok(match known {
+            Some(history) => History { last_g: g, ..history },
+            None => {
+                let key = self.txn.insert_history(path, g)?;
+                History { key, path: path.clone(), last_g: g, versions: 0, bytes: 0 }
+            }
+        })
+    }
+
+    /// Keeps a version where the content is another than that of the newest, and lets go of those
+    /// that are too many, too old or too large together.
+    fn keep_version(
+        &mut self,
+        history: &mut History,
+        keep: &Retention,
+        sha256: Hash,
+        content: &[u8],
+    ) -> Result<(), StoreError> {
+        let mut newest = None;
+        self.txn.file_versions(history.key, &mut |version| {
+            newest = Some(version);
+            false
+        })?;
+        if newest.is_some_and(|newest| newest.sha256 == sha256) {
+            return Ok(());
+        }
+        let size = content.len() as u64;
+        let version = FileVersion { g: history.last_g, at: self.now, size, sha256 };
+        self.txn.insert_file_version(history.key, &version, content)?;
+        history.versions += 1;
+        history.bytes += size;
+        self.prune(history, keep)
+    }
+
+    /// Deletes the versions of `history` that `keep` does not keep. The newest stays.
+    pub(super) fn prune(
+        &mut self,
+        history: &mut History,
+        keep: &Retention,
+    ) -> Result<(), StoreError> {
+        let age = i64::try_from(keep.age.as_nanos()).unwrap_or(i64::MAX);
+        let oldest = self.now.0.saturating_sub(age);
+        let over = history.versions > keep.versions || history.bytes > keep.bytes;
+        // Ages are looked at once in a while: what is too old for a day does not hurt.
+        if !over && !history.versions.is_multiple_of(8) {
+            return Ok(());
+        }
+        let (mut count, mut bytes, mut gone) = (0, 0, Vec::new());
+        self.txn.file_versions(history.key, &mut |version| {
+            count += 1;
+            bytes += version.size;
+            let late = count > keep.versions || bytes > keep.bytes || version.at.0 < oldest;
+            if late && count > 1 {
+                gone.push(version);
+            }
+            true
+        })?;
+        for version in gone {
+            self.txn.delete_file_version(version.g)?;
+            history.versions -= 1;
+            history.bytes -= version.size;
+        }
+        Ok(())
+    }
+}
+
+fn type_name(node_type: NodeType) -> &'static str {
+    match node_type {
+        NodeType::File => "file",
+        NodeType::Directory => "directory",
+        NodeType::Symlink => "link",
+        NodeType::Fifo | NodeType::Socket | NodeType::CharDevice | NodeType::BlockDevice => {
+            "special"
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Bringing back what a plain file was: one change, one event.
+
+use crate::ledger::EventName;
+use crate::names::FileName;
+use crate::numbers::{G, Ino};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, NewNode, Node, NodeType};
+
+use super::files::Saved;
+use super::{Command, Effect, Stop, Turn, plain};
+
+/// Makes `content` the content of the plain file `parent/name`, which is made if it is gone.
+#[derive(Clone, Debug)]
+pub struct RestoreFile {
+    /// The directory.
+    pub parent: Ino,
+    /// The name.
+    pub name: FileName,
+    /// The event that made the version.
+    pub from_g: G,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+impl Command for RestoreFile {
+    type Out = G;
+
+    fn operation(&self) -> &'static str {
+        "restore"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<G, Stop> {
+        let parent = turn.directory(self.parent)?;
+        turn.require_content(self.parent, &self.name, &self.content)?;
+        let mut node = match turn.txn.lookup(self.parent, &self.name)? {
+            Some(node) if node.node_type == NodeType::File && node.class == Class::Plain => node,
+            Some(_) => {
+                let reason = format!("`{}` is no plain file now", self.name);
+                let remedy = "move it away first";
+                return Err(Refusal::new(Rule::Taken, reason, remedy).into());
+            }
+            None => {
+                turn.touch_dir(parent, 0)?;
+                self.make(turn)?
+            }
+        };
+        plain::replace(turn, &mut node, &self.content)?;
+        node.mtime = turn.now;
+        node.ctime = turn.now;
+        turn.txn.update_node(&node)?;
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
+        turn.effect(Effect::Data(node.ino));
+        let from_g = Some(self.from_g);
+        let saved = Saved { event: EventName::RESTORED, from_g, ..Saved::by(None) };
+        turn.file_saved(self.parent, &self.name, &node, saved)?;
+        Ok(turn.head.g)
+    }
+}
+
+impl RestoreFile {
+    fn make(&self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
+        let new = NewNode {
+            node_type: NodeType::File,
+            class: Class::Plain,
+            mode: 0o644,
+            uid: turn.context.actor.uid,
+            gid: turn.context.gid,
+            rdev: 0,
+            nlink: 1,
+            size: 0,
+            at: turn.now,
+            parent: self.parent,
+        };
+        let ino = turn.txn.insert_node(&new)?;
+        turn.txn.insert_entry(self.parent, &self.name, ino)?;
+        turn.name_file(self.parent, &self.name, ino)?;
+        turn.txn.node(ino)?.ok_or_else(|| super::setattr::gone().into())
+    }
+}

@@ -1,0 +1,176 @@
+//! `restore WHAT --at WHEN`: a record or a plain file becomes what it was.
+//!
+//! What must stay true: nothing of the past is lost by it: the old content is a new version, under
+//! the rules of any save. Restoring a whole store from a backup is another thing (`restore`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Base, RestoreFile, Save, Saved, Sight, Text};
+use crate::names::TreePath;
+use crate::numbers::{G, UnixNanos};
+use crate::store::{FileVersion, Read, VersionRow};
+
+use super::find::{Found, FoundRecord, find, node_at, tree_path};
+use super::{Caller, Exit, Failure, RewindArgs, Service};
+
+/// See [`super::Request::Rewind`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindReport {
+    /// What was restored.
+    pub path: String,
+    /// The event that made the content which is there again.
+    pub from_g: G,
+    /// When that was, RFC 3339.
+    pub from_at: String,
+    /// Its bytes.
+    pub size: u64,
+}
+
+impl RewindReport {
+    /// One line.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let RewindReport { path, from_g, from_at, size } = self;
+        format!("{path} is what it was at event {from_g} ({from_at}): {size} bytes")
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+/// A moment of the past.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Event(G),
+    Time(UnixNanos),
+}
+
+impl When {
+    fn parse(text: &str) -> Result<When, Failure> {
+        let digits = text.strip_prefix('g').unwrap_or(text);
+        if let Ok(g) = digits.parse() {
+            return Ok(When::Event(G(g)));
+        }
+        UnixNanos::parse_rfc3339(text).map(When::Time).ok_or_else(|| {
+            let shown = crate::names::printable(text.as_bytes());
+            let remedy = "give an event's number, or a time such as 2026-11-21T10:30:00Z";
+            Failure::new(Exit::Usage, format!("`{shown}` is no moment"), remedy)
+        })
+    }
+
+    fn includes(self, g: G, at: UnixNanos) -> bool {
+        match self {
+            When::Event(last) => g <= last,
+            When::Time(last) => at <= last,
+        }
+    }
+}
+
+/// What it is to become.
+enum Past {
+    Record(Box<FoundRecord>, G, VersionRow),
+    File(TreePath, FileVersion, Vec<u8>),
+}
+
+/// Restores.
+///
+/// # Errors
+/// There is no such version (any more), or a rule refuses it now.
+pub(super) fn rewind(
+    service: &Service,
+    caller: &Caller,
+    args: &RewindArgs,
+) -> Result<RewindReport, Failure> {
+    let when = When::parse(&args.at)?;
+    let config = service.engine.config();
+    let past = service.read(|read| match find(read, &config, &args.what) {
+        Ok(Found::Record(found)) => record_past(read, found, when),
+        Ok(Found::Node(path, _) | Found::Draft(path, ..)) => file_past(read, path, when),
+        Err(failure) if failure.exit == Exit::Absent => {
+            let path = tree_path(&args.what)?;
+            if read.history(&path)?.is_some() { file_past(read, path, when) } else { Err(failure) }
+        }
+        Err(failure) => Err(failure),
+    })?;
+    match past {
+        Past::Record(found, g, version) => {
+            let (dir, name) = found.entry()?;
+            let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
+            let ino = node.map(|node| node.ino).or(found.record.ino());
+            let ino = ino.ok_or_else(|| lost(&found.record.id.to_string()))?;
+            let report = RewindReport {
+                path: found.path.map_or_else(|| found.record.id.to_string(), |p| p.to_string()),
+                from_g: g,
+                from_at: version.at.rfc3339_seconds(),
+                size: version.content.len() as u64,
+            };
+            let sight = Sight::Known(Base::Seen(found.record.version));
+            let text = Text::new(version.content);
+            let save = Save { ino, sight, text, keeps_time: false };
+            match service.engine.run(caller.context(), save)? {
+                Saved::Kept(_) => Ok(report),
+                Saved::Refused(refusal) => Err(refusal.into()),
+            }
+        }
+        Past::File(path, version, content) => {
+            let Some((above, name)) = path.split_last() else { return Err(lost("the root")) };
+            let parent = service.read(|read| node_at(read, &above))?.ok_or_else(|| {
+                let reason = format!("the directory `{above}` is gone");
+                Failure::new(Exit::Absent, reason, "make it first, then restore the file")
+            })?;
+            let name = name.clone();
+            let restore = RestoreFile { parent: parent.ino, name, from_g: version.g, content };
+            service.engine.run(caller.context(), restore)?;
+            Ok(RewindReport {
+                path: path.to_string(),
+                from_g: version.g,
+                from_at: version.at.rfc3339_seconds(),
+                size: version.size,
+            })
+        }
+    }
+}
+
+fn lost(what: &str) -> Failure {
+    Failure::new(Exit::Absent, format!("`{what}` is gone"), "look again at what there is")
+}
+
+fn record_past(read: &dyn Read, found: Box<FoundRecord>, when: When) -> Result<Past, Failure> {
+    let mut at = found.record.version_g;
+    while let Some(version) = read.version(at)? {
+        if when.includes(at, version.at) {
+            return Ok(Past::Record(found, at, version));
+        }
+        at = version.before_g;
+    }
+    let id = &found.record.id;
+    let remedy = format!("`workfs log {id}` shows its events");
+    Err(Failure::new(Exit::Absent, format!("`{id}` was not there yet"), remedy))
+}
+
+fn file_past(read: &dyn Read, path: TreePath, when: When) -> Result<Past, Failure> {
+    let mut kept = Vec::new();
+    if let Some(history) = read.history(&path)? {
+        read.file_versions(history.key, &mut |version| {
+            kept.push(version);
+            true
+        })?;
+    }
+    let wanted = kept.iter().find(|version| when.includes(version.g, version.at));
+    if let Some(version) = wanted
+        && let Some(content) = read.file_version(version.g)?
+    {
+        return Ok(Past::File(path, version.clone(), content));
+    }
+    let reason = format!("no version of `{path}` is kept from then");
+    let remedy = match (kept.last(), kept.first()) {
+        (Some(oldest), Some(newest)) => {
+            format!("kept are those of events {} to {}", oldest.g, newest.g)
+        }
+        _ => "none is kept at all: `files` in the configuration says of which".to_owned(),
+    };
+    Err(Failure::new(Exit::Absent, reason, remedy))
+}

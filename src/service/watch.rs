@@ -1,0 +1,110 @@
+//! Changes of files and records as they happen, by the bell and not by looking.
+//!
+//! What must stay true: every event after the beginning is given once, in order; a client that
+//! does not read holds up nobody. What no event tells of (plain files for which no rule of the
+//! configuration counts) is not seen here.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::config::FileGlob;
+use crate::names::TreePath;
+use crate::numbers::G;
+
+use super::log::{IDLE_AFTER, readable};
+use super::{Exit, Failure, Reply, Service, Sink, WatchArgs};
+
+/// Events that are read from one snapshot.
+const PAGE: u64 = 512;
+
+/// See [`super::Request::Watch`]. The lines went before it, each as a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchReport {
+    /// Lines that were given.
+    pub events: u64,
+    /// The last event that was looked at: where `--since` goes on.
+    pub last_g: G,
+    /// The time was over before there were as many as were wanted.
+    pub timed_out: bool,
+}
+
+impl WatchReport {
+    /// Nothing: the lines were it.
+    #[must_use]
+    pub fn human(&self) -> String {
+        String::new()
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.timed_out && self.events == 0 { Exit::Nothing } else { Exit::Done }
+    }
+}
+
+/// Gives the events whose path the glob matches to `sink`, until the time is over, there were
+/// enough, or the client is gone.
+///
+/// # Errors
+/// No glob, or a failure of the store.
+pub(super) fn watch(
+    service: &Service,
+    args: &WatchArgs,
+    sink: Sink<'_>,
+) -> Result<WatchReport, Failure> {
+    let glob = FileGlob::parse(&args.glob).map_err(|why| {
+        Failure::new(Exit::Usage, why, "give a glob from the root of the mount: 'scratchpad/**'")
+    })?;
+    let news = service.engine.bell().subscribe();
+    let since = args.since.unwrap_or_else(|| news.last());
+    let mut report = WatchReport { events: 0, last_g: since, timed_out: false };
+    let until = args.timeout_s.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    // Whoever asked knows by this that nothing is missed from now on.
+    if !sink(Reply::Idle) {
+        return Ok(report);
+    }
+    loop {
+        let page = service.read(|read| {
+            let mut lines = Vec::new();
+            let last = read.last_event()?.map_or(G(0), |row| row.g);
+            let end = G(last.0.min(report.last_g.0.saturating_add(PAGE)));
+            for g in (report.last_g.0 + 1..=end.0).map(G) {
+                lines.extend(read.event(g)?.map(|row| row.line));
+            }
+            Ok((lines, end.max(report.last_g)))
+        })?;
+        report.last_g = page.1;
+        let all_read = page.0.is_empty();
+        for line in page.0.into_iter().filter(|line| tells_of(&glob, line)) {
+            report.events += 1;
+            if !sink(Reply::Line(if args.json { line } else { readable(&line) })) {
+                return Ok(report);
+            }
+            if args.count.is_some_and(|count| report.events >= count) {
+                return Ok(report);
+            }
+        }
+        if !all_read {
+            continue;
+        }
+        let left = until.map_or(IDLE_AFTER, |at| at.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            report.timed_out = true;
+            return Ok(report);
+        }
+        if !news.wait(report.last_g, left.min(IDLE_AFTER)) && !sink(Reply::Idle) {
+            return Ok(report);
+        }
+    }
+}
+
+/// Whether an event is about a file that the glob matches.
+fn tells_of(glob: &FileGlob, line: &str) -> bool {
+    let event: Value = serde_json::from_str(line).unwrap_or_default();
+    ["/payload/path", "/payload/to", "/payload/from_path"]
+        .iter()
+        .filter_map(|at| TreePath::parse(event.pointer(at)?.as_str()?).ok())
+        .any(|path| glob.matches(&path))
+}

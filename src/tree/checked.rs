@@ -1,0 +1,152 @@
+//! Checked files as the kernel opens them: like records, staged until they are judged.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use workfs_mount::{Caller, Entry, Errno, OpenFlags, Reply};
+
+use crate::config::Check;
+use crate::engine::{Base, RefuseChecked, SaveChecked, Saved, ScopeTicket, read_plain};
+use crate::limits::RECORD_BYTES_MAX;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Door, Refusal};
+use crate::store::{Class, Node, NodeType, Read, StoreError};
+
+use super::WorkTree;
+use super::handles::Open;
+use super::staged::Staged;
+
+impl WorkTree {
+    /// Whether `caller` must not see a file yet: a new one that was not judged is its maker's alone.
+    pub(super) fn is_hidden(&self, node: &Node, caller: &Caller) -> bool {
+        let may = match node.class {
+            Class::Draft => true,
+            Class::Plain => self.engine.config().files().has_checks(),
+            Class::Record => false,
+        };
+        may && self.unborn.hides(node.ino, caller)
+    }
+
+    /// What the content of the file `name` in `dir` must be.
+    fn check_of(
+        &self,
+        ticket: ScopeTicket,
+        read: &dyn Read,
+        dir: Ino,
+        name: &FileName,
+    ) -> Result<Option<Check>, StoreError> {
+        let config = self.engine.config();
+        if !config.files().has_checks() || crate::kind::is_temporary_name(name) {
+            return Ok(None);
+        }
+        let scope = self.hub.scopes.of(ticket, read, &config, dir)?;
+        Ok(scope.and_then(|scope| config.files().check(&scope, name).cloned()))
+    }
+
+    /// Opens a plain file that is checked; `None` if it is not.
+    pub(super) fn open_checked(
+        &self,
+        ticket: ScopeTicket,
+        read: &dyn Read,
+        node: &Node,
+        flags: OpenFlags,
+    ) -> Result<Option<Open>, StoreError> {
+        let rules = self.engine.config();
+        if !rules.files().has_checks()
+            || node.node_type != NodeType::File
+            || self.hub.scopes.of(ticket, read, &rules, node.parent)?.is_none()
+        {
+            return Ok(None);
+        }
+        // What is larger came here unchecked and is read as it is.
+        if node.size > RECORD_BYTES_MAX as u64 && !flags.truncate {
+            return Ok(None);
+        }
+        let named = match read.file_name(node.ino)? {
+            Some(named) => Some(named),
+            None => read.name_in(node.parent, node.ino)?.map(|name| (node.parent, name)),
+        };
+        let Some((dir, name)) = named else { return Ok(None) };
+        let Some(check) = self.check_of(ticket, read, dir, &name)? else { return Ok(None) };
+        let pinned =
+            if flags.truncate { Vec::new() } else { read_plain(read, node, 0, RECORD_BYTES_MAX)? };
+        let mut staged = Staged::new(None, pinned.into(), Base::Unseen);
+        staged.check = Some(check);
+        staged.opened(flags.truncate, flags.append);
+        Ok(Some(Open::Staged(Box::new(Mutex::new(staged)))))
+    }
+
+    /// The handle of a new file that is checked; `None` if it is not.
+    pub(super) fn created_checked(
+        &self,
+        parent: Ino,
+        name: &FileName,
+        flags: OpenFlags,
+    ) -> Option<Open> {
+        if !self.engine.config().files().has_checks() {
+            return None;
+        }
+        let ticket = self.hub.scopes.ticket();
+        let check = self.read(|read| self.check_of(ticket, read, parent, name)).ok()??;
+        let mut staged = Staged::new(None, Arc::from([]), Base::Unseen);
+        staged.check = Some(check);
+        staged.is_new = true;
+        staged.opened(true, flags.append);
+        Some(Open::Staged(Box::new(Mutex::new(staged))))
+    }
+
+    /// The entry of a file that was just made; one that is hidden is asked for each time.
+    pub(super) fn made_entry(&self, node: &Node, open: &Open) -> Entry {
+        let mut entry = self.seen_entry(node);
+        if matches!(open, Open::Staged(_)) {
+            entry.ttl = std::time::Duration::ZERO;
+        }
+        entry
+    }
+
+    /// Answers a write that no further byte can mend.
+    pub(super) fn refuse_checked(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        (bytes, is_new): (Arc<[u8]>, bool),
+        refusal: Refusal,
+        reply: Reply<u32>,
+    ) {
+        let errno = refusal.rule.errno(Door::Handle);
+        let Some(me) = self.me() else { return reply.send(Err(errno)) };
+        let command = RefuseChecked { ino, bytes, is_new, refusal };
+        self.engine.submit(self.context(caller, Door::Handle), command, move |_| {
+            me.unborn.end(ino);
+            reply.send(Err(errno));
+        });
+    }
+
+    /// `close` and `fsync` of a checked file that was written.
+    pub(super) fn save_checked(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        open: Arc<Open>,
+        (bytes, is_new): (Arc<[u8]>, bool),
+        reply: Reply<()>,
+    ) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let keeps_time = self.timed.lock().remove(&ino);
+        let command = SaveChecked { ino, bytes, is_new, keeps_time };
+        let (caller, context) = (*caller, self.context(caller, Door::Handle));
+        self.engine.submit(context, command, move |result| {
+            let verdict = match result {
+                Ok(Saved::Kept(made)) => Ok(made),
+                Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
+            };
+            me.unborn.end(ino);
+            let (answer, waiting) = me.judged(&caller, &open, verdict);
+            me.busy.end(ino);
+            for reply in waiting.into_iter().chain([reply]) {
+                reply.send(answer);
+            }
+        });
+    }
+}

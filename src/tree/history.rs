@@ -1,0 +1,148 @@
+//! `.workfs/history/`: versions as files, `<path…>/<g>` of plain files and
+//! `<workspace>/<id>/<g>.yaml` of records.
+//!
+//! What must stay true: only names that lead to a version are shown. Their directories have no
+//! rows; each gets a number when it is first seen, for as long as the daemon lives.
+
+use std::collections::{BTreeMap, HashMap};
+
+use parking_lot::Mutex;
+
+use crate::config::Config;
+use crate::names::{FileName, RecordId, TreePath};
+use crate::numbers::G;
+use crate::store::{Read, Record, Result};
+
+use super::computed::Computed;
+
+/// The numbers of the directories below `.workfs/history/`; it has 0 itself.
+#[derive(Default)]
+pub(super) struct Pasts(Mutex<Numbers>);
+
+#[derive(Default)]
+struct Numbers {
+    paths: Vec<TreePath>,
+    by_path: HashMap<TreePath, u64>,
+}
+
+impl Pasts {
+    fn number(&self, path: &TreePath) -> u64 {
+        if path.names().is_empty() {
+            return 0;
+        }
+        let mut numbers = self.0.lock();
+        if let Some(number) = numbers.by_path.get(path) {
+            return *number;
+        }
+        numbers.paths.push(path.clone());
+        let number = numbers.paths.len() as u64;
+        numbers.by_path.insert(path.clone(), number);
+        number
+    }
+
+    fn path(&self, number: u64) -> Option<TreePath> {
+        if number == 0 {
+            return Some(TreePath::root());
+        }
+        self.0.lock().paths.get(usize::try_from(number - 1).ok()?).cloned()
+    }
+}
+
+/// What `name` is in the directory with this number.
+pub(super) fn lookup(
+    read: &dyn Read,
+    config: &Config,
+    pasts: &Pasts,
+    dir: u64,
+    name: &FileName,
+) -> Result<Option<Computed>> {
+    let Some(path) = pasts.path(dir) else { return Ok(None) };
+    if let Some(g) = versions(read, config, &path)?.get(name) {
+        return Ok(Some(Computed::Past(*g)));
+    }
+    let child = path.join(name.clone());
+    let mut any = read.history(&child)?.is_some() || record_at(read, &child)?.is_some();
+    any |= read.workspaces()?.iter().any(|row| row.path.names().starts_with(child.names()));
+    if !any {
+        read.histories(&child, &mut |_| {
+            any = true;
+            false
+        })?;
+    }
+    Ok(any.then(|| Computed::History(pasts.number(&child))))
+}
+
+/// The names of the directory with this number.
+pub(super) fn list(
+    read: &dyn Read,
+    config: &Config,
+    pasts: &Pasts,
+    dir: u64,
+) -> Result<Vec<(FileName, Computed)>> {
+    let Some(path) = pasts.path(dir) else { return Ok(Vec::new()) };
+    let depth = path.names().len();
+    let mut below = std::collections::BTreeSet::new();
+    read.histories(&path, &mut |history| {
+        below.extend(history.path.names().get(depth).cloned());
+        true
+    })?;
+    for row in read.workspaces()? {
+        if row.path.names().starts_with(path.names()) {
+            below.extend(row.path.names().get(depth).cloned());
+        }
+        if row.path == path {
+            read.records(row.key, &mut |record| {
+                below.extend(FileName::new(record.id.as_str()).ok());
+                true
+            })?;
+        }
+    }
+    let directory = |name: FileName| {
+        let computed = Computed::History(pasts.number(&path.join(name.clone())));
+        (name, computed)
+    };
+    let mut all: Vec<(FileName, Computed)> = below.into_iter().map(directory).collect();
+    all.extend(
+        versions(read, config, &path)?.into_iter().map(|(name, g)| (name, Computed::Past(g))),
+    );
+    Ok(all)
+}
+
+/// The files of the versions that `path` has: of the plain file there, or of the record whose id
+/// is its last component.
+fn versions(read: &dyn Read, config: &Config, path: &TreePath) -> Result<BTreeMap<FileName, G>> {
+    let mut found = BTreeMap::new();
+    if let Some(history) = read.history(path)? {
+        read.file_versions(history.key, &mut |version| {
+            found.extend(FileName::new(version.g.to_string()).ok().map(|name| (name, version.g)));
+            true
+        })?;
+    }
+    if let Some((above, record)) = record_at(read, path)? {
+        let kind = config.bind(&above).map(|binding| std::sync::Arc::clone(&binding.kind));
+        let extension = kind.as_ref().and_then(|kind| kind.extensions().first());
+        let extension = extension.map_or("yaml", String::as_str);
+        let mut at = record.version_g;
+        while let Some(row) = read.version(at)? {
+            found.extend(FileName::new(format!("{at}.{extension}")).ok().map(|name| (name, at)));
+            at = row.before_g;
+        }
+    }
+    Ok(found)
+}
+
+/// The record that `path` names as `<workspace>/<id>`, with its workspace's path.
+fn record_at(read: &dyn Read, path: &TreePath) -> Result<Option<(TreePath, Record)>> {
+    let Some((above, name)) = path.split_last() else { return Ok(None) };
+    let Some(row) = read.workspace_at(&above)? else { return Ok(None) };
+    let Some(id) = name.as_str().and_then(|id| RecordId::new(id).ok()) else { return Ok(None) };
+    Ok(read.record_named(row.key, &id)?.map(|record| (above, record)))
+}
+
+/// The content of the version that event `g` made.
+pub(super) fn content(read: &dyn Read, g: G) -> Result<Vec<u8>> {
+    if let Some(content) = read.file_version(g)? {
+        return Ok(content);
+    }
+    Ok(read.version(g)?.map(|version| version.content).unwrap_or_default())
+}

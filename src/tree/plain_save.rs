@@ -1,0 +1,215 @@
+//! The save of a plain file: what tells that a handle has written, and what its `close` then does.
+//!
+//! What must stay true: a handle that did not write, and a file for which no rule counts, cost no
+//! change. A large file is hashed by a thread, never by one that serves the kernel nor by the
+//! writer.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+use workfs_mount::{Caller, Reply};
+
+use crate::config::Scope;
+use crate::engine::{Digest, SaveFile, Sync, read_plain};
+use crate::ledger::Hash;
+use crate::limits::{HASH_AWAITED_BYTES_MAX, HASHED_BYTES_MAX, HASHED_IN_TURN_BYTES_MAX};
+use crate::numbers::Ino;
+use crate::refusal::Door;
+use crate::store::{Class, Durability, Node};
+
+use super::WorkTree;
+
+/// Bytes that are hashed from one snapshot at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Whether a handle has written since its last `close`, and who opened it.
+pub(super) struct Wrote {
+    /// The directory that the file lay in when it was opened.
+    dir: Ino,
+    opener: Caller,
+    /// It wrote since the last save.
+    since: AtomicBool,
+    /// Opening it made or emptied the file, and nothing was saved yet. Counts at the end only:
+    /// shells close a copy of the descriptor before anything is written.
+    opening: AtomicBool,
+}
+
+impl Wrote {
+    /// A handle of a file in `dir`; `already`: opening it was a change.
+    pub fn new(dir: Ino, opener: &Caller, already: bool) -> Self {
+        let (since, opening) = (AtomicBool::new(false), AtomicBool::new(already));
+        Wrote { dir, opener: *opener, since, opening }
+    }
+
+    /// It wrote.
+    pub fn note(&self) {
+        self.since.store(true, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> bool {
+        let wrote = self.since.load(Ordering::Relaxed) && self.since.swap(false, Ordering::Relaxed);
+        if wrote {
+            self.opening.store(false, Ordering::Relaxed);
+        }
+        wrote
+    }
+
+    /// The same at the end.
+    fn take_last(&self) -> bool {
+        self.take() || self.opening.load(Ordering::Relaxed)
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Hashes large files one after the other; its thread lives as long as there are any.
+#[derive(Default)]
+struct Hasher {
+    waiting: Mutex<(VecDeque<Job>, bool)>,
+}
+
+/// Small ones do not wait for large ones.
+#[derive(Default)]
+pub(super) struct Hashers {
+    /// Those whose `close` waits.
+    awaited: Arc<Hasher>,
+    /// The others.
+    others: Arc<Hasher>,
+}
+
+impl Hasher {
+    fn run(self: &Arc<Self>, job: Job) {
+        let mut state = self.waiting.lock();
+        state.0.push_back(job);
+        if !state.1 {
+            let hasher = Arc::clone(self);
+            let work = move || {
+                while let Some(job) = hasher.next() {
+                    job()
+                }
+            };
+            state.1 = std::thread::Builder::new().name("hasher".into()).spawn(work).is_ok();
+            if !state.1 {
+                // Without a thread there is no hash; the reply that a job holds answers EIO.
+                state.0.clear();
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut state = self.waiting.lock();
+        let next = state.0.pop_front();
+        state.1 = next.is_some();
+        next
+    }
+}
+
+impl WorkTree {
+    /// The rules that count for files of `dir`.
+    pub(super) fn scope(&self, dir: Ino) -> Option<Arc<Scope>> {
+        let config = self.engine.config();
+        if config.files().is_empty() {
+            return None;
+        }
+        let ticket = self.hub.scopes.ticket();
+        self.read(|read| self.hub.scopes.of(ticket, read, &config, dir)).ok().flatten()
+    }
+
+    /// `close` and `fsync` of a plain file.
+    pub(super) fn save_plain(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        wrote: &Wrote,
+        sync: bool,
+        reply: Reply<()>,
+    ) {
+        if wrote.take() && self.scope(wrote.dir).is_some() {
+            let durability = if sync { Durability::Flush } else { Durability::Process };
+            return self.log_save(caller, ino, durability, reply);
+        }
+        if sync {
+            return self.submit(caller, Door::Handle, Sync, reply, |()| ());
+        }
+        reply.send(Ok(()));
+    }
+
+    /// The last descriptor is gone: a file that was made or emptied and not written is saved now;
+    /// a write after the last `close` came through a mapping.
+    pub(super) fn release_plain(&self, ino: Ino, wrote: &Wrote) {
+        if wrote.take_last() && self.scope(wrote.dir).is_some() {
+            self.log_save(&wrote.opener, ino, Durability::Process, Reply::new(|_| {}));
+        }
+    }
+
+    /// The save of a file that was changed by its name: `truncate(2)`.
+    pub(super) fn log_cut(&self, caller: &Caller, node: &Node, reply: Reply<()>) {
+        if node.class == Class::Plain && self.scope(node.parent).is_some() {
+            return self.log_save(caller, node.ino, Durability::Process, reply);
+        }
+        reply.send(Ok(()));
+    }
+
+    fn log_save(&self, caller: &Caller, ino: Ino, durability: Durability, reply: Reply<()>) {
+        let size = self.read(|read| read.node(ino)).ok().flatten().map_or(0, |node| node.size);
+        if size <= HASHED_IN_TURN_BYTES_MAX {
+            let command = SaveFile { ino, digest: None, durability };
+            return self.submit(caller, Door::Handle, command, reply, |()| ());
+        }
+        if size > HASHED_BYTES_MAX {
+            let command = SaveFile { ino, digest: None, durability };
+            return self.submit(caller, Door::Handle, command, reply, |()| ());
+        }
+        let awaited = size <= HASH_AWAITED_BYTES_MAX;
+        // Who closes a very large file is not kept waiting, and keeps nobody else waiting: its
+        // event comes when it is hashed.
+        let (hasher, reply) = if awaited {
+            (&self.hashers.awaited, reply)
+        } else if durability == Durability::Process {
+            reply.send(Ok(()));
+            (&self.hashers.others, Reply::new(|_| {}))
+        } else {
+            self.submit(caller, Door::Handle, Sync, reply, |()| ());
+            (&self.hashers.others, Reply::new(|_| {}))
+        };
+        let (tree, caller) = (self.me.clone(), *caller);
+        hasher.run(Box::new(move || {
+            let digest = digest(&tree, ino);
+            // The daemon may have ended meanwhile.
+            if let Some(me) = tree.upgrade() {
+                let command = SaveFile { ino, digest, durability };
+                me.submit(&caller, Door::Handle, command, reply, |()| ());
+            }
+        }));
+    }
+}
+
+/// Hashes a file, from as many snapshots as it takes; nothing if it changed meanwhile.
+fn digest(tree: &Weak<WorkTree>, ino: Ino) -> Option<Digest> {
+    let mut hash = Sha256::new();
+    let mut first: Option<Node> = None;
+    let mut at = 0;
+    loop {
+        let (node, piece) = tree
+            .upgrade()?
+            .read(|read| {
+                let Some(node) = read.node(ino)? else { return Ok(None) };
+                let piece = read_plain(read, &node, at, PIECE_BYTES)?;
+                Ok(Some((node, piece)))
+            })
+            .ok()??;
+        let begun = first.get_or_insert_with(|| node.clone());
+        if (begun.size, begun.ctime) != (node.size, node.ctime) {
+            return None;
+        }
+        hash.update(&piece);
+        at += piece.len() as u64;
+        if at >= node.size || piece.is_empty() {
+            let sha256 = Hash::from_bytes(hash.finalize().into());
+            return Some(Digest { size: node.size, ctime: node.ctime, sha256 });
+        }
+    }
+}

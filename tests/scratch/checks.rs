@@ -1,0 +1,153 @@
+//! Checked files: nothing invalid replaces something valid, as with records.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use crate::harness::{Errno, Fixture, Setup, close, save};
+
+const LAYOUT: &str = "workspaces: []
+checks:
+  - { path: \"scratchpad/info/*/project.yaml\", schema: project }
+  - { path: \"scratchpad/**/*.json\" }
+  - { path: \"scratchpad/**/*.yaml\", syntax: yaml }
+  - { path: \"plans/*.json\", schema: plan }
+schemas:
+  - { name: plan, text: '{\"type\": \"object\", \"required\": [\"goal\"]}' }
+";
+
+const GOOD: &str = "projectId: '001'\nname: One\ncreatedAt: 2026-11-21T10:30:00Z\n\
+                    updatedAt: 2026-11-21T10:30:00Z\nstatus: active\n";
+
+fn checked() -> Fixture {
+    let fixture = Setup::default().mounts(2).layout(LAYOUT).start();
+    fixture.sh("mkdir -p scratchpad/info/001 plans").success();
+    fixture
+}
+
+// P11.7
+#[test]
+fn whichever_way_it_is_saved_the_old_content_stays() {
+    let fixture = checked();
+    let path = fixture.path("scratchpad/info/001/project.yaml");
+    save(&path, GOOD.as_bytes()).unwrap();
+    let bad = GOOD.replace("active", "paused");
+    fs::write(fixture.outside("bad"), &bad).unwrap();
+    for (snippet, errno) in [
+        ("cp $OUT/bad project.yaml", "Invalid argument"),
+        ("cat $OUT/bad > project.yaml", "Invalid argument"),
+        ("cp $OUT/bad p.tmp; mv p.tmp project.yaml", "Operation not permitted"),
+        ("cp $OUT/bad /dev/stdout | tee project.yaml", "Invalid argument"),
+        ("sed -i s/active/paused/ project.yaml", "Operation not permitted"),
+        ("truncate -s 40 project.yaml", "Invalid argument"),
+        ("cp $OUT/bad b.txt; ln -f b.txt project.yaml", "Operation not permitted"),
+    ] {
+        let ran = fixture.sh(&format!("set -o pipefail; cd scratchpad/info/001; {snippet}"));
+        let ran = ran.failure();
+        assert!(ran.stderr.contains(errno), "{snippet}: {ran}");
+        let now = fs::read_to_string(&path);
+        assert_eq!(now.unwrap(), GOOD, "{snippet}");
+        let why = fixture.why();
+        assert!(why.contains("scratchpad/info/001/project.yaml"), "{snippet}: {why}");
+        assert!(why.contains("W011") || why.contains("W010"), "{snippet}: {why}");
+    }
+    assert!(fixture.rejected().iter().any(|bytes| bytes == bad.as_bytes()));
+    save(&path, GOOD.as_bytes()).unwrap();
+    let beside = fs::read_to_string(fixture.path("scratchpad/info/001/project.yaml.why")).unwrap();
+    assert!(beside.contains("checked when it is saved") && beside.contains("paused"), "{beside}");
+    let events: Vec<String> =
+        fixture.ledger().0.iter().map(|event| event.0["payload"]["path"].to_string()).collect();
+    assert_eq!(events.iter().filter(|path| path.contains("project.yaml")).count(), 2, "{events:?}");
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn readers_see_one_content_or_the_other() {
+    let fixture = checked();
+    let path = fixture.path("scratchpad/a.json");
+    let other = fixture.mount(1).join("scratchpad/a.json");
+    save(&path, b"{\"n\": 1}").unwrap();
+    let mut early = fs::File::open(&path).unwrap();
+    let mut writer = fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    writer.write_all(b"{\"n\": [1,").unwrap();
+    for seen in [&path, &other] {
+        assert_eq!(fs::read(seen).unwrap(), b"{\"n\": 1}");
+    }
+    writer.write_all(b" 2]}").unwrap();
+    close(writer).unwrap();
+    for seen in [&path, &other] {
+        assert_eq!(fs::read(seen).unwrap(), b"{\"n\": [1, 2]}");
+        assert_eq!(fs::metadata(seen).unwrap().len(), 13);
+    }
+    let mut text = String::new();
+    early.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "{\"n\": 1}");
+
+    // What no further byte can mend is refused by write.
+    let mut writer = fs::OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    let error = writer.write_all(b"{]").unwrap_err();
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::INVAL));
+    assert!(close(writer).is_err());
+    fixture.sh("echo '{\"n\": ]}' > scratchpad/a.json").failure();
+    assert_eq!(fs::read(&path).unwrap(), b"{\"n\": [1, 2]}");
+
+    // In place, and more than once through one handle.
+    let mut both = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    both.seek(SeekFrom::Start(7)).unwrap();
+    both.write_all(b"3").unwrap();
+    both.sync_all().unwrap();
+    assert_eq!(fs::read(&other).unwrap(), b"{\"n\": [3, 2]}");
+    both.seek(SeekFrom::Start(7)).unwrap();
+    both.write_all(b"]").unwrap();
+    assert!(both.sync_all().is_err());
+    drop(both);
+    assert_eq!(fs::read(&other).unwrap(), b"{\"n\": [3, 2]}");
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn a_new_file_that_is_not_valid_leaves_no_name() {
+    let fixture = checked();
+    let path = fixture.path("scratchpad/new.yaml");
+    let mut writer = fs::File::create(&path).unwrap();
+    writer.write_all(b"a: [1,\n").unwrap();
+    // Nobody but its maker sees it before it was judged.
+    fixture.sh("! test -e scratchpad/new.yaml && ! test -e ../m1/scratchpad/new.yaml").success();
+    assert_eq!(close(writer), Err(Errno::INVAL));
+    assert!(!path.exists());
+    assert_eq!(fixture.rejected(), [b"a: [1,\n".to_vec()]);
+    fixture.sh("printf 'a: ]\\n' > scratchpad/n2.yaml").failure();
+    assert!(!fixture.path("scratchpad/n2.yaml").exists());
+    save(&path, b"- a\n- b: {c: d}\n").unwrap();
+    assert_eq!(fs::read(fixture.mount(1).join("scratchpad/new.yaml")).unwrap().len(), 16);
+    // Emptying alone is how writes begin, and is not judged.
+    fixture.sh(": > scratchpad/new.yaml; touch scratchpad/t.yaml").success();
+    // A schema of one's own, and files for which no check counts.
+    assert_eq!(save(&fixture.path("plans/p.json"), b"{\"gaol\": 1}"), Err(Errno::INVAL));
+    save(&fixture.path("plans/p.json"), b"{\"goal\": 1}").unwrap();
+    save(&fixture.path("plans/p.yaml"), b"a: [").unwrap();
+    save(&fixture.path("scratchpad/x.yaml.tmp"), b"a: [").unwrap();
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn a_layout_brings_schemas_as_files() {
+    let fixture = Setup::default().prepare();
+    fs::write(fixture.outside("plan.json"), "{\"required\": [\"goal\"]}").unwrap();
+    let layout = "workspaces: []\nschemas: [{name: plan, file: plan.json}]\n\
+                  checks: [{path: 'p/*.json', schema: plan}]\n";
+    let file = fixture.outside("layout.yaml");
+    fs::write(&file, layout).unwrap();
+    fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).success();
+    fs::remove_file(fixture.outside("plan.json")).unwrap();
+    fixture.mount_all();
+    fixture.sh("mkdir p").success();
+    assert_eq!(save(&fixture.path("p/a.json"), b"{}"), Err(Errno::INVAL));
+    save(&fixture.path("p/a.json"), b"{\"goal\": 2}").unwrap();
+    let wrong = layout.replace("schema: plan}", "schema: plam}");
+    fs::write(&file, wrong).unwrap();
+    let ran = fixture.workfs(&["init", "--dry-run", "--layout", file.to_str().unwrap()]).failure();
+    assert!(ran.stderr.contains("plan"), "{ran}");
+}

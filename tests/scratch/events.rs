@@ -1,0 +1,152 @@
+//! One save, one event.
+
+use crate::harness::{Event, Fixture, Ledger, Setup, python};
+
+fn scratch() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad/info/001").success();
+    fixture
+}
+
+/// The events about plain files after `g`: what, where, how large.
+fn files(ledger: &Ledger, g: u64) -> Vec<(String, String, Option<u64>)> {
+    let plain = |event: &&Event| event.text("kind") == "file";
+    let said = |event: &Event| {
+        let payload = &event.0["payload"];
+        let path = payload["path"].as_str().unwrap().to_owned();
+        (event.name().to_owned(), path, payload["size"].as_u64())
+    };
+    ledger.after(g).into_iter().filter(plain).map(said).collect()
+}
+
+// P11.1
+#[test]
+fn whichever_way_a_file_is_saved_it_is_one_event() {
+    let fixture = scratch();
+    let python = python();
+    for (snippet, size) in [
+        ("echo one > f".to_owned(), 4),
+        ("echo two >> f".to_owned(), 8),
+        ("printf x | tee f > /dev/null".to_owned(), 1),
+        ("echo three > $OUT/f; cp $OUT/f f".to_owned(), 6),
+        ("echo four > f.tmp.1; mv f.tmp.1 f".to_owned(), 5),
+        ("sed -i s/four/fi/ f".to_owned(), 3),
+        ("truncate -s 2 f".to_owned(), 2),
+        (format!("{} -c \"open('f', 'w').write('seven')\"", python.display()), 5),
+        (
+            format!(
+                "{} -c \"import os, tempfile\nfd, name = tempfile.mkstemp(dir='.')\n\
+                 os.write(fd, b'x' * 4096); os.fsync(fd); os.close(fd); os.replace(name, 'f')\"",
+                python.display()
+            ),
+            4096,
+        ),
+        (
+            format!(
+                "{} -c \"import os\nfd = os.open('f', os.O_RDWR)\nfor n in range(9): \
+                 os.pwrite(fd, b'y' * 100, n * 100)\nos.close(fd)\"",
+                python.display()
+            ),
+            4096,
+        ),
+    ] {
+        let before = fixture.ledger().last_g();
+        fixture.sh(&format!("cd scratchpad/info/001; {snippet}")).success();
+        let found = files(&fixture.ledger(), before);
+        let path = "scratchpad/info/001/f".to_owned();
+        assert_eq!(found, [("saved".to_owned(), path, Some(size))], "{snippet}");
+    }
+    let ledger = fixture.ledger();
+    let event = &ledger.0[ledger.0.len() - 1];
+    let sum = fixture.sh("sha256sum < scratchpad/info/001/f").success();
+    assert!(sum.stdout.starts_with(event.0["payload"]["content_sha256"].as_str().unwrap()));
+    assert_eq!(event.0["actor"], "root");
+    fixture.fsck_clean();
+}
+
+// P11.1
+#[test]
+fn names_that_come_and_go_are_events() {
+    let fixture = scratch();
+    let before = fixture.ledger().last_g();
+    fixture.sh("cd scratchpad; mkdir d; ln -s d link; touch d/empty").success();
+    // An empty file is saved when its last descriptor is gone, which nobody waits for.
+    crate::harness::until_polled("the empty file is saved", || {
+        (files(&fixture.ledger(), before).len() == 3).then_some(())
+    });
+    fixture
+        .sh("cd scratchpad; mv d/empty d/e2; mv d d3; echo x > d3/y; rm d3/e2 d3/y link; rmdir d3
+             ls info")
+        .success();
+    fixture
+        .sh("cd scratchpad; mkdir ../outside; echo x > z; mv z ../outside/; mv ../outside/z w")
+        .success();
+    let found = files(&fixture.ledger(), before);
+    let names: Vec<String> = found.iter().map(|(what, path, _)| format!("{what} {path}")).collect();
+    assert_eq!(
+        names,
+        [
+            "created scratchpad/d",
+            "created scratchpad/link",
+            "saved scratchpad/d/empty",
+            "renamed scratchpad/d/e2",
+            "renamed scratchpad/d3",
+            "saved scratchpad/d3/y",
+            "removed scratchpad/d3/e2",
+            "removed scratchpad/d3/y",
+            "removed scratchpad/link",
+            "removed scratchpad/d3",
+            "saved scratchpad/z",
+            "removed scratchpad/z",
+            "saved scratchpad/w",
+        ]
+    );
+    fixture.fsck_clean();
+}
+
+// P11.2
+#[test]
+fn where_no_rule_counts_nothing_is_noted() {
+    let fixture = scratch();
+    let before = fixture.ledger().last_g();
+    fixture
+        .sh("mkdir -p notes scratchpad/p/node_modules/a scratchpad/p/.git; echo x > notes/n.md
+             cd scratchpad/p; echo x > node_modules/a/b.js; echo x > .git/HEAD; echo x > t.db
+             echo x > .x.md.swp; echo x > x.md~; cat p.md 2> /dev/null; : < .git/HEAD")
+        .success();
+    let found = files(&fixture.ledger(), before);
+    let made: Vec<&str> = found.iter().map(|(what, _, _)| what.as_str()).collect();
+    assert!(made.iter().all(|what| *what == "created"), "{found:?}");
+    let off = Setup::default().layout("workspaces: []\nfiles: []\n").start();
+    off.sh("mkdir scratchpad; echo x > scratchpad/a; rm scratchpad/a").success();
+    assert_eq!(off.ledger().last_g(), 0);
+    off.fsck_clean();
+}
+
+// P11.1
+#[test]
+fn what_comes_with_a_moved_directory_is_found_when_it_is_saved() {
+    let fixture = scratch();
+    fixture.sh("mkdir -p tree/a; echo x > tree/a/f; mv tree scratchpad/").success();
+    let before = fixture.ledger().last_g();
+    fixture.sh("echo y > scratchpad/tree/a/f").success();
+    let found = files(&fixture.ledger(), before);
+    assert_eq!(found, [("saved".to_owned(), "scratchpad/tree/a/f".to_owned(), Some(2))]);
+    fixture.sh("mv scratchpad/tree .; echo z > tree/a/f").success();
+    let last = fixture.ledger();
+    let names: Vec<&str> = last.after(before + 1).into_iter().map(Event::name).collect();
+    assert_eq!(names, ["removed"]);
+    fixture.fsck_clean();
+}
+
+// P4.1
+#[test]
+fn a_close_that_returned_has_its_event_after_a_crash() {
+    let fixture = scratch();
+    fixture.sh("echo kept > scratchpad/f").success();
+    fixture.kill_daemon();
+    fixture.mount_all();
+    let found = files(&fixture.ledger(), 0);
+    assert!(found.contains(&("saved".to_owned(), "scratchpad/f".to_owned(), Some(5))));
+    fixture.fsck_clean();
+}

@@ -1,0 +1,124 @@
+//! Versions: kept as the configuration says, read as files, brought back.
+
+use std::fs;
+
+use crate::harness::{Fixture, Setup, Task, save};
+
+fn keeping(rule: &str) -> Fixture {
+    let layout = format!("workspaces: []\nfiles:\n  - {{ path: \"scratchpad/**\", {rule} }}\n");
+    let fixture = Setup::default().layout(&layout).start();
+    fs::create_dir_all(fixture.path("scratchpad")).unwrap();
+    fixture
+}
+
+fn versions(fixture: &Fixture, path: &str) -> Vec<String> {
+    let Ok(dir) = fs::read_dir(fixture.path(".workfs/history").join(path)) else {
+        return Vec::new();
+    };
+    let mut files: Vec<_> = dir.map(|entry| entry.unwrap().path()).collect();
+    files.sort_by_key(|path| {
+        path.file_stem().unwrap().to_str().unwrap().parse::<u64>().unwrap_or(u64::MAX)
+    });
+    files.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+// P11.3
+#[test]
+fn each_version_is_a_file_and_comes_back() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/p; cd scratchpad/p; for n in 1 2 3; do echo $n > f.md; done; \
+                echo 3 > f.md")
+        .success();
+    assert_eq!(versions(&fixture, "scratchpad/p/f.md"), ["1\n", "2\n", "3\n"]);
+    let gs = fixture.sh("ls .workfs/history/scratchpad/p/f.md").success();
+    let first: u64 = gs.stdout.lines().next().unwrap().parse().unwrap();
+    fixture.sh("echo x > .workfs/history/scratchpad/p/f.md/1").failure();
+    let events = fixture.workfs(&["log", "--json", "scratchpad/p/f.md"]).success().json_lines();
+    assert_eq!(events.len(), 4);
+    assert_eq!(events[0]["g"], first);
+
+    let at = (first + 1).to_string();
+    fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", &at]).success();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/p/f.md")).unwrap(), "2\n");
+    fixture.sh("rm scratchpad/p/f.md").success();
+    let time = events[0]["at"].as_str().unwrap();
+    fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", time]).success();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/p/f.md")).unwrap(), "1\n");
+    let names: Vec<String> = fixture
+        .workfs(&["log", "--json", "scratchpad/p/f.md"])
+        .success()
+        .json_lines()
+        .iter()
+        .map(|event| event["event"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names[4..], ["restored", "removed", "restored"]);
+    let early = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", "1"]).failure();
+    assert!(early.stderr.contains("kept are those of events"), "{early}");
+    fixture.fsck_clean();
+}
+
+// P11.3
+#[test]
+fn a_record_s_versions_are_files_and_come_back() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let first = fs::read_to_string(&path).unwrap();
+    let second = format!("{first}# a note\n");
+    save(&path, second.as_bytes()).unwrap();
+    assert_eq!(versions(&fixture, "work/t-1"), [first.clone(), second]);
+    let g = fixture.ledger().of_record("t-1")[0].g();
+    fixture.workfs(&["restore", "t-1", "--at", &g.to_string()]).success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), first);
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "saved"]);
+    fixture.fsck_clean();
+}
+
+// P11.4
+#[test]
+fn as_many_versions_are_kept_as_the_configuration_says() {
+    let fixture = keeping("versions: 3");
+    fixture.sh("for n in $(seq 9); do echo $n > scratchpad/f; done").success();
+    assert_eq!(versions(&fixture, "scratchpad/f"), ["7\n", "8\n", "9\n"]);
+    fixture.fsck_clean();
+
+    let small = keeping("bytes: 10B, file_bytes: 6B");
+    small
+        .sh("cd scratchpad; for n in 1111 2222 3333; do echo $n > f; done; echo 7777777 > g")
+        .success();
+    assert_eq!(versions(&small, "scratchpad/f"), ["2222\n", "3333\n"]);
+    assert!(versions(&small, "scratchpad/g").is_empty());
+    let event = small.workfs(&["log", "--json", "scratchpad/g"]).success().json_lines();
+    assert_eq!(event[0]["payload"]["size"], 8);
+    assert!(event[0]["payload"]["content_sha256"].is_string());
+    small.fsck_clean();
+
+    let none = keeping("versions: 0");
+    let before = none.ledger().last_g();
+    none.sh("echo x > scratchpad/f").success();
+    assert_eq!(none.ledger().last_g(), before + 1);
+    assert!(versions(&none, "scratchpad/f").is_empty());
+}
+
+// P11.4
+#[test]
+fn a_file_of_100_mb_has_its_hash_and_no_version() {
+    let fixture = keeping("versions: 3");
+    fixture
+        .sh("cd scratchpad; head -c 104857600 /dev/urandom > big; sha256sum < big > $OUT/sum
+             cp big $OUT/big; printf more >> big; cmp -n 104857600 big $OUT/big
+             head -c 3000000 big > mid; mv mid mid2")
+        .success();
+    // The event of a very large file comes when it is hashed.
+    let found = crate::harness::until_polled("both events are there", || {
+        let lines = fixture.workfs(&["log", "--json", "scratchpad/big"]).success().json_lines();
+        (lines.len() == 2).then_some(lines)
+    });
+    let sum = fs::read_to_string(fixture.outside("sum")).unwrap();
+    let hashes: Vec<_> =
+        found.iter().filter_map(|event| event["payload"]["content_sha256"].as_str()).collect();
+    assert!(hashes.iter().any(|hash| sum.starts_with(hash)) || hashes.len() == 1, "{found:?}");
+    assert_eq!(found[1]["payload"]["size"], 104_857_604);
+    assert!(versions(&fixture, "scratchpad/big").is_empty());
+    fixture.fsck_clean();
+}

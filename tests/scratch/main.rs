@@ -1,0 +1,13 @@
+//! Plain files whose changes count: events, versions, checks, locks, quotas, watching.
+//!
+//! Each test names the promise of docs/semantics.md that it keeps.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod checks;
+mod events;
+mod history;
+mod projects;
+mod watch;

@@ -1,0 +1,54 @@
+//! Projects in the scratchpad.
+
+use std::thread;
+
+use crate::harness::{Fixture, Setup};
+
+// P11.6
+#[test]
+fn a_new_project_has_the_next_number_and_its_directories() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    fixture.mount_all();
+    let listed = fixture.sh("ls scratchpad").success();
+    assert_eq!(listed.stdout, "documents\ninfo\nissues\nprogress\n");
+    let first = fixture.workfs(&["project", "new", "--json"]).success().json();
+    assert_eq!(first["project"], "001");
+    fixture
+        .sh("cd scratchpad; ls -d info/001 documents/001 issues/001 \
+                progress/001/work_orders progress/001/results progress/001/reviews; \
+                mkdir issues/041")
+        .success();
+    let second = fixture.workfs(&["project", "new"]).success();
+    assert_eq!(second.stdout.lines().next(), Some("042"));
+    fixture.workfs(&["project", "new", "alpha"]).success();
+    assert_eq!(fixture.workfs(&["project", "new", "alpha"]).code, 5);
+    fixture.workfs(&["project", "new", "a/b"]).failure();
+    fixture.fsck_clean();
+}
+
+// P11.6
+#[test]
+fn those_who_ask_at_once_get_different_projects() {
+    let fixture = Fixture::new();
+    let ids: Vec<String> = thread::scope(|scope| {
+        let ask = || fixture.workfs(&["project", "new", "--json"]).success().json();
+        let asking: Vec<_> = (0..6).map(|_| scope.spawn(ask)).collect();
+        asking
+            .into_iter()
+            .map(|one| one.join().unwrap()["project"].as_str().unwrap().to_owned())
+            .collect()
+    });
+    let mut sorted = ids.clone();
+    sorted.sort();
+    assert_eq!(sorted, ["001", "002", "003", "004", "005", "006"], "{ids:?}");
+}
+
+// P11.6
+#[test]
+fn other_layouts_are_just_directories() {
+    let fixture = Setup::default().layout("workspaces: []\nfiles: []\n").start();
+    assert!(!fixture.path("scratchpad").exists());
+    fixture.workfs(&["project", "new", "x"]).success();
+    assert!(fixture.path("scratchpad/progress/x/reviews").is_dir());
+}
