@@ -48,6 +48,12 @@ pub const HASH_AWAITED_BYTES_MAX: u64 = 64 << 20;
 /// Largest plain file that is hashed at all: some 10 s; a sparse one may be a thousand times larger.
 pub const HASHED_BYTES_MAX: u64 = 4 << 30;
 
+/// Names that one change of `gc` removes: others wait for the writer meanwhile.
+pub const SWEPT_AT_ONCE: usize = 256;
+
+/// Pasts of files that one change of `gc` looks at.
+pub const SWEPT_HISTORIES_AT_ONCE: usize = 512;
+
 /// Directories whose rules about plain files are remembered; then all are asked anew.
 pub const SCOPES_MAX: usize = 1 << 16;
 
@@ -104,6 +110,13 @@ pub const REJECTED_BYTES_MAX: u64 = 64 << 20;
 pub const SEEN_RECORDS_MAX: usize = 4096;
 /// See [`SEEN_RECORDS_MAX`].
 pub const SEEN_READERS_MAX: usize = 64;
+
+/// Changes that wait to be told to watchers in other mounts; what is over is lost, as inotify's own
+/// queue loses.
+pub const NUDGES_MAX: usize = 4096;
+
+/// How often it is looked who watches, while things change: reading `/proc` takes some ms.
+pub const WATCHERS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
 // The daemon and its control socket.
 

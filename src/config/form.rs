@@ -28,8 +28,6 @@ struct ConfigForm {
     schemas: Vec<files::SchemaForm>,
     #[serde(default)]
     locks: Vec<files::LockForm>,
-    #[serde(default)]
-    quotas: Vec<files::QuotaForm>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -68,8 +66,8 @@ pub(super) fn parse(
         }
         bindings.push(Arc::new(binding));
     }
-    let ConfigForm { files, checks, schemas, locks, quotas, .. } = form;
-    let files = FilesForm { files, checks, schemas, locks, quotas }.rules(load).map_err(wrong)?;
+    let ConfigForm { files, checks, schemas, locks, .. } = form;
+    let files = FilesForm { files, checks, schemas, locks }.rules(load).map_err(wrong)?;
     Ok(Config { bindings, files })
 }
 
@@ -185,5 +183,4 @@ const FILES_HEAD: &str = "\
 # checks:  what is refused when it is saved: syntax yaml or json, and a schema by its name.
 # schemas: JSON Schemas of your own: { name: plan, text: '{...}' }, in a layout also file: plan.json
 # locks:   files that vanish when they were not touched or written for the time of their lease.
-# quotas:  how much a directory at the root may hold: { dir: scratchpad, bytes: 1GiB, inodes: 10000 }
 ";

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use agents_md::agents_md;
-pub use files::{Check, FileRules, Keep, LockRule, Quota, Retention, SCHEMAS, Scope, Syntax};
+pub use files::{Check, FileRules, Keep, LockRule, Retention, SCHEMAS, Scope, Syntax};
 pub use path_glob::{FileGlob, PathGlob};
 
 use crate::kind::{Kind, Kinds, builtin, where_and_why};

@@ -8,9 +8,11 @@
 mod client;
 mod covers;
 mod failure;
+mod lock_files;
 mod logging;
 mod mount_table;
 mod mounts;
+mod nudge;
 mod open;
 mod options;
 mod paths;
@@ -118,6 +120,9 @@ pub fn run(
         set_up(&store.engine, &Setup::default())?;
     }
     let service = Arc::new(Service::new(store.engine.clone(), options.paths.store()));
+    let (looks, ends) = bounded(0);
+    lock_files::start(&store.engine, ends).map_err(other("starting to look after locks"))?;
+    nudge::start(&hub, &store.engine).map_err(other("starting to tell watchers"))?;
     let tree = WorkTree::new(store.engine.clone(), Arc::clone(&hub));
     let mounts = Arc::new(Mounts::new(
         options.paths.clone(),
@@ -149,7 +154,7 @@ pub fn run(
     server.stop_accepting();
     mounts.remove_all();
     let farewells = server.finish();
-    drop((mounts, service));
+    drop((mounts, service, looks));
     store.close(DAEMON_END_WAIT);
     tracing::info!("the daemon ends");
     drop(farewells);

@@ -15,6 +15,8 @@ pub const FS_TYPE: &str = "fuse.workfs";
 pub struct MountedHere {
     /// Where.
     pub dir: PathBuf,
+    /// The kernel's number of its device.
+    pub device: u64,
     /// For example `fuse.workfs`.
     pub fs_type: String,
     /// What was mounted; of ours, the store's path.
@@ -44,11 +46,14 @@ pub fn around(path: &Path) -> Option<MountedHere> {
 /// Reads `36 35 98:0 /root /dir rw,noatime master:1 - fuse.workfs source rw`.
 fn parse(line: &[u8]) -> Option<MountedHere> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let dir = PathBuf::from(OsString::from_vec(unescape(fields.nth(4)?)));
+    let device = String::from_utf8_lossy(fields.nth(2)?).into_owned();
+    let (major, minor) = device.split_once(':')?;
+    let device = major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?;
+    let dir = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
     fields.find(|field| *field == b"-")?;
     let fs_type = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
     let source = OsString::from_vec(unescape(fields.next()?));
-    Some(MountedHere { dir, fs_type, source })
+    Some(MountedHere { dir, device, fs_type, source })
 }
 
 /// Undoes the kernel's escapes: a backslash and three octal digits.

@@ -9,7 +9,7 @@ use crate::store::{Class, Draft, Durability, NewNode, Node, NodeType};
 
 use super::files::Saved;
 use super::turn::taken;
-use super::{Command, Slot, Stop, Turn};
+use super::{Command, Effect, Slot, Stop, Turn};
 
 /// What the new node is.
 #[derive(Clone, Debug)]
@@ -156,6 +156,8 @@ impl Command for Create {
                 turn.file_saved(self.parent, &self.name, &node, saved)?;
             }
         }
+        let (parent, name) = (self.parent, self.name.clone());
+        turn.effect(Effect::Appeared { parent, name });
         Ok(node)
     }
 }

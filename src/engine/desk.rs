@@ -231,6 +231,7 @@ impl Desk {
                 Effect::Attr { .. }
                 | Effect::Data(_)
                 | Effect::Name { .. }
+                | Effect::Appeared { .. }
                 | Effect::DirectoryMoved
                 | Effect::Agents => {}
             }

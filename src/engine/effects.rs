@@ -7,7 +7,7 @@ use super::Origin;
 
 /// One consequence of a committed change: something a kernel may have cached is not true any more.
 ///
-/// Names that appear need no effect, since kernels are not told of absent names.
+/// Names that appear invalidate nothing, since kernels are not told of absent names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// An inode's attributes changed.
@@ -37,6 +37,13 @@ pub enum Effect {
     Due(UnixNanos),
     /// Another set of agents is registered.
     Agents,
+    /// A name came; no kernel has cached that it was not there.
+    Appeared {
+        /// The directory.
+        parent: Ino,
+        /// The name.
+        name: FileName,
+    },
     /// A directory has another path, and so have all below it.
     DirectoryMoved,
 }

@@ -63,6 +63,7 @@ impl Command for SaveFile {
             return Ok(());
         };
         if let Some((dir, name)) = turn.name_of_file(&node)? {
+            turn.renew_lock_named(dir, &name, node.ino)?;
             let saved = Saved { digest: self.digest, ..Saved::by(None) };
             turn.file_saved(dir, &name, &node, saved)?;
         }
@@ -121,6 +122,7 @@ impl Turn<'_> {
     ) -> Result<(), StoreError> {
         if self.scope(dir)?.is_some() {
             self.txn.put_file_name(ino, dir, name)?;
+            self.renew_lock_named(dir, name, ino)?;
         }
         Ok(())
     }
@@ -236,6 +238,8 @@ impl Turn<'_> {
                 self.txn.delete_file_name(over.ino)?;
             }
             self.txn.put_file_name(node.ino, dir, name)?;
+            self.txn.delete_lease(node.ino)?;
+            self.renew_lock_named(dir, name, node.ino)?;
         } else if file && comes_from_scope {
             self.txn.delete_file_name(node.ino)?;
         }
@@ -257,7 +261,7 @@ impl Turn<'_> {
     }
 
     /// Appends an event about the file at `path`, linked to the one before.
-    fn file_event(
+    pub(super) fn file_event(
         &mut self,
         name: EventName,
         path: &TreePath,
@@ -305,7 +309,26 @@ impl Turn<'_> {
         self.txn.insert_file_version(history.key, &version, content)?;
         history.versions += 1;
         history.bytes += size;
-        self.prune(history, keep)
+        self.prune(history, keep, false)
+    }
+
+    /// What is kept of the file at a path.
+    pub(super) fn retention(&self, path: &TreePath) -> Option<Retention> {
+        let (dir, name) = path.split_last()?;
+        let scope = self.config.files().scope(&dir)?;
+        self.config.files().keep(&scope, name)
+    }
+
+    /// Deletes all versions of a past.
+    pub(super) fn forget_versions(&mut self, history: &mut History) -> Result<(), StoreError> {
+        let mut gone = Vec::new();
+        self.txn.file_versions(history.key, &mut |version| {
+            gone.push(version.g);
+            true
+        })?;
+        gone.into_iter().try_for_each(|g| self.txn.delete_file_version(g))?;
+        (history.versions, history.bytes) = (0, 0);
+        Ok(())
     }
 
     /// Deletes the versions of `history` that `keep` does not keep. The newest stays.
@@ -313,12 +336,13 @@ impl Turn<'_> {
         &mut self,
         history: &mut History,
         keep: &Retention,
+        by_age: bool,
     ) -> Result<(), StoreError> {
         let age = i64::try_from(keep.age.as_nanos()).unwrap_or(i64::MAX);
         let oldest = self.now.0.saturating_sub(age);
         let over = history.versions > keep.versions || history.bytes > keep.bytes;
         // Ages are looked at once in a while: what is too old for a day does not hurt.
-        if !over && !history.versions.is_multiple_of(8) {
+        if !over && !by_age && !history.versions.is_multiple_of(8) {
             return Ok(());
         }
         let (mut count, mut bytes, mut gone) = (0, 0, Vec::new());

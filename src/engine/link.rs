@@ -57,7 +57,10 @@ impl Command for Link {
         turn.txn.insert_entry(self.parent, &self.name, self.ino)?;
         turn.touch_dir(parent, 0)?;
         turn.effect(Effect::Attr { ino: self.ino, also_origin: false });
+        turn.renew_lock_named(self.parent, &self.name, self.ino)?;
         turn.file_saved(self.parent, &self.name, &node, Saved::by(Some("link")))?;
+        let (parent, name) = (self.parent, self.name.clone());
+        turn.effect(Effect::Appeared { parent, name });
         Ok(node)
     }
 }

@@ -86,6 +86,7 @@ impl Command for Write {
         node.ctime = turn.now;
         drop_privileges(turn, &mut node);
         turn.txn.update_node(&node)?;
+        turn.renew_lock(&node)?;
         turn.effect(Effect::Data(node.ino));
         Ok(node)
     }

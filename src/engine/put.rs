@@ -178,6 +178,8 @@ impl Put {
         }
         let saved = Saved { event: EventName::IMPORTED, ..Saved::by(None) };
         turn.file_saved(self.parent, &self.name, &node, saved)?;
+        let (parent, name) = (self.parent, self.name.clone());
+        turn.effect(super::Effect::Appeared { parent, name });
         Ok(Placed::Plain(node.ino))
     }
 

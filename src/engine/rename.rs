@@ -361,7 +361,11 @@ impl Rename {
                 turn.txn.replace_entry(self.new_parent, &self.new_name, source.ino)?;
                 turn.unname(target)?;
             }
-            None => turn.txn.insert_entry(self.new_parent, &self.new_name, source.ino)?,
+            None => {
+                turn.txn.insert_entry(self.new_parent, &self.new_name, source.ino)?;
+                let (parent, name) = (self.new_parent, self.new_name.clone());
+                turn.effect(Effect::Appeared { parent, name });
+            }
         }
         let mut source = source.clone();
         source.ctime = turn.now;

@@ -74,6 +74,8 @@ impl RestoreFile {
         let ino = turn.txn.insert_node(&new)?;
         turn.txn.insert_entry(self.parent, &self.name, ino)?;
         turn.name_file(self.parent, &self.name, ino)?;
+        let (parent, name) = (self.parent, self.name.clone());
+        turn.effect(Effect::Appeared { parent, name });
         turn.txn.node(ino)?.ok_or_else(|| super::setattr::gone().into())
     }
 }

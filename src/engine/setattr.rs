@@ -94,6 +94,7 @@ impl Command for SetAttributes {
         node.mtime = time(self.mtime, node.mtime);
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
+        turn.renew_lock(&node)?;
         turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
         if self.size.is_some() {
             turn.effect(Effect::Data(node.ino));

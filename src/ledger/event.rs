@@ -84,6 +84,8 @@ word! {
         IMPORTED = "imported",
         /// A record was moved out of its workspace and is a plain file now.
         LEFT = "left",
+        /// A lease is over.
+        EXPIRED = "expired",
         /// A file is again what it was.
         RESTORED = "restored",
         /// A workspace or a lane was made, or an agent registered.

@@ -18,6 +18,7 @@ mod export;
 mod find;
 mod finish;
 mod fsck;
+mod gc;
 mod import;
 mod lane;
 mod list;
@@ -45,6 +46,7 @@ pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::ExportReport;
 pub use finish::MoveReport;
 pub use fsck::{FsckReport, Problem, fsck};
+pub use gc::{GcProject, GcReport};
 pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 pub use list::{ListReport, ListRow};
 pub use log::LogReport;
@@ -125,6 +127,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::Export(args) => export::export(service, &args, sink).map(Report::Export),
         Request::Fsck => fsck::fsck(&**service.engine.readers(), sink).map(Report::Fsck),
         Request::Doctor => Ok(Report::Doctor(doctor(&service.store, Ok(service)))),
+        Request::Gc(args) => gc::gc(service, caller, &args).map(Report::Gc),
         Request::ProjectNew(args) => project::new(service, caller, &args).map(Report::Project),
         Request::Rewind(args) => rewind::rewind(service, caller, &args).map(Report::Rewind),
         Request::Backup(args) => backup::backup(service, &args, sink).map(Report::Backup),

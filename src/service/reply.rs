@@ -6,9 +6,9 @@ use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::store::StoreError;
 
 use super::{
-    AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, ImportReport,
-    ListReport, LogReport, MoveReport, ProjectReport, RestoreReport, RewindReport, ShowReport,
-    StatusReport, WatchReport, WhyReport,
+    AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, GcReport,
+    ImportReport, ListReport, LogReport, MoveReport, ProjectReport, RestoreReport, RewindReport,
+    ShowReport, StatusReport, WatchReport, WhyReport,
 };
 
 /// Where replies go; false means that the client is gone.
@@ -165,6 +165,8 @@ reports! {
     Backup(BackupReport),
     /// See [`RestoreReport`].
     Restore(RestoreReport),
+    /// See [`GcReport`].
+    Gc(GcReport),
     /// See [`ProjectReport`].
     Project(ProjectReport),
     /// See [`RewindReport`].

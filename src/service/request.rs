@@ -49,6 +49,8 @@ pub enum Request {
     Fsck,
     /// Checks the environment.
     Doctor,
+    /// Lets old projects go, or says which would.
+    Gc(GcArgs),
     /// Makes a project's directories in the scratchpad.
     ProjectNew(ProjectNewArgs),
     /// Makes a record or a plain file what it was.
@@ -89,6 +91,7 @@ impl Request {
             Request::Export(_) => "export",
             Request::Fsck => "fsck",
             Request::Doctor => "doctor",
+            Request::Gc(_) => "gc",
             Request::ProjectNew(_) => "project",
             Request::Rewind(_) => "restore",
             Request::Backup(_) => "backup",
@@ -107,6 +110,7 @@ impl Request {
             | Request::List(_)
             | Request::Log(_)
             | Request::Watch(_)
+            | Request::Gc(_)
             | Request::ProjectNew(_)
             | Request::Rewind(_)
             | Request::Why(_)
@@ -145,6 +149,7 @@ impl Request {
             | Request::Export(_)
             | Request::Fsck
             | Request::Doctor
+            | Request::Gc(_)
             // It asks no permissions of a plain file.
             | Request::Rewind(_)
             | Request::Backup(_) => false,
@@ -323,6 +328,19 @@ pub struct ExportArgs {
     /// The directory may have files. None of them is overwritten even so.
     #[serde(default)]
     pub force: bool,
+}
+
+/// See [`Request::Gc`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GcArgs {
+    /// Only projects of which nothing was changed for so long.
+    pub older_than_s: u64,
+    /// Only those of one of these statuses.
+    pub status: Vec<String>,
+    /// Do it.
+    #[serde(default)]
+    pub delete: bool,
 }
 
 /// See [`Request::ProjectNew`].

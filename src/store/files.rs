@@ -48,6 +48,8 @@ pub trait ReadFiles {
     fn file_versions(&self, history: HistoryKey, visit: Visit<'_, FileVersion>) -> Result<()>;
     /// The content of a version.
     fn file_version(&self, g: G) -> Result<Option<Vec<u8>>>;
+    /// The lock file whose lease ends first.
+    fn next_lease(&self) -> Result<Option<(Ino, UnixNanos)>>;
     /// All names of files by inode, for `fsck`.
     fn all_file_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()>;
 }
@@ -58,6 +60,10 @@ pub trait TxnFiles: ReadFiles {
     fn put_file_name(&mut self, ino: Ino, dir: Ino, name: &FileName) -> Result<()>;
     /// Forgets them.
     fn delete_file_name(&mut self, ino: Ino) -> Result<()>;
+    /// Sets until when a lock file holds.
+    fn put_lease(&mut self, ino: Ino, until: UnixNanos) -> Result<()>;
+    /// It is no lock (any more).
+    fn delete_lease(&mut self, ino: Ino) -> Result<()>;
     /// Begins the past of a path.
     fn insert_history(&mut self, path: &TreePath, last_g: G) -> Result<HistoryKey>;
     /// Writes it back.

@@ -5,8 +5,10 @@
 //! Deliberately not here: deciding anything.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Invalidation, Mount, MountId};
 
@@ -15,6 +17,7 @@ use crate::names::AgentName;
 use crate::numbers::Ino;
 
 use super::handles::OpenCounts;
+use super::touched::{Touched, Touches};
 
 /// Whom a mount acts for, and what it shows.
 #[derive(Clone, Debug)]
@@ -49,6 +52,7 @@ pub struct Hub {
     /// Which rules about plain files count where, as of what is committed.
     pub(super) scopes: Scopes,
     stale: Mutex<HashSet<(MountId, Ino)>>,
+    pub(super) touches: Touches,
 }
 
 impl Hub {
@@ -56,6 +60,24 @@ impl Hub {
     #[must_use]
     pub fn new() -> Arc<Hub> {
         Arc::new(Hub::default())
+    }
+
+    /// Changes that somebody may watch through another mount.
+    #[must_use]
+    pub fn touched(&self) -> Receiver<Touched> {
+        self.touches.receiver()
+    }
+
+    /// Names the thread whose calls tell watchers and change nothing.
+    pub fn set_toucher(&self, thread: u32) {
+        self.touches.set_toucher(thread);
+    }
+
+    /// Where the mounts are.
+    #[must_use]
+    pub fn mount_dirs(&self) -> Vec<(MountId, PathBuf)> {
+        let members = self.members.read();
+        members.iter().map(|member| (member.mount.id(), member.mount.dir().to_owned())).collect()
     }
 
     /// Says whom a mount acts for that is to be made.
@@ -122,6 +144,7 @@ impl Changers {
 
 impl Audience for Hub {
     fn before_reply(&self, effects: &[(Origin, Effect)]) {
+        self.touches.note(effects, self.members.read().len());
         // A batch changes one directory many times, often from many mounts: each mount hears of it
         // once.
         let mut attributes: HashMap<Ino, Changers> = HashMap::new();
@@ -144,7 +167,9 @@ impl Audience for Hub {
                     self.scopes.forget();
                     continue;
                 }
-                Effect::Ready(..) | Effect::Due(_) | Effect::Agents => continue,
+                Effect::Appeared { .. } | Effect::Ready(..) | Effect::Due(_) | Effect::Agents => {
+                    continue;
+                }
             };
             let known = attributes.entry(ino).or_insert(changers);
             *known = match changers {

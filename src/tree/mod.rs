@@ -23,6 +23,7 @@ mod ready;
 mod seek;
 mod seen;
 mod staged;
+mod touched;
 mod unborn;
 mod waits;
 mod write;
@@ -39,6 +40,7 @@ use workfs_mount::{
 
 pub use caller::user_name;
 pub use hub::{Hub, Identity};
+pub use touched::{Touch, Touched};
 
 use crate::engine::{Command, Engine};
 use crate::limits::{CACHE_TTL, NAME_BYTES_MAX};

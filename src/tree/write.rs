@@ -212,6 +212,12 @@ impl WorkTree {
             }
             Some(_) => return reply.send(Err(Rule::ReadOnly.errno(Door::Name))),
         }
+        if self.hub.touches.is_toucher(caller.pid) {
+            // It raises an event for those who watch through this mount, and changes nothing.
+            let node = self.read(|read| read.node(ino));
+            let gone = Rule::Gone.errno(Door::Handle);
+            return reply.send(node.and_then(|node| Ok(Self::entry(&node.ok_or(gone)?))));
+        }
         let mut set = set;
         let mut staged_size = None;
         let open = handle.and_then(|handle| self.handles.get(handle));

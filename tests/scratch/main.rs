@@ -8,6 +8,9 @@ mod harness;
 
 mod checks;
 mod events;
+mod gc;
 mod history;
+mod inotify;
+mod locks;
 mod projects;
 mod watch;

@@ -162,6 +162,7 @@ fn changes(request: &Request) -> bool {
         | Request::Release(_)
         | Request::Import(_)
         | Request::Export(_)
+        | Request::Gc(_)
         | Request::ProjectNew(_)
         | Request::Rewind(_)
         | Request::Backup(_) => true,

@@ -10,6 +10,7 @@ mod claim;
 mod doctor;
 mod export;
 mod finish;
+mod gc;
 mod import;
 mod list;
 mod log;
@@ -58,6 +59,8 @@ pub enum DataCommand {
     Watch(watch::WatchArgs),
     /// Say why something was refused or is a draft
     Why(why::WhyArgs),
+    /// Remove old projects, or say which would go
+    Gc(gc::GcArgs),
     /// Projects in the scratchpad
     Project(project::ProjectArgs),
     /// Take a directory of files in
@@ -82,6 +85,7 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
         DataCommand::Log(args) => return log::run(args, global, output),
         DataCommand::Watch(args) => return watch::run(args, global, output),
         DataCommand::Doctor => return doctor::run(global, output),
+        DataCommand::Gc(args) => return gc::run(args, global, output),
         DataCommand::Project(args) => return project::run(args, global, output),
         DataCommand::Restore(args) => return restore::run(args, global, output),
         DataCommand::Show(args) => (args.request(), Some(args.hint()), Missing::Refuse),

@@ -9,11 +9,10 @@ use serde_saphyr::Spanned;
 use super::super::form::{Wrong, quoted};
 use super::check::{Check, SCHEMAS, Syntax};
 use super::units;
-use super::{FileRules, Keep, LockRule, Quota, Retention};
+use super::{FileRules, Keep, LockRule, Retention};
 use crate::config::path_glob::FileGlob;
 use crate::kind::Schema;
 use crate::kind::yaml::{line, unknown};
-use crate::names::FileName;
 
 /// Most rules of one list: each is asked once for every directory with files.
 const RULES_MAX: usize = 64;
@@ -25,7 +24,6 @@ pub struct FilesForm {
     pub checks: Vec<CheckForm>,
     pub schemas: Vec<SchemaForm>,
     pub locks: Vec<LockForm>,
-    pub quotas: Vec<QuotaForm>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,16 +71,6 @@ pub struct LockForm {
     lease: Spanned<String>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct QuotaForm {
-    dir: Spanned<String>,
-    #[serde(default)]
-    bytes: Option<Spanned<String>>,
-    #[serde(default)]
-    inodes: Option<u64>,
-}
-
 fn yes() -> bool {
     true
 }
@@ -93,7 +81,7 @@ pub type Load<'l> = &'l dyn Fn(&str) -> Result<String, String>;
 impl FilesForm {
     /// The rules that it says; `load` reads the files of schemas.
     pub fn rules(self, load: Load<'_>) -> Result<FileRules, Wrong> {
-        let lists = [self.checks.len(), self.schemas.len(), self.locks.len(), self.quotas.len()];
+        let lists = [self.checks.len(), self.schemas.len(), self.locks.len()];
         let longest = lists.into_iter().chain(self.files.as_ref().map(Vec::len)).max();
         if longest > Some(RULES_MAX) {
             return Err((None, format!("over {RULES_MAX} rules in one list")));
@@ -114,8 +102,7 @@ impl FilesForm {
         let check = |form| check(form, &compiled);
         let checks = self.checks.into_iter().map(check).collect::<Result<_, _>>()?;
         let locks = self.locks.into_iter().map(lock).collect::<Result<_, _>>()?;
-        let quotas = self.quotas.into_iter().map(quota).collect::<Result<_, _>>()?;
-        Ok(FileRules { keeps, checks, locks, quotas, schemas })
+        Ok(FileRules { keeps, checks, locks, schemas })
     }
 }
 
@@ -193,17 +180,6 @@ fn lock(form: LockForm) -> Result<LockRule, Wrong> {
     Ok(LockRule { path: glob(&form.path)?, lease })
 }
 
-fn quota(form: QuotaForm) -> Result<Quota, Wrong> {
-    let dir = FileName::new(&form.dir.value).map_err(|why| {
-        (line(&form.dir), format!("`{}` is no directory at the root: {why}", form.dir.value))
-    })?;
-    let bytes = match &form.bytes {
-        None => None,
-        Some(text) => Some(units::size(&text.value).map_err(|why| (line(text), why))?),
-    };
-    Ok(Quota { dir, bytes, inodes: form.inodes })
-}
-
 /// The rules as the configuration has them, which is read back to the same.
 pub fn write(rules: &FileRules, out: &mut String) {
     let mut list = |key: &str, items: Vec<String>| {
@@ -245,11 +221,4 @@ pub fn write(rules: &FileRules, out: &mut String) {
         format!("path: {}, lease: {lease}", quoted(lock.path.as_str()))
     });
     list("locks", locks.collect());
-    let quotas = rules.quotas.iter().map(|quota| {
-        let dir = quota.dir.as_str().map_or_else(String::new, quoted);
-        let bytes = quota.bytes.map(|bytes| format!(", bytes: {}", units::shown_size(bytes)));
-        let inodes = quota.inodes.map(|inodes| format!(", inodes: {inodes}"));
-        format!("dir: {dir}{}{}", bytes.unwrap_or_default(), inodes.unwrap_or_default())
-    });
-    list("quotas", quotas.collect());
 }

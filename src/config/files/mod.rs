@@ -1,5 +1,5 @@
 //! What the configuration says about plain files: whose saves are events and versions, what their
-//! content must be, which are locks, and how much a directory may hold.
+//! content must be, and which are locks.
 //!
 //! What must stay true: which rules count for the files of a directory can be said by its path
 //! alone ([`FileRules::scope`]), so that it is asked once a directory and not once a file; of each
@@ -12,9 +12,7 @@ mod units;
 use std::time::Duration;
 
 pub use check::{Check, SCHEMAS, Syntax};
-pub(super) use form::{
-    CheckForm, FilesForm, KeepForm, Load, LockForm, QuotaForm, SchemaForm, write,
-};
+pub(super) use form::{CheckForm, FilesForm, KeepForm, Load, LockForm, SchemaForm, write};
 
 use super::path_glob::FileGlob;
 use crate::names::{FileName, TreePath};
@@ -63,24 +61,12 @@ pub struct LockRule {
     pub lease: Duration,
 }
 
-/// How much a directory at the root of the mount may hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quota {
-    /// Its name.
-    pub dir: FileName,
-    /// Bytes of all files.
-    pub bytes: Option<u64>,
-    /// Files and directories.
-    pub inodes: Option<u64>,
-}
-
 /// All rules about plain files.
 #[derive(Clone, Debug, Default)]
 pub struct FileRules {
     keeps: Vec<Keep>,
     checks: Vec<Check>,
     locks: Vec<LockRule>,
-    quotas: Vec<Quota>,
     schemas: Vec<(String, String)>,
 }
 
@@ -131,12 +117,6 @@ impl FileRules {
     #[must_use]
     pub fn has_locks(&self) -> bool {
         !self.locks.is_empty()
-    }
-
-    /// The quotas.
-    #[must_use]
-    pub fn quotas(&self) -> &[Quota] {
-        &self.quotas
     }
 
     /// The rules that may count for files of the directory `dir`; `None` if there are none.

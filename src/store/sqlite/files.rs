@@ -71,6 +71,11 @@ impl ReadFiles for Conn {
         self.one("SELECT content FROM file_versions WHERE g = ?1", [int(g.0)], |row| row.get(0))
     }
 
+    fn next_lease(&self) -> Result<Option<(Ino, UnixNanos)>> {
+        let sql = "SELECT ino, until FROM lock_leases ORDER BY until LIMIT 1";
+        self.one(sql, [], |row| Ok((Ino(number(row, 0)?), UnixNanos(row.get(1)?))))
+    }
+
     fn all_file_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()> {
         let read =
             |row: &Row<'_>| Ok((Ino(number(row, 0)?), Ino(number(row, 1)?), file_name(row, 2)?));
@@ -88,6 +93,18 @@ impl TxnFiles for Conn {
 
     fn delete_file_name(&mut self, ino: Ino) -> Result<()> {
         self.change("DELETE FROM file_names WHERE ino = ?1", [int(ino.0)])?;
+        Ok(())
+    }
+
+    fn put_lease(&mut self, ino: Ino, until: UnixNanos) -> Result<()> {
+        let sql = "INSERT INTO lock_leases (ino, until) VALUES (?1, ?2) \
+                   ON CONFLICT (ino) DO UPDATE SET until = excluded.until";
+        self.change(sql, [int(ino.0), until.0])?;
+        Ok(())
+    }
+
+    fn delete_lease(&mut self, ino: Ino) -> Result<()> {
+        self.change("DELETE FROM lock_leases WHERE ino = ?1", [int(ino.0)])?;
         Ok(())
     }
 

@@ -206,6 +206,13 @@ CREATE TABLE file_versions (
   content BLOB NOT NULL
 ) STRICT;
 CREATE INDEX file_versions_history ON file_versions (history, g);
+
+-- Files that are locks by the configuration, and until when.
+CREATE TABLE lock_leases (
+  ino   INTEGER PRIMARY KEY REFERENCES nodes(ino) ON DELETE CASCADE,
+  until INTEGER NOT NULL
+) STRICT;
+CREATE INDEX lock_leases_until ON lock_leases (until);
 ",
 ];
 

@@ -1,0 +1,130 @@
+//! Removing a directory with all that is in it, some names a change, and letting go of versions.
+
+use crate::limits::{SWEPT_AT_ONCE, SWEPT_HISTORIES_AT_ONCE};
+use crate::names::{FileName, TreePath};
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, History, NodeType};
+
+use super::{Command, Remove, RemoveWhat, Stop, Turn, path_of};
+
+/// Removes `parent/name` with all that is in it; records and drafts in it are no rubbish.
+#[derive(Clone, Debug)]
+pub struct RemoveTree {
+    /// The directory that it lies in.
+    pub parent: Ino,
+    /// Its name.
+    pub name: FileName,
+}
+
+impl Command for RemoveTree {
+    /// Whether it is gone; else there is more to remove.
+    type Out = bool;
+
+    fn operation(&self) -> &'static str {
+        "gc"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+        let mut left = SWEPT_AT_ONCE;
+        remove(turn, self.parent, &self.name, &mut left)
+    }
+}
+
+fn remove(
+    turn: &mut Turn<'_>,
+    parent: Ino,
+    name: &FileName,
+    left: &mut usize,
+) -> Result<bool, Stop> {
+    let node = turn.existing(parent, name)?;
+    if node.class != Class::Plain {
+        let refusal = Refusal::new(
+            Rule::InUse,
+            format!("`{name}` is a record or a draft"),
+            "move it out first: what a workspace holds is not removed by age",
+        );
+        return Err(Stop::kept(refusal, path_of(turn.txn, parent, name)?));
+    }
+    let directory = node.node_type == NodeType::Directory;
+    while directory && *left > 0 {
+        let mut first = None;
+        turn.txn.list(node.ino, None, &mut |(name, _)| {
+            first = Some(name);
+            false
+        })?;
+        match first {
+            Some(inner) => {
+                if !remove(turn, node.ino, &inner, left)? {
+                    return Ok(false);
+                }
+            }
+            None => break,
+        }
+    }
+    if *left == 0 {
+        return Ok(false);
+    }
+    *left -= 1;
+    let what = if directory { RemoveWhat::Directory } else { RemoveWhat::File };
+    Remove { parent, name: name.clone(), what }.run(turn)?;
+    Ok(true)
+}
+
+/// Lets go of versions: of all of a path and below, or of those that retention no longer keeps.
+#[derive(Clone, Debug)]
+pub struct PruneVersions {
+    /// Where to begin: pasts of paths after this one.
+    pub after: Option<TreePath>,
+    /// All versions of what lies at or below this path; else what is too old or too much.
+    pub all_of: Option<TreePath>,
+}
+
+/// What a [`PruneVersions`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Versions that are gone.
+    pub versions: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Where to go on, if there is more.
+    pub last: Option<TreePath>,
+}
+
+impl Command for PruneVersions {
+    type Out = Pruned;
+
+    fn operation(&self) -> &'static str {
+        "gc"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Pruned, Stop> {
+        let above = self.all_of.clone().unwrap_or_default();
+        let after = self.after.as_ref().map(TreePath::to_bytes);
+        let mut batch: Vec<History> = Vec::new();
+        turn.txn.histories(&above, &mut |history| {
+            if after.as_ref().is_none_or(|after| history.path.to_bytes() > *after) {
+                batch.push(history);
+            }
+            batch.len() < SWEPT_HISTORIES_AT_ONCE
+        })?;
+        let mut pruned = Pruned::default();
+        if batch.len() == SWEPT_HISTORIES_AT_ONCE {
+            pruned.last = batch.last().map(|history| history.path.clone());
+        }
+        for mut history in batch {
+            let (versions, bytes) = (history.versions, history.bytes);
+            if self.all_of.is_some() {
+                turn.forget_versions(&mut history)?;
+            } else if let Some(keep) = turn.retention(&history.path) {
+                turn.prune(&mut history, &keep, true)?;
+            }
+            if history.versions != versions {
+                turn.txn.update_history(&history)?;
+                pruned.versions += versions - history.versions;
+                pruned.bytes += bytes - history.bytes;
+            }
+        }
+        Ok(pruned)
+    }
+}

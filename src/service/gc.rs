@@ -1,0 +1,219 @@
+//! `gc`: old projects go, by status and age; and versions that nothing keeps any more.
+//!
+//! What must stay true: nothing is removed unless `delete` says so, and what would be removed is
+//! told before. A project whose status cannot be read is never removed. Events stay.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Engine, PruneVersions, Pruned, RemoveTree, read_plain};
+use crate::limits::RECORD_BYTES_MAX;
+use crate::names::{FileName, TreePath, printable};
+use crate::numbers::{Ino, UnixNanos};
+use crate::refusal::Refusal;
+use crate::store::{Class, NodeType, Read};
+
+use super::find::{node_at, tree_path};
+use super::status::size;
+use super::{Caller, Exit, Failure, GcArgs, PARTS, SCRATCHPAD, Service};
+
+/// Deepest directory that is looked into.
+const DEPTH_MAX: usize = 200;
+
+/// A project in the scratchpad.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GcProject {
+    /// Its id.
+    pub project: String,
+    /// What its `project.yaml` says; nothing if there is none that can be read.
+    pub status: Option<String>,
+    /// When anything of it was changed last, RFC 3339.
+    pub changed_at: String,
+    /// Files and directories.
+    pub nodes: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Bytes of their versions.
+    pub version_bytes: u64,
+    /// Its status and age are such that it goes.
+    pub goes: bool,
+}
+
+/// See [`super::Request::Gc`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GcReport {
+    /// All projects.
+    pub projects: Vec<GcProject>,
+    /// It was done, and not only told.
+    pub deleted: bool,
+    /// Bytes that are free now, or would be: files and versions of projects that go.
+    pub freed_bytes: u64,
+    /// Versions of other files that retention no longer keeps and that went; 0 if only told.
+    pub pruned_versions: u64,
+    /// Their bytes.
+    pub pruned_bytes: u64,
+}
+
+impl GcReport {
+    /// A line for each project that goes, and the sum.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let mut out = String::new();
+        for one in self.projects.iter().filter(|one| one.goes) {
+            let status = one.status.as_deref().unwrap_or("unknown");
+            out.push_str(&format!(
+                "{}  {status}, last changed {}: {} files and directories, {}\n",
+                printable(one.project.as_bytes()),
+                one.changed_at,
+                one.nodes,
+                size(one.bytes + one.version_bytes),
+            ));
+        }
+        let goes = self.projects.iter().filter(|one| one.goes).count();
+        let (freed, of) = (size(self.freed_bytes), self.projects.len());
+        if self.deleted {
+            let (count, bytes) = (self.pruned_versions, size(self.pruned_bytes));
+            out.push_str(&format!(
+                "removed {goes} of {of} projects ({freed}), and {count} old versions ({bytes})"
+            ));
+        } else {
+            out.push_str(&format!("{goes} of {of} projects would go ({freed}); --delete does it"));
+        }
+        out
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+/// Tells what would go, and lets it go if that is wanted.
+///
+/// # Errors
+/// A refusal (a project that holds records), or a failure of the store. What went before stays gone.
+pub(super) fn gc(service: &Service, caller: &Caller, args: &GcArgs) -> Result<GcReport, Failure> {
+    let now = service.engine.now();
+    let age = i64::try_from(args.older_than_s).unwrap_or(i64::MAX).saturating_mul(1_000_000_000);
+    let oldest = now.0.saturating_sub(age);
+    let mut report = GcReport { deleted: args.delete, ..GcReport::default() };
+    let found = service.read(|read| projects(read))?;
+    for (name, places) in found {
+        let mut one = GcProject { project: name.to_string(), ..GcProject::default() };
+        let mut newest = UnixNanos(0);
+        service.read(|read| {
+            one.status = status(read, &name)?;
+            for (path, _) in &places {
+                measure(read, &path.join(name.clone()), &mut one, &mut newest)?;
+            }
+            Ok(())
+        })?;
+        one.changed_at = newest.rfc3339_seconds();
+        let named = one.status.as_ref().is_some_and(|status| args.status.contains(status));
+        one.goes = named && newest.0 <= oldest;
+        if one.goes {
+            report.freed_bytes += one.bytes + one.version_bytes;
+            if args.delete {
+                for (path, dir) in &places {
+                    remove(&service.engine, caller, *dir, &name)?;
+                    let all_of = Some(path.join(name.clone()));
+                    prune(&service.engine, caller, all_of)?;
+                }
+            }
+        }
+        report.projects.push(one);
+    }
+    if args.delete {
+        let pruned = prune(&service.engine, caller, None)?;
+        (report.pruned_versions, report.pruned_bytes) = (pruned.versions, pruned.bytes);
+    }
+    Ok(report)
+}
+
+type Places = Vec<(TreePath, Ino)>;
+
+/// The projects, with the directories in which each has one.
+fn projects(read: &dyn Read) -> Result<Vec<(FileName, Places)>, Failure> {
+    let mut found: std::collections::BTreeMap<FileName, Places> = Default::default();
+    for part in PARTS {
+        let path = tree_path(&format!("{SCRATCHPAD}/{part}"))?;
+        let Some(dir) = node_at(read, &path)? else { continue };
+        read.list(dir.ino, None, &mut |(name, node)| {
+            if node.node_type == NodeType::Directory {
+                found.entry(name).or_default().push((path.clone(), dir.ino));
+            }
+            true
+        })?;
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The status that a project's file says.
+fn status(read: &dyn Read, project: &FileName) -> Result<Option<String>, Failure> {
+    for name in ["project.yaml", "project.yml", "project.json"] {
+        let dir = tree_path(&format!("{SCRATCHPAD}/{}", PARTS[0]))?.join(project.clone());
+        let path = dir.join(tree_path(name)?.names()[0].clone());
+        let Some(node) = node_at(read, &path)?.filter(|node| node.class == Class::Plain) else {
+            continue;
+        };
+        let bytes = read_plain(read, &node, 0, RECORD_BYTES_MAX)?;
+        // JSON is YAML.
+        let value = crate::record::parse_any(&bytes).unwrap_or_default();
+        return Ok(value.get("status").and_then(|text| text.as_str()).map(str::to_owned));
+    }
+    Ok(None)
+}
+
+/// Adds up what lies at and below `path`.
+fn measure(
+    read: &dyn Read,
+    path: &TreePath,
+    one: &mut GcProject,
+    newest: &mut UnixNanos,
+) -> Result<(), Failure> {
+    let mut waiting: Vec<(Ino, usize)> = Vec::new();
+    let mut count = |node: &crate::store::Node, depth: usize, waiting: &mut Vec<(Ino, usize)>| {
+        one.nodes += 1;
+        *newest = (*newest).max(node.mtime);
+        if node.node_type == NodeType::Directory {
+            if depth < DEPTH_MAX {
+                waiting.push((node.ino, depth + 1));
+            }
+        } else {
+            one.bytes += node.size;
+        }
+    };
+    if let Some(node) = node_at(read, path)? {
+        count(&node, 0, &mut waiting);
+    }
+    while let Some((dir, depth)) = waiting.pop() {
+        read.list(dir, None, &mut |(_, node)| {
+            count(&node, depth, &mut waiting);
+            true
+        })?;
+    }
+    read.histories(path, &mut |history| {
+        one.version_bytes += history.bytes;
+        true
+    })?;
+    Ok(())
+}
+
+fn remove(engine: &Engine, caller: &Caller, parent: Ino, name: &FileName) -> Result<(), Refusal> {
+    while !engine.run(caller.context(), RemoveTree { parent, name: name.clone() })? {}
+    Ok(())
+}
+
+fn prune(engine: &Engine, caller: &Caller, all_of: Option<TreePath>) -> Result<Pruned, Refusal> {
+    let mut sum = Pruned::default();
+    loop {
+        let prune = PruneVersions { after: sum.last.take(), all_of: all_of.clone() };
+        let pruned = engine.run(caller.context(), prune)?;
+        sum.versions += pruned.versions;
+        sum.bytes += pruned.bytes;
+        sum.last = pruned.last;
+        if sum.last.is_none() {
+            return Ok(sum);
+        }
+    }
+}

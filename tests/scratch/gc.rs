@@ -1,0 +1,52 @@
+//! Old projects: told first, then gone.
+
+use crate::harness::Fixture;
+
+fn projects(fixture: &Fixture, arguments: &[&str]) -> (Vec<String>, serde_json::Value) {
+    let mut all = vec!["gc", "--json"];
+    all.extend(arguments);
+    let report = fixture.workfs(&all).success().json();
+    let goes = report["projects"].as_array().unwrap().iter().filter(|one| one["goes"] == true);
+    let goes = goes.map(|one| one["project"].as_str().unwrap().to_owned()).collect();
+    (goes, report)
+}
+
+// P11.9
+#[test]
+fn old_projects_are_told_and_go_when_that_is_said() {
+    let fixture = Fixture::new();
+    for (id, status) in [("001", "active"), ("002", "completed"), ("003", "archived")] {
+        fixture.workfs(&["project", "new"]).success();
+        fixture
+            .sh(&format!(
+                "cd scratchpad; echo 'status: {status}' > info/{id}/project.yaml
+                 for n in $(seq 300); do echo $n > progress/{id}/results/$n; done
+                 echo 1 > documents/{id}/d; echo 22 > documents/{id}/d"
+            ))
+            .success();
+    }
+    fixture.workfs(&["project", "new"]).success();
+    assert!(projects(&fixture, &[]).0.is_empty(), "they are young");
+    // Only 002 is old: its clock is set back.
+    fixture.sh("find scratchpad/*/002 -depth -exec touch -d '40 days ago' {} + ").success();
+    let (goes, report) = projects(&fixture, &["--dry-run"]);
+    assert_eq!(goes, ["002"]);
+    assert_eq!(report["deleted"], false);
+    let freed = report["freed_bytes"].as_u64().unwrap();
+    assert!(freed > 300 * 4, "{report}");
+    assert!(fixture.path("scratchpad/info/002").exists());
+    assert_eq!(projects(&fixture, &["--older-than", "0"]).0, ["002", "003"]);
+    assert_eq!(projects(&fixture, &["--older-than", "0", "--status", "active"]).0, ["001"]);
+
+    let (goes, report) = projects(&fixture, &["--delete"]);
+    assert_eq!((goes, &report["deleted"]), (vec!["002".to_owned()], &true.into()));
+    assert_eq!(report["freed_bytes"], freed);
+    let left = fixture.sh("ls -d scratchpad/*/002 .workfs/history/scratchpad/documents/002/d/*");
+    assert_eq!(left.stdout, "", "{left}");
+    assert!(fixture.path("scratchpad/info/001/project.yaml").exists());
+    let log = fixture.workfs(&["log", "--json", "scratchpad/documents/002/d"]).success();
+    let names: Vec<String> =
+        log.json_lines().iter().map(|e| e["event"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names, ["saved", "saved", "removed"], "events stay");
+    fixture.fsck_clean();
+}

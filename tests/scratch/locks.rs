@@ -1,0 +1,39 @@
+//! Lock files with a lease.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Setup, until_polled};
+
+const LAYOUT: &str = "workspaces: []
+locks:
+  - { path: \"**/*.lock\", lease: 2s }
+";
+
+// P11.10
+#[test]
+fn a_lock_whose_holder_is_silent_vanishes_with_an_event() {
+    let fixture = Setup::default().mounts(2).layout(LAYOUT).start();
+    fixture.sh("mkdir d; set -C; echo 1 > d/a.lock; echo 1 > d/note; ln d/note d/l.lock").success();
+    fixture.sh("set -C; echo 2 > d/a.lock").failure();
+    let begin = Instant::now();
+    let gone = |name: &str| !fixture.mount(1).join(name).exists();
+    // Touched or written, it holds.
+    while begin.elapsed() < Duration::from_secs(4) {
+        fixture.sh("touch d/a.lock; echo x >> d/l.lock; sleep 0.3").success();
+        assert!(!gone("d/a.lock") && !gone("d/l.lock"));
+    }
+    let begin = Instant::now();
+    until_polled("both are gone", || (gone("d/a.lock") && gone("d/l.lock")).then_some(()));
+    assert!(begin.elapsed() > Duration::from_millis(1200), "not before its time");
+    assert_eq!(fs::read_dir(fixture.path("d")).unwrap().count(), 1, "the note stays");
+    let ledger = fixture.ledger();
+    let expired: Vec<_> = ledger.0.iter().filter(|event| event.name() == "expired").collect();
+    assert_eq!(expired.len(), 2);
+    assert_eq!(expired[0].text("role"), "daemon");
+    fixture
+        .sh("set -C; echo 3 > d/a.lock; rm d/a.lock; echo 4 > d/a.lock; mv d/a.lock d/kept; \
+                sleep 2.5; cat d/kept")
+        .success();
+    fixture.fsck_clean();
+}
