@@ -1,7 +1,7 @@
 //! The engine: every change of the store goes through here, one after the other.
 //!
-//! A change is a [`Command`]. It waits in a bounded queue; the one writer thread takes all that
-//! wait, runs each inside its own savepoint, commits once, and only then answers them all. A
+//! A change is a [`Command`]. It waits in a bounded queue before the desk; who sits there takes all
+//! that wait, runs each inside its own savepoint, commits once, and only then answers them all. A
 //! command that breaks a rule rolls back its own savepoint only.
 //!
 //! What must stay true: nobody hears of a change before its commit; nothing that decides is cached

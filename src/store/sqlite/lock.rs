@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -22,7 +23,10 @@ impl Lock {
     /// Takes the lock of the store at `path`, or says who has it.
     pub fn take(path: &Path) -> Result<Lock> {
         let lock = lock_path(path);
-        let open = File::options().read(true).write(true).create(true).truncate(false).open(&lock);
+        // The store's own files are its owner's alone.
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let open = options.open(&lock);
         let mut file =
             open.map_err(|e| StoreError::ReadOnly(format!("opening {}: {e}", lock.display())))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
