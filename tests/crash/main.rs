@@ -7,5 +7,6 @@
 mod harness;
 
 mod load;
+mod plain;
 mod points;
 mod truth;

@@ -15,18 +15,29 @@ const ROUNDS_OF_ONE_STORE: usize = 20;
 
 /// When the daemon is killed.
 #[derive(Clone, Copy, Debug)]
-enum Kill {
+pub enum Kill {
     /// After so many acknowledgements, by somebody else.
     After(u64),
     /// By itself, the so-manieth time that it passes a named point.
     At(&'static str, u64),
 }
 
+impl Kill {
+    /// What the daemon is told of it.
+    pub fn fault(self) -> Option<String> {
+        match self {
+            Kill::After(_) => None,
+            Kill::At(point, nth) => Some(format!("{point}:{nth}")),
+        }
+    }
+}
+
 /// Numbers that differ from run to run; a failed run prints its seed, `WORKFS_SEED` repeats it.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn new() -> Random {
+    /// A new series.
+    pub fn new() -> Random {
         let given = std::env::var("WORKFS_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = given.unwrap_or_else(|| {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -36,7 +47,8 @@ impl Random {
         Random(seed)
     }
 
-    fn between(&mut self, low: u64, high: u64) -> u64 {
+    /// The next number.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
         // splitmix64
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -46,7 +58,8 @@ impl Random {
     }
 }
 
-fn kills(random: &mut Random) -> Vec<Kill> {
+/// When each round's daemon is killed.
+pub fn kills(random: &mut Random) -> Vec<Kill> {
     let rounds = if long() { 200 } else { 6 };
     let kill = |nth| match nth % 6 {
         0 | 4 => Kill::After(random.between(10, 400)),
@@ -77,11 +90,7 @@ fn rounds_of_one_store(mut fixture: Fixture, kills: &[(usize, Kill)]) {
     for &(nth, kill) in kills {
         println!("round {nth}: {kill:?}");
         fixture.unmount_all();
-        let fault = match kill {
-            Kill::After(_) => None,
-            Kill::At(point, nth) => Some(format!("{point}:{nth}")),
-        };
-        fixture.set_variable("WORKFS_FAULT", fault.as_deref());
+        fixture.set_variable("WORKFS_FAULT", kill.fault().as_deref());
         fixture.mount_all();
         round(&fixture, nth, kill, &mut truth);
         fixture.set_variable("WORKFS_FAULT", None);
