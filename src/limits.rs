@@ -118,6 +118,22 @@ pub const NUDGES_MAX: usize = 4096;
 /// How often it is looked who watches, while things change: reading `/proc` takes some ms.
 pub const WATCHERS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// Longest lease: a record that nobody works on must not stay with its owner for ever.
+pub const LEASE_MAX: Duration = Duration::from_secs(30 * 86_400);
+
+/// What every lease has left when the daemon starts, if its lifetime is not shorter: its owner
+/// could not show life while there was no daemon.
+pub const LEASE_GRACE: Duration = Duration::from_secs(60);
+
+/// An owner is warned this long before the end of its lease, or when a tenth of it is left.
+pub const LEASE_WARNING_MAX: Duration = Duration::from_secs(600);
+
+/// Renewals of leases that come within this time of each other share a commit.
+pub const LEASE_BATCH: Duration = Duration::from_secs(1);
+
+/// Leases that end, or are renewed, in one change: bounds how long others wait for it.
+pub const LEASE_CHANGES_MAX: usize = 4096;
+
 // The daemon and its control socket.
 
 /// Mounts of one daemon: each costs five threads and four descriptors.

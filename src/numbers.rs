@@ -48,6 +48,11 @@ counter! {
     RecordKey
 }
 counter! {
+    /// A moment of the store's lease clock, in nanoseconds: it never goes back, and does not care
+    /// what the wall clock is set to.
+    LeaseTime
+}
+counter! {
     /// A workspace's key in the store.
     WorkspaceKey
 }
@@ -63,6 +68,20 @@ counter! {
     /// Where a directory listing goes on. Grows with every new entry, so that a listing neither
     /// loses nor doubles a stable name.
     Cookie
+}
+
+impl LeaseTime {
+    /// So many nanoseconds later.
+    #[must_use]
+    pub fn after(self, nanos: u64) -> Self {
+        LeaseTime(self.0.saturating_add(nanos))
+    }
+
+    /// So many nanoseconds earlier.
+    #[must_use]
+    pub fn before(self, nanos: u64) -> Self {
+        LeaseTime(self.0.saturating_sub(nanos))
+    }
 }
 
 /// Nanoseconds since the Unix epoch, UTC. Orders what people read, never what the engine decides.

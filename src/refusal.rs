@@ -116,6 +116,8 @@ rules! {
     Running = "W033", "the file is being run";
     /// Too many names.
     TooManyLinks = "W034", "too many names of one file";
+    /// The claim that a change was begun under is over.
+    LeaseOver = "W035", "the claim is over";
     /// The disk is full.
     NoSpace = "W040", "no space left for the store";
     /// Too many open files.
@@ -173,6 +175,10 @@ impl Rule {
             // ESTALE from rename would be sent twice by the kernel.
             Rule::Gone if door == Door::Rename => Errno::ENOENT,
             Rule::Gone => Errno::ESTALE,
+            // The old owner's name for it is gone, or soon to be.
+            Rule::LeaseOver if door == Door::Rename => Errno::ENOENT,
+            Rule::LeaseOver if door == Door::Handle => Errno::ESTALE,
+            Rule::LeaseOver => Errno::EACCES,
             Rule::Unsupported if door == Door::Rename => Errno::EPERM,
             Rule::Unsupported => Errno::EOPNOTSUPP,
             Rule::Running => Errno::ETXTBSY,

@@ -98,6 +98,7 @@ impl From<Rule> for Exit {
     fn from(rule: Rule) -> Exit {
         match rule {
             Rule::Absent | Rule::Gone | Rule::NoAttribute => Exit::Absent,
+            Rule::LeaseOver => Exit::Conflict,
             Rule::Taken
             | Rule::Stale
             | Rule::BeingWritten

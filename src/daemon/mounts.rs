@@ -25,14 +25,14 @@ use crate::names::{AgentName, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::Durability;
-use crate::tree::{Hub, Identity, user_name};
+use crate::tree::{Hub, Identity, WorkTree, user_name};
 
 /// The mounts of one daemon.
 pub struct Mounts {
     paths: StorePaths,
     covers: Covers,
     sync: Durability,
-    tree: Arc<dyn Tree>,
+    tree: Arc<WorkTree>,
     hub: Arc<Hub>,
     engine: Engine,
     wake: Sender<Event>,
@@ -73,7 +73,7 @@ impl Mounts {
     pub fn new(
         paths: StorePaths,
         sync: Durability,
-        tree: Arc<dyn Tree>,
+        tree: Arc<WorkTree>,
         (hub, engine): (Arc<Hub>, Engine),
         wake: Sender<Event>,
     ) -> Self {
@@ -126,7 +126,7 @@ impl Mounts {
         // Opened before it is hidden; covered after, because the helper for users wants to find
         // the directory writable.
         let underlay = Underlay::open(&dir);
-        let served = serve(Arc::clone(&self.tree), id, &dir, &kernel);
+        let served = serve(Arc::clone(&self.tree) as Arc<dyn Tree>, id, &dir, &kernel);
         let mount = Arc::new(served.inspect_err(|_| self.hub.remove_mount(id))?);
         if let Err(error) = underlay.and_then(|underlay| self.cover(&underlay)) {
             notes.push(format!("{} stays writable below the mount: {error}", dir.display()));
@@ -310,6 +310,7 @@ impl Mounts {
         let row = table.rows.remove(index);
         drop(table);
         self.hub.remove_mount(id);
+        self.tree.end_mount(id);
         if !row.info.detached {
             self.give_back(row.mount.dir());
         }

@@ -211,10 +211,8 @@ mod tests {
     fn the_default_directories_are_those_of_tasks() {
         let all: Vec<String> =
             directories(&Config::default()).iter().map(ToString::to_string).collect();
-        assert_eq!(
-            all[..6],
-            ["work", "work/inbox", "work/assigned", "work/done", "work/fridge", "work/archive"]
-        );
+        assert_eq!(all[..5], ["work", "work/inbox", "work/assigned", "work/done", "work/dead"]);
+        assert_eq!(all[5..7], ["work/fridge", "work/archive"]);
         assert!(all.contains(&"work/collaboration/inbox".to_owned()));
         let globs =
             Config::parse("layout", "workspaces: [{path: 'x/*/work', kind: task}]\n").unwrap();

@@ -11,12 +11,13 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK};
-use crate::names::TreePath;
-use crate::numbers::{Ino, UnixNanos};
+use crate::names::{AgentName, TreePath};
+use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, Readers, Result, Txn, Writer};
+use crate::store::{Durability, LeaseRow, Readers, Result, Txn, Writer};
 
 use super::agents::Registry;
+use super::lease::{Book, LeaseClock};
 use super::queue::Queue;
 use super::ready::Ripen;
 use super::turn::Head;
@@ -124,6 +125,8 @@ pub(super) struct Desk {
     pub nameless: Vec<Ino>,
     pub scopes: Scopes,
     pub refused: u64,
+    pub clock: LeaseClock,
+    pub leases: Book,
     /// When the next record becomes ready by itself.
     pub due: Option<UnixNanos>,
     /// The same, as a [`Ripen`] found it.
@@ -139,18 +142,35 @@ struct Batch {
 }
 
 impl Desk {
-    /// How long to wait for a change before the clock is looked at; zero where something is due.
+    /// How long to wait for a change before the clocks are looked at; zero where something is due.
     pub fn patience(&self) -> Option<Duration> {
+        let ripe = self.ripens_in();
+        let look = self
+            .leases
+            .next_look()
+            .map(|look| Duration::from_nanos(look.0.saturating_sub(self.clock.now().0)));
+        [ripe, look].into_iter().flatten().min()
+    }
+
+    /// How long it is until a record becomes ready by itself, or until that is looked at again.
+    fn ripens_in(&self) -> Option<Duration> {
         let due = self.due?;
         let left = due.0.saturating_sub((self.doors.clock)().0);
         Some(CLOCK_LOOK.min(Duration::from_nanos(u64::try_from(left).unwrap_or(0))))
     }
 
+    /// The moments that the writer's thread waits for.
+    pub fn alarm(&self) -> (Option<UnixNanos>, Option<LeaseTime>) {
+        (self.due, self.leases.next_look())
+    }
+
     /// Makes what waits, at most one batch, and answers. One change alone does not wait for
     /// company: only what waits already is taken.
     pub fn work(&mut self, waiting: &Queue<Queued>) {
-        let mut jobs = waiting.take(BATCH_CHANGES_MAX);
-        if self.patience() == Some(Duration::ZERO) {
+        // What a clock says comes first: nobody acts on a lease that is over.
+        let mut jobs = self.tend();
+        jobs.extend(waiting.take(BATCH_CHANGES_MAX));
+        if self.ripens_in() == Some(Duration::ZERO) {
             jobs.push(self.ripen());
         }
         if jobs.is_empty() {
@@ -163,6 +183,18 @@ impl Desk {
             tracing::error!("the writer panicked: the daemon ends");
             std::process::abort();
         }
+    }
+
+    /// The changes of leases that must be made now.
+    fn tend(&mut self) -> Vec<Queued> {
+        let (audience, clock) = (&self.audience, &self.clock);
+        let now = clock.now();
+        if self.leases.next_look().is_none_or(|look| look > now) {
+            return Vec::new();
+        }
+        let seen = |agent: &AgentName| audience.last_seen(agent).map(|at| clock.of_steady(at));
+        let held = |row: &LeaseRow| audience.is_held(row.record, row.attempt);
+        self.leases.due(now, &seen, &held).changes(clock)
     }
 
     /// The change that makes those ready whose time has come.
@@ -184,7 +216,12 @@ impl Desk {
         let config = Arc::clone(&self.config.read());
         let mut batch = Batch::default();
         let mut jobs = std::collections::VecDeque::from(jobs);
-        let now = (self.doors.clock)();
+        let now = ((self.doors.clock)(), self.clock.now());
+        for queued in &jobs {
+            if queued.context.origin != Origin::Daemon {
+                self.leases.note_agent(&queued.context.actor.name, now.1);
+            }
+        }
         let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
         let scopes = &self.scopes;
         let committed = self.writer.transaction(durability, &mut |txn| {
@@ -228,6 +265,7 @@ impl Desk {
             match effect {
                 Effect::Ready(workspace, _) => self.line.call(*workspace),
                 Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
+                Effect::Lease(note) => self.leases.note(note, now.1),
                 Effect::Attr { .. }
                 | Effect::Data(_)
                 | Effect::Name { .. }
@@ -275,7 +313,7 @@ impl Desk {
 fn run_one(
     txn: &mut dyn Txn,
     queued: Queued,
-    now: UnixNanos,
+    (now, lease_now): (UnixNanos, LeaseTime),
     config: &Config,
     doors: &Doors,
     scopes: &Scopes,
@@ -291,6 +329,7 @@ fn run_one(
     let ran = job(Ok(&mut Turn {
         txn: &mut *txn,
         now,
+        lease_now,
         context: &context,
         operation,
         config,

@@ -37,6 +37,10 @@ pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 pub struct Doors {
     /// The wall clock.
     pub clock: Arc<dyn Fn() -> UnixNanos + Send + Sync>,
+    /// Nanoseconds since some moment of this boot; never set, never going back.
+    pub steady: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Which boot `steady` counts in.
+    pub boot: Arc<str>,
     /// Fills a buffer with random bytes.
     pub random: Random,
     /// Called at each point, once a batch.
@@ -46,13 +50,32 @@ pub struct Doors {
 impl Default for Doors {
     /// The system's clock and randomness, and no faults.
     fn default() -> Self {
-        Doors { clock: Arc::new(system_now), random: Arc::new(fill), fault: Arc::new(|_| {}) }
+        Doors {
+            clock: Arc::new(system_now),
+            steady: Arc::new(steady_now),
+            boot: boot_id(),
+            random: Arc::new(fill),
+            fault: Arc::new(|_| {}),
+        }
     }
 }
 
 fn system_now() -> UnixNanos {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     UnixNanos(now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec))
+}
+
+/// Time that the machine sleeps does not count: neither do its owners work then.
+fn steady_now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// Where the kernel does not say, each daemon counts as a boot of its own.
+fn boot_id() -> Arc<str> {
+    let said = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let said = said.map(|id| id.trim().to_owned());
+    said.unwrap_or_else(|_| format!("process {}", std::process::id())).into()
 }
 
 /// Trace ids need to be unique, not secret; where the kernel gives no bytes they stay zero, which

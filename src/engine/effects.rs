@@ -1,9 +1,9 @@
 //! What must happen outside after a commit: returned as data, performed by the audience.
 
-use crate::names::FileName;
-use crate::numbers::{Ino, RecordKey, UnixNanos, WorkspaceKey};
+use crate::names::{AgentName, FileName};
+use crate::numbers::{Attempt, Ino, RecordKey, UnixNanos, WorkspaceKey};
 
-use super::Origin;
+use super::{LeaseNote, Origin};
 
 /// One consequence of a committed change: something a kernel may have cached is not true any more.
 ///
@@ -46,6 +46,8 @@ pub enum Effect {
     },
     /// A directory has another path, and so have all below it.
     DirectoryMoved,
+    /// What happened to a lease.
+    Lease(LeaseNote),
 }
 
 /// Who performs effects: the mounts. Who waits for events hears the [`super::Bell`].
@@ -54,4 +56,12 @@ pub trait Audience: Send + Sync {
     fn before_reply(&self, effects: &[(Origin, Effect)]);
     /// Whether an inode has open handles; if not, a nameless one is reclaimed.
     fn is_open(&self, ino: Ino) -> bool;
+    /// When something was last asked for through an agent's mounts, by the steady clock.
+    fn last_seen(&self, _: &AgentName) -> Option<u64> {
+        None
+    }
+    /// Whether a descriptor holds a record for its owner, under this claim.
+    fn is_held(&self, _: RecordKey, _: Attempt) -> bool {
+        false
+    }
 }

@@ -334,6 +334,7 @@ impl Turn<'_> {
         readiness.fit = wants.fit;
         readiness.priority = wants.priority;
         readiness.not_before = wants.not_before;
+        record.lease_s = wants.lease_s;
         match wants.since {
             Some(since) => readiness.since = since,
             // The time of its making, and no save makes it younger.

@@ -13,6 +13,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
 
 use super::governed::Home;
+use super::lease::BY_EXPIRY;
 use super::ready::Links;
 use super::turn::Happening;
 use super::{Effect, Stop, Text, Turn};
@@ -82,6 +83,8 @@ impl Turn<'_> {
             last_g: G(0),
             trace: self.new_trace(),
             readiness: Readiness::default(),
+            lease_s: None,
+            lapsed: None,
         };
         let key = self.txn.insert_record(&record)?;
         let record = Record { key, ..record };
@@ -165,7 +168,9 @@ impl Turn<'_> {
         kind: &Kind,
         links: Option<&Links>,
     ) -> Result<(), StoreError> {
+        let asked_s = record.lease_s;
         let turned = self.put_in_order(record, kind, links)?;
+        self.settle_lease(record, (expected, asked_s), kind)?;
         if !self.txn.update_record(record, expected)? {
             let id = &record.id;
             return Err(StoreError::Impossible(format!("record {id} changed under the writer")));
@@ -196,6 +201,12 @@ impl Turn<'_> {
             )
         })?;
         let transition = kind.transition(from, home.state, self.context.role)?;
+        if let Some(lies) = &record.owner
+            && record.is_lapsed()
+            && !self.context.acts_for_others(kind)
+        {
+            return Err(super::lease::over(record, lies));
+        }
         // One's own leaves one's lane, and enters no other's.
         if record.owner.is_some() {
             self.context.may_write(kind, from, record.owner.as_ref())?;
@@ -219,6 +230,7 @@ impl Turn<'_> {
         let refuse = |refusal| Stop::kept(refusal, home.file_path());
         let kind = home.kind();
         let transition = self.legal(&record, home).map_err(refuse)?.clone();
+        let expires = via == Some(BY_EXPIRY);
         let own;
         let (text, status_alone) = match moving {
             Moving::New(text) => (text, None),
@@ -255,13 +267,17 @@ impl Turn<'_> {
             (None, Moving::Own) => None,
         };
         // Taking a record is a new attempt: the number that fences off the one before.
-        if home.owner.is_some() && record.owner != home.owner {
+        if home.owner.is_some() && (record.owner != home.owner || record.is_lapsed()) {
             record.attempt = record.attempt.next();
+            record.lapsed = None;
         }
         record.status = status;
         let from = record.state.clone();
-        let event = EventName::new(transition.event.as_str())
-            .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?;
+        let event = match expires {
+            true => EventName::EXPIRED,
+            false => EventName::new(transition.event.as_str())
+                .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?,
+        };
         let links = match moving {
             Moving::New(text) => self.links(home, text)?,
             Moving::Own => None,

@@ -85,7 +85,7 @@ impl Context {
     }
 
     /// Whether the caller may act for others in a workspace of this kind.
-    fn acts_for_others(&self, kind: &Kind) -> bool {
+    pub(super) fn acts_for_others(&self, kind: &Kind) -> bool {
         kind.rights().others.contains(&self.role)
     }
 }

@@ -18,7 +18,7 @@ use crate::store::{
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
 use super::setattr::gone;
-use super::{Command, Effect, Refused, Slot, Stop, Text, Turn, plain};
+use super::{Command, Effect, Fence, LeaseNote, Refused, Slot, Stop, Text, Turn, plain};
 
 /// Which version a save was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub struct Save {
     pub text: Text,
     /// The writer set the file's time after its last write: that time stays.
     pub keeps_time: bool,
+    /// The claim under which it was opened.
+    pub fence: Option<Fence>,
 }
 
 /// A version of a record that a command made.
@@ -162,6 +164,11 @@ impl Command for Save {
             Class::Record => {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
                 let home = home_of(turn, &record)?;
+                if let Some(fence) = &self.fence {
+                    fence.require(&record).map_err(|refusal| {
+                        Stop::rejected(refusal, home.file_path(), Arc::clone(&self.text.bytes))
+                    })?;
+                }
                 let made = next_version(turn, record, &home, &mut node, &self.sight, &self.text)?;
                 Ok(Saved::Kept(Some(made)))
             }
@@ -223,7 +230,7 @@ pub(super) fn home_of(turn: &Turn<'_>, record: &Record) -> Result<Home, Stop> {
 /// Makes `text` the next version of `record`.
 pub(super) fn next_version(
     turn: &mut Turn<'_>,
-    record: Record,
+    mut record: Record,
     home: &Home,
     node: &mut Node,
     sight: &Sight,
@@ -232,8 +239,12 @@ pub(super) fn next_version(
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     turn.context.may_write(home.kind(), home.state, home.owner.as_ref()).map_err(refuse)?;
     sight.require_current(&record, home).map_err(refuse)?;
+    if turn.revives(&record, home).map_err(refuse)? {
+        (record.lapsed, record.attempt) = (None, record.attempt.next());
+    }
     let before = turn.content(&record)?;
     if before[..] == text.bytes[..] && record.is_valid() {
+        turn.effect(Effect::Lease(LeaseNote::Seen(record.key)));
         return Ok(Made::of(&record));
     }
     let flags = home.governed.binding.policy == Policy::Flag;
@@ -319,7 +330,7 @@ fn refuse_draft(
             links: None,
         };
         turn.step(record, home, &mut node, step)?;
-    } else if refusal.rule == Rule::Taken && draft.why.is_none() {
+    } else if matches!(refusal.rule, Rule::Taken | Rule::LeaseOver) && draft.why.is_none() {
         // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
         let parent = turn.directory(home.dir)?;
         turn.txn.delete_entry(home.dir, &home.name)?;
@@ -418,6 +429,8 @@ fn move_by_copy(
             "someone else was faster, or the id is in use: take another one",
         )));
     }
+    let is_current = sight.of(record.key) == Base::Seen(record.version);
+    turn.require_fresh(&record, home, is_current).map_err(refuse)?;
     sight.require_current(&record, &lies).map_err(refuse)?;
     judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, Moving::New(text), Some("copy"))?;

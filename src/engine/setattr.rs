@@ -5,7 +5,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType};
 
 use super::plain::resize;
-use super::{Command, Effect, Stop, Turn};
+use super::{Command, Effect, LeaseNote, Stop, Turn};
 
 /// A time to set.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +96,12 @@ impl Command for SetAttributes {
         turn.txn.update_node(&node)?;
         turn.renew_lock(&node)?;
         turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
+        if node.class == Class::Record
+            && let Some(record) = turn.txn.record_at(node.ino)?
+        {
+            // `touch` is a sign of life.
+            turn.effect(Effect::Lease(LeaseNote::Seen(record.key)));
+        }
         if self.size.is_some() {
             turn.effect(Effect::Data(node.ino));
         }

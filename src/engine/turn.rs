@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::ledger::{self, Event, EventName, Hash, Payload, Trace};
 use crate::names::{FileName, TreePath};
-use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos, Version};
+use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{
     Class, EventRow, Node, NodeType, Record, RefusalRow, RefusedText, StoreError, Txn,
@@ -77,6 +77,8 @@ pub struct Turn<'a> {
     pub txn: &'a mut dyn Txn,
     /// When the batch began.
     pub now: UnixNanos,
+    /// The same, by the lease clock.
+    pub lease_now: LeaseTime,
     /// The caller.
     pub context: &'a Context,
     /// The operation's name, for `why`.

@@ -14,12 +14,13 @@ use parking_lot::{Mutex, RwLock};
 use crate::config::Config;
 use crate::ledger::Hash;
 use crate::limits::{QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
-use crate::numbers::{G, UnixNanos};
+use crate::numbers::{G, LeaseTime, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Durability, Read, Readers, Result, StoreError, Writer};
 
 use super::agents::Registry;
 use super::desk::{Desk, Queued, lost, too_busy};
+use super::lease::{Book, LeaseClock};
 use super::queue::{Look, Queue};
 use super::turn::Head;
 use super::{Audience, Bell, Command, Context, Doors, Line, Scopes};
@@ -36,9 +37,9 @@ impl Door {
     fn help(&self) {
         let Some(desk) = &self.desk else { return };
         if let Some(mut desk) = desk.try_lock() {
-            let due = desk.due;
+            let alarm = desk.alarm();
             desk.work(&self.queue);
-            let thread_is_needed = desk.has_chores() || desk.due != due;
+            let thread_is_needed = desk.has_chores() || desk.alarm() != alarm;
             drop(desk);
             if thread_is_needed || !self.queue.is_empty() {
                 self.queue.call();
@@ -63,6 +64,7 @@ pub struct Engine {
     config: Arc<RwLock<Arc<Config>>>,
     agents: Arc<RwLock<Arc<Registry>>>,
     doors: Doors,
+    clock: LeaseClock,
     bell: Arc<Bell>,
     line: Arc<Line>,
 }
@@ -90,6 +92,8 @@ pub fn start(
     let config = Arc::new(RwLock::new(config));
     let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
     let agents = Arc::new(RwLock::new(Arc::new(agents)));
+    let clock = crate::store::read(&*readers, |snapshot| LeaseClock::start(snapshot, &doors))?;
+    writer.transaction(Durability::Process, &mut |txn| clock.keep(txn, (doors.clock)()))?;
     let bell = Arc::new(Bell::default());
     bell.ring(head.g);
     let line = Arc::new(Line::default());
@@ -107,6 +111,8 @@ pub fn start(
         nameless: Vec::new(),
         scopes: Scopes::default(),
         refused: 0,
+        leases: crate::store::read(&*readers, |snapshot| Book::load(snapshot, clock.now()))?,
+        clock: clock.clone(),
         due: crate::store::read(&*readers, |snapshot| snapshot.next_turn())?,
         next_due: Arc::default(),
     }));
@@ -115,7 +121,7 @@ pub fn start(
         .name("writer".into())
         .spawn(move || keep(&queue, &desk))
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    Ok((Engine { door, readers, config, agents, doors, bell, line }, handle))
+    Ok((Engine { door, readers, config, agents, doors, clock, bell, line }, handle))
 }
 
 /// The writer's thread: makes what callers could not make themselves, and the chores.
@@ -210,6 +216,12 @@ impl Engine {
     #[must_use]
     pub fn agents(&self) -> Arc<Registry> {
         Arc::clone(&self.agents.read())
+    }
+
+    /// The lease clock.
+    #[must_use]
+    pub fn lease_now(&self) -> LeaseTime {
+        self.clock.now()
     }
 
     /// The clock.

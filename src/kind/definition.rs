@@ -65,6 +65,8 @@ pub(super) struct FieldsForm {
     pub id: Spanned<String>,
     pub status: Option<Spanned<String>>,
     pub owner: Option<Spanned<String>>,
+    pub lease: Option<Spanned<String>>,
+    pub reason: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

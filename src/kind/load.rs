@@ -11,7 +11,7 @@ use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
 use super::pattern::Pattern;
 use super::schema::Schema;
-use super::state::{Stamp, StampWhen, State, StateIx, Transition};
+use super::state::{OnExpiry, Stamp, StampWhen, State, StateIx, Transition};
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
 use super::{EngineFields, Kind, KindError, Rights, Role};
 use crate::names::{KindName, StateName};
@@ -191,7 +191,8 @@ fn known_field(field: &str, at: Option<u32>, schema: &Schema) -> Result<(), Wron
 }
 
 fn fields(form: FieldsForm, schema: &Schema) -> Result<EngineFields, Wrong> {
-    let all = [Some(&form.id), form.status.as_ref(), form.owner.as_ref()];
+    let (lease, reason) = (form.lease.as_ref(), form.reason.as_ref());
+    let all = [Some(&form.id), form.status.as_ref(), form.owner.as_ref(), lease, reason];
     for one in all.into_iter().flatten() {
         known_field(&one.value, line(one), schema)?;
     }
@@ -205,6 +206,8 @@ fn fields(form: FieldsForm, schema: &Schema) -> Result<EngineFields, Wrong> {
         id: form.id.value,
         status: form.status.map(|one| one.value),
         owner: form.owner.map(|one| one.value),
+        lease: form.lease.map(|one| one.value),
+        reason: form.reason.map(|one| one.value),
     })
 }
 
@@ -323,7 +326,10 @@ fn all_reached(
 
 /// What happens by itself must be a transition too, so that the ledger has a name for it.
 fn leaves_by_its_ways(at: usize, state: &State, transitions: &[Transition]) -> Result<(), Wrong> {
-    let expiry = state.lease.iter().map(|lease| lease.on_expiry);
+    let expiry = state.lease.iter().filter_map(|lease| match lease.on_expiry {
+        OnExpiry::State(to) => Some(to),
+        OnExpiry::Status(_) | OnExpiry::Event => None,
+    });
     let retry = state.retries.iter().flat_map(|retries| [retries.to, retries.exhausted]);
     for target in expiry.chain(retry) {
         if !transitions.iter().any(|t| t.from.at() == at && t.to == target) {

@@ -8,7 +8,7 @@ use super::definition::{LeaseForm, MoveForm, RetriesForm, StateForm};
 use super::load::{Names, Wrong, pairs, paths};
 use super::pattern::Pattern;
 use super::schema::Schema;
-use super::state::{Lease, Retries, State, StatusMove, Statuses};
+use super::state::{Lease, OnExpiry, Retries, State, StatusMove, Statuses};
 use super::yaml::{OneOrMany, line, unknown};
 use super::{EngineFields, Role};
 use crate::names::StateName;
@@ -61,7 +61,7 @@ pub(super) fn build_state(
         belongs(shown, &status, &when.value).map_err(|why| (line(when), why))?;
         status_requires.push((when.value.clone(), paths(required, schema)?));
     }
-    let lease = form.lease.as_ref().map(|form| lease(form, names)).transpose()?;
+    let lease = form.lease.as_ref().map(|form| lease(form, names, &status)).transpose()?;
     let retries = form.retries.as_ref().map(|form| retries(form, names)).transpose()?;
     Ok(State {
         name: state_name,
@@ -145,11 +145,19 @@ fn moves(
     Ok(built)
 }
 
-fn lease(form: &LeaseForm, names: &Names<'_>) -> Result<Lease, Wrong> {
+fn lease(form: &LeaseForm, names: &Names<'_>, status: &Statuses) -> Result<Lease, Wrong> {
+    let word = form.on_expiry.value.as_str();
+    let is_status = matches!(status, Statuses::Listed(all) if all.iter().any(|one| one == word));
+    let on_expiry = match names.find(word, line(&form.on_expiry)) {
+        Ok(state) => OnExpiry::State(state),
+        Err(_) if word == "event" => OnExpiry::Event,
+        Err(_) if is_status => OnExpiry::Status(word.to_owned()),
+        Err(wrong) => return Err(wrong),
+    };
     Ok(Lease {
         ttl: duration(&form.ttl)?,
         heartbeat: form.heartbeat.as_ref().map(duration).transpose()?,
-        on_expiry: names.find(&form.on_expiry.value, line(&form.on_expiry))?,
+        on_expiry,
     })
 }
 
@@ -167,22 +175,22 @@ fn retries(form: &RetriesForm, names: &Names<'_>) -> Result<Retries, Wrong> {
     })
 }
 
-/// `30s`, `5m`, `4h`, `30d`.
 fn duration(text: &Spanned<String>) -> Result<Duration, Wrong> {
-    let wrong =
-        || (line(text), format!("`{}` is no time: `30s`, `5m`, `4h`, `30d` are", text.value));
-    let split = text.value.len().saturating_sub(1);
-    let (number, unit) = text.value.split_at_checked(split).ok_or_else(wrong)?;
+    duration_of(&text.value).ok_or_else(|| {
+        (line(text), format!("`{}` is no time: `30s`, `5m`, `4h`, `30d` are", text.value))
+    })
+}
+
+/// `30s`, `5m`, `4h`, `30d`.
+pub(super) fn duration_of(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1))?;
     let seconds = match unit {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         "d" => 86_400,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    let number: u32 = number.parse().map_err(|_| wrong())?;
-    if number == 0 {
-        return Err(wrong());
-    }
-    Ok(Duration::from_secs(u64::from(number) * seconds))
+    let number: u32 = number.parse().ok().filter(|number| *number > 0)?;
+    Some(Duration::from_secs(u64::from(number) * seconds))
 }

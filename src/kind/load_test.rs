@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Kind, KindError, Place, Role, Statuses};
+use super::{Kind, KindError, OnExpiry, Place, Role, Statuses};
 use crate::names::{StateName, TreePath};
 
 const SCHEMA: &str = r#"{
@@ -67,7 +67,10 @@ fn a_sound_definition_becomes_what_it_says() {
     assert_eq!(kind.state_named("nowhere"), None);
     assert_eq!(kind.states().map(|(ix, _)| ix).collect::<Vec<_>>(), [open, taken, shut]);
     let lease = kind.state(taken).lease.as_ref().unwrap();
-    assert_eq!((lease.ttl, lease.on_expiry), (Duration::from_secs(4 * 3600), open));
+    assert_eq!(
+        (lease.ttl, lease.on_expiry.clone()),
+        (Duration::from_secs(4 * 3600), OnExpiry::State(open))
+    );
     let retries = kind.state(taken).retries.as_ref().unwrap();
     assert_eq!((retries.attempts, retries.jitter_percent, retries.exhausted), (3, 25, shut));
     assert_eq!(kind.state(shut).status, Statuses::Any);

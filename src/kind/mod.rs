@@ -53,7 +53,7 @@ pub use rights::{Holding, Rights};
 pub use role::Role;
 pub(crate) use schema::Schema;
 pub use state::{
-    Lease, Retries, Stamp, StampWhen, State, StateIx, StatusMove, Statuses, Transition,
+    Lease, OnExpiry, Retries, Stamp, StampWhen, State, StateIx, StatusMove, Statuses, Transition,
 };
 pub use transition::FieldEdit;
 pub(crate) use transition::names as role_names;
@@ -69,6 +69,10 @@ pub struct EngineFields {
     pub status: Option<String>,
     /// The owner, written when a record enters a directory that names one.
     pub owner: Option<String>,
+    /// How long the record is leased for, if not as its state says.
+    pub lease: Option<String>,
+    /// Why its last attempt failed, written when its lease runs out.
+    pub reason: Option<String>,
 }
 
 /// A lifecycle. Immutable.

@@ -11,6 +11,7 @@ use super::error::Fault;
 use super::field_path::FieldPath;
 use super::state::{StateIx, Transition};
 use super::{Kind, Role};
+use crate::limits::LEASE_MAX;
 use crate::names::{FileName, RecordId};
 use crate::numbers::UnixNanos;
 
@@ -70,6 +71,8 @@ pub struct Wants {
     pub not_before: Option<UnixNanos>,
     /// Whether the content allows a claim.
     pub fit: bool,
+    /// How long it asks to be leased for, in seconds.
+    pub lease_s: Option<u32>,
 }
 
 impl Wants {
@@ -133,7 +136,22 @@ impl Kind {
             since,
             not_before,
             fit: self.claim_fault(content).is_none(),
+            lease_s: self.lease_wanted(content),
         }
+    }
+
+    /// How long this content asks to be leased for, within the limits.
+    fn lease_wanted(&self, content: &Value) -> Option<u32> {
+        let text = content.get(self.fields.lease.as_ref()?)?.as_str()?;
+        let wanted = super::load_state::duration_of(text)?.min(LEASE_MAX);
+        u32::try_from(wanted.as_secs()).ok()
+    }
+
+    /// The field that says from when on a record may be claimed, where it is a top-level one.
+    #[must_use]
+    pub fn not_before_field(&self) -> Option<&str> {
+        let mut roots = self.order.not_before.as_ref()?.roots();
+        roots.next()
     }
 
     /// Why this content does not allow a claim, if it does not.

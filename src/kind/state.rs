@@ -57,18 +57,29 @@ pub struct StatusMove {
     pub by: Vec<Role>,
 }
 
-/// How long a claim holds. Kept as data; nothing enforces it yet.
+/// How long a claim holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// Until when, from the claim or the last heartbeat.
     pub ttl: Duration,
     /// How often the owner shows that it lives.
     pub heartbeat: Option<Duration>,
-    /// Where an expired record goes.
-    pub on_expiry: StateIx,
+    /// What becomes of a record whose lease has run out.
+    pub on_expiry: OnExpiry,
 }
 
-/// How a failed record is tried again. Kept as data; nothing enforces it yet.
+/// What becomes of a record whose lease has run out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnExpiry {
+    /// It goes to this state.
+    State(StateIx),
+    /// It stays and gets this status; its owner may not change it any more.
+    Status(String),
+    /// It stays with its owner; only the ledger tells.
+    Event,
+}
+
+/// How often a record is tried again, and how soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// How often in all.

@@ -90,6 +90,10 @@ word! {
         RESTORED = "restored",
         /// A workspace or a lane was made, or an agent registered.
         REGISTERED = "registered",
+        /// A lease will end soon.
+        LEASE_ENDING = "lease_ending",
+        /// A lease ran out.
+        EXPIRED = "expired",
         /// An agent is none any more.
         UNREGISTERED = "unregistered",
     }

@@ -150,6 +150,7 @@ pub(super) fn fail(
             sight: Sight::Known(base),
             text: Text::new(content),
             keeps_time: false,
+            fence: None,
         };
         match service.engine.run(caller.context(), save)? {
             Saved::Kept(_) => report(service, &present, "failed"),

@@ -26,6 +26,8 @@ pub struct ListRow {
     pub state: String,
     /// Whose it is.
     pub owner: Option<AgentName>,
+    /// Until when its owner has it at least, RFC 3339, if it is leased.
+    pub lease_until: Option<String>,
     /// The record's version; a draft has none.
     pub version: Option<Version>,
     /// Why it cannot change state: the rule that it breaks.
@@ -119,7 +121,7 @@ pub(super) fn list(service: &Service, args: &ListArgs) -> Result<ListReport, Fai
                 let wanted = args.state.as_deref().is_none_or(|wanted| wanted == state)
                     && args.owner.as_ref().is_none_or(|owner| place.owner.as_ref() == Some(owner));
                 if wanted {
-                    list_dir(read, &config, &place, &mut rows)?;
+                    list_dir((service, read), &config, &place, &mut rows)?;
                 }
             }
         }
@@ -147,7 +149,7 @@ fn require_state(config: &Config, workspaces: &[WorkspaceRow], state: &str) -> R
 }
 
 fn list_dir(
-    read: &dyn Read,
+    (service, read): (&Service, &dyn Read),
     config: &Config,
     place: &StateDir,
     rows: &mut Vec<ListRow>,
@@ -162,12 +164,16 @@ fn list_dir(
     let path = place.governed.dir_path();
     for (name, node) in nodes {
         let kind = &place.governed.binding.kind;
+        let mut lease_until = None;
         let (version, why) = match node.class {
             Class::Record => {
                 let Some(record) = read.record_at(node.ino)? else { continue };
                 let flagged = matches!(record.standing, Standing::Live { valid: false, .. });
                 let why =
                     if flagged { flaw_of(read, config, place, &name, &record)? } else { None };
+                if record.owner.is_some() {
+                    lease_until = super::heartbeat::lease_until(service, read, record.key)?;
+                }
                 (Some(record.version), why)
             }
             _ => (None, draft_reason(read, &node)?),
@@ -180,6 +186,7 @@ fn list_dir(
             workspace: place.governed.path.to_string(),
             state: kind.state(place.state).name.to_string(),
             owner: place.owner.clone(),
+            lease_until,
             version,
             rule,
             why,

@@ -19,6 +19,7 @@ mod find;
 mod finish;
 mod fsck;
 mod gc;
+mod heartbeat;
 mod import;
 mod lane;
 mod list;
@@ -47,6 +48,7 @@ pub use export::ExportReport;
 pub use finish::MoveReport;
 pub use fsck::{FsckReport, Problem, fsck};
 pub use gc::{GcProject, GcReport};
+pub use heartbeat::{HeartbeatReport, LeaseInfo};
 pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 pub use list::{ListReport, ListRow};
 pub use log::LogReport;
@@ -119,6 +121,9 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::Log(args) => log::log(service, &args, sink).map(Report::Log),
         Request::Watch(args) => watch::watch(service, &args, sink).map(Report::Watch),
         Request::Why(args) => why::why(service, &args).map(Report::Why),
+        Request::Heartbeat(args) => {
+            heartbeat::heartbeat(service, caller, &args).map(Report::Heartbeat)
+        }
         Request::Agents => Ok(Report::Agents(agents::list(service))),
         Request::AgentAdd(args) => agents::add(service, caller, &args).map(Report::Agents),
         Request::AgentRemove(name) => agents::remove(service, caller, &name).map(Report::Agents),

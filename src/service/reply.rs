@@ -7,8 +7,8 @@ use crate::store::StoreError;
 
 use super::{
     AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, GcReport,
-    ImportReport, ListReport, LogReport, MoveReport, ProjectReport, RestoreReport, RewindReport,
-    ShowReport, StatusReport, WatchReport, WhyReport,
+    HeartbeatReport, ImportReport, ListReport, LogReport, MoveReport, ProjectReport, RestoreReport,
+    RewindReport, ShowReport, StatusReport, WatchReport, WhyReport,
 };
 
 /// Where replies go; false means that the client is gone.
@@ -149,6 +149,8 @@ reports! {
     Watch(WatchReport),
     /// See [`WhyReport`].
     Why(WhyReport),
+    /// See [`HeartbeatReport`].
+    Heartbeat(HeartbeatReport),
     /// See [`AgentsReport`].
     Agents(AgentsReport),
     /// See [`StatusReport`].

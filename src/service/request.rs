@@ -33,6 +33,8 @@ pub enum Request {
     Watch(WatchArgs),
     /// Refusals, and what is wrong with drafts.
     Why(WhyArgs),
+    /// Renews leases.
+    Heartbeat(HeartbeatArgs),
     /// The registered agents.
     Agents,
     /// Registers an agent, or changes what is registered of it.
@@ -83,6 +85,7 @@ impl Request {
             Request::Log(_) => "log",
             Request::Watch(_) => "watch",
             Request::Why(_) => "why",
+            Request::Heartbeat(_) => "heartbeat",
             Request::Agents => "agent list",
             Request::AgentAdd(_) => "agent add",
             Request::AgentRemove(_) => "agent remove",
@@ -106,6 +109,7 @@ impl Request {
             Request::Done(args) => args.agent.as_ref(),
             Request::Fail(args) => args.agent.as_ref(),
             Request::Release(args) => args.agent.as_ref(),
+            Request::Heartbeat(args) => args.agent.as_ref(),
             Request::Show(_)
             | Request::List(_)
             | Request::Log(_)
@@ -137,6 +141,7 @@ impl Request {
             | Request::Done(_)
             | Request::Fail(_)
             | Request::Release(_)
+            | Request::Heartbeat(_)
             | Request::Log(_)
             | Request::Watch(_)
             | Request::ProjectNew(_)
@@ -289,6 +294,18 @@ pub struct WhyArgs {
     /// At most so many, the newest first; 10 if absent.
     #[serde(default)]
     pub limit: Option<u64>,
+}
+
+/// See [`Request::Heartbeat`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeartbeatArgs {
+    /// Id or path; all that the caller has if absent.
+    #[serde(default)]
+    pub what: Option<String>,
+    /// Whose they are; the caller's if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
 }
 
 /// See [`Request::AgentAdd`].

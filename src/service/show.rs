@@ -50,6 +50,8 @@ pub struct ShowReport {
     pub owner: Option<AgentName>,
     /// How often it was claimed.
     pub attempt: Option<Attempt>,
+    /// Until when its owner has it at least, RFC 3339, if it is leased.
+    pub lease_until: Option<String>,
     /// The version that `text` is.
     pub version: Option<Version>,
     /// When that was saved, or when the file was changed, RFC 3339.
@@ -82,6 +84,7 @@ impl ShowReport {
         let mut facts = vec![self.what.clone()];
         facts.extend(self.state.as_ref().map(|state| format!("state {state}")));
         facts.extend(self.owner.as_ref().map(|owner| format!("owner {owner}")));
+        facts.extend(self.lease_until.as_ref().map(|until| format!("leased until {until}")));
         facts.extend(self.version.map(|version| format!("version {version}")));
         facts.extend(self.at.clone());
         say(facts.join(" · "));
@@ -118,6 +121,7 @@ impl ShowReport {
             state: None,
             owner: None,
             attempt: None,
+            lease_until: None,
             version: None,
             at: None,
             rule: None,
@@ -141,7 +145,11 @@ pub(super) fn show(service: &Service, args: &ShowArgs) -> Result<ShowReport, Fai
         return Err(Failure::new(Exit::Usage, "a version and an event were given", remedy));
     }
     service.read(|read| match find(read, &config, &args.what)? {
-        Found::Record(found) => record(read, &config, &found, args),
+        Found::Record(found) => {
+            let mut report = record(read, &config, &found, args)?;
+            report.lease_until = super::heartbeat::lease_until(service, read, found.record.key)?;
+            Ok(report)
+        }
         Found::Draft(path, node, draft) => {
             no_versions(args)?;
             let mut report = ShowReport::empty("draft");

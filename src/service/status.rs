@@ -41,6 +41,8 @@ pub struct StatusReport {
     pub last_g: G,
     /// When it happened, RFC 3339.
     pub last_at: Option<String>,
+    /// Running leases.
+    pub leases: u64,
     /// The workspaces that have a directory.
     pub workspaces: Vec<WorkspaceStatus>,
 }
@@ -67,6 +69,9 @@ impl StatusReport {
             out.push_str("no workspace yet\n");
         }
         let at = self.last_at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+        if self.leases > 0 {
+            out.push_str(&format!("leases: {}\n", self.leases));
+        }
         out.push_str(&format!("last event: {}{at}\n", self.last_g));
         out.push_str(&format!("store: {} ({})", self.store, size(self.store_bytes)));
         out
@@ -120,6 +125,11 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             let (path, kind) = (workspace.path.to_string(), workspace.kind.clone());
             workspaces.push(WorkspaceStatus { path, kind, states });
         }
+        let mut leases = 0;
+        read.leases(&mut |_| {
+            leases += 1;
+            true
+        })?;
         let last = read.last_event()?;
         let last_at = last.as_ref().and_then(|row| {
             let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
@@ -133,6 +143,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             store_bytes: length(&service.store) + length(log.as_ref()),
             last_g: last.map_or(G(0), |row| row.g),
             last_at,
+            leases,
             workspaces,
         })
     })

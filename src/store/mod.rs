@@ -5,18 +5,22 @@
 //! changes rows goes through [`Txn`], inside one [`Writer::transaction`]; rows that cannot be are
 //! refused when they are read. Deliberately not here: what a change means.
 
+mod agents;
 mod error;
 mod files;
+mod leases;
 mod ready;
 mod rows;
 pub mod sqlite;
 
+pub use agents::{AgentRow, ReadAgents, TxnAgents};
 pub use error::StoreError;
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};
+pub use leases::{LeaseRow, ReadLeases, TxnLeases};
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;
 
-use crate::names::{AgentName, FileName, RecordId, TreePath};
+use crate::names::{FileName, RecordId, TreePath};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, WorkspaceKey};
 
 /// Result of a store operation.
@@ -26,7 +30,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub type Visit<'a, T> = &'a mut dyn FnMut(T) -> bool;
 
 /// What can be asked of a committed snapshot (or, inside a transaction, of its own state).
-pub trait Read: ReadFiles + ReadReady {
+pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents {
     /// One inode.
     fn node(&self, ino: Ino) -> Result<Option<Node>>;
     /// What a name in a directory stands for.
@@ -82,8 +86,6 @@ pub trait Read: ReadFiles + ReadReady {
     fn last_refusal_of(&self, path: &[u8]) -> Result<Option<RefusalRow>>;
     /// Inodes with no name, kept for open handles.
     fn orphans(&self) -> Result<Vec<Ino>>;
-    /// All registered agents, by name.
-    fn agents(&self) -> Result<Vec<AgentRow>>;
     /// A named setting of the store.
     fn meta(&self, key: &str) -> Result<Option<String>>;
     /// Sizes.
@@ -97,7 +99,7 @@ pub trait Read: ReadFiles + ReadReady {
 }
 
 /// The few operations the rules need to change rows.
-pub trait Txn: Read + TxnFiles + TxnReady {
+pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents {
     /// Makes an inode.
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
     /// Writes an inode's attributes back.
@@ -156,10 +158,6 @@ pub trait Txn: Read + TxnFiles + TxnReady {
     fn insert_orphan(&mut self, ino: Ino) -> Result<()>;
     /// Unmarks it.
     fn delete_orphan(&mut self, ino: Ino) -> Result<()>;
-    /// Registers an agent, or changes what is registered of it.
-    fn put_agent(&mut self, agent: &AgentRow) -> Result<()>;
-    /// Forgets an agent; false if it was not registered.
-    fn delete_agent(&mut self, name: &AgentName) -> Result<bool>;
     /// Sets a named setting.
     fn put_meta(&mut self, key: &str, value: &str) -> Result<()>;
     /// Opens a savepoint.

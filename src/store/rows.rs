@@ -150,6 +150,10 @@ pub struct Record {
     pub trace: [u8; 16],
     /// How it stands in the order of work.
     pub readiness: super::Readiness,
+    /// How long its content asks to be leased for, in seconds.
+    pub lease_s: Option<u32>,
+    /// Whose lease of it ran out last. If that is its owner, the owner may not change it.
+    pub lapsed: Option<AgentName>,
 }
 
 /// What a guarded update expects to find.
@@ -161,6 +165,12 @@ pub struct Expected {
     pub state: StateName,
     /// The file.
     pub ino: Option<Ino>,
+    /// Who had it.
+    pub owner: Option<AgentName>,
+    /// The claim.
+    pub attempt: Attempt,
+    /// It had no file.
+    pub gone: bool,
 }
 
 impl Record {
@@ -176,7 +186,20 @@ impl Record {
     /// What a guarded update of this record expects: it, as it is now.
     #[must_use]
     pub fn expected(&self) -> Expected {
-        Expected { version: self.version, state: self.state.clone(), ino: self.ino() }
+        Expected {
+            version: self.version,
+            state: self.state.clone(),
+            ino: self.ino(),
+            owner: self.owner.clone(),
+            attempt: self.attempt,
+            gone: self.version == Version(0) || self.standing == Standing::Gone,
+        }
+    }
+
+    /// Whether its owner's lease ran out where it lies.
+    #[must_use]
+    pub fn is_lapsed(&self) -> bool {
+        self.owner.is_some() && self.owner == self.lapsed
     }
 
     /// Whether it has a file with valid content.
@@ -267,17 +290,6 @@ pub struct RefusalRow {
     pub why: RefusedText,
     /// Bytes kept; 0 if none.
     pub rejected_bytes: u64,
-}
-
-/// A registered agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentRow {
-    /// Its name.
-    pub name: AgentName,
-    /// Its role, by the name that kinds use.
-    pub role: String,
-    /// The user who is this agent, whatever a mount says.
-    pub uid: Option<u32>,
 }
 
 /// Sizes of the store.

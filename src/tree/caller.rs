@@ -34,6 +34,7 @@ impl WorkTree {
             role: context.role,
             root: self.root(caller),
             now: self.engine.now(),
+            lease_now: self.engine.lease_now(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::config::{Binding, Config, agents_md};
 use crate::engine::{Registry, Slot, Text, explain, governed, path_of, path_of_dir, slot};
 use crate::kind::{Place, Role, builtin};
 use crate::names::{AgentName, FileName, TreePath, printable};
-use crate::numbers::{G, Ino, RefusalKey, UnixNanos};
+use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Class, Read, RefusalRow, RefusedText, Result, Standing};
 
@@ -28,6 +28,7 @@ const WAIT: u64 = 1 << 53;
 const LAST: u64 = 1 << 54;
 const HISTORY: u64 = 1 << 55;
 const PAST: u64 = 1 << 56;
+const HOLD: u64 = 1 << 57;
 
 /// A computed node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,12 @@ pub(super) enum Computed {
     TaskKind,
     /// `.workfs/kinds/task.v1.json`.
     TaskSchema,
+    /// `.workfs/leases`.
+    Leases,
+    /// `.workfs/hold/`.
+    HoldDir,
+    /// `.workfs/hold/<id>`, of the record with this key.
+    Hold(RecordKey),
     /// `X.yaml.why`, of the record or draft with this inode.
     FileWhy(Ino),
     /// `ready/` of the workspace with this directory.
@@ -78,14 +85,17 @@ const CONTROL: &[(&str, Computed)] = &[
     ("config.yaml", Computed::Config),
     ("events", Computed::Events),
     ("history", Computed::History(0)),
+    ("hold", Computed::HoldDir),
     ("kinds", Computed::Kinds),
+    ("leases", Computed::Leases),
     ("rejected", Computed::RejectedDir),
     ("status", Computed::Status),
     ("why", Computed::Why),
 ];
 
 /// Those that a mount of a part of the tree has: the others tell of the rest.
-const CONTROL_OF_A_PART: &[(&str, Computed)] = &[("why", Computed::Why)];
+const CONTROL_OF_A_PART: &[(&str, Computed)] =
+    &[("hold", Computed::HoldDir), ("why", Computed::Why)];
 
 const KINDS: &[(&str, Computed)] =
     &[("task.kind.yaml", Computed::TaskKind), ("task.v1.json", Computed::TaskSchema)];
@@ -108,6 +118,9 @@ impl Computed {
             Computed::TaskKind => FIRST + 8,
             Computed::TaskSchema => FIRST + 9,
             Computed::Agents => FIRST + 32,
+            Computed::Leases => FIRST + 33,
+            Computed::HoldDir => FIRST + 34,
+            Computed::Hold(key) => HOLD | key.0,
             Computed::Rejected(key) => REJECTED | key.0,
             Computed::FileWhy(ino) => WHY | ino.0,
             Computed::Ready(dir) => READY | dir.0,
@@ -122,6 +135,7 @@ impl Computed {
     /// The computed node of a number, if it is one.
     pub fn of(ino: Ino) -> Option<Computed> {
         Some(match ino.0 {
+            number if number & HOLD != 0 => Computed::Hold(RecordKey(number & !HOLD)),
             number if number & PAST != 0 => Computed::Past(G(number & !PAST)),
             number if number & HISTORY != 0 => Computed::History(number & !HISTORY),
             number if number & LAST != 0 => Computed::Last(Ino(number & !LAST)),
@@ -142,6 +156,8 @@ impl Computed {
                 8 => Computed::TaskKind,
                 9 => Computed::TaskSchema,
                 32 => Computed::Agents,
+                33 => Computed::Leases,
+                34 => Computed::HoldDir,
                 _ => return None,
             },
             _ => return None,
@@ -155,6 +171,7 @@ impl Computed {
                 | Computed::RejectedDir
                 | Computed::Kinds
                 | Computed::History(_)
+                | Computed::HoldDir
                 | Computed::Ready(_)
         )
     }
@@ -163,6 +180,8 @@ impl Computed {
     pub fn mode(self) -> u32 {
         match self {
             Computed::Past(_) => 0o400,
+            // A hold may be opened for writing, as shells' redirections do.
+            Computed::Hold(_) => 0o666,
             other if other.is_dir() => 0o555,
             _ => 0o444,
         }
@@ -171,7 +190,7 @@ impl Computed {
     /// The directory that a computed directory lies in.
     pub fn parent(self) -> Ino {
         match self {
-            Computed::RejectedDir | Computed::Kinds | Computed::History(_) => {
+            Computed::RejectedDir | Computed::Kinds | Computed::HoldDir | Computed::History(_) => {
                 Computed::Control.ino()
             }
             Computed::Ready(dir) => dir,
@@ -191,6 +210,7 @@ pub(super) struct Viewer {
     pub root: Ino,
     /// The time.
     pub now: UnixNanos,
+    pub lease_now: LeaseTime,
 }
 
 impl Viewer {
@@ -220,6 +240,7 @@ pub(super) fn lookup(
         Some(Computed::Control) => Ok(named(control_of(root))),
         Some(Computed::Kinds) => Ok(named(KINDS)),
         Some(Computed::History(dir)) => history::lookup(read, config, pasts, dir, name),
+        Some(Computed::HoldDir) => super::hold::find(read, name),
         Some(Computed::RejectedDir) => {
             let number = name.as_str().and_then(|name| name.split('-').next()?.parse().ok());
             let Some(key) = number.map(RefusalKey) else { return Ok(None) };
@@ -269,6 +290,7 @@ pub(super) fn list(
         Computed::Control => Ok(fixed(viewer.control())),
         Computed::Kinds => Ok(fixed(KINDS)),
         Computed::History(dir) => history::list(read, config, pasts, dir),
+        Computed::HoldDir => super::hold::list(read, viewer),
         Computed::RejectedDir => {
             let mut names = Vec::new();
             read.refusals(&mut |row| {
@@ -322,11 +344,14 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         Computed::Rejected(key) => read.rejected(key)?.unwrap_or_default(),
         Computed::FileWhy(ino) => file_why(read, config, ino, viewer.now)?.into_bytes(),
         Computed::Past(g) => history::content(read, g)?,
+        Computed::Leases => super::hold::render_all(read, viewer)?.into_bytes(),
+        Computed::Hold(key) => super::hold::render(read, viewer, key)?.into_bytes(),
         Computed::Events
         | Computed::Control
         | Computed::RejectedDir
         | Computed::Kinds
         | Computed::History(_)
+        | Computed::HoldDir
         | Computed::Ready(_)
         | Computed::Next(_)
         | Computed::Wait(_)

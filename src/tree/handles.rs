@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use workfs_mount::Handle;
+use workfs_mount::{Handle, MountId};
 
 use crate::limits::HANDLES_MAX;
 use crate::names::FileName;
@@ -13,6 +13,7 @@ use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
+use super::hold::Hold;
 use super::plain_save::Wrote;
 use super::staged::Staged;
 
@@ -30,6 +31,8 @@ pub(super) enum Open {
     /// A record or draft: reads come from the version that was current at `open`, writes are
     /// staged until they are judged.
     Staged(Box<Mutex<Staged>>),
+    /// A record that its owner holds.
+    Hold(Box<Hold>),
     /// A computed file, rendered at `open`.
     Fixed(Arc<[u8]>),
     /// The event stream, which grows.
@@ -145,6 +148,19 @@ impl Handles {
 
     pub fn get(&self, handle: Handle) -> Option<Arc<Open>> {
         self.table.read().get(&handle.0).map(|(_, open)| Arc::clone(open))
+    }
+
+    /// Forgets the handles that hold records through a mount.
+    pub fn take_holds(&self, mount: MountId) -> Vec<Arc<Open>> {
+        let mut table = self.table.write();
+        let is_one = |open: &Open| matches!(open, Open::Hold(hold) if hold.is_through(mount));
+        let ended = table.iter().filter(|(_, (_, open))| is_one(open)).map(|(number, _)| *number);
+        let ended: Vec<u64> = ended.collect();
+        let taken = ended.iter().filter_map(|number| table.remove(number));
+        let taken: Vec<_> = taken.collect();
+        drop(table);
+        taken.iter().for_each(|(ino, _)| self.hub.open.remove(*ino));
+        taken.into_iter().map(|(_, open)| open).collect()
     }
 
     /// Forgets a handle.

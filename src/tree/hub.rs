@@ -14,9 +14,10 @@ use workfs_mount::{Invalidation, Mount, MountId};
 
 use crate::engine::{Audience, Effect, Origin, Scopes};
 use crate::names::AgentName;
-use crate::numbers::Ino;
+use crate::numbers::{Attempt, Ino, RecordKey};
 
 use super::handles::OpenCounts;
+use super::hold::Holds;
 use super::touched::{Touched, Touches};
 
 /// Whom a mount acts for, and what it shows.
@@ -51,6 +52,7 @@ pub struct Hub {
     pub(super) open: OpenCounts,
     /// Which rules about plain files count where, as of what is committed.
     pub(super) scopes: Scopes,
+    pub(super) holds: Holds,
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
 }
@@ -167,7 +169,11 @@ impl Audience for Hub {
                     self.scopes.forget();
                     continue;
                 }
-                Effect::Appeared { .. } | Effect::Ready(..) | Effect::Due(_) | Effect::Agents => {
+                Effect::Appeared { .. }
+                | Effect::Ready(..)
+                | Effect::Due(_)
+                | Effect::Agents
+                | Effect::Lease(_) => {
                     continue;
                 }
             };
@@ -188,5 +194,19 @@ impl Audience for Hub {
 
     fn is_open(&self, ino: Ino) -> bool {
         self.open.is_open(ino)
+    }
+
+    fn last_seen(&self, agent: &AgentName) -> Option<u64> {
+        let identities = self.identities.read();
+        let acts = |member: &&Member| {
+            let identity = identities.get(&member.mount.id());
+            identity.is_some_and(|identity| identity.agent.as_ref() == Some(agent))
+        };
+        let members = self.members.read();
+        members.iter().filter(acts).map(|member| member.mount.last_seen_ns()).max()
+    }
+
+    fn is_held(&self, record: RecordKey, attempt: Attempt) -> bool {
+        self.holds.has(record, attempt)
     }
 }

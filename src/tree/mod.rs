@@ -15,6 +15,7 @@ mod events;
 mod ghosts;
 mod handles;
 mod history;
+mod hold;
 mod hub;
 mod listing;
 mod open;

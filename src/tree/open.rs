@@ -8,7 +8,8 @@ use workfs_mount::{
 };
 
 use crate::engine::{
-    Base, Context, Create, NewContent, OnDraft, Refuse, ScopeTicket, SetAttributes, Slot, slot,
+    Base, Context, Create, Fence, NewContent, OnDraft, Refuse, ScopeTicket, SetAttributes, Slot,
+    slot,
 };
 use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
@@ -93,7 +94,7 @@ impl WorkTree {
         });
     }
 
-    fn opened(&self, caller: &Caller, held: Held, open: Open) -> Answer<Opened> {
+    pub(super) fn opened(&self, caller: &Caller, held: Held, open: Open) -> Answer<Opened> {
         let caching = match &open {
             Open::Plain { .. } if self.hub.takes_stale(caller.mount, held.ino()) => Caching::Cached,
             Open::Plain { .. } => Caching::KeepCache,
@@ -160,6 +161,7 @@ impl WorkTree {
                 };
                 let mut staged = Staged::new(home, version.content.into(), base);
                 staged.record = Some(record.key);
+                staged.fence = Fence::of(&record);
                 staged
             }
         };
@@ -181,6 +183,9 @@ impl WorkTree {
         computed: Computed,
         flags: OpenFlags,
     ) -> Answer<Opened> {
+        if let Computed::Hold(key) = computed {
+            return self.open_hold(caller, key);
+        }
         if flags.write || flags.truncate {
             return Err(Rule::ReadOnly.errno(Door::Name));
         }
@@ -318,6 +323,7 @@ impl WorkTree {
         match open {
             Open::Staged(staged) => Ok(part(staged.lock().text(), offset, size)),
             Open::Fixed(bytes) => Ok(part(bytes, offset, size)),
+            Open::Hold(hold) => Ok(part(&hold.text, offset, size)),
             Open::Events => self.read(|read| events::at(read, offset, size)),
             Open::Directory(_) | Open::Ready(_) => Err(Errno::EISDIR),
             Open::Wait(_) => Ok(Vec::new()),
@@ -344,6 +350,7 @@ impl WorkTree {
         let staged = match &*open {
             Open::Staged(staged) => staged,
             Open::Plain { wrote, .. } => return self.release_plain(ino, wrote),
+            Open::Hold(hold) => return self.end_hold(hold),
             Open::Wait(_) => return self.waits.closed(handle),
             Open::Fixed(_) | Open::Events | Open::Directory(_) | Open::Ready(_) => return,
         };

@@ -20,6 +20,7 @@ impl WorkTree {
         let staged = self.handles.get(handle).and_then(|open| match &*open {
             Open::Staged(staged) => Some(staged.lock().text().len() as u64),
             Open::Fixed(bytes) => Some(bytes.len() as u64),
+            Open::Hold(hold) => Some(hold.text.len() as u64),
             _ => None,
         });
         match staged {

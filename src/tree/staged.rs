@@ -9,7 +9,7 @@ use std::sync::Arc;
 use workfs_mount::Reply;
 
 use crate::config::{Binding, Check, Policy};
-use crate::engine::{Base, Home};
+use crate::engine::{Base, Fence, Home};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::numbers::RecordKey;
 use crate::record::prefix;
@@ -27,6 +27,8 @@ pub(super) struct Staged {
     pub record: Option<RecordKey>,
     /// What the writer saw.
     pub base: Base,
+    /// The claim that it was opened under.
+    pub fence: Option<Fence>,
     /// The content at `open`.
     pinned: Arc<[u8]>,
     /// The content as this handle changed it.
@@ -55,6 +57,7 @@ impl Staged {
             is_new: false,
             record: None,
             base,
+            fence: None,
             pinned,
             buffer: None,
             dirty: false,

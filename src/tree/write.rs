@@ -105,7 +105,7 @@ impl WorkTree {
                 _ => reply.send(Ok(())),
             };
         };
-        let (whole, sight) = {
+        let (whole, sight, fence) = {
             let mut staged = staged.lock();
             if let Some(waiting) = &mut staged.judging {
                 return waiting.push(reply);
@@ -124,11 +124,12 @@ impl WorkTree {
             }
             // A draft may be a record on its way from another directory: what was seen of that?
             let known = staged.record.is_some();
-            (whole, if known { Sight::Known(base) } else { self.sight(caller) })
+            let sight = if known { Sight::Known(base) } else { self.sight(caller) };
+            (whole, sight, staged.fence.clone())
         };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let keeps_time = self.timed.lock().remove(&ino);
-        let command = Save { ino, sight, text: Text::new(whole), keeps_time };
+        let command = Save { ino, sight, text: Text::new(whole), keeps_time, fence };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
             let verdict = match result {
@@ -346,7 +347,8 @@ impl WorkTree {
         reply: Reply<Entry>,
     ) {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let command = Save { ino, sight, text: Text::new(text), keeps_time: false };
+        let (text, keeps_time, fence) = (Text::new(text), false, None);
+        let command = Save { ino, sight, text, keeps_time, fence };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
             use workfs_mount::Tree as _;

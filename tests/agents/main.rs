@@ -6,8 +6,12 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod desk;
 mod forging;
+mod hold;
 mod identity;
+mod leases;
+mod random;
 mod rights;
 mod root;
 mod team;

@@ -103,6 +103,8 @@ fn doors(clock: &Arc<AtomicI64>) -> Doors {
     let random = AtomicU64::new(1);
     Doors {
         clock: Arc::new(move || UnixNanos(clock.fetch_add(1_000_000_000, Ordering::Relaxed))),
+        steady: Arc::new(|| 0),
+        boot: "the only one".into(),
         random: Arc::new(move |buffer: &mut [u8]| {
             for chunk in buffer.chunks_mut(8) {
                 let next = random.fetch_add(1, Ordering::Relaxed);

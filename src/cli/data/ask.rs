@@ -155,6 +155,7 @@ fn changes(request: &Request) -> bool {
         | Request::Fsck
         | Request::Doctor => false,
         Request::Claim(_)
+        | Request::Heartbeat(_)
         | Request::AgentAdd(_)
         | Request::AgentRemove(_)
         | Request::Done(_)

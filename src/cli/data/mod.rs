@@ -11,6 +11,7 @@ mod doctor;
 mod export;
 mod finish;
 mod gc;
+mod heartbeat;
 mod import;
 mod list;
 mod log;
@@ -51,6 +52,8 @@ pub enum DataCommand {
     Fail(finish::FailArgs),
     /// Give a claimed record back
     Release(finish::ReleaseArgs),
+    /// Show that one still works on what one has: renew its lease
+    Heartbeat(heartbeat::HeartbeatArgs),
     /// Register agents, list them
     Agent(agent::AgentArgs),
     /// Print the ledger
@@ -93,6 +96,7 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
         DataCommand::Done(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Fail(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Release(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
+        DataCommand::Heartbeat(args) => (args.request(), args.hint(), Missing::Refuse),
         DataCommand::Agent(args) => (args.request(), None, Missing::Make),
         DataCommand::Why(args) => (args.request(), args.hint(), Missing::Refuse),
         DataCommand::Import(args) => (args.request()?, Some(args.hint()), Missing::Make),
@@ -115,6 +119,10 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
         Request::Release(mut args) => {
             args.agent = agent_here(args.agent.as_ref(), &paths)?;
             Request::Release(args)
+        }
+        Request::Heartbeat(mut args) => {
+            args.agent = agent_here(args.agent.as_ref(), &paths)?;
+            Request::Heartbeat(args)
         }
         other => other,
     };

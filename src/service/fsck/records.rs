@@ -40,6 +40,7 @@ pub(super) fn check(
             one.versions()?;
             one.events(last);
             one.order()?;
+            one.lease()?;
         }
     }
     for seen in nodes.values().filter(|seen| seen.names > 0) {
@@ -175,6 +176,16 @@ impl One<'_, '_, '_> {
         let said = event.pointer("/payload/content_sha256").and_then(Value::as_str);
         if said != Some(sha256) {
             self.problem(format!("version {version} is not what event {g} says it is"));
+        }
+        Ok(())
+    }
+
+    /// Only what somebody has is leased, and under the claim that it has.
+    fn lease(&mut self) -> Result<(), Failure> {
+        let Some(row) = self.read.lease(self.record.key)? else { return Ok(()) };
+        let is_owned = self.record.owner.is_some() && self.record.standing != Standing::Gone;
+        if !is_owned || row.attempt != self.record.attempt || self.record.is_lapsed() {
+            self.problem(format!("has a lease of attempt {}, which is over", row.attempt));
         }
         Ok(())
     }

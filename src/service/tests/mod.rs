@@ -123,6 +123,7 @@ impl Bench {
             sight: Sight::Known(base),
             text: Text::new(text.as_bytes().to_vec()),
             keeps_time: false,
+            fence: None,
         };
         self.service.engine.run(self.context(), save).unwrap()
     }

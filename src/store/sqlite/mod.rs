@@ -3,6 +3,7 @@
 //! What must stay true: a commit that must survive power loss is flushed; parameters only, never
 //! values in SQL text; the file is 0600 and locked by one daemon at a time.
 
+mod agents;
 mod checkpoint;
 mod columns;
 mod files;
@@ -11,6 +12,7 @@ mod lock;
 mod nodes;
 #[macro_use]
 mod read;
+mod leases;
 mod ready;
 mod schema;
 mod why;

@@ -9,8 +9,8 @@ use crate::limits::CHUNK_INDEX_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{Attempt, G, Ino, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey};
 use crate::store::{
-    AgentRow, Class, Draft, EventRow, Node, NodeType, PlaceRow, Read, Record, RefusalRow, Result,
-    Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
+    Class, Draft, EventRow, Node, NodeType, PlaceRow, Read, Record, RefusalRow, Result, Standing,
+    StoreError, Usage, VersionRow, Visit, WorkspaceRow,
 };
 
 // The columns of a node, in the order `node` reads them.
@@ -25,7 +25,7 @@ macro_rules! record_columns {
     () => {
         "key, workspace, id, standing, ino, dir, name, state, owner, attempt, version, \
          version_g, last_g, trace, status, done, fit, open, priority, since, not_before, \
-         ready, due"
+         ready, due, lease, lapsed"
     };
 }
 
@@ -108,6 +108,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         _ => Standing::Gone,
     };
     let owner: Option<String> = row.get(8)?;
+    let lapsed: Option<String> = row.get(24)?;
     let trace: Vec<u8> = row.get(13)?;
     Ok(Record {
         key: RecordKey(number(row, 0)?),
@@ -123,6 +124,8 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         last_g: G(number(row, 12)?),
         trace: trace.try_into().map_err(|_| damaged("a trace that is not 16 bytes"))?,
         readiness: super::ready::readiness(row, 15)?,
+        lease_s: row.get(23)?,
+        lapsed: lapsed.map(AgentName::new).transpose().map_err(damaged)?,
     })
 }
 
@@ -390,16 +393,6 @@ impl Read for Conn {
 
     fn orphans(&self) -> Result<Vec<Ino>> {
         self.all("SELECT ino FROM orphans", [], |row| Ok(Ino(number(row, 0)?)))
-    }
-
-    fn agents(&self) -> Result<Vec<AgentRow>> {
-        self.all("SELECT name, role, uid FROM agents ORDER BY name", [], |row| {
-            Ok(AgentRow {
-                name: AgentName::new(row.get::<_, String>(0)?).map_err(damaged)?,
-                role: row.get(1)?,
-                uid: row.get(2)?,
-            })
-        })
     }
 
     fn meta(&self, key: &str) -> Result<Option<String>> {

@@ -214,6 +214,18 @@ CREATE TABLE lock_leases (
 ) STRICT;
 CREATE INDEX lock_leases_until ON lock_leases (until);
 ",
+    r"
+CREATE TABLE leases (
+  record  INTEGER PRIMARY KEY REFERENCES records(key),
+  attempt INTEGER NOT NULL,
+  ttl     INTEGER NOT NULL CHECK (ttl > 0),
+  until   INTEGER NOT NULL,
+  warned  INTEGER NOT NULL
+) STRICT;
+
+ALTER TABLE records ADD COLUMN lease INTEGER;
+ALTER TABLE records ADD COLUMN lapsed TEXT;
+",
 ];
 
 /// The newest schema this program knows.

@@ -15,8 +15,8 @@ use crate::limits;
 use crate::names::{AgentName, FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey, WorkspaceKey};
 use crate::store::{
-    AgentRow, Draft, EventRow, Expected, NewNode, Node, PlaceRow, Record, RefusalRow, Result,
-    Standing, Txn, VersionRow,
+    Draft, EventRow, Expected, NewNode, Node, PlaceRow, Record, RefusalRow, Result, Standing, Txn,
+    VersionRow,
 };
 
 impl Conn {
@@ -215,9 +215,9 @@ impl Txn for Conn {
         self.change(
             "INSERT INTO records (workspace, id, standing, ino, dir, name, state, owner, attempt, \
              version, version_g, last_g, trace, status, done, fit, open, priority, since, \
-             not_before, ready, due) \
+             not_before, ready, due, lease, lapsed) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20, ?21, ?22)",
+             ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
             params![
                 int(record.workspace.0),
                 record.id.as_str(),
@@ -241,6 +241,8 @@ impl Txn for Conn {
                 record.readiness.not_before.map(|at| at.0),
                 ready,
                 due,
+                record.lease_s,
+                record.lapsed.as_ref().map(AgentName::as_str),
             ],
         )?;
         Ok(RecordKey(self.inserted()))
@@ -256,7 +258,8 @@ impl Txn for Conn {
                     "UPDATE records SET standing = ?4, dir = ?5, name = ?6, state = ?7, \
                      owner = ?8, attempt = ?9, version = ?10, version_g = ?11, last_g = ?12, \
                      status = ?13, done = ?15, fit = ?16, open = ?17, priority = ?18, \
-                     since = ?19, not_before = ?20, ready = ?21, due = ?22",
+                     since = ?19, not_before = ?20, ready = ?21, due = ?22, lease = ?23, \
+                     lapsed = ?24",
                     $tail
                 )
             };
@@ -292,6 +295,8 @@ impl Txn for Conn {
                 record.readiness.not_before.map(|at| at.0),
                 ready,
                 due,
+                record.lease_s,
+                record.lapsed.as_ref().map(AgentName::as_str),
             ],
         )?;
         Ok(changed == 1)
@@ -384,19 +389,6 @@ impl Txn for Conn {
     fn delete_orphan(&mut self, ino: Ino) -> Result<()> {
         self.change("DELETE FROM orphans WHERE ino = ?1", [int(ino.0)])?;
         Ok(())
-    }
-
-    fn put_agent(&mut self, agent: &AgentRow) -> Result<()> {
-        self.change(
-            "INSERT INTO agents (name, role, uid) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (name) DO UPDATE SET role = excluded.role, uid = excluded.uid",
-            params![agent.name.as_str(), agent.role, agent.uid],
-        )?;
-        Ok(())
-    }
-
-    fn delete_agent(&mut self, name: &AgentName) -> Result<bool> {
-        Ok(self.change("DELETE FROM agents WHERE name = ?1", [name.as_str()])? > 0)
     }
 
     fn put_meta(&mut self, key: &str, value: &str) -> Result<()> {

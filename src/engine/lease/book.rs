@@ -1,0 +1,198 @@
+//! What the writer remembers of all running leases, by the time at which each must be looked at.
+//!
+//! A lease is looked at when half of it is over, before its end, and at its end: signs of life cost
+//! nothing until then. What must stay true: it says what the rows say after the last commit, but
+//! for signs of life that are not written yet. Deliberately not here: transactions.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::limits::{LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_GRACE, LEASE_WARNING_MAX};
+use crate::names::AgentName;
+use crate::numbers::{Attempt, LeaseTime, RecordKey};
+use crate::refusal::Refusal;
+use crate::store::{LeaseRow, Read, Result};
+
+use super::super::Context;
+use super::super::desk::Queued;
+use super::{Expire, LeaseClock, LeaseNote, Renew, Warn, nanos};
+
+/// An end that was to come and did not is tried again after this.
+const AGAIN_NS: u64 = 30_000_000_000;
+
+/// What is to be done about leases now.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Due {
+    /// These run on, until then.
+    pub renewed: Vec<LeaseRow>,
+    /// The owners of these are to be warned.
+    pub warned: Vec<(RecordKey, Attempt)>,
+    /// These are over.
+    pub over: Vec<(RecordKey, Attempt)>,
+}
+
+struct Entry {
+    row: LeaseRow,
+    owner: AgentName,
+    /// The last sign of life.
+    seen: LeaseTime,
+    /// When it is looked at next.
+    look: LeaseTime,
+}
+
+impl Due {
+    /// What is to be done, as changes.
+    pub fn changes(self, clock: &LeaseClock) -> Vec<Queued> {
+        let mut changes = Vec::new();
+        let daemon = Context::daemon;
+        if !self.renewed.is_empty() {
+            let renew = Renew { leases: self.renewed, clock: clock.clone() };
+            changes.push(Queued::new(daemon(), renew, |ran| tell("renew", ran)));
+        }
+        for (record, attempt) in self.warned {
+            let warn = Warn { record, attempt };
+            changes.push(Queued::new(daemon(), warn, |ran| tell("warn", ran)));
+        }
+        for (record, attempt) in self.over {
+            let expire = Expire { record, attempt };
+            changes.push(Queued::new(daemon(), expire, |ran| tell("expire", ran)));
+        }
+        changes
+    }
+}
+
+/// Nobody waits for these changes; what fails is tried again.
+fn tell<T>(what: &'static str, ran: std::result::Result<T, Refusal>) {
+    if let Err(refusal) = ran {
+        tracing::warn!(%refusal, what, "a lease was not tended");
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(in crate::engine) struct Book {
+    entries: HashMap<RecordKey, Entry>,
+    looks: BTreeSet<(LeaseTime, RecordKey)>,
+    /// When agents were last seen to change anything.
+    agents: HashMap<AgentName, LeaseTime>,
+}
+
+impl Book {
+    /// All leases of a store at the start of its daemon. Those that ended meanwhile get some time:
+    /// their owners could not show life.
+    pub fn load(read: &dyn Read, now: LeaseTime) -> Result<Book> {
+        let mut book = Book::default();
+        read.leases(&mut |(mut row, owner)| {
+            let grace = nanos(LEASE_GRACE).min(row.ttl_ns);
+            row.until = row.until.max(now.after(grace));
+            book.put(row, owner, LeaseTime(0), now);
+            true
+        })?;
+        Ok(book)
+    }
+
+    fn put(&mut self, row: LeaseRow, owner: AgentName, seen: LeaseTime, now: LeaseTime) {
+        self.remove(row.record);
+        let look = next_look(&row, now);
+        self.looks.insert((look, row.record));
+        self.entries.insert(row.record, Entry { row, owner, seen, look });
+    }
+
+    fn remove(&mut self, record: RecordKey) {
+        if let Some(entry) = self.entries.remove(&record) {
+            self.looks.remove(&(entry.look, record));
+        }
+        if self.entries.is_empty() {
+            self.agents.clear();
+        }
+    }
+
+    /// Takes note of what a committed change did.
+    pub fn note(&mut self, note: &LeaseNote, now: LeaseTime) {
+        match note {
+            LeaseNote::Runs(row, owner) => self.put(*row, owner.clone(), now, now),
+            LeaseNote::Ended(record) => self.remove(*record),
+            LeaseNote::Seen(record) => {
+                if let Some(entry) = self.entries.get_mut(record) {
+                    entry.seen = now;
+                }
+            }
+        }
+    }
+
+    /// Takes note that an agent changes something, or tries to.
+    pub fn note_agent(&mut self, agent: &AgentName, now: LeaseTime) {
+        if self.entries.is_empty() {
+            return;
+        }
+        match self.agents.get_mut(agent) {
+            Some(seen) => *seen = now,
+            None => drop(self.agents.insert(agent.clone(), now)),
+        }
+    }
+
+    /// When a lease must be looked at.
+    pub fn next_look(&self) -> Option<LeaseTime> {
+        self.looks.first().map(|(look, _)| *look)
+    }
+
+    /// What is to be done at `now`. `last_seen` tells when something was last asked for through an
+    /// agent's mounts, `is_held` whether a descriptor holds a record.
+    pub fn due(
+        &mut self,
+        now: LeaseTime,
+        last_seen: &dyn Fn(&AgentName) -> Option<LeaseTime>,
+        is_held: &dyn Fn(&LeaseRow) -> bool,
+    ) -> Due {
+        let mut due = Due::default();
+        let mut asked = HashMap::new();
+        for _ in 0..LEASE_CHANGES_MAX {
+            let Some((look, record)) = self.looks.first().copied() else { break };
+            if look > now {
+                break;
+            }
+            self.looks.pop_first();
+            let Some(entry) = self.entries.get_mut(&record) else { continue };
+            let agent = asked.entry(entry.owner.clone()).or_insert_with(|| {
+                last_seen(&entry.owner).max(self.agents.get(&entry.owner).copied())
+            });
+            let held = is_held(&entry.row).then_some(now);
+            let seen = [Some(entry.seen), *agent, held].into_iter().flatten().max();
+            let until = seen.unwrap_or_default().after(entry.row.ttl_ns);
+            let row = &mut entry.row;
+            if until > row.until {
+                (row.until, row.warned) = (until, false);
+                due.renewed.push(*row);
+                entry.look = next_look(row, now);
+            } else if now >= row.until {
+                due.over.push((record, row.attempt));
+                entry.look = now.after(AGAIN_NS);
+            } else if !row.warned && now >= warning(row) {
+                row.warned = true;
+                due.warned.push((record, row.attempt));
+                entry.look = row.until;
+            } else {
+                entry.look = next_look(row, now);
+            }
+            self.looks.insert((entry.look, record));
+        }
+        due
+    }
+}
+
+/// When the owner is to be warned.
+fn warning(row: &LeaseRow) -> LeaseTime {
+    row.until.before((row.ttl_ns / 10).min(nanos(LEASE_WARNING_MAX)))
+}
+
+/// When a lease is to be looked at next. Looks at the half of long leases are put together, so
+/// that their renewals share a commit.
+fn next_look(row: &LeaseRow, now: LeaseTime) -> LeaseTime {
+    let half = row.until.before(row.ttl_ns / 2);
+    let batch = nanos(LEASE_BATCH);
+    if half > now {
+        let together = row.ttl_ns > 16 * batch;
+        return if together { LeaseTime(half.0.div_ceil(batch) * batch) } else { half };
+    }
+    let warning = warning(row);
+    if !row.warned && warning > now { warning } else { row.until }
+}

@@ -1,0 +1,79 @@
+//! Running on: what signs of life come to, and the sign that somebody gives by name.
+
+use crate::numbers::{LeaseTime, RecordKey};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Durability, LeaseRow};
+
+use super::super::save::home_of;
+use super::super::setattr::gone;
+use super::super::{Command, Effect, Stop, Turn};
+use super::{LeaseClock, LeaseNote};
+
+/// Writes how long leases run on, and where the lease clock is.
+pub(in crate::engine) struct Renew {
+    /// The leases, as they are now.
+    pub leases: Vec<LeaseRow>,
+    /// The clock.
+    pub clock: LeaseClock,
+}
+
+impl Command for Renew {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "renew"
+    }
+
+    /// What power loss takes of it, the grace at the next start gives back.
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        self.clock.keep(turn.txn, turn.now)?;
+        for row in &self.leases {
+            // It may have ended, or be another's, since it was looked at.
+            let now = turn.txn.lease(row.record)?;
+            if now.is_some_and(|now| now.attempt == row.attempt && now.until < row.until) {
+                turn.txn.put_lease(row)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Renews the lease of a record by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Heartbeat {
+    /// The record.
+    pub record: RecordKey,
+}
+
+impl Command for Heartbeat {
+    /// Until when it runs.
+    type Out = LeaseTime;
+
+    fn operation(&self) -> &'static str {
+        "heartbeat"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<LeaseTime, Stop> {
+        let record = turn.txn.record(self.record)?.ok_or_else(gone)?;
+        let home = home_of(turn, &record)?;
+        turn.require_write(&home)?;
+        let lease = turn.txn.lease(self.record)?;
+        let (Some(mut row), Some(owner)) = (lease, record.owner.clone()) else {
+            let reason = format!("nobody has a lease of `{}`", record.id);
+            let refusal = Refusal::new(Rule::LeaseOver, reason, "claim it first");
+            return Err(Stop::kept(refusal, home.file_path()));
+        };
+        (row.until, row.warned) = (turn.lease_now.after(row.ttl_ns), false);
+        turn.txn.put_lease(&row)?;
+        turn.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
+        Ok(row.until)
+    }
+}

@@ -1,0 +1,165 @@
+//! Leases: an owner keeps what it has for as long as it shows life, and no longer.
+//!
+//! A claim makes a lease; the end of ownership ends it. Signs of life are noted in memory and
+//! written in batches (`book`); time is the store's own (`clock`). What must stay true: a lease row
+//! is there exactly as long as the lease runs; whose lease has run out changes nothing any more;
+//! expiry is decided on the rows, in the transaction. Deliberately not here: readiness.
+
+mod book;
+mod clock;
+mod expire;
+mod heartbeat;
+mod hold;
+
+pub use clock::LeaseClock;
+pub use heartbeat::Heartbeat;
+pub use hold::ReleaseHold;
+
+pub(super) use book::Book;
+pub(super) use expire::{BY_EXPIRY, Expire, Warn};
+pub(super) use heartbeat::Renew;
+
+use std::time::Duration;
+
+use crate::kind::{Kind, Lease};
+use crate::names::{AgentName, StateName};
+use crate::numbers::{Attempt, RecordKey};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Expected, LeaseRow, Record, Standing, StoreError};
+
+use super::governed::Home;
+use super::{Effect, Turn};
+
+/// What happened to a lease, for the writer's book.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LeaseNote {
+    /// It runs, as this row says, for this owner.
+    Runs(LeaseRow, AgentName),
+    /// It has ended.
+    Ended(RecordKey),
+    /// Its owner showed life.
+    Seen(RecordKey),
+}
+
+/// A claim: whoever writes with it may do so as long as the record is still claimed so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// Who has the record.
+    pub owner: AgentName,
+    /// The fencing token.
+    pub attempt: Attempt,
+}
+
+impl Fence {
+    /// The claim that a record is under.
+    #[must_use]
+    pub fn of(record: &Record) -> Option<Fence> {
+        let owner = record.owner.clone()?;
+        Some(Fence { owner, attempt: record.attempt })
+    }
+
+    /// Refuses what was begun under another claim than the record is under now.
+    pub(super) fn require(&self, record: &Record) -> Result<(), Refusal> {
+        let same = record.owner.as_ref() == Some(&self.owner) && record.attempt == self.attempt;
+        if same && !record.is_lapsed() { Ok(()) } else { Err(over(record, &self.owner)) }
+    }
+}
+
+/// The refusal for whoever had a record and has it no more.
+pub(super) fn over(record: &Record, owner: &AgentName) -> Refusal {
+    let now = match &record.owner {
+        Some(now) if now != owner => format!("{now} has it now"),
+        Some(_) => "it waits for an operator".to_owned(),
+        None => format!("it is in {} now", record.state),
+    };
+    Refusal::new(
+        Rule::LeaseOver,
+        format!("{owner}'s claim of `{}` is over: {now}", record.id),
+        "claim it again, if it is to be had, and begin from what it says then",
+    )
+}
+
+/// The lease that a state gives to an owner.
+fn lease_of<'k>(kind: &'k Kind, state: &StateName, owner: Option<&AgentName>) -> Option<&'k Lease> {
+    owner?;
+    let state = kind.state_named(state.as_str())?;
+    kind.state(state).lease.as_ref()
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Turn<'_> {
+    /// Makes, keeps or ends the lease of `record`, which was `before` and asked for `asked_s`.
+    pub(super) fn settle_lease(
+        &mut self,
+        record: &mut Record,
+        (before, asked_s): (&Expected, Option<u32>),
+        kind: &Kind,
+    ) -> Result<(), StoreError> {
+        let had = !before.gone && lease_of(kind, &before.state, before.owner.as_ref()).is_some();
+        let lease = match record.standing {
+            Standing::Gone => None,
+            _ if record.is_lapsed() => None,
+            _ => lease_of(kind, &record.state, record.owner.as_ref()),
+        };
+        let Some(lease) = lease else {
+            if had {
+                self.txn.delete_lease(record.key)?;
+                self.effect(Effect::Lease(LeaseNote::Ended(record.key)));
+            }
+            return Ok(());
+        };
+        let same = had && before.owner == record.owner && before.attempt == record.attempt;
+        if same && asked_s == record.lease_s {
+            self.effect(Effect::Lease(LeaseNote::Seen(record.key)));
+            return Ok(());
+        }
+        record.lapsed = None;
+        self.put_lease(record, lease)
+    }
+
+    /// Makes a new lease of a record that somebody has.
+    fn put_lease(&mut self, record: &Record, lease: &Lease) -> Result<(), StoreError> {
+        let Some(owner) = record.owner.clone() else { return Ok(()) };
+        let asked = record.lease_s.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        let ttl_ns = nanos(asked.unwrap_or(lease.ttl));
+        let (record, attempt) = (record.key, record.attempt);
+        let until = self.lease_now.after(ttl_ns);
+        let row = LeaseRow { record, attempt, ttl_ns, until, warned: false };
+        self.txn.put_lease(&row)?;
+        self.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
+        Ok(())
+    }
+
+    /// Refuses a change of a record whose owner's lease ran out where it lies, unless the caller
+    /// acts for others; then the owner gets a new lease (`true`).
+    pub(super) fn revives(&self, record: &Record, home: &Home) -> Result<bool, Refusal> {
+        match &record.owner {
+            Some(owner) if record.is_lapsed() => {
+                if self.context.acts_for_others(home.kind()) {
+                    return Ok(true);
+                }
+                Err(over(record, owner))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Refuses a claim by copy of a text that its owner wrote before its lease ran out: what it
+    /// would now claim again is not what it wrote about.
+    pub(super) fn require_fresh(
+        &self,
+        record: &Record,
+        home: &Home,
+        is_current: bool,
+    ) -> Result<(), Refusal> {
+        match (&record.lapsed, &home.owner) {
+            (Some(lapsed), Some(owner)) if lapsed == owner && !is_current => {
+                Err(over(record, owner))
+            }
+            _ => Ok(()),
+        }
+    }
+}

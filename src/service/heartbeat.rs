@@ -1,0 +1,101 @@
+//! Renewing leases by name, and saying until when they run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Heartbeat;
+use crate::names::AgentName;
+use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
+use crate::store::{Read, Record};
+
+use super::find::{path_of, record};
+use super::{Caller, Exit, Failure, HeartbeatArgs, Service};
+
+/// A lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseInfo {
+    /// The record.
+    pub id: String,
+    /// Where it lies.
+    pub path: String,
+    /// Whose it is.
+    pub owner: Option<AgentName>,
+    /// The fencing token.
+    pub attempt: Attempt,
+    /// Until when it runs at least, RFC 3339.
+    pub until: String,
+}
+
+/// See [`super::Request::Heartbeat`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatReport {
+    /// What was renewed.
+    pub leases: Vec<LeaseInfo>,
+}
+
+impl HeartbeatReport {
+    /// One line a lease.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let line = |lease: &LeaseInfo| format!("{} until {}", lease.path, lease.until);
+        self.leases.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.leases.is_empty() { Exit::Nothing } else { Exit::Done }
+    }
+}
+
+/// A moment of the lease clock as the wall clock would show it now.
+pub(super) fn shown(service: &Service, until: LeaseTime) -> String {
+    let left = (until.0 as i64).saturating_sub(service.engine.lease_now().0 as i64);
+    UnixNanos(service.engine.now().0.saturating_add(left)).rfc3339_seconds()
+}
+
+/// Until when a record's lease runs at least, if it has one.
+pub(super) fn lease_until(
+    service: &Service,
+    read: &dyn Read,
+    record: RecordKey,
+) -> Result<Option<String>, Failure> {
+    Ok(read.lease(record)?.map(|row| shown(service, row.until)))
+}
+
+/// Renews the lease of one record, or all leases of the caller.
+///
+/// # Errors
+/// A record that nobody has a lease of, or that is somebody else's.
+pub(super) fn heartbeat(
+    service: &Service,
+    caller: &Caller,
+    args: &HeartbeatArgs,
+) -> Result<HeartbeatReport, Failure> {
+    let config = service.engine.config();
+    let keys = service.read(|read| {
+        if let Some(what) = &args.what {
+            return Ok(vec![record(read, &config, what)?.record.key]);
+        }
+        let mut own = Vec::new();
+        read.leases(&mut |(row, owner)| {
+            if owner == caller.name {
+                own.push(row.record);
+            }
+            true
+        })?;
+        Ok(own)
+    })?;
+    let mut leases = Vec::new();
+    for key in keys {
+        let until = service.engine.run(caller.context(), Heartbeat { record: key })?;
+        let told = service.read(|read| {
+            let Some(record) = read.record(key)? else { return Ok(None) };
+            let path = path_of(read, &record)?.map_or_else(String::new, |path| path.to_string());
+            let Record { id, owner, attempt, .. } = record;
+            let until = shown(service, until);
+            Ok(Some(LeaseInfo { id: id.to_string(), path, owner, attempt, until }))
+        })?;
+        leases.extend(told);
+    }
+    Ok(HeartbeatReport { leases })
+}

@@ -1,0 +1,39 @@
+//! Leases: how long each owner keeps what it has.
+
+use crate::names::AgentName;
+use crate::numbers::{Attempt, LeaseTime, RecordKey};
+
+use super::{Record, Result, Visit};
+
+/// The lease of a record. There is one exactly as long as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseRow {
+    /// The record.
+    pub record: RecordKey,
+    /// The claim that it belongs to.
+    pub attempt: Attempt,
+    /// How long it runs from each sign of its owner's life, in nanoseconds.
+    pub ttl_ns: u64,
+    /// Until when. It may run longer: signs of life are written in batches.
+    pub until: LeaseTime,
+    /// The owner was warned.
+    pub warned: bool,
+}
+
+/// What can be asked of leases.
+pub trait ReadLeases {
+    /// The record with this key.
+    fn record(&self, key: RecordKey) -> Result<Option<Record>>;
+    /// The lease of a record.
+    fn lease(&self, record: RecordKey) -> Result<Option<LeaseRow>>;
+    /// All leases with their owners, by record.
+    fn leases(&self, visit: Visit<'_, (LeaseRow, AgentName)>) -> Result<()>;
+}
+
+/// The operations that change leases.
+pub trait TxnLeases {
+    /// Makes or replaces a record's lease.
+    fn put_lease(&mut self, lease: &LeaseRow) -> Result<()>;
+    /// Ends a record's lease.
+    fn delete_lease(&mut self, record: RecordKey) -> Result<()>;
+}

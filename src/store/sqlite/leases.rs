@@ -1,0 +1,65 @@
+//! [`ReadLeases`] and [`TxnLeases`] in SQL.
+
+use rusqlite::{Row, params};
+
+use super::Conn;
+use super::columns::{damaged, int, number};
+use super::read::record;
+use crate::names::AgentName;
+use crate::numbers::{Attempt, LeaseTime, RecordKey};
+use crate::store::{LeaseRow, ReadLeases, Record, Result, TxnLeases, Visit};
+
+fn lease(row: &Row<'_>) -> rusqlite::Result<LeaseRow> {
+    Ok(LeaseRow {
+        record: RecordKey(number(row, 0)?),
+        attempt: Attempt(number(row, 1)?),
+        ttl_ns: number(row, 2)?,
+        until: LeaseTime(number(row, 3)?),
+        warned: row.get(4)?,
+    })
+}
+
+impl ReadLeases for Conn {
+    fn record(&self, key: RecordKey) -> Result<Option<Record>> {
+        let sql = concat!("SELECT ", record_columns!(), " FROM records WHERE key = ?1");
+        self.one(sql, [int(key.0)], record)
+    }
+
+    fn lease(&self, record: RecordKey) -> Result<Option<LeaseRow>> {
+        let sql = "SELECT record, attempt, ttl, until, warned FROM leases WHERE record = ?1";
+        self.one(sql, [int(record.0)], lease)
+    }
+
+    fn leases(&self, visit: Visit<'_, (LeaseRow, AgentName)>) -> Result<()> {
+        let sql = "SELECT l.record, l.attempt, l.ttl, l.until, l.warned, r.owner FROM leases l \
+                   JOIN records r ON r.key = l.record WHERE r.owner IS NOT NULL ORDER BY l.record";
+        let read = |row: &Row<'_>| {
+            let owner = AgentName::new(row.get::<_, String>(5)?).map_err(damaged)?;
+            Ok((lease(row)?, owner))
+        };
+        self.each(sql, [], read, visit)
+    }
+}
+
+impl TxnLeases for Conn {
+    fn put_lease(&mut self, lease: &LeaseRow) -> Result<()> {
+        self.change(
+            "INSERT INTO leases (record, attempt, ttl, until, warned) VALUES (?1, ?2, ?3, ?4, ?5) \
+             ON CONFLICT (record) DO UPDATE SET attempt = excluded.attempt, ttl = excluded.ttl, \
+             until = excluded.until, warned = excluded.warned",
+            params![
+                int(lease.record.0),
+                int(lease.attempt.0),
+                int(lease.ttl_ns),
+                int(lease.until.0),
+                lease.warned,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn delete_lease(&mut self, record: RecordKey) -> Result<()> {
+        self.change("DELETE FROM leases WHERE record = ?1", [int(record.0)])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! `.workfs/hold/<id>`: whoever has it open keeps the record; the end of the descriptor gives it
+//! back at once, however the process ended.
+//!
+//! What must stay true: a hold ends with its handle, or with its mount. Deliberately not here: what
+//! giving back is (the engine's `ReleaseHold`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use workfs_mount::{Caller, MountId, Opened};
+
+use crate::config::Config;
+use crate::engine::{Context, Fence, Origin, Refuse, ReleaseHold, Slot, path_of, slot};
+use crate::names::{FileName, RecordId};
+use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
+use crate::refusal::{Door, Refusal, Rule};
+use crate::store::{LeaseRow, Read, Record, Result, Standing};
+
+use super::computed::{Computed, Viewer};
+use super::handles::Open;
+use super::{Answer, WorkTree};
+
+/// A descriptor that holds a record.
+pub(super) struct Hold {
+    mount: MountId,
+    record: RecordKey,
+    fence: Fence,
+    context: Context,
+    /// What reading it gives.
+    pub text: Arc<[u8]>,
+}
+
+/// How many descriptors hold each claim.
+#[derive(Default)]
+pub(super) struct Holds(Mutex<HashMap<(RecordKey, Attempt), u32>>);
+
+impl Holds {
+    pub fn has(&self, record: RecordKey, attempt: Attempt) -> bool {
+        self.0.lock().contains_key(&(record, attempt))
+    }
+
+    fn add(&self, hold: &Hold) {
+        *self.0.lock().entry((hold.record, hold.fence.attempt)).or_insert(0) += 1;
+    }
+
+    /// Takes one away; says whether it was the last.
+    fn remove(&self, hold: &Hold) -> bool {
+        let mut holds = self.0.lock();
+        let key = (hold.record, hold.fence.attempt);
+        let Some(count) = holds.get_mut(&key) else { return false };
+        *count -= 1;
+        *count == 0 && holds.remove(&key).is_some()
+    }
+}
+
+/// The leased record of that id, in whichever workspace it is.
+pub(super) fn find(read: &dyn Read, name: &FileName) -> Result<Option<Computed>> {
+    let Some(id) = name.as_str().and_then(|name| RecordId::new(name).ok()) else {
+        return Ok(None);
+    };
+    for workspace in read.workspaces()? {
+        if let Some(record) = read.record_named(workspace.key, &id)?
+            && read.lease(record.key)?.is_some()
+        {
+            return Ok(Some(Computed::Hold(record.key)));
+        }
+    }
+    Ok(None)
+}
+
+/// The records that the viewer has, by which they can be held.
+pub(super) fn list(read: &dyn Read, viewer: &Viewer) -> Result<Vec<(FileName, Computed)>> {
+    let mut own = Vec::new();
+    read.leases(&mut |(row, owner)| {
+        if owner == viewer.actor {
+            own.push(row.record);
+        }
+        true
+    })?;
+    let mut names = Vec::new();
+    for key in own {
+        let id = read.record(key)?.and_then(|record| FileName::new(record.id.as_str()).ok());
+        names.extend(id.map(|name| (name, Computed::Hold(key))));
+    }
+    Ok(names)
+}
+
+/// What `.workfs/hold/<id>` says.
+pub(super) fn render(read: &dyn Read, viewer: &Viewer, key: RecordKey) -> Result<String> {
+    let (Some(record), Some(row)) = (read.record(key)?, read.lease(key)?) else {
+        return Ok("nobody has it any more\n".to_owned());
+    };
+    Ok(line(read, viewer, &record, &row)?.unwrap_or_default())
+}
+
+/// What `.workfs/leases` says: a line for each, the first to end first.
+pub(super) fn render_all(read: &dyn Read, viewer: &Viewer) -> Result<String> {
+    let mut rows = Vec::new();
+    read.leases(&mut |(row, _)| {
+        rows.push(row);
+        true
+    })?;
+    rows.sort_by_key(|row| row.until);
+    let mut out = String::new();
+    for row in rows {
+        if let Some(record) = read.record(row.record)?
+            && let Some(line) = line(read, viewer, &record, &row)?
+        {
+            out.push_str(&line);
+        }
+    }
+    if out.is_empty() {
+        out.push_str("nobody has a lease\n");
+    }
+    Ok(out)
+}
+
+fn line(
+    read: &dyn Read,
+    viewer: &Viewer,
+    record: &Record,
+    row: &LeaseRow,
+) -> Result<Option<String>> {
+    let (Standing::Live { dir, name, .. }, Some(owner)) = (&record.standing, &record.owner) else {
+        return Ok(None);
+    };
+    let path = path_of(read, *dir, name)?;
+    let until = wall(viewer, row.until).rfc3339_seconds();
+    Ok(Some(format!("{until} {owner} attempt {} {path}\n", row.attempt)))
+}
+
+/// A moment of the lease clock as the wall clock would show it now.
+fn wall(viewer: &Viewer, at: LeaseTime) -> UnixNanos {
+    let left = (at.0 as i64).saturating_sub(viewer.lease_now.0 as i64);
+    UnixNanos(viewer.now.0.saturating_add(left))
+}
+
+fn not_to_hold(
+    context: &Context,
+    config: &Config,
+    read: &dyn Read,
+    record: &Record,
+) -> Result<Option<Refusal>> {
+    let Standing::Live { dir, name, .. } = &record.standing else { return Ok(None) };
+    let Slot::Record(home) = slot(read, config, *dir, name)? else { return Ok(None) };
+    let may = context.may_change();
+    let may = may.and_then(|()| context.may_write(home.kind(), home.state, home.owner.as_ref()));
+    Ok(may.err())
+}
+
+impl WorkTree {
+    /// Opens `.workfs/hold/<id>`.
+    pub(super) fn open_hold(&self, caller: &Caller, key: RecordKey) -> Answer<Opened> {
+        let (config, viewer) = (self.engine.config(), self.viewer(caller));
+        let context = self.context(caller, Door::Name);
+        let found = self.read(|read| {
+            let Some(record) = read.record(key)? else { return Ok(None) };
+            let leased = read.lease(key)?.is_some();
+            let Some(fence) = Fence::of(&record).filter(|_| leased) else { return Ok(None) };
+            let refusal = not_to_hold(&context, &config, read, &record)?;
+            let text = render(read, &viewer, key)?;
+            Ok(Some((record, fence, refusal, text)))
+        })?;
+        let (record, fence, refusal, text) = found.ok_or(Rule::Absent.errno(Door::Name))?;
+        if let Some(refusal) = refusal {
+            let errno = refusal.rule.errno(Door::Name);
+            if let Standing::Live { dir, name, .. } = record.standing {
+                let refuse = Refuse { operation: "hold", dir, name, refusal };
+                self.engine.submit(context, refuse, |_| ());
+            }
+            return Err(errno);
+        }
+        let context = Context { origin: Origin::Daemon, ..context };
+        let text = text.into_bytes().into();
+        let hold = Hold { mount: caller.mount, record: key, fence, context, text };
+        self.hub.holds.add(&hold);
+        let held = self.handles.hold(Computed::Hold(key).ino());
+        self.opened(caller, held, Open::Hold(Box::new(hold)))
+    }
+
+    /// A descriptor that held a record is gone.
+    pub(super) fn end_hold(&self, hold: &Hold) {
+        if !self.hub.holds.remove(hold) {
+            return;
+        }
+        let release = ReleaseHold { record: hold.record, fence: hold.fence.clone() };
+        self.engine.submit(hold.context.clone(), release, |released| {
+            if let Err(refusal) = released {
+                tracing::warn!(%refusal, "a held record was not given back");
+            }
+        });
+    }
+
+    /// A mount has ended: what was held through it is free.
+    pub fn end_mount(&self, mount: MountId) {
+        for open in self.handles.take_holds(mount) {
+            if let Open::Hold(hold) = &*open {
+                self.end_hold(hold);
+            }
+        }
+    }
+}
+
+impl Hold {
+    /// Whether it was taken through this mount.
+    pub fn is_through(&self, mount: MountId) -> bool {
+        self.mount == mount
+    }
+}

@@ -1,0 +1,240 @@
+//! A store with its engine and one workspace, without a kernel; its clocks are set by hand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use workfs::config::Config;
+use workfs::engine::{
+    self, Audience, Base, Context, Create, Doors, Effect, Engine, Fence, NewContent, Origin, Put,
+    PutContent, Rename, RenameMode, Save, Saved, Sight, Sync, Text,
+};
+use workfs::kind::Role;
+use workfs::names::{AgentName, FileName, RecordId};
+use workfs::numbers::{Ino, UnixNanos, WorkspaceKey};
+use workfs::refusal::Refusal;
+use workfs::service::{Caller, fsck};
+use workfs::store::{Durability, LeaseRow, Read, Readers, Record, Result, read, sqlite::Sqlite};
+
+pub const SECOND: u64 = 1_000_000_000;
+
+/// Who was seen when, as mounts would tell.
+#[derive(Default)]
+struct Seen(Mutex<HashMap<AgentName, u64>>);
+
+impl Audience for Seen {
+    fn before_reply(&self, _: &[(Origin, Effect)]) {}
+    fn is_open(&self, _: Ino) -> bool {
+        false
+    }
+    fn last_seen(&self, agent: &AgentName) -> Option<u64> {
+        self.0.lock().get(agent).copied()
+    }
+}
+
+/// See the module.
+pub struct Desk {
+    engine: Option<(Engine, JoinHandle<()>)>,
+    seen: Arc<Seen>,
+    steady: Arc<AtomicU64>,
+    wall: Arc<AtomicI64>,
+    boot: u32,
+    workspace: WorkspaceKey,
+    dirs: HashMap<String, Ino>,
+    dir: tempfile::TempDir,
+}
+
+pub fn agent(name: &str) -> AgentName {
+    AgentName::new(name).unwrap()
+}
+
+fn file(task: &str) -> FileName {
+    FileName::new(format!("{task}.yaml")).unwrap()
+}
+
+impl Desk {
+    pub fn new(agents: &[&str]) -> Desk {
+        let memory = std::path::Path::new("/dev/shm");
+        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let mut desk = Desk {
+            engine: None,
+            seen: Arc::default(),
+            steady: Arc::new(AtomicU64::new(1_000 * SECOND)),
+            wall: Arc::new(AtomicI64::new(1_764_000_000_000_000_000)),
+            boot: 1,
+            workspace: WorkspaceKey(0),
+            dirs: HashMap::new(),
+            dir: dir.unwrap(),
+        };
+        desk.start();
+        let work = desk.mkdir(Ino(1), "work");
+        for state in ["inbox", "assigned", "done"] {
+            let dir = desk.mkdir(work, state);
+            desk.dirs.insert(state.to_owned(), dir);
+        }
+        for name in agents {
+            let lane = desk.mkdir(desk.dirs["assigned"], name);
+            desk.dirs.insert((*name).to_owned(), lane);
+        }
+        desk.workspace = desk.read(|read| Ok(read.workspaces()?[0].key));
+        desk
+    }
+
+    fn start(&mut self) {
+        let (store, writer) = Sqlite::open(&self.dir.path().join("store.db")).unwrap();
+        let readers: Arc<dyn Readers> = Arc::new(store);
+        let (steady, wall) = (Arc::clone(&self.steady), Arc::clone(&self.wall));
+        let doors = Doors {
+            clock: Arc::new(move || UnixNanos(wall.load(Ordering::SeqCst))),
+            steady: Arc::new(move || steady.load(Ordering::SeqCst)),
+            boot: format!("boot {}", self.boot).into(),
+            ..Doors::default()
+        };
+        let (config, seen) = (Arc::new(Config::default()), Arc::clone(&self.seen));
+        let started =
+            engine::start(Box::new(writer), readers, config, Durability::Process, doors, seen);
+        self.engine = Some(started.unwrap());
+    }
+
+    fn stop(&mut self) {
+        let (engine, thread) = self.engine.take().unwrap();
+        drop(engine);
+        thread.join().unwrap();
+    }
+
+    /// The daemon ends and another begins, in the same boot of the machine or in a new one.
+    pub fn restart(&mut self, new_boot: bool) {
+        self.stop();
+        if new_boot {
+            self.boot += 1;
+            self.steady.store(SECOND, Ordering::SeqCst);
+            self.seen.0.lock().clear();
+        }
+        self.start();
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine.as_ref().unwrap().0
+    }
+
+    /// Time passes, and the engine sees to what is due.
+    pub fn pass(&self, nanos: u64) {
+        self.steady.fetch_add(nanos, Ordering::SeqCst);
+        self.wall.fetch_add(nanos.cast_signed(), Ordering::SeqCst);
+        self.settle();
+    }
+
+    /// Lets the engine see to what is due.
+    pub fn settle(&self) {
+        self.engine().run(Desk::operator(), Sync).unwrap();
+    }
+
+    /// Somebody sets the wall clock.
+    pub fn set_wall(&self, by: i64) {
+        self.wall.fetch_add(by, Ordering::SeqCst);
+        self.settle();
+    }
+
+    /// Something is asked for through an agent's mount.
+    pub fn see(&self, name: &str) {
+        self.seen.0.lock().insert(agent(name), self.steady.load(Ordering::SeqCst));
+    }
+
+    fn operator() -> Context {
+        Caller::this_process().context()
+    }
+
+    fn context(name: &str) -> Context {
+        let mut context = Desk::operator();
+        (context.actor.name, context.role) = (agent(name), Role::Agent);
+        context
+    }
+
+    fn mkdir(&self, parent: Ino, dir: &str) -> Ino {
+        let name = FileName::new(dir).unwrap();
+        let content = NewContent::Directory;
+        let create = Create { parent, name, mode: 0o755, content, on_draft: None };
+        self.engine().run(Desk::operator(), create).unwrap().ino
+    }
+
+    pub fn read<T>(&self, work: impl FnMut(&dyn Read) -> Result<T>) -> T {
+        read(&**self.engine().readers(), work).unwrap()
+    }
+
+    fn text(task: &str, more: &str) -> Text {
+        let text = format!("id: {task}\nresult: {{summary: made}}\n{more}\n");
+        Text::new(text.into_bytes())
+    }
+
+    /// Puts a task into the inbox.
+    pub fn put(&self, task: &str, more: &str) {
+        let content = PutContent::Record(Box::new(Desk::text(task, more)));
+        let (parent, name) = (self.dirs["inbox"], file(task));
+        let (mode, mtime) = (0o644, UnixNanos(0));
+        let put = Put { parent, name, mode, uid: 0, gid: 0, mtime, content };
+        self.engine().run(Desk::operator(), put).unwrap();
+    }
+
+    pub fn record(&self, task: &str) -> Record {
+        let id = RecordId::new(task).unwrap();
+        self.read(|read| read.record_named(self.workspace, &id)).unwrap()
+    }
+
+    pub fn lease(&self, task: &str) -> Option<LeaseRow> {
+        let key = self.record(task).key;
+        self.read(|read| read.lease(key))
+    }
+
+    /// An agent moves a task between directories: `inbox`, `done`, or an agent's lane.
+    pub fn mv(
+        &self,
+        who: &str,
+        task: &str,
+        from: &str,
+        to: &str,
+    ) -> std::result::Result<(), Refusal> {
+        let rename = Rename {
+            parent: self.dirs[from],
+            name: file(task),
+            new_parent: self.dirs[to],
+            new_name: file(task),
+            mode: RenameMode::NoReplace,
+            sight: Sight::Known(Base::Unseen),
+        };
+        self.engine().run(Desk::context(who), rename).map(drop)
+    }
+
+    /// An agent closes what it opened for writing when the record was under `fence`.
+    pub fn save(
+        &self,
+        who: &str,
+        task: &str,
+        (fence, more): (&Fence, &str),
+    ) -> std::result::Result<(), Refusal> {
+        let ino = self.record(task).ino().unwrap();
+        let more = format!("status: in_progress\nagent: {}\n{more}", fence.owner);
+        let (text, sight) = (Desk::text(task, &more), Sight::Known(Base::Unseen));
+        let fence = Some(fence.clone());
+        let save = Save { ino, sight, text, keeps_time: false, fence };
+        match self.engine().run(Desk::context(who), save)? {
+            Saved::Kept(_) => Ok(()),
+            Saved::Refused(refusal) => Err(refusal),
+        }
+    }
+
+    #[track_caller]
+    pub fn fsck_clean(&self) {
+        let report = fsck(&**self.engine().readers(), &mut |_| true).unwrap();
+        assert_eq!(report.count, 0, "{:?}", report.problems);
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if self.engine.is_some() && !std::thread::panicking() {
+            self.stop();
+        }
+    }
+}

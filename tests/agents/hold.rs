@@ -1,0 +1,89 @@
+//! A descriptor of `.workfs/hold/<id>` keeps the record, and its end gives it back.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::harness::{Errno, send_signal, until_polled};
+use crate::leases::{await_event, bob_has};
+use crate::team::{errno, mv};
+
+// P12.6
+#[test]
+fn whoever_holds_a_descriptor_keeps_the_record_and_does_nothing_else() {
+    let team = bob_has("1s");
+    let file = fs::File::open(team.fixture.mount(1).join(".workfs/hold/t-1")).unwrap();
+    std::thread::park_timeout(Duration::from_millis(2500));
+    assert!(team.work(0).join("assigned/bob/t-1.yaml").exists());
+    assert_eq!(team.fixture.ledger().names("t-1"), ["created", "claimed"]);
+    drop(file);
+    let released = await_event(&team, "t-1", "released");
+    assert_eq!((&released["actor"], &released["role"]), (&"bob".into(), &"agent".into()));
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    team.fixture.fsck_clean();
+}
+
+// P12.6
+#[test]
+fn a_holder_that_is_killed_frees_its_record_within_a_second() {
+    let team = bob_has("4h");
+    let script = "exec 9> .workfs/hold/t-1; echo held; exec sleep 100";
+    let mut child = Command::new("bash")
+        .arg("-c")
+        .arg(script)
+        .current_dir(team.fixture.mount(1))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    assert_eq!(line, "held\n");
+    let begin = Instant::now();
+    send_signal(child.id(), rustix::process::Signal::KILL);
+    until_polled("it is free", || team.work(2).join("inbox/t-1.yaml").exists().then_some(()));
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    child.wait().unwrap();
+    assert_eq!(team.fixture.ledger().names("t-1"), ["created", "claimed", "released"]);
+}
+
+// P12.6
+#[test]
+fn only_the_owner_holds_and_what_is_finished_is_not_given_back() {
+    let team = bob_has("4h");
+    let hold = |nth: usize| fs::File::open(team.fixture.mount(nth).join(".workfs/hold/t-1"));
+    assert_eq!(errno(hold(2)), Errno::ACCESS);
+    let names = fs::read_dir(team.fixture.mount(1).join(".workfs/hold")).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["t-1"]);
+    let held = hold(1).unwrap();
+    team.sh(1, "printf 'result:\\n  summary: done\\n' >> work/assigned/bob/t-1.yaml").success();
+    mv(&team.work(1), "t-1", "assigned/bob", "done/bob").unwrap();
+    drop(held);
+    assert_eq!(errno(hold(1)), Errno::NOENT);
+    assert!(team.work(0).join("done/bob/t-1.yaml").exists());
+    assert_eq!(team.fixture.ledger().names("t-1").last(), Some(&"completed"));
+}
+
+// P12.6
+#[test]
+fn the_end_of_the_mount_is_the_end_of_its_holds() {
+    let team = bob_has("4h");
+    let dir = team.fixture.mount(1).to_str().unwrap().to_owned();
+    let mut child = Command::new("bash")
+        .arg("-c")
+        .arg("exec 9< .workfs/hold/t-1; echo held; exec sleep 100")
+        .current_dir(team.fixture.mount(1))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    // Taken from sight, it goes on for whoever has it open.
+    team.fixture.workfs(&["unmount", "--lazy", &dir]).success();
+    assert!(team.work(0).join("assigned/bob/t-1.yaml").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until_polled("it is free", || team.work(0).join("inbox/t-1.yaml").exists().then_some(()));
+}

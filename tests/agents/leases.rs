@@ -1,0 +1,128 @@
+//! A claim holds for as long as its owner shows life, and no longer.
+
+use std::fs;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Errno, Task, close, save, until_polled};
+use crate::team::{Team, errno, mv};
+
+/// Waits until something has happened to a record.
+#[track_caller]
+pub fn await_event(team: &Team, id: &str, name: &str) -> serde_json::Value {
+    until_polled(&format!("{name} of {id}"), || {
+        let events = fs::read_to_string(team.fixture.path(".workfs/events")).unwrap();
+        let mut lines =
+            events.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+        lines.find(|event| event["id"] == id && event["event"] == name)
+    })
+}
+
+/// Bob has `t-1`, with a lease of its own length.
+#[track_caller]
+pub fn bob_has(lease: &str) -> Team {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    let task = Task::new("t-1").with(&format!("lease: {lease}\n"));
+    team.fixture.task("inbox", &task);
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    team
+}
+
+// P12.1
+#[test]
+fn a_claim_without_a_sign_of_life_ends_and_another_can_have_it() {
+    let team = bob_has("1s");
+    let begin = Instant::now();
+    let warned = await_event(&team, "t-1", "lease_ending");
+    assert_eq!((&warned["payload"]["owner"], &warned["role"]), (&"bob".into(), &"daemon".into()));
+    let expired = await_event(&team, "t-1", "expired");
+    assert!(begin.elapsed() > Duration::from_millis(700), "{:?}", begin.elapsed());
+    assert_eq!(expired["payload"]["state"], "inbox");
+    assert_eq!(expired["payload"]["from"], "assigned");
+    let text = fs::read_to_string(team.work(2).join("inbox/t-1.yaml")).unwrap();
+    assert!(text.contains("last_error:") && text.contains("lease of bob ran out"), "{text}");
+    assert!(text.contains("not_before:") && text.contains("status: new"), "{text}");
+    assert!(fs::read_to_string(team.fixture.path(".workfs/leases")).unwrap().contains("nobody"));
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    let leases = fs::read_to_string(team.fixture.path(".workfs/leases")).unwrap();
+    assert!(leases.contains("ann attempt 2 work/assigned/ann/t-1.yaml"), "{leases}");
+    team.fixture.fsck_clean();
+}
+
+// P12.2
+#[test]
+fn whatever_the_owner_does_through_its_mount_keeps_its_lease() {
+    let team = bob_has("1s");
+    let until = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < until {
+        // Only reading, and something else than the record.
+        let _ = fs::metadata(team.work(1).join("nothing"));
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+    assert!(team.work(0).join("assigned/bob/t-1.yaml").exists());
+    let ledger = team.fixture.ledger();
+    assert_eq!(ledger.names("t-1"), ["created", "claimed"], "no event tells of a renewal");
+    await_event(&team, "t-1", "expired");
+}
+
+// P12.3
+#[test]
+fn after_the_end_the_old_owner_s_saves_and_moves_are_refused() {
+    let team = bob_has("1s");
+    let bob = team.work(1);
+    let own = bob.join("assigned/bob/t-1.yaml");
+    let text = fs::read_to_string(&own).unwrap();
+    let mut open = fs::OpenOptions::new().write(true).truncate(true).open(&own).unwrap();
+    await_event(&team, "t-1", "expired");
+    // What was open.
+    open.write_all(text.replace("normal", "high").as_bytes()).unwrap();
+    assert_eq!(close(open), Err(Errno::STALE));
+    // What is moved, saved by name, saved by a rename over, claimed by writing it again.
+    assert_eq!(errno(mv(&bob, "t-1", "assigned/bob", "done/bob")), Errno::NOENT);
+    assert_eq!(errno(fs::OpenOptions::new().append(true).open(&own)), Errno::NOENT);
+    fs::write(bob.join("assigned/bob/x.tmp"), &text).unwrap();
+    let late = fs::rename(bob.join("assigned/bob/x.tmp"), &own);
+    assert!(late.is_err(), "a late save was taken as a claim");
+    assert!(save(&own, text.as_bytes()).is_err());
+    let now = fs::read_to_string(team.work(0).join("inbox/t-1.yaml")).unwrap();
+    assert!(!now.contains("priority: high"), "{now}");
+    assert!(team.why(1).contains("W035"), "{}", team.why(1));
+    // He may have it again, as anybody.
+    mv(&bob, "t-1", "inbox", "assigned/bob").unwrap();
+    let ledger = team.fixture.ledger();
+    let last = ledger.of_record("t-1").pop().unwrap().clone();
+    assert_eq!((last.name(), &last.0["payload"]["attempt"]), ("claimed", &2.into()));
+    team.fixture.fsck_clean();
+}
+
+// P12.4
+#[test]
+fn after_so_many_attempts_a_record_is_given_up_and_says_why() {
+    let team = bob_has("1s");
+    for attempt in 1..5 {
+        until_polled("it falls back", || {
+            team.work(0).join("inbox/t-1.yaml").exists().then_some(())
+        });
+        let events = team.fixture.ledger();
+        let expired = events.of_record("t-1").iter().filter(|e| e.name() == "expired").count();
+        assert_eq!(expired, attempt);
+        mv(&team.work(0), "t-1", "inbox", "assigned/bob").unwrap();
+    }
+    until_polled("it is given up", || team.work(0).join("dead/t-1.yaml").exists().then_some(()));
+    let text = fs::read_to_string(team.work(0).join("dead/t-1.yaml")).unwrap();
+    assert!(text.contains("(attempt 5)"), "{text}");
+    mv(&team.work(0), "t-1", "dead", "inbox").unwrap();
+    team.fixture.fsck_clean();
+}
+
+// P12.5
+#[test]
+fn leases_go_on_after_a_crash_and_a_new_start() {
+    let team = bob_has("3s");
+    team.fixture.kill_daemon();
+    team.fixture.mount_at(team.fixture.root()).success();
+    let leases = fs::read_to_string(team.fixture.path(".workfs/leases")).unwrap();
+    assert!(leases.contains("bob attempt 1"), "{leases}");
+    await_event(&team, "t-1", "expired");
+    team.fixture.fsck_clean();
+}
