@@ -13,7 +13,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node};
 
 use super::governed::{Home, path_of_dir};
-use super::{Context, Stop, Turn, governed};
+use super::{Context, Stop, Text, Turn, governed};
 
 impl Context {
     /// Whose a record of this owner is to the caller.
@@ -193,7 +193,7 @@ impl Turn<'_> {
 
     /// Refuses a record of the caller's that names another owner than its lane: in a lane only
     /// those who act for others may write another name.
-    pub(super) fn require_own_name(
+    fn require_own_name(
         &self,
         home: &Home,
         before: Option<&serde_json::Value>,
@@ -220,6 +220,18 @@ impl Turn<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The same for texts; one that cannot be read names nobody.
+    pub(super) fn require_own_names(
+        &self,
+        home: &Home,
+        before: &Text,
+        said: &Text,
+    ) -> Result<(), Refusal> {
+        let Ok(said) = &said.parsed else { return Ok(()) };
+        let before = before.parsed.as_ref().ok().map(|before| before.value());
+        self.require_own_name(home, before, said.value())
     }
 
     /// Refuses whoever may not take a record out of its workspace.

@@ -249,10 +249,7 @@ pub(super) fn next_version(
     }
     let flags = home.governed.binding.policy == Policy::Flag;
     let before = Text::new(before);
-    let names = |text: &Text| text.parsed.as_ref().ok().map(|said| said.value().clone());
-    if let Some(said) = names(text) {
-        turn.require_own_name(home, names(&before).as_ref(), &said).map_err(refuse)?;
-    }
+    turn.require_own_names(home, &before, text).map_err(refuse)?;
     let judged = text.judge_next(home, &before, turn.context.role);
     let (valid, links) = match judged.map_err(refuse).and_then(|()| turn.links(home, text)) {
         Ok(links) => (true, links),
@@ -387,9 +384,7 @@ pub(super) fn admit(
         }
         _ => text.judge(home).map_err(refuse)?,
     }
-    if let Ok(said) = &text.parsed {
-        turn.require_own_name(home, None, said.value()).map_err(refuse)?;
-    }
+    turn.require_own_names(home, &Text::new([]), text).map_err(refuse)?;
     let links = turn.links(home, text)?;
     let links = links.as_ref();
     let record = match known {
