@@ -92,8 +92,6 @@ word! {
         REGISTERED = "registered",
         /// A lease will end soon.
         LEASE_ENDING = "lease_ending",
-        /// A lease ran out.
-        EXPIRED = "expired",
         /// An agent is none any more.
         UNREGISTERED = "unregistered",
     }

@@ -33,7 +33,7 @@ pub trait ReadLeases {
 /// The operations that change leases.
 pub trait TxnLeases {
     /// Makes or replaces a record's lease.
-    fn put_lease(&mut self, lease: &LeaseRow) -> Result<()>;
+    fn put_record_lease(&mut self, lease: &LeaseRow) -> Result<()>;
     /// Ends a record's lease.
-    fn delete_lease(&mut self, record: RecordKey) -> Result<()>;
+    fn delete_record_lease(&mut self, record: RecordKey) -> Result<()>;
 }

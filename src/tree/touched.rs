@@ -76,9 +76,11 @@ impl Touches {
                 }
                 Effect::Data(ino) => Touch::Content(*ino),
                 Effect::Attr { ino, .. } => Touch::Attributes(*ino),
-                Effect::DirectoryMoved | Effect::Ready(..) | Effect::Due(_) | Effect::Agents => {
-                    continue;
-                }
+                Effect::DirectoryMoved
+                | Effect::Ready(..)
+                | Effect::Due(_)
+                | Effect::Agents
+                | Effect::Lease(_) => continue,
             };
             let _ = self.send.try_send(Touched { origin: *origin, what });
         }

@@ -52,7 +52,7 @@ impl Command for Warn {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         let Some((record, row)) = leased(turn, self.record, self.attempt)? else { return Ok(()) };
-        turn.txn.put_lease(&LeaseRow { warned: true, ..row })?;
+        turn.txn.put_record_lease(&LeaseRow { warned: true, ..row })?;
         let left = row.until.0.saturating_sub(turn.lease_now.0);
         let left_s = Field::Integer((left / 1_000_000_000).cast_signed());
         lease_event(turn, record, EventName::LEASE_ENDING, ("left_s", left_s))?;
@@ -143,7 +143,7 @@ impl Command for Expire {
 }
 
 fn end(turn: &mut Turn<'_>, record: RecordKey) -> Result<(), StoreError> {
-    turn.txn.delete_lease(record)?;
+    turn.txn.delete_record_lease(record)?;
     turn.effect(Effect::Lease(LeaseNote::Ended(record)));
     Ok(())
 }

@@ -35,7 +35,7 @@ impl Command for Renew {
             // It may have ended, or be another's, since it was looked at.
             let now = turn.txn.lease(row.record)?;
             if now.is_some_and(|now| now.attempt == row.attempt && now.until < row.until) {
-                turn.txn.put_lease(row)?;
+                turn.txn.put_record_lease(row)?;
             }
         }
         Ok(())
@@ -72,7 +72,7 @@ impl Command for Heartbeat {
             return Err(Stop::kept(refusal, home.file_path()));
         };
         (row.until, row.warned) = (turn.lease_now.after(row.ttl_ns), false);
-        turn.txn.put_lease(&row)?;
+        turn.txn.put_record_lease(&row)?;
         turn.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
         Ok(row.until)
     }

@@ -106,7 +106,7 @@ impl Turn<'_> {
         };
         let Some(lease) = lease else {
             if had {
-                self.txn.delete_lease(record.key)?;
+                self.txn.delete_record_lease(record.key)?;
                 self.effect(Effect::Lease(LeaseNote::Ended(record.key)));
             }
             return Ok(());
@@ -128,7 +128,7 @@ impl Turn<'_> {
         let (record, attempt) = (record.key, record.attempt);
         let until = self.lease_now.after(ttl_ns);
         let row = LeaseRow { record, attempt, ttl_ns, until, warned: false };
-        self.txn.put_lease(&row)?;
+        self.txn.put_record_lease(&row)?;
         self.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
         Ok(())
     }

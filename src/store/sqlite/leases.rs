@@ -42,7 +42,7 @@ impl ReadLeases for Conn {
 }
 
 impl TxnLeases for Conn {
-    fn put_lease(&mut self, lease: &LeaseRow) -> Result<()> {
+    fn put_record_lease(&mut self, lease: &LeaseRow) -> Result<()> {
         self.change(
             "INSERT INTO leases (record, attempt, ttl, until, warned) VALUES (?1, ?2, ?3, ?4, ?5) \
              ON CONFLICT (record) DO UPDATE SET attempt = excluded.attempt, ttl = excluded.ttl, \
@@ -58,7 +58,7 @@ impl TxnLeases for Conn {
         Ok(())
     }
 
-    fn delete_lease(&mut self, record: RecordKey) -> Result<()> {
+    fn delete_record_lease(&mut self, record: RecordKey) -> Result<()> {
         self.change("DELETE FROM leases WHERE record = ?1", [int(record.0)])?;
         Ok(())
     }
