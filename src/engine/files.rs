@@ -233,10 +233,12 @@ impl Turn<'_> {
             self.effect(Effect::DirectoryMoved);
         }
         let comes_from_scope = self.scope(from_dir)?.is_some();
-        if file && self.scope(dir)?.is_some() {
-            if let Some(over) = over {
-                self.txn.delete_file_name(over.ino)?;
-            }
+        let goes_to_scope = self.scope(dir)?.is_some();
+        if let (true, Some(over)) = (goes_to_scope, over) {
+            // Whatever took its name: it may have others, and go on.
+            self.txn.delete_file_name(over.ino)?;
+        }
+        if file && goes_to_scope {
             self.txn.put_file_name(node.ino, dir, name)?;
             self.txn.delete_lease(node.ino)?;
             self.renew_lock_named(dir, name, node.ino)?;

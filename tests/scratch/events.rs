@@ -150,3 +150,18 @@ fn a_close_that_returned_has_its_event_after_a_crash() {
     assert!(found.contains(&("saved".to_owned(), "scratchpad/f".to_owned(), Some(5))));
     fixture.fsck_clean();
 }
+
+#[test]
+fn a_name_that_a_link_took_is_not_noted_for_the_file_that_had_it() {
+    let fixture = scratch();
+    let script = "cd scratchpad && echo 1 > a && ln a b && ln -s nowhere l && mv -T l a";
+    fixture.sh(script).success();
+    fixture.fsck_clean();
+    let g = fixture.ledger().last_g();
+    fixture.sh("echo 2 > scratchpad/b").success();
+    let saved = files(&fixture.ledger(), g);
+    assert!(
+        saved.iter().any(|(event, path, _)| event == "saved" && path == "scratchpad/b"),
+        "{saved:?}"
+    );
+}
