@@ -142,6 +142,12 @@ pub const MOUNTS_MAX: usize = 1024;
 /// Clients of the socket at once: each costs a thread.
 pub const CONNECTIONS_MAX: usize = 256;
 
+/// Clients that wait for a record to claim: each costs a descriptor, and no thread.
+pub const CLAIM_WAITERS_MAX: usize = 16_384;
+
+/// Threads that make the claims of those who wait: their commits are shared.
+pub const CLAIM_WORKERS: usize = 4;
+
 /// Longest request over the socket. A request carries names and a summary, never a record.
 pub const ASK_BYTES_MAX: u64 = 1 << 20;
 

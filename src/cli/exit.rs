@@ -54,6 +54,8 @@ table! {
     Problems = 11, "fsck, doctor or import found problems";
     /// A limit or a deadline.
     Busy = 75, "a limit or a deadline was met: try again";
+    /// `claim --wait` waited in vain. The code is that of timeout(1).
+    TimedOut = 124, "there was nothing to claim until the time to wait was over";
     /// Ctrl-C.
     Interrupted = 130, "interrupted";
 }
@@ -139,6 +141,7 @@ impl From<service::Exit> for Exit {
             service::Exit::Failed => Exit::Failed,
             service::Exit::Usage => Exit::Usage,
             service::Exit::Nothing => Exit::Nothing,
+            service::Exit::TimedOut => Exit::TimedOut,
             // Without a rule it is something in the way: a file, a store that is not empty.
             service::Exit::Refused => Exit::Conflict,
             service::Exit::Absent => Exit::Absent,
@@ -152,7 +155,8 @@ impl From<&service::Failure> for Exit {
     /// The rule says more than the kind of end does.
     fn from(failure: &service::Failure) -> Exit {
         match (failure.exit, failure.rule) {
-            (service::Exit::Nothing | service::Exit::Lost, _) | (_, None) => failure.exit.into(),
+            (service::Exit::Nothing | service::Exit::TimedOut | service::Exit::Lost, _)
+            | (_, None) => failure.exit.into(),
             (_, Some(rule)) => rule.into(),
         }
     }

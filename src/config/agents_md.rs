@@ -82,6 +82,17 @@ impl<'c> Guide<'c> {
         })
     }
 
+    /// The computed directory of what is ready, from the root of the mount.
+    fn ready(&self) -> String {
+        let path = self
+            .binding
+            .path
+            .literal()
+            .map_or_else(|| "WORKSPACE".to_owned(), |path| path.to_string());
+        let name = self.kind.order().dir.to_string();
+        if path.is_empty() { name } else { format!("{path}/{name}") }
+    }
+
     /// A state's directory from the root of the mount, without the last slash.
     fn dir(&self, state: &State, me: &str) -> String {
         let root = match self.binding.path.as_str() {
@@ -102,6 +113,7 @@ impl<'c> Guide<'c> {
     fn steps(&self, out: &mut String) {
         let dir = |state| self.dir(state, "YOU");
         let (inbox, lane, done) = (dir(self.inbox), dir(self.lane), dir(self.done));
+        let ready = self.ready();
         let (fields, ext) = (self.kind.fields(), self.ext());
         out.push_str("\n## Steps (YOU: your name, of letters, digits, `.`, `_`, `-`)\n");
         if self.binding.path.literal().is_none() {
@@ -111,9 +123,12 @@ impl<'c> Guide<'c> {
             ));
         }
         out.push_str(&format!(
-            "1. Find: `ls {inbox}/`, read `{inbox}/X.{ext}`.\n\
-             2. Claim: `mkdir -p {lane}`, then `mv {inbox}/X.{ext} {lane}/`. Of several, one wins; \
-             for the others `mv` fails.\n   The `mv` itself writes {}.\n\
+            "1. Find: `ls {ready}/` is what can be claimed now, best first. What else is in `ls \
+             {inbox}/` waits for something.\n\
+             2. Claim: `mkdir -p {lane}`, then `mv {ready}/.next {lane}/` takes the best: \
+             `{lane}/.next` leads to it.\n   Or `mv {inbox}/X.{ext} {lane}/`: of several, one wins; \
+             for the others `mv` fails.\n   The `mv` itself writes {}. `cat {ready}/.wait` waits two \
+             seconds for something.\n\
              3. Save: edit `{lane}/X.{ext}` in place with any tool and check its exit status.\n   \
              Not 0: nothing was saved and the old text is still there.\n",
             self.written_on_claim(),
@@ -175,14 +190,13 @@ impl<'c> Guide<'c> {
 
     fn example(&self, out: &mut String) {
         let dir = |state| quoted(&self.dir(state, "<agent>")).replace("<agent>", "$me");
-        let ext = self.ext();
         out.push_str(&format!(
             "\n## All of it, in sh\n```sh\n\
-             me=YOU; inbox={}; lane={}; finished={}\n\
+             me=YOU; ready={}; lane={}; finished={}\n\
              mkdir -p \"$lane\" \"$finished\"\n\
-             for path in \"$inbox\"/*.{ext}; do mv \"$path\" \"$lane/\" && break; done || exit 1\n\
-             f=\"$lane/${{path##*/}}\"; cat \"$f\"\n",
-            dir(self.inbox),
+             mv \"$ready/.next\" \"$lane/\" || exit 1\n\
+             f=\"$lane/$(readlink \"$lane/.next\")\"; cat \"$f\"\n",
+            quoted(&self.ready()),
             dir(self.lane),
             dir(self.done),
         ));
@@ -247,7 +261,7 @@ fn quoted(text: &str) -> String {
 }
 
 const ERRORS: &str = "\
-- ENOENT (No such file or directory): someone else claimed, moved or removed it. Take another.
+- ENOENT (No such file or directory): someone else claimed, moved or removed it, or nothing is ready.
 - EEXIST (File exists): the id or name is taken. Look for it; overwrite nothing.
 - EINVAL (Invalid argument): the text is not valid. Read why, mend it, save again.
 - EPERM (Operation not permitted): the lifecycle has no such move, or the file is not valid yet.

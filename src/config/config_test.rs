@@ -195,6 +195,8 @@ fn agents_md_is_short_and_names_the_configured_directories() {
     for part in [
         "`ls work/inbox/`",
         "`mkdir -p work/assigned/YOU`",
+        "`ls work/ready/`",
+        "`mv work/ready/.next work/assigned/YOU/`",
         "`mv work/inbox/X.yaml work/assigned/YOU/`",
         "`mv work/assigned/YOU/X.yaml work/done/YOU/`",
         "result.summary",
@@ -211,12 +213,9 @@ fn agents_md_is_short_and_names_the_configured_directories() {
     for errno in ["ENOENT", "EEXIST", "EINVAL", "EPERM", "EACCES", "EBUSY", "ESTALE"] {
         assert!(text.contains(errno), "{errno}");
     }
-    for not_yet in ["ready/", ".next", "lease"] {
-        assert!(!text.contains(not_yet), "{not_yet} does not exist yet");
-    }
     let renamed = workspace("    dirs: { inbox: to do, assigned: \"working/{owner}\" }\n");
     let text = agents_md(&renamed);
-    assert!(text.contains("inbox=\"work/to do\"; lane=\"work/working/$me\""), "{text}");
+    assert!(text.contains("ready=\"work/ready\"; lane=\"work/working/$me\""), "{text}");
     assert!(!text.contains("work/inbox") && !text.contains("assigned/"), "{text}");
 }
 
@@ -242,9 +241,13 @@ fn the_worked_example_of_agents_md_runs() {
     let script = text.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let script = script.replace("me=YOU", "me=bob");
     let root = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(root.path().join("work/to do")).unwrap();
+    let lane = root.path().join("work/$w on/bob");
+    std::fs::create_dir_all(&lane).unwrap();
+    // What a mount does with `.next` is the mount's to test: here the link alone is moved.
+    std::fs::create_dir_all(root.path().join("work/ready")).unwrap();
+    std::os::unix::fs::symlink("a.yaml", root.path().join("work/ready/.next")).unwrap();
     // Without a line end, as editors leave it.
-    std::fs::write(root.path().join("work/to do/a.yaml"), "status: assigned\ntitle: x").unwrap();
+    std::fs::write(lane.join("a.yaml"), "status: assigned\ntitle: x").unwrap();
     let run = std::process::Command::new("sh")
         .args(["-euc", &script])
         .current_dir(root.path())
@@ -263,9 +266,7 @@ fn the_worked_example_of_agents_md_runs() {
         )
         .unwrap();
     assert_eq!(kind.judge_entry(finish, &value), Ok(()));
-    let left: BTreeSet<_> = std::fs::read_dir(root.path().join("work/$w on/bob"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
+    let left: BTreeSet<_> =
+        std::fs::read_dir(lane).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, BTreeSet::from([".next".into()]));
 }

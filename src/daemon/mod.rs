@@ -17,6 +17,7 @@ mod open;
 mod options;
 mod paths;
 mod point;
+mod room;
 mod server;
 mod setup;
 mod signals;

@@ -22,11 +22,12 @@ use super::Event;
 use super::failure::{Cause, Failure};
 use super::mounts::Mounts;
 use super::options::sync_name;
+use super::room::Room;
 use super::socket::{self, Peer};
 use super::wire::{Answer, Ask, DaemonInfo, Lines, MountAsk};
 use super::{Options, StorePaths};
 use crate::limits::{CONNECTIONS_MAX, DAEMON_END_WAIT, SOCKET_PATIENCE};
-use crate::service::{Caller, Reply, Request, Service, dispatch};
+use crate::service::{Caller, ClaimArgs, Reply, Request, Service, dispatch};
 
 /// How often a held mount's connection is looked at.
 const HOLD_LOOK: Duration = Duration::from_millis(200);
@@ -50,6 +51,8 @@ struct Shared {
     connections: Mutex<HashMap<u64, UnixStream>>,
     /// Those who want to see the end: closed when all is over.
     farewells: Mutex<Vec<UnixStream>>,
+    /// Those who wait for a record; opened by the first of them.
+    room: Mutex<Option<Room>>,
 }
 
 impl Server {
@@ -81,6 +84,7 @@ impl Server {
             working: AtomicUsize::new(0),
             connections: Mutex::default(),
             farewells: Mutex::default(),
+            room: Mutex::default(),
         });
         let (taking, taker) = (listener.try_clone()?, Arc::clone(&shared));
         let accepting = std::thread::Builder::new()
@@ -102,6 +106,9 @@ impl Server {
         // Wakes the accepting thread: on Linux `accept` then fails at once.
         if let Err(error) = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both) {
             tracing::warn!(%error, "the socket does not close");
+        }
+        if let Some(room) = self.shared.room.lock().take() {
+            room.close();
         }
         for stream in self.shared.connections.lock().values() {
             // Fails where the client was faster.
@@ -209,6 +216,9 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 let reason = format!("user {} is an agent of this store", peer.uid);
                 Some(Answer::Failed(Failure::new(Cause::Denied, reason, remedy)))
             }
+            Ok(Ask::Do(Request::Claim(args))) if args.wait_ms.is_some() && args.what.is_none() => {
+                return enter_room(shared, peer, args, lines);
+            }
             Ok(Ask::Do(request)) => {
                 serve_request(shared, peer, request, &mut lines)?;
                 None
@@ -246,6 +256,27 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
             break;
         }
     }
+    Ok(())
+}
+
+/// Who waits for a record waits in the room, and its thread is free.
+fn enter_room(shared: &Shared, peer: Peer, args: ClaimArgs, mut lines: Lines) -> io::Result<()> {
+    let mut room = shared.room.lock();
+    if shared.stopping.load(Ordering::SeqCst) {
+        return Ok(());
+    }
+    let open = match room.take() {
+        Some(open) => open,
+        None => match Room::open(&shared.service) {
+            Ok(open) => open,
+            Err(error) => {
+                let failure = Failure::io("opening the waiting room", &error);
+                return lines.send(&Answer::Failed(failure));
+            }
+        },
+    };
+    open.enter(&shared.service, Caller::new(peer.uid, peer.gid, Some(peer.pid)), args, lines);
+    *room = Some(open);
     Ok(())
 }
 

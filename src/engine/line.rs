@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::numbers::WorkspaceKey;
 
 /// Called when a record became ready. Must not block: the writer calls it.
-type Wake = Box<dyn FnOnce() + Send>;
+type Wake = Box<dyn FnOnce(WorkspaceKey) + Send>;
 
 /// Those who wait.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Line {
     }
 
     /// Waits at a place: `wake` is called once, unless the place is left before.
-    pub fn wait(&self, place: Place, wake: impl FnOnce() + Send + 'static) {
+    pub fn wait(&self, place: Place, wake: impl FnOnce(WorkspaceKey) + Send + 'static) {
         let mut state = self.state.lock();
         state.waiting.entry(place.workspace).or_default().insert(place.number, Box::new(wake));
     }
@@ -68,14 +68,19 @@ impl Line {
 
     /// A record of `workspace` became ready.
     pub(super) fn call(&self, workspace: WorkspaceKey) {
+        self.state.lock().watching.retain(|watching| watching.send(workspace).is_ok());
+        self.pass_on(workspace);
+    }
+
+    /// Wakes the first in the line: also for who was woken and needs it no more.
+    pub fn pass_on(&self, workspace: WorkspaceKey) {
         let first = {
             let mut state = self.state.lock();
-            state.watching.retain(|watching| watching.send(workspace).is_ok());
             let first = state.first(workspace);
             first.and_then(|place| state.take(place))
         };
         if let Some(wake) = first {
-            wake();
+            wake(workspace);
         }
     }
 }
@@ -115,7 +120,7 @@ mod tests {
         let woken: Arc<Mutex<Vec<&str>>> = Arc::default();
         let wait = |place, name| {
             let woken = Arc::clone(&woken);
-            line.wait(place, move || woken.lock().push(name));
+            line.wait(place, move |_| woken.lock().push(name));
         };
         let places = [Some(A), None, Some(A), Some(B)].map(|workspace| line.place(workspace));
         for (place, name) in places.into_iter().zip(["a1", "any", "a2", "left"]) {
@@ -140,11 +145,11 @@ mod tests {
         let (watching, gone) = (line.watch(), line.watch());
         drop(gone);
         let (tell, told) = unbounded();
-        line.wait(line.place(Some(A)), move || tell.send(()).unwrap());
+        line.wait(line.place(Some(A)), move |workspace| tell.send(workspace).unwrap());
         line.call(A);
         line.call(B);
         assert_eq!(watching.try_iter().collect::<Vec<_>>(), [A, B]);
-        assert!(told.try_recv().is_ok());
+        assert_eq!(told.try_recv(), Ok(A));
         assert_eq!(line.state.lock().watching.len(), 1);
     }
 }

@@ -11,7 +11,6 @@
 mod agents;
 mod bell;
 mod checked;
-mod claim;
 mod context;
 mod create;
 mod desk;
@@ -48,7 +47,6 @@ mod xattr;
 pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use bell::{Bell, Subscription};
 pub use checked::{RefuseChecked, SaveChecked};
-pub use claim::ClaimFirst;
 pub use context::{Context, Origin, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};

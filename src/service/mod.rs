@@ -25,6 +25,7 @@ mod lane;
 mod list;
 mod log;
 mod project;
+mod ready;
 mod reply;
 mod request;
 mod restore;
@@ -42,7 +43,7 @@ use std::path::PathBuf;
 pub use agents::{AgentInfo, AgentsReport};
 pub use backup::BackupReport;
 pub use caller::Caller;
-pub use claim::ClaimReport;
+pub use claim::{ClaimReport, claim_workspace, waited_in_vain};
 pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::ExportReport;
 pub use finish::MoveReport;
@@ -53,6 +54,7 @@ pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 pub use list::{ListReport, ListRow};
 pub use log::LogReport;
 pub use project::{PARTS, ProjectReport, SCRATCHPAD};
+pub use ready::{ReadyReport, ReadyRow};
 pub use reply::{Exit, Failure, Reply, Report, Sink};
 pub use request::*;
 pub use restore::{RestoreReport, restore};
@@ -71,14 +73,13 @@ pub struct Service {
     pub engine: Engine,
     /// The store's file.
     pub store: PathBuf,
-    ranks: claim::Ranks,
 }
 
 impl Service {
     /// A service on a running engine whose store lies at `store`.
     #[must_use]
     pub fn new(engine: Engine, store: impl Into<PathBuf>) -> Self {
-        Service { engine, store: store.into(), ranks: claim::Ranks::default() }
+        Service { engine, store: store.into() }
     }
 
     /// Asks one snapshot.
@@ -114,6 +115,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
     let done = match request {
         Request::Show(args) => show::show(service, &args).map(Report::Show),
         Request::List(args) => list::list(service, &args).map(Report::List),
+        Request::Ready(args) => ready::ready(service, &args).map(Report::Ready),
         Request::Claim(args) => claim::claim(service, caller, &args).map(Report::Claim),
         Request::Done(args) => finish::done(service, caller, &args).map(Report::Move),
         Request::Fail(args) => finish::fail(service, caller, &args).map(Report::Move),

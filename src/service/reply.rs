@@ -7,8 +7,8 @@ use crate::store::StoreError;
 
 use super::{
     AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, GcReport,
-    HeartbeatReport, ImportReport, ListReport, LogReport, MoveReport, ProjectReport, RestoreReport,
-    RewindReport, ShowReport, StatusReport, WatchReport, WhyReport,
+    HeartbeatReport, ImportReport, ListReport, LogReport, MoveReport, ProjectReport, ReadyReport,
+    RestoreReport, RewindReport, ShowReport, StatusReport, WatchReport, WhyReport,
 };
 
 /// Where replies go; false means that the client is gone.
@@ -49,6 +49,8 @@ pub enum Exit {
     Usage,
     /// There is nothing to claim.
     Nothing,
+    /// There was nothing to claim until the time to wait was over.
+    TimedOut,
     /// A rule said no; nothing was changed.
     Refused,
     /// There is no such record, path, version or workspace.
@@ -139,6 +141,8 @@ reports! {
     Show(ShowReport),
     /// See [`ListReport`].
     List(ListReport),
+    /// See [`ReadyReport`].
+    Ready(ReadyReport),
     /// See [`ClaimReport`].
     Claim(ClaimReport),
     /// See [`MoveReport`].

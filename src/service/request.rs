@@ -19,6 +19,8 @@ pub enum Request {
     Show(ShowArgs),
     /// Records and drafts.
     List(ListArgs),
+    /// What can be claimed now.
+    Ready(ReadyArgs),
     /// Takes a record for an agent.
     Claim(ClaimArgs),
     /// Moves a record to where finished ones lie.
@@ -78,6 +80,7 @@ impl Request {
         match self {
             Request::Show(_) => "show",
             Request::List(_) => "list",
+            Request::Ready(_) => "ready",
             Request::Claim(_) => "claim",
             Request::Done(_) => "done",
             Request::Fail(_) => "fail",
@@ -112,6 +115,7 @@ impl Request {
             Request::Heartbeat(args) => args.agent.as_ref(),
             Request::Show(_)
             | Request::List(_)
+            | Request::Ready(_)
             | Request::Log(_)
             | Request::Watch(_)
             | Request::Gc(_)
@@ -137,6 +141,7 @@ impl Request {
         match self {
             Request::Show(_)
             | Request::List(_)
+            | Request::Ready(_)
             | Request::Claim(_)
             | Request::Done(_)
             | Request::Fail(_)
@@ -191,6 +196,18 @@ pub struct ListArgs {
     pub owner: Option<AgentName>,
 }
 
+/// See [`Request::Ready`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadyArgs {
+    /// A workspace's path; all if absent.
+    #[serde(default)]
+    pub workspace: Option<String>,
+    /// Also those in the initial state that are not ready, and why.
+    #[serde(default)]
+    pub explain: bool,
+}
+
 /// See [`Request::Claim`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -203,6 +220,9 @@ pub struct ClaimArgs {
     /// Where to look for one if `what` is absent; all workspaces if absent.
     #[serde(default)]
     pub workspace: Option<String>,
+    /// How long to wait for one if there is none; not at all if absent. Only a daemon lets wait.
+    #[serde(default)]
+    pub wait_ms: Option<u64>,
 }
 
 /// See [`Request::Done`].

@@ -8,6 +8,8 @@ mod harness;
 
 mod chance;
 mod circles;
+mod claim;
+mod cost;
 mod desk;
 mod dir;
 mod order;

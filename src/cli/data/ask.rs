@@ -147,6 +147,7 @@ fn changes(request: &Request) -> bool {
     match request {
         Request::Show(_)
         | Request::List(_)
+        | Request::Ready(_)
         | Request::Log(_)
         | Request::Watch(_)
         | Request::Why(_)

@@ -13,7 +13,10 @@ use crate::daemon::StorePaths;
 use crate::names::AgentName;
 use crate::service::{self, Caller, Request};
 
-/// How often `--wait` looks again.
+/// As long as anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
+
+/// How often `--wait` looks again where no daemon lets it wait.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// See `workfs claim --help`.
@@ -30,10 +33,12 @@ pub struct ClaimArgs {
     /// The best of this workspace
     #[arg(long, value_name = "PATH", conflicts_with = "what")]
     workspace: Option<String>,
-    /// Wait until there is one, at most so many seconds
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
-          default_missing_value = "31536000", conflicts_with = "what")]
-    wait: Option<u64>,
+    /// Wait until there is one
+    #[arg(long, conflicts_with = "what")]
+    wait: bool,
+    /// Wait no longer than this: 90s, 10m, 2h [default: for ever]
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = duration)]
+    timeout: Option<Duration>,
 }
 
 /// Runs it.
@@ -41,27 +46,44 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
     let hints = [&args.what, &args.workspace].into_iter().flatten().map(Path::new);
     let hints: Vec<&Path> = hints.filter(|path| path.components().count() > 1).collect();
     let paths = store::paths(global, &hints)?;
-    let claim = service::ClaimArgs {
+    let timeout = args.timeout.unwrap_or(FOR_EVER);
+    let until = args.wait.then(|| Instant::now() + timeout);
+    let mut claim = service::ClaimArgs {
         what: args.what.as_deref().map(store::in_tree),
         agent: agent(args, &paths)?,
         workspace: args.workspace.as_deref().map(store::in_tree),
+        wait_ms: None,
     };
-    let until = args.wait.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        claim.wait_ms = left.and_then(|left| u64::try_from(left.as_millis()).ok());
         let asked = ask(&paths, Request::Claim(claim.clone()), Missing::Refuse, output);
-        let nothing = match &asked {
-            Ok(exit) => *exit == Exit::Nothing,
-            Err(Stop::Failed(failed)) => failed.exit == Exit::Nothing,
-            Err(Stop::NobodyReads | Stop::Interrupted) => false,
+        // A daemon lets wait. Where there is none, or it is full, one looks again.
+        let again = match &asked {
+            Err(Stop::Failed(failed)) => matches!(failed.exit, Exit::Nothing | Exit::Busy),
+            _ => false,
         };
-        let now = Instant::now();
-        match until {
-            Some(until) if nothing && now < until => {
-                std::thread::sleep(LOOK_EVERY.min(until - now));
-            }
+        match left {
+            Some(left) if again && left.is_zero() => return Err(service::waited_in_vain().into()),
+            Some(left) if again => std::thread::sleep(LOOK_EVERY.min(left)),
             _ => return asked,
         }
     }
+}
+
+/// `90s`, `10m`, `2h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time: 90s, 10m and 2h are");
+    let (number, unit) = text.split_at(text.trim_end_matches(|c: char| !c.is_ascii_digit()).len());
+    let unit = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    Ok(Duration::from_secs(number.saturating_mul(unit)).min(FOR_EVER))
 }
 
 /// Who claims: whoever is named, else the agent of the mount that one is in, else the user.

@@ -16,6 +16,7 @@ mod import;
 mod list;
 mod log;
 mod project;
+mod ready;
 mod restore;
 mod show;
 mod status;
@@ -44,6 +45,8 @@ pub enum DataCommand {
     Show(show::ShowArgs),
     /// List records and drafts
     List(list::ListArgs),
+    /// List what can be claimed now, best first
+    Ready(ready::ReadyArgs),
     /// Claim a record for an agent
     Claim(claim::ClaimArgs),
     /// Finish a record
@@ -92,6 +95,7 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
         DataCommand::Project(args) => return project::run(args, global, output),
         DataCommand::Restore(args) => return restore::run(args, global, output),
         DataCommand::Show(args) => (args.request(), Some(args.hint()), Missing::Refuse),
+        DataCommand::Ready(args) => (args.request(), args.hint(), Missing::Refuse),
         DataCommand::List(args) => (args.request()?, args.hint(), Missing::Refuse),
         DataCommand::Done(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Fail(args) => (args.request()?, Some(args.hint()), Missing::Refuse),

@@ -19,7 +19,7 @@ fn bench() -> Bench {
 
 fn claim(bench: &Bench, what: Option<&str>, by: &str) -> Result<ClaimReport, Failure> {
     let what = what.map(str::to_owned);
-    let args = ClaimArgs { what, agent: agent(by), workspace: None };
+    let args = ClaimArgs { what, agent: agent(by), workspace: None, wait_ms: None };
     bench.ask(Request::Claim(args)).map(|report| match report {
         Report::Claim(report) => report,
         other => panic!("{other:?}"),
@@ -269,7 +269,7 @@ fn following_ends_when_the_client_is_gone() {
 #[test]
 fn requests_have_one_form() {
     let request: Request = serde_json::from_str(r#"{"claim":{"agent":"bob"}}"#).unwrap();
-    let ClaimArgs { what, agent: by, workspace } = match &request {
+    let ClaimArgs { what, agent: by, workspace, wait_ms: _ } = match &request {
         Request::Claim(args) => args.clone(),
         other => panic!("{other:?}"),
     };

@@ -111,7 +111,12 @@ fn importing_again_changes_nothing() {
     assert_eq!(bench.lines(LogArgs::default()), before);
 
     // What has moved on since is left where and as it is.
-    let claim = ClaimArgs { what: Some("good".into()), agent: agent("bob"), workspace: None };
+    let claim = ClaimArgs {
+        what: Some("good".into()),
+        agent: agent("bob"),
+        workspace: None,
+        wait_ms: None,
+    };
     bench.ask(Request::Claim(claim)).unwrap();
     bench.save("work/assigned/bob/late.yaml", "status: assigned\ntitle: new\n");
     bench.save("work/inbox/bad.yaml", "id: bad\nstatus: new\n");
@@ -216,7 +221,7 @@ fn ten_thousand_files() {
     println!("export: {:?}", start.elapsed());
     for _ in 0..2 {
         let start = std::time::Instant::now();
-        let args = ClaimArgs { what: None, agent: agent("bob"), workspace: None };
+        let args = ClaimArgs { what: None, agent: agent("bob"), workspace: None, wait_ms: None };
         bench.ask(Request::Claim(args)).unwrap();
         println!("claim of any: {:?}", start.elapsed());
     }

@@ -1,0 +1,311 @@
+//! The waiting room: clients that wait for a record to claim, without a thread each.
+//!
+//! One thread holds all their connections and sees when one is gone or its time is over; a few
+//! others make the claims. What must stay true: each waits at its place in the engine's line while
+//! it is tried, so that no record becomes ready unheard; who is woken and does not need it passes
+//! the wake-up on; a record that was claimed for a client which is gone by then is given back.
+//! Deliberately not here: which record is claimed (`service`).
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+
+use super::failure::{Cause, Failure};
+use super::wire::{Answer, Lines};
+use crate::engine::Place;
+use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
+use crate::numbers::WorkspaceKey;
+use crate::service::{
+    self, Caller, ClaimArgs, Exit, ReleaseArgs, Reply, Report, Request, Service, dispatch,
+};
+
+/// Descriptor 0 of the poll set: something was told.
+const TOLD: u64 = 0;
+
+/// The way into the room.
+pub struct Room {
+    bell: Bell,
+}
+
+/// Tells the room's thread something and wakes it. Never blocks.
+#[derive(Clone)]
+struct Bell {
+    tell: Sender<Told>,
+    wake: Arc<OwnedFd>,
+}
+
+enum Told {
+    Enter(Box<Client>),
+    /// A record became ready, and this client is the one that hears of it.
+    Ready(u64, WorkspaceKey),
+    Tried(u64, Reply),
+    End,
+}
+
+/// A client that waits.
+struct Client {
+    lines: Lines,
+    caller: Caller,
+    args: ClaimArgs,
+    until: Instant,
+    place: Place,
+    trying: bool,
+    /// It was woken while it was tried already.
+    again: Option<WorkspaceKey>,
+    gone: bool,
+}
+
+enum Job {
+    Claim(u64, Caller, ClaimArgs),
+    GiveBack(Caller, ReleaseArgs),
+}
+
+impl Bell {
+    fn ring(&self, told: Told) {
+        // A room that has ended has nobody to tell.
+        if self.tell.send(told).is_ok() {
+            let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Room {
+    /// Opens the room.
+    ///
+    /// # Errors
+    /// Where there is no descriptor or thread left.
+    pub fn open(service: &Arc<Service>) -> io::Result<Room> {
+        let (tell, told) = unbounded();
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let bell = Bell { tell, wake };
+        let watched = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&watched, bell.wake.as_fd(), EventData::new_u64(TOLD), EventFlags::IN)?;
+        let (jobs, work) = unbounded();
+        for nth in 0..CLAIM_WORKERS {
+            let (work, service, bell) = (work.clone(), Arc::clone(service), bell.clone());
+            let worker = std::thread::Builder::new().name(format!("claims-{nth}"));
+            worker.stack_size(1 << 20).spawn(move || serve(&work, &service, &bell))?;
+        }
+        let (service, own) = (Arc::clone(service), bell.clone());
+        let clients = HashMap::new();
+        let ends = BTreeSet::new();
+        let keeper = Keeper { service, bell: own, jobs, watched, clients, ends, last: TOLD };
+        let thread = std::thread::Builder::new().name("waiting".into()).stack_size(1 << 20);
+        thread.spawn(move || keeper.run(&told))?;
+        Ok(Room { bell })
+    }
+
+    /// Lets a client wait for what it asks for.
+    pub fn enter(&self, service: &Service, caller: Caller, args: ClaimArgs, mut lines: Lines) {
+        let workspace = match service::claim_workspace(service, &args) {
+            Ok(workspace) => workspace,
+            Err(failure) => {
+                // Who is gone does not hear it.
+                let _ = lines.send(&Answer::Reply(Reply::Error(failure)));
+                return;
+            }
+        };
+        let place = service.engine.line().place(workspace);
+        let until = Instant::now() + Duration::from_millis(args.wait_ms.unwrap_or_default());
+        let args = ClaimArgs { wait_ms: None, ..args };
+        let client =
+            Client { lines, caller, args, until, place, trying: false, again: None, gone: false };
+        self.bell.ring(Told::Enter(Box::new(client)));
+    }
+
+    /// Sends all away.
+    pub fn close(&self) {
+        self.bell.ring(Told::End);
+    }
+}
+
+/// A thread that makes claims.
+fn serve(work: &Receiver<Job>, service: &Service, bell: &Bell) {
+    while let Ok(job) = work.recv() {
+        match job {
+            Job::Claim(number, caller, args) => {
+                let reply = ask(service, &caller, Request::Claim(args));
+                bell.ring(Told::Tried(number, reply));
+            }
+            Job::GiveBack(caller, args) => {
+                if let Reply::Error(failure) = ask(service, &caller, Request::Release(args)) {
+                    tracing::warn!(%failure, "a record whose claimer is gone stays claimed");
+                }
+            }
+        }
+    }
+}
+
+/// The last reply to a request.
+fn ask(service: &Service, caller: &Caller, request: Request) -> Reply {
+    let mut last = Reply::Idle;
+    dispatch(service, caller, request, &mut |reply| {
+        last = reply;
+        true
+    });
+    last
+}
+
+/// The room's own thread.
+struct Keeper {
+    service: Arc<Service>,
+    bell: Bell,
+    jobs: Sender<Job>,
+    watched: OwnedFd,
+    clients: HashMap<u64, Client>,
+    /// When each has waited long enough.
+    ends: BTreeSet<(Instant, u64)>,
+    last: u64,
+}
+
+impl Keeper {
+    fn run(mut self, told: &Receiver<Told>) {
+        let mut events = Vec::with_capacity(64);
+        loop {
+            let first =
+                self.ends.first().map(|(at, _)| at.saturating_duration_since(Instant::now()));
+            let timeout = first.and_then(|left| Timespec::try_from(left).ok());
+            events.clear();
+            let spare = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.watched, spare, timeout.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => {
+                    tracing::error!(%error, "the waiting room closes");
+                    return;
+                }
+            }
+            for event in &events {
+                match event.data.u64() {
+                    TOLD => {
+                        let _ = rustix::io::read(&*self.bell.wake, &mut [0u8; 8]);
+                    }
+                    // It hung up, or talks instead of waiting: either way it does not wait.
+                    number => self.leaves(number),
+                }
+            }
+            while let Ok(told) = told.try_recv() {
+                match told {
+                    Told::Enter(client) => self.enters(*client),
+                    Told::Ready(number, workspace) => self.woken(number, workspace),
+                    Told::Tried(number, reply) => self.tried(number, reply),
+                    Told::End => return,
+                }
+            }
+            self.look_at_the_clock();
+        }
+    }
+
+    fn enters(&mut self, mut client: Client) {
+        if self.clients.len() >= CLAIM_WAITERS_MAX {
+            let reason = format!("{CLAIM_WAITERS_MAX} clients wait already");
+            let failure = Failure::new(Cause::Busy, reason, "try again in a moment");
+            let _ = client.lines.send(&Answer::Failed(failure));
+            return;
+        }
+        self.last += 1;
+        let number = self.last;
+        let watched = EventFlags::RDHUP | EventFlags::IN;
+        let data = EventData::new_u64(number);
+        if let Err(error) = epoll::add(&self.watched, client.lines.stream(), data, watched) {
+            tracing::warn!(%error, "a client cannot wait");
+            return;
+        }
+        self.ends.insert((client.until, number));
+        self.clients.insert(number, client);
+        self.try_for(number);
+    }
+
+    /// Tries to claim for a client, which waits in the line meanwhile.
+    fn try_for(&mut self, number: u64) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        client.trying = true;
+        let bell = self.bell.clone();
+        self.service
+            .engine
+            .line()
+            .wait(client.place, move |workspace| bell.ring(Told::Ready(number, workspace)));
+        // The workers live as long as this thread.
+        let _ = self.jobs.send(Job::Claim(number, client.caller.clone(), client.args.clone()));
+    }
+
+    fn woken(&mut self, number: u64, workspace: WorkspaceKey) {
+        match self.clients.get_mut(&number) {
+            // It has what it wanted, or wants no more: this is for the next.
+            None => self.service.engine.line().pass_on(workspace),
+            Some(client) if client.trying => client.again = Some(workspace),
+            Some(_) => self.try_for(number),
+        }
+    }
+
+    fn tried(&mut self, number: u64, reply: Reply) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        client.trying = false;
+        let nothing = matches!(&reply, Reply::Error(failure) if failure.exit == Exit::Nothing);
+        if nothing && !client.gone {
+            if client.again.take().is_some() {
+                self.try_for(number);
+            }
+            return;
+        }
+        let Some(mut client) = self.take(number) else { return };
+        if let Some(workspace) = client.again {
+            self.service.engine.line().pass_on(workspace);
+        }
+        let heard = !client.gone && client.lines.send(&Answer::Reply(reply.clone())).is_ok();
+        if let Reply::Report(report) = reply
+            && let Report::Claim(claimed) = *report
+            && !heard
+        {
+            tracing::info!(id = claimed.id, "whoever waited for this record is gone");
+            let args = ReleaseArgs { what: claimed.path, agent: Some(client.args.agent) };
+            let _ = self.jobs.send(Job::GiveBack(client.caller, args));
+        }
+    }
+
+    /// A client hung up.
+    fn leaves(&mut self, number: u64) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        client.gone = true;
+        let _ = epoll::delete(&self.watched, client.lines.stream());
+        if !client.trying {
+            self.take(number);
+        }
+    }
+
+    /// Takes a client out of the room and out of the line.
+    fn take(&mut self, number: u64) -> Option<Client> {
+        let client = self.clients.remove(&number)?;
+        self.ends.remove(&(client.until, number));
+        self.service.engine.line().leave(client.place);
+        if !client.gone {
+            let _ = epoll::delete(&self.watched, client.lines.stream());
+        }
+        Some(client)
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let now = Instant::now();
+        while let Some((at, number)) = self.ends.first().copied().filter(|(at, _)| *at <= now) {
+            self.ends.remove(&(at, number));
+            let Some(client) = self.clients.get(&number) else { continue };
+            if client.trying {
+                // It may just get one. It is looked at again in a moment.
+                let later = now + Duration::from_millis(10);
+                let Some(client) = self.clients.get_mut(&number) else { continue };
+                client.until = later;
+                self.ends.insert((later, number));
+                continue;
+            }
+            if let Some(mut client) = self.take(number) {
+                let failure = service::waited_in_vain();
+                let _ = client.lines.send(&Answer::Reply(Reply::Error(failure)));
+            }
+        }
+    }
+}

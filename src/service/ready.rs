@@ -1,0 +1,119 @@
+//! What is ready, and why the rest is not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::explain;
+use crate::numbers::UnixNanos;
+use crate::store::{Read, Record, Standing, When, WorkspaceRow};
+
+use super::find::{path_of, workspace};
+use super::{Exit, Failure, ReadyArgs, Service};
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadyRow {
+    /// Its id.
+    pub id: String,
+    /// Where it lies.
+    pub path: String,
+    /// Its workspace.
+    pub workspace: String,
+    /// Whether it can be claimed now.
+    pub ready: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Its place by priority: the least comes first.
+    pub priority: i64,
+    /// Its age, RFC 3339: among equals the oldest comes first.
+    pub since: String,
+}
+
+/// See [`super::Request::Ready`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadyReport {
+    /// What is ready, best first in each workspace; then, if asked for, what is not.
+    pub rows: Vec<ReadyRow>,
+}
+
+impl ReadyReport {
+    /// A path a line; what is not ready with its reason.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let lines = self.rows.iter().map(|row| match &row.why {
+            None => row.path.clone(),
+            Some(why) => format!("{}: {why}", row.path),
+        });
+        let lines: Vec<String> = lines.collect();
+        if lines.is_empty() { "nothing is ready".to_owned() } else { lines.join("\n") }
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.rows.iter().any(|row| row.ready) { Exit::Done } else { Exit::Nothing }
+    }
+}
+
+/// Lists.
+///
+/// # Errors
+/// A workspace that there is not, or a failure of the store.
+pub(super) fn ready(service: &Service, args: &ReadyArgs) -> Result<ReadyReport, Failure> {
+    let (config, now) = (service.engine.config(), service.engine.now());
+    service.read(|read| {
+        let workspaces = match &args.workspace {
+            Some(path) => vec![workspace(read, path)?],
+            None => read.workspaces()?,
+        };
+        let mut rows = Vec::new();
+        let bound = workspaces.iter().filter(|workspace| workspace.dir.is_some());
+        for workspace in bound {
+            let Some(binding) = config.bind(&workspace.path) else { continue };
+            let mut found = Vec::new();
+            read.ready(workspace.key, None, &mut |record| {
+                found.push(record);
+                true
+            })?;
+            for record in &found {
+                rows.push(row(read, workspace, record, None)?);
+            }
+            if !args.explain {
+                continue;
+            }
+            let inbox = binding.kind.state(binding.kind.initial()).name.clone();
+            let mut waiting = Vec::new();
+            read.records(workspace.key, &mut |record| {
+                let live = matches!(record.standing, Standing::Live { .. });
+                if live && record.state == inbox && record.readiness.when != When::Now {
+                    waiting.push(record);
+                }
+                true
+            })?;
+            for record in &waiting {
+                // Its time may have come this very moment.
+                let why = explain(read, &binding.kind, record, now)?;
+                rows.push(row(read, workspace, record, why)?);
+            }
+        }
+        Ok(ReadyReport { rows })
+    })
+}
+
+fn row(
+    read: &dyn Read,
+    workspace: &WorkspaceRow,
+    record: &Record,
+    why: Option<String>,
+) -> Result<ReadyRow, Failure> {
+    let UnixNanos(since) = record.readiness.since;
+    Ok(ReadyRow {
+        id: record.id.to_string(),
+        path: path_of(read, record)?.map_or_else(String::new, |path| path.to_string()),
+        workspace: workspace.path.to_string(),
+        ready: why.is_none(),
+        why,
+        priority: record.readiness.priority,
+        since: UnixNanos(since).rfc3339(),
+    })
+}

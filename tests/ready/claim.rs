@@ -1,0 +1,209 @@
+//! `workfs ready` and `workfs claim --next --wait`: waiting at the daemon's socket.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+use workfs::daemon::StorePaths;
+
+use crate::harness::{DEADLINE, Fixture, Setup, await_end, long, save, send_signal, until_polled};
+
+fn put(fixture: &Fixture, task: &str, fields: &str) {
+    let path = fixture.work().join("inbox").join(format!("{task}.yaml"));
+    save(&path, format!("id: {task}\n{fields}").as_bytes()).unwrap();
+}
+
+/// A client that waits, as a connection and no process.
+struct Waiter(UnixStream);
+
+impl Waiter {
+    fn new(fixture: &Fixture, agent: &str, wait: Duration) -> Waiter {
+        let socket: PathBuf = StorePaths::of(fixture.store()).unwrap().socket();
+        let mut stream = UnixStream::connect(socket).unwrap();
+        let claim = serde_json::json!({"agent": agent, "wait_ms": wait.as_millis() as u64});
+        let ask = serde_json::json!({"workfs": 1, "ask": {"do": {"claim": claim}}});
+        stream.write_all(format!("{ask}\n").as_bytes()).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        Waiter(stream)
+    }
+
+    /// Whether it has been answered.
+    fn is_answered(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&now)).unwrap() == 1
+    }
+
+    /// The id of what it got; an error's exit.
+    fn answer(&self) -> Result<String, String> {
+        let mut line = String::new();
+        BufReader::new(&self.0).read_line(&mut line).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let reply = &said["reply"];
+        match reply["report"]["claim"]["id"].as_str() {
+            Some(id) => Ok(id.to_owned()),
+            None => Err(reply["error"]["exit"].as_str().unwrap_or(&line).to_owned()),
+        }
+    }
+}
+
+fn threads(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).unwrap().count()
+}
+
+/// Waits until the daemon serves no client by a thread.
+fn settled(pid: u32) -> usize {
+    until_polled("the clients' threads to end", || {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        let names = tasks.map(|task| fs::read_to_string(task.path().join("comm")));
+        let serving = names.flatten().filter(|name| name.starts_with("client-")).count();
+        (serving == 0).then(|| threads(pid))
+    })
+}
+
+// P9.9
+#[test]
+fn ready_lists_and_explains_and_claim_prints_the_path() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.workfs(&["ready"]).code, 3);
+    assert_eq!(fixture.workfs(&["claim", "--next"]).code, 3);
+    put(&fixture, "a", "");
+    put(&fixture, "b", "dependencies: [a]\npriority: high\n");
+    assert_eq!(fixture.workfs(&["ready"]).success().stdout, "work/inbox/a.yaml\n");
+    let explained = fixture.workfs(&["ready", "--explain", "--json"]).success().json();
+    assert_eq!(explained["rows"][1]["why"], "it waits for `a` (in inbox)");
+    let claimed = fixture.workfs(&["claim", "--next", "--agent", "bob"]).success();
+    assert_eq!(claimed.stdout, "work/assigned/bob/a.yaml\n");
+    // Without a daemon the same.
+    fixture.unmount_all();
+    assert_eq!(fixture.workfs(&["ready"]).code, 3);
+    let begin = Instant::now();
+    let late = fixture.workfs(&["claim", "--wait", "--timeout", "1s"]).failure();
+    assert_eq!(late.code, 124);
+    assert!(begin.elapsed() >= Duration::from_secs(1));
+}
+
+// P9.9
+#[test]
+fn a_claim_that_waits_gets_the_first_and_ends_in_time() {
+    let fixture = Fixture::new();
+    let begin = Instant::now();
+    let late = fixture.workfs(&["claim", "--next", "--wait", "--timeout", "1s"]).failure();
+    assert_eq!(late.code, 124);
+    assert!(begin.elapsed() >= Duration::from_secs(1));
+    let waiting = fixture
+        .command(&["claim", "--next", "--wait", "--agent", "bob"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    put(&fixture, "a", "");
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "work/assigned/bob/a.yaml\n");
+    fixture.fsck_clean();
+}
+
+// P9.9
+#[test]
+fn waiters_cost_no_thread_and_each_record_wakes_one() {
+    let count = if long() { 1000 } else { 300 };
+    let fixture = Setup::default().lanes(["bob"]).start();
+    let pid = fixture.daemon_pid();
+    // The room and those who work for it are there with the first.
+    let first = Waiter::new(&fixture, "bob", DEADLINE);
+    let before = settled(pid);
+    let waiters: Vec<Waiter> = (1..count)
+        .map(|_| {
+            let waiter = Waiter::new(&fixture, "bob", DEADLINE);
+            // More than the daemon serves at once are sent away, so they come one after the other.
+            settled(pid);
+            waiter
+        })
+        .collect();
+    assert_eq!(settled(pid), before, "no thread more");
+    let all: Vec<&Waiter> = std::iter::once(&first).chain(&waiters).collect();
+    assert!(all.iter().all(|waiter| !waiter.is_answered()));
+
+    let answered = || all.iter().filter(|waiter| waiter.is_answered()).count();
+    for nth in 1..=10 {
+        put(&fixture, &format!("t{nth}"), "");
+        until_polled("one to be answered", || (answered() >= nth).then_some(()));
+        assert_eq!(answered(), nth, "one for each record");
+    }
+    for nth in 11..=count {
+        put(&fixture, &format!("t{nth}"), "");
+    }
+    let got: BTreeSet<String> = all.iter().map(|one| one.answer().unwrap()).collect();
+    assert_eq!(got.len(), count, "each got its own");
+    assert_eq!(fixture.workfs(&["ready"]).code, 3, "none is left");
+    fixture.fsck_clean();
+}
+
+// P9.9
+#[test]
+fn who_waits_and_is_gone_takes_nothing_with_him() {
+    let fixture = Fixture::new();
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let mut gone = fixture
+            .command(&["claim", "--next", "--wait", "--agent", "ann"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        settled(fixture.daemon_pid());
+        send_signal(gone.id(), signal);
+        await_end(gone.id());
+        gone.wait().unwrap();
+    }
+    let stays = Waiter::new(&fixture, "bob", DEADLINE);
+    put(&fixture, "a", "");
+    assert_eq!(stays.answer().unwrap(), "a");
+    assert!(fixture.path("work/assigned/bob/a.yaml").exists());
+    fixture.fsck_clean();
+}
+
+// P9.9
+#[test]
+fn waiting_ends_with_the_daemon() {
+    let fixture = Fixture::new();
+    let waiters: Vec<Waiter> = (0..20).map(|_| Waiter::new(&fixture, "bob", DEADLINE)).collect();
+    let pid = fixture.daemon_pid();
+    settled(pid);
+    let program =
+        fixture.command(&["claim", "--next", "--wait"]).stderr(Stdio::piped()).spawn().unwrap();
+    settled(pid);
+    fixture.unmount_all();
+    await_end(pid);
+    for waiter in &waiters {
+        assert_eq!(waiter.answer().unwrap_err(), "", "the connection ends");
+    }
+    let output = program.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(8), "{}", String::from_utf8_lossy(&output.stderr));
+    fixture.mount_all();
+    fixture.fsck_clean();
+}
+
+/// How long it takes from the `close` that makes a record ready until the waiter has its answer.
+// P9.9
+#[test]
+fn a_waiter_hears_within_milliseconds() {
+    let fixture = Setup::default().lanes(["bob"]).start();
+    let pid = fixture.daemon_pid();
+    let mut took: Vec<Duration> = (0..200)
+        .map(|nth| {
+            let waiter = Waiter::new(&fixture, "bob", DEADLINE);
+            settled(pid);
+            put(&fixture, &format!("t{nth}"), "");
+            let begin = Instant::now();
+            waiter.answer().unwrap();
+            begin.elapsed()
+        })
+        .collect();
+    took.sort();
+    let (half, p99, most) = (took[100], took[197], took[199]);
+    println!("from ready to answered: median {half:?}, p99 {p99:?}, most {most:?}");
+    assert!(half < Duration::from_millis(100), "median {half:?}");
+}
