@@ -10,7 +10,15 @@ use rustix::fs::{FlockOperation, flock};
 use crate::store::{Result, StoreError};
 
 /// The held lock.
-pub struct Lock(#[expect(dead_code, reason = "holds the lock while it is open")] File);
+pub struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Not left to the descriptor's end: a child that is just being started has a copy of it. If
+        // it fails, that end is what is left.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
 
 /// The lock file of the store at `path`.
 pub fn lock_path(path: &Path) -> PathBuf {
