@@ -178,8 +178,12 @@ fn waiting_ends_with_the_daemon() {
     let waiters: Vec<Waiter> = (0..20).map(|_| Waiter::new(&fixture, "bob", DEADLINE)).collect();
     let pid = fixture.daemon_pid();
     settled(pid);
+    // Its connection shows that it has come: who comes after the daemon waits without one.
+    let open = || fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    let before = open();
     let program =
         fixture.command(&["claim", "--next", "--wait"]).stderr(Stdio::piped()).spawn().unwrap();
+    until_polled("the program to connect", || (open() > before).then_some(()));
     settled(pid);
     fixture.unmount_all();
     await_end(pid);
