@@ -118,6 +118,8 @@ pub enum Caching {
     Cached,
     /// The page cache is used and kept from the last `open`.
     KeepCache,
+    /// As `KeepCache`, and the tree need not hear that a descriptor is closed (`flush`).
+    KeepCacheUnflushed,
 }
 
 /// An opened file or directory.

@@ -146,6 +146,7 @@ pub(crate) fn fopen_flags(caching: Caching) -> FopenFlags {
         Caching::Stream => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NONSEEKABLE,
         Caching::Cached => FopenFlags::empty(),
         Caching::KeepCache => FopenFlags::FOPEN_KEEP_CACHE,
+        Caching::KeepCacheUnflushed => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
     }
 }
 

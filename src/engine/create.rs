@@ -65,11 +65,9 @@ impl Command for Create {
     }
 
     fn durability(&self) -> Durability {
-        match self.content {
-            // A new file is empty; what matters of it is flushed with its content.
-            NewContent::File => Durability::Process,
-            _ => Durability::Power,
-        }
+        // As on other file systems: flushed with `fsync` of the file or of the directory. A governed
+        // directory says more (see `Turn::append`).
+        Durability::Process
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {

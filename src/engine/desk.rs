@@ -139,6 +139,8 @@ struct Batch {
     finishes: Vec<Finish>,
     effects: Vec<(Origin, Effect)>,
     pub nameless: Vec<Ino>,
+    /// What the commit must survive, as far as a turn found it out.
+    durability: Durability,
 }
 
 impl Desk {
@@ -208,10 +210,6 @@ impl Desk {
 
     fn commit(&mut self, jobs: Vec<Queued>) {
         let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
-        let durability = match wanted {
-            Durability::Flush => wanted,
-            Durability::Power | Durability::Process => wanted.min(self.sync),
-        };
         let head_before = self.head;
         let config = Arc::clone(&self.config.read());
         let mut batch = Batch::default();
@@ -223,13 +221,16 @@ impl Desk {
             }
         }
         let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
-        let scopes = &self.scopes;
-        let committed = self.writer.transaction(durability, &mut |txn| {
+        let (scopes, sync) = (&self.scopes, self.sync);
+        let committed = self.writer.transaction(&mut |txn| {
             while let Some(queued) = jobs.pop_front() {
                 run_one(txn, queued, now, &config, doors, scopes, head, refused, &mut batch)?;
             }
             (doors.fault)(FaultPoint::BeforeCommit);
-            Ok(())
+            Ok(match wanted.max(batch.durability) {
+                Durability::Flush => Durability::Flush,
+                durability => durability.min(sync),
+            })
         });
         if let Err(error) = committed {
             self.head = head_before;
@@ -296,8 +297,9 @@ impl Desk {
             std::mem::take(&mut self.nameless).into_iter().partition(|ino| audience.is_open(*ino));
         self.nameless = open;
         if !closed.is_empty() {
-            let reclaimed = self.writer.transaction(Durability::Process, &mut |txn| {
-                closed.iter().try_for_each(|ino| txn.delete_node(*ino))
+            let reclaimed = self.writer.transaction(&mut |txn| {
+                closed.iter().try_for_each(|ino| txn.delete_node(*ino))?;
+                Ok(Durability::Process)
             });
             if let Err(error) = reclaimed {
                 tracing::warn!(%error, "nameless inodes stay until the next start");
@@ -338,6 +340,7 @@ fn run_one(
         head: &mut *head,
         effects: &mut effects,
         nameless: &mut nameless,
+        durability: &mut batch.durability,
     }));
     let Some((finish, result)) = ran else { return txn.release() };
     batch.finishes.push(finish);

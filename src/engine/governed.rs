@@ -150,6 +150,7 @@ impl Turn<'_> {
             return self.txn.delete_place(dir);
         }
         let row = PlaceRow { workspace: above.workspace, path: above.path.clone(), relative };
+        self.must_survive_power_loss();
         self.txn.put_place(dir, &row)?;
         match place {
             Place::State { .. } => self.register(&above.path, above.binding.kind.name(), &path),
@@ -192,6 +193,7 @@ impl Turn<'_> {
     /// Forgets what a removed directory was.
     pub(super) fn unsettle_dir(&mut self, dir: Ino) -> Result<()> {
         if let Some(row) = self.txn.place(dir)? {
+            self.must_survive_power_loss();
             self.txn.delete_place(dir)?;
             if row.relative.is_empty()
                 && let Some(workspace) = self.txn.workspace(row.workspace)?

@@ -4,7 +4,7 @@ use crate::limits::LINKS_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType};
+use crate::store::{Class, Durability, Node, NodeType};
 
 use super::files::Saved;
 use super::governed::path_of;
@@ -27,6 +27,11 @@ impl Command for Link {
 
     fn operation(&self) -> &'static str {
         "link"
+    }
+
+    /// Of plain files, as on other file systems: `fsync` flushes.
+    fn durability(&self) -> Durability {
+        Durability::Process
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {

@@ -16,6 +16,7 @@ mod create;
 mod desk;
 mod doors;
 mod effects;
+mod exchange;
 mod files;
 mod finish;
 mod governed;

@@ -145,7 +145,8 @@ pub(super) fn put(
         let take = rest.len().min(CHUNK_BYTES - within);
         let (now, later) = rest.split_at(take);
         if within == 0 && take == CHUNK_BYTES {
-            let new = turn.txn.next_chunk(node.ino, index)? != Some(index);
+            // After the end there are no chunks.
+            let new = at >= node.size || turn.txn.next_chunk(node.ino, index)? != Some(index);
             node.chunks += u64::from(new);
             turn.txn.put_chunk(node.ino, index, now)?;
         } else {

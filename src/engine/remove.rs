@@ -4,7 +4,7 @@ use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
 use crate::numbers::{G, Ino};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError};
+use crate::store::{Class, Durability, Node, NodeType, Read, Record, Standing, StoreError};
 
 use super::governed::{Home, path_of};
 use super::turn::Happening;
@@ -40,6 +40,11 @@ impl Command for Remove {
         }
     }
 
+    /// Of plain files, as on other file systems: `fsync` flushes.
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         let parent = turn.directory(self.parent)?;
         let node = turn.existing(self.parent, &self.name)?;
@@ -61,6 +66,9 @@ impl Command for Remove {
                 turn.unsettle_dir(node.ino)?;
             }
             (RemoveWhat::File, false) => {}
+        }
+        if node.class != Class::Plain {
+            turn.must_survive_power_loss();
         }
         if node.class == Class::Record
             && let Some(record) = turn.txn.record_at(node.ino)?

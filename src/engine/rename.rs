@@ -8,7 +8,7 @@ use crate::ledger::EventName;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Record, Standing};
+use crate::store::{Class, Durability, Node, NodeType, Record, Standing};
 
 use super::governed::{Home, path_of};
 use super::record::Moving;
@@ -52,6 +52,11 @@ impl Command for Rename {
         "rename"
     }
 
+    /// Of plain files, as on other file systems: `fsync` flushes.
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<Made>, Stop> {
         turn.directory(self.parent)?;
         turn.directory(self.new_parent)?;
@@ -74,6 +79,10 @@ impl Command for Rename {
         }
         if target.as_ref().is_some_and(|target| target.ino == source.ino) {
             return Ok(None);
+        }
+        let governed = |node: &Node| node.class != Class::Plain;
+        if governed(&source) || target.as_ref().is_some_and(governed) {
+            turn.must_survive_power_loss();
         }
         match (self.mode, target) {
             (RenameMode::Exchange, None) => Err(super::turn::absent(&self.new_name).into()),
@@ -392,70 +401,16 @@ impl Rename {
         }
         Ok(None)
     }
-
-    /// Swaps two ordinary nodes. A record's name stays with its record.
-    fn exchange(self, turn: &mut Turn<'_>, a: Node, b: Node) -> Result<Option<Made>, Stop> {
-        for (dir, name, node, to, new_name) in [
-            (self.parent, &self.name, &a, self.new_parent, &self.new_name),
-            (self.new_parent, &self.new_name, &b, self.parent, &self.name),
-        ] {
-            let governed = matches!(turn.slot(dir, name)?, Slot::Record(_));
-            if governed || node.class != Class::Plain {
-                let refusal = Refusal::new(
-                    Rule::Transition,
-                    format!("`{name}` is a record's name and cannot be exchanged"),
-                    "save or move the record by a plain rename",
-                );
-                return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
-            }
-            turn.require_checked(node, to, new_name)?;
-            if node.node_type == NodeType::Directory {
-                require_not_below(turn, node.ino, to, name)?;
-                require_idle(turn, node, name)?;
-                require_not_filling(turn, node, name, to, new_name)?;
-            }
-        }
-        let (a_ino, b_ino) = (a.ino, b.ino);
-        for node in [&a, &b] {
-            turn.unsettle_dir(node.ino)?;
-        }
-        turn.txn.replace_entry(self.parent, &self.name, b.ino)?;
-        turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
-        let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);
-        let shift = if self.parent == self.new_parent { 0 } else { moves(&b) - moves(&a) };
-        for (mut node, parent, name) in
-            [(a, self.new_parent, self.new_name.clone()), (b, self.parent, self.name.clone())]
-        {
-            node.ctime = turn.now;
-            node.parent = parent;
-            turn.txn.update_node(&node)?;
-            if node.node_type == NodeType::Directory {
-                turn.settle_dir(parent, &name, node.ino)?;
-            }
-            turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
-            // Each name stood for the other node before.
-            let ino = if node.ino == a_ino { b_ino } else { a_ino };
-            turn.effect(Effect::Name { parent, name, ino, also_origin: false });
-        }
-        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
-        for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
-            if let Some(node) = turn.txn.node(ino)? {
-                turn.file_moved(from, to, &node, None, "exchange")?;
-            }
-        }
-        let from = turn.directory(self.parent)?;
-        turn.touch_dir(from, shift)?;
-        if self.parent != self.new_parent {
-            let to = turn.directory(self.new_parent)?;
-            turn.touch_dir(to, -shift)?;
-        }
-        Ok(None)
-    }
 }
 
 /// A directory cannot be moved into itself or below. The kernel checks that for its own mount; what
 /// another mount moves meanwhile it does not know.
-fn require_not_below(turn: &Turn<'_>, dir: Ino, to: Ino, name: &FileName) -> Result<(), Stop> {
+pub(super) fn require_not_below(
+    turn: &Turn<'_>,
+    dir: Ino,
+    to: Ino,
+    name: &FileName,
+) -> Result<(), Stop> {
     let mut at = to;
     loop {
         if at == dir {
@@ -470,7 +425,7 @@ fn require_not_below(turn: &Turn<'_>, dir: Ino, to: Ino, name: &FileName) -> Res
 }
 
 /// A directory that becomes a governed one must be empty: its files were never judged.
-fn require_not_filling(
+pub(super) fn require_not_filling(
     turn: &Turn<'_>,
     dir: &Node,
     name: &FileName,

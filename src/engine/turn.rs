@@ -8,7 +8,7 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{
-    Class, EventRow, Node, NodeType, Record, RefusalRow, RefusedText, StoreError, Txn,
+    Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, RefusedText, StoreError, Txn,
 };
 
 use super::{Context, Doors, Effect, Scopes};
@@ -90,6 +90,7 @@ pub struct Turn<'a> {
     pub(crate) head: &'a mut Head,
     pub(crate) effects: &'a mut Vec<Effect>,
     pub(crate) nameless: &'a mut Vec<Ino>,
+    pub(crate) durability: &'a mut Durability,
 }
 
 /// What happened to a record, for [`Turn::append`].
@@ -109,6 +110,12 @@ pub struct Happening<'a> {
 }
 
 impl Turn<'_> {
+    /// The commit must survive power loss although the command does not say so of itself: it has
+    /// turned out to be about what is governed.
+    pub fn must_survive_power_loss(&mut self) {
+        *self.durability = (*self.durability).max(Durability::Power);
+    }
+
     /// Adds an effect.
     pub fn effect(&mut self, effect: Effect) {
         self.effects.push(effect);
@@ -156,6 +163,10 @@ impl Turn<'_> {
         record: Option<&Record>,
         happening: Happening<'_>,
     ) -> Result<G, StoreError> {
+        // What is governed survives power loss with `--sync full`; files are flushed by `fsync`.
+        if record.is_some() || happening.workspace.is_some() {
+            self.must_survive_power_loss();
+        }
         let g = self.next_g();
         let mut span = [0; 8];
         (self.doors.random)(&mut span);

@@ -82,18 +82,21 @@ pub fn start(
     audience: Arc<dyn Audience>,
 ) -> Result<(Engine, JoinHandle<()>)> {
     let head = crate::store::read(&*readers, |snapshot| read_head(snapshot))?;
-    writer.transaction(Durability::Process, &mut |txn| {
+    writer.transaction(&mut |txn| {
         for ino in txn.orphans()? {
             txn.delete_node(ino)?;
         }
-        Ok(())
+        Ok(Durability::Process)
     })?;
     let queue = Arc::new(Queue::bounded(QUEUE_CHANGES_MAX));
     let config = Arc::new(RwLock::new(config));
     let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
     let agents = Arc::new(RwLock::new(Arc::new(agents)));
     let clock = crate::store::read(&*readers, |snapshot| LeaseClock::start(snapshot, &doors))?;
-    writer.transaction(Durability::Process, &mut |txn| clock.keep(txn, (doors.clock)()))?;
+    writer.transaction(&mut |txn| {
+        clock.keep(txn, (doors.clock)())?;
+        Ok(Durability::Process)
+    })?;
     let bell = Arc::new(Bell::default());
     bell.ring(head.g);
     let line = Arc::new(Line::default());

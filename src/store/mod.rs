@@ -169,9 +169,10 @@ pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents {
 }
 
 /// What a commit must survive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// The daemon's death.
+    #[default]
     Process,
     /// Power loss, where the store is opened with `--sync full`.
     Power,
@@ -181,15 +182,14 @@ pub enum Durability {
 
 /// The one writer of a store.
 pub trait Writer: Send {
-    /// Runs `work` in one transaction and commits it so that it survives what `durability` says.
-    /// An error of `work` rolls everything back.
+    /// Runs `work` in one transaction and commits it so that it survives what `work` says in the
+    /// end. An error of `work` rolls everything back.
     ///
     /// # Errors
     /// What the store or `work` said; nothing of the transaction is then kept.
     fn transaction(
         &mut self,
-        durability: Durability,
-        work: &mut dyn FnMut(&mut dyn Txn) -> Result<()>,
+        work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
     ) -> Result<()>;
     /// Makes all that is committed survive power loss.
     fn sync(&mut self) -> Result<()>;

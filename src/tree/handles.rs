@@ -27,6 +27,8 @@ pub(super) enum Open {
         runs: bool,
         /// Whether it wrote.
         wrote: Wrote,
+        /// It is only read.
+        reads: bool,
     },
     /// A record or draft: reads come from the version that was current at `open`, writes are
     /// staged until they are judged.

@@ -97,6 +97,11 @@ impl WorkTree {
     pub(super) fn opened(&self, caller: &Caller, held: Held, open: Open) -> Answer<Opened> {
         let caching = match &open {
             Open::Plain { .. } if self.hub.takes_stale(caller.mount, held.ino()) => Caching::Cached,
+            // Who only reads has nothing to flush. Where somebody holds locks, a close ends those of
+            // its process.
+            Open::Plain { reads: true, .. } if !self.locks.is_held(held.ino()) => {
+                Caching::KeepCacheUnflushed
+            }
             Open::Plain { .. } => Caching::KeepCache,
             _ => Caching::Direct,
         };
@@ -365,7 +370,7 @@ impl WorkTree {
 }
 
 fn plain(flags: OpenFlags, wrote: Wrote) -> Open {
-    Open::Plain { append: flags.append, runs: flags.execute, wrote }
+    Open::Plain { append: flags.append, runs: flags.execute, reads: !flags.write, wrote }
 }
 
 fn home(slot: Slot) -> Option<crate::engine::Home> {

@@ -203,7 +203,8 @@ impl Locks {
     }
 
     /// Whether anybody holds a lock of this file.
-    pub(crate) fn is_held(&self, ino: Ino) -> bool {
+    #[must_use]
+    pub fn is_held(&self, ino: Ino) -> bool {
         self.state.lock().files.contains_key(&ino)
     }
 

@@ -40,19 +40,21 @@ impl SqliteWriter {
 impl Writer for SqliteWriter {
     fn transaction(
         &mut self,
-        durability: Durability,
-        work: &mut dyn FnMut(&mut dyn Txn) -> Result<()>,
+        work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
     ) -> Result<()> {
-        let flush = durability >= Durability::Power;
         self.step("BEGIN IMMEDIATE")?;
         self.connection.hold_nodes();
-        let worked = work(&mut self.connection).and_then(|()| self.connection.write_nodes());
-        let committed = worked.and_then(|()| gather::committing(flush, || self.step("COMMIT")));
+        let worked = work(&mut self.connection)
+            .and_then(|durability| self.connection.write_nodes().map(|()| durability));
+        let committed = worked.and_then(|durability| {
+            let flush = durability >= Durability::Power;
+            gather::committing(flush, || self.step("COMMIT")).map(|()| durability)
+        });
         self.connection.forget_nodes();
         if committed.is_err() && !self.connection.sql.is_autocommit() {
             self.step("ROLLBACK")?;
         }
-        committed?;
+        let durability = committed?;
         // An empty transaction flushes nothing: only `sync` can tell what is on the disk.
         self.unflushed = true;
         if durability == Durability::Flush { self.sync() } else { Ok(()) }

@@ -1,0 +1,76 @@
+//! RENAME_EXCHANGE: two names swap what they stand for, in one step.
+
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType};
+
+use super::governed::path_of;
+use super::remove::require_idle;
+use super::rename::{Rename, require_not_below, require_not_filling};
+use super::save::Made;
+use super::{Effect, Slot, Stop, Turn};
+
+impl Rename {
+    /// Swaps two ordinary nodes. A record's name stays with its record.
+    pub(super) fn exchange(
+        self,
+        turn: &mut Turn<'_>,
+        a: Node,
+        b: Node,
+    ) -> Result<Option<Made>, Stop> {
+        for (dir, name, node, to, new_name) in [
+            (self.parent, &self.name, &a, self.new_parent, &self.new_name),
+            (self.new_parent, &self.new_name, &b, self.parent, &self.name),
+        ] {
+            let governed = matches!(turn.slot(dir, name)?, Slot::Record(_));
+            if governed || node.class != Class::Plain {
+                let refusal = Refusal::new(
+                    Rule::Transition,
+                    format!("`{name}` is a record's name and cannot be exchanged"),
+                    "save or move the record by a plain rename",
+                );
+                return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
+            }
+            turn.require_checked(node, to, new_name)?;
+            if node.node_type == NodeType::Directory {
+                require_not_below(turn, node.ino, to, name)?;
+                require_idle(turn, node, name)?;
+                require_not_filling(turn, node, name, to, new_name)?;
+            }
+        }
+        let (a_ino, b_ino) = (a.ino, b.ino);
+        for node in [&a, &b] {
+            turn.unsettle_dir(node.ino)?;
+        }
+        turn.txn.replace_entry(self.parent, &self.name, b.ino)?;
+        turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
+        let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);
+        let shift = if self.parent == self.new_parent { 0 } else { moves(&b) - moves(&a) };
+        for (mut node, parent, name) in
+            [(a, self.new_parent, self.new_name.clone()), (b, self.parent, self.name.clone())]
+        {
+            node.ctime = turn.now;
+            node.parent = parent;
+            turn.txn.update_node(&node)?;
+            if node.node_type == NodeType::Directory {
+                turn.settle_dir(parent, &name, node.ino)?;
+            }
+            turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
+            // Each name stood for the other node before.
+            let ino = if node.ino == a_ino { b_ino } else { a_ino };
+            turn.effect(Effect::Name { parent, name, ino, also_origin: false });
+        }
+        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
+        for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
+            if let Some(node) = turn.txn.node(ino)? {
+                turn.file_moved(from, to, &node, None, "exchange")?;
+            }
+        }
+        let from = turn.directory(self.parent)?;
+        turn.touch_dir(from, shift)?;
+        if self.parent != self.new_parent {
+            let to = turn.directory(self.new_parent)?;
+            turn.touch_dir(to, -shift)?;
+        }
+        Ok(None)
+    }
+}
