@@ -8,9 +8,11 @@ mod harness;
 
 mod desk;
 mod forging;
+mod history;
 mod hold;
 mod identity;
 mod leases;
+mod linear;
 mod random;
 mod rights;
 mod root;

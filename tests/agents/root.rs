@@ -12,7 +12,7 @@ fn narrow() -> Team {
     fixture.make_directories();
     let dir = fixture.mount(1).to_str().unwrap();
     fixture.workfs(&["mount", dir, "--agent", "bob", "--root", "work"]).success();
-    Team { fixture }
+    Team { fixture, arguments: Vec::new() }
 }
 
 // P10.6

@@ -7,6 +7,8 @@ use crate::harness::{Errno, Fixture, Setup, Shell};
 /// The operator's mount is the fixture's first; agents have theirs beside it.
 pub struct Team {
     pub fixture: Fixture,
+    /// The arguments of each agent's `workfs mount`.
+    pub arguments: Vec<Vec<String>>,
 }
 
 impl Team {
@@ -20,20 +22,28 @@ impl Team {
     #[track_caller]
     pub fn with(agents: &[(&str, &str)], arguments: &[&str]) -> Team {
         let lanes = agents.iter().map(|(name, _)| *name);
-        let team =
-            Team { fixture: Setup::default().mounts(1 + agents.len()).lanes(lanes).prepare() };
+        let fixture = Setup::default().mounts(1 + agents.len()).lanes(lanes).prepare();
+        let of = |(name, role): &(&str, &str)| {
+            let role = if role.is_empty() { vec![] } else { vec!["--role", role] };
+            let all = [&["--agent", name], &*role, arguments].concat();
+            all.into_iter().map(str::to_owned).collect()
+        };
+        let team = Team { fixture, arguments: agents.iter().map(of).collect() };
         team.fixture.mount_at(team.fixture.root()).success();
         team.fixture.make_directories();
-        for (nth, (name, role)) in agents.iter().enumerate() {
-            let dir = team.fixture.mount(nth + 1);
-            let mut all = vec!["mount", dir.to_str().unwrap(), "--agent", name];
-            if !role.is_empty() {
-                all.extend(["--role", role]);
-            }
-            all.extend(arguments);
-            team.fixture.workfs(&all).success();
-        }
+        team.mount();
         team
+    }
+
+    /// Mounts what is not mounted (any more).
+    #[track_caller]
+    pub fn mount(&self) {
+        self.fixture.mount_at(self.fixture.root()).success();
+        for (nth, arguments) in self.arguments.iter().enumerate() {
+            let mut all = vec!["mount", self.fixture.mount(nth + 1).to_str().unwrap()];
+            all.extend(arguments.iter().map(String::as_str));
+            self.fixture.workfs(&all).success();
+        }
     }
 
     /// The workspace in the mount of the `nth` agent, from 1; 0 is the operator's.
