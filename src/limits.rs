@@ -139,6 +139,10 @@ pub const LEASE_CHANGES_MAX: usize = 4096;
 /// Mounts of one daemon: each costs five threads and four descriptors.
 pub const MOUNTS_MAX: usize = 1024;
 
+/// Directories that `exec` tries to make: each that is there already was left by a process of the
+/// same number that was killed together with its daemon, which does not happen a hundred times.
+pub const MOUNT_DIRS_MAX: u32 = 100;
+
 /// Clients of the socket at once: each costs a thread.
 pub const CONNECTIONS_MAX: usize = 256;
 

@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::error::MountError;
@@ -32,6 +33,17 @@ pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<OwnedFd, Moun
             _ => Err(MountError::of_dir(dir, error)),
         },
     }
+}
+
+/// Whether a descriptor that another process sent is a `/dev/fuse`: reading from another file
+/// could wait for ever.
+pub(crate) fn is_connection(connection: &OwnedFd) -> io::Result<()> {
+    let file = File::from(connection.try_clone()?);
+    let device = std::fs::metadata("/dev/fuse")?.rdev();
+    if file.metadata()?.rdev() == device {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no connection of FUSE"))
 }
 
 fn mount(dir: &Path, options: &MountOptions, device: &File) -> io::Result<()> {

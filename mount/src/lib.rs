@@ -32,5 +32,5 @@ pub use heal::{DirState, detach_dead, state_of};
 pub use locks::Locks;
 pub use options::{MountOptions, OptionError};
 pub use reply::Reply;
-pub use session::{Mount, lazy_buffers, serve};
+pub use session::{Mount, connect, lazy_buffers, serve, serve_connection};
 pub use tree::*;

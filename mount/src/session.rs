@@ -9,6 +9,7 @@
 //! Deliberately not here: which trees and mounts there are, and signals.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::thread::JoinHandle;
@@ -41,12 +42,21 @@ const END_WAIT: Duration = Duration::from_secs(2);
 pub struct Mount {
     id: MountId,
     dir: PathBuf,
-    /// The mount's own device number, by which it is told from others on the same directory.
-    device: String,
+    lies: Lies,
     notices: Arc<Notices>,
     seen: Arc<LastSeen>,
     ended: Receiver<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Where a mount is to be seen.
+#[derive(Clone, Debug)]
+enum Lies {
+    /// In this process's name space, with a device number of its own, by which it is told from
+    /// others on the same directory.
+    Here(String),
+    /// In a name space that this process does not see: whoever made it takes it away.
+    Elsewhere,
 }
 
 /// Serves `tree` on `dir` as mount `id`; returns when the kernel has the mount.
@@ -69,7 +79,7 @@ pub fn serve(
     let line = mount_at(&dir).map_err(other)?.filter(MountLine::is_fuse);
     let vanished = || other(io::Error::other("the mount was taken away at once"));
     let device = line.ok_or_else(vanished)?.device;
-    match start(tree, id, &dir, &device, options, connection) {
+    match start(tree, id, &dir, Lies::Here(device.clone()), options, connection) {
         Ok(mount) => Ok(mount),
         Err(error) => {
             take_away(&dir, &device);
@@ -78,13 +88,40 @@ pub fn serve(
     }
 }
 
+/// Serves `tree` over a connection that another process made with [`connect`], whose mount on
+/// `dir` this process need not see. Its end comes from the other process.
+///
+/// # Errors
+/// If it is no connection of FUSE, or its mount is gone again.
+pub fn serve_connection(
+    tree: Arc<dyn Tree>,
+    id: MountId,
+    dir: &Path,
+    options: &MountOptions,
+    connection: OwnedFd,
+) -> Result<Mount, MountError> {
+    lazy_buffers();
+    let other = |source| MountError::Other { dir: dir.to_owned(), source };
+    attach::is_connection(&connection).map_err(other)?;
+    start(tree, id, dir, Lies::Elsewhere, options, connection).map_err(other)
+}
+
+/// Mounts on `dir`, to be served by another process with [`serve_connection`]; every use of the
+/// mount waits until then. Only for those who may mount without the helper for users.
+///
+/// # Errors
+/// As [`serve`].
+pub fn connect(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
+    attach::attach(&mount_point(dir)?, options)
+}
+
 fn start(
     tree: Arc<dyn Tree>,
     id: MountId,
     dir: &Path,
-    device: &str,
+    lies: Lies,
     options: &MountOptions,
-    connection: std::os::fd::OwnedFd,
+    connection: OwnedFd,
 ) -> io::Result<Mount> {
     // The kernel itself keeps others out where they are not allowed. fuser's own check for `Owner`
     // would also refuse the FLUSH of a descriptor that was handed to another user's process.
@@ -104,11 +141,11 @@ fn start(
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
     let run = Run { session, notices: Arc::clone(&notices), notifier, locks, end, id };
-    let (own_dir, own_device) = (dir.to_owned(), device.to_owned());
+    let (own_dir, own_place) = (dir.to_owned(), lies.clone());
     let thread = std::thread::Builder::new()
         .name(format!("workfs-m{}", id.0))
         .stack_size(256 * 1024)
-        .spawn(move || run.until_the_end(&own_dir, &own_device));
+        .spawn(move || run.until_the_end(&own_dir, &own_place));
     let thread = match thread {
         Ok(thread) => thread,
         Err(error) => {
@@ -117,8 +154,8 @@ fn start(
         }
     };
     tracing::info!(mount = id.0, dir = %dir.display(), "mounted");
-    let (dir, device) = (dir.to_owned(), device.to_owned());
-    Ok(Mount { id, dir, device, notices, seen, ended, thread: Mutex::new(Some(thread)) })
+    let dir = dir.to_owned();
+    Ok(Mount { id, dir, lies, notices, seen, ended, thread: Mutex::new(Some(thread)) })
 }
 
 /// What the session's own thread holds.
@@ -133,14 +170,16 @@ struct Run {
 }
 
 impl Run {
-    fn until_the_end(self, dir: &Path, device: &str) {
+    fn until_the_end(self, dir: &Path, lies: &Lies) {
         if let Err(error) = self.session.run() {
             tracing::error!(mount = self.id.0, %error, "the session ended with an error");
         }
         // After an orderly end nothing is held any more.
         self.locks.unmounted(self.id);
         // An aborted connection leaves its mount behind, on which every call fails.
-        take_away(dir, device);
+        if let Lies::Here(device) = lies {
+            take_away(dir, device);
+        }
         self.notices.stop();
         if self.notifier.join().is_err() {
             tracing::error!(mount = self.id.0, "the notifier thread panicked");
@@ -161,6 +200,12 @@ impl Mount {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Whether the mount is to be seen in this process's name space.
+    #[must_use]
+    pub fn lies_here(&self) -> bool {
+        matches!(self.lies, Lies::Here(_))
     }
 
     /// Makes the kernel forget something. Never blocks: attributes are sent at once, the rest is
@@ -200,7 +245,7 @@ impl Mount {
     ///
     /// # Errors
     /// EBUSY while a process has a file or its working directory in the mount (see
-    /// [`Mount::detach`]), or while another mount lies on top of it.
+    /// [`Mount::detach`]), while another mount lies on top of it, or where it lies elsewhere.
     pub fn unmount(&self) -> io::Result<()> {
         let mut thread = self.thread.lock();
         if !self.has_ended() {
@@ -214,13 +259,16 @@ impl Mount {
     /// open in it go on until they close them, and then the session ends.
     ///
     /// # Errors
-    /// If another mount lies on top of it, or the kernel refuses.
+    /// If another mount lies on top of it, it lies elsewhere, or the kernel refuses.
     pub fn detach(&self) -> io::Result<()> {
         if self.has_ended() { Ok(()) } else { self.remove(true) }
     }
 
     fn remove(&self, lazily: bool) -> io::Result<()> {
-        match on_top(&self.dir, &self.device)? {
+        let Lies::Here(device) = &self.lies else {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        };
+        match on_top(&self.dir, device)? {
             Place::Gone => Ok(()),
             Place::Top => attach::unmount(&self.dir, lazily),
             Place::Below => Err(io::Error::from_raw_os_error(libc::EBUSY)),
@@ -244,7 +292,9 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        if let Err(error) = self.unmount() {
+        if self.lies_here()
+            && let Err(error) = self.unmount()
+        {
             tracing::warn!(dir = %self.dir.display(), %error, "cannot unmount; detaching");
             if let Err(error) = self.detach() {
                 tracing::error!(dir = %self.dir.display(), %error, "cannot detach");

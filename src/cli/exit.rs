@@ -56,6 +56,10 @@ table! {
     Busy = 75, "a limit or a deadline was met: try again";
     /// `claim --wait` waited in vain. The code is that of timeout(1).
     TimedOut = 124, "there was nothing to claim until the time to wait was over";
+    /// `exec`: as env(1) and shells have it.
+    NotRun = 126, "`exec`: the command cannot be run";
+    /// `exec`: the same.
+    NotFound = 127, "`exec`: the command was not found";
     /// Ctrl-C.
     Interrupted = 130, "interrupted";
 }

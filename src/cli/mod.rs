@@ -7,6 +7,7 @@
 mod completions;
 mod daemon;
 mod data;
+mod exec;
 mod exit;
 mod helper;
 mod init;
@@ -63,6 +64,8 @@ enum Command {
     /// Unmount a directory
     #[command(visible_alias = "umount")]
     Unmount(unmount::UnmountArgs),
+    /// Run a command in a mount of its own
+    Exec(exec::ExecArgs),
     /// List the mounts of the store's daemon
     Ps,
     #[command(flatten)]
@@ -104,6 +107,7 @@ fn run(cli: &Cli, output: &Output) -> Result<Exit, Stop> {
         Command::Init(args) => init::run(args, global, output),
         Command::Mount(args) => mount::run(args, global, output),
         Command::Unmount(args) => unmount::run(args, global, output),
+        Command::Exec(args) => exec::run(args, global, output),
         Command::Ps => ps::run(global, output),
         Command::Data(command) => data::run(command, global, output),
         Command::Completions(args) => completions::run(args, output),
@@ -116,6 +120,7 @@ fn end(output: &Output, result: Result<Exit, Stop>) -> ExitCode {
         Ok(exit) => exit,
         Err(Stop::NobodyReads) => Exit::Done,
         Err(Stop::Interrupted) => Exit::Interrupted,
+        Err(Stop::Ended(code)) => return ExitCode::from(code),
         Err(Stop::Failed(failed)) => {
             // What was printed before it comes first.
             let _ = output.flush();

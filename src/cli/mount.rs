@@ -83,6 +83,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         root: args.root.clone(),
         nonempty: args.nonempty,
         hold: args.foreground,
+        ..MountAsk::default()
     };
     if !options.paths.exists() {
         output.note(&format!("makes the store {}", options.paths.store().display()));
@@ -92,24 +93,35 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
 
 /// Asks the daemon, starting it where there is none.
 fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
+    at_daemon(options, |mut client| {
+        let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? else { return Ok(None) };
+        let already = matches!(answer, Answer::Mounted { already: true, .. });
+        let mount = told(answer, output)?;
+        if let Err(stop) = answers(Path::new(&mount.dir)) {
+            if !already {
+                // What is of no use here is not left behind.
+                let _ = client.ask(&Ask::Unmount(UnmountAsk { dir: mount.dir, lazy: true }));
+            }
+            return Err(stop);
+        }
+        if output.json {
+            output.value(&json!(mount))?;
+        }
+        Ok(Some(Exit::Done))
+    })
+}
+
+/// Gives `ask` a connection to the store's daemon, which is started where there is none; again,
+/// as long as `ask` says with `None` that the daemon was just ending.
+pub(super) fn at_daemon<T>(
+    options: &Options,
+    mut ask: impl FnMut(Client) -> Result<Option<T>, Stop>,
+) -> Result<T, Stop> {
     let begin = Instant::now();
     loop {
-        if let Some(mut client) = Client::connect(&options.paths)? {
-            if let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? {
-                let already = matches!(answer, Answer::Mounted { already: true, .. });
-                let mount = told(answer, output)?;
-                if let Err(stop) = answers(Path::new(&mount.dir)) {
-                    if !already {
-                        // What is of no use here is not left behind.
-                        let _ =
-                            client.ask(&Ask::Unmount(UnmountAsk { dir: mount.dir, lazy: true }));
-                    }
-                    return Err(stop);
-                }
-                if output.json {
-                    output.value(&json!(mount))?;
-                }
-                return Ok(Exit::Done);
+        if let Some(client) = Client::connect(&options.paths)? {
+            if let Some(answered) = ask(client)? {
+                return Ok(answered);
             }
             // It was just ending: the next one has its place in a moment.
         } else if let Err(failure) = daemon::start(options) {
@@ -132,7 +144,7 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
 }
 
 /// Tells what the daemon said about a new mount.
-fn told(answer: Answer, output: &Output) -> Result<MountInfo, Stop> {
+pub(super) fn told(answer: Answer, output: &Output) -> Result<MountInfo, Stop> {
     match answer {
         Answer::Mounted { mount, notes, .. } => {
             notes.iter().for_each(|note| output.note(note));
@@ -147,7 +159,7 @@ fn told(answer: Answer, output: &Output) -> Result<MountInfo, Stop> {
 
 /// Whether a new mount is to be seen here and answers. Asked from a thread of its own: a daemon
 /// that hangs must not hang us.
-fn answers(dir: &Path) -> Result<(), Stop> {
+pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
     if daemon::mounted_at(dir).is_none_or(|mount| mount.fs_type != FS_TYPE) {
         let reason = format!("the mount on {} is not to be seen here", dir.display());
         let remedy = "the daemon runs in another mount name space: use `workfs` there, or \

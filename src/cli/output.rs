@@ -36,6 +36,8 @@ pub enum Stop {
     NobodyReads,
     /// Ctrl-C.
     Interrupted,
+    /// A command that was run ended with this exit code, which is ours.
+    Ended(u8),
 }
 
 /// A failure, as it is shown.

@@ -28,7 +28,11 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
     ];
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     for mount in &mounts {
-        let gone = if mount.detached { " (detached)" } else { "" };
+        let gone = match (mount.detached, mount.private) {
+            (true, _) => " (detached)",
+            (false, true) => " (private)",
+            (false, false) => "",
+        };
         rows.push([
             format!("{}{gone}", crate::names::printable(mount.dir.as_bytes())),
             daemon.pid.to_string(),

@@ -5,6 +5,7 @@
 //! (`spawn`).
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -69,6 +70,20 @@ impl Client {
         }
     }
 
+    /// Sends the connection of a private mount, when the daemon asked for it; its answer follows.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn send_connection(&mut self, connection: BorrowedFd<'_>) -> Result<Answer, Failure> {
+        let sent = self.lines.send_descriptor(connection);
+        match sent.and_then(|()| self.lines.answer()) {
+            Ok(Some(Answer::Failed(failure))) => Err(failure),
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(gone()),
+            Err(error) => Err(unanswered(&error)),
+        }
+    }
+
     /// Asks for what may have many answers, for as long as it takes.
     ///
     /// # Errors
@@ -87,6 +102,16 @@ impl Client {
     pub fn await_answer(&mut self) -> Result<Option<Answer>, Failure> {
         self.limit(None)?;
         self.lines.answer().map_err(|error| lost(&error))
+    }
+
+    /// Waits, not without end, until the daemon has noticed that a private mount is gone, and has
+    /// ended if it was the last.
+    pub fn await_unmounted(&mut self) {
+        if self.limit(Some(DAEMON_ANSWER_WAIT)).is_ok()
+            && let Ok(Some(Answer::Unmounted { ending: true })) = self.lines.answer()
+        {
+            self.await_end();
+        }
     }
 
     /// Waits, not without end, until the daemon has closed the connection.

@@ -29,7 +29,9 @@ pub use client::{Answers, Client};
 pub use covers::Covers;
 pub use failure::{Cause, Failure};
 pub use logging::{start_log, trim_log};
-pub use mount_table::{FS_TYPE, MountedHere, around as mounted_around, at as mounted_at};
+pub use mount_table::{
+    FS_TYPE, MountedHere, around as mounted_around, at as mounted_at, of_workfs,
+};
 pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
 pub use options::{OwnOptions, durability, role, sync_name};
 pub use paths::StorePaths;
@@ -50,7 +52,7 @@ use crate::limits::{DAEMON_END_WAIT, FIRST_MOUNT_WAIT};
 use crate::service::Service;
 use crate::store::Durability;
 use crate::tree::{Hub, WorkTree};
-use mounts::Mounts;
+use mounts::{Mounts, Place};
 use server::Server;
 
 /// What wakes the daemon's own thread.
@@ -90,7 +92,7 @@ impl Started<'_> {
     /// As such a request.
     pub fn mount(&self, ask: &MountAsk) -> Result<Answer, Failure> {
         let uid = rustix::process::getuid().as_raw();
-        let added = self.mounts.add(ask, uid, self.service.engine.now())?;
+        let added = self.mounts.add(ask, Place::Here, uid, self.service.engine.now())?;
         Ok(Answer::Mounted { mount: added.info, already: added.already, notes: added.notes })
     }
 }

@@ -36,6 +36,12 @@ pub fn at(dir: &Path) -> Option<MountedHere> {
     all().into_iter().rfind(|mount| mount.dir == dir)
 }
 
+/// All mounts of workfs, the topmost first.
+#[must_use]
+pub fn of_workfs() -> Vec<MountedHere> {
+    all().into_iter().rev().filter(|mount| mount.fs_type == FS_TYPE).collect()
+}
+
 /// The mount that this absolute path lies in.
 #[must_use]
 pub fn around(path: &Path) -> Option<MountedHere> {

@@ -4,12 +4,17 @@
 //! does so once; the lock of the table is not held while the kernel is asked. Deliberately not
 //! here: looking at mount points (`point`), sessions (`workfs_mount`).
 
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
-use workfs_mount::{Mount, MountId, NodeType, ROOT, Tree, Underlay, serve};
+use workfs_mount::{
+    Mount, MountError, MountId, MountOptions, NodeType, ROOT, Tree, Underlay, serve,
+    serve_connection,
+};
 
 use super::Event;
 use super::covers::Covers;
@@ -52,6 +57,17 @@ struct Table {
 struct Row {
     mount: Arc<Mount>,
     info: MountInfo,
+    /// Its directory was made for it.
+    temporary: bool,
+}
+
+/// Where a mount is to be made.
+#[derive(Debug)]
+pub enum Place {
+    /// In the name space that this daemon is in, by the daemon.
+    Here,
+    /// In another one, where the client has made it: its connection to the kernel.
+    Elsewhere(OwnedFd),
 }
 
 /// A mount that was asked for.
@@ -86,16 +102,28 @@ impl Mounts {
     ///
     /// # Errors
     /// If the options or the directory do not allow it, or the system refuses.
-    pub fn add(&self, ask: &MountAsk, uid: u32, now: UnixNanos) -> Result<Added, Failure> {
+    pub fn add(
+        &self,
+        ask: &MountAsk,
+        place: Place,
+        uid: u32,
+        now: UnixNanos,
+    ) -> Result<Added, Failure> {
         let _alone = self.one_at_a_time.lock();
-        let added = self.add_alone(ask, uid, now);
+        let added = self.add_alone(ask, place, uid, now);
         self.table.lock().tries += 1;
         // Nobody may be waiting any more: the daemon ends.
         let _ = self.wake.send(Event::MountsChanged);
         added
     }
 
-    fn add_alone(&self, ask: &MountAsk, uid: u32, now: UnixNanos) -> Result<Added, Failure> {
+    fn add_alone(
+        &self,
+        ask: &MountAsk,
+        place: Place,
+        uid: u32,
+        now: UnixNanos,
+    ) -> Result<Added, Failure> {
         let dir = PathBuf::from(&ask.dir);
         let own = OwnOptions::parse(&ask.options)?;
         let who = Who::of(ask, &own)?;
@@ -105,11 +133,14 @@ impl Mounts {
         }
         let root = self.shown(&who.root)?;
         let nonempty = ask.nonempty || own.nonempty;
-        let mut notes = point::prepare(&dir, &self.covers, nonempty)?;
+        let mut notes = match &place {
+            Place::Here => point::prepare(&dir, &self.covers, nonempty)?,
+            Place::Elsewhere(_) => Vec::new(),
+        };
         let mut kernel = own.kernel()?;
         kernel.root = root;
         if !own.names_source() {
-            kernel.fs_name = self.paths.store().display().to_string();
+            kernel.fs_name = self.paths.source();
         }
         let id = {
             let mut table = self.table.lock();
@@ -123,14 +154,13 @@ impl Mounts {
         let maker = user_name(uid);
         self.register(&who, uid)?;
         self.hub.introduce(id, Identity { agent: who.agent.clone(), maker, root });
-        // Opened before it is hidden; covered after, because the helper for users wants to find
-        // the directory writable.
-        let underlay = Underlay::open(&dir);
-        let served = serve(Arc::clone(&self.tree) as Arc<dyn Tree>, id, &dir, &kernel);
+        let private = matches!(place, Place::Elsewhere(_));
+        let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
+        let served = match place {
+            Place::Here => self.serve_here(tree, id, &dir, &kernel, &mut notes),
+            Place::Elsewhere(connection) => serve_connection(tree, id, &dir, &kernel, connection),
+        };
         let mount = Arc::new(served.inspect_err(|_| self.hub.remove_mount(id))?);
-        if let Err(error) = underlay.and_then(|underlay| self.cover(&underlay)) {
-            notes.push(format!("{} stays writable below the mount: {error}", dir.display()));
-        }
         let info = MountInfo {
             mount: id.0,
             dir: ask.dir.clone(),
@@ -141,11 +171,31 @@ impl Mounts {
             since: now.rfc3339_seconds(),
             uid,
             detached: false,
+            private,
         };
         self.hub.add_mount(Arc::clone(&mount));
-        self.table.lock().rows.push(Row { mount: Arc::clone(&mount), info: info.clone() });
+        let (temporary, row) = (ask.temporary, Arc::clone(&mount));
+        self.table.lock().rows.push(Row { mount: row, info: info.clone(), temporary });
         let info = self.with_role(info);
         Ok(Added { mount, info, already: false, notes })
+    }
+
+    fn serve_here(
+        &self,
+        tree: Arc<dyn Tree>,
+        id: MountId,
+        dir: &Path,
+        kernel: &MountOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<Mount, MountError> {
+        // Opened before it is hidden; covered after, because the helper for users wants to find
+        // the directory writable.
+        let underlay = Underlay::open(dir);
+        let mount = serve(tree, id, dir, kernel)?;
+        if let Err(error) = underlay.and_then(|underlay| self.cover(&underlay)) {
+            notes.push(format!("{} stays writable below the mount: {error}", dir.display()));
+        }
+        Ok(mount)
     }
 
     /// The directory of the tree that a mount is to show.
@@ -236,14 +286,14 @@ impl Mounts {
     #[must_use]
     pub fn dir_around(&self, path: &Path) -> Option<PathBuf> {
         let table = self.table.lock();
-        let rows = table.rows.iter().filter(|row| !row.info.detached);
+        let rows = table.rows.iter().filter(|row| row.is_seen());
         rows.map(|row| row.mount.dir()).find(|dir| path.starts_with(dir)).map(Path::to_owned)
     }
 
     fn find(&self, dir: &Path) -> Option<(Arc<Mount>, MountInfo)> {
         self.finish_ended();
         let table = self.table.lock();
-        let found = |row: &&Row| row.mount.dir() == dir && !row.info.detached;
+        let found = |row: &&Row| row.mount.dir() == dir && row.is_seen();
         table.rows.iter().find(found).map(|row| (Arc::clone(&row.mount), row.info.clone()))
     }
 
@@ -276,7 +326,10 @@ impl Mounts {
         let all: Vec<Arc<Mount>> =
             self.table.lock().rows.iter().map(|row| Arc::clone(&row.mount)).collect();
         for mount in all {
-            if let Err(error) = mount.unmount() {
+            // One that lies elsewhere fails from the end of this process on.
+            if mount.lies_here()
+                && let Err(error) = mount.unmount()
+            {
                 tracing::warn!(dir = %mount.dir().display(), %error, "in use; detaching");
                 if let Err(error) = mount.detach() {
                     tracing::error!(dir = %mount.dir().display(), %error, "cannot detach");
@@ -311,9 +364,19 @@ impl Mounts {
         drop(table);
         self.hub.remove_mount(id);
         self.tree.end_mount(id);
-        if !row.info.detached {
+        if row.is_seen() {
             self.give_back(row.mount.dir());
         }
+        if row.temporary {
+            remove_own(row.mount.dir(), row.info.uid);
+        }
+    }
+
+    /// Whether there is no mount.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.finish_ended();
+        self.table.lock().rows.is_empty()
     }
 
     fn give_back(&self, dir: &Path) {
@@ -341,6 +404,22 @@ impl Mounts {
     #[must_use]
     pub fn tries(&self) -> u64 {
         self.table.lock().tries
+    }
+}
+
+impl Row {
+    /// Whether its directory is where this daemon sees the mount.
+    fn is_seen(&self) -> bool {
+        !self.info.detached && !self.info.private
+    }
+}
+
+/// Removes a directory that was made for a mount, where whoever made it did not: that user's own,
+/// and only while it is empty.
+fn remove_own(dir: &Path, uid: u32) {
+    let own = std::fs::symlink_metadata(dir).is_ok_and(|found| found.uid() == uid);
+    if own && let Err(error) = std::fs::remove_dir(dir) {
+        tracing::warn!(dir = %dir.display(), %error, "a mount's own directory stays");
     }
 }
 

@@ -49,6 +49,12 @@ impl StorePaths {
         &self.store
     }
 
+    /// What `/proc/mounts` shows as the source of the store's mounts.
+    #[must_use]
+    pub fn source(&self) -> String {
+        self.store.display().to_string()
+    }
+
     /// The control socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {

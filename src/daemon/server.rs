@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 
 use super::Event;
 use super::failure::{Cause, Failure};
-use super::mounts::Mounts;
+use super::mounts::{Mounts, Place};
 use super::options::sync_name;
 use super::room::Room;
 use super::socket::{self, Peer};
@@ -45,6 +45,8 @@ struct Shared {
     mounts: Arc<Mounts>,
     service: Arc<Service>,
     wake: Sender<Event>,
+    /// The daemon goes on without mounts.
+    linger: bool,
     stopping: AtomicBool,
     /// Requests that the end waits for: all but those that never end.
     working: AtomicUsize,
@@ -80,6 +82,7 @@ impl Server {
             mounts,
             service,
             wake,
+            linger: options.linger,
             stopping: AtomicBool::new(false),
             working: AtomicUsize::new(0),
             connections: Mutex::default(),
@@ -230,7 +233,8 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
             Ok(Ask::Unmount(ask)) => {
                 let _working = Working::new(shared, true);
                 Some(match shared.mounts.remove(&ask) {
-                    Ok(ending) => {
+                    Ok(was_last) => {
+                        let ending = was_last && !shared.linger;
                         if ending {
                             shared.farewells.lock().push(lines.stream().try_clone()?);
                         }
@@ -348,11 +352,16 @@ fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -
         return Ok(());
     }
     let working = Working::new(shared, true);
-    let added = match shared.mounts.add(ask, peer.uid, shared.service.engine.now()) {
+    let place = if ask.private {
+        lines.send(&Answer::SendConnection)?;
+        Place::Elsewhere(lines.receive_descriptor()?)
+    } else {
+        Place::Here
+    };
+    let added = match shared.mounts.add(ask, place, peer.uid, shared.service.engine.now()) {
         Ok(added) => added,
         Err(failure) => return lines.send(&Answer::Failed(failure)),
     };
-    drop(working);
     let (mount, already) = (added.mount, added.already);
     let answer = Answer::Mounted { mount: added.info, already, notes: added.notes };
     if let Err(error) = lines.send(&answer) {
@@ -365,6 +374,10 @@ fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -
     if !ask.hold || already {
         return Ok(());
     }
+    if ask.private {
+        return await_private_end(shared, &mount, lines);
+    }
+    drop(working);
     let ended = mount.ended();
     while !mount.has_ended() {
         // Disconnection is the mount's end, a time-out the moment to look for the client.
@@ -379,6 +392,27 @@ fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -
         }
     }
     lines.send(&Answer::Ended)
+}
+
+/// Waits until the client has taken its private mount away, and tells it whether the daemon ends
+/// now. One who is gone took it along, with the last process of its name space.
+fn await_private_end(
+    shared: &Shared,
+    mount: &workfs_mount::Mount,
+    lines: &mut Lines,
+) -> io::Result<()> {
+    let ended = mount.ended();
+    while !mount.has_ended() {
+        let _ = ended.recv_timeout(HOLD_LOOK);
+        if socket::is_gone(lines.stream()) || shared.stopping.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+    }
+    let ending = shared.mounts.is_empty() && !shared.linger;
+    if ending {
+        shared.farewells.lock().push(lines.stream().try_clone()?);
+    }
+    lines.send(&Answer::Unmounted { ending })
 }
 
 fn leave(mount: &workfs_mount::Mount) {

@@ -4,9 +4,15 @@
 //! client may ask again. What must stay true: no line is longer than its limit, and a client of
 //! another protocol is told so. Deliberately not here: how an ask is served.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +72,13 @@ pub struct MountAsk {
     /// The mount lives as long as the connection; its end is answered with [`Answer::Ended`].
     #[serde(default)]
     pub hold: bool,
+    /// The directory was made for this mount and goes with it.
+    #[serde(default)]
+    pub temporary: bool,
+    /// The client mounts in a name space of its own and sends the connection, when it hears
+    /// [`Answer::SendConnection`].
+    #[serde(default)]
+    pub private: bool,
 }
 
 /// See [`Ask::Unmount`].
@@ -100,6 +113,8 @@ pub struct MountInfo {
     pub uid: u32,
     /// Taken from sight, but still in use.
     pub detached: bool,
+    /// Seen only in a name space of its own (`workfs exec`).
+    pub private: bool,
 }
 
 /// A daemon.
@@ -123,6 +138,8 @@ pub struct DaemonInfo {
 pub enum Answer {
     /// Of a command: progress, lines, at last a report or an error.
     Reply(Reply),
+    /// To a private mount: the client is to make it and to send its connection to the kernel.
+    SendConnection,
     /// It is mounted.
     Mounted {
         /// The mount.
@@ -158,7 +175,8 @@ impl Answer {
     pub fn is_final(&self) -> bool {
         match self {
             Answer::Reply(reply) => matches!(reply, Reply::Report(_) | Reply::Error(_)),
-            Answer::Mounted { .. }
+            Answer::SendConnection
+            | Answer::Mounted { .. }
             | Answer::Unmounted { .. }
             | Answer::Mounts { .. }
             | Answer::Stopping
@@ -195,6 +213,37 @@ impl Lines {
         let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
         line.push(b'\n');
         self.stream.get_mut().write_all(&line)
+    }
+
+    /// Sends a descriptor, with one byte that carries it.
+    ///
+    /// # Errors
+    /// If the other side is gone.
+    pub fn send_descriptor(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let carried = [descriptor];
+        control.push(SendAncillaryMessage::ScmRights(&carried));
+        sendmsg(self.stream(), &[IoSlice::new(b"c")], &mut control, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Receives what the other side sends with [`Lines::send_descriptor`], which it does only when
+    /// it was asked to, so that no line is in between.
+    ///
+    /// # Errors
+    /// If it sends none.
+    pub fn receive_descriptor(&self) -> io::Result<OwnedFd> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let part = &mut [IoSliceMut::new(&mut byte)];
+        recvmsg(self.stream(), part, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        let sent = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        sent.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no descriptor was sent"))
     }
 
     /// The next line; `None` at the end.
@@ -286,6 +335,23 @@ mod tests {
         assert_eq!(client.answer().unwrap(), Some(Answer::Unmounted { ending: true }));
         drop(daemon);
         assert_eq!(client.answer().unwrap(), None);
+    }
+
+    #[test]
+    fn a_descriptor_crosses_between_two_lines() {
+        let (client, mut daemon) = pair();
+        daemon.send(&Answer::SendConnection).unwrap();
+        let mut client = client;
+        assert_eq!(client.answer().unwrap(), Some(Answer::SendConnection));
+        let (sent, other) = UnixStream::pair().unwrap();
+        client.send_descriptor(std::os::fd::AsFd::as_fd(&sent)).unwrap();
+        let received = UnixStream::from(daemon.receive_descriptor().unwrap());
+        (&received).write_all(b"x").unwrap();
+        let mut byte = [0];
+        (&other).read_exact(&mut byte).unwrap();
+        assert_eq!(byte, [b'x']);
+        client.send(&Ask::Ps.line().unwrap()).unwrap();
+        assert!(daemon.receive_descriptor().is_err(), "a line is no descriptor");
     }
 
     #[test]

@@ -75,11 +75,12 @@ impl Hub {
         self.touches.set_toucher(thread);
     }
 
-    /// Where the mounts are.
+    /// Where the mounts are that this process sees.
     #[must_use]
     pub fn mount_dirs(&self) -> Vec<(MountId, PathBuf)> {
         let members = self.members.read();
-        members.iter().map(|member| (member.mount.id(), member.mount.dir().to_owned())).collect()
+        let seen = members.iter().map(|member| &member.mount).filter(|mount| mount.lies_here());
+        seen.map(|mount| (mount.id(), mount.dir().to_owned())).collect()
     }
 
     /// Says whom a mount acts for that is to be made.

@@ -8,6 +8,7 @@ mod harness;
 
 mod below;
 mod end;
+mod exec;
 mod options;
 mod ready;
 mod refused;

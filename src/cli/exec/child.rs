@@ -1,0 +1,115 @@
+//! Running the command: signals are passed on to it, and its end is told as a shell tells it.
+//!
+//! What must stay true: a signal that comes before the command runs is not lost; the command does
+//! not outlive this process, whatever ends it. Deliberately not here: the mount.
+
+use std::ffi::OsString;
+use std::mem::MaybeUninit;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command};
+
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+
+use super::super::exit::Exit;
+use super::super::output::Stop;
+use crate::daemon::Failure;
+
+/// What is passed on.
+const PASSED: [libc::c_int; 6] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
+
+/// Keeps signals back until the command runs.
+pub fn hold_signals() {
+    mask(libc::SIG_BLOCK);
+}
+
+fn mask(how: libc::c_int) {
+    let set = waited_for();
+    // SAFETY: `set` is a valid signal set; the old one is not asked for.
+    unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Runs the command to its end in `dir`; gives its exit code, or 128 and its signal's number.
+pub fn run(
+    command: &[OsString],
+    dir: &Path,
+    variables: &[(&'static str, OsString)],
+) -> Result<u8, Stop> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Stop::failed(Exit::Usage, "no command is given", "see `workfs exec --help`"));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(dir).envs(variables.iter().cloned());
+    let parent = getpid();
+    // SAFETY: between fork and exec only system calls are made: nothing is allocated or locked.
+    unsafe {
+        command.pre_exec(move || {
+            mask(libc::SIG_UNBLOCK);
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // It may have ended before that.
+            if getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
+        });
+    }
+    let child = command.spawn().map_err(|error| {
+        let exit = match error.kind() {
+            std::io::ErrorKind::NotFound => Exit::NotFound,
+            _ => Exit::NotRun,
+        };
+        let reason = format!("{} cannot be run: {error}", program.display());
+        Stop::failed(exit, reason, "see that it is in PATH and may be executed")
+    })?;
+    await_end(child).map_err(|error| Failure::io("waiting for the command", &error).into())
+}
+
+fn await_end(mut child: Child) -> std::io::Result<u8> {
+    let pid = Pid::from_child(&child);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            let signal = status.signal().map(|signal| 128 + signal);
+            let code = status.code().or(signal).and_then(|code| u8::try_from(code).ok());
+            return Ok(code.unwrap_or(u8::MAX));
+        }
+        let (number, by_kernel) = next_signal()?;
+        // What a terminal sends (Ctrl-C) goes to all of the group, so the command has it already.
+        if number != libc::SIGCHLD
+            && !by_kernel
+            && let Some(signal) = Signal::from_named_raw(number)
+        {
+            // It may just have ended, which the next turn sees.
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+}
+
+/// The next signal, and whether the kernel itself sent it.
+fn next_signal() -> std::io::Result<(libc::c_int, bool)> {
+    let set = waited_for();
+    let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+    loop {
+        // SAFETY: both pointers are to valid places that outlive the call; the signals are
+        // blocked (`hold_signals`).
+        let number = unsafe { libc::sigwaitinfo(&raw const set, info.as_mut_ptr()) };
+        if number > 0 {
+            // SAFETY: the call succeeded and has filled it.
+            let info = unsafe { info.assume_init() };
+            return Ok((number, info.si_code == libc::SI_KERNEL));
+        }
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn waited_for() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset makes the set valid, sigaddset is given a valid set and real signals.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in PASSED.into_iter().chain([libc::SIGCHLD]) {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        set.assume_init()
+    }
+}

@@ -1,0 +1,186 @@
+//! `workfs exec`: a mount for one command, which goes with it.
+//!
+//! What must stay true: whatever ends the command or this process, no mount, no directory and no
+//! daemon that would not be there otherwise is left, as soon as nobody uses them; the command's
+//! exit code is this process's. Deliberately not here: what a mount shows, and how it is served.
+
+mod child;
+mod space;
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::Global;
+use super::exit::Exit;
+use super::mount::{answers, at_daemon, told};
+use super::output::{Output, Stop};
+use super::store;
+use crate::daemon::{
+    self, Answer, Ask, Client, Failure, MountAsk, MountInfo, Options, OwnOptions, StorePaths,
+    UnmountAsk,
+};
+use crate::limits::MOUNT_DIRS_MAX;
+use crate::store::Durability;
+
+/// See `workfs exec --help`.
+#[derive(Debug, Args)]
+pub struct ExecArgs {
+    /// The agent that the command acts for [default: the user who calls]
+    #[arg(long, env = "WORKFS_AGENT", value_name = "NAME")]
+    agent: Option<String>,
+    /// Its role [default: the one that is registered, else agent]
+    #[arg(long, value_name = "ROLE", requires = "agent")]
+    role: Option<String>,
+    /// Show only this directory of the tree
+    #[arg(long, value_name = "PATH")]
+    root: Option<String>,
+    /// Options of the mount, as of `workfs mount`
+    #[arg(short, long = "options", value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// The command and its arguments; it runs in the mount
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs it; the command's end is this process's.
+pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let text = args.options.join(",");
+    let own = OwnOptions::parse(&text)?;
+    let paths = match (&global.store, &own.store) {
+        (None, Some(store)) => StorePaths::of(store)?,
+        _ => store::paths(global, &[])?,
+    };
+    let sync = own.sync.unwrap_or(Durability::Power);
+    let options = Options { paths, sync, linger: false };
+    if !options.paths.exists() {
+        output.note(&format!("makes the store {}", options.paths.store().display()));
+    }
+    let mounted = at_daemon(&options, |client| {
+        child::hold_signals();
+        let dir = OwnDir::make()?;
+        let ask = MountAsk {
+            dir: dir.0.to_str().unwrap_or_default().to_owned(),
+            options: text.clone(),
+            agent: args.agent.clone(),
+            role: args.role.clone(),
+            root: args.root.clone(),
+            nonempty: false,
+            hold: true,
+            temporary: true,
+            private: space::is_allowed(),
+        };
+        let mounted = mount(client, &ask, &own, &options.paths, output).inspect_err(|_| {
+            if ask.private {
+                // A directory goes only when nothing is mounted on it.
+                space::unmount(&dir.0);
+            }
+        })?;
+        Ok(mounted.map(|(client, info)| Mounted { client, info, dir }))
+    })?;
+    let code = child::run(&args.command, mounted.dir(), &mounted.variables(&options.paths));
+    mounted.take_away(&options.paths);
+    Err(Stop::Ended(code?))
+}
+
+/// Mounts; `None` if the daemon was just ending.
+fn mount(
+    mut client: Client,
+    ask: &MountAsk,
+    own: &OwnOptions,
+    paths: &StorePaths,
+    output: &Output,
+) -> Result<Option<(Client, MountInfo)>, Stop> {
+    let dir = Path::new(&ask.dir);
+    let answer = match client.ask(&Ask::Mount(ask.clone()))? {
+        None => return Ok(None),
+        Some(Answer::SendConnection) => {
+            let mut kernel = own.kernel()?;
+            if !own.names_source() {
+                kernel.fs_name = paths.source();
+            }
+            let connection = space::mount(dir, &kernel)?;
+            client.send_connection(connection.as_fd())?
+        }
+        Some(answer) => answer,
+    };
+    let info = told(answer, output)?;
+    answers(dir)?;
+    Ok(Some((client, info)))
+}
+
+/// A directory that was made to be mounted on.
+struct OwnDir(PathBuf);
+
+impl OwnDir {
+    fn make() -> Result<OwnDir, Stop> {
+        let base = daemon::resolve(&std::env::temp_dir())?;
+        let pid = std::process::id();
+        for number in 0..MOUNT_DIRS_MAX {
+            let dir = base.join(format!("workfs-{pid}-{number}"));
+            match DirBuilder::new().mode(0o700).create(&dir) {
+                Ok(()) => return Ok(OwnDir(dir)),
+                // Left by a process of the same number that was killed together with its daemon.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Failure::io(dir.display(), &error).into()),
+            }
+        }
+        let reason = format!("{} is full of directories of ours", base.display());
+        Err(Stop::failed(Exit::Busy, reason, "remove `workfs-*` there that nobody uses"))
+    }
+}
+
+impl Drop for OwnDir {
+    fn drop(&mut self) {
+        // Not there any more where the daemon was faster.
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// A mount for a command.
+struct Mounted {
+    /// Held as long as the mount is wanted.
+    client: Client,
+    info: MountInfo,
+    dir: OwnDir,
+}
+
+impl Mounted {
+    fn dir(&self) -> &Path {
+        &self.dir.0
+    }
+
+    /// What tells the command where it is, and who.
+    fn variables(&self, paths: &StorePaths) -> Vec<(&'static str, OsString)> {
+        let agent = self.info.agent.as_ref();
+        let mut variables = vec![
+            ("WORKFS_STORE", paths.store().into()),
+            ("WORKFS_MOUNT", self.dir().into()),
+            ("WORKFS_ROLE", self.info.role.clone().into()),
+        ];
+        variables.extend(agent.map(|agent| ("WORKFS_AGENT", agent.into())));
+        variables
+    }
+
+    /// Unmounts. Where processes of the command are left that use the mount, they keep it until
+    /// they end, and nobody else finds it. A daemon that ends with its last mount is waited for.
+    fn take_away(mut self, paths: &StorePaths) {
+        if self.info.private {
+            if space::unmount(self.dir()) {
+                self.client.await_unmounted();
+            }
+            return;
+        }
+        let ask = UnmountAsk { dir: self.info.dir.clone(), lazy: true };
+        // Without a daemon, or with one that fails, there is nothing to be done here.
+        if let Ok(Some(mut client)) = Client::connect(paths)
+            && let Ok(Some(Answer::Unmounted { ending: true })) = client.ask(&Ask::Unmount(ask))
+        {
+            client.await_end();
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `workfs exec`: a command in a mount of its own, of which nothing is left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::harness::{
+    DEADLINE, Fixture, Ran, Setup, Task, await_end, await_exit, left_out, mounted_below, needs,
+    pid_alive, processes_of, run, send_signal, until_polled,
+};
+
+/// Where the mounts of a fixture's commands lie.
+fn place(fixture: &Fixture) -> PathBuf {
+    let place = fixture.outside("exec");
+    fs::create_dir_all(&place).unwrap();
+    place
+}
+
+/// `workfs exec ARGUMENTS`, to be run or started.
+fn exec(fixture: &Fixture, arguments: &[&str]) -> Command {
+    let mut command = fixture.command(&["exec"]);
+    command.args(arguments).env("TMPDIR", place(fixture)).env("OUT", fixture.outside(""));
+    command
+}
+
+/// Bash as bob.
+fn as_bob(fixture: &Fixture, script: &str) -> Ran {
+    run(&mut exec(fixture, &["--agent", "bob", "--", "bash", "-c", script]))
+}
+
+/// Starts a command of bob that tells its process in a file, and waits until it has.
+fn started(mut command: Command, fixture: &Fixture) -> (Child, u32) {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let told = fixture.outside("pid");
+    let pid =
+        until_polled("the command runs", || fs::read_to_string(&told).ok()?.trim().parse().ok());
+    fs::remove_file(told).unwrap();
+    (child, pid)
+}
+
+/// Tells its process, whole, and goes on.
+const TELL: &str = "echo $$ > $OUT/pid.new; mv $OUT/pid.new $OUT/pid;";
+
+#[track_caller]
+fn nothing_is_left(fixture: &Fixture) {
+    until_polled("the daemon ends", || processes_of(fixture.store()).is_empty().then_some(()));
+    assert_eq!(fs::read_dir(place(fixture)).unwrap().count(), 0);
+    assert!(mounted_below(fixture.base()).is_empty());
+}
+
+fn may_have_a_name_space() -> bool {
+    let may = rustix::process::geteuid().is_root();
+    if !may {
+        left_out("a name space of mounts needs root");
+    }
+    may
+}
+
+// P10.7
+#[test]
+fn a_command_runs_in_a_mount_of_its_own_and_nothing_is_left() {
+    let fixture = Setup::default().prepare();
+    let ran = as_bob(
+        &fixture,
+        "pwd; echo $WORKFS_AGENT $WORKFS_ROLE; test $PWD = $WORKFS_MOUNT || exit 1
+         echo $WORKFS_STORE; mkdir -p work/inbox work/assigned/bob
+         echo 'title: x' > work/inbox/t-1.yaml && mv work/inbox/t-1.yaml work/assigned/bob/",
+    )
+    .success();
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(Path::new(lines[0]).starts_with(place(&fixture)), "{ran}");
+    assert_eq!(lines[1..], ["bob agent", fixture.store().to_str().unwrap()]);
+    // It has ended when the command returns.
+    assert!(processes_of(fixture.store()).is_empty());
+    nothing_is_left(&fixture);
+    assert_eq!(fixture.ledger().of_record("t-1")[1].text("actor"), "bob");
+    fixture.fsck_clean();
+}
+
+// P10.7
+#[test]
+fn the_command_s_end_is_told_as_a_shell_tells_it() {
+    let fixture = Setup::default().prepare();
+    let code = |script: &str| as_bob(&fixture, script).code;
+    assert_eq!(code("exit 0"), 0);
+    assert_eq!(code("exit 37"), 37);
+    assert_eq!(code("kill -KILL $$"), 137);
+    assert_eq!(code("kill -SEGV $$"), 139);
+    let one = |arguments: &[&str]| run(&mut exec(&fixture, arguments)).code;
+    assert_eq!(one(&["no-such-command"]), 127);
+    assert_eq!(one(&["/etc/passwd"]), 126);
+    assert_eq!(one(&[]), 2);
+    assert_eq!(one(&["--agent", "b b", "true"]), 2);
+    assert_eq!(one(&["--root", "nowhere", "true"]), 4);
+    // What follows the command is the command's.
+    let ran = run(&mut exec(&fixture, &["echo", "--agent", "-x"])).success();
+    assert_eq!(ran.stdout, "--agent -x\n");
+    nothing_is_left(&fixture);
+}
+
+// P10.7
+#[test]
+fn at_a_running_daemon_nobody_else_sees_the_mount_and_the_command_sees_no_other() {
+    if !may_have_a_name_space() {
+        return;
+    }
+    let fixture = Setup::default().mounts(2).start();
+    fixture.task("inbox", &Task::new("t-1"));
+    let seen = "grep -c fuse.workfs /proc/self/mountinfo; ls $M0 | wc -l";
+    let script = format!("{TELL} mv inbox/t-1.yaml assigned/bob/; {seen}; exec sleep 600");
+    let mut command =
+        exec(&fixture, &["--agent", "bob", "--root", "work", "--", "bash", "-c", &script]);
+    command.env("M0", fixture.root());
+    let (mut child, pid) = started(command, &fixture);
+    until_polled("it has claimed", || {
+        fixture.path("work/assigned/bob/t-1.yaml").exists().then_some(())
+    });
+    assert_eq!(mounted_below(fixture.base()).len(), 2);
+    let mounts = fixture.workfs(&["ps", "--json"]).success().json()["mounts"].clone();
+    assert_eq!((&mounts[2]["agent"], &mounts[2]["private"]), (&"bob".into(), &true.into()));
+    assert_eq!(mounts[2]["root"], "work");
+    let dir = mounts[2]["dir"].as_str().unwrap();
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 0, "it is seen there only");
+    // Whom it belongs to takes it away, nobody else.
+    fixture.workfs(&["unmount", dir]).failure();
+    send_signal(pid, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(fixture.workfs(&["ps", "--json"]).json()["mounts"].as_array().unwrap().len(), 2);
+
+    let mut command = exec(&fixture, &["bash", "-c", seen]);
+    let ran = run(command.env("M0", fixture.root())).success();
+    assert_eq!(ran.stdout, "1\n0\n");
+    assert_eq!(fixture.ledger().of_record("t-1")[1].text("actor"), "bob");
+    fixture.unmount_all();
+    nothing_is_left(&fixture);
+}
+
+// P10.7
+#[test]
+fn signals_are_passed_on() {
+    let fixture = Fixture::new();
+    for (signal, name) in [
+        (Signal::INT, "INT"),
+        (Signal::TERM, "TERM"),
+        (Signal::HUP, "HUP"),
+        (Signal::QUIT, "QUIT"),
+        (Signal::USR1, "USR1"),
+    ] {
+        let script = format!(
+            "trap 'echo {name} > $OUT/told; exit 9' {name}; {TELL} while :; do sleep 0.02; done"
+        );
+        let command = exec(&fixture, &["--agent", "bob", "--", "bash", "-c", &script]);
+        let (mut child, _) = started(command, &fixture);
+        send_signal(child.id(), signal);
+        assert_eq!(child.wait().unwrap().code(), Some(9), "{name}");
+        assert_eq!(fs::read_to_string(fixture.outside("told")).unwrap().trim(), name);
+    }
+    assert_eq!(fs::read_dir(place(&fixture)).unwrap().count(), 0);
+}
+
+// P10.7
+#[test]
+fn who_is_killed_takes_the_command_and_the_mount_along() {
+    let fixture = Setup::default().prepare();
+    let script = format!("{TELL} exec sleep 600");
+    let command = exec(&fixture, &["--agent", "bob", "--", "bash", "-c", &script]);
+    let (mut child, pid) = started(command, &fixture);
+    send_signal(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    until_polled("the command ends", || (!pid_alive(pid)).then_some(()));
+    until_polled("its directory goes", || {
+        (fs::read_dir(place(&fixture)).unwrap().count() == 0).then_some(())
+    });
+    nothing_is_left(&fixture);
+}
+
+// P10.7
+#[test]
+fn what_the_command_leaves_running_keeps_the_mount_until_it_ends() {
+    if !may_have_a_name_space() {
+        return;
+    }
+    let fixture = Setup::default().prepare();
+    let script = "mkdir -p work; (exec sleep 600) > /dev/null 2>&1 & echo $! > $OUT/pid";
+    as_bob(&fixture, script).success();
+    let pid: u32 = fs::read_to_string(fixture.outside("pid")).unwrap().trim().parse().unwrap();
+    assert!(pid_alive(pid));
+    assert_eq!(fs::read_dir(place(&fixture)).unwrap().count(), 0);
+    let inside = PathBuf::from(format!("/proc/{pid}/cwd/work"));
+    assert!(inside.is_dir(), "who works in it goes on");
+    send_signal(pid, Signal::KILL);
+    nothing_is_left(&fixture);
+}
+
+// P10.7
+#[test]
+fn the_end_of_the_daemon_does_not_end_the_command() {
+    let fixture = Setup::default().prepare();
+    let script =
+        format!("trap 'ls work && exit 1; exit 5' USR1; {TELL} while :; do sleep 0.02; done");
+    let command = exec(&fixture, &["--agent", "bob", "--", "bash", "-c", &script]);
+    let (mut child, _) = started(command, &fixture);
+    let daemon = fixture.daemon_pid();
+    send_signal(daemon, Signal::TERM);
+    await_end(daemon);
+    send_signal(child.id(), Signal::USR1);
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    nothing_is_left(&fixture);
+}
+
+// P10.7
+#[test]
+fn where_no_name_space_can_be_had_it_is_an_ordinary_mount_for_as_long() {
+    if !may_have_a_name_space() || !needs(&["setpriv"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let started_as = |script: &str| {
+        let exec = exec(&fixture, &["--agent", "bob", "--", "bash", "-c", script]);
+        let mut command = Command::new("setpriv");
+        command.args(["--inh-caps", "-sys_admin", "--bounding-set", "-sys_admin"]);
+        command.arg(exec.get_program()).args(exec.get_args()).current_dir(fixture.base());
+        command.envs(exec.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+    };
+    let ran = run(&mut started_as("ls -d work; grep -c $PWD /proc/1/mountinfo; exit 3"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "work\n1\n"), "{ran}");
+    assert_eq!(fs::read_dir(place(&fixture)).unwrap().count(), 0);
+    assert_eq!(mounted_below(fixture.base()).len(), 1);
+
+    let (mut child, pid) = started(started_as(&format!("{TELL} exec sleep 600")), &fixture);
+    assert_eq!(mounted_below(fixture.base()).len(), 2);
+    send_signal(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    assert!(await_exit(pid, DEADLINE));
+    until_polled("its directory goes", || {
+        (fs::read_dir(place(&fixture)).unwrap().count() == 0).then_some(())
+    });
+    assert_eq!(mounted_below(fixture.base()).len(), 1);
+}
