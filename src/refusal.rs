@@ -124,6 +124,8 @@ rules! {
     TooManyHandles = "W041", "too many open files";
     /// The deadline passed.
     Deadline = "W042", "the deadline passed";
+    /// The directory may not hold more.
+    Quota = "W043", "the directory may not hold more";
     /// The store failed.
     Store = "W050", "the store failed";
 }
@@ -185,6 +187,7 @@ impl Rule {
             Rule::TooManyLinks => Errno::EMLINK,
             Rule::NoSpace => Errno::ENOSPC,
             Rule::TooManyHandles => Errno::EMFILE,
+            Rule::Quota => Errno::EDQUOT,
             Rule::Deadline => Errno::ETIMEDOUT,
             Rule::Store => Errno::EIO,
         }

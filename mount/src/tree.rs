@@ -335,7 +335,7 @@ pub trait Tree: Send + Sync + 'static {
     /// Forgets a directory handle.
     fn releasedir(&self, handle: Handle);
     /// Sizes.
-    fn statfs(&self) -> Result<FsStat, Errno>;
+    fn statfs(&self, ino: Ino) -> Result<FsStat, Errno>;
     /// One extended attribute's value.
     fn getxattr(&self, caller: &Caller, ino: Ino, name: &OsStr) -> Result<Vec<u8>, Errno>;
     /// Names of the extended attributes.

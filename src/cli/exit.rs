@@ -133,7 +133,7 @@ impl From<Rule> for Exit {
             | Rule::ReadOnly
             | Rule::Unsupported => Exit::Denied,
             Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline => Exit::Busy,
-            Rule::NoSpace | Rule::Store => Exit::Failed,
+            Rule::NoSpace | Rule::Quota | Rule::Store => Exit::Failed,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_saphyr::Spanned;
 
 use super::files::{self, FilesForm};
 use super::path_glob::PathGlob;
+use super::quotas;
 use super::{Binding, Config, ConfigError, Policy};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
 use crate::kind::{Kinds, Place};
@@ -28,6 +29,8 @@ struct ConfigForm {
     schemas: Vec<files::SchemaForm>,
     #[serde(default)]
     locks: Vec<files::LockForm>,
+    #[serde(default)]
+    quotas: Vec<quotas::QuotaForm>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -66,9 +69,10 @@ pub(super) fn parse(
         }
         bindings.push(Arc::new(binding));
     }
-    let ConfigForm { files, checks, schemas, locks, .. } = form;
+    let ConfigForm { files, checks, schemas, locks, quotas, .. } = form;
     let files = FilesForm { files, checks, schemas, locks }.rules(load).map_err(wrong)?;
-    Ok(Config { bindings, files })
+    let quotas = quotas::parse(quotas).map_err(wrong)?;
+    Ok(Config { bindings, files, quotas })
 }
 
 fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wrong> {
@@ -144,6 +148,8 @@ impl Config {
         }
         out.push_str(FILES_HEAD);
         files::write(&self.files, &mut out);
+        out.push_str(QUOTAS_HEAD);
+        quotas::write(&self.quotas, &mut out);
         out
     }
 }
@@ -183,4 +189,9 @@ const FILES_HEAD: &str = "\
 # checks:  what is refused when it is saved: syntax yaml or json, and a schema by its name.
 # schemas: JSON Schemas of your own: { name: plan, text: '{...}' }, in a layout also file: plan.json
 # locks:   files that vanish when they were not touched or written for the time of their lease.
+";
+
+const QUOTAS_HEAD: &str = "\
+# quotas:  how much a directory at the root of the mount may hold, by its name or a glob of names:
+#          bytes of plain files, inodes (files, directories, links): { path: scratchpad, bytes: 10GiB }
 ";

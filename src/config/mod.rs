@@ -8,6 +8,7 @@ mod agents_md;
 mod files;
 mod form;
 mod path_glob;
+mod quotas;
 
 #[cfg(test)]
 mod config_test;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 pub use agents_md::agents_md;
 pub use files::{Check, FileRules, Keep, LockRule, Retention, SCHEMAS, Scope, Syntax};
 pub use path_glob::{FileGlob, PathGlob};
+pub use quotas::Quota;
 
 use crate::kind::{Kind, Kinds, builtin, where_and_why};
 use crate::names::{StateName, TreePath};
@@ -85,6 +87,7 @@ pub struct Binding {
 pub struct Config {
     bindings: Vec<Arc<Binding>>,
     files: FileRules,
+    quotas: Vec<Quota>,
 }
 
 impl Default for Config {
@@ -100,6 +103,7 @@ impl Default for Config {
         Config {
             bindings: ["work", "work/collaboration"].into_iter().enumerate().map(bind).collect(),
             files: FileRules::standard(),
+            quotas: Vec::new(),
         }
     }
 }

@@ -217,6 +217,12 @@ impl FileGlob {
         self.glob.segments.last().is_some_and(|segment| segment.matches(name))
     }
 
+    /// Whether these are names at the top of the tree, and nothing below.
+    #[must_use]
+    pub fn is_one_name(&self) -> bool {
+        self.glob.segments.len() == 1
+    }
+
     /// Whether every name is taken.
     #[must_use]
     pub fn takes_every_name(&self) -> bool {

@@ -103,6 +103,7 @@ impl Command for Create {
             size,
             at: turn.now,
             parent: self.parent,
+            quota: parent.quota,
         };
         let ino = turn.txn.insert_node(&new)?;
         turn.txn.insert_entry(self.parent, &self.name, ino)?;
@@ -144,6 +145,7 @@ impl Command for Create {
             ctime: new.at,
             parent: self.parent,
             chunks: 0,
+            quota: new.quota,
         };
         match (node.node_type, node.class) {
             // Its `close` is its event.

@@ -61,7 +61,7 @@ impl Queued {
             let may = if changes { turn.context.may_change() } else { Ok(()) };
             let ran = match may {
                 Err(refusal) => Err(Stop::kept(refusal, TreePath::root())),
-                Ok(()) => command.run(turn),
+                Ok(()) => command.run(turn).and_then(|out| turn.require_quotas().map(|()| out)),
             };
             Some(match ran {
                 Ok(out) => {

@@ -50,6 +50,9 @@ impl Rename {
         {
             node.ctime = turn.now;
             node.parent = parent;
+            if node.node_type != NodeType::Directory {
+                node.quota = turn.directory(parent)?.quota;
+            }
             turn.txn.update_node(&node)?;
             if node.node_type == NodeType::Directory {
                 turn.settle_dir(parent, &name, node.ino)?;

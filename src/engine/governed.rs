@@ -10,6 +10,7 @@ use crate::numbers::{Ino, WorkspaceKey};
 use crate::store::{PlaceRow, Read, Result};
 
 use super::Turn;
+use super::quota::charge_dir;
 use super::turn::Happening;
 
 /// A directory of a workspace.
@@ -133,6 +134,7 @@ impl Turn<'_> {
     /// Says what the directory `dir`, just made or moved to `name` in `parent`, is to a workspace.
     pub(super) fn settle_dir(&mut self, parent: Ino, name: &FileName, dir: Ino) -> Result<()> {
         self.txn.put_dir_name(dir, name)?;
+        charge_dir(self.txn, self.config, parent, name, dir)?;
         let path = path_of(self.txn, parent, name)?;
         if let Some(binding) = self.config.bind(&path) {
             let workspace = self.open_workspace(&path, dir, binding.kind.name())?;

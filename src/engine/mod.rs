@@ -28,6 +28,7 @@ mod lock_files;
 mod plain;
 mod put;
 mod queue;
+mod quota;
 mod ready;
 mod record;
 mod refuse;

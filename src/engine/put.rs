@@ -123,6 +123,7 @@ impl Put {
             PutContent::File(_) | PutContent::Record(_) => NodeType::File,
             PutContent::Symlink(_) => NodeType::Symlink,
         };
+        let quota = turn.txn.node(self.parent)?.and_then(|parent| parent.quota);
         let new = NewNode {
             node_type,
             class,
@@ -134,6 +135,7 @@ impl Put {
             size,
             at: self.mtime,
             parent: self.parent,
+            quota,
         };
         let ino = turn.txn.insert_node(&new)?;
         turn.txn.insert_entry(self.parent, &self.name, ino)?;
@@ -152,6 +154,7 @@ impl Put {
             ctime: turn.now,
             parent: self.parent,
             chunks: 0,
+            quota,
         })
     }
 
@@ -164,7 +167,7 @@ impl Put {
         }
         let mut node = self.node(turn, Class::Plain, 0)?;
         match &self.content {
-            PutContent::Directory => turn.settle_dir(self.parent, &self.name, node.ino)?,
+            PutContent::Directory => {}
             PutContent::File(bytes) => plain::put(turn, &mut node, 0, bytes)?,
             PutContent::Record(text) => plain::put(turn, &mut node, 0, &text.bytes)?,
             PutContent::Symlink(target) => {
@@ -173,8 +176,10 @@ impl Put {
             }
         }
         turn.txn.update_node(&node)?;
-        if node.node_type == NodeType::File {
-            turn.name_file(self.parent, &self.name, node.ino)?;
+        match node.node_type {
+            NodeType::File => turn.name_file(self.parent, &self.name, node.ino)?,
+            NodeType::Directory => turn.settle_dir(self.parent, &self.name, node.ino)?,
+            _ => {}
         }
         let saved = Saved { event: EventName::IMPORTED, ..Saved::by(None) };
         turn.file_saved(self.parent, &self.name, &node, saved)?;

@@ -379,6 +379,9 @@ impl Rename {
         let mut source = source.clone();
         source.ctime = turn.now;
         source.parent = self.new_parent;
+        if !directory {
+            source.quota = turn.directory(self.new_parent)?.quota;
+        }
         turn.txn.update_node(&source)?;
         if directory {
             turn.unsettle_dir(source.ino)?;

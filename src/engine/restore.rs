@@ -40,8 +40,9 @@ impl Command for RestoreFile {
                 return Err(Refusal::new(Rule::Taken, reason, remedy).into());
             }
             None => {
+                let quota = parent.quota;
                 turn.touch_dir(parent, 0)?;
-                self.make(turn)?
+                self.make(turn, quota)?
             }
         };
         plain::replace(turn, &mut node, &self.content)?;
@@ -58,7 +59,7 @@ impl Command for RestoreFile {
 }
 
 impl RestoreFile {
-    fn make(&self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
+    fn make(&self, turn: &mut Turn<'_>, quota: Option<Ino>) -> Result<Node, Stop> {
         let new = NewNode {
             node_type: NodeType::File,
             class: Class::Plain,
@@ -70,6 +71,7 @@ impl RestoreFile {
             size: 0,
             at: turn.now,
             parent: self.parent,
+            quota,
         };
         let ino = turn.txn.insert_node(&new)?;
         turn.txn.insert_entry(self.parent, &self.name, ino)?;

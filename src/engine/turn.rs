@@ -241,6 +241,9 @@ impl Turn<'_> {
             NodeType::Directory => 0,
             _ => node.nlink.saturating_sub(1),
         };
+        if node.nlink == 0 {
+            self.uncharge(&mut node)?;
+        }
         self.txn.update_node(&node)?;
         self.effects.push(Effect::Attr { ino: node.ino, also_origin: false });
         if node.nlink == 0 {

@@ -86,6 +86,7 @@ pub fn start(
         for ino in txn.orphans()? {
             txn.delete_node(ino)?;
         }
+        super::quota::charge_all(txn, &config)?;
         Ok(Durability::Process)
     })?;
     let queue = Arc::new(Queue::bounded(QUEUE_CHANGES_MAX));

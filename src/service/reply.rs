@@ -98,7 +98,9 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         let Refusal { rule, reason, remedy, place } = refusal;
         let exit = match rule {
-            Rule::Store | Rule::NoSpace | Rule::Deadline | Rule::TooManyHandles => Exit::Failed,
+            Rule::Store | Rule::NoSpace | Rule::Quota | Rule::Deadline | Rule::TooManyHandles => {
+                Exit::Failed
+            }
             Rule::Absent | Rule::Gone => Exit::Absent,
             Rule::Stale => Exit::Lost,
             _ => Exit::Refused,

@@ -30,6 +30,30 @@ pub struct WorkspaceStatus {
     pub states: Vec<StateCount>,
 }
 
+/// A directory with a quota.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaStatus {
+    /// Its name.
+    pub path: String,
+    /// Bytes of plain files in it.
+    pub bytes: u64,
+    /// How many there may be.
+    pub bytes_limit: Option<u64>,
+    /// Files, directories and links in it.
+    pub inodes: u64,
+    /// How many there may be.
+    pub inodes_limit: Option<u64>,
+}
+
+impl QuotaStatus {
+    fn human(&self) -> String {
+        let bytes = self.bytes_limit.map(|of| format!("{} of {}", size(self.bytes), size(of)));
+        let inodes = self.inodes_limit.map(|of| format!("{} of {of} inodes", self.inodes));
+        let both: Vec<String> = [bytes, inodes].into_iter().flatten().collect();
+        format!("quota of {}/: {}\n", self.path, both.join(", "))
+    }
+}
+
 /// See [`super::Request::Status`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusReport {
@@ -45,6 +69,8 @@ pub struct StatusReport {
     pub leases: u64,
     /// The workspaces that have a directory.
     pub workspaces: Vec<WorkspaceStatus>,
+    /// The directories with a quota.
+    pub quotas: Vec<QuotaStatus>,
 }
 
 impl StatusReport {
@@ -68,6 +94,7 @@ impl StatusReport {
         if self.workspaces.is_empty() {
             out.push_str("no workspace yet\n");
         }
+        out.extend(self.quotas.iter().map(QuotaStatus::human));
         let at = self.last_at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
         if self.leases > 0 {
             out.push_str(&format!("leases: {}\n", self.leases));
@@ -130,6 +157,18 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             leases += 1;
             true
         })?;
+        let mut quotas = Vec::new();
+        for (dir, charged) in read.quotas()? {
+            let Some(name) = read.dir_name(dir)? else { continue };
+            let Some(limits) = config.quota(&name) else { continue };
+            quotas.push(QuotaStatus {
+                path: name.to_string(),
+                bytes: charged.bytes,
+                bytes_limit: limits.bytes,
+                inodes: charged.inodes,
+                inodes_limit: limits.inodes,
+            });
+        }
         let last = read.last_event()?;
         let last_at = last.as_ref().and_then(|row| {
             let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
@@ -145,6 +184,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             last_at,
             leases,
             workspaces,
+            quotas,
         })
     })
 }

@@ -9,6 +9,7 @@ mod agents;
 mod error;
 mod files;
 mod leases;
+mod quotas;
 mod ready;
 mod rows;
 pub mod sqlite;
@@ -17,6 +18,7 @@ pub use agents::{AgentRow, ReadAgents, TxnAgents};
 pub use error::StoreError;
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};
 pub use leases::{LeaseRow, ReadLeases, TxnLeases};
+pub use quotas::{Charged, Growth, ReadQuotas, TxnQuotas, stored_bytes};
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;
 
@@ -30,7 +32,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub type Visit<'a, T> = &'a mut dyn FnMut(T) -> bool;
 
 /// What can be asked of a committed snapshot (or, inside a transaction, of its own state).
-pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents {
+pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas {
     /// One inode.
     fn node(&self, ino: Ino) -> Result<Option<Node>>;
     /// What a name in a directory stands for.
@@ -99,7 +101,7 @@ pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents {
 }
 
 /// The few operations the rules need to change rows.
-pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents {
+pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents + TxnQuotas {
     /// Makes an inode.
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
     /// Writes an inode's attributes back.

@@ -47,6 +47,8 @@ pub struct Node {
     pub parent: Ino,
     /// Stored chunks of a plain file.
     pub chunks: u64,
+    /// The directory at the top of the tree whose quota it is charged to, if one has a quota.
+    pub quota: Option<Ino>,
 }
 
 /// An inode to be made.
@@ -72,6 +74,8 @@ pub struct NewNode {
     pub at: UnixNanos,
     /// The directory it is made in.
     pub parent: Ino,
+    /// As [`Node::quota`].
+    pub quota: Option<Ino>,
 }
 
 /// What a directory is to a workspace.

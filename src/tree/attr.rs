@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use workfs_mount::{Attr, Entry};
 
-use crate::limits::CHUNK_BYTES;
 use crate::numbers::Ino;
-use crate::store::{Class, Node, NodeType, Read, StoreError};
+use crate::store::{Class, Node, NodeType, Read, StoreError, stored_bytes};
 
 use super::computed::{self, Computed, Viewer};
 use super::{WorkTree, events};
@@ -32,7 +31,7 @@ pub(super) fn attr(node: &Node) -> Attr {
 /// Space used, in units of 512 bytes: holes of a plain file use none.
 fn blocks(node: &Node) -> u64 {
     let used = match (node.node_type, node.class) {
-        (NodeType::File, Class::Plain) => node.size.min(node.chunks * CHUNK_BYTES as u64),
+        (NodeType::File, Class::Plain) => stored_bytes(node),
         _ => node.size,
     };
     used.div_ceil(512)

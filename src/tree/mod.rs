@@ -20,6 +20,7 @@ mod hub;
 mod listing;
 mod open;
 mod plain_save;
+mod quota;
 mod ready;
 mod seek;
 mod seen;
@@ -274,12 +275,12 @@ impl Tree for WorkTree {
         self.handles.remove(handle);
     }
 
-    fn statfs(&self) -> Answer<FsStat> {
+    fn statfs(&self, ino: Ino) -> Answer<FsStat> {
         let store = self.engine.readers().path().to_owned();
         let below = rustix::fs::statvfs(&store).map_err(|error| Errno(error.raw_os_error()))?;
         let nodes = self.read(|read| read.usage())?.nodes;
         let free = below.f_bavail;
-        Ok(FsStat {
+        let whole = FsStat {
             block_size: u32::try_from(below.f_frsize).unwrap_or(4096),
             blocks: below.f_blocks,
             blocks_free: below.f_bfree,
@@ -287,7 +288,9 @@ impl Tree for WorkTree {
             files: nodes.saturating_add(free),
             files_free: free,
             name_max: NAME_BYTES_MAX as u32,
-        })
+        };
+        let quota = self.read(|read| quota::of(read, &self.engine.config(), ino))?;
+        Ok(quota.map_or(whole, |quota| quota.share(whole)))
     }
 
     fn getxattr(&self, _: &Caller, ino: Ino, name: &OsStr) -> Answer<Vec<u8>> {

@@ -13,4 +13,5 @@ mod history;
 mod inotify;
 mod locks;
 mod projects;
+mod quotas;
 mod watch;

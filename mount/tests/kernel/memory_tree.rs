@@ -241,7 +241,7 @@ impl Tree for MemoryTree {
     fn releasedir(&self, handle: Handle) {
         self.state().handles.remove(&handle);
     }
-    fn statfs(&self) -> Result<FsStat, Errno> {
+    fn statfs(&self, _: Ino) -> Result<FsStat, Errno> {
         Ok(FsStat {
             block_size: 4096,
             blocks: 1000,

@@ -7,7 +7,7 @@
 
 mod check;
 mod form;
-mod units;
+pub(super) mod units;
 
 use std::time::Duration;
 

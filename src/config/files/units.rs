@@ -28,7 +28,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// `64MiB`, `1GiB`, `512KiB`, `100B`.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     parse(text, SIZES, "64MiB, 1GiB or 512KiB")
 }
 
@@ -46,7 +46,7 @@ pub(super) fn shown_duration(duration: Duration) -> String {
 }
 
 /// As [`size`] reads it.
-pub(super) fn shown_size(bytes: u64) -> String {
+pub fn shown_size(bytes: u64) -> String {
     shown(bytes, SIZES)
 }
 

@@ -5,6 +5,7 @@
 
 mod files;
 mod ledger;
+mod quotas;
 mod records;
 mod tree;
 
@@ -142,6 +143,7 @@ pub fn fsck(readers: &dyn Readers, sink: Sink<'_>) -> Result<FsckReport, Failure
         let last = ledger::check(read, &mut check)?;
         if !check.report.interrupted {
             let nodes = tree::check(read, &mut check)?;
+            quotas::check(read, &nodes, &mut check)?;
             records::check(read, &nodes, &last, &mut check)?;
             files::check(read, &nodes, &last, &mut check)?;
         }

@@ -328,7 +328,7 @@ impl Import<'_> {
             Ok(Placed::Left(why)) => report.moved_on.push(Unreadable { path, why }),
             Err(refusal) => match refusal.rule {
                 // The whole store is in trouble: no use in going on.
-                Rule::Store | Rule::NoSpace | Rule::ReadOnly | Rule::Deadline => {
+                Rule::Store | Rule::NoSpace | Rule::Quota | Rule::ReadOnly | Rule::Deadline => {
                     *failed = Some(refusal);
                 }
                 _ => report.moved_on.push(Unreadable { path, why: refusal.reason }),

@@ -13,6 +13,7 @@ mod nodes;
 #[macro_use]
 mod read;
 mod leases;
+mod quotas;
 mod ready;
 mod schema;
 mod why;

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use super::quotas::Charges;
 use crate::numbers::Ino;
 use crate::store::Node;
 
@@ -27,6 +28,8 @@ pub(super) struct Nodes {
     held: HashMap<Ino, Held>,
     /// What was held before each change since the last savepoint, oldest first.
     undo: Vec<(Ino, Option<Held>)>,
+    /// What the changes mean to quotas.
+    pub charges: Charges,
 }
 
 impl Nodes {
@@ -71,10 +74,12 @@ impl Nodes {
     /// Begins what [`back_to_mark`](Self::back_to_mark) undoes.
     pub fn mark(&mut self) {
         self.undo.clear();
+        self.charges.mark();
     }
 
     /// Undoes all changes since the mark.
     pub fn back_to_mark(&mut self) {
+        self.charges.back_to_mark();
         while let Some((ino, before)) = self.undo.pop() {
             match before {
                 Some(held) => self.held.insert(ino, held),
@@ -118,6 +123,7 @@ mod tests {
             ctime: UnixNanos(0),
             parent: Ino(1),
             chunks: 0,
+            quota: None,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::store::{
 macro_rules! node_columns {
     () => {
         "n.ino, n.type, n.class, n.mode, n.uid, n.gid, n.rdev, n.nlink, n.size, n.atime, \
-         n.mtime, n.ctime, n.parent, n.chunks"
+         n.mtime, n.ctime, n.parent, n.chunks, n.quota"
     };
 }
 
@@ -93,6 +93,7 @@ fn node(row: &Row<'_>, at: usize) -> rusqlite::Result<Node> {
         ctime: UnixNanos(row.get(at + 11)?),
         parent: Ino(number(row, at + 12)?),
         chunks: number(row, at + 13)?,
+        quota: row.get::<_, Option<i64>>(at + 14)?.map(|dir| Ino(dir.cast_unsigned())),
     })
 }
 
@@ -257,7 +258,7 @@ impl Read for Conn {
              WHERE e.parent = ?1 AND e.name > ?2 ORDER BY e.name"
         );
         let after = after.map_or(&b""[..], FileName::as_bytes);
-        let read = |row: &Row<'_>| Ok((file_name(row, 14)?, self.as_changed(node(row, 0)?)));
+        let read = |row: &Row<'_>| Ok((file_name(row, 15)?, self.as_changed(node(row, 0)?)));
         self.each(sql, params![int(parent.0), after], read, visit)
     }
 

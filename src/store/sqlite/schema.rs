@@ -226,6 +226,15 @@ CREATE TABLE leases (
 ALTER TABLE records ADD COLUMN lease INTEGER;
 ALTER TABLE records ADD COLUMN lapsed TEXT;
 ",
+    r"
+-- What is charged to directories that have a quota; each node says to which.
+ALTER TABLE nodes ADD COLUMN quota INTEGER;
+CREATE TABLE quotas (
+  dir    INTEGER PRIMARY KEY REFERENCES nodes(ino) ON DELETE CASCADE,
+  bytes  INTEGER NOT NULL,
+  inodes INTEGER NOT NULL
+) STRICT;
+",
 ];
 
 /// The newest schema this program knows.

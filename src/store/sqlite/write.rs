@@ -15,8 +15,8 @@ use crate::limits;
 use crate::names::{AgentName, FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey, WorkspaceKey};
 use crate::store::{
-    Draft, EventRow, Expected, NewNode, Node, PlaceRow, Record, RefusalRow, Result, Standing, Txn,
-    VersionRow,
+    Draft, EventRow, Expected, NewNode, Node, PlaceRow, Read, Record, RefusalRow, Result, Standing,
+    Txn, VersionRow,
 };
 
 impl Conn {
@@ -35,7 +35,8 @@ impl Conn {
     /// Writes the inodes that the transaction changed, each once.
     pub(super) fn write_nodes(&mut self) -> Result<()> {
         let nodes = self.nodes.take();
-        nodes.changed().try_for_each(|node| self.write_node(node))
+        nodes.changed().try_for_each(|node| self.write_node(node))?;
+        self.write_charges(&nodes.charges)
     }
 
     /// Forgets the inodes of the transaction that ended.
@@ -46,7 +47,8 @@ impl Conn {
     fn write_node(&self, node: &Node) -> Result<()> {
         self.change(
             "UPDATE nodes SET class = ?2, mode = ?3, uid = ?4, gid = ?5, nlink = ?6, size = ?7, \
-             atime = ?8, mtime = ?9, ctime = ?10, parent = ?11, chunks = ?12 WHERE ino = ?1",
+             atime = ?8, mtime = ?9, ctime = ?10, parent = ?11, chunks = ?12, quota = ?13 \
+             WHERE ino = ?1",
             params![
                 int(node.ino.0),
                 class_number(node.class),
@@ -60,6 +62,7 @@ impl Conn {
                 node.ctime.0,
                 int(node.parent.0),
                 int(node.chunks),
+                node.quota.map(|dir| int(dir.0)),
             ],
         )?;
         Ok(())
@@ -85,7 +88,7 @@ impl Txn for Conn {
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino> {
         self.change(
             "INSERT INTO nodes (type, class, mode, uid, gid, rdev, nlink, size, atime, mtime, \
-             ctime, parent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?9, ?10)",
+             ctime, parent, quota) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?9, ?10, ?11)",
             params![
                 type_number(node.node_type),
                 class_number(node.class),
@@ -97,18 +100,30 @@ impl Txn for Conn {
                 int(node.size),
                 node.at.0,
                 int(node.parent.0),
+                node.quota.map(|dir| int(dir.0)),
             ],
         )?;
-        Ok(Ino(self.inserted()))
+        let ino = Ino(self.inserted());
+        if node.quota.is_some() {
+            let made = self.node(ino)?;
+            self.nodes.get_mut().charges.replace(None, made.as_ref());
+        }
+        Ok(ino)
     }
 
     fn update_node(&mut self, node: &Node) -> Result<()> {
-        self.nodes.get_mut().change(node);
+        let before = self.node(node.ino)?;
+        let nodes = self.nodes.get_mut();
+        nodes.charges.replace(before.as_ref(), Some(node));
+        nodes.change(node);
         Ok(())
     }
 
     fn delete_node(&mut self, ino: Ino) -> Result<()> {
-        self.nodes.get_mut().remove(ino);
+        let before = self.node(ino)?;
+        let nodes = self.nodes.get_mut();
+        nodes.charges.replace(before.as_ref(), None);
+        nodes.remove(ino);
         self.delete_chunks(ino, 0, limits::CHUNK_INDEX_MAX)?;
         self.delete_orphan(ino)?;
         self.change("DELETE FROM nodes WHERE ino = ?1", [int(ino.0)])?;

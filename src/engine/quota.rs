@@ -1,0 +1,101 @@
+//! Quotas of directories at the top of the tree: what is charged to which, and what is too much.
+//!
+//! What must stay true: everything below a directory with a quota is charged to it, and a change
+//! that makes a sum larger than its limit is undone, whichever change it is. A file with several
+//! names is charged where it was made or last renamed. The sums themselves are the store's
+//! (`store::quotas`). A directory with all below it that comes under another quota is walked, so
+//! that such a rename costs what lies there.
+
+use crate::config::{Config, Quota};
+use crate::names::{FileName, TreePath};
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Node, NodeType, Result, Txn};
+
+use super::{Stop, Turn};
+
+/// The root of the tree, whose directories can have a quota.
+const ROOT: Ino = Ino(1);
+
+/// Charges a directory that was just made, moved or named, and all below it, to the right quota.
+pub(super) fn charge_dir(
+    txn: &mut dyn Txn,
+    config: &Config,
+    parent: Ino,
+    name: &FileName,
+    dir: Ino,
+) -> Result<()> {
+    let quota = if parent == ROOT {
+        config.quota(name).map(|_| dir)
+    } else {
+        txn.node(parent)?.and_then(|parent| parent.quota)
+    };
+    let Some(node) = txn.node(dir)?.filter(|node| node.quota != quota) else { return Ok(()) };
+    if quota == Some(dir) {
+        txn.open_quota(dir)?;
+    }
+    let mut left = vec![node.clone()];
+    while let Some(mut node) = left.pop() {
+        if node.node_type == NodeType::Directory {
+            txn.list(node.ino, None, &mut |(_, below)| {
+                left.push(below);
+                true
+            })?;
+        }
+        node.quota = quota;
+        txn.update_node(&node)?;
+    }
+    if node.quota == Some(dir) {
+        txn.close_quota(dir)?;
+    }
+    Ok(())
+}
+
+/// Brings the quotas in line with a configuration that may have changed since the store was open.
+pub(super) fn charge_all(txn: &mut dyn Txn, config: &Config) -> Result<()> {
+    let mut dirs = Vec::new();
+    txn.list(ROOT, None, &mut |(name, node)| {
+        if node.node_type == NodeType::Directory {
+            dirs.push((name, node.ino));
+        }
+        true
+    })?;
+    dirs.iter().try_for_each(|(name, dir)| charge_dir(txn, config, ROOT, name, *dir))
+}
+
+impl Turn<'_> {
+    /// A node without a name lies nowhere, and counts nowhere while it is open.
+    pub(super) fn uncharge(&mut self, node: &mut Node) -> Result<()> {
+        if node.quota == Some(node.ino) {
+            self.txn.close_quota(node.ino)?;
+        }
+        node.quota = None;
+        Ok(())
+    }
+
+    /// Refuses what has made a sum larger than its limit.
+    pub(super) fn require_quotas(&self) -> std::result::Result<(), Stop> {
+        for growth in self.txn.grown()? {
+            let Some(name) = self.txn.dir_name(growth.dir)? else { continue };
+            let Some(&Quota { bytes, inodes, .. }) = self.config.quota(&name) else { continue };
+            let over = |grew: bool, now: u64, limit: Option<u64>| {
+                limit.filter(|limit| grew && now > *limit)
+            };
+            let reason = match (
+                over(growth.bytes, growth.now.bytes, bytes),
+                over(growth.inodes, growth.now.inodes, inodes),
+            ) {
+                (None, None) => continue,
+                (Some(limit), _) => format!("`{name}` may hold {limit} bytes of files"),
+                (None, Some(limit)) => format!("`{name}` may hold {limit} files and directories"),
+            };
+            let refusal = Refusal::new(
+                Rule::Quota,
+                reason,
+                "remove what is not needed (workfs gc tells of old projects), or ask for more",
+            );
+            return Err(Stop::kept(refusal, TreePath::root().join(name)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,37 @@
+//! Quotas: what lies below a directory with one is charged to it, and the sums are right.
+
+use std::collections::HashMap;
+
+use crate::numbers::Ino;
+use crate::store::{Charged, NodeType, Read};
+
+use super::super::Failure;
+use super::super::find::ROOT;
+use super::tree::Nodes;
+use super::{Check, shown};
+
+pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
+    let mut sums: HashMap<Ino, Charged> = HashMap::new();
+    for node in nodes.values().map(|seen| &seen.node) {
+        if let Some(quota) = node.quota {
+            let (sum, one) = (sums.entry(quota).or_default(), Charged::of(node));
+            sum.bytes += one.bytes;
+            sum.inodes += one.inodes;
+        }
+        // Files may have other names elsewhere.
+        let below = node.node_type == NodeType::Directory && node.nlink > 0 && node.parent != ROOT;
+        let above = nodes.get(&node.parent).and_then(|above| above.node.quota);
+        if below && node.quota != above {
+            check.problem(shown(read, node.ino), "is not charged to the quota of its parent");
+        }
+    }
+    for (dir, charged) in read.quotas()? {
+        let Charged { bytes, inodes } = sums.get(&dir).copied().unwrap_or_default();
+        if charged != (Charged { bytes, inodes }) {
+            let said = format!("{} bytes and {} inodes", charged.bytes, charged.inodes);
+            let what = format!("says {said} to its quota, and holds {bytes} and {inodes}");
+            check.problem(shown(read, dir), what);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Quotas of directories at the top: kept at every way of filling one, told, and given back.
+
+use rustix::fs::{CWD, RenameFlags};
+
+use crate::harness::{Fixture, Setup};
+
+const LAYOUT: &str = "
+workspaces:
+  - { path: work, kind: task }
+quotas:
+  - { path: scratchpad, bytes: 1MiB }
+  - { path: 'team-*', inodes: 10 }
+";
+
+fn quota(fixture: &Fixture, dir: &str) -> (u64, u64) {
+    let status = fixture.workfs(&["status", "--json"]).success().json();
+    let all = status["quotas"].as_array().unwrap();
+    let one = all.iter().find(|one| one["path"] == dir).unwrap();
+    (one["bytes"].as_u64().unwrap(), one["inodes"].as_u64().unwrap())
+}
+
+// P11.11
+#[test]
+fn a_full_directory_refuses_bytes_and_takes_them_again_when_some_are_gone() {
+    let fixture = Setup::default().layout(LAYOUT).start();
+    let full = fixture.sh("head -c 3000000 /dev/zero > scratchpad/big");
+    assert!(full.stderr.contains("quota"), "{full}");
+    let kept = quota(&fixture, "scratchpad").0;
+    assert!(kept <= 1 << 20, "{kept}");
+    let why = fixture.sh("cat .workfs/why").success().stdout;
+    assert!(why.contains("W043") && why.contains("EDQUOT"), "{why}");
+    fixture.sh("head -c 3000000 /dev/zero > elsewhere").success();
+    let moved = fixture.sh("mv -T elsewhere scratchpad/big");
+    assert!(moved.stderr.contains("quota"), "{moved}");
+    fixture.sh("rm scratchpad/big; printf 1234 > scratchpad/small").success();
+    assert_eq!(quota(&fixture, "scratchpad").0, 4);
+    // Holes are free.
+    fixture.sh("truncate -s 1G scratchpad/sparse").success();
+    let free = fixture.sh("df --output=size,avail -B1 scratchpad | tail -1").success().stdout;
+    let free: Vec<u64> = free.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    assert_eq!(free[0], 1 << 20);
+    assert!(free[1] <= (1 << 20) - 4 && free[1] > 1 << 19, "{free:?}");
+    fixture.fsck_clean();
+}
+
+// P11.11
+#[test]
+fn each_directory_that_a_glob_names_has_a_quota_of_its_own() {
+    let fixture = Setup::default().layout(LAYOUT).start();
+    fixture.sh("mkdir -p team-a/x/y team-b; touch team-a/x/y/{1,2,3,4,5,6,7}").success();
+    assert_eq!((quota(&fixture, "team-a").1, quota(&fixture, "team-b").1), (10, 1));
+    let refused = fixture.sh("touch team-a/8");
+    assert!(refused.stderr.contains("quota"), "{refused}");
+    // A directory is moved with all that it holds, or not at all.
+    fixture.sh("mkdir team-b/z; touch team-b/z/{1,2,3,4,5,6,7,8}").success();
+    assert!(fixture.sh("mv team-a/x team-b/").stderr.contains("quota"));
+    fixture.sh("mv team-a/x . && mv team-b/z/1 .").success();
+    assert_eq!((quota(&fixture, "team-a").1, quota(&fixture, "team-b").1), (1, 9));
+    fixture.fsck_clean();
+    // Another name, another quota; exchanged ones are charged where they are then.
+    fixture.sh("mv x team-c && mv team-b b && touch b/z/9").success();
+    assert_eq!(quota(&fixture, "team-c").1, 9);
+    let (one, other) = (fixture.path("b"), fixture.path("team-c"));
+    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
+    assert_eq!(quota(&fixture, "team-c").1, 10);
+    fixture.fsck_clean();
+}
+
+// P11.11
+#[test]
+fn a_new_configuration_counts_what_is_there() {
+    let fixture = Setup::default().layout("workspaces: []\n").start();
+    fixture.sh("mkdir -p team-a/b; printf 12345 > team-a/b/c; ln team-a/b/c d").success();
+    fixture.unmount_all();
+    let file = fixture.outside("other.yaml");
+    std::fs::write(&file, LAYOUT).unwrap();
+    fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).success();
+    fixture.mount_all();
+    assert_eq!(quota(&fixture, "team-a"), (5, 3));
+    fixture.sh("rm -r team-a/b; cat d").success();
+    assert_eq!(quota(&fixture, "team-a").1, 2, "a file is charged where it was made");
+    fixture.sh("rm d").success();
+    fixture.fsck_clean();
+}
