@@ -5,6 +5,7 @@
 //! ratios; every operation is verified. Deliberately not here: peers that are no file systems.
 
 mod fail;
+mod files;
 mod growth;
 mod machine;
 mod ops;
@@ -76,6 +77,8 @@ enum Part {
     Save,
     /// Listings
     List,
+    /// Plain files: small saves, a big one, a repository, many names
+    Files,
     /// What grows with the number of tasks
     Growth,
 }
@@ -91,6 +94,7 @@ struct Size {
     ops: usize,
     small: usize,
     large: usize,
+    much: files::Much,
 }
 
 impl Options {
@@ -100,8 +104,12 @@ impl Options {
 
     fn size(&self) -> Size {
         let large = if self.million { 1_000_000 } else { 100_000 };
-        let full = Size { reps: 7, tasks: 4_000, listed: 10_000, ops: 1_000, small: 1_000, large };
-        let quick = Size { reps: 2, tasks: 320, listed: 500, ops: 100, small: 200, large: 2_000 };
+        let much = files::Much { big: 256 << 20, files: 5_000, names: 100_000 };
+        let full =
+            Size { reps: 7, tasks: 4_000, listed: 10_000, ops: 1_000, small: 1_000, large, much };
+        let much = files::Much { big: 8 << 20, files: 100, names: 1_000 };
+        let quick =
+            Size { reps: 2, tasks: 320, listed: 500, ops: 100, small: 200, large: 2_000, much };
         let size = if self.quick { quick } else { full };
         Size {
             reps: self.reps.unwrap_or(size.reps).max(1),
@@ -249,7 +257,7 @@ impl Bench<'_> {
 
     /// What is compared with other file systems.
     fn file_systems(&mut self, dir: &Path) -> Outcome<()> {
-        let parts = [Part::Claim, Part::Clients, Part::Read, Part::Save, Part::List];
+        let parts = [Part::Claim, Part::Clients, Part::Read, Part::Save, Part::List, Part::Files];
         if !parts.iter().any(|part| self.options.wants(*part)) {
             return Ok(());
         }
@@ -282,6 +290,9 @@ impl Bench<'_> {
         if self.options.wants(Part::List) {
             self.warm_listings(&all.durable())?;
             self.cold_listings(&mut all)?;
+        }
+        if self.options.wants(Part::Files) {
+            files::measure(self, dir, &all.durable(), &all.full)?;
         }
         if self.options.wants(Part::Clients) {
             all.full.mount(CLIENTS)?;

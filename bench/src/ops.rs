@@ -35,7 +35,7 @@ pub struct Sample {
 
 impl Sample {
     /// The median latency in microseconds.
-    fn p50_us(nanos: &mut [u64], seen: Seen) -> Sample {
+    pub fn p50_us(nanos: &mut [u64], seen: Seen) -> Sample {
         Sample {
             value: percentile_us(nanos, 0.5),
             p99_us: Some(percentile_us(nanos, 0.99)),
@@ -384,6 +384,6 @@ fn names(dir: &Path) -> Outcome<HashSet<String>> {
 }
 
 /// What the turn before left running (write-back, a checkpoint) has a moment to end.
-fn settle() {
+pub fn settle() {
     std::thread::sleep(Duration::from_millis(100));
 }
