@@ -65,7 +65,7 @@ impl Rename {
         let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
         for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
             if let Some(node) = turn.txn.node(ino)? {
-                turn.file_moved(from, to, &node, None, "exchange")?;
+                turn.file_moved(from, to, &node, None, Via::Exchange)?;
             }
         }
         let from = turn.directory(self.parent)?;

@@ -7,7 +7,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::config::{Retention, Scope};
-use crate::ledger::{EventName, Field, Hash, Payload};
+use crate::ledger::{EventName, Field, Hash, Payload, Via};
 use crate::limits::{HASHED_IN_TURN_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::names::{FileName, KindName, TreePath};
 use crate::numbers::{G, Ino, UnixNanos};
@@ -77,7 +77,7 @@ pub(super) struct Saved {
     /// What happened.
     pub event: EventName,
     /// By which way, where that is worth saying.
-    pub via: Option<&'static str>,
+    pub via: Option<Via>,
     /// Where it was before, if its event says so.
     pub from: Option<TreePath>,
     /// The version that came back.
@@ -88,7 +88,7 @@ pub(super) struct Saved {
 
 impl Saved {
     /// A save.
-    pub fn by(via: Option<&'static str>) -> Saved {
+    pub fn by(via: Option<Via>) -> Saved {
         Saved { event: EventName::SAVED, via, from: None, from_g: None, digest: None }
     }
 }
@@ -168,7 +168,6 @@ impl Turn<'_> {
         let sha256 = content.as_ref().map(Hash::of).or(found);
         let shown = path.to_string();
         let from = saved.from.as_ref().map(ToString::to_string);
-        let text = |text: Option<&'static str>| text.map_or(Field::Absent, Field::Text);
         let payload = Payload::of(&[
             ("content_sha256", sha256.into()),
             ("from_g", saved.from_g.map(|g| g.0).into()),
@@ -176,7 +175,7 @@ impl Turn<'_> {
             ("path", Field::Text(&shown)),
             ("size", if file { node.size.into() } else { Field::Absent }),
             ("type", if file { Field::Absent } else { Field::Text(type_name(node.node_type)) }),
-            ("via", text(saved.via)),
+            ("via", saved.via.into()),
         ]);
         let mut history = self.file_event(saved.event, &path, payload)?;
         if let (true, Some(content), Some(sha256)) = (wanted, content, sha256) {
@@ -222,7 +221,7 @@ impl Turn<'_> {
         (dir, name): (Ino, &FileName),
         node: &Node,
         over: Option<&Node>,
-        via: &'static str,
+        via: Via,
     ) -> Result<(), StoreError> {
         if self.config.files().is_empty() {
             return Ok(());

@@ -1,5 +1,6 @@
 //! Giving a file another name.
 
+use crate::ledger::Via;
 use crate::limits::LINKS_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -63,7 +64,7 @@ impl Command for Link {
         turn.touch_dir(parent, 0)?;
         turn.effect(Effect::Attr { ino: self.ino, also_origin: false });
         turn.renew_lock_named(self.parent, &self.name, self.ino)?;
-        turn.file_saved(self.parent, &self.name, &node, Saved::by(Some("link")))?;
+        turn.file_saved(self.parent, &self.name, &node, Saved::by(Some(Via::Link)))?;
         let (parent, name) = (self.parent, self.name.clone());
         turn.effect(Effect::Appeared { parent, name });
         Ok(node)

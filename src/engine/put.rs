@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::kind::Statuses;
-use crate::ledger::{EventName, Hash};
+use crate::ledger::{EventName, Hash, Via};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::{G, Ino, UnixNanos};
@@ -219,7 +219,7 @@ impl Put {
         };
         let links = links.as_ref();
         let mut node = self.node(turn, Class::Record, 0)?;
-        let via = corrected.is_some().then_some("correction");
+        let via = corrected.is_some().then_some(Via::Correction);
         match known {
             None => {
                 let event = EventName::IMPORTED;

@@ -5,7 +5,7 @@
 //! of the record, in the same transaction; directory and status never disagree.
 
 use crate::kind::{Kind, Transition};
-use crate::ledger::{EventName, Field, Hash, Payload};
+use crate::ledger::{EventName, Field, Hash, Payload, Via};
 use crate::names::StateName;
 use crate::numbers::{Attempt, G, Ino, RecordKey, Version};
 use crate::record::{Edit, patch};
@@ -13,7 +13,6 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
 
 use super::governed::Home;
-use super::lease::BY_EXPIRY;
 use super::ready::Links;
 use super::turn::Happening;
 use super::{Effect, Stop, Text, Turn};
@@ -27,8 +26,8 @@ pub(super) struct Step<'a> {
     pub content: Option<&'a [u8]>,
     /// Whether the content is valid (under the policy `flag` it may not be).
     pub valid: bool,
-    /// How it came, where that is worth saying: `copy`, `rename`.
-    pub via: Option<&'static str>,
+    /// How it came, where that is worth saying.
+    pub via: Option<Via>,
     /// What a new content says about the record's turn.
     pub links: Option<&'a Links>,
 }
@@ -67,7 +66,7 @@ impl Turn<'_> {
         node: &mut Node,
         event: EventName,
         (text, links): (&Text, Option<&Links>),
-        via: Option<&'static str>,
+        via: Option<Via>,
     ) -> Result<Record, StoreError> {
         let record = Record {
             key: RecordKey(0),
@@ -109,7 +108,6 @@ impl Turn<'_> {
         };
         let path = home.file_path().to_string();
         let state = state_name(home);
-        let text = |text: Option<&'static str>| text.map_or(Field::Absent, Field::Text);
         let payload = Payload::of(&[
             ("attempt", Field::Integer(record.attempt.0.cast_signed())),
             ("content_sha256", step.content.map_or(Field::Absent, |c| Hash::of(c).into())),
@@ -119,7 +117,7 @@ impl Turn<'_> {
             ("path", Field::Text(&path)),
             ("size", step.content.map_or(Field::Absent, |c| Field::Integer(c.len() as i64))),
             ("state", Field::Text(state.as_str())),
-            ("via", text(step.via)),
+            ("via", step.via.into()),
         ]);
         let happening = Happening {
             name: step.event,
@@ -225,12 +223,11 @@ impl Turn<'_> {
         home: &Home,
         node: &mut Node,
         moving: Moving<'_>,
-        via: Option<&'static str>,
+        via: Option<Via>,
     ) -> Result<Record, Stop> {
         let refuse = |refusal| Stop::kept(refusal, home.file_path());
         let kind = home.kind();
         let transition = self.legal(&record, home).map_err(refuse)?.clone();
-        let expires = via == Some(BY_EXPIRY);
         let own;
         let (text, status_alone) = match moving {
             Moving::New(text) => (text, None),
@@ -273,9 +270,9 @@ impl Turn<'_> {
         }
         record.status = status;
         let from = record.state.clone();
-        let event = match expires {
-            true => EventName::EXPIRED,
-            false => EventName::new(transition.event.as_str())
+        let event = match via {
+            Some(Via::Expiry) => EventName::EXPIRED,
+            _ => EventName::new(transition.event.as_str())
                 .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?,
         };
         let links = match moving {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::ledger::EventName;
+use crate::ledger::{EventName, Via};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -350,7 +350,7 @@ impl Rename {
         turn.require_checked(&source, self.new_parent, &self.new_name)?;
         self.relink(turn, &source, target.clone())?;
         let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
-        turn.file_moved(from, to, &source, target.as_ref(), "rename")?;
+        turn.file_moved(from, to, &source, target.as_ref(), Via::Rename)?;
         Ok(None)
     }
 

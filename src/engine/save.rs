@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::config::Policy;
-use crate::ledger::EventName;
+use crate::ledger::{EventName, Via};
 use crate::names::FileName;
 use crate::numbers::{Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
@@ -323,7 +323,7 @@ fn refuse_draft(
             from: None,
             content: None,
             valid: true,
-            via: Some("backup"),
+            via: Some(Via::Backup),
             links: None,
         };
         turn.step(record, home, &mut node, step)?;
@@ -428,7 +428,7 @@ fn move_by_copy(
     turn.require_fresh(&record, home, is_current).map_err(refuse)?;
     sight.require_current(&record, &lies).map_err(refuse)?;
     judge_on_the_way(turn, &record, &lies, home, text)?;
-    let moved = turn.transition(record, home, node, Moving::New(text), Some("copy"))?;
+    let moved = turn.transition(record, home, node, Moving::New(text), Some(Via::Copy))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
     turn.drop_old_file(old_dir, &old_name, old_ino)?;
     let (parent, name) = (old_dir, old_name.clone());

@@ -37,13 +37,11 @@ impl Kind {
         self.judge_status(content, state)?;
         self.judge_required(content, &self.state(state).requires, state)?;
         if let Some(status) = self.status_of(content) {
-            let here = &self.state(state).status_requires;
-            for (_, required) in here.iter().filter(|(when, _)| when == status) {
-                self.require(content, required, &format!("status `{status}`"))?;
-            }
+            let required = self.required_with(state, status);
+            self.require(content, required, &format!("status `{status}`"))?;
         }
         if strict {
-            self.require(content, &self.strict, "this workspace (it is `strict`)")?;
+            self.require(content, self.strict.iter(), "this workspace (it is `strict`)")?;
         }
         Ok(())
     }
@@ -200,11 +198,22 @@ impl Kind {
         if required.iter().all(|path| path.is_in(content)) {
             return Ok(());
         }
-        self.require(content, required, &self.state(state).shown(None))
+        self.require(content, required.iter(), &self.state(state).shown(None))
     }
 
-    fn require(&self, content: &Value, required: &[FieldPath], by: &str) -> Result<(), Fault> {
-        match required.iter().find(|path| !path.is_in(content)) {
+    /// What a record of `state` must have besides, where its status is this.
+    pub fn required_with(&self, state: StateIx, status: &str) -> impl Iterator<Item = &FieldPath> {
+        let with = self.state(state).status_requires.iter();
+        with.filter(move |(when, _)| when == status).flat_map(|(_, required)| required)
+    }
+
+    fn require<'p>(
+        &self,
+        content: &Value,
+        mut required: impl Iterator<Item = &'p FieldPath>,
+        by: &str,
+    ) -> Result<(), Fault> {
+        match required.find(|path| !path.is_in(content)) {
             None => Ok(()),
             Some(path) => Err(Fault {
                 rule: Rule::Required,

@@ -13,6 +13,7 @@ mod event;
 mod hash;
 mod payload;
 mod trace;
+mod via;
 
 pub use canonical::{CanonicalError, canonical};
 pub use chain::{ChainBreak, ChainError, Checked, Verifier, verify};
@@ -20,3 +21,4 @@ pub use event::{Actor, Event, EventName, Role, SCHEMA, Sealed, seal};
 pub use hash::{Hash, NotAHash};
 pub use payload::{Field, Payload};
 pub use trace::{NotATraceparent, SpanId, Trace, TraceId};
+pub use via::Via;

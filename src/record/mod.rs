@@ -24,7 +24,7 @@ pub use document::{Document, place_in};
 pub use flaw::Flaw;
 #[cfg(test)]
 use patch::patch_is_by_lines;
-pub use patch::{Edit, patch};
+pub use patch::{Edit, patch, patch_at};
 pub use prefix::{PREFIX_BYTES_MAX, Prefix, prefix};
 
 /// Most values (scalars, lists, mappings; keys not counted) in one record, aliases followed. A

@@ -6,10 +6,9 @@ use crate::engine::{Base, Rename, RenameMode, Save, SaveAndMove, Saved, Sight, T
 use crate::kind::{Kind, StateIx};
 use crate::names::AgentName;
 use crate::numbers::Version;
-use crate::record::{Edit, patch};
+use crate::record::{Edit, patch, patch_at};
 use crate::refusal::{Refusal, Rule};
 
-use super::edit::set_nested;
 use super::find::{FoundRecord, path_of, record};
 use super::{Caller, DoneArgs, Exit, FailArgs, Failure, ReleaseArgs, Service, lane};
 
@@ -94,8 +93,15 @@ impl Present {
         events.iter().find_map(leads)
     }
 
+    /// The text with the field `parent.child` set to what came from a command line.
     fn nested(&self, parent: &str, child: &str, value: &str) -> Result<Vec<u8>, Failure> {
-        set_nested(&self.content, parent, child, value)
+        let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}');
+        if value.chars().any(steers) {
+            let reason = format!("the text for `{parent}.{child}` has a control character");
+            return Err(Failure::new(Exit::Usage, reason, "leave it out"));
+        }
+        let edited = patch_at(&self.content, &[parent, child], value);
+        edited.map_err(|flaw| Failure::from(Refusal::from(flaw)))
     }
 }
 

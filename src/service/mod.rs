@@ -13,7 +13,6 @@ mod backup;
 mod caller;
 mod claim;
 mod doctor;
-mod edit;
 mod export;
 mod find;
 mod finish;

@@ -57,13 +57,17 @@ fn threads(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).unwrap().count()
 }
 
+/// The names of the daemon's threads.
+fn thread_names(pid: u32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    tasks.flat_map(|task| fs::read_to_string(task.path().join("comm"))).collect()
+}
+
 /// Waits until the daemon serves no client by a thread.
 fn settled(pid: u32) -> usize {
     until_polled("the clients' threads to end", || {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-        let names = tasks.map(|task| fs::read_to_string(task.path().join("comm")));
-        let serving = names.flatten().filter(|name| name.starts_with("client-")).count();
-        (serving == 0).then(|| threads(pid))
+        let serving = thread_names(pid).iter().any(|name| name.starts_with("client-"));
+        (!serving).then(|| threads(pid))
     })
 }
 
@@ -114,8 +118,11 @@ fn waiters_cost_no_thread_and_each_record_wakes_one() {
     let count = if long() { 1000 } else { 300 };
     let fixture = Setup::default().lanes(["bob"]).start();
     let pid = fixture.daemon_pid();
-    // The room and those who work for it are there with the first.
     let first = Waiter::new(&fixture, "bob", DEADLINE);
+    // The room and those who work for it are there with the first; its own thread comes last.
+    until_polled("the room to open", || {
+        thread_names(pid).iter().any(|name| name.trim_end() == "waiting").then_some(())
+    });
     let before = settled(pid);
     let waiters: Vec<Waiter> = (1..count)
         .map(|_| {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::kind::{OnExpiry, Retries, StateIx};
-use crate::ledger::{EventName, Field, Payload};
+use crate::ledger::{EventName, Field, Payload, Via};
 use crate::numbers::{Attempt, RecordKey, UnixNanos};
-use crate::record::{Edit, patch};
+use crate::record::{Edit, patch, patch_at};
 use crate::store::{LeaseRow, Node, Record, Standing, StoreError};
 
 use super::super::governed::Home;
@@ -17,9 +17,6 @@ use super::super::{
     Command, Create, Effect, NewContent, Rename, RenameMode, Slot, Stop, Text, Turn,
 };
 use super::LeaseNote;
-
-/// How an event of expiry says that it came by itself.
-pub(in crate::engine) const BY_EXPIRY: &str = "expiry";
 
 /// Tells that a lease will end soon.
 pub(in crate::engine) struct Warn {
@@ -216,7 +213,7 @@ fn fall_back(
         mode: RenameMode::NoReplace,
         sight: Sight::Known(Base::Unseen),
     };
-    turn.transition(record, home, node, Moving::New(&text), Some(BY_EXPIRY))?;
+    turn.transition(record, home, node, Moving::New(&text), Some(Via::Expiry))?;
     rename.relink(turn, node, None)?;
     Ok(())
 }
@@ -249,7 +246,7 @@ fn stay(
         from: None,
         content: text.as_ref().map(|text| &text.bytes[..]),
         valid: record.is_valid(),
-        via: Some(BY_EXPIRY),
+        via: Some(Via::Expiry),
         links: links.as_ref(),
     };
     turn.step(record, lies, node, step)?;
@@ -273,16 +270,16 @@ fn failed_text(
     if let Some(field) = &fields.reason {
         edits.push(Edit { field, value: reason });
     }
-    let Ok(mut bytes) = patch(&bytes, &edits) else { return Ok(None) };
-    let text = Text::new(bytes.clone());
-    if text.judge(home).is_ok() {
-        return Ok(Some(text));
-    }
-    // Most kinds want to know what the failure was.
-    if !bytes.ends_with(b"\n") {
-        bytes.push(b'\n');
-    }
-    bytes.extend_from_slice(format!("error:\n  message: \"{reason}\"\n").as_bytes());
+    let Ok(bytes) = patch(&bytes, &edits) else { return Ok(None) };
+    let text = Text::new(bytes);
+    let Ok(document) = text.document() else { return Ok(None) };
+    // What the kind wants to know with that status is why.
+    let required = home.kind().required_with(home.state, status);
+    let mut missing = required.filter(|path| !path.is_in(document.value()));
+    let filled = missing.try_fold(text.bytes.to_vec(), |bytes, path| {
+        patch_at(&bytes, path.first_way(), reason)
+    });
+    let Ok(bytes) = filled else { return Ok(None) };
     let text = Text::new(bytes);
     Ok(text.judge(home).is_ok().then_some(text))
 }

@@ -16,7 +16,7 @@ pub use heartbeat::Heartbeat;
 pub use hold::ReleaseHold;
 
 pub(super) use book::Book;
-pub(super) use expire::{BY_EXPIRY, Expire, Warn};
+pub(super) use expire::{Expire, Warn};
 pub(super) use heartbeat::Renew;
 
 use std::time::Duration;

@@ -9,7 +9,9 @@
 
 mod entries;
 mod lines;
+mod nested;
 
+pub use nested::patch_at;
 use serde_json::Value;
 
 use super::document::Document;
