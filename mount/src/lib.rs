@@ -30,6 +30,7 @@ pub use errno::Errno;
 pub use error::MountError;
 pub use heal::{DirState, detach_dead, state_of};
 pub use locks::Locks;
+pub use mountinfo::{MountLine, mount_around, mount_at, mounts};
 pub use options::{MountOptions, OptionError};
 pub use reply::Reply;
 pub use session::{Mount, connect, lazy_buffers, serve, serve_connection};

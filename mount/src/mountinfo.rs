@@ -8,41 +8,66 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use crate::options::SUBTYPE;
+
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MountLine {
-    /// The device number, `major:minor`; a FUSE mount's own as long as it lives.
-    pub(crate) device: String,
+pub struct MountLine {
+    /// The device number, as the kernel keeps it; a FUSE mount's own as long as it lives.
+    pub device: u64,
     /// Where it is mounted.
-    pub(crate) dir: PathBuf,
+    pub dir: PathBuf,
     /// For example `fuse.workfs`.
-    pub(crate) fs_type: String,
-    /// For example `workfs`.
-    pub(crate) source: OsString,
+    pub fs_type: String,
+    /// What was mounted; of ours, what [`crate::serve`] was given as the source.
+    pub source: OsString,
 }
 
 impl MountLine {
     /// Whether a process serves this file system, so that asking it may block.
-    pub(crate) fn is_fuse(&self) -> bool {
+    #[must_use]
+    pub fn is_fuse(&self) -> bool {
         self.fs_type == "fuse" || self.fs_type.starts_with("fuse.")
+    }
+
+    /// Whether it is one of ours.
+    #[must_use]
+    pub fn is_workfs(&self) -> bool {
+        self.fs_type.strip_prefix("fuse.") == Some(SUBTYPE)
     }
 }
 
 /// All mounts of this process's name space; of several on one directory the last is the top.
-pub(crate) fn mounts() -> io::Result<Vec<MountLine>> {
+///
+/// # Errors
+/// If `/proc` is not there.
+pub fn mounts() -> io::Result<Vec<MountLine>> {
     let text = std::fs::read("/proc/self/mountinfo")?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 
 /// The topmost mount on exactly this absolute path.
-pub(crate) fn mount_at(dir: &Path) -> io::Result<Option<MountLine>> {
+///
+/// # Errors
+/// If `/proc` is not there.
+pub fn mount_at(dir: &Path) -> io::Result<Option<MountLine>> {
     Ok(mounts()?.into_iter().rfind(|line| line.dir == dir))
+}
+
+/// The mount that this absolute path lies in.
+///
+/// # Errors
+/// If `/proc` is not there.
+pub fn mount_around(path: &Path) -> io::Result<Option<MountLine>> {
+    let lies_in = mounts()?.into_iter().filter(|mount| path.starts_with(&mount.dir));
+    Ok(lies_in.max_by_key(|mount| mount.dir.components().count()))
 }
 
 /// Reads `36 35 98:0 /root /dir rw,noatime master:1 - fuse.workfs source rw`.
 fn parse(line: &[u8]) -> Option<MountLine> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let device = String::from_utf8(fields.nth(2)?.to_vec()).ok()?;
+    let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
+    let device = major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?;
     let dir = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
     // Optional fields follow the options, up to a dash.
     fields.find(|field| *field == b"-")?;
@@ -80,11 +105,11 @@ mod tests {
         let line =
             br"36 35 0:45 / /a\040b\134c rw,nosuid shared:7 master:1 - fuse.workfs x\011y rw";
         let mount = parse(line).unwrap();
-        assert_eq!(mount.device, "0:45");
+        assert_eq!(mount.device, 45);
         assert_eq!(mount.dir, Path::new("/a b\\c"));
         assert_eq!(mount.fs_type, "fuse.workfs");
         assert_eq!(mount.source, "x\ty");
-        assert!(mount.is_fuse());
+        assert!(mount.is_fuse() && mount.is_workfs());
     }
 
     #[test]
@@ -97,5 +122,8 @@ mod tests {
     fn the_root_is_mounted() {
         assert!(mount_at(Path::new("/")).unwrap().is_some());
         assert!(mount_at(Path::new("/no/such/place")).unwrap().is_none());
+        assert!(mount_around(Path::new("/no/such/place")).unwrap().is_some());
+        let proc = mount_around(Path::new("/proc/self")).unwrap().unwrap();
+        assert_eq!(proc.fs_type, "proc");
     }
 }

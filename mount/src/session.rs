@@ -54,7 +54,7 @@ pub struct Mount {
 enum Lies {
     /// In this process's name space, with a device number of its own, by which it is told from
     /// others on the same directory.
-    Here(String),
+    Here(u64),
     /// In a name space that this process does not see: whoever made it takes it away.
     Elsewhere,
 }
@@ -79,10 +79,10 @@ pub fn serve(
     let line = mount_at(&dir).map_err(other)?.filter(MountLine::is_fuse);
     let vanished = || other(io::Error::other("the mount was taken away at once"));
     let device = line.ok_or_else(vanished)?.device;
-    match start(tree, id, &dir, Lies::Here(device.clone()), options, connection) {
+    match start(tree, id, &dir, Lies::Here(device), options, connection) {
         Ok(mount) => Ok(mount),
         Err(error) => {
-            take_away(&dir, &device);
+            take_away(&dir, device);
             Err(other(error))
         }
     }
@@ -178,7 +178,7 @@ impl Run {
         self.locks.unmounted(self.id);
         // An aborted connection leaves its mount behind, on which every call fails.
         if let Lies::Here(device) = lies {
-            take_away(dir, device);
+            take_away(dir, *device);
         }
         self.notices.stop();
         if self.notifier.join().is_err() {
@@ -268,7 +268,7 @@ impl Mount {
         let Lies::Here(device) = &self.lies else {
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         };
-        match on_top(&self.dir, device)? {
+        match on_top(&self.dir, *device)? {
             Place::Gone => Ok(()),
             Place::Top => attach::unmount(&self.dir, lazily),
             Place::Below => Err(io::Error::from_raw_os_error(libc::EBUSY)),
@@ -310,7 +310,7 @@ enum Place {
     Below,
 }
 
-fn on_top(dir: &Path, device: &str) -> io::Result<Place> {
+fn on_top(dir: &Path, device: u64) -> io::Result<Place> {
     let here: Vec<MountLine> = mounts()?.into_iter().filter(|line| line.dir == dir).collect();
     Ok(match here.iter().rposition(|line| line.device == device) {
         None => Place::Gone,
@@ -320,7 +320,7 @@ fn on_top(dir: &Path, device: &str) -> io::Result<Place> {
 }
 
 /// Detaches what is left of our mount.
-fn take_away(dir: &Path, device: &str) {
+fn take_away(dir: &Path, device: u64) {
     if matches!(on_top(dir, device), Ok(Place::Top))
         && let Err(error) = attach::unmount(dir, true)
     {

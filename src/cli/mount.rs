@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
 use crate::daemon::{
-    self, Answer, Ask, Cause, Client, FS_TYPE, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
+    self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
     OwnOptions, StorePaths, UnmountAsk,
 };
 use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT};
@@ -160,7 +160,7 @@ pub(super) fn told(answer: Answer, output: &Output) -> Result<MountInfo, Stop> {
 /// Whether a new mount is to be seen here and answers. Asked from a thread of its own: a daemon
 /// that hangs must not hang us.
 pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
-    if daemon::mounted_at(dir).is_none_or(|mount| mount.fs_type != FS_TYPE) {
+    if daemon::mounted_at(dir).is_none_or(|mount| !mount.is_workfs()) {
         let reason = format!("the mount on {} is not to be seen here", dir.display());
         let remedy = "the daemon runs in another mount name space: use `workfs` there, or \
                       another store";

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf, absolute};
 use super::Global;
 use super::exit::Exit;
 use super::output::Stop;
-use crate::daemon::{FS_TYPE, MountedHere, StorePaths, canonical, mounted_around};
+use crate::daemon::{MountLine, StorePaths, canonical, mounted_around};
 
 /// The store that is meant: the one that was named, else that of the mount that one of `hints` or
 /// the working directory lies in, else the user's own.
@@ -25,11 +25,11 @@ pub fn paths(global: &Global, hints: &[&Path]) -> Result<StorePaths, Stop> {
 }
 
 /// The mount of workfs that a path lies in, if its source tells a store.
-fn own_mount(path: &Path) -> Option<MountedHere> {
+fn own_mount(path: &Path) -> Option<MountLine> {
     let path = absolute(path).ok()?;
     let ours = |path: &Path| {
         let mount = mounted_around(path)?;
-        (mount.fs_type == FS_TYPE && Path::new(&mount.source).is_absolute()).then_some(mount)
+        (mount.is_workfs() && Path::new(&mount.source).is_absolute()).then_some(mount)
     };
     // Links are followed only where the path as given is in no mount: asking one could hang.
     ours(&path).or_else(|| ours(&canonical(&path)))
@@ -63,7 +63,7 @@ pub fn in_tree(given: &str) -> String {
         path
     };
     let within = |path: &Path| {
-        let mount = mounted_around(path).filter(|mount| mount.fs_type == FS_TYPE)?;
+        let mount = mounted_around(path).filter(MountLine::is_workfs)?;
         Some(path.strip_prefix(&mount.dir).ok()?.to_str()?.to_owned())
     };
     within(&path).or_else(|| within(&canonical(&path))).unwrap_or_else(|| given.to_owned())

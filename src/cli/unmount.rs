@@ -10,9 +10,7 @@ use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
-use crate::daemon::{
-    self, Answer, Ask, Cause, Client, Covers, FS_TYPE, Failure, StorePaths, UnmountAsk,
-};
+use crate::daemon::{self, Answer, Ask, Cause, Client, Covers, Failure, StorePaths, UnmountAsk};
 
 /// See `workfs unmount --help`.
 #[derive(Debug, Args)]
@@ -51,7 +49,7 @@ fn all(global: &Global, output: &Output) -> Result<Exit, Stop> {
 fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let dir = daemon::resolve(dir)?;
     let mounted = daemon::mounted_at(&dir);
-    if let Some(mount) = mounted.as_ref().filter(|mount| mount.fs_type != FS_TYPE) {
+    if let Some(mount) = mounted.as_ref().filter(|mount| !mount.is_workfs()) {
         let reason = format!("{} is a mount of {}, not of workfs", dir.display(), mount.fs_type);
         return Err(Stop::failed(Exit::Usage, reason, "use umount(8)"));
     }

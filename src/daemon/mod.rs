@@ -29,9 +29,7 @@ pub use client::{Answers, Client};
 pub use covers::Covers;
 pub use failure::{Cause, Failure};
 pub use logging::{start_log, trim_log};
-pub use mount_table::{
-    FS_TYPE, MountedHere, around as mounted_around, at as mounted_at, of_workfs,
-};
+pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
 pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
 pub use options::{OwnOptions, durability, role, sync_name};
 pub use paths::StorePaths;
@@ -40,6 +38,7 @@ pub use setup::{Made, Setup, layout, set_up};
 pub use signals::on_first as on_first_signal;
 pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk};
+pub use workfs_mount::MountLine;
 
 pub(crate) use paths::canonical;
 

@@ -18,7 +18,6 @@ use crossbeam_channel::{Sender, bounded};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 use workfs_mount::{MountId, ROOT};
 
-use super::mount_table;
 use crate::engine::{Engine, Origin, path_of_dir};
 use crate::limits::{NUDGES_MAX, WATCHERS_LOOK_EVERY};
 use crate::names::{FileName, TreePath};
@@ -126,7 +125,8 @@ impl Watched {
 }
 
 fn look_at_processes(dirs: &HashMap<MountId, PathBuf>) -> HashMap<MountId, HashSet<Ino>> {
-    let devices: HashMap<u64, MountId> = mount_table::all()
+    let devices: HashMap<u64, MountId> = workfs_mount::mounts()
+        .unwrap_or_default()
         .into_iter()
         .filter_map(|mount| {
             let (id, _) = dirs.iter().find(|(_, dir)| **dir == mount.dir)?;

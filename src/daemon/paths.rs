@@ -104,7 +104,7 @@ pub(crate) fn canonical(path: &Path) -> PathBuf {
 
 fn refuse_own_mount(path: &Path) -> Result<(), Failure> {
     match mount_table::around(path) {
-        Some(mount) if mount.fs_type == mount_table::FS_TYPE => Err(Failure::new(
+        Some(mount) if mount.is_workfs() => Err(Failure::new(
             Cause::Usage,
             format!("{} lies inside the workfs mount {}", path.display(), mount.dir.display()),
             "keep the store, its socket and its log outside of mounts: a daemon that waits for \

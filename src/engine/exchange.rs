@@ -1,5 +1,6 @@
 //! RENAME_EXCHANGE: two names swap what they stand for, in one step.
 
+use crate::ledger::Via;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 

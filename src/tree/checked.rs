@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Entry, Errno, OpenFlags, Reply};
+use workfs_mount::{Caller, Entry, OpenFlags, Reply};
 
 use crate::config::Check;
-use crate::engine::{Base, RefuseChecked, SaveChecked, Saved, ScopeTicket, read_plain};
+use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, read_plain};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -132,21 +132,8 @@ impl WorkTree {
         (bytes, is_new): (Arc<[u8]>, bool),
         reply: Reply<()>,
     ) {
-        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let keeps_time = self.timed.lock().remove(&ino);
         let command = SaveChecked { ino, bytes, is_new, keeps_time };
-        let (caller, context) = (*caller, self.context(caller, Door::Handle));
-        self.engine.submit(context, command, move |result| {
-            let verdict = match result {
-                Ok(Saved::Kept(made)) => Ok(made),
-                Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
-            };
-            me.unborn.end(ino);
-            let (answer, waiting) = me.judged(&caller, &open, verdict);
-            me.busy.end(ino);
-            for reply in waiting.into_iter().chain([reply]) {
-                reply.send(answer);
-            }
-        });
+        self.save(caller, (ino, open), command, reply);
     }
 }

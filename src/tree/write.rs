@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr};
 
 use crate::engine::{
-    Allocate, Base, Made, Save, SaveDraft, Saved, SetAttributes, Sight, Text, TimeOrNow, Write,
-    WriteAt,
+    Allocate, Base, Command, Made, Save, SaveDraft, Saved, SetAttributes, Sight, Text, TimeOrNow,
+    Write, WriteAt,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -127,9 +127,20 @@ impl WorkTree {
             let sight = if known { Sight::Known(base) } else { self.sight(caller) };
             (whole, sight, staged.fence.clone())
         };
-        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let keeps_time = self.timed.lock().remove(&ino);
         let command = Save { ino, sight, text: Text::new(whole), keeps_time, fence };
+        self.save(caller, (ino, open), command, reply);
+    }
+
+    /// Runs the save of what was staged in `open`, and tells all who wait for its judgement.
+    pub(super) fn save(
+        &self,
+        caller: &Caller,
+        (ino, open): (Ino, Arc<Open>),
+        command: impl Command<Out = Saved>,
+        reply: Reply<()>,
+    ) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
             let verdict = match result {
@@ -146,7 +157,7 @@ impl WorkTree {
     }
 
     /// Notes how a judgement ended, in the handle and in what the process has seen.
-    pub(super) fn judged(
+    fn judged(
         &self,
         caller: &Caller,
         open: &Arc<Open>,

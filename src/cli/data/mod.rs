@@ -31,7 +31,7 @@ use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
-use crate::daemon::{FS_TYPE, StorePaths, mounted_around};
+use crate::daemon::{MountLine, StorePaths, mounted_around};
 use crate::names::AgentName;
 use crate::service::Request;
 use ask::{Missing, ask};
@@ -144,7 +144,7 @@ fn agent_here(named: Option<&AgentName>, paths: &StorePaths) -> Result<Option<Ag
         return Ok(Some(agent.clone()));
     }
     let here = std::env::current_dir().ok().and_then(|dir| mounted_around(&dir));
-    if let Some(mount) = here.filter(|mount| mount.fs_type == FS_TYPE)
+    if let Some(mount) = here.filter(MountLine::is_workfs)
         && let Some((_, mounts)) = super::ps::ask(paths)?
         && let Some(found) = mounts.iter().find(|found| Path::new(&found.dir) == mount.dir)
         && let Some(agent) = &found.agent

@@ -276,9 +276,8 @@ fn failed_text(
     // What the kind wants to know with that status is why.
     let required = home.kind().required_with(home.state, status);
     let mut missing = required.filter(|path| !path.is_in(document.value()));
-    let filled = missing.try_fold(text.bytes.to_vec(), |bytes, path| {
-        patch_at(&bytes, path.first_way(), reason)
-    });
+    let filled = missing
+        .try_fold(text.bytes.to_vec(), |bytes, path| patch_at(&bytes, path.first_way(), reason));
     let Ok(bytes) = filled else { return Ok(None) };
     let text = Text::new(bytes);
     Ok(text.judge(home).is_ok().then_some(text))
