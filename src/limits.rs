@@ -22,6 +22,9 @@ pub const RECORD_DEPTH_MAX: usize = 64;
 /// second of the writer's time.
 pub const CIRCLE_LOOK_MAX: usize = 100_000;
 
+/// Most kinds of a user's own in one configuration: its bindings are at most 64.
+pub const OWN_KINDS_MAX: usize = 64;
+
 /// Longest symbolic link target: PATH_MAX, with its NUL.
 pub const SYMLINK_BYTES_MAX: usize = 4095;
 

@@ -270,3 +270,46 @@ fn the_worked_example_of_agents_md_runs() {
         std::fs::read_dir(lane).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, BTreeSet::from([".next".into()]));
 }
+
+#[test]
+fn a_layout_brings_kinds_and_the_kept_configuration_holds_them() {
+    let task = builtin::task();
+    let definition = task.source().definition.replace("kind: task", "kind: errand");
+    let definition = definition.replace("task.v1.json", "errand.v1.json");
+    let schema = &task.source().schema;
+    let layout = "kinds: [{ file: kinds/errand.kind.yaml }]\n\
+                  workspaces: [{ path: errands, kind: errand }]\n";
+    let load = |definition: &str| {
+        let definition = definition.to_owned();
+        move |name: &str| match name {
+            "kinds/errand.kind.yaml" => Ok(definition.clone()),
+            "kinds/errand.v1.json" => Ok(schema.clone()),
+            other => Err(format!("no {other}")),
+        }
+    };
+    let config = Config::from_layout("layout.yaml", layout, &load(&definition)).unwrap();
+    let kept = parse(&config.to_yaml()).unwrap();
+    for config in [&config, &kept] {
+        let kind = &config.bind(&path("errands")).unwrap().kind;
+        assert_eq!(kind.name().as_str(), "errand");
+        assert_eq!((&kind.source().definition, &kind.source().schema), (&definition, schema));
+        assert_eq!(config.kinds().own().count(), 1);
+    }
+    // What is wrong is told in the file and the line where it is.
+    let refused = |layout: &str, definition: &str| {
+        Config::from_layout("layout.yaml", layout, &load(definition)).unwrap_err()
+    };
+    let error = refused(layout, &definition.replace("    terminal: true", "    terminl: true"));
+    assert_eq!(error.file, "kinds/errand.kind.yaml");
+    assert!(error.line.is_some() && error.reason.contains("terminal"), "{error}");
+    let error = refused(layout, &definition.replace("errand.v1.json", "other.json"));
+    assert!(error.line == Some(3) && error.reason.contains("no kinds/other.json"), "{error}");
+    let error = refused(layout, &definition.replace("kind: errand", "kind: task"));
+    assert!(error.reason.contains("already"), "{error}");
+    let error = refused(&layout.replace("file:", "definition:"), &definition);
+    assert!(error.reason.contains("`file`, or"), "{error}");
+    let error = refused(&layout.replace("errand.kind", "missing.kind"), &definition);
+    assert_eq!((error.file.as_str(), error.line), ("layout.yaml", Some(1)));
+    // Files are read for a layout alone.
+    assert!(parse(layout).unwrap_err().reason.contains("init --layout"));
+}

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::files::{self, FilesForm};
+use super::kinds::{self, OwnKindForm};
 use super::path_glob::PathGlob;
 use super::quotas;
 use super::{Binding, Config, ConfigError, Policy};
@@ -20,6 +21,8 @@ const BINDINGS_MAX: usize = 64;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfigForm {
+    #[serde(default)]
+    kinds: Vec<OwnKindForm>,
     workspaces: Vec<BindingForm>,
     #[serde(default)]
     files: Option<Vec<files::KeepForm>>,
@@ -60,19 +63,21 @@ pub(super) fn parse(
     if form.workspaces.len() > BINDINGS_MAX {
         return Err(wrong((None, format!("over {BINDINGS_MAX} workspaces"))));
     }
+    let ConfigForm { kinds: own, workspaces, files, checks, schemas, locks, quotas } = form;
+    let mut kinds = kinds.clone();
+    kinds::add(&mut kinds, own, file, load)?;
     let mut bindings: Vec<Arc<Binding>> = Vec::new();
-    for (index, one) in form.workspaces.iter().enumerate() {
+    for (index, one) in workspaces.iter().enumerate() {
         let at = line(&one.path);
-        let binding = bind(index, one, kinds).map_err(wrong)?;
+        let binding = bind(index, one, &kinds).map_err(wrong)?;
         for earlier in &bindings {
             disagree(earlier, &binding).map_err(|reason| wrong((at, reason)))?;
         }
         bindings.push(Arc::new(binding));
     }
-    let ConfigForm { files, checks, schemas, locks, quotas, .. } = form;
     let files = FilesForm { files, checks, schemas, locks }.rules(load).map_err(wrong)?;
     let quotas = quotas::parse(quotas).map_err(wrong)?;
-    Ok(Config { bindings, files, quotas })
+    Ok(Config { kinds, bindings, files, quotas })
 }
 
 fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wrong> {
@@ -127,6 +132,7 @@ impl Config {
     #[must_use]
     pub fn to_yaml(&self) -> String {
         let mut out = String::from(HEAD);
+        kinds::write(&self.kinds, &mut out);
         if self.bindings.is_empty() {
             out.push_str("workspaces: []\n");
         } else {
@@ -172,7 +178,8 @@ const HEAD: &str = "\
 # path:   a path or a glob from the root of the mount: work, projects/*/tasks,
 #         \"**/work/collaboration\". The first entry that matches a directory counts.
 #         Nothing in scratchpad/ is a workspace unless a path begins with scratchpad.
-# kind:   a lifecycle: task.
+# kind:   a lifecycle: task, or one of your own, which a layout brings by its file:
+#         kinds: [{ file: errand.kind.yaml }]
 # dirs:   other names for the directories of its states, each a name or a list of names (the
 #         first is where workfs puts things): { inbox: todo, assigned: \"working/{owner}\" }
 # policy: refuse (a save that is not valid fails) or flag (it is kept and marked, and such a

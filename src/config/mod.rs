@@ -7,6 +7,7 @@
 mod agents_md;
 mod files;
 mod form;
+mod kinds;
 mod path_glob;
 mod quotas;
 
@@ -85,6 +86,7 @@ pub struct Binding {
 /// The configuration of a store.
 #[derive(Clone, Debug)]
 pub struct Config {
+    kinds: Kinds,
     bindings: Vec<Arc<Binding>>,
     files: FileRules,
     quotas: Vec<Quota>,
@@ -101,6 +103,7 @@ impl Default for Config {
             Arc::new(Binding { index, path, kind: builtin::task(), policy, strict, dirs })
         };
         Config {
+            kinds: Kinds::default(),
             bindings: ["work", "work/collaboration"].into_iter().enumerate().map(bind).collect(),
             files: FileRules::standard(),
             quotas: Vec::new(),
@@ -128,7 +131,7 @@ impl Config {
     }
 
     /// Reads a layout (`workfs init --layout FILE`): a configuration that may name files of
-    /// schemas, which `load` reads.
+    /// kinds and of schemas, which `load` reads.
     ///
     /// # Errors
     /// As [`Config::parse`].
@@ -138,6 +141,12 @@ impl Config {
         load: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Config, ConfigError> {
         form::parse(file, text, &Kinds::default(), load)
+    }
+
+    /// All kinds that a workspace may be of.
+    #[must_use]
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
     }
 
     /// The rules about plain files.

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use super::{Kind, KindError};
-use crate::names::KindName;
+use crate::names::{FileName, KindName};
 
 /// Every built-in kind: file name, definition, schema.
 const BUILTIN: &[(&str, &str, &str)] = &[("task.kind.yaml", TASK_DEFINITION, TASK_SCHEMA)];
 
-/// The definition of the built-in kind `task`, as a user's own would be written.
-pub const TASK_DEFINITION: &str = include_str!("builtin/task.kind.yaml");
-
-/// The schema of the built-in kind `task`.
-pub const TASK_SCHEMA: &str = include_str!("builtin/task.v1.json");
+const TASK_DEFINITION: &str = include_str!("builtin/task.kind.yaml");
+const TASK_SCHEMA: &str = include_str!("builtin/task.v1.json");
 
 static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
     let load = |(file, definition, schema): &(&str, &str, &str)| {
@@ -48,14 +45,20 @@ impl Kinds {
     /// Adds a kind of a user's own.
     ///
     /// # Errors
-    /// Where the name is taken: kinds are not replaced, stores depend on what they mean.
+    /// Where the name is taken: kinds are not replaced, stores depend on what they mean. All kinds'
+    /// files lie in `.workfs/kinds/`, so that a schema's name is one there and its own, too.
     pub fn add(&mut self, kind: Kind) -> Result<Arc<Kind>, KindError> {
+        let [file, schema] = kind.file_names();
+        let wrong = |reason| Err(KindError { file: file.clone(), line: None, reason });
         if self.by_name.contains_key(kind.name()) {
-            return Err(KindError {
-                file: format!("{}.kind.yaml", kind.name()),
-                line: None,
-                reason: format!("there is a kind `{}` already; give it another name", kind.name()),
-            });
+            let name = kind.name();
+            return wrong(format!("there is a kind `{name}` already; give it another name"));
+        }
+        if FileName::new(schema.as_str()).is_err() {
+            return wrong(format!("`schema: {schema}` is no file's name; put it beside this file"));
+        }
+        if self.by_name.values().any(|known| known.file_names().contains(&schema)) {
+            return wrong(format!("`{schema}` belongs to another kind; give it another name"));
         }
         let kind = Arc::new(kind);
         self.by_name.insert(kind.name().clone(), Arc::clone(&kind));
@@ -71,6 +74,17 @@ impl Kinds {
     /// All names, in order.
     pub fn names(&self) -> impl Iterator<Item = &KindName> {
         self.by_name.keys()
+    }
+
+    /// All of them: the built-in ones, then a user's own, each in order.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        KINDS.iter().chain(self.own())
+    }
+
+    /// A user's own, in order.
+    pub fn own(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        let built_in = |kind: &Kind| KINDS.iter().any(|known| known.name() == kind.name());
+        self.by_name.values().filter(move |kind| !built_in(kind))
     }
 }
 
@@ -95,6 +109,11 @@ mod tests {
         let again = Kind::load(file, definition, schema).unwrap();
         assert!(kinds.add(again).is_err());
         let other = definition.replace("kind: task", "kind: errand");
+        let same_file = kinds.add(Kind::load(file, &other, schema).unwrap()).unwrap_err();
+        assert!(same_file.reason.contains("task.v1.json"), "{same_file}");
+        let nowhere = other.replace("task.v1.json", "../task.v1.json");
+        assert!(kinds.add(Kind::load(file, &nowhere, schema).unwrap()).is_err());
+        let other = other.replace("task.v1.json", "errand.v1.json");
         let added = kinds.add(Kind::load(file, &other, schema).unwrap()).unwrap();
         assert!(Arc::ptr_eq(&added, kinds.get("errand").unwrap()));
         let names: Vec<&str> = kinds.names().map(KindName::as_str).collect();

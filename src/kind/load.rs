@@ -13,7 +13,7 @@ use super::pattern::Pattern;
 use super::schema::Schema;
 use super::state::{OnExpiry, Stamp, StampWhen, State, StateIx, Transition};
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
-use super::{EngineFields, Kind, KindError, Rights, Role};
+use super::{EngineFields, Kind, KindError, KindSource, Rights, Role};
 use crate::names::{KindName, StateName};
 
 /// Most states of a kind: the largest known lifecycle has six.
@@ -37,7 +37,25 @@ impl Kind {
             yaml::read(definition).map_err(|error| in_file(file, (error.line, error.reason)))?;
         let compiled =
             Schema::compile(schema).map_err(|wrong| in_file(&form.schema.value, wrong))?;
-        build(form, compiled).map_err(|wrong| in_file(file, wrong))
+        let source = KindSource { definition: definition.to_owned(), schema: schema.to_owned() };
+        build(form, compiled, source).map_err(|wrong| in_file(file, wrong))
+    }
+
+    /// The same where `load` reads the schema's file, whose name the definition says.
+    ///
+    /// # Errors
+    /// As [`Kind::load`], and what `load` says.
+    pub fn load_with(
+        file: &str,
+        definition: &str,
+        load: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Kind, KindError> {
+        let wrong = |line, reason| KindError { file: file.to_owned(), line, reason };
+        let form: KindForm =
+            yaml::read(definition).map_err(|error| wrong(error.line, error.reason))?;
+        let schema =
+            load(&form.schema.value).map_err(|reason| wrong(line(&form.schema), reason))?;
+        Kind::load(file, definition, &schema)
     }
 
     /// The same lifecycle in other directories, by the state's name. The first directory of each
@@ -87,7 +105,7 @@ impl Kind {
     }
 }
 
-fn build(form: KindForm, schema: Schema) -> Result<Kind, Wrong> {
+fn build(form: KindForm, schema: Schema, source: KindSource) -> Result<Kind, Wrong> {
     let name = KindName::new(&form.kind.value)
         .map_err(|why| (line(&form.kind), format!("the kind's name: {why}")))?;
     let extensions = extensions(&form.extensions)?;
@@ -131,6 +149,7 @@ fn build(form: KindForm, schema: Schema) -> Result<Kind, Wrong> {
         transitions,
         order,
         schema,
+        source: Arc::new(source),
     })
 }
 

@@ -59,7 +59,7 @@ fn with(old: &str, new: &str) -> KindError {
 #[test]
 fn a_sound_definition_becomes_what_it_says() {
     let kind = load(SOUND).unwrap();
-    assert_eq!((kind.name().as_str(), kind.schema_name()), ("errand", "errand.v1.json"));
+    assert_eq!(kind.file_names(), ["errand.kind.yaml", "errand.v1.json"]);
     assert_eq!(kind.extensions(), ["yaml"]);
     assert_eq!(kind.fields().owner.as_deref(), Some("by"));
     let [open, taken, shut] = ["open", "taken", "shut"].map(|name| kind.state_named(name).unwrap());

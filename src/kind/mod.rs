@@ -89,6 +89,16 @@ pub struct Kind {
     transitions: Vec<Transition>,
     order: Order,
     schema: Arc<schema::Schema>,
+    source: Arc<KindSource>,
+}
+
+/// What a kind was loaded from: the texts of its two files.
+#[derive(Debug)]
+pub struct KindSource {
+    /// The definition, `<name>.kind.yaml`.
+    pub definition: String,
+    /// The schema that it names.
+    pub schema: String,
 }
 
 impl Kind {
@@ -98,10 +108,16 @@ impl Kind {
         &self.name
     }
 
-    /// The name of its schema's file.
+    /// The texts that it was loaded from.
     #[must_use]
-    pub fn schema_name(&self) -> &str {
-        &self.schema_name
+    pub fn source(&self) -> &KindSource {
+        &self.source
+    }
+
+    /// The names of its two files, the definition's and the schema's.
+    #[must_use]
+    pub fn file_names(&self) -> [String; 2] {
+        [format!("{}.kind.yaml", self.name), self.schema_name.clone()]
     }
 
     /// The extensions of its records, without the dot; the first is what the daemon writes.

@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::config::{Binding, Config, agents_md};
-use crate::engine::{Registry, Slot, Text, explain, governed, path_of, path_of_dir, slot};
-use crate::kind::{Place, Role, builtin};
-use crate::names::{AgentName, FileName, TreePath, printable};
+use crate::engine::{Registry, Slot, governed, path_of_dir, slot};
+use crate::kind::{Place, Role};
+use crate::names::{AgentName, FileName};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos};
-use crate::refusal::Refusal;
-use crate::store::{Class, Read, RefusalRow, RefusedText, Result, Standing};
+use crate::store::{Class, Read, Result, Standing};
 
 use super::history::{self, Pasts};
+use super::why;
 
 /// Stored inode numbers stay below this.
 const FIRST: u64 = 1 << 48;
@@ -53,10 +53,8 @@ pub(super) enum Computed {
     Rejected(RefusalKey),
     /// `.workfs/kinds/`.
     Kinds,
-    /// `.workfs/kinds/task.kind.yaml`.
-    TaskKind,
-    /// `.workfs/kinds/task.v1.json`.
-    TaskSchema,
+    /// A file in it, by its place.
+    KindFile(u64),
     /// `.workfs/leases`.
     Leases,
     /// `.workfs/hold/`.
@@ -97,8 +95,8 @@ const CONTROL: &[(&str, Computed)] = &[
 const CONTROL_OF_A_PART: &[(&str, Computed)] =
     &[("hold", Computed::HoldDir), ("why", Computed::Why)];
 
-const KINDS: &[(&str, Computed)] =
-    &[("task.kind.yaml", Computed::TaskKind), ("task.v1.json", Computed::TaskSchema)];
+/// The numbers of files in `.workfs/kinds/`, from [`FIRST`] on: more than two a kind.
+const KIND_FILES: std::ops::Range<u64> = 64..256;
 
 /// The suffix that asks why.
 const WHY_SUFFIX: &[u8] = b".why";
@@ -115,8 +113,7 @@ impl Computed {
             Computed::Config => FIRST + 5,
             Computed::RejectedDir => FIRST + 6,
             Computed::Kinds => FIRST + 7,
-            Computed::TaskKind => FIRST + 8,
-            Computed::TaskSchema => FIRST + 9,
+            Computed::KindFile(nth) => FIRST + KIND_FILES.start + nth,
             Computed::Agents => FIRST + 32,
             Computed::Leases => FIRST + 33,
             Computed::HoldDir => FIRST + 34,
@@ -153,11 +150,12 @@ impl Computed {
                 5 => Computed::Config,
                 6 => Computed::RejectedDir,
                 7 => Computed::Kinds,
-                8 => Computed::TaskKind,
-                9 => Computed::TaskSchema,
                 32 => Computed::Agents,
                 33 => Computed::Leases,
                 34 => Computed::HoldDir,
+                number if KIND_FILES.contains(&number) => {
+                    Computed::KindFile(number - KIND_FILES.start)
+                }
                 _ => return None,
             },
             _ => return None,
@@ -238,7 +236,11 @@ pub(super) fn lookup(
     };
     match Computed::of(parent) {
         Some(Computed::Control) => Ok(named(control_of(root))),
-        Some(Computed::Kinds) => Ok(named(KINDS)),
+        Some(Computed::Kinds) => {
+            let mut files = (0..).zip(kind_files(config));
+            let found = files.find(|(_, (known, _))| known.as_bytes() == name.as_bytes());
+            Ok(found.map(|(nth, _)| Computed::KindFile(nth)))
+        }
         Some(Computed::History(dir)) => history::lookup(read, config, pasts, dir, name),
         Some(Computed::HoldDir) => super::hold::find(read, name),
         Some(Computed::RejectedDir) => {
@@ -288,14 +290,20 @@ pub(super) fn list(
     };
     match dir {
         Computed::Control => Ok(fixed(viewer.control())),
-        Computed::Kinds => Ok(fixed(KINDS)),
+        Computed::Kinds => {
+            let files = (0..).zip(kind_files(config));
+            let named = files.filter_map(|(nth, (name, _))| {
+                FileName::new(name).ok().map(|name| (name, Computed::KindFile(nth)))
+            });
+            Ok(named.collect())
+        }
         Computed::History(dir) => history::list(read, config, pasts, dir),
         Computed::HoldDir => super::hold::list(read, viewer),
         Computed::RejectedDir => {
             let mut names = Vec::new();
             read.refusals(&mut |row| {
                 if row.rejected_bytes > 0
-                    && let Ok(name) = FileName::new(rejected_name(&row))
+                    && let Ok(name) = FileName::new(why::rejected_name(&row))
                 {
                     names.push((name, Computed::Rejected(row.key)));
                 }
@@ -308,12 +316,12 @@ pub(super) fn list(
     }
 }
 
-/// `17-X.yaml`: the refusal's number and the file's name.
-fn rejected_name(row: &RefusalRow) -> Vec<u8> {
-    let last = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
-    let mut name = format!("{}-", row.key).into_bytes();
-    name.extend(last.iter().take(crate::limits::NAME_BYTES_MAX - name.len()));
-    name
+/// The files of all kinds: name and text.
+fn kind_files(config: &Config) -> impl Iterator<Item = (String, &str)> {
+    config.kinds().all().flat_map(|kind| {
+        let source = kind.source();
+        kind.file_names().into_iter().zip([&source.definition[..], &source.schema[..]])
+    })
 }
 
 /// The content of a computed file.
@@ -323,26 +331,15 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         Computed::AgentsMd => agents_md(config).into_bytes(),
         Computed::Config => config.to_yaml().into_bytes(),
         Computed::Agents => viewer.agents.to_yaml().into_bytes(),
-        Computed::TaskKind => builtin::TASK_DEFINITION.as_bytes().to_vec(),
-        Computed::TaskSchema => builtin::TASK_SCHEMA.as_bytes().to_vec(),
-        Computed::Why => {
-            let mut out = String::new();
-            let mut shown = 0;
-            read.refusals(&mut |row| {
-                if viewer.role == Role::Operator || row.actor == viewer.actor {
-                    push_refusal(&mut out, &row);
-                    shown += 1;
-                }
-                shown < SHOWN_MAX
-            })?;
-            if out.is_empty() {
-                out.push_str("nothing of yours was refused\n");
-            }
-            out.into_bytes()
+        Computed::KindFile(nth) => {
+            let nth = usize::try_from(nth).unwrap_or(usize::MAX);
+            let text = kind_files(config).nth(nth).map(|(_, text)| text);
+            text.unwrap_or_default().as_bytes().to_vec()
         }
+        Computed::Why => why::refusals(read, viewer)?.into_bytes(),
         Computed::Status => status(read)?.into_bytes(),
         Computed::Rejected(key) => read.rejected(key)?.unwrap_or_default(),
-        Computed::FileWhy(ino) => file_why(read, config, ino, viewer.now)?.into_bytes(),
+        Computed::FileWhy(ino) => why::file(read, config, ino, viewer.now)?.into_bytes(),
         Computed::Past(g) => history::content(read, g)?,
         Computed::Leases => super::hold::render_all(read, viewer)?.into_bytes(),
         Computed::Hold(key) => super::hold::render(read, viewer, key)?.into_bytes(),
@@ -359,36 +356,6 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
     })
 }
 
-/// Refusals that `.workfs/why` shows, newest first.
-const SHOWN_MAX: usize = 50;
-
-fn push_refusal(out: &mut String, row: &RefusalRow) {
-    let RefusalRow { at, operation, path, errno, why, key, .. } = row;
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        out,
-        "{} {operation} {} {errno} [{} {}]",
-        at.rfc3339(),
-        printable(path),
-        why.rule.code(),
-        why.rule.title(),
-    );
-    push_reason(out, why);
-    if row.rejected_bytes > 0 {
-        let name = printable(&rejected_name(row));
-        let _ = writeln!(out, "  kept:   .workfs/rejected/{name} ({} bytes)", row.rejected_bytes);
-    }
-    let _ = writeln!(out, "  number: {key}\n");
-}
-
-fn push_reason(out: &mut String, why: &RefusedText) {
-    let _ = writeln!(out, "  why:    {}", why.reason);
-    if let Some(place) = why.place {
-        let _ = writeln!(out, "  where:  line {}, column {}", place.line, place.column);
-    }
-    let _ = writeln!(out, "  do:     {}", why.remedy);
-}
-
 /// Whether the content of the plain file `name` in `dir` is judged.
 fn is_checked(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Result<bool> {
     if !config.files().has_checks() {
@@ -396,80 +363,6 @@ fn is_checked(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Re
     }
     let scope = config.files().scope(&path_of_dir(read, dir)?);
     Ok(scope.is_some_and(|scope| config.files().check(&scope, name).is_some()))
-}
-
-/// What `X.yaml.why` says.
-fn file_why(read: &dyn Read, config: &Config, ino: Ino, now: UnixNanos) -> Result<String> {
-    let mut out = String::new();
-    let path = if let Some(draft) = read.draft(ino)? {
-        out.push_str("this file is a draft: it cannot be claimed or moved to another state\n");
-        match &draft.why {
-            Some(why) => {
-                let _ = writeln!(out, "  rule:   {} {}", why.rule.code(), why.rule.title());
-                push_reason(&mut out, why);
-            }
-            None => out.push_str("  why:    nothing was written to it yet\n"),
-        }
-        path_of(read, draft.dir, &draft.name)?
-    } else if let Some(record) = read.record_at(ino)? {
-        let owner = record.owner.as_ref().map_or_else(String::new, |o| format!(" of {o}"));
-        let _ = writeln!(
-            out,
-            "`{}` is in state {}{owner}, version {}, attempt {}{}",
-            record.id,
-            record.state,
-            record.version,
-            record.attempt,
-            if record.is_valid() { "" } else { "; its content is flagged as not valid" },
-        );
-        if let Standing::Live { dir, .. } = record.standing
-            && let Some(home) = governed(read, config, dir)?
-        {
-            let _ = match explain(read, &home.binding.kind, &record, now)? {
-                None => writeln!(out, "  ready:  it can be claimed now"),
-                Some(reason) => writeln!(out, "  ready:  no; {reason}"),
-            };
-        }
-        match record.standing {
-            Standing::Live { dir, name, valid, .. } => {
-                if !valid {
-                    push_flaw(&mut out, read, config, dir, &name, record.version_g)?;
-                }
-                path_of(read, dir, &name)?
-            }
-            Standing::Parked { .. } | Standing::Gone => TreePath::root(),
-        }
-    } else if let Some((dir, name)) = read.file_name(ino)? {
-        out.push_str("this file is checked when it is saved\n");
-        path_of(read, dir, &name)?
-    } else {
-        return Ok("this file is gone\n".to_owned());
-    };
-    if let Some(row) = read.last_refusal_of(&path.to_bytes())? {
-        out.push_str("last refused:\n");
-        push_refusal(&mut out, &row);
-    }
-    Ok(out)
-}
-
-/// What is wrong with a flagged record: judged anew, since only its bytes are kept.
-fn push_flaw(
-    out: &mut String,
-    read: &dyn Read,
-    config: &Config,
-    dir: Ino,
-    name: &FileName,
-    version: G,
-) -> Result<()> {
-    let content = read.version(version)?.map(|version| version.content).unwrap_or_default();
-    if let Slot::Record(home) = slot(read, config, dir, name)?
-        && let Err(refusal) = Text::new(content).judge(&home)
-    {
-        let Refusal { rule, reason, remedy, place } = refusal;
-        let _ = writeln!(out, "  rule:   {} {}", rule.code(), rule.title());
-        push_reason(out, &RefusedText { rule, reason, remedy, place });
-    }
-    Ok(())
 }
 
 fn status(read: &dyn Read) -> Result<String> {

@@ -28,6 +28,7 @@ mod staged;
 mod touched;
 mod unborn;
 mod waits;
+mod why;
 mod write;
 
 use std::ffi::OsStr;

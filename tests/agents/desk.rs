@@ -43,6 +43,7 @@ pub struct Desk {
     boot: u32,
     workspace: WorkspaceKey,
     dirs: HashMap<String, Ino>,
+    config: Arc<Config>,
     dir: tempfile::TempDir,
 }
 
@@ -56,6 +57,11 @@ fn file(task: &str) -> FileName {
 
 impl Desk {
     pub fn new(agents: &[&str]) -> Desk {
+        Desk::with(agents, Config::default())
+    }
+
+    /// With this configuration, whose `work` is a workspace with the task's directories.
+    pub fn with(agents: &[&str], config: Config) -> Desk {
         let memory = std::path::Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let mut desk = Desk {
@@ -66,6 +72,7 @@ impl Desk {
             boot: 1,
             workspace: WorkspaceKey(0),
             dirs: HashMap::new(),
+            config: Arc::new(config),
             dir: dir.unwrap(),
         };
         desk.start();
@@ -92,7 +99,7 @@ impl Desk {
             boot: format!("boot {}", self.boot).into(),
             ..Doors::default()
         };
-        let (config, seen) = (Arc::new(Config::default()), Arc::clone(&self.seen));
+        let (config, seen) = (Arc::clone(&self.config), Arc::clone(&self.seen));
         let started =
             engine::start(Box::new(writer), readers, config, Durability::Process, doors, seen);
         self.engine = Some(started.unwrap());
@@ -180,6 +187,13 @@ impl Desk {
     pub fn record(&self, task: &str) -> Record {
         let id = RecordId::new(task).unwrap();
         self.read(|read| read.record_named(self.workspace, &id)).unwrap()
+    }
+
+    /// What its file says now.
+    pub fn content(&self, task: &str) -> String {
+        let version = self.record(task).version_g;
+        let version = self.read(|read| read.version(version)).unwrap();
+        String::from_utf8(version.content).unwrap()
     }
 
     pub fn lease(&self, task: &str) -> Option<LeaseRow> {

@@ -7,6 +7,7 @@
 mod harness;
 
 mod desk;
+mod expiry;
 mod forging;
 mod history;
 mod hold;

@@ -1,0 +1,79 @@
+//! Kinds of a user's own, as a configuration brings them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::ConfigError;
+use super::files::Load;
+use crate::kind::yaml::line;
+use crate::kind::{Kind, KindError, Kinds};
+use crate::limits::OWN_KINDS_MAX;
+
+/// One kind. A layout names its file, beside which the schema lies; the configuration that a store
+/// keeps holds both texts.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OwnKindForm {
+    #[serde(default)]
+    file: Option<Spanned<String>>,
+    #[serde(default)]
+    definition: Option<Spanned<String>>,
+    #[serde(default)]
+    schema: Option<String>,
+}
+
+/// Adds the kinds of a configuration, whose name is `file`, to those that are known.
+pub(super) fn add(
+    kinds: &mut Kinds,
+    forms: Vec<OwnKindForm>,
+    file: &str,
+    load: Load<'_>,
+) -> Result<(), ConfigError> {
+    let wrong = |line, reason: String| ConfigError { file: file.to_owned(), line, reason };
+    if forms.len() > OWN_KINDS_MAX {
+        return Err(wrong(None, format!("over {OWN_KINDS_MAX} kinds")));
+    }
+    for form in forms {
+        let kind = match (form.file, form.definition, form.schema) {
+            (Some(named), None, None) => {
+                let at = line(&named);
+                let definition = load(&named.value).map_err(|reason| wrong(at, reason))?;
+                let beside = |schema: &str| {
+                    load(&Path::new(&named.value).with_file_name(schema).to_string_lossy())
+                };
+                Kind::load_with(&named.value, &definition, &beside)
+            }
+            (None, Some(definition), Some(schema)) => {
+                Kind::load("the kept definition of a kind", &definition.value, &schema)
+            }
+            _ => {
+                let reason = "a kind is given by its `file`, or by `definition` and `schema`";
+                return Err(wrong(None, reason.to_owned()));
+            }
+        };
+        kinds.add(kind.map_err(in_its_file)?).map_err(in_its_file)?;
+    }
+    Ok(())
+}
+
+/// What is wrong with a kind is told at its own line.
+fn in_its_file(KindError { file, line, reason }: KindError) -> ConfigError {
+    ConfigError { file, line, reason }
+}
+
+/// Writes the kinds of a user's own as [`add`] reads them.
+pub(super) fn write(kinds: &Kinds, out: &mut String) {
+    if kinds.own().next().is_none() {
+        return;
+    }
+    out.push_str("kinds:\n");
+    for kind in kinds.own() {
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let (definition, schema) = (text(&kind.source().definition), text(&kind.source().schema));
+        // Writing to a string does not fail.
+        let _ = write!(out, "  - definition: {definition}\n    schema: {schema}\n");
+    }
+}

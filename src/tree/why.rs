@@ -1,0 +1,144 @@
+//! What `.workfs/why` and `X.yaml.why` say.
+//!
+//! What must stay true: a mount shows what was refused to its own agent; the operator sees all.
+
+use std::fmt::Write as _;
+
+use crate::config::Config;
+use crate::engine::{Slot, Text, explain, governed, path_of, slot};
+use crate::kind::Role;
+use crate::names::{FileName, TreePath, printable};
+use crate::numbers::{G, Ino, UnixNanos};
+use crate::refusal::Refusal;
+use crate::store::{Read, RefusalRow, RefusedText, Result, Standing};
+
+use super::computed::Viewer;
+
+/// Refusals that `.workfs/why` shows, newest first.
+const SHOWN_MAX: usize = 50;
+
+/// What was refused to who looks.
+pub(super) fn refusals(read: &dyn Read, viewer: &Viewer) -> Result<String> {
+    let mut out = String::new();
+    let mut shown = 0;
+    read.refusals(&mut |row| {
+        if viewer.role == Role::Operator || row.actor == viewer.actor {
+            push_refusal(&mut out, &row);
+            shown += 1;
+        }
+        shown < SHOWN_MAX
+    })?;
+    if out.is_empty() {
+        out.push_str("nothing of yours was refused\n");
+    }
+    Ok(out)
+}
+
+/// `17-X.yaml`: the refusal's number and the file's name.
+pub(super) fn rejected_name(row: &RefusalRow) -> Vec<u8> {
+    let last = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+    let mut name = format!("{}-", row.key).into_bytes();
+    name.extend(last.iter().take(crate::limits::NAME_BYTES_MAX - name.len()));
+    name
+}
+
+fn push_refusal(out: &mut String, row: &RefusalRow) {
+    let RefusalRow { at, operation, path, errno, why, key, .. } = row;
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "{} {operation} {} {errno} [{} {}]",
+        at.rfc3339(),
+        printable(path),
+        why.rule.code(),
+        why.rule.title(),
+    );
+    push_reason(out, why);
+    if row.rejected_bytes > 0 {
+        let name = printable(&rejected_name(row));
+        let _ = writeln!(out, "  kept:   .workfs/rejected/{name} ({} bytes)", row.rejected_bytes);
+    }
+    let _ = writeln!(out, "  number: {key}\n");
+}
+
+fn push_reason(out: &mut String, why: &RefusedText) {
+    let _ = writeln!(out, "  why:    {}", why.reason);
+    if let Some(place) = why.place {
+        let _ = writeln!(out, "  where:  line {}, column {}", place.line, place.column);
+    }
+    let _ = writeln!(out, "  do:     {}", why.remedy);
+}
+
+/// What `X.yaml.why` says.
+pub(super) fn file(read: &dyn Read, config: &Config, ino: Ino, now: UnixNanos) -> Result<String> {
+    let mut out = String::new();
+    let path = if let Some(draft) = read.draft(ino)? {
+        out.push_str("this file is a draft: it cannot be claimed or moved to another state\n");
+        match &draft.why {
+            Some(why) => {
+                let _ = writeln!(out, "  rule:   {} {}", why.rule.code(), why.rule.title());
+                push_reason(&mut out, why);
+            }
+            None => out.push_str("  why:    nothing was written to it yet\n"),
+        }
+        path_of(read, draft.dir, &draft.name)?
+    } else if let Some(record) = read.record_at(ino)? {
+        let owner = record.owner.as_ref().map_or_else(String::new, |o| format!(" of {o}"));
+        let _ = writeln!(
+            out,
+            "`{}` is in state {}{owner}, version {}, attempt {}{}",
+            record.id,
+            record.state,
+            record.version,
+            record.attempt,
+            if record.is_valid() { "" } else { "; its content is flagged as not valid" },
+        );
+        if let Standing::Live { dir, .. } = record.standing
+            && let Some(home) = governed(read, config, dir)?
+        {
+            let _ = match explain(read, &home.binding.kind, &record, now)? {
+                None => writeln!(out, "  ready:  it can be claimed now"),
+                Some(reason) => writeln!(out, "  ready:  no; {reason}"),
+            };
+        }
+        match record.standing {
+            Standing::Live { dir, name, valid, .. } => {
+                if !valid {
+                    push_flaw(&mut out, read, config, dir, &name, record.version_g)?;
+                }
+                path_of(read, dir, &name)?
+            }
+            Standing::Parked { .. } | Standing::Gone => TreePath::root(),
+        }
+    } else if let Some((dir, name)) = read.file_name(ino)? {
+        out.push_str("this file is checked when it is saved\n");
+        path_of(read, dir, &name)?
+    } else {
+        return Ok("this file is gone\n".to_owned());
+    };
+    if let Some(row) = read.last_refusal_of(&path.to_bytes())? {
+        out.push_str("last refused:\n");
+        push_refusal(&mut out, &row);
+    }
+    Ok(out)
+}
+
+/// What is wrong with a flagged record: judged anew, since only its bytes are kept.
+fn push_flaw(
+    out: &mut String,
+    read: &dyn Read,
+    config: &Config,
+    dir: Ino,
+    name: &FileName,
+    version: G,
+) -> Result<()> {
+    let content = read.version(version)?.map(|version| version.content).unwrap_or_default();
+    if let Slot::Record(home) = slot(read, config, dir, name)?
+        && let Err(refusal) = Text::new(content).judge(&home)
+    {
+        let Refusal { rule, reason, remedy, place } = refusal;
+        let _ = writeln!(out, "  rule:   {} {}", rule.code(), rule.title());
+        push_reason(out, &RefusedText { rule, reason, remedy, place });
+    }
+    Ok(())
+}

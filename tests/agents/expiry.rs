@@ -1,0 +1,75 @@
+//! What becomes of a record whose lease ran out is said by its kind.
+
+use workfs::config::Config;
+use workfs::engine::Fence;
+use workfs::kind::{Kind, Kinds, builtin};
+use workfs::numbers::Attempt;
+use workfs::refusal::Rule;
+
+use crate::desk::{Desk, SECOND, agent};
+
+const TTL: u64 = 4 * 3600 * SECOND;
+
+/// Bob has `t-1`, of a kind that is the task but for what happens when a lease ends.
+fn bob_has(on_expiry: &str) -> Desk {
+    let task = builtin::task();
+    let definition = task.source().definition.replace("kind: task", "kind: errand");
+    let definition = definition.replace("task.v1.json", "errand.v1.json");
+    let definition = definition.replace("on_expiry: inbox", &format!("on_expiry: {on_expiry}"));
+    let mut kinds = Kinds::default();
+    kinds.add(Kind::load("errand.kind.yaml", &definition, &task.source().schema).unwrap()).unwrap();
+    let text = "workspaces: [{ path: work, kind: errand }]";
+    let desk = Desk::with(&["bob", "ann"], Config::parse_with("c", text, &kinds).unwrap());
+    desk.put("t-1", "");
+    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    desk
+}
+
+fn bobs() -> Fence {
+    Fence { owner: agent("bob"), attempt: Attempt(1) }
+}
+
+// P12.1
+#[test]
+fn a_status_is_set_with_the_reason_that_the_kind_wants_and_the_old_owner_is_out() {
+    let desk = bob_has("error");
+    desk.pass(TTL + SECOND);
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), record.status.as_deref()), ("assigned", Some("error")));
+    assert_eq!(record.lapsed, Some(agent("bob")));
+    assert!(desk.lease("t-1").is_none());
+    let text = desk.content("t-1");
+    let told = "the lease of bob ran out (attempt 1)";
+    assert!(text.contains("status: error"), "{text}");
+    assert!(text.contains(&format!("error:\n  message: \"{told}\"")), "{text}");
+    assert!(text.contains("result: {summary: made}"), "what he wrote stays: {text}");
+    assert_eq!(desk.save("bob", "t-1", (&bobs(), "")).unwrap_err().rule, Rule::LeaseOver);
+    assert_eq!(desk.mv("bob", "t-1", "bob", "done").unwrap_err().rule, Rule::LeaseOver);
+    desk.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn what_the_owner_said_of_the_error_stays_beside_the_reason() {
+    let desk = bob_has("error");
+    desk.save("bob", "t-1", (&bobs(), "error: { code: 7 }")).unwrap();
+    desk.pass(TTL + SECOND);
+    let text = desk.content("t-1");
+    assert!(text.contains("message: \"the lease of bob") && text.contains("code: 7"), "{text}");
+    desk.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn only_an_event_tells_and_the_owner_keeps_the_record() {
+    let desk = bob_has("event");
+    desk.pass(TTL + SECOND);
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), &record.lapsed), ("assigned", &None));
+    assert!(desk.lease("t-1").is_none());
+    let event = desk.read(|read| read.event(record.last_g)).unwrap();
+    assert!(event.line.contains("\"event\":\"expired\""), "{}", event.line);
+    desk.save("bob", "t-1", (&bobs(), "")).unwrap();
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    desk.fsck_clean();
+}
