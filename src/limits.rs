@@ -137,6 +137,18 @@ pub const LEASE_BATCH: Duration = Duration::from_secs(1);
 /// Leases that end, or are renewed, in one change: bounds how long others wait for it.
 pub const LEASE_CHANGES_MAX: usize = 4096;
 
+/// Transactions that are open at once: each may hold its bytes in the daemon's memory.
+pub const TXNS_MAX: usize = 32;
+
+/// Changes of one transaction: everybody else waits while they are made.
+pub const TXN_STEPS_MAX: usize = 2_000;
+
+/// Bytes that a transaction may have written: they lie in memory until it ends.
+pub const TXN_BYTES_MAX: usize = 32 << 20;
+
+/// Conflicts that `why` names of one transaction.
+pub const CONFLICTS_SHOWN_MAX: usize = 20;
+
 // The daemon and its control socket.
 
 /// Mounts of one daemon: each costs five threads and four descriptors.

@@ -118,6 +118,8 @@ rules! {
     TooManyLinks = "W034", "too many names of one file";
     /// The claim that a change was begun under is over.
     LeaseOver = "W035", "the claim is over";
+    /// Others changed what a transaction used.
+    Conflict = "W036", "others changed what the transaction used";
     /// The disk is full.
     NoSpace = "W040", "no space left for the store";
     /// Too many open files.
@@ -173,7 +175,7 @@ impl Rule {
                 Errno::EPERM
             }
             Rule::Forbidden => Errno::EACCES,
-            Rule::Stale | Rule::BeingWritten | Rule::InUse => Errno::EBUSY,
+            Rule::Stale | Rule::BeingWritten | Rule::InUse | Rule::Conflict => Errno::EBUSY,
             // ESTALE from rename would be sent twice by the kernel.
             Rule::Gone if door == Door::Rename => Errno::ENOENT,
             Rule::Gone => Errno::ESTALE,

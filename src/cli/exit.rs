@@ -109,6 +109,7 @@ impl From<Rule> for Exit {
             | Rule::Stale
             | Rule::BeingWritten
             | Rule::InUse
+            | Rule::Conflict
             | Rule::Running
             | Rule::NotEmpty => Exit::Conflict,
             Rule::BadName

@@ -16,6 +16,7 @@ mod mount;
 mod output;
 mod ps;
 mod store;
+mod txn;
 mod unmount;
 
 use std::ffi::OsString;
@@ -70,6 +71,8 @@ enum Command {
     Ps,
     #[command(flatten)]
     Data(data::DataCommand),
+    /// Run a command whose changes are made all at once when it succeeds, or not at all
+    Txn(txn::TxnArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
     /// Serve a store (what `mount` starts in the background)
@@ -110,6 +113,7 @@ fn run(cli: &Cli, output: &Output) -> Result<Exit, Stop> {
         Command::Exec(args) => exec::run(args, global, output),
         Command::Ps => ps::run(global, output),
         Command::Data(command) => data::run(command, global, output),
+        Command::Txn(args) => txn::run(args, output),
         Command::Completions(args) => completions::run(args, output),
         Command::Daemon(args) => daemon::run(args, global, output),
     }

@@ -270,5 +270,7 @@ const ERRORS: &str = "\
   it again, then save.
 - ESTALE (Stale file handle): it went elsewhere while you had it open. Look where it is now.
 
+Several files all at once or not at all: `workfs txn -- sh -c '...'` (in it, `.` is a copy of the mount).
+
 `echo ... >> file` in a shell hides a failed save: use `sed -i`, `cat >>`, `cp`, python, an editor.
 ";

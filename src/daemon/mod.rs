@@ -50,7 +50,7 @@ use crossbeam_channel::{Receiver, Select, bounded};
 use crate::limits::{DAEMON_END_WAIT, FIRST_MOUNT_WAIT};
 use crate::service::Service;
 use crate::store::Durability;
-use crate::tree::{Hub, WorkTree};
+use crate::tree::{Hub, TxnTree, WorkTree};
 use mounts::{Mounts, Place};
 use server::Server;
 
@@ -125,7 +125,7 @@ pub fn run(
     let (looks, ends) = bounded(0);
     lock_files::start(&store.engine, ends).map_err(other("starting to look after locks"))?;
     nudge::start(&hub, &store.engine).map_err(other("starting to tell watchers"))?;
-    let tree = WorkTree::new(store.engine.clone(), Arc::clone(&hub));
+    let tree = TxnTree::new(WorkTree::new(store.engine.clone(), Arc::clone(&hub)));
     let mounts = Arc::new(Mounts::new(
         options.paths.clone(),
         options.sync,

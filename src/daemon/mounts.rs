@@ -30,14 +30,14 @@ use crate::names::{AgentName, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::Durability;
-use crate::tree::{Hub, Identity, WorkTree, user_name};
+use crate::tree::{Hub, Identity, TxnTree, user_name};
 
 /// The mounts of one daemon.
 pub struct Mounts {
     paths: StorePaths,
     covers: Covers,
     sync: Durability,
-    tree: Arc<WorkTree>,
+    tree: Arc<TxnTree>,
     hub: Arc<Hub>,
     engine: Engine,
     wake: Sender<Event>,
@@ -89,7 +89,7 @@ impl Mounts {
     pub fn new(
         paths: StorePaths,
         sync: Durability,
-        tree: Arc<WorkTree>,
+        tree: Arc<TxnTree>,
         (hub, engine): (Arc<Hub>, Engine),
         wake: Sender<Event>,
     ) -> Self {

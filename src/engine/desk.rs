@@ -335,6 +335,7 @@ fn run_one(
         context: &context,
         operation,
         config,
+        trace: None,
         doors,
         scopes,
         head: &mut *head,

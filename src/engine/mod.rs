@@ -11,6 +11,7 @@
 mod agents;
 mod bell;
 mod checked;
+mod commit;
 mod context;
 mod create;
 mod desk;
@@ -49,6 +50,7 @@ mod xattr;
 pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use bell::{Bell, Subscription};
 pub use checked::{RefuseChecked, SaveChecked};
+pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use context::{Context, Origin, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
@@ -74,7 +76,7 @@ pub use scopes::{ScopeTicket, Scopes};
 pub use setattr::{SetAttributes, TimeOrNow};
 pub use sync::Sync;
 pub use take::{IsWritten, Take, Taken, Wanted, best_ready};
-pub use turn::{Refused, Stop, Turn};
+pub use turn::{Refused, Stop, Turn, absent, taken};
 pub use writer::{Engine, start};
 pub use xattr::{RemoveXattr, SetXattr, XattrMode};
 

@@ -85,6 +85,8 @@ pub struct Turn<'a> {
     pub operation: &'static str,
     /// The configuration.
     pub config: &'a Config,
+    /// The trace of all its events, where they are one piece of work.
+    pub trace: Option<[u8; 16]>,
     pub(crate) doors: &'a Doors,
     pub(crate) scopes: &'a Scopes,
     pub(crate) head: &'a mut Head,
@@ -135,9 +137,12 @@ impl Turn<'_> {
         keep_refusal(self.txn, self.context, self.operation, self.now, refused)
     }
 
-    /// Random bytes for a new trace.
+    /// The trace of a new piece of work: random bytes, if this is not a part of a larger one.
     #[must_use]
     pub fn new_trace(&self) -> [u8; 16] {
+        if let Some(trace) = self.trace {
+            return trace;
+        }
         let mut bytes = [0; 16];
         (self.doors.random)(&mut bytes);
         bytes
@@ -170,7 +175,8 @@ impl Turn<'_> {
         let g = self.next_g();
         let mut span = [0; 8];
         (self.doors.random)(&mut span);
-        let trace = Trace::new(record.map_or_else(|| self.new_trace(), |r| r.trace), span);
+        let own = record.filter(|_| self.trace.is_none()).map(|record| record.trace);
+        let trace = Trace::new(own.unwrap_or_else(|| self.new_trace()), span);
         let event = Event {
             name: happening.name,
             workspace: happening.workspace.cloned(),

@@ -75,11 +75,16 @@ pub(super) enum Computed {
     History(u64),
     /// A version that this event made.
     Past(G),
+    /// `.workfs/txn/`, in which transactions are made.
+    Txns,
+    /// `.workfs/commit/`, into which they are moved.
+    Commit,
 }
 
 /// Names in `.workfs/`, in the order they are listed.
 const CONTROL: &[(&str, Computed)] = &[
     ("agents.yaml", Computed::Agents),
+    ("commit", Computed::Commit),
     ("config.yaml", Computed::Config),
     ("events", Computed::Events),
     ("history", Computed::History(0)),
@@ -88,12 +93,17 @@ const CONTROL: &[(&str, Computed)] = &[
     ("leases", Computed::Leases),
     ("rejected", Computed::RejectedDir),
     ("status", Computed::Status),
+    ("txn", Computed::Txns),
     ("why", Computed::Why),
 ];
 
 /// Those that a mount of a part of the tree has: the others tell of the rest.
-const CONTROL_OF_A_PART: &[(&str, Computed)] =
-    &[("hold", Computed::HoldDir), ("why", Computed::Why)];
+const CONTROL_OF_A_PART: &[(&str, Computed)] = &[
+    ("commit", Computed::Commit),
+    ("hold", Computed::HoldDir),
+    ("txn", Computed::Txns),
+    ("why", Computed::Why),
+];
 
 /// The numbers of files in `.workfs/kinds/`, from [`FIRST`] on: more than two a kind.
 const KIND_FILES: std::ops::Range<u64> = 64..256;
@@ -117,6 +127,8 @@ impl Computed {
             Computed::Agents => FIRST + 32,
             Computed::Leases => FIRST + 33,
             Computed::HoldDir => FIRST + 34,
+            Computed::Txns => FIRST + 35,
+            Computed::Commit => FIRST + 36,
             Computed::Hold(key) => HOLD | key.0,
             Computed::Rejected(key) => REJECTED | key.0,
             Computed::FileWhy(ino) => WHY | ino.0,
@@ -153,6 +165,8 @@ impl Computed {
                 32 => Computed::Agents,
                 33 => Computed::Leases,
                 34 => Computed::HoldDir,
+                35 => Computed::Txns,
+                36 => Computed::Commit,
                 number if KIND_FILES.contains(&number) => {
                     Computed::KindFile(number - KIND_FILES.start)
                 }
@@ -170,6 +184,8 @@ impl Computed {
                 | Computed::Kinds
                 | Computed::History(_)
                 | Computed::HoldDir
+                | Computed::Txns
+                | Computed::Commit
                 | Computed::Ready(_)
         )
     }
@@ -180,6 +196,9 @@ impl Computed {
             Computed::Past(_) => 0o400,
             // A hold may be opened for writing, as shells' redirections do.
             Computed::Hold(_) => 0o666,
+            // Whoever may come in may make a transaction, and end only its own.
+            Computed::Txns => 0o1777,
+            Computed::Commit => 0o777,
             other if other.is_dir() => 0o555,
             _ => 0o444,
         }
@@ -188,9 +207,12 @@ impl Computed {
     /// The directory that a computed directory lies in.
     pub fn parent(self) -> Ino {
         match self {
-            Computed::RejectedDir | Computed::Kinds | Computed::HoldDir | Computed::History(_) => {
-                Computed::Control.ino()
-            }
+            Computed::RejectedDir
+            | Computed::Kinds
+            | Computed::HoldDir
+            | Computed::Txns
+            | Computed::Commit
+            | Computed::History(_) => Computed::Control.ino(),
             Computed::Ready(dir) => dir,
             _ => Ino(1),
         }
@@ -349,6 +371,8 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         | Computed::Kinds
         | Computed::History(_)
         | Computed::HoldDir
+        | Computed::Txns
+        | Computed::Commit
         | Computed::Ready(_)
         | Computed::Next(_)
         | Computed::Wait(_)

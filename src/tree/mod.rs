@@ -26,6 +26,7 @@ mod seek;
 mod seen;
 mod staged;
 mod touched;
+mod txn;
 mod unborn;
 mod waits;
 mod why;
@@ -44,6 +45,7 @@ use workfs_mount::{
 pub use caller::user_name;
 pub use hub::{Hub, Identity};
 pub use touched::{Touch, Touched};
+pub use txn::TxnTree;
 
 use crate::engine::{Command, Engine};
 use crate::limits::{CACHE_TTL, NAME_BYTES_MAX};

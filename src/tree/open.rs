@@ -381,7 +381,7 @@ fn home(slot: Slot) -> Option<crate::engine::Home> {
 }
 
 /// Up to `size` bytes of `bytes` at `offset`.
-fn part(bytes: &[u8], offset: u64, size: usize) -> Vec<u8> {
+pub(super) fn part(bytes: &[u8], offset: u64, size: usize) -> Vec<u8> {
     let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let end = start.saturating_add(size).min(bytes.len());
     bytes[start..end].to_vec()

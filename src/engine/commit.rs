@@ -1,0 +1,274 @@
+//! Many changes as one: what was done inside a transaction is made here, in its order, all of it or
+//! nothing.
+//!
+//! What must stay true: each step is the ordinary command, under the ordinary rules, as the caller
+//! who commits; the first refusal undoes them all; nothing is overwritten that changed since the
+//! transaction used it. Deliberately not here: what the transaction looks like from inside (`tree/txn`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::limits::CONFLICTS_SHOWN_MAX;
+use crate::names::{FileName, TreePath};
+use crate::numbers::{Ino, UnixNanos};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, StoreError};
+
+use super::save::{Base, Saved, Sight};
+use super::setattr::gone;
+use super::take::IsWritten;
+use super::{
+    Command, Create, NewContent, Remove, RemoveWhat, Rename, RenameMode, Save, SetAttributes, Stop,
+    Text, Turn,
+};
+
+/// A node as a transaction names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TxnNode {
+    /// One of the store.
+    Stored(Ino),
+    /// The so-manieth that the transaction made.
+    Made(u32),
+}
+
+/// A name in a directory of a transaction.
+pub type TxnName = (TxnNode, FileName);
+
+/// One change of a transaction.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Makes a node.
+    Create {
+        /// Its name.
+        at: TxnName,
+        /// Permission bits.
+        mode: u32,
+        /// What it is.
+        content: NewContent,
+        /// Its number in the transaction.
+        made: u32,
+    },
+    /// Saves a whole text.
+    Save {
+        /// The file.
+        node: TxnNode,
+        /// Its content.
+        bytes: Arc<Vec<u8>>,
+    },
+    /// Sets attributes.
+    Set {
+        /// Of what.
+        node: TxnNode,
+        /// To what; the inode in it is not looked at.
+        set: SetAttributes,
+    },
+    /// Renames.
+    Rename {
+        /// From.
+        from: TxnName,
+        /// To.
+        to: TxnName,
+        /// What else is wanted.
+        mode: RenameMode,
+    },
+    /// Removes a name.
+    Remove {
+        /// The name.
+        at: TxnName,
+        /// Which call it is.
+        what: RemoveWhat,
+    },
+}
+
+/// What a transaction found in the store when it first used it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// What a name stood for; nothing, if it was free.
+    Name(Option<Ino>),
+    /// When the file last changed in any way.
+    File(UnixNanos),
+}
+
+/// Something of the store that a transaction used.
+#[derive(Clone, Debug)]
+pub struct Used {
+    /// Its path in the transaction, for who reads of it.
+    pub path: TreePath,
+    /// The name, or the file.
+    pub what: UsedWhat,
+    /// How it was found.
+    pub found: Found,
+}
+
+/// See [`Used`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum UsedWhat {
+    /// A name that was made, moved, replaced or removed.
+    Name(Ino, FileName),
+    /// A file that was opened, changed, moved or removed.
+    File(Ino),
+}
+
+impl UsedWhat {
+    /// How it is found now; `None` for a file that is gone.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn find(&self, read: &dyn crate::store::Read) -> Result<Option<Found>, StoreError> {
+        Ok(match self {
+            UsedWhat::Name(dir, name) => {
+                Some(Found::Name(read.lookup(*dir, name)?.map(|node| node.ino)))
+            }
+            UsedWhat::File(ino) => {
+                let node = read.node(*ino)?.filter(|node| node.nlink > 0);
+                node.map(|node| Found::File(node.ctime))
+            }
+        })
+    }
+}
+
+/// Makes all changes of a transaction.
+pub struct Commit {
+    /// The transaction's own path.
+    pub path: TreePath,
+    /// The steps, each with the path that it was about.
+    pub steps: Vec<(Step, TreePath)>,
+    /// What they rest on.
+    pub used: Vec<Used>,
+    /// Files of the transaction that a program has still open and wrote to.
+    pub unsaved: Vec<TreePath>,
+    /// Whether a file of the store is being written outside.
+    pub is_written: IsWritten,
+}
+
+impl Command for Commit {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "commit"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        self.require_closed()?;
+        self.require_unchanged(turn)?;
+        self.require_unwritten(turn)?;
+        turn.trace = Some(turn.new_trace());
+        let mut made = HashMap::new();
+        for (step, path) in self.steps {
+            step.run(turn, &mut made, &path).map_err(|stop| at(stop, path))?;
+        }
+        Ok(())
+    }
+}
+
+/// A refusal of a step goes to `why`, whatever it is, and names the step's path.
+fn at(stop: Stop, path: TreePath) -> Stop {
+    match stop {
+        Stop::Refused(mut refused) if !refused.kept => {
+            (refused.kept, refused.path) = (true, path);
+            Stop::Refused(refused)
+        }
+        other => other,
+    }
+}
+
+impl Commit {
+    fn require_closed(&self) -> Result<(), Stop> {
+        let Some(first) = self.unsaved.first() else { return Ok(()) };
+        let reason = format!("{} still open and written to", listed(&self.unsaved));
+        let remedy = "commit when the programs that write have closed their files";
+        Err(Stop::kept(Refusal::new(Rule::BeingWritten, reason, remedy), first.clone()))
+    }
+
+    /// Nothing that the transaction used was changed by others.
+    fn require_unchanged(&self, turn: &Turn<'_>) -> Result<(), Stop> {
+        let mut changed = Vec::new();
+        for used in &self.used {
+            if used.what.find(turn.txn)? != Some(used.found) && !changed.contains(&used.path) {
+                changed.push(used.path.clone());
+            }
+        }
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let reason = format!("changed since the transaction used it: {}", listed(&changed));
+        let remedy =
+            "throw the transaction away with rmdir, and do it again from what is there now";
+        Err(Stop::kept(Refusal::new(Rule::Conflict, reason, remedy), self.path.clone()))
+    }
+
+    /// Nobody outside is writing what is to be moved.
+    fn require_unwritten(&self, turn: &Turn<'_>) -> Result<(), Stop> {
+        for used in &self.used {
+            if let UsedWhat::File(ino) = used.what
+                && (self.is_written)(ino)
+                && turn.txn.node(ino)?.is_some_and(|node| node.class != Class::Plain)
+            {
+                let reason = format!("`{}` is being written outside", used.path);
+                let remedy = "try again when that program has closed it";
+                let refusal = Refusal::new(Rule::BeingWritten, reason, remedy);
+                return Err(Stop::kept(refusal, used.path.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Paths for a reason, not too many.
+fn listed(paths: &[TreePath]) -> String {
+    let shown: Vec<String> =
+        paths.iter().take(CONFLICTS_SHOWN_MAX).map(|path| format!("`{path}`")).collect();
+    let more = paths.len().saturating_sub(CONFLICTS_SHOWN_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &more
+}
+
+impl Step {
+    fn run(
+        self,
+        turn: &mut Turn<'_>,
+        made: &mut HashMap<u32, Ino>,
+        path: &TreePath,
+    ) -> Result<(), Stop> {
+        let ino = |made: &HashMap<u32, Ino>, node| match node {
+            TxnNode::Stored(ino) => Ok(ino),
+            TxnNode::Made(nth) => made.get(&nth).copied().ok_or_else(gone),
+        };
+        match self {
+            Step::Create { at: (parent, name), mode, content, made: nth } => {
+                let parent = ino(made, parent)?;
+                let node = Create { parent, name, mode, content, on_draft: None }.run(turn)?;
+                made.insert(nth, node.ino);
+            }
+            Step::Save { node, bytes } => save(turn, ino(made, node)?, &bytes, path)?,
+            Step::Set { node, set } => {
+                SetAttributes { ino: ino(made, node)?, ..set }.run(turn)?;
+            }
+            Step::Rename { from: (from, name), to: (to, new_name), mode } => {
+                let (parent, new_parent) = (ino(made, from)?, ino(made, to)?);
+                let sight = Sight::Known(Base::Unseen);
+                Rename { parent, name, new_parent, new_name, mode, sight }.run(turn)?;
+            }
+            Step::Remove { at: (parent, name), what } => {
+                Remove { parent: ino(made, parent)?, name, what }.run(turn)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Saves a text. What was seen of a record is asked once, for the whole transaction. A text that
+/// would leave a draft is refused: half of the work would be done.
+fn save(turn: &mut Turn<'_>, ino: Ino, bytes: &[u8], path: &TreePath) -> Result<(), Stop> {
+    let class = turn.txn.node(ino)?.ok_or_else(gone)?.class;
+    let text = match class {
+        Class::Plain => Text::unread(bytes.to_vec()),
+        Class::Draft | Class::Record => Text::new(bytes),
+    };
+    let bytes = Arc::clone(&text.bytes);
+    let sight = Sight::Known(Base::Unseen);
+    match (Save { ino, sight, text, keeps_time: false, fence: None }).run(turn)? {
+        Saved::Kept(_) => Ok(()),
+        Saved::Refused(refusal) => Err(Stop::rejected(refusal, path.clone(), bytes)),
+    }
+}

@@ -1,0 +1,113 @@
+//! What several calls of the kernel share: changing, making and listing inside a transaction.
+
+use std::ffi::OsStr;
+
+use workfs_mount::{Caching, Caller, DirEntry, Entry, Errno, Handle, Opened, Reply};
+
+use crate::engine::{NewContent, Stop, TxnNode};
+use crate::numbers::Ino;
+use crate::refusal::Door;
+
+use super::TxnTree;
+use super::number::node_of;
+use super::table::TxnOpen;
+use super::view::{Below, View};
+use crate::tree::computed::Computed;
+use crate::tree::listing::FIRST_COOKIE;
+use crate::tree::{Answer, name_of};
+
+/// Whether an inode is the directory of the transactions.
+pub fn is_txns(ino: Ino) -> bool {
+    Computed::of(ino) == Some(Computed::Txns) && node_of(ino).is_none()
+}
+
+impl TxnTree {
+    /// Changes something in the transaction of `ino` and answers, or gives the reply back.
+    pub(super) fn change<T>(
+        &self,
+        (caller, ino, door): (&Caller, Ino, Door),
+        reply: Reply<T>,
+        work: impl FnMut(&mut View, &Below<'_>, TxnNode) -> Result<T, Stop>,
+    ) -> Option<Reply<T>> {
+        match self.inside(caller, ino, door, work) {
+            Some(answer) => {
+                reply.send(answer);
+                None
+            }
+            None => Some(reply),
+        }
+    }
+
+    /// Opens what was found or made.
+    pub(super) fn opened(&self, open: TxnOpen) -> Answer<Opened> {
+        let handle = self.handles.lock().insert(open)?;
+        Ok(Opened { handle, caching: Caching::Direct })
+    }
+
+    pub(super) fn create_inside(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        (mode, content): (u32, NewContent),
+    ) -> Option<Answer<Entry>> {
+        let (slot, _) = node_of(parent)?;
+        let name = match name_of(name) {
+            Ok(name) => name,
+            Err(errno) => return Some(Err(errno)),
+        };
+        self.inside(caller, parent, Door::Name, |view, below, dir| {
+            let node = view.create(below, (dir, name.clone()), mode, content.clone())?;
+            Ok(Self::entry(slot, node, view.attr(below, node)?))
+        })
+    }
+
+    pub(super) fn list_txns(
+        &self,
+        caller: &Caller,
+        cookie: u64,
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Answer<()> {
+        let txns: Vec<_> = self.table.lock().of(caller.mount).cloned().collect();
+        for (txn, at) in txns.iter().zip(FIRST_COOKIE..).skip_while(|(_, at)| *at <= cookie) {
+            let Ok(Entry { attr, ttl }) = self.root_entry(caller, txn) else { continue };
+            let name = txn.name.as_bytes().to_vec();
+            if !emit(DirEntry { name, attr, cookie: at, ttl }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn list_inside(
+        &self,
+        caller: &Caller,
+        dir: Ino,
+        (handle, cookie): (Handle, u64),
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Option<Answer<()>> {
+        let (slot, _) = node_of(dir)?;
+        let open = self.handles.lock().get(handle);
+        let Some(TxnOpen::Directory(names)) = open.as_deref() else {
+            return Some(Err(Errno::EBADF));
+        };
+        let mut names = names.lock();
+        self.inside(caller, dir, Door::Name, |view, below, node| {
+            if cookie < FIRST_COOKIE {
+                *names = view.list(below, node)?;
+            }
+            for ((name, node), at) in names.iter().zip(FIRST_COOKIE..) {
+                if at <= cookie {
+                    continue;
+                }
+                // One that is gone by now is left out.
+                let Ok(attr) = view.attr(below, *node) else { continue };
+                let Entry { attr, ttl } = Self::entry(slot, *node, attr);
+                if !emit(DirEntry { name: name.as_bytes().to_vec(), attr, cookie: at, ttl }) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}

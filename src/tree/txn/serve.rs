@@ -1,0 +1,427 @@
+//! The calls of the kernel: into a transaction, or to the tree below.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use workfs_mount::{
+    Caller, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened, PollReady,
+    PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
+};
+
+use crate::engine::{NewContent, RemoveWhat, TxnNode};
+use crate::numbers::Ino;
+use crate::refusal::{Door, Rule};
+use crate::tree::computed::Computed;
+use crate::tree::{Answer, name_of};
+
+use super::inside::is_txns;
+use super::number::{ino_of, node_of};
+use super::table::TxnOpen;
+use super::view::{Below, View};
+use super::{TxnTree, commits, unsupported};
+
+impl Tree for TxnTree {
+    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Answer<Entry> {
+        if is_txns(parent) {
+            let txn = self.table.lock().find(caller.mount, &name_of(name)?);
+            return self.root_entry(caller, &txn.ok_or(Rule::Absent.errno(Door::Name))?);
+        }
+        let Some((slot, _)) = node_of(parent) else {
+            return self.below.lookup(caller, parent, name);
+        };
+        let name = name_of(name)?;
+        let found = self.inside(caller, parent, Door::Name, |view, below, dir| {
+            let found = view.find(below, dir, &name)?;
+            let node = found.ok_or_else(|| crate::engine::absent(&name))?;
+            Ok(Self::entry(slot, node, view.attr(below, node)?))
+        });
+        found.unwrap_or(Err(Rule::Gone.errno(Door::Name)))
+    }
+
+    fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Answer<Entry> {
+        let Some((slot, node)) = node_of(ino) else {
+            return self.below.getattr(caller, ino, handle);
+        };
+        let txn = self.table.lock().get(slot).filter(|txn| txn.mount == caller.mount);
+        let txn = txn.ok_or(Rule::Gone.errno(Door::Handle))?;
+        if txn.view.lock().root() == node {
+            return self.root_entry(caller, &txn);
+        }
+        let attr = |view: &mut View, below: &Below<'_>, node| view.attr(below, node);
+        let attr = self.view(caller, &txn, node, Door::Handle, attr)?;
+        Ok(Self::entry(slot, node, attr))
+    }
+
+    fn readlink(&self, caller: &Caller, ino: Ino) -> Answer<Vec<u8>> {
+        let target = |view: &mut View, below: &Below<'_>, node| view.target(below, node);
+        let inside = self.inside(caller, ino, Door::Name, target);
+        inside.unwrap_or_else(|| self.below.readlink(caller, ino))
+    }
+
+    fn open(&self, caller: &Caller, ino: Ino, flags: OpenFlags, reply: Reply<Opened>) {
+        let pinned = self.inside(caller, ino, Door::Name, |view, below, node| {
+            view.open(below, node, flags.truncate)
+        });
+        let append = flags.append;
+        match pinned {
+            Some(Ok(pinned)) => reply.send(self.opened(TxnOpen::File { append, pinned })),
+            Some(Err(errno)) => reply.send(Err(errno)),
+            None => self.below.open(caller, ino, flags, reply),
+        }
+    }
+
+    fn read(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        size: u32,
+        reply: Reply<Vec<u8>>,
+    ) {
+        let open = self.handles.lock().get(handle);
+        let pinned = match open.as_deref() {
+            Some(TxnOpen::File { pinned, .. }) => pinned.as_deref(),
+            _ => None,
+        };
+        let at = (caller, ino, Door::Handle);
+        if let Some(reply) = self.change(at, reply, |view, below, node| {
+            view.read(below, node, pinned, (offset, size as usize))
+        }) {
+            Tree::read(&*self.below, caller, ino, handle, offset, size, reply);
+        }
+    }
+
+    fn poll(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        wake: Option<PollWake>,
+    ) -> Answer<PollReady> {
+        match node_of(ino) {
+            Some(_) => Ok(PollReady::BOTH),
+            None => self.below.poll(caller, ino, handle, wake),
+        }
+    }
+
+    fn opendir(&self, caller: &Caller, ino: Ino) -> Answer<Handle> {
+        if node_of(ino).is_none() {
+            return self.below.opendir(caller, ino);
+        }
+        self.handles.lock().insert(TxnOpen::Directory(Mutex::default()))
+    }
+
+    fn readdir(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        cookie: u64,
+        emit: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Answer<()> {
+        if is_txns(ino) {
+            return self.list_txns(caller, cookie, emit);
+        }
+        let inside = self.list_inside(caller, ino, (handle, cookie), emit);
+        inside.unwrap_or_else(|| self.below.readdir(caller, ino, handle, cookie, emit))
+    }
+
+    fn parent(&self, ino: Ino) -> Answer<Ino> {
+        let Some((slot, node)) = node_of(ino) else { return self.below.parent(ino) };
+        let txn = self.table.lock().get(slot).ok_or(Rule::Gone.errno(Door::Handle))?;
+        let view = txn.view.lock();
+        let is_root = view.root() == node;
+        Ok(if is_root { Computed::Txns.ino() } else { ino_of(slot, view.parent(node)) })
+    }
+
+    fn releasedir(&self, handle: Handle) {
+        if !self.handles.lock().remove(handle) {
+            self.below.releasedir(handle);
+        }
+    }
+
+    fn statfs(&self, ino: Ino) -> Answer<FsStat> {
+        self.below.statfs(match node_of(ino) {
+            Some((_, TxnNode::Stored(stored))) => stored,
+            Some((_, TxnNode::Made(_))) => workfs_mount::ROOT,
+            None => ino,
+        })
+    }
+
+    fn getxattr(&self, caller: &Caller, ino: Ino, name: &OsStr) -> Answer<Vec<u8>> {
+        match node_of(ino) {
+            Some(_) => Err(unsupported(Door::Name)),
+            None => self.below.getxattr(caller, ino, name),
+        }
+    }
+
+    fn listxattr(&self, caller: &Caller, ino: Ino) -> Answer<Vec<Vec<u8>>> {
+        match node_of(ino) {
+            Some(_) => Ok(Vec::new()),
+            None => self.below.listxattr(caller, ino),
+        }
+    }
+
+    fn seek(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        seek: SeekHole,
+    ) -> Answer<u64> {
+        let attr = |view: &mut View, below: &Below<'_>, node| view.attr(below, node);
+        match self.inside(caller, ino, Door::Handle, attr) {
+            // A file without holes.
+            Some(attr) => match (attr?.size, seek) {
+                (size, _) if offset >= size => Err(Errno::ENXIO),
+                (_, SeekHole::Data) => Ok(offset),
+                (size, SeekHole::Hole) => Ok(size),
+            },
+            None => self.below.seek(caller, ino, handle, offset, seek),
+        }
+    }
+
+    fn locks(&self) -> &Arc<Locks> {
+        self.below.locks()
+    }
+
+    fn forget(&self, ino: Ino, lookups: u64) {
+        if node_of(ino).is_none() {
+            self.below.forget(ino, lookups);
+        }
+    }
+
+    fn make(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        mode: u32,
+        node: NewNode,
+        reply: Reply<Entry>,
+    ) {
+        if is_txns(parent) {
+            return reply.send(match node {
+                NewNode::Directory => name_of(name).and_then(|name| self.begin(caller, name)),
+                _ => Err(unsupported(Door::Name)),
+            });
+        }
+        let content = match &node {
+            NewNode::Directory => NewContent::Directory,
+            NewNode::File => NewContent::File,
+            NewNode::Symlink(target) => NewContent::Symlink(target.clone()),
+            NewNode::Special(node_type, rdev) => NewContent::Special(*node_type, *rdev),
+        };
+        match self.create_inside(caller, parent, name, (mode, content)) {
+            Some(made) => reply.send(made),
+            None => self.below.make(caller, parent, name, mode, node, reply),
+        }
+    }
+
+    fn create(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        mode: u32,
+        flags: OpenFlags,
+        reply: Reply<(Entry, Opened)>,
+    ) {
+        match self.create_inside(caller, parent, name, (mode, NewContent::File)) {
+            Some(Ok(entry)) => {
+                let open = TxnOpen::File { append: flags.append, pinned: None };
+                reply.send(self.opened(open).map(|opened| (entry, opened)));
+            }
+            Some(Err(errno)) => reply.send(Err(errno)),
+            None => self.below.create(caller, parent, name, mode, flags, reply),
+        }
+    }
+
+    fn setattr(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Option<Handle>,
+        set: SetAttr,
+        reply: Reply<Entry>,
+    ) {
+        let Some((slot, _)) = node_of(ino) else {
+            return self.below.setattr(caller, ino, handle, set, reply);
+        };
+        self.change((caller, ino, Door::Name), reply, |view, below, node| {
+            view.set(below, node, set)?;
+            if handle.is_none() {
+                view.close(node)?;
+            }
+            Ok(Self::entry(slot, node, view.attr(below, node)?))
+        });
+    }
+
+    fn unlink(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
+        if is_txns(parent) {
+            return reply.send(Err(Rule::IsDirectory.errno(Door::Name)));
+        }
+        if node_of(parent).is_none() {
+            return self.below.unlink(caller, parent, name, reply);
+        }
+        match name_of(name) {
+            Ok(name) => {
+                self.change((caller, parent, Door::Name), reply, |view, below, dir| {
+                    view.remove(below, (dir, name.clone()), RemoveWhat::File)
+                });
+            }
+            Err(errno) => reply.send(Err(errno)),
+        }
+    }
+
+    fn rmdir(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
+        let parsed = match name_of(name) {
+            Ok(name) => name,
+            Err(errno) => return reply.send(Err(errno)),
+        };
+        if is_txns(parent) {
+            return reply.send(self.throw_away(caller, &parsed));
+        }
+        if let Some(reply) = self.change((caller, parent, Door::Name), reply, |view, below, dir| {
+            view.remove(below, (dir, parsed.clone()), RemoveWhat::Directory)
+        }) {
+            self.below.rmdir(caller, parent, name, reply);
+        }
+    }
+
+    fn rename(
+        &self,
+        caller: &Caller,
+        parent: Ino,
+        name: &OsStr,
+        new_parent: Ino,
+        new_name: &OsStr,
+        mode: RenameMode,
+        reply: Reply<()>,
+    ) {
+        let (from, to) = match (name_of(name), name_of(new_name)) {
+            (Ok(from), Ok(to)) => (from, to),
+            (Err(errno), _) | (_, Err(errno)) => return reply.send(Err(errno)),
+        };
+        match (node_of(parent), node_of(new_parent)) {
+            (None, None) if is_txns(parent) => {
+                if !commits(new_parent, &to) {
+                    return reply.send(Err(unsupported(Door::Rename)));
+                }
+                self.commit(caller, &from, reply);
+            }
+            (None, None) => {
+                self.below.rename(caller, parent, name, new_parent, new_name, mode, reply);
+            }
+            (Some((slot, _)), Some((other, new_dir))) if slot == other => {
+                self.change((caller, parent, Door::Rename), reply, |view, below, dir| {
+                    view.rename(below, (dir, from.clone()), (new_dir, to.clone()), mode)
+                });
+            }
+            // Nothing is moved into a transaction, out of it or between two.
+            _ => reply.send(Err(unsupported(Door::Rename))),
+        }
+    }
+
+    fn link(&self, caller: &Caller, ino: Ino, parent: Ino, name: &OsStr, reply: Reply<Entry>) {
+        if node_of(ino).is_some() || node_of(parent).is_some() {
+            return reply.send(Err(unsupported(Door::Name)));
+        }
+        self.below.link(caller, ino, parent, name, reply);
+    }
+
+    fn write(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        data: &[u8],
+        reply: Reply<u32>,
+    ) {
+        let open = self.handles.lock().get(handle);
+        let append = matches!(open.as_deref(), Some(TxnOpen::File { append: true, .. }));
+        let at = (caller, ino, Door::Handle);
+        if let Some(reply) = self.change(at, reply, |view, below, node| {
+            view.write(below, node, (!append).then_some(offset), data)?;
+            Ok(data.len() as u32)
+        }) {
+            self.below.write(caller, ino, handle, offset, data, reply);
+        }
+    }
+
+    fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
+        let at = (caller, ino, Door::Handle);
+        if let Some(reply) = self.change(at, reply, |view, _, node| view.close(node)) {
+            self.below.flush(caller, ino, handle, reply);
+        }
+    }
+
+    fn fsync(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
+        let at = (caller, ino, Door::Handle);
+        if let Some(reply) = self.change(at, reply, |view, _, node| view.close(node)) {
+            self.below.fsync(caller, ino, handle, reply);
+        }
+    }
+
+    fn fsyncdir(&self, caller: &Caller, ino: Ino, reply: Reply<()>) {
+        match node_of(ino) {
+            Some(_) => reply.send(Ok(())),
+            None => self.below.fsyncdir(caller, ino, reply),
+        }
+    }
+
+    fn release(&self, ino: Ino, handle: Handle) {
+        if !self.handles.lock().remove(handle) {
+            return self.below.release(ino, handle);
+        }
+        // What came through a mapping that outlived its descriptor.
+        let txn = node_of(ino).and_then(|(slot, node)| Some((self.table.lock().get(slot)?, node)));
+        if let Some((txn, node)) = txn
+            && txn.view.lock().close(node).is_err()
+        {
+            tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
+        }
+    }
+
+    fn fallocate(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Handle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: Reply<()>,
+    ) {
+        match node_of(ino) {
+            Some(_) => reply.send(Err(unsupported(Door::Handle))),
+            None => self.below.fallocate(caller, ino, handle, offset, length, mode, reply),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        name: &OsStr,
+        value: &[u8],
+        mode: XattrMode,
+        reply: Reply<()>,
+    ) {
+        match node_of(ino) {
+            Some(_) => reply.send(Err(unsupported(Door::Name))),
+            None => self.below.setxattr(caller, ino, name, value, mode, reply),
+        }
+    }
+
+    fn removexattr(&self, caller: &Caller, ino: Ino, name: &OsStr, reply: Reply<()>) {
+        match node_of(ino) {
+            Some(_) => reply.send(Err(unsupported(Door::Name))),
+            None => self.below.removexattr(caller, ino, name, reply),
+        }
+    }
+}

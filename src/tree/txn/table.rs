@@ -1,0 +1,130 @@
+//! The transactions that are open, and the files that are open in them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use workfs_mount::{Caller, Errno, Handle, MountId};
+
+use crate::limits::{HANDLES_MAX, TXNS_MAX};
+use crate::names::FileName;
+use crate::refusal::{Door, Rule};
+
+use super::number::Slot;
+use super::view::{TxnEntry, View};
+
+/// An open transaction: it belongs to the mount that it was made through.
+#[derive(Clone)]
+pub struct Txn {
+    pub slot: Slot,
+    pub mount: MountId,
+    /// The user and group that made it.
+    pub maker: (u32, u32),
+    pub name: FileName,
+    pub view: Arc<Mutex<View>>,
+}
+
+/// All that are open.
+pub struct Table {
+    open: BTreeMap<Slot, Txn>,
+    next: Slot,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table { open: BTreeMap::new(), next: Slot::FIRST }
+    }
+}
+
+impl Table {
+    /// The transaction of a number.
+    pub fn get(&self, slot: Slot) -> Option<Txn> {
+        self.open.get(&slot).cloned()
+    }
+
+    /// The one of this name in a mount.
+    pub fn find(&self, mount: MountId, name: &FileName) -> Option<Txn> {
+        self.of(mount).find(|txn| txn.name == *name).cloned()
+    }
+
+    /// Those of a mount.
+    pub fn of(&self, mount: MountId) -> impl Iterator<Item = &Txn> {
+        self.open.values().filter(move |txn| txn.mount == mount)
+    }
+
+    /// Opens one.
+    pub fn begin(&mut self, caller: &Caller, name: FileName, view: View) -> Result<Txn, Errno> {
+        let (mount, maker) = (caller.mount, (caller.uid, caller.gid));
+        if self.find(mount, &name).is_some() {
+            return Err(Rule::Taken.errno(Door::Name));
+        }
+        if self.open.len() >= TXNS_MAX {
+            return Err(Rule::TooManyHandles.errno(Door::Name));
+        }
+        while self.open.contains_key(&self.next) {
+            self.next = self.next.next();
+        }
+        let slot = self.next;
+        self.next = slot.next();
+        let txn = Txn { slot, mount, maker, name, view: Arc::new(Mutex::new(view)) };
+        self.open.insert(slot, txn.clone());
+        Ok(txn)
+    }
+
+    /// Ends one.
+    pub fn end(&mut self, slot: Slot) {
+        self.open.remove(&slot);
+    }
+
+    /// Ends those of a mount.
+    pub fn end_mount(&mut self, mount: MountId) {
+        self.open.retain(|_, txn| txn.mount != mount);
+    }
+}
+
+/// An open file or directory of a transaction.
+pub enum TxnOpen {
+    File {
+        /// Every write goes to the end.
+        append: bool,
+        /// What the file was at `open`, where it is governed.
+        pinned: Option<Arc<[u8]>>,
+    },
+    /// The names as they were when the listing began.
+    Directory(Mutex<Vec<TxnEntry>>),
+}
+
+/// Above all other handles.
+const OURS: u64 = 1 << 63;
+
+/// All that are open.
+#[derive(Default)]
+pub struct Handles {
+    table: HashMap<u64, Arc<TxnOpen>>,
+    last: u64,
+}
+
+impl Handles {
+    /// Makes a handle.
+    pub fn insert(&mut self, open: TxnOpen) -> Result<Handle, Errno> {
+        if self.table.len() >= HANDLES_MAX {
+            return Err(Rule::TooManyHandles.errno(Door::Name));
+        }
+        self.last += 1;
+        self.table.insert(self.last, Arc::new(open));
+        Ok(Handle(OURS | self.last))
+    }
+
+    /// What a handle has open; `None` if it is none of a transaction.
+    pub fn get(&self, handle: Handle) -> Option<Arc<TxnOpen>> {
+        self.table.get(&(handle.0 & !OURS)).filter(|_| handle.0 & OURS != 0).cloned()
+    }
+
+    /// Forgets a handle; false if it is none of a transaction.
+    pub fn remove(&mut self, handle: Handle) -> bool {
+        handle.0 & OURS != 0 && {
+            self.table.remove(&(handle.0 & !OURS));
+            true
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Changes of names and attributes in a transaction, as POSIX has them.
+
+use std::sync::Arc;
+
+use workfs_mount::{Attr, RenameMode, SetAttr};
+
+use crate::engine::{
+    self, NewContent, RemoveWhat, SetAttributes, Step, Stop, TimeOrNow, TxnName, TxnNode, absent,
+    taken,
+};
+use crate::names::FileName;
+use crate::numbers::{Ino, UnixNanos};
+use crate::refusal::{Refusal, Rule};
+use crate::store::NodeType;
+
+use super::{Below, Own, View};
+
+impl View {
+    /// Makes a node.
+    pub fn create(
+        &mut self,
+        below: &Below<'_>,
+        (dir, name): TxnName,
+        mode: u32,
+        content: NewContent,
+    ) -> Result<TxnNode, Stop> {
+        if dir == self.root && name.as_bytes() == b".workfs" {
+            return Err(unsupported("a transaction has no `.workfs`").into());
+        }
+        let (node_type, target) = match &content {
+            NewContent::Directory => (NodeType::Directory, None),
+            NewContent::File => (NodeType::File, None),
+            NewContent::Symlink(target) => (NodeType::Symlink, Some(target.clone())),
+            NewContent::Special(..) => {
+                return Err(unsupported("a transaction makes files, directories and links").into());
+            }
+        };
+        if self.find(below, dir, &name)?.is_some() {
+            return Err(taken(&name).into());
+        }
+        self.use_name(below, dir, &name)?;
+        let node = TxnNode::Made(self.made);
+        let size = target.as_ref().map_or(0, |target| target.len() as u64);
+        let now = below.now.0;
+        let attr = Attr {
+            ino: Ino(0),
+            node_type,
+            mode: mode & 0o7777,
+            nlink: if node_type == NodeType::Directory { 2 } else { 1 },
+            uid: below.caller.uid,
+            gid: below.caller.gid,
+            rdev: 0,
+            size,
+            blocks: size.div_ceil(512),
+            atime_ns: now,
+            mtime_ns: now,
+            ctime_ns: now,
+        };
+        let at = (dir, name);
+        self.places.insert(node, at.clone());
+        self.push(Step::Create { at: at.clone(), mode, content, made: self.made }, node)?;
+        self.made += 1;
+        // An empty file is saved, too: as one that a program makes and closes outside.
+        let (file, content) = (node_type == NodeType::File, Arc::default());
+        let own = Own { attr, content: file.then_some(content), target, dirty: file };
+        self.nodes.insert(node, own);
+        self.name(at, Some(node));
+        Ok(node)
+    }
+
+    /// Removes a name.
+    pub fn remove(
+        &mut self,
+        below: &Below<'_>,
+        (dir, name): TxnName,
+        what: RemoveWhat,
+    ) -> Result<(), Stop> {
+        let node = self.find(below, dir, &name)?.ok_or_else(|| absent(&name))?;
+        let is_dir = self.attr(below, node)?.node_type == NodeType::Directory;
+        match what {
+            RemoveWhat::File if is_dir => return Err(of_another_type(Rule::IsDirectory).into()),
+            RemoveWhat::Directory if !is_dir => {
+                return Err(of_another_type(Rule::NotDirectory).into());
+            }
+            RemoveWhat::Directory => self.require_empty(below, node)?,
+            RemoveWhat::File => self.use_file(below, node)?,
+        }
+        self.use_name(below, dir, &name)?;
+        let at = (dir, name);
+        self.push(Step::Remove { at: at.clone(), what }, node)?;
+        self.name(at, None);
+        Ok(())
+    }
+
+    /// Renames.
+    pub fn rename(
+        &mut self,
+        below: &Below<'_>,
+        from: TxnName,
+        to: TxnName,
+        mode: RenameMode,
+    ) -> Result<(), Stop> {
+        let mode = match mode {
+            RenameMode::Replace => engine::RenameMode::Replace,
+            RenameMode::NoReplace => engine::RenameMode::NoReplace,
+            RenameMode::Exchange => {
+                return Err(unsupported("a transaction does not exchange names").into());
+            }
+        };
+        let target = self.find(below, to.0, &to.1)?;
+        let source = self.find(below, from.0, &from.1)?.ok_or_else(|| absent(&from.1))?;
+        if target == Some(source) && mode == engine::RenameMode::Replace {
+            return Ok(());
+        }
+        if let Some(target) = target {
+            self.require_replaceable(below, source, target, (mode, &to.1))?;
+            self.use_file(below, target)?;
+        }
+        self.use_file(below, source)?;
+        self.use_name(below, from.0, &from.1)?;
+        self.use_name(below, to.0, &to.1)?;
+        // A program may rename what it has not closed yet: what it wrote comes first.
+        self.close(source)?;
+        self.push(Step::Rename { from: from.clone(), to: to.clone(), mode }, source)?;
+        self.name(from, None);
+        self.places.insert(source, to.clone());
+        self.name(to, Some(source));
+        Ok(())
+    }
+
+    fn require_replaceable(
+        &self,
+        below: &Below<'_>,
+        source: TxnNode,
+        target: TxnNode,
+        (mode, name): (engine::RenameMode, &FileName),
+    ) -> Result<(), Stop> {
+        if mode == engine::RenameMode::NoReplace {
+            return Err(taken(name).into());
+        }
+        let is_dir = |node| Ok::<_, Stop>(self.attr(below, node)?.node_type == NodeType::Directory);
+        match (is_dir(source)?, is_dir(target)?) {
+            (true, false) => Err(of_another_type(Rule::NotDirectory).into()),
+            (false, true) => Err(of_another_type(Rule::IsDirectory).into()),
+            (true, true) => self.require_empty(below, target),
+            (false, false) => Ok(()),
+        }
+    }
+
+    fn require_empty(&self, below: &Below<'_>, dir: TxnNode) -> Result<(), Stop> {
+        if self.list(below, dir)?.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::new(Rule::NotEmpty, "the directory is not empty", "empty it first").into())
+    }
+
+    /// Sets attributes.
+    pub fn set(&mut self, below: &Below<'_>, node: TxnNode, set: SetAttr) -> Result<(), Stop> {
+        self.use_file(below, node)?;
+        if let Some(size) = set.size {
+            self.resize(below, node, size)?;
+        }
+        let time = |time: workfs_mount::TimeOrNow| match time {
+            workfs_mount::TimeOrNow::At(at) => TimeOrNow::At(UnixNanos(at)),
+            workfs_mount::TimeOrNow::Now => TimeOrNow::Now,
+        };
+        let SetAttr { mode, uid, gid, atime, mtime, .. } = set;
+        let (atime, mtime) = (atime.map(time), mtime.map(time));
+        if mode.is_none() && uid.is_none() && gid.is_none() && atime.is_none() && mtime.is_none() {
+            return Ok(());
+        }
+        // A time that is set after a write stays.
+        self.close(node)?;
+        let ino = Ino(0);
+        let step = SetAttributes { ino, mode, uid, gid, size: None, atime, mtime };
+        self.push(Step::Set { node, set: step }, node)?;
+        let now = below.now.0;
+        let attr = &mut self.own(below, node)?.attr;
+        attr.mode = mode.map_or(attr.mode, |mode| mode & 0o7777);
+        (attr.uid, attr.gid) = (uid.unwrap_or(attr.uid), gid.unwrap_or(attr.gid));
+        let time = |time: Option<TimeOrNow>, old| match time {
+            Some(TimeOrNow::At(at)) => at.0,
+            Some(TimeOrNow::Now) => now,
+            None => old,
+        };
+        (attr.atime_ns, attr.mtime_ns) = (time(atime, attr.atime_ns), time(mtime, attr.mtime_ns));
+        attr.ctime_ns = now;
+        Ok(())
+    }
+}
+
+/// The refusal for what cannot be done inside a transaction.
+fn unsupported(reason: &str) -> Refusal {
+    Refusal::new(Rule::Unsupported, reason, "do it outside, before or after")
+}
+
+fn of_another_type(rule: Rule) -> Refusal {
+    Refusal::new(rule, rule.title(), "look at what is there")
+}

@@ -1,0 +1,351 @@
+//! What a transaction looks like from inside: the tree as it is now, and over it what was changed.
+//!
+//! What must stay true: nothing here reaches the store; each change is noted as a step, in order, so
+//! that the commit makes the same changes again; what a step rests on is noted when it is first used.
+//! Deliberately not here: rules of kinds. Inside, a record is a file; the commit judges.
+
+mod below;
+mod changes;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use workfs_mount::Attr;
+
+use crate::engine::{Step, Stop, TxnName, TxnNode, Used, UsedWhat, read_plain};
+use crate::limits::{TXN_BYTES_MAX, TXN_STEPS_MAX};
+use crate::names::{FileName, TreePath};
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::NodeType;
+use crate::tree::attr;
+use crate::tree::open::part;
+
+pub use below::Below;
+use below::gone;
+
+/// What the transaction knows better than the store.
+struct Own {
+    attr: Attr,
+    /// A file's content, from the first write on.
+    content: Option<Arc<Vec<u8>>>,
+    /// Where a link leads that was made here.
+    target: Option<Vec<u8>>,
+    /// Something was written that no step has yet.
+    dirty: bool,
+}
+
+/// A step, the node it is about, and that one's path then.
+struct Noted {
+    step: Step,
+    about: TxnNode,
+    path: TreePath,
+}
+
+/// A transaction's view.
+pub struct View {
+    root: TxnNode,
+    /// The root's path in the tree.
+    path: TreePath,
+    /// Names that were made or taken away, by directory.
+    names: HashMap<TxnNode, BTreeMap<FileName, Option<TxnNode>>>,
+    nodes: HashMap<TxnNode, Own>,
+    /// Where each node was found last.
+    places: HashMap<TxnNode, TxnName>,
+    made: u32,
+    steps: Vec<Noted>,
+    used: HashMap<UsedWhat, Used>,
+    /// Its changes are being made: no more of them.
+    pub committing: bool,
+}
+
+impl View {
+    /// A new one over the directory `root`, which has this path.
+    pub fn new(root: Ino, path: TreePath) -> View {
+        View {
+            root: TxnNode::Stored(root),
+            path,
+            names: HashMap::new(),
+            nodes: HashMap::new(),
+            places: HashMap::new(),
+            made: 0,
+            steps: Vec::new(),
+            used: HashMap::new(),
+            committing: false,
+        }
+    }
+
+    /// Its root.
+    pub fn root(&self) -> TxnNode {
+        self.root
+    }
+
+    /// Attributes of a node, but for its number.
+    pub fn attr(&self, below: &Below<'_>, node: TxnNode) -> Result<Attr, Stop> {
+        let mut found = match (self.nodes.get(&node), node) {
+            (Some(own), _) => own.attr,
+            (None, TxnNode::Stored(ino)) => attr(&below.node(ino)?),
+            (None, TxnNode::Made(_)) => return Err(gone().into()),
+        };
+        if let Some(content) = self.content(node) {
+            found.size = content.len() as u64;
+            found.blocks = found.size.div_ceil(512);
+        }
+        Ok(found)
+    }
+
+    fn content(&self, node: TxnNode) -> Option<&Arc<Vec<u8>>> {
+        self.nodes.get(&node)?.content.as_ref()
+    }
+
+    /// What a name stands for.
+    pub fn find(
+        &mut self,
+        below: &Below<'_>,
+        dir: TxnNode,
+        name: &FileName,
+    ) -> Result<Option<TxnNode>, Stop> {
+        let found = match (self.names.get(&dir).and_then(|names| names.get(name)), dir) {
+            (Some(here), _) => *here,
+            (None, TxnNode::Stored(ino)) => {
+                below.lookup(ino, name)?.map(|node| TxnNode::Stored(node.ino))
+            }
+            (None, TxnNode::Made(_)) => None,
+        };
+        if let Some(node) = found {
+            self.places.insert(node, (dir, name.clone()));
+        }
+        Ok(found)
+    }
+
+    /// The names of a directory.
+    pub fn list(&self, below: &Below<'_>, dir: TxnNode) -> Result<Vec<TxnEntry>, Stop> {
+        let mut all = BTreeMap::new();
+        if let TxnNode::Stored(ino) = dir {
+            below.read.list(ino, None, &mut |(name, node)| {
+                if !below.tree.is_hidden(&node, below.caller) {
+                    all.insert(name, TxnNode::Stored(node.ino));
+                }
+                true
+            })?;
+        }
+        for (name, here) in self.names.get(&dir).into_iter().flatten() {
+            match here {
+                Some(node) => all.insert(name.clone(), *node),
+                None => all.remove(name),
+            };
+        }
+        Ok(all.into_iter().collect())
+    }
+
+    /// The directory that a directory lies in.
+    pub fn parent(&self, dir: TxnNode) -> TxnNode {
+        self.places.get(&dir).map_or(self.root, |(parent, _)| *parent)
+    }
+
+    /// Where a link leads.
+    pub fn target(&self, below: &Below<'_>, node: TxnNode) -> Result<Vec<u8>, Stop> {
+        let own = self.nodes.get(&node).and_then(|own| own.target.clone());
+        match (own, node) {
+            (Some(target), _) => Ok(target),
+            (None, TxnNode::Stored(ino)) => Ok(below.read.symlink(ino)?.ok_or_else(gone)?),
+            (None, TxnNode::Made(_)) => Err(gone().into()),
+        }
+    }
+
+    /// Opens a file, and notes that it was used. Gives what a reader keeps until it closes it.
+    pub fn open(
+        &mut self,
+        below: &Below<'_>,
+        node: TxnNode,
+        truncate: bool,
+    ) -> Result<Option<Arc<[u8]>>, Stop> {
+        self.use_file(below, node)?;
+        if truncate {
+            self.resize(below, node, 0)?;
+        }
+        match node {
+            TxnNode::Stored(ino) if self.content(node).is_none() => {
+                below.governed(&below.node(ino)?)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Up to `size` bytes at `offset`; `pinned` is what was there at `open`.
+    pub fn read(
+        &self,
+        below: &Below<'_>,
+        node: TxnNode,
+        pinned: Option<&[u8]>,
+        (offset, size): (u64, usize),
+    ) -> Result<Vec<u8>, Stop> {
+        let bytes = self.content(node).map(|content| content.as_slice()).or(pinned);
+        match (bytes, node) {
+            (Some(bytes), _) => Ok(part(bytes, offset, size)),
+            (None, TxnNode::Stored(ino)) => {
+                Ok(read_plain(below.read, &below.node(ino)?, offset, size)?)
+            }
+            (None, TxnNode::Made(_)) => Ok(Vec::new()),
+        }
+    }
+
+    /// Writes at `offset`, or at the end.
+    pub fn write(
+        &mut self,
+        below: &Below<'_>,
+        node: TxnNode,
+        offset: Option<u64>,
+        data: &[u8],
+    ) -> Result<(), Stop> {
+        let end = self.attr(below, node)?.size;
+        let at = offset.unwrap_or(end);
+        let stop = at.saturating_add(data.len() as u64);
+        let content = self.content_of_size(below, node, stop.max(end))?;
+        // In memory, so both fit.
+        content[at as usize..stop as usize].copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Cuts or lengthens a file.
+    pub fn resize(&mut self, below: &Below<'_>, node: TxnNode, size: u64) -> Result<(), Stop> {
+        self.content_of_size(below, node, size).map(|_| ())
+    }
+
+    /// The content of a file, to be changed, with this size.
+    fn content_of_size(
+        &mut self,
+        below: &Below<'_>,
+        node: TxnNode,
+        size: u64,
+    ) -> Result<&mut Vec<u8>, Stop> {
+        self.require_space(node, size)?;
+        let content = match (self.content(node), node) {
+            (Some(content), _) => Arc::clone(content),
+            (None, _) if size == 0 => Arc::default(),
+            (None, TxnNode::Stored(ino)) => {
+                let stored = below.node(ino)?;
+                let governed = below.governed(&stored)?;
+                let all = (0, size.min(stored.size) as usize);
+                Arc::new(self.read(below, node, governed.as_deref(), all)?)
+            }
+            (None, TxnNode::Made(_)) => Arc::default(),
+        };
+        let own = self.own(below, node)?;
+        (own.attr.mtime_ns, own.attr.ctime_ns, own.dirty) = (below.now.0, below.now.0, true);
+        let content = Arc::make_mut(own.content.insert(content));
+        content.resize(size as usize, 0);
+        Ok(content)
+    }
+
+    fn require_space(&self, node: TxnNode, size: u64) -> Result<(), Refusal> {
+        // What is not dirty is what a step holds.
+        let in_nodes = self.nodes.iter().filter(|(other, own)| **other != node && own.dirty);
+        let in_nodes = in_nodes.filter_map(|(_, own)| own.content.as_deref());
+        let in_steps = self.steps.iter().filter_map(|noted| match &noted.step {
+            Step::Save { bytes, .. } => Some(&**bytes),
+            _ => None,
+        });
+        let held: usize = in_nodes.chain(in_steps).map(Vec::len).sum();
+        if size.saturating_add(held as u64) > TXN_BYTES_MAX as u64 {
+            let reason = format!("a transaction holds at most {TXN_BYTES_MAX} bytes");
+            return Err(Refusal::new(Rule::TooLarge, reason, "commit in several parts"));
+        }
+        Ok(())
+    }
+
+    /// A file was closed: what was written to it is a step now.
+    pub fn close(&mut self, node: TxnNode) -> Result<(), Stop> {
+        let Some(own) = self.nodes.get_mut(&node).filter(|own| own.dirty) else { return Ok(()) };
+        own.dirty = false;
+        let Some(content) = own.content.clone() else { return Ok(()) };
+        if !self.is_named(node) {
+            return Ok(());
+        }
+        // Shells close a descriptor before they write: what nothing came between is one save.
+        let last = self.steps.iter().rposition(|noted| noted.about == node);
+        if let Some(last) = last
+            && matches!(self.steps[last].step, Step::Save { .. })
+        {
+            self.steps.remove(last);
+        }
+        self.push(Step::Save { node, bytes: content }, node)
+    }
+
+    /// Whether a node can be reached by the name under which it was found last.
+    fn is_named(&self, node: TxnNode) -> bool {
+        let Some((dir, name)) = self.places.get(&node) else { return false };
+        match self.names.get(dir).and_then(|names| names.get(name)) {
+            Some(here) => *here == Some(node),
+            None => matches!(node, TxnNode::Stored(_)),
+        }
+    }
+
+    /// The steps, what they rest on, and the files that are not closed yet.
+    pub fn finished(&self) -> (Vec<(Step, TreePath)>, Vec<Used>, Vec<TreePath>) {
+        let unsaved = self.nodes.iter().filter(|(node, own)| own.dirty && self.is_named(**node));
+        let unsaved = unsaved.map(|(node, _)| self.path_of(*node)).collect();
+        let mut used: Vec<Used> = self.used.values().cloned().collect();
+        used.sort_by(|a, b| a.path.cmp(&b.path));
+        let steps = self.steps.iter().map(|noted| (noted.step.clone(), noted.path.clone()));
+        (steps.collect(), used, unsaved)
+    }
+
+    fn own(&mut self, below: &Below<'_>, node: TxnNode) -> Result<&mut Own, Stop> {
+        let attr = self.attr(below, node)?;
+        let new = || Own { attr, content: None, target: None, dirty: false };
+        Ok(self.nodes.entry(node).or_insert_with(new))
+    }
+
+    fn name(&mut self, (dir, name): TxnName, node: Option<TxnNode>) {
+        self.names.entry(dir).or_default().insert(name, node);
+    }
+
+    fn push(&mut self, step: Step, about: TxnNode) -> Result<(), Stop> {
+        if self.steps.len() >= TXN_STEPS_MAX {
+            let reason = format!("a transaction makes at most {TXN_STEPS_MAX} changes");
+            return Err(Refusal::new(Rule::TooLarge, reason, "commit in several parts").into());
+        }
+        let path = self.path_of(about);
+        self.steps.push(Noted { step, about, path });
+        Ok(())
+    }
+
+    /// The path of a node in the tree, as far as the transaction knows it.
+    fn path_of(&self, node: TxnNode) -> TreePath {
+        let (mut names, mut at) = (Vec::new(), node);
+        while let Some((dir, name)) = self.places.get(&at).filter(|_| at != self.root) {
+            names.push(name.clone());
+            at = *dir;
+        }
+        self.path.names().iter().cloned().chain(names.into_iter().rev()).collect()
+    }
+
+    /// Notes what a name of the store stands for, if nothing was noted yet.
+    fn use_name(&mut self, below: &Below<'_>, dir: TxnNode, name: &FileName) -> Result<(), Stop> {
+        let TxnNode::Stored(ino) = dir else { return Ok(()) };
+        let path = self.path_of(dir).join(name.clone());
+        self.note(below, UsedWhat::Name(ino, name.clone()), path)
+    }
+
+    /// Notes how a file of the store is, if nothing was noted yet.
+    fn use_file(&mut self, below: &Below<'_>, node: TxnNode) -> Result<(), Stop> {
+        match node {
+            TxnNode::Stored(ino) if below.node(ino)?.node_type != NodeType::Directory => {
+                self.note(below, UsedWhat::File(ino), self.path_of(node))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn note(&mut self, below: &Below<'_>, what: UsedWhat, path: TreePath) -> Result<(), Stop> {
+        if !self.used.contains_key(&what) {
+            let found = what.find(below.read)?.ok_or_else(gone)?;
+            self.used.insert(what.clone(), Used { path, what, found });
+        }
+        Ok(())
+    }
+}
+
+/// A name in a directory, and what it stands for.
+pub type TxnEntry = (FileName, TxnNode);

@@ -1,0 +1,73 @@
+//! Inside, a transaction is a tree like the one outside, as far as programs look.
+
+use std::fs;
+
+use crate::harness::{Fixture, Setup, needs};
+
+// P13.2
+#[test]
+fn programs_work_inside_as_outside() {
+    let fixture = Fixture::new();
+    let snippet = "mkdir -p src/deep && echo one > src/a && printf 'x\\ny\\n' > src/b
+        cp -p src/a src/deep/c && sed -i 's/one/two/' src/a && echo three >> src/a
+        python3 - <<'E'
+import os, tempfile
+with open('src/p', 'w') as f: f.write('p' * 300000)
+with open('src/p', 'r+') as f: f.seek(10); f.write('Q'); f.truncate(100)
+fd, name = tempfile.mkstemp(dir='src'); os.write(fd, b'temp'); os.rename(name, 'src/t'); os.close(fd)
+E
+        chmod 755 src/b && touch -d 2020-01-02T03:04:05Z src/deep && truncate -s 5 src/deep/c
+        mv src/deep src/deeper && tar cf - src | tar xf - -C .. --one-top-level=copy";
+    if !needs(&["python3", "tar"]) {
+        return;
+    }
+    fixture.sh("mkdir plain").success();
+    fixture.sh(&format!("mkdir -p plain/x && cd plain/x && {snippet}")).success();
+    fixture.sh("mkdir txn .workfs/txn/t && rm -rf plain/copy && mkdir txn/x").success();
+    fixture.sh("rmdir .workfs/txn/t && mkdir .workfs/txn/t").success();
+    fixture.sh(&format!("cd .workfs/txn/t/txn/x && {snippet}")).success();
+    let list = "find . -not -path './copy*' -printf '%P %y %m %s\\n' | sort; \
+                find . -type f -not -path './copy*' | sort | xargs cat | sha256sum";
+    let plain = fixture.sh(&format!("cd plain && {list}")).success().stdout;
+    let inside = fixture.sh(&format!("cd .workfs/txn/t/txn && {list}")).success().stdout;
+    let files = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.contains(" d ")).map(str::to_owned).collect()
+    };
+    assert_eq!(files(&plain), files(&inside));
+    fixture.sh("mv .workfs/txn/t .workfs/commit").success();
+    let after = fixture.sh(&format!("cd txn && {list}")).success().stdout;
+    assert_eq!(files(&plain), files(&after));
+    fixture.fsck_clean();
+}
+
+// P13.2
+#[test]
+fn it_falls_through_to_what_others_change_where_it_was_not_used() {
+    let fixture = Setup::default().mounts(2).start();
+    fixture.sh("echo one > a && mkdir .workfs/txn/t").success();
+    let inside = fixture.path(".workfs/txn/t");
+    assert_eq!(fs::read_to_string(inside.join("a")).unwrap(), "one\n");
+    fs::write(fixture.mount(1).join("b"), "new\n").unwrap();
+    assert_eq!(fs::read_to_string(inside.join("b")).unwrap(), "new\n");
+    fs::write(fixture.mount(1).join("a"), "two\n").unwrap();
+    assert_eq!(fs::read_to_string(inside.join("a")).unwrap(), "two\n");
+}
+
+// P13.2
+#[test]
+fn a_task_is_claimed_written_and_completed_in_one_step() {
+    let fixture = Fixture::new();
+    fixture.tasks(1);
+    fixture
+        .sh("mkdir .workfs/txn/t && cd .workfs/txn/t/work
+             mv inbox/t-0001.yaml assigned/bob/
+             sed -i -e 's/^status: new/status: in_progress/' -e 's/^agent: .*/agent: bob/' \
+                 assigned/bob/t-0001.yaml
+             printf 'result:\\n  summary: it works\\n' >> assigned/bob/t-0001.yaml
+             mv assigned/bob/t-0001.yaml done/bob/ && cd ../../../..
+             mv .workfs/txn/t .workfs/commit && cat work/done/bob/t-0001.yaml")
+        .success();
+    let ledger = fixture.ledger();
+    assert_eq!(ledger.names("t-0001"), ["created", "claimed", "saved", "saved", "completed"]);
+    fixture.fsck_clean();
+}

@@ -1,0 +1,84 @@
+//! The daemon is killed at the commit: old or new, never a mix.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::harness::{Errno, Setup, Task, await_end};
+
+/// What the tree says: the plain files, and where the task lies.
+fn seen(fixture: &crate::harness::Fixture) -> [String; 3] {
+    let read = |path: &str| fs::read_to_string(fixture.path(path)).unwrap_or_default();
+    let claimed = fixture.path("work/assigned/bob/t-0001.yaml").exists();
+    assert_ne!(claimed, fixture.path("work/inbox/t-0001.yaml").exists());
+    [read("a"), read("dir/b"), claimed.to_string()]
+}
+
+// P13.1
+#[test]
+fn sigkill_at_the_commit_leaves_old_or_new() {
+    for (point, made) in [("before-commit", false), ("after-commit", true), ("before-reply", true)]
+    {
+        let mut fixture = Setup::default().start();
+        fixture.task("inbox", &Task::new("t-0001"));
+        fixture.sh("echo old > a").success();
+        let (old, new) = (
+            ["old\n".to_owned(), String::new(), "false".to_owned()],
+            ["new\n".to_owned(), "new\n".to_owned(), "true".to_owned()],
+        );
+        fixture.unmount_all();
+        // Work inside a transaction is no change of the store, so that the commit is the first.
+        fixture.set_variable("WORKFS_FAULT", Some(&format!("{point}:1")));
+        fixture.mount_all();
+        fixture.set_variable("WORKFS_FAULT", None);
+        let daemon = fixture.daemon_pid();
+        fixture
+            .sh("mkdir .workfs/txn/t && cd .workfs/txn/t && echo new > a && mkdir dir
+                 echo new > dir/b && mv work/inbox/t-0001.yaml work/assigned/bob/")
+            .success();
+        assert_eq!(seen(&fixture), old, "{point}");
+        let control = fixture.path(".workfs");
+        let error = fs::rename(control.join("txn/t"), control.join("commit/t")).unwrap_err();
+        let errno = Errno::from_io_error(&error);
+        assert!(matches!(errno, Some(Errno::NOTCONN | Errno::CONNABORTED)), "{point}: {error}");
+        await_end(daemon);
+        fixture.mount_all();
+        assert_eq!(seen(&fixture), if made { new } else { old }, "{point}");
+        assert!(!fixture.path(".workfs/txn/t").exists());
+        fixture.fsck_clean();
+    }
+}
+
+// P13.1
+#[test]
+fn a_reader_outside_never_sees_half_of_it() {
+    let fixture = Setup::default().mounts(2).start();
+    fixture.sh("echo 0 > a && echo 0 > b").success();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (ended, dir) = (Arc::clone(&stop), fixture.mount(1).to_owned());
+    let reader = std::thread::spawn(move || {
+        let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
+        let number = |name: &str| read(name).trim().parse::<u64>().unwrap();
+        let mut looks = 0;
+        while !ended.load(Ordering::Relaxed) {
+            // Both change in one step, upwards: what is read later cannot be older.
+            let (a, b) = (number("a"), number("b"));
+            assert!(b >= a, "a says {a}, b read after it says {b}");
+            let (b, a) = (number("b"), number("a"));
+            assert!(a >= b, "b says {b}, a read after it says {a}");
+            looks += 1;
+        }
+        looks
+    });
+    for number in 1..50 {
+        let name = format!("t{number}");
+        let (txn, commit) = (fixture.path(".workfs/txn"), fixture.path(".workfs/commit"));
+        fs::create_dir(txn.join(&name)).unwrap();
+        for file in ["a", "b"] {
+            fs::write(txn.join(&name).join(file), format!("{number}\n")).unwrap();
+        }
+        fs::rename(txn.join(&name), commit.join(&name)).unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(reader.join().unwrap() > 0);
+}

@@ -1,0 +1,160 @@
+//! All of it or nothing.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+
+use crate::harness::{Errno, Fixture, Task, close, whole};
+
+/// What lies at a path, or nothing.
+fn text(fixture: &Fixture, path: &str) -> Option<String> {
+    fs::read_to_string(fixture.path(path)).ok()
+}
+
+// P13.1 P13.2
+#[test]
+fn a_commit_makes_all_changes_at_once_and_nothing_is_seen_before() {
+    let fixture = Fixture::new();
+    fixture.tasks(2);
+    fixture.sh("mkdir -p notes/old && echo one > notes/a && echo x > notes/gone").success();
+    fixture
+        .sh("mkdir .workfs/txn/t && cd .workfs/txn/t
+             echo two > notes/a && echo new > notes/b && mkdir notes/dir && echo in > notes/dir/f
+             mv notes/dir notes/moved && rm notes/gone && rmdir notes/old && ln -s a notes/link
+             mv work/inbox/t-0001.yaml work/assigned/bob/
+             sed -i 's/priority: normal/priority: high/' work/inbox/t-0002.yaml
+             test \"$(cat notes/a notes/moved/f)\" = \"two
+in\" && ls notes > $OUT/inside && ls work/inbox work/assigned/bob >> $OUT/inside")
+        .success();
+    let inside = fs::read_to_string(fixture.outside("inside")).unwrap();
+    assert_eq!(
+        inside,
+        "a\nb\nlink\nmoved\nwork/assigned/bob:\nt-0001.yaml\n\nwork/inbox:\nt-0002.yaml\n"
+    );
+    // Outside nothing has happened yet.
+    assert_eq!(text(&fixture, "notes/a").unwrap(), "one\n");
+    assert!(text(&fixture, "notes/b").is_none() && text(&fixture, "notes/gone").is_some());
+    assert!(fixture.path("work/inbox/t-0001.yaml").exists());
+    let before = fixture.ledger().last_g();
+
+    fixture.sh("mv .workfs/txn/t .workfs/commit").success();
+    assert_eq!(text(&fixture, "notes/a").unwrap(), "two\n");
+    assert_eq!(text(&fixture, "notes/b").unwrap(), "new\n");
+    assert_eq!(text(&fixture, "notes/moved/f").unwrap(), "in\n");
+    assert_eq!(text(&fixture, "notes/link").unwrap(), "two\n");
+    assert!(!fixture.path("notes/gone").exists() && !fixture.path("notes/old").exists());
+    let claimed = text(&fixture, "work/assigned/bob/t-0001.yaml").unwrap();
+    assert!(claimed.contains("status: assigned"), "{claimed}");
+    assert!(text(&fixture, "work/inbox/t-0002.yaml").unwrap().contains("priority: high"));
+    assert!(!fixture.path(".workfs/txn/t").exists());
+    // One trace for all of it.
+    let ledger = fixture.ledger();
+    let traces: BTreeSet<&str> =
+        ledger.after(before).iter().map(|event| event.text("trace_id")).collect();
+    assert!(ledger.after(before).len() >= 2 && traces.len() == 1, "{ledger:?}");
+    fixture.fsck_clean();
+}
+
+// P13.1
+#[test]
+fn one_refused_record_among_plain_files_refuses_all() {
+    let fixture = Fixture::new();
+    fixture.tasks(1);
+    let ran = fixture.sh("mkdir .workfs/txn/t && cd .workfs/txn/t
+         echo a > before && echo 'status: nonsense' > work/inbox/t-0001.yaml && echo b > after
+         cd ../../.. && mv .workfs/txn/t .workfs/commit");
+    assert!(!ran.ok() && ran.stderr.contains("Operation not permitted"), "{ran}");
+    assert!(!fixture.path("before").exists() && !fixture.path("after").exists());
+    let record = fs::read(fixture.path("work/inbox/t-0001.yaml")).unwrap();
+    whole("t-0001", &record).unwrap();
+    let why = fixture.why();
+    assert!(why.contains("commit work/inbox/t-0001.yaml EPERM"), "{why}");
+    // It is still there, can be mended and then committed.
+    let mended = Task::new("t-0001").revision(7).text();
+    fs::write(fixture.path(".workfs/txn/t/work/inbox/t-0001.yaml"), mended).unwrap();
+    fixture.sh("mv .workfs/txn/t .workfs/commit").success();
+    assert!(fixture.path("before").exists() && fixture.path("after").exists());
+    let record = fs::read(fixture.path("work/inbox/t-0001.yaml")).unwrap();
+    assert_eq!(whole("t-0001", &record), Ok(7));
+    fixture.fsck_clean();
+}
+
+// P13.4
+#[test]
+fn rmdir_throws_it_away() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir .workfs/txn/t && echo a > .workfs/txn/t/a && rmdir .workfs/txn/t").success();
+    assert!(!fixture.path("a").exists() && !fixture.path(".workfs/txn/t").exists());
+    // A name may be used again, and is empty-handed then.
+    fixture.sh("mkdir .workfs/txn/t && mv .workfs/txn/t .workfs/commit && ! test -e a").success();
+}
+
+// P13.4
+#[test]
+fn with_the_mount_it_is_gone() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir .workfs/txn/t && echo a > .workfs/txn/t/a").success();
+    fixture.unmount_all();
+    fixture.mount_all();
+    fixture.sh("! test -e .workfs/txn/t && ! test -e a").success();
+}
+
+// P13.1
+#[test]
+fn a_file_that_is_still_being_written_holds_the_commit_up() {
+    let fixture = Fixture::new();
+    let (txn, commit) = (fixture.path(".workfs/txn/t"), fixture.path(".workfs/commit/t"));
+    fs::create_dir(&txn).unwrap();
+    fs::write(txn.join("b"), "all").unwrap();
+    let mut file = fs::File::create(txn.join("a")).unwrap();
+    file.write_all(b"half").unwrap();
+    let error = fs::rename(&txn, &commit).unwrap_err();
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
+    assert!(fixture.why().contains("W024") && !fixture.path("b").exists());
+    file.write_all(b" and half").unwrap();
+    close(file).unwrap();
+    fs::rename(&txn, &commit).unwrap();
+    assert_eq!(text(&fixture, "a").unwrap(), "half and half");
+}
+
+// P13.6
+#[test]
+fn the_command_commits_at_exit_0_and_throws_away_else() {
+    let fixture = Fixture::new();
+    let txn = |snippet: &str| {
+        let mut command = fixture.command(&["txn", "--", "sh", "-c", snippet]);
+        crate::harness::run(command.current_dir(fixture.root()))
+    };
+    txn("echo a > a && echo b > b").success();
+    assert_eq!(text(&fixture, "b").unwrap(), "b\n");
+    let ran = txn("echo c > c; exit 7");
+    assert_eq!(ran.code, 7, "{ran}");
+    assert!(!fixture.path("c").exists());
+    // Somebody else was faster: the code of a conflict, and the reason.
+    let ran = txn(&format!("echo mine > a; echo theirs > {}", fixture.path("a").display()));
+    assert_eq!(ran.code, 5, "{ran}");
+    assert!(ran.stderr.contains("`a`"), "{ran}");
+    assert_eq!(text(&fixture, "a").unwrap(), "theirs\n");
+    assert_eq!(fs::read_dir(fixture.path(".workfs/txn")).unwrap().count(), 0);
+    // Outside a mount there is nothing to work in.
+    let ran = fixture.workfs(&["txn", "--", "true"]);
+    assert!(!ran.ok() && ran.stderr.contains("mount"), "{ran}");
+}
+
+// P13.5
+#[test]
+fn what_cannot_be_done_inside_is_refused() {
+    let fixture = Fixture::new();
+    fixture.sh("echo a > a && mkdir .workfs/txn/t").success();
+    let inside = fixture.path(".workfs/txn/t");
+    let errno = |result: std::io::Result<()>| {
+        Errno::from_io_error(&result.expect_err("must be refused")).unwrap()
+    };
+    assert_eq!(errno(fs::hard_link(inside.join("a"), inside.join("b"))), Errno::OPNOTSUPP);
+    assert_eq!(errno(fs::rename(inside.join("a"), fixture.path("b"))), Errno::PERM);
+    assert_eq!(errno(fs::rename(fixture.path("a"), inside.join("b"))), Errno::PERM);
+    assert_eq!(errno(fs::create_dir(inside.join(".workfs"))), Errno::OPNOTSUPP);
+    assert_eq!(errno(fs::remove_dir(inside.join("a"))), Errno::NOTDIR);
+    assert_eq!(errno(fs::create_dir(fixture.path(".workfs/txn/t"))), Errno::EXIST);
+    fixture.sh("! mkfifo .workfs/txn/t/p && ! test -e .workfs/txn/t/.workfs").success();
+}
