@@ -143,8 +143,8 @@ pub const TXNS_MAX: usize = 32;
 /// Changes of one transaction: everybody else waits while they are made.
 pub const TXN_STEPS_MAX: usize = 2_000;
 
-/// Bytes that a transaction may have written: they lie in memory until it ends.
-pub const TXN_BYTES_MAX: usize = 32 << 20;
+/// Bytes that a transaction may write, with what it copies for that: they lie in memory until it ends.
+pub const TXN_BYTES_MAX: u64 = 32 << 20;
 
 /// Conflicts that `why` names of one transaction.
 pub const CONFLICTS_SHOWN_MAX: usize = 20;

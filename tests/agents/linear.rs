@@ -151,7 +151,7 @@ fn what_sixteen_processes_heard_fits_one_order_though_the_daemon_is_killed() {
     let seed = now();
     println!("seed {seed}");
     let mut histories = Histories::new();
-    for nth in 0..if long() { 200 } else { 4 } {
+    for nth in 0..if long() { 60 } else { 4 } {
         // The same records see several ends of the daemon.
         let records = format!("r{}", nth / 4);
         if nth % 4 == 0 {

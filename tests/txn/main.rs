@@ -9,4 +9,5 @@ mod harness;
 mod conflicts;
 mod inside;
 mod killed;
+mod rights;
 mod whole;

@@ -158,3 +158,20 @@ fn what_cannot_be_done_inside_is_refused() {
     assert_eq!(errno(fs::create_dir(fixture.path(".workfs/txn/t"))), Errno::EXIST);
     fixture.sh("! mkfifo .workfs/txn/t/p && ! test -e .workfs/txn/t/.workfs").success();
 }
+
+// P13.5
+#[test]
+fn there_is_a_limit_on_everything() {
+    let fixture = Fixture::new();
+    let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap();
+    let txn = fixture.path(".workfs/txn/t");
+    fs::create_dir(&txn).unwrap();
+    let big = fs::write(txn.join("big"), vec![b'x'; 33 << 20]).map_err(errno);
+    assert_eq!(big, Err(Errno::FBIG));
+    let last = (0..).find_map(|nth| fs::create_dir(txn.join(nth.to_string())).err());
+    assert_eq!(last.map(errno), Some(Errno::FBIG));
+    let more = (0..).find_map(|nth| fs::create_dir(txn.with_file_name(format!("u{nth}"))).err());
+    assert_eq!(more.map(errno), Some(Errno::MFILE));
+    // What was done before a limit was met can be committed.
+    fixture.sh("mv .workfs/txn/t .workfs/commit && test -d 1900").success();
+}

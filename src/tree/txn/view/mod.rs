@@ -53,6 +53,8 @@ pub struct View {
     /// Where each node was found last.
     places: HashMap<TxnNode, TxnName>,
     made: u32,
+    /// Bytes that were written, or copied to be written.
+    held: u64,
     steps: Vec<Noted>,
     used: HashMap<UsedWhat, Used>,
     /// Its changes are being made: no more of them.
@@ -69,6 +71,7 @@ impl View {
             nodes: HashMap::new(),
             places: HashMap::new(),
             made: 0,
+            held: 0,
             steps: Vec::new(),
             used: HashMap::new(),
             committing: false,
@@ -219,38 +222,36 @@ impl View {
         node: TxnNode,
         size: u64,
     ) -> Result<&mut Vec<u8>, Stop> {
-        self.require_space(node, size)?;
-        let content = match (self.content(node), node) {
-            (Some(content), _) => Arc::clone(content),
-            (None, _) if size == 0 => Arc::default(),
-            (None, TxnNode::Stored(ino)) => {
-                let stored = below.node(ino)?;
-                let governed = below.governed(&stored)?;
-                let all = (0, size.min(stored.size) as usize);
-                Arc::new(self.read(below, node, governed.as_deref(), all)?)
+        let (there, is_copied) = match (self.content(node), node) {
+            // What a step holds stays as it is.
+            (Some(content), _) => (content.len() as u64, Arc::strong_count(content) > 1),
+            (None, TxnNode::Stored(ino)) => (below.node(ino)?.size.min(size), true),
+            (None, TxnNode::Made(_)) => (0, false),
+        };
+        let copied = if is_copied { there } else { 0 };
+        self.hold(size.saturating_sub(there).saturating_add(copied))?;
+        let loaded = match (self.content(node), node) {
+            (None, TxnNode::Stored(ino)) if there > 0 => {
+                let governed = below.governed(&below.node(ino)?)?;
+                self.read(below, node, governed.as_deref(), (0, there as usize))?
             }
-            (None, TxnNode::Made(_)) => Arc::default(),
+            _ => Vec::new(),
         };
         let own = self.own(below, node)?;
         (own.attr.mtime_ns, own.attr.ctime_ns, own.dirty) = (below.now.0, below.now.0, true);
-        let content = Arc::make_mut(own.content.insert(content));
+        let content = Arc::make_mut(own.content.get_or_insert_with(|| Arc::new(loaded)));
         content.resize(size as usize, 0);
         Ok(content)
     }
 
-    fn require_space(&self, node: TxnNode, size: u64) -> Result<(), Refusal> {
-        // What is not dirty is what a step holds.
-        let in_nodes = self.nodes.iter().filter(|(other, own)| **other != node && own.dirty);
-        let in_nodes = in_nodes.filter_map(|(_, own)| own.content.as_deref());
-        let in_steps = self.steps.iter().filter_map(|noted| match &noted.step {
-            Step::Save { bytes, .. } => Some(&**bytes),
-            _ => None,
-        });
-        let held: usize = in_nodes.chain(in_steps).map(Vec::len).sum();
-        if size.saturating_add(held as u64) > TXN_BYTES_MAX as u64 {
-            let reason = format!("a transaction holds at most {TXN_BYTES_MAX} bytes");
+    /// Counts bytes that are to be held in memory. Those that are let go are not counted back.
+    fn hold(&mut self, bytes: u64) -> Result<(), Refusal> {
+        let held = self.held.saturating_add(bytes);
+        if held > TXN_BYTES_MAX {
+            let reason = format!("a transaction writes at most {TXN_BYTES_MAX} bytes");
             return Err(Refusal::new(Rule::TooLarge, reason, "commit in several parts"));
         }
+        self.held = held;
         Ok(())
     }
 

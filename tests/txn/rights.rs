@@ -1,0 +1,66 @@
+//! A transaction gives nobody more rights, and shows nobody more.
+
+use std::fs;
+
+use crate::harness::{Errno, Fixture, Setup};
+
+/// An operator's mount, and bob's with these arguments.
+fn bobs(arguments: &[&str]) -> Fixture {
+    let fixture = Setup::default().mounts(2).prepare();
+    fixture.mount_at(fixture.root()).success();
+    fixture.make_directories();
+    fixture.tasks(2);
+    let dir = fixture.mount(1).to_str().unwrap();
+    fixture.workfs(&[&["mount", dir, "--agent", "bob"], arguments].concat()).success();
+    fixture
+}
+
+/// Begins a transaction in bob's mount, runs a snippet in it, and commits.
+fn commit(fixture: &Fixture, snippet: &str) -> Result<(), Errno> {
+    let control = fixture.mount(1).join(".workfs");
+    let txn = control.join("txn/t");
+    fs::create_dir(&txn).unwrap();
+    fixture.bash().with("T", &txn).run(&format!("cd $T && {snippet}")).success();
+    let done = fs::rename(&txn, control.join("commit/t"));
+    if done.is_err() {
+        fs::remove_dir(&txn).unwrap();
+    }
+    done.map_err(|error| Errno::from_io_error(&error).unwrap())
+}
+
+// P10.4 P13.1
+#[test]
+fn a_commit_is_made_by_who_commits_with_that_ones_rights() {
+    let fixture = bobs(&[]);
+    fixture.sh("mv work/inbox/t-0002.yaml work/assigned/ann/").success();
+    let forbidden = [
+        "echo x > note && mv work/inbox/t-0001.yaml work/assigned/ann/",
+        "echo x > note && mv work/assigned/ann/t-0002.yaml work/assigned/bob/",
+        "echo x > note && rm work/assigned/ann/t-0002.yaml",
+        "echo x > note && sed -i s/normal/high/ work/assigned/ann/t-0002.yaml",
+        "echo x > note && mv work/assigned/ann work/assigned/eve",
+    ];
+    for snippet in forbidden {
+        let refused = commit(&fixture, snippet).unwrap_err();
+        assert!(matches!(refused, Errno::ACCESS | Errno::BUSY), "{snippet}: {refused}");
+        assert!(!fixture.path("note").exists(), "{snippet}");
+    }
+    commit(&fixture, "echo x > note && mv work/inbox/t-0001.yaml work/assigned/bob/").unwrap();
+    let ledger = fixture.ledger();
+    let claim = *ledger.of_record("t-0001").last().unwrap();
+    assert_eq!((claim.name(), claim.text("actor")), ("claimed", "bob"));
+    fixture.fsck_clean();
+}
+
+// P10.6 P13.2
+#[test]
+fn in_a_mount_of_a_part_a_transaction_shows_that_part() {
+    let fixture = bobs(&["--root", "work"]);
+    fixture.sh("echo secret > secret").success();
+    commit(
+        &fixture,
+        "test ! -e ../secret && ls | grep -q inbox && mv inbox/t-0001.yaml assigned/bob/",
+    )
+    .unwrap();
+    assert!(fixture.path("work/assigned/bob/t-0001.yaml").exists());
+}
