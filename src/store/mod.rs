@@ -162,7 +162,7 @@ pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents + TxnQuotas {
     fn delete_orphan(&mut self, ino: Ino) -> Result<()>;
     /// Sets a named setting.
     fn put_meta(&mut self, key: &str, value: &str) -> Result<()>;
-    /// Opens a savepoint.
+    /// Opens a savepoint. A transaction's first comes before its first change.
     fn savepoint(&mut self) -> Result<()>;
     /// Keeps what was done since the last savepoint.
     fn release(&mut self) -> Result<()>;

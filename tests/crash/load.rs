@@ -12,11 +12,6 @@ use crate::harness::{Errno, Task, Work, close, number_of, save, work};
 /// Workers in every round.
 pub const WORKERS: usize = 8;
 
-/// What the daemon's end looks like to a call.
-fn is_end(errno: Errno) -> bool {
-    matches!(errno, Errno::NOTCONN | Errno::CONNABORTED)
-}
-
 fn renamed(from: &Path, to: &Path) -> Result<(), Errno> {
     fs::rename(from, to).map_err(|error| Errno::from_io_error(&error).unwrap())
 }
@@ -30,7 +25,7 @@ fn step(work: &Work, what: &str, call: impl FnOnce() -> Result<(), Errno>) -> Op
             work.say(&format!("ok {what}"));
             Some(true)
         }
-        Err(errno) if is_end(errno) => None,
+        Err(errno) if work.is_end(errno) => None,
         // Gone, being written, or a draft whose writer was killed.
         Err(Errno::NOENT | Errno::BUSY | Errno::PERM) => {
             work.say(&format!("no {what}"));

@@ -37,11 +37,12 @@ fn number_of(path: &Path) -> u64 {
 }
 
 /// What a call gave; `None` at the daemon's end.
-fn alive<T>(result: std::io::Result<T>) -> Option<T> {
+#[track_caller]
+fn alive<T>(work: &Work, result: std::io::Result<T>) -> Option<T> {
     match result.map_err(|error| Errno::from_io_error(&error).unwrap()) {
         Ok(value) => Some(value),
-        Err(Errno::NOTCONN | Errno::CONNABORTED) => None,
-        Err(error) => panic!("{error}"),
+        Err(errno) if work.is_end(errno) => None,
+        Err(errno) => panic!("{errno}"),
     }
 }
 
@@ -54,7 +55,7 @@ fn step(
 ) -> Option<()> {
     let what = format!("{} {name} {after}", work.argument(0));
     work.say(&format!("try {what}"));
-    alive(call())?;
+    alive(work, call())?;
     work.say(&format!("ok {what}"));
     Some(())
 }
@@ -62,10 +63,10 @@ fn step(
 /// Everything of one number. What is not told by a step is not judged.
 fn turn(work: &Work, dir: &Path, number: u64, kept: &mut Vec<File>) -> Option<()> {
     let (doc, temp) = (dir.join("doc"), dir.join("temp"));
-    let mut file = alive(File::create(&temp))?;
-    alive(file.write_all(&text(number)))?;
+    let mut file = alive(work, File::create(&temp))?;
+    alive(work, file.write_all(&text(number)))?;
     if number.is_multiple_of(2) {
-        alive(file.sync_all())?;
+        alive(work, file.sync_all())?;
     }
     drop(file);
     step(work, "doc", &number.to_string(), || fs::rename(&temp, &doc))?;
@@ -76,9 +77,9 @@ fn turn(work: &Work, dir: &Path, number: u64, kept: &mut Vec<File>) -> Option<()
     step(work, &link, &number.to_string(), || fs::hard_link(&doc, dir.join(&link)))?;
     // A file without a name lives as long as the daemon, at most.
     let nameless = dir.join("nameless");
-    let mut file = alive(File::create(&nameless))?;
-    alive(fs::remove_file(&nameless))?;
-    alive(file.write_all(&text(number)))?;
+    let mut file = alive(work, File::create(&nameless))?;
+    alive(work, fs::remove_file(&nameless))?;
+    alive(work, file.write_all(&text(number)))?;
     kept.push(file);
     kept.truncate(20);
     let (made, old) = (format!("dir-{number}"), format!("dir-{}", number.saturating_sub(2)));
@@ -96,7 +97,7 @@ fn worker_writes() {
     let round = work.argument(0);
     let dir = work.dir.join(format!("{round}-{}", work.nth));
     work.await_go();
-    if alive(fs::create_dir(&dir)).is_none() {
+    if alive(&work, fs::create_dir(&dir)).is_none() {
         return;
     }
     let mut kept = Vec::new();

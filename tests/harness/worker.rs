@@ -8,8 +8,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 use super::tools::python;
-use super::wait::{DEADLINE, await_exit};
+use super::wait::{DEADLINE, await_exit, until_polled};
 
 /// Marks a worker's environment.
 const MARK: &str = "WORKFS_TEST_WORKER";
@@ -36,6 +38,22 @@ impl Work {
     pub fn say(&self, line: &str) {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{SAYS}{line}").and_then(|()| out.flush()).expect("the test listens");
+    }
+
+    /// Whether a call failed since the daemon has ended. One that the daemon was just being handed
+    /// when it was killed fails with EIO (`fuse_dev_do_read`), and then all that follow fail.
+    pub fn is_end(&self, errno: Errno) -> bool {
+        let is_end = |errno| matches!(errno, Errno::NOTCONN | Errno::CONNABORTED);
+        let mut asked = 0;
+        let mut ended = || {
+            // A name that nobody asked for yet, so that the kernel has no answer of its own.
+            asked += 1;
+            let name = self.dir.join(format!("asked-{}-{asked}", self.nth));
+            let error = std::fs::symlink_metadata(name).err()?;
+            Errno::from_io_error(&error).filter(|errno| is_end(*errno)).map(|_| true)
+        };
+        is_end(errno)
+            || errno == Errno::IO && until_polled("the daemon's end after EIO", &mut ended)
     }
 
     /// Says that it is ready, and waits for the word.

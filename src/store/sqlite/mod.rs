@@ -35,6 +35,9 @@ struct Conn {
     sql: Connection,
     /// The inodes of the transaction under way; empty outside of one.
     nodes: RefCell<nodes::Nodes>,
+    /// Nothing was done yet in the transaction under way. Its first change then needs no savepoint:
+    /// the transaction is one, and the pages that the change touches need not be copied for it.
+    is_first: bool,
 }
 
 /// An open store; the lock is held until it is dropped.
@@ -144,7 +147,7 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     if !write {
         sql.pragma_update(None, "query_only", true).map_err(fail)?;
     }
-    Ok(Conn { sql, nodes: RefCell::default() })
+    Ok(Conn { sql, nodes: RefCell::default(), is_first: false })
 }
 
 impl Readers for Sqlite {

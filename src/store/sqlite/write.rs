@@ -27,8 +27,9 @@ impl Conn {
             .map_err(fail)
     }
 
-    /// Begins to hold inodes.
-    pub(super) fn hold_nodes(&mut self) {
+    /// Begins a transaction's work: nothing is done yet, no inode is held.
+    pub(super) fn begin_work(&mut self) {
+        self.is_first = true;
         self.nodes = RefCell::new(Nodes::of_transaction());
     }
 
@@ -415,17 +416,26 @@ impl Txn for Conn {
 
     fn savepoint(&mut self) -> Result<()> {
         self.nodes.get_mut().mark();
-        self.change("SAVEPOINT change", [])?;
+        if !self.is_first {
+            self.change("SAVEPOINT change", [])?;
+        }
         Ok(())
     }
 
     fn release(&mut self) -> Result<()> {
-        self.change("RELEASE change", [])?;
+        if !std::mem::take(&mut self.is_first) {
+            self.change("RELEASE change", [])?;
+        }
         Ok(())
     }
 
     fn rollback(&mut self) -> Result<()> {
         self.nodes.get_mut().back_to_mark();
+        if std::mem::take(&mut self.is_first) {
+            self.change("ROLLBACK", [])?;
+            self.change("BEGIN IMMEDIATE", [])?;
+            return Ok(());
+        }
         self.change("ROLLBACK TO change", [])?;
         self.release()
     }

@@ -43,7 +43,7 @@ impl Writer for SqliteWriter {
         work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
     ) -> Result<()> {
         self.step("BEGIN IMMEDIATE")?;
-        self.connection.hold_nodes();
+        self.connection.begin_work();
         let worked = work(&mut self.connection)
             .and_then(|durability| self.connection.write_nodes().map(|()| durability));
         let committed = worked.and_then(|durability| {
@@ -81,5 +81,44 @@ impl Writer for SqliteWriter {
 
     fn checkpoint(&mut self) -> Result<()> {
         self.checkpointer.consider(&self.connection, &self.wal_path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::sqlite::Sqlite;
+    use crate::store::{Durability, Result, Txn, Writer, read};
+
+    fn put(txn: &mut dyn Txn, key: &str) -> Result<()> {
+        txn.savepoint()?;
+        txn.put_meta(key, "there")
+    }
+
+    #[test]
+    fn an_undone_change_takes_nothing_else_with_it_be_it_the_first_or_a_later_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, mut writer) = Sqlite::open(&dir.path().join("s.db")).unwrap();
+        for undone in ["a", "b", "c"] {
+            let work = &mut |txn: &mut dyn Txn| {
+                for key in ["a", "b", "c"] {
+                    put(txn, &format!("{undone}-{key}"))?;
+                    if key == undone {
+                        txn.rollback()?
+                    } else {
+                        txn.release()?
+                    }
+                    // As a refusal is kept after the change that it refused.
+                    txn.put_meta(&format!("{undone}-after-{key}"), "there")?;
+                }
+                Ok(Durability::Process)
+            };
+            writer.transaction(work).unwrap();
+            for key in ["a", "b", "c"] {
+                let is_there =
+                    |key: String| read(&store, |read| read.meta(&key)).unwrap().is_some();
+                assert_eq!(is_there(format!("{undone}-{key}")), key != undone, "{undone} {key}");
+                assert!(is_there(format!("{undone}-after-{key}")), "{undone} {key}");
+            }
+        }
     }
 }
