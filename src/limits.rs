@@ -154,6 +154,23 @@ pub const CONFLICTS_SHOWN_MAX: usize = 20;
 /// Mounts of one daemon: each costs five threads and four descriptors.
 pub const MOUNTS_MAX: usize = 1024;
 
+/// Follow-ups of one record for one agent within a minute that differ in their ids: there is one,
+/// unless other files took its name.
+pub const FOLLOW_UPS_MAX: u32 = 100;
+
+/// How often the chores that a clock brings are looked for. They are about hours and days.
+pub const CHORES_EVERY: Duration = Duration::from_secs(60);
+
+/// How long who leads is the leader without a sign of life: three rounds, so that one that takes
+/// long does not cost the lead.
+pub const LEADER_LEASE: Duration = Duration::from_secs(180);
+
+/// Records of one sort that one round takes up; the next takes more.
+pub const CHORES_AT_ONCE: usize = 1024;
+
+/// Drafts of one name that are put aside, each with another number.
+pub const PUT_ASIDE_MAX: u32 = 1000;
+
 /// Directories that `exec` tries to make: each that is there already was left by a process of the
 /// same number that was killed together with its daemon, which does not happen a hundred times.
 pub const MOUNT_DIRS_MAX: u32 = 100;

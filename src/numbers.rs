@@ -48,6 +48,10 @@ counter! {
     RecordKey
 }
 counter! {
+    /// How often the lead over a store's chores has changed hands; the fencing token of the leader.
+    LeaderFence
+}
+counter! {
     /// A moment of the store's lease clock, in nanoseconds: it never goes back, and does not care
     /// what the wall clock is set to.
     LeaseTime

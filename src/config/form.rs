@@ -10,9 +10,9 @@ use super::files::{self, FilesForm};
 use super::kinds::{self, OwnKindForm};
 use super::path_glob::PathGlob;
 use super::quotas;
-use super::{Binding, Config, ConfigError, Policy};
+use super::{Binding, Chores, Config, ConfigError, Policy};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
-use crate::kind::{Kinds, Place};
+use crate::kind::{Kind, Kinds, Place};
 use crate::names::StateName;
 
 /// Most bindings: each is asked at every mkdir.
@@ -47,6 +47,8 @@ struct BindingForm {
     policy: Policy,
     #[serde(default)]
     strict: bool,
+    #[serde(default)]
+    chores: Option<Spanned<Chores>>,
 }
 
 /// The line, where it is known, and what is wrong.
@@ -103,7 +105,28 @@ fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wron
         let at = form.dirs.0.first().and_then(|(state, _)| line(state));
         Arc::new(kind.with_dirs(&dirs).map_err(|error| (at, error.reason))?)
     };
-    Ok(Binding { index, path, kind, policy: form.policy, strict: form.strict, dirs })
+    let chores = chores(form.chores.as_ref(), &kind)?;
+    let (policy, strict) = (form.policy, form.strict);
+    Ok(Binding { index, path, kind, policy, chores, strict, dirs })
+}
+
+/// What is asked for must be there to be done; what is on by default need not.
+fn chores(form: Option<&Spanned<Chores>>, kind: &Kind) -> Result<Chores, Wrong> {
+    let Some(form) = form else { return Ok(Chores::default()) };
+    let (on, has) = (form.value, kind.chores());
+    let missing = [
+        ("assign", on.assign && !kind.can_assign()),
+        ("archive", on.archive && has.archive.is_none()),
+        ("escalate", on.escalate && has.escalate.is_none()),
+        ("drafts", on.drafts && has.drafts.is_none()),
+    ];
+    match missing.iter().find(|(_, missing)| *missing) {
+        None => Ok(on),
+        Some((chore, _)) => {
+            let reason = format!("the kind {} does not say how to do `{chore}`", kind.name());
+            Err((line(form), reason))
+        }
+    }
 }
 
 /// Two bindings that cannot both be meant.
@@ -151,6 +174,11 @@ impl Config {
             }
             out.push_str(&format!("    policy: {}\n", binding.policy));
             out.push_str(&format!("    strict: {}\n", binding.strict));
+            let Chores { assign, handoff, archive, escalate, drafts } = binding.chores;
+            out.push_str(&format!(
+                "    chores: {{ assign: {assign}, handoff: {handoff}, archive: {archive}, \
+                 escalate: {escalate}, drafts: {drafts} }}\n"
+            ));
         }
         out.push_str(FILES_HEAD);
         files::write(&self.files, &mut out);
@@ -185,6 +213,10 @@ const HEAD: &str = "\
 # policy: refuse (a save that is not valid fails) or flag (it is kept and marked, and such a
 #         record cannot change state).
 # strict: true demands the kind's full set of fields on every save.
+# chores: what the daemon does by itself: assign (a record that names a registered agent goes to
+#         its lane), handoff (a finished record that names the next agent makes one for it),
+#         archive (finished records are put away), escalate (what is stuck is told of in a log),
+#         drafts (those that nobody mends are put aside). How and when, the kind says.
 ";
 
 const FILES_HEAD: &str = "\

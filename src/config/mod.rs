@@ -66,6 +66,29 @@ impl fmt::Display for Policy {
     }
 }
 
+/// Which chores are done in a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Chores {
+    /// A record that names a registered agent goes to its lane when it is ready for the first time.
+    pub assign: bool,
+    /// A finished record that names the next agent makes a record for it.
+    pub handoff: bool,
+    /// Finished records are put away after a time.
+    pub archive: bool,
+    /// Records that do not go on are told of.
+    pub escalate: bool,
+    /// Drafts that nobody mends are put aside.
+    pub drafts: bool,
+}
+
+impl Default for Chores {
+    /// A team's own coordinator may do the rest.
+    fn default() -> Self {
+        Chores { assign: false, handoff: true, archive: false, escalate: false, drafts: false }
+    }
+}
+
 /// One entry of the configuration: directories that are workspaces of a kind.
 #[derive(Clone, Debug)]
 pub struct Binding {
@@ -77,6 +100,8 @@ pub struct Binding {
     pub kind: Arc<Kind>,
     /// What happens to a save that is not valid.
     pub policy: Policy,
+    /// What the daemon does by itself there.
+    pub chores: Chores,
     /// Does every save need the kind's full set of fields?
     pub strict: bool,
     /// The directory names that differ from the kind's own.
@@ -99,8 +124,9 @@ impl Default for Config {
             // A literal of this file, read by a test.
             let path = PathGlob::parse(name)
                 .unwrap_or_else(|why| unreachable!("the default configuration is wrong: {why}"));
-            let (policy, strict, dirs) = (Policy::Refuse, false, BTreeMap::new());
-            Arc::new(Binding { index, path, kind: builtin::task(), policy, strict, dirs })
+            let (kind, policy, chores) = (builtin::task(), Policy::Refuse, Chores::default());
+            let (strict, dirs) = (false, BTreeMap::new());
+            Arc::new(Binding { index, path, kind, policy, chores, strict, dirs })
         };
         Config {
             kinds: Kinds::default(),
@@ -153,6 +179,19 @@ impl Config {
     #[must_use]
     pub fn files(&self) -> &FileRules {
         &self.files
+    }
+
+    /// Whether there are chores anywhere that a clock brings.
+    #[must_use]
+    pub fn has_rounds(&self) -> bool {
+        let mut all = self.bindings.iter().map(|binding| binding.chores);
+        all.any(|chores| chores.archive || chores.escalate || chores.drafts)
+    }
+
+    /// Whether records are assigned anywhere.
+    #[must_use]
+    pub fn assigns(&self) -> bool {
+        self.bindings.iter().any(|binding| binding.chores.assign)
     }
 
     /// All entries, in order.

@@ -5,6 +5,7 @@
 //! behind; nothing that a client does or does not do holds it up. Deliberately not here: what a
 //! mount shows (`tree`), what a command does (`service`), the command line (`cli`).
 
+mod chores;
 mod client;
 mod covers;
 mod failure;
@@ -123,6 +124,7 @@ pub fn run(
     }
     let service = Arc::new(Service::new(store.engine.clone(), options.paths.store()));
     let (looks, ends) = bounded(0);
+    chores::start(&store.engine, ends.clone()).map_err(other("starting the chores"))?;
     lock_files::start(&store.engine, ends).map_err(other("starting to look after locks"))?;
     nudge::start(&hub, &store.engine).map_err(other("starting to tell watchers"))?;
     let tree = TxnTree::new(WorkTree::new(store.engine.clone(), Arc::clone(&hub)));

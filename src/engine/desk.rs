@@ -138,6 +138,7 @@ pub(super) struct Desk {
 struct Batch {
     finishes: Vec<Finish>,
     effects: Vec<(Origin, Effect)>,
+    follows: Vec<Queued>,
     pub nameless: Vec<Ino>,
     /// What the commit must survive, as far as a turn found it out.
     durability: Durability,
@@ -225,6 +226,8 @@ impl Desk {
         let committed = self.writer.transaction(&mut |txn| {
             while let Some(queued) = jobs.pop_front() {
                 run_one(txn, queued, now, &config, doors, scopes, head, refused, &mut batch)?;
+                // What follows from a change comes before the next one.
+                batch.follows.drain(..).rev().for_each(|follow| jobs.push_front(follow));
             }
             (doors.fault)(FaultPoint::BeforeCommit);
             Ok(match wanted.max(batch.durability) {
@@ -327,6 +330,7 @@ fn run_one(
     let head_before = *head;
     let mut effects = Vec::new();
     let mut nameless = Vec::new();
+    let mut follows = Vec::new();
     txn.savepoint()?;
     let ran = job(Ok(&mut Turn {
         txn: &mut *txn,
@@ -342,6 +346,7 @@ fn run_one(
         effects: &mut effects,
         nameless: &mut nameless,
         durability: &mut batch.durability,
+        follows: &mut follows,
     }));
     let Some((finish, result)) = ran else { return txn.release() };
     batch.finishes.push(finish);
@@ -350,6 +355,7 @@ fn run_one(
             txn.release()?;
             batch.effects.extend(effects.into_iter().map(|effect| (context.origin, effect)));
             batch.nameless.extend(nameless);
+            batch.follows.extend(follows);
         }
         Err(Stop::Store(error)) => return Err(error),
         Err(Stop::Refused(why)) => {

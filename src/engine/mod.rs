@@ -11,6 +11,7 @@
 mod agents;
 mod bell;
 mod checked;
+mod chores;
 mod commit;
 mod context;
 mod create;
@@ -50,6 +51,7 @@ mod xattr;
 pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use bell::{Bell, Subscription};
 pub use checked::{RefuseChecked, SaveChecked};
+pub use chores::Chores;
 pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use context::{Context, Origin, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
@@ -79,6 +81,8 @@ pub use take::{IsWritten, Take, Taken, Wanted, best_ready};
 pub use turn::{Refused, Stop, Turn, absent, taken};
 pub use writer::{Engine, start};
 pub use xattr::{RemoveXattr, SetXattr, XattrMode};
+
+use lease::nanos as lease_nanos;
 
 use crate::store::Durability;
 

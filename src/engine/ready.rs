@@ -300,6 +300,7 @@ impl Turn<'_> {
         match record.readiness.when {
             When::Now if before != When::Now => {
                 self.effect(Effect::Ready(record.workspace, record.key));
+                self.became_ready(record);
             }
             When::At(at) => self.effect(Effect::Due(at)),
             When::Now | When::Waits => {}

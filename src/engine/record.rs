@@ -88,8 +88,17 @@ impl Turn<'_> {
         let key = self.txn.insert_record(&record)?;
         let record = Record { key, ..record };
         let content = Some(&text.bytes[..]);
+        let created = event == EventName::CREATED;
         let step = Step { event, from: None, content, valid: true, via, links };
-        self.step(record, home, node, step)
+        let record = self.step(record, home, node, step)?;
+        if let Ok(document) = &text.parsed {
+            self.note_previous(home, document.value())?;
+        }
+        // What is brought in was finished elsewhere.
+        if created {
+            self.reached(&record, home);
+        }
+        Ok(record)
     }
 
     /// Takes `record` one step further: event, version, row, node.
@@ -281,7 +290,11 @@ impl Turn<'_> {
         };
         let links = links.as_ref();
         let step = Step { event, from: Some(&from), content, valid: true, via, links };
-        Ok(self.step(record, home, node, step)?)
+        let record = self.step(record, home, node, step)?;
+        if record.state != from {
+            self.reached(&record, home);
+        }
+        Ok(record)
     }
 
     /// Takes the file `node` from a record that had it and is to have another one.

@@ -11,6 +11,7 @@ use crate::store::{
     Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, RefusedText, StoreError, Txn,
 };
 
+use super::desk::Queued;
 use super::{Context, Doors, Effect, Scopes};
 
 /// A refusal with what is to be kept of it.
@@ -93,6 +94,8 @@ pub struct Turn<'a> {
     pub(crate) effects: &'a mut Vec<Effect>,
     pub(crate) nameless: &'a mut Vec<Ino>,
     pub(crate) durability: &'a mut Durability,
+    /// What follows in the same transaction.
+    pub(super) follows: &'a mut Vec<Queued>,
 }
 
 /// What happened to a record, for [`Turn::append`].

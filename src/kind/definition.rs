@@ -24,6 +24,58 @@ pub(super) struct KindForm {
     pub order: OrderForm,
     #[serde(default)]
     pub rights: RightsForm,
+    #[serde(default)]
+    pub chores: ChoresForm,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChoresForm {
+    pub handoff: Option<HandoffForm>,
+    pub archive: Option<ArchiveForm>,
+    pub escalate: Option<EscalateForm>,
+    pub drafts: Option<DraftsForm>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HandoffForm {
+    pub state: Spanned<String>,
+    pub agent: Spanned<String>,
+    pub previous: Spanned<String>,
+    #[serde(default)]
+    pub copy: Ordered<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ArchiveForm {
+    pub from: Spanned<String>,
+    pub to: Spanned<String>,
+    pub after: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EscalateForm {
+    pub file: Spanned<String>,
+    pub stuck: Vec<StuckForm>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StuckForm {
+    pub state: Spanned<String>,
+    #[serde(default)]
+    pub status: OneOrMany<String>,
+    pub after: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DraftsForm {
+    pub after: Spanned<String>,
+    pub dir: Spanned<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -59,6 +59,15 @@ impl FieldPath {
         })
     }
 
+    /// The text that it says first, without the space around it; blank text does not count.
+    #[must_use]
+    pub fn text<'v>(&self, value: &'v Value) -> Option<&'v str> {
+        let texts = self.ways.iter().filter_map(|way| {
+            way.iter().try_fold(value, |at, key| at.get(key))?.as_str().map(str::trim)
+        });
+        texts.into_iter().find(|text| !text.is_empty())
+    }
+
     /// JSON pointer to the nearest thing of it that exists in `value`; empty for the whole.
     #[must_use]
     pub fn nearest_pointer(&self, value: &Value) -> String {

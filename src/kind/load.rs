@@ -7,6 +7,7 @@ use serde_saphyr::Spanned;
 
 use super::definition::{FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
 use super::field_path::FieldPath;
+use super::load_chores::{Known, build_chores};
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
 use super::pattern::Pattern;
@@ -135,6 +136,17 @@ fn build(form: KindForm, schema: Schema, source: KindSource) -> Result<Kind, Wro
     let strict = paths(&form.strict, &schema)?;
     let order = build_order(&form.order, &states, &built, &schema)?;
     let rights = rights(form.rights)?;
+    let chores = build_chores(
+        &form.chores,
+        &Known {
+            names: &states,
+            states: &built,
+            initial,
+            transitions: &transitions,
+            order: &order,
+            schema: &schema,
+        },
+    )?;
     let schema_name = form.schema.value;
     let schema = Arc::new(schema);
     Ok(Kind {
@@ -148,6 +160,7 @@ fn build(form: KindForm, schema: Schema, source: KindSource) -> Result<Kind, Wro
         rights,
         transitions,
         order,
+        chores,
         schema,
         source: Arc::new(source),
     })
@@ -204,7 +217,7 @@ fn extensions(form: &[Spanned<String>]) -> Result<Vec<String>, Wrong> {
     Ok(form.iter().map(|one| one.value.clone()).collect())
 }
 
-fn known_field(field: &str, at: Option<u32>, schema: &Schema) -> Result<(), Wrong> {
+pub(super) fn known_field(field: &str, at: Option<u32>, schema: &Schema) -> Result<(), Wrong> {
     let known: Vec<&str> = schema.fields().collect();
     if known.contains(&field) { Ok(()) } else { Err((at, unknown("field", field, &known))) }
 }

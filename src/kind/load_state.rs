@@ -112,7 +112,7 @@ fn statuses(
     Ok(Statuses::Listed(form.clone()))
 }
 
-fn belongs(state: &str, status: &Statuses, one: &str) -> Result<(), String> {
+pub(super) fn belongs(state: &str, status: &Statuses, one: &str) -> Result<(), String> {
     match status {
         Statuses::Listed(all) if all.iter().any(|known| known == one) => Ok(()),
         Statuses::Listed(all) => Err(format!("state `{state}`: {}", unknown("status", one, all))),
@@ -175,7 +175,7 @@ fn retries(form: &RetriesForm, names: &Names<'_>) -> Result<Retries, Wrong> {
     })
 }
 
-fn duration(text: &Spanned<String>) -> Result<Duration, Wrong> {
+pub(super) fn duration(text: &Spanned<String>) -> Result<Duration, Wrong> {
     duration_of(&text.value).ok_or_else(|| {
         (line(text), format!("`{}` is no time: `30s`, `5m`, `4h`, `30d` are", text.value))
     })

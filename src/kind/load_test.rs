@@ -241,3 +241,37 @@ fn other_names_are_checked_as_the_definition_is() {
         assert_eq!(error.file, "kind errand");
     }
 }
+
+#[test]
+fn chores_that_make_no_sense_are_refused() {
+    let with_chores = |chores: &str| load(&format!("{SOUND}chores: {{ {chores} }}\n"));
+    let sound = "archive: { from: taken, to: shut, after: 1h }, drafts: { after: 1d, dir: old }, \
+                 escalate: { file: LOG.md, stuck: [{ state: taken, status: busy, after: 5m }] }, \
+                 handoff: { state: shut, agent: result.next, previous: result.of, copy: { at: at } }";
+    let kind = with_chores(sound).unwrap();
+    assert_eq!(kind.chores().archive.as_ref().unwrap().after, Duration::from_secs(3600));
+    for (chores, said) in [
+        ("archiv: {}", "did you mean `archive`?"),
+        ("archive: { from: taken, to: shout, after: 1h }", "did you mean `shut`?"),
+        ("archive: { from: open, to: shut, after: 1h }", "no transition leads from open to shut"),
+        ("archive: { from: open, to: taken, after: 1h }", "`taken` has owners"),
+        ("archive: { from: taken, to: shut, after: 1w }", "`1w` is no time"),
+        ("drafts: { after: 1d, dir: taken }", "that is a directory of the state `taken`"),
+        ("drafts: { after: 1d, dir: ready }", "the directory of what is ready"),
+        ("escalate: { file: a/b, stuck: [] }", "`a/b`"),
+        (
+            "escalate: { file: L, stuck: [{ state: taken, status: done, after: 1m }] }",
+            "unknown status `done`",
+        ),
+        ("handoff: { state: open, agent: by, previous: result.of }", "without end"),
+        ("handoff: { state: shut, agent: buy.x, previous: result.of }", "did you mean `by`?"),
+        (
+            "handoff: { state: shut, agent: by, previous: id, copy: { it: by } }",
+            "unknown field `it`",
+        ),
+    ] {
+        let error = with_chores(chores).unwrap_err();
+        assert!(error.reason.contains(said), "{chores}: {error}");
+        assert_eq!(error.line, Some(SOUND.lines().count() as u32 + 1), "{chores}: {error}");
+    }
+}

@@ -10,11 +10,13 @@
 //! reference of the form is `docs/kinds.md`.
 
 pub mod builtin;
+mod chores;
 mod definition;
 mod error;
 mod field_path;
 mod judge;
 mod load;
+mod load_chores;
 mod load_order;
 mod load_state;
 mod names;
@@ -41,6 +43,7 @@ mod transition_test;
 use std::sync::Arc;
 
 pub use builtin::Kinds;
+pub use chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
 pub(crate) use error::where_and_why;
 pub use error::{Fault, KindError};
 pub use field_path::FieldPath;
@@ -88,6 +91,7 @@ pub struct Kind {
     rights: Rights,
     transitions: Vec<Transition>,
     order: Order,
+    chores: KindChores,
     schema: Arc<schema::Schema>,
     source: Arc<KindSource>,
 }

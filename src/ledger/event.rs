@@ -92,6 +92,10 @@ word! {
         REGISTERED = "registered",
         /// A lease will end soon.
         LEASE_ENDING = "lease_ending",
+        /// A record does not go on, and somebody should look.
+        ESCALATED = "escalated",
+        /// A draft that nobody mended was put aside.
+        PUT_ASIDE = "put_aside",
         /// An agent is none any more.
         UNREGISTERED = "unregistered",
     }

@@ -15,6 +15,7 @@ mod prefix;
 mod scalar;
 mod source;
 mod watched;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use flaw::Flaw;
 use patch::patch_is_by_lines;
 pub use patch::{Edit, patch, patch_at};
 pub use prefix::{PREFIX_BYTES_MAX, Prefix, prefix};
+pub use write::write;
 
 /// Most values (scalars, lists, mappings; keys not counted) in one record, aliases followed. A
 /// real file of 55 KB has 1,400; a megabyte of `-` would hold 500,000 and take 0.1 s to parse.

@@ -6,6 +6,7 @@
 //! refused when they are read. Deliberately not here: what a change means.
 
 mod agents;
+mod chores;
 mod error;
 mod files;
 mod leases;
@@ -15,6 +16,7 @@ mod rows;
 pub mod sqlite;
 
 pub use agents::{AgentRow, ReadAgents, TxnAgents};
+pub use chores::{ReadChores, TxnChores};
 pub use error::StoreError;
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};
 pub use leases::{LeaseRow, ReadLeases, TxnLeases};
@@ -32,7 +34,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub type Visit<'a, T> = &'a mut dyn FnMut(T) -> bool;
 
 /// What can be asked of a committed snapshot (or, inside a transaction, of its own state).
-pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas {
+pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas + ReadChores {
     /// One inode.
     fn node(&self, ino: Ino) -> Result<Option<Node>>;
     /// What a name in a directory stands for.
@@ -101,7 +103,7 @@ pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas {
 }
 
 /// The few operations the rules need to change rows.
-pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents + TxnQuotas {
+pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents + TxnQuotas + TxnChores {
     /// Makes an inode.
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
     /// Writes an inode's attributes back.

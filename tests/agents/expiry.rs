@@ -6,7 +6,7 @@ use workfs::kind::{Kind, Kinds, builtin};
 use workfs::numbers::Attempt;
 use workfs::refusal::Rule;
 
-use crate::desk::{Desk, SECOND, agent};
+use crate::harness::{Desk, SECOND, agent};
 
 const TTL: u64 = 4 * 3600 * SECOND;
 

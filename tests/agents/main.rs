@@ -6,7 +6,6 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
-mod desk;
 mod expiry;
 mod forging;
 mod history;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use workfs::engine::Fence;
 use workfs::numbers::Attempt;
 
-use crate::desk::{Desk, SECOND, agent};
+use crate::harness::{Desk, SECOND, agent};
 
 const AGENTS: [&str; 3] = ["ann", "bob", "eve"];
 const TASKS: [&str; 3] = ["t-0", "t-1", "t-2"];

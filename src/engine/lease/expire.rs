@@ -13,9 +13,7 @@ use super::super::record::{Moving, Step};
 use super::super::save::{Base, Sight, home_of};
 use super::super::setattr::gone;
 use super::super::turn::Happening;
-use super::super::{
-    Command, Create, Effect, NewContent, Rename, RenameMode, Slot, Stop, Text, Turn,
-};
+use super::super::{Command, Effect, Rename, RenameMode, Slot, Stop, Text, Turn};
 use super::LeaseNote;
 
 /// Tells that a lease will end soon.
@@ -158,18 +156,7 @@ fn back_off(turn: &Turn<'_>, retries: &Retries, attempt: Attempt) -> Duration {
 /// Where the record at `lies` lies in another state, whose directory is made where it is missing;
 /// `None` where there is no place for it.
 pub(super) fn home_in(turn: &mut Turn<'_>, lies: &Home, to: StateIx) -> Result<Option<Home>, Stop> {
-    let Some(names) = lies.kind().directory(to, None, turn.now) else { return Ok(None) };
-    let workspace = turn.txn.workspace(lies.governed.workspace)?;
-    let Some(mut at) = workspace.and_then(|workspace| workspace.dir) else { return Ok(None) };
-    for name in names {
-        at = match turn.txn.lookup(at, &name)? {
-            Some(node) => node.ino,
-            None => {
-                let (content, mode) = (NewContent::Directory, 0o755);
-                Create { parent: at, name, mode, content, on_draft: None }.run(turn)?.ino
-            }
-        };
-    }
+    let Some(at) = turn.state_dir(&lies.governed, to, None)? else { return Ok(None) };
     let taken = turn.txn.lookup(at, &lies.name)?.is_some();
     Ok(match turn.slot(at, &lies.name)? {
         Slot::Record(home) if !taken => Some(*home),

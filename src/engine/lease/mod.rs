@@ -86,7 +86,7 @@ fn lease_of<'k>(kind: &'k Kind, state: &StateName, owner: Option<&AgentName>) ->
     kind.state(state).lease.as_ref()
 }
 
-fn nanos(duration: Duration) -> u64 {
+pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -12,6 +12,7 @@ mod lock;
 mod nodes;
 #[macro_use]
 mod read;
+mod chores;
 mod leases;
 mod quotas;
 mod ready;

@@ -235,6 +235,23 @@ CREATE TABLE quotas (
   inodes INTEGER NOT NULL
 ) STRICT;
 ",
+    r"
+-- Which records go on where another one ended, so that each is made once.
+CREATE TABLE follow_ups (
+  workspace INTEGER NOT NULL REFERENCES workspaces(key),
+  previous  TEXT NOT NULL,
+  agent     TEXT NOT NULL,
+  PRIMARY KEY (workspace, previous, agent)
+) STRICT, WITHOUT ROWID;
+
+-- Which daemon does the chores of the store, and until when.
+CREATE TABLE leader (
+  only   INTEGER PRIMARY KEY CHECK (only = 1),
+  holder TEXT NOT NULL,
+  fence  INTEGER NOT NULL,
+  until  INTEGER NOT NULL
+) STRICT;
+",
 ];
 
 /// The newest schema this program knows.

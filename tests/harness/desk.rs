@@ -177,11 +177,42 @@ impl Desk {
 
     /// Puts a task into the inbox.
     pub fn put(&self, task: &str, more: &str) {
+        self.put_at("inbox", task, more);
+    }
+
+    /// The same into another directory. What is not valid is a draft.
+    pub fn put_at(&self, dir: &str, task: &str, more: &str) {
         let content = PutContent::Record(Box::new(Desk::text(task, more)));
-        let (parent, name) = (self.dirs["inbox"], file(task));
+        let (parent, name) = (self.dirs[dir], file(task));
         let (mode, mtime) = (0o644, UnixNanos(0));
         let put = Put { parent, name, mode, uid: 0, gid: 0, mtime, content };
         self.engine().run(Desk::operator(), put).unwrap();
+    }
+
+    /// The operator saves another text of a task.
+    pub fn rewrite(&self, task: &str, more: &str) {
+        let ino = self.record(task).ino().unwrap();
+        let (text, sight) = (Desk::text(task, more), Sight::Known(Base::Unseen));
+        let save = Save { ino, sight, text, keeps_time: false, fence: None };
+        let saved = self.engine().run(Desk::operator(), save).unwrap();
+        assert!(matches!(saved, Saved::Kept(_)), "{saved:?}");
+    }
+
+    /// What lies at a path from the workspace's directory, if anything does.
+    pub fn at_path(&self, path: &str) -> Option<Vec<u8>> {
+        self.read(|read| {
+            let mut node =
+                read.workspaces()?[0].dir.map(|dir| read.node(dir)).transpose()?.flatten();
+            for name in path.split('/') {
+                let name = FileName::new(name).unwrap();
+                node = node.map(|dir| read.lookup(dir.ino, &name)).transpose()?.flatten();
+            }
+            node.map(|node| match read.record_at(node.ino)? {
+                Some(record) => Ok(read.version(record.version_g)?.unwrap().content),
+                None => engine::read_plain(read, &node, 0, node.size as usize),
+            })
+            .transpose()
+        })
     }
 
     pub fn record(&self, task: &str) -> Record {

@@ -1,0 +1,37 @@
+//! Archive: what has ended is put away.
+
+use crate::kind::StateIx;
+use crate::numbers::{G, RecordKey};
+
+use super::super::rename::{Rename, RenameMode};
+use super::super::save::{Base, Sight, home_of};
+use super::super::{Command, Stop, Turn};
+use super::round::{Chore, is_unchanged};
+
+/// Puts a record away to which nothing has happened since the event `last_g`.
+pub(super) struct PutAway {
+    pub record: RecordKey,
+    pub last_g: G,
+    pub to: StateIx,
+}
+
+impl Chore for PutAway {
+    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+        let record = turn.txn.record(self.record)?;
+        let Some(record) = record.filter(|record| is_unchanged(record, self.last_g)) else {
+            return Ok(false);
+        };
+        let lies = home_of(turn, &record)?;
+        let Some(dir) = turn.state_dir(&lies.governed, self.to, None)? else { return Ok(false) };
+        let rename = Rename {
+            parent: lies.dir,
+            name: lies.name.clone(),
+            new_parent: dir,
+            new_name: lies.name,
+            mode: RenameMode::NoReplace,
+            sight: Sight::Known(Base::Unseen),
+        };
+        rename.run(turn)?;
+        Ok(true)
+    }
+}

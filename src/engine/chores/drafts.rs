@@ -1,0 +1,86 @@
+//! Drafts that nobody mends are put aside: as plain files, so that nothing is lost.
+
+use crate::ledger::{EventName, Field, Payload};
+use crate::limits::PUT_ASIDE_MAX;
+use crate::names::FileName;
+use crate::numbers::{Ino, UnixNanos};
+
+use super::super::governed::path_of;
+use super::super::rename::{Rename, RenameMode};
+use super::super::save::{Base, Sight};
+use super::super::turn::Happening;
+use super::super::{Command, Create, NewContent, Slot, Stop, Turn};
+use super::round::Chore;
+
+/// Puts a draft of a workspace aside that nobody has written to since then.
+pub(super) struct PutAside {
+    pub ino: Ino,
+    pub since: UnixNanos,
+    /// The workspace's directory.
+    pub dir: Ino,
+    /// The directory in it.
+    pub into: FileName,
+}
+
+impl Chore for PutAside {
+    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+        let node = turn.txn.node(self.ino)?.filter(|node| node.mtime <= self.since);
+        let Some((_, draft)) = node.zip(turn.txn.draft(self.ino)?) else { return Ok(false) };
+        let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? else { return Ok(false) };
+        let workspace = turn.txn.workspace(home.governed.workspace)?;
+        if workspace.and_then(|workspace| workspace.dir) != Some(self.dir) {
+            return Ok(false);
+        }
+        let into = match turn.txn.lookup(self.dir, &self.into)? {
+            Some(node) => node.ino,
+            None => {
+                let (name, content) = (self.into, NewContent::Directory);
+                Create { parent: self.dir, name, mode: 0o755, content, on_draft: None }
+                    .run(turn)?
+                    .ino
+            }
+        };
+        let Some(new_name) = free(turn, into, &draft.name)? else { return Ok(false) };
+        let rename = Rename {
+            parent: draft.dir,
+            name: draft.name,
+            new_parent: into,
+            new_name: new_name.clone(),
+            mode: RenameMode::NoReplace,
+            sight: Sight::Known(Base::Unseen),
+        };
+        rename.run(turn)?;
+        let (from, to) = (home.file_path().to_string(), path_of(turn.txn, into, &new_name)?);
+        let to = to.to_string();
+        let why = draft.why.map(|why| why.reason);
+        let happening = Happening {
+            name: EventName::PUT_ASIDE,
+            kind: Some(home.kind().name()),
+            workspace: Some(&home.governed.path),
+            before: None,
+            after: None,
+            payload: Payload::of(&[
+                ("path", Field::Text(&from)),
+                ("reason", why.as_deref().into()),
+                ("to_path", Field::Text(&to)),
+            ]),
+        };
+        turn.append(None, happening)?;
+        Ok(true)
+    }
+}
+
+/// A name that is free there: its own, or with a number.
+fn free(turn: &Turn<'_>, dir: Ino, name: &FileName) -> Result<Option<FileName>, Stop> {
+    for number in 1..=PUT_ASIDE_MAX {
+        let mut bytes = name.as_bytes().to_vec();
+        if number > 1 {
+            bytes.extend_from_slice(format!(".{number}").as_bytes());
+        }
+        let Ok(name) = FileName::new(bytes) else { return Ok(None) };
+        if turn.txn.lookup(dir, &name)?.is_none() {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,98 @@
+//! Escalation: of what does not go on a line is written where people look, and an event tells.
+
+use crate::ledger::{EventName, Field, Payload};
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::store::{Class, Node, NodeType, Record};
+
+use super::super::files::Saved;
+use super::super::governed::Home;
+use super::super::save::home_of;
+use super::super::turn::Happening;
+use super::super::{Command, Create, Effect, NewContent, Stop, Text, Turn, plain};
+use super::past::time_of;
+use super::round::{Chore, is_unchanged};
+
+/// Tells of a record to which nothing has happened since it was found.
+pub(super) struct Escalate {
+    /// The workspace's directory.
+    pub dir: Ino,
+    /// The file in it that gets the line.
+    pub file: FileName,
+    pub record: Record,
+}
+
+impl Chore for Escalate {
+    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+        let record = turn.txn.record(self.record.key)?;
+        let Some(mut record) = record.filter(|now| is_unchanged(now, self.record.last_g)) else {
+            return Ok(false);
+        };
+        let home = home_of(turn, &record)?;
+        let since = time_of(turn.txn, record.last_g)?.rfc3339_seconds();
+        let path = home.file_path().to_string();
+        let status = record.status.clone().unwrap_or_else(|| record.state.to_string());
+        let mut line = format!(
+            "{} escalated {path}: {} since {since}",
+            turn.now.rfc3339_seconds(),
+            crate::names::printable(status.as_bytes()),
+        );
+        if let Some(reason) = reason(turn, &record, &home)? {
+            line.push_str(&format!(" ({reason})"));
+        }
+        append_line(turn, self.dir, &self.file, &line)?;
+
+        let expected = record.expected();
+        let happening = Happening {
+            name: EventName::ESCALATED,
+            kind: Some(home.kind().name()),
+            workspace: Some(&home.governed.path),
+            before: Some(record.version),
+            after: Some(record.version),
+            payload: Payload::of(&[
+                ("owner", record.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()))),
+                ("path", Field::Text(&path)),
+                ("since", Field::Text(&since)),
+                ("state", Field::Text(record.state.as_str())),
+                ("status", Field::Text(&status)),
+            ]),
+        };
+        record.last_g = turn.append(Some(&record), happening)?;
+        turn.txn.update_record(&record, &expected)?;
+        Ok(true)
+    }
+}
+
+/// Why its last attempt failed, where it says so.
+fn reason(turn: &Turn<'_>, record: &Record, home: &Home) -> Result<Option<String>, Stop> {
+    let Some(field) = &home.kind().fields().reason else { return Ok(None) };
+    let text = Text::new(turn.content(record)?);
+    let said = text.parsed.as_ref().ok().and_then(|document| document.value().get(field));
+    let said = said.and_then(serde_json::Value::as_str);
+    Ok(said.map(|said| crate::names::printable(said.trim().as_bytes())))
+}
+
+/// Appends a line to a plain file, which is made where it is missing. Where something else has its
+/// name, the event alone tells.
+fn append_line(turn: &mut Turn<'_>, dir: Ino, name: &FileName, line: &str) -> Result<(), Stop> {
+    let mut node = match turn.txn.lookup(dir, name)? {
+        Some(node) if node.node_type == NodeType::File && node.class == Class::Plain => node,
+        Some(_) => return Ok(()),
+        None => {
+            let (name, content) = (name.clone(), NewContent::File);
+            Create { parent: dir, name, mode: 0o644, content, on_draft: None }.run(turn)?
+        }
+    };
+    let begin = if ends_in_a_line(turn, &node)? { "" } else { "\n" };
+    let end = node.size;
+    plain::put(turn, &mut node, end, format!("{begin}{line}\n").as_bytes())?;
+    (node.mtime, node.ctime) = (turn.now, turn.now);
+    turn.txn.update_node(&node)?;
+    turn.effect(Effect::Data(node.ino));
+    Ok(turn.file_saved(dir, name, &node, Saved::by(None))?)
+}
+
+fn ends_in_a_line(turn: &Turn<'_>, node: &Node) -> Result<bool, Stop> {
+    let Some(last) = node.size.checked_sub(1) else { return Ok(true) };
+    Ok(plain::read(turn.txn, node, last, 1)? == b"\n")
+}

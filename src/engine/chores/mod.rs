@@ -1,0 +1,96 @@
+//! The coordinator's chores: what the daemon does by itself where the configuration says so.
+//!
+//! Two follow from a change and are made in its transaction: a finished record hands over, a record
+//! that becomes ready is assigned. What follows is an ordinary command at the front of the batch, in
+//! a savepoint of its own, so that nothing that goes wrong with it undoes what it follows from. The
+//! others a clock brings (`round`).
+//!
+//! What must stay true: each chore decides in its own transaction, on what is there then, so that
+//! doing one again does nothing. Deliberately not here: what a chore takes from a content (`kind`).
+
+mod archive;
+mod assign;
+mod drafts;
+mod escalate;
+mod handoff;
+mod past;
+mod round;
+
+pub use round::Chores;
+
+use crate::kind::StateIx;
+use crate::names::AgentName;
+use crate::numbers::{Attempt, Ino};
+use crate::store::{Record, StoreError};
+
+use super::governed::{Governed, Home};
+use super::{Command, Context, Create, NewContent, Stop, Turn};
+
+use assign::Assign;
+use handoff::HandOver;
+
+impl Turn<'_> {
+    /// Makes `command` next, in the same transaction; files that it makes belong to whoever made
+    /// the change that it follows from.
+    fn follow(&mut self, command: impl Command) {
+        let mut context = Context::daemon();
+        context.actor.uid = self.context.actor.uid;
+        context.gid = self.context.gid;
+        self.follows.push(super::desk::Queued::new(context, command, |_| {}));
+    }
+
+    /// What follows from a record's reaching the state of `home`.
+    pub(super) fn reached(&mut self, record: &Record, home: &Home) {
+        if home.governed.binding.chores.handoff && home.kind().hands_over(home.state) {
+            self.follow(HandOver { record: record.key });
+        }
+    }
+
+    /// What follows from a record's becoming ready. One that was claimed before names the agent who
+    /// gave it back, or lost it.
+    pub(super) fn became_ready(&mut self, record: &Record) {
+        if record.attempt == Attempt(0) && self.config.assigns() {
+            self.follow(Assign { record: record.key });
+        }
+    }
+
+    /// Notes that the new record at `home` goes on where another one ended, if it says so.
+    pub(super) fn note_previous(
+        &mut self,
+        home: &Home,
+        said: &serde_json::Value,
+    ) -> Result<(), StoreError> {
+        let kind = home.kind();
+        if let Some(previous) = kind.previous(said)
+            && let Some(agent) = kind.owner_named(said)
+        {
+            self.txn.put_follow_up(home.governed.workspace, &previous, &agent)?;
+        }
+        Ok(())
+    }
+
+    /// The directory of a state in a workspace, made where it is missing; `None` where there is no
+    /// place for it.
+    pub(super) fn state_dir(
+        &mut self,
+        governed: &Governed,
+        state: StateIx,
+        owner: Option<&AgentName>,
+    ) -> Result<Option<Ino>, Stop> {
+        let names = governed.binding.kind.directory(state, owner, self.now);
+        let workspace = self.txn.workspace(governed.workspace)?;
+        let (Some(names), Some(mut at)) = (names, workspace.and_then(|found| found.dir)) else {
+            return Ok(None);
+        };
+        for name in names {
+            at = match self.txn.lookup(at, &name)? {
+                Some(node) => node.ino,
+                None => {
+                    let (content, mode) = (NewContent::Directory, 0o755);
+                    Create { parent: at, name, mode, content, on_draft: None }.run(self)?.ino
+                }
+            };
+        }
+        Ok(Some(at))
+    }
+}

@@ -1,0 +1,253 @@
+//! One round of the chores that a clock brings: what has ended is put away, what does not go on is
+//! told of, drafts that nobody mends are put aside. Only the leader makes it.
+//!
+//! What must stay true: what is to be done is found in a snapshot, by a reader, and done by a command
+//! each, which looks again. So a round holds up no writer, and one that is interrupted is gone on
+//! with by the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::Binding;
+use crate::kind::{StateIx, Statuses};
+use crate::limits::{CHORES_AT_ONCE, LEADER_LEASE};
+use crate::numbers::{G, Ino, LeaderFence, UnixNanos};
+use crate::refusal::Refusal;
+use crate::store::{Durability, Read, Record, StoreError, WorkspaceRow};
+
+use super::super::lease_nanos;
+use super::super::{Command, Context, Engine, Stop, Turn};
+use super::archive::PutAway;
+use super::drafts::PutAside;
+use super::escalate::Escalate;
+use super::past::{is_told, last_before};
+
+/// Who makes the rounds of a store, as long as it is the leader.
+pub struct Chores {
+    engine: Engine,
+    holder: Arc<str>,
+}
+
+/// What a chore does in its turn; whether it did anything.
+pub(super) trait Chore: Send + 'static {
+    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop>;
+}
+
+impl Chores {
+    /// The rounds of one process; `name` tells it from all others that serve the store.
+    #[must_use]
+    pub fn new(engine: &Engine, name: &str) -> Chores {
+        Chores { engine: engine.clone(), holder: name.into() }
+    }
+
+    /// Makes a round, if this process leads or can take the lead; says what it did.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn round(&self) -> Result<u64, Refusal> {
+        let lead = self.engine.run(Context::daemon(), Lead { holder: Arc::clone(&self.holder) })?;
+        let Some(fence) = lead else { return Ok(0) };
+        let readers = self.engine.readers();
+        let workspaces = crate::store::read(&**readers, |read| read.workspaces());
+        let mut done = 0;
+        for workspace in workspaces? {
+            let binding = self.engine.config().bind(&workspace.path);
+            let (Some(dir), Some(binding)) = (workspace.dir, binding) else { continue };
+            done += self.workspace(&workspace, dir, &binding)?;
+        }
+        if done > 0 {
+            tracing::info!(%fence, done, "chores");
+        }
+        Ok(done)
+    }
+
+    /// Lets somebody else lead.
+    pub fn resign(&self) {
+        let resign = Resign { holder: Arc::clone(&self.holder) };
+        if let Err(refusal) = self.engine.run(Context::daemon(), resign) {
+            tracing::warn!(%refusal, "the lead ends by itself");
+        }
+    }
+
+    fn workspace(
+        &self,
+        workspace: &WorkspaceRow,
+        dir: Ino,
+        binding: &Binding,
+    ) -> Result<u64, Refusal> {
+        let (on, has) = (binding.chores, binding.kind.chores());
+        let mut done = 0;
+        if let Some(archive) = has.archive.as_ref().filter(|_| on.archive) {
+            let old = self.idle(workspace, binding, archive.from, &Statuses::Any, archive.after)?;
+            for record in old.iter().filter(|record| record.is_valid()) {
+                let put_away =
+                    PutAway { record: record.key, last_g: record.last_g, to: archive.to };
+                done += self.act(dir, put_away)?;
+            }
+        }
+        if let Some(escalate) = has.escalate.as_ref().filter(|_| on.escalate) {
+            for stuck in &escalate.stuck {
+                let idle =
+                    self.idle(workspace, binding, stuck.state, &stuck.status, stuck.after)?;
+                for record in idle {
+                    let file = escalate.file.clone();
+                    done += self.act(dir, Escalate { dir, file, record })?;
+                }
+            }
+        }
+        if let Some(drafts) = has.drafts.as_ref().filter(|_| on.drafts) {
+            let since = self.ago(drafts.after);
+            for ino in self.old_drafts(since)? {
+                let into = drafts.dir.clone();
+                done += self.act(dir, PutAside { ino, since, dir, into })?;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Does one thing for the workspace at `dir`, whose owner's the files are that it makes. What is
+    /// refused is tried again in the next round, so that only the log tells of it.
+    fn act(&self, dir: Ino, chore: impl Chore) -> Result<u64, Refusal> {
+        let mut context = Context::daemon();
+        if let Some(node) = crate::store::read(&**self.engine.readers(), |read| read.node(dir))? {
+            (context.actor.uid, context.gid) = (node.uid, node.gid);
+        }
+        let command = AsLeader { holder: Arc::clone(&self.holder), chore };
+        match self.engine.run(context, command) {
+            Ok(done) => Ok(u64::from(done)),
+            Err(refusal) => {
+                tracing::debug!(rule = refusal.rule.code(), "a chore was refused");
+                Ok(0)
+            }
+        }
+    }
+
+    fn ago(&self, time: Duration) -> UnixNanos {
+        let time = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        UnixNanos(self.engine.now().0.saturating_sub(time))
+    }
+
+    /// Records of a state and of such a status to which nothing has happened for so long, and of
+    /// which was not told already.
+    fn idle(
+        &self,
+        workspace: &WorkspaceRow,
+        binding: &Binding,
+        state: StateIx,
+        status: &Statuses,
+        after: Duration,
+    ) -> Result<Vec<Record>, Refusal> {
+        let name = &binding.kind.state(state).name;
+        let since = self.ago(after);
+        let find = |read: &dyn Read| {
+            let mut found: Vec<Record> = Vec::new();
+            let mut failed = None;
+            read.idle(workspace.key, name, last_before(read, since)?, &mut |record| {
+                let fits = match (status, record.status.as_deref()) {
+                    (Statuses::Any, _) => true,
+                    (Statuses::Listed(_), has) => has.is_some_and(|has| status.contains(has)),
+                };
+                match is_told(read, record.last_g) {
+                    Ok(told) if fits && !told => found.push(record),
+                    Ok(_) => {}
+                    Err(error) => failed = Some(error),
+                }
+                failed.is_none() && found.len() < CHORES_AT_ONCE
+            })?;
+            failed.map_or(Ok(found), Err)
+        };
+        Ok(crate::store::read(&**self.engine.readers(), find)?)
+    }
+
+    fn old_drafts(&self, since: UnixNanos) -> Result<Vec<Ino>, Refusal> {
+        let find = |read: &dyn Read| {
+            let mut found = Vec::new();
+            read.old_drafts(since, &mut |ino| {
+                found.push(ino);
+                found.len() < CHORES_AT_ONCE
+            })?;
+            Ok(found)
+        };
+        Ok(crate::store::read(&**self.engine.readers(), find)?)
+    }
+}
+
+/// Takes or renews the lead.
+struct Lead {
+    holder: Arc<str>,
+}
+
+fn lead(turn: &mut Turn<'_>, holder: &str) -> Result<Option<LeaderFence>, StoreError> {
+    let until = turn.lease_now.after(lease_nanos(LEADER_LEASE));
+    turn.txn.lead(holder, turn.lease_now, until)
+}
+
+impl Command for Lead {
+    type Out = Option<LeaderFence>;
+
+    fn operation(&self) -> &'static str {
+        "lead"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Option<LeaderFence>, Stop> {
+        Ok(lead(turn, &self.holder)?)
+    }
+}
+
+/// Ends the lead.
+struct Resign {
+    holder: Arc<str>,
+}
+
+impl Command for Resign {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "resign"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        Ok(turn.txn.resign(&self.holder)?)
+    }
+}
+
+/// A chore that is done only while its process leads: who lost the lead meanwhile does nothing more.
+struct AsLeader<C> {
+    holder: Arc<str>,
+    chore: C,
+}
+
+impl<C: Chore> Command for AsLeader<C> {
+    type Out = bool;
+
+    fn operation(&self) -> &'static str {
+        "chore"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+        if lead(turn, &self.holder)?.is_none() {
+            return Ok(false);
+        }
+        self.chore.run(turn).map_err(|stop| match stop {
+            Stop::Refused(refused) => refused.refusal.into(),
+            Stop::Store(error) => Stop::Store(error),
+        })
+    }
+}
+
+/// Whether nothing has happened to a record since it was found.
+pub(super) fn is_unchanged(record: &Record, last_g: G) -> bool {
+    record.last_g == last_g && record.ino().is_some()
+}

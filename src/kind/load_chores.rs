@@ -1,0 +1,109 @@
+//! From the form of a kind's chores to them.
+
+use serde_saphyr::Spanned;
+
+use super::chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
+use super::definition::{
+    ArchiveForm, ChoresForm, DraftsForm, EscalateForm, HandoffForm, StuckForm,
+};
+use super::load::{Names, Wrong, known_field, path};
+use super::load_state::{belongs, duration};
+use super::order::Order;
+use super::schema::Schema;
+use super::state::{State, StateIx, Statuses, Transition};
+use super::yaml::line;
+use crate::names::FileName;
+
+/// What the other parts of the definition say.
+pub(super) struct Known<'k> {
+    pub names: &'k Names<'k>,
+    pub states: &'k [State],
+    pub initial: StateIx,
+    pub transitions: &'k [Transition],
+    pub order: &'k Order,
+    pub schema: &'k Schema,
+}
+
+pub(super) fn build_chores(form: &ChoresForm, known: &Known<'_>) -> Result<KindChores, Wrong> {
+    let ChoresForm { handoff, archive, escalate, drafts } = form;
+    Ok(KindChores {
+        handoff: handoff.as_ref().map(|form| build_handoff(form, known)).transpose()?,
+        archive: archive.as_ref().map(|form| build_archive(form, known)).transpose()?,
+        escalate: escalate.as_ref().map(|form| build_escalate(form, known)).transpose()?,
+        drafts: drafts.as_ref().map(|form| build_drafts(form, known)).transpose()?,
+    })
+}
+
+impl Known<'_> {
+    fn state(&self, name: &Spanned<String>) -> Result<StateIx, Wrong> {
+        self.names.find(&name.value, line(name))
+    }
+
+    /// A name in the workspace's directory that is not the lifecycle's.
+    fn name(&self, text: &Spanned<String>) -> Result<FileName, Wrong> {
+        let wrong = |why: String| (line(text), format!("`{}`: {why}", text.value));
+        let name = FileName::new(&text.value).map_err(|why| wrong(why.to_string()))?;
+        let own = [name.clone()];
+        let lies = |state: &&State| {
+            state.dirs.iter().any(|dir| dir.matches(&own).is_some() || dir.is_prefix(&own))
+        };
+        if let Some(state) = self.states.iter().find(lies) {
+            return Err(wrong(format!("that is a directory of the state `{}`", state.name)));
+        }
+        if self.order.dir == name {
+            return Err(wrong("that is the directory of what is ready".to_owned()));
+        }
+        Ok(name)
+    }
+}
+
+fn build_handoff(form: &HandoffForm, known: &Known<'_>) -> Result<Handoff, Wrong> {
+    let state = known.state(&form.state)?;
+    if state == known.initial {
+        let reason = "a record that is handed over would make records without end".to_owned();
+        return Err((line(&form.state), reason));
+    }
+    let field = |text: &Spanned<String>| path(&text.value, line(text), known.schema);
+    let mut copy = Vec::new();
+    for (to, from) in &form.copy.0 {
+        known_field(&to.value, line(to), known.schema)?;
+        copy.push((to.value.clone(), field(from)?));
+    }
+    let (agent, previous) = (field(&form.agent)?, field(&form.previous)?);
+    Ok(Handoff { state, agent, previous, copy })
+}
+
+fn build_archive(form: &ArchiveForm, known: &Known<'_>) -> Result<Archive, Wrong> {
+    let (from, to) = (known.state(&form.from)?, known.state(&form.to)?);
+    if !known.transitions.iter().any(|way| way.from == from && way.to == to) {
+        let reason = format!("no transition leads from {} to {}", form.from.value, form.to.value);
+        return Err((line(&form.to), reason));
+    }
+    if known.states[to.at()].has_owner() {
+        let reason = format!("`{}` has owners: nothing can be put away there", form.to.value);
+        return Err((line(&form.to), reason));
+    }
+    Ok(Archive { from, to, after: duration(&form.after)? })
+}
+
+fn build_escalate(form: &EscalateForm, known: &Known<'_>) -> Result<Escalate, Wrong> {
+    let stuck = |form: &StuckForm| {
+        let state = known.state(&form.state)?;
+        let is = &known.states[state.at()];
+        let at = line(&form.state);
+        for status in &form.status.0 {
+            belongs(&form.state.value, &is.status, status).map_err(|why| (at, why))?;
+        }
+        let status = match form.status.0.is_empty() {
+            true => Statuses::Any,
+            false => Statuses::Listed(form.status.0.clone()),
+        };
+        Ok(Stuck { state, status, after: duration(&form.after)? })
+    };
+    let stuck = form.stuck.iter().map(stuck).collect::<Result<Vec<_>, Wrong>>()?;
+    Ok(Escalate { file: known.name(&form.file)?, stuck })
+}
+
+fn build_drafts(form: &DraftsForm, known: &Known<'_>) -> Result<Drafts, Wrong> {
+    Ok(Drafts { after: duration(&form.after)?, dir: known.name(&form.dir)? })
+}

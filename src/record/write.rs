@@ -1,0 +1,110 @@
+//! Writing a new record's text, from what it says. Only for texts that the daemon itself makes: one
+//! that somebody wrote is never written anew.
+
+use serde_json::Value;
+
+/// The text: block style, as people write it.
+#[must_use]
+pub fn write(said: &Value) -> Vec<u8> {
+    let mut out = String::new();
+    match said {
+        Value::Object(map) => {
+            for (key, value) in map {
+                entry(&mut out, 0, key, value);
+            }
+        }
+        other => {
+            scalar(&mut out, other);
+            out.push('\n');
+        }
+    }
+    out.into_bytes()
+}
+
+fn entry(out: &mut String, depth: usize, key: &str, value: &Value) {
+    indent(out, depth);
+    text(out, key);
+    out.push(':');
+    below(out, depth + 1, value);
+}
+
+/// A value after its key or dash.
+fn below(out: &mut String, depth: usize, value: &Value) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            out.push('\n');
+            map.iter().for_each(|(key, value)| entry(out, depth, key, value));
+        }
+        Value::Array(list) if !list.is_empty() => {
+            out.push('\n');
+            for value in list {
+                indent(out, depth);
+                out.push('-');
+                below(out, depth + 1, value);
+            }
+        }
+        value => {
+            out.push(' ');
+            scalar(out, value);
+            out.push('\n');
+        }
+    }
+}
+
+fn indent(out: &mut String, depth: usize) {
+    (0..depth).for_each(|_| out.push_str("  "));
+}
+
+fn scalar(out: &mut String, value: &Value) {
+    match value {
+        Value::String(said) => text(out, said),
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+/// As it is where it can only be read as a text, else in double quotes.
+fn text(out: &mut String, said: &str) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let word = said.chars().all(plain) && said.starts_with(|c: char| c.is_ascii_alphabetic());
+    let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    if word && !reserved.contains(&said.to_ascii_lowercase().as_str()) {
+        out.push_str(said);
+        return;
+    }
+    out.push('"');
+    for c in said.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Document;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_written_is_read_as_it_was() {
+        let said = json!({
+            "id": "t-1", "title": "a: b # c", "n": 7, "none": null, "yes": "no", "empty": {},
+            "list": ["x", 3, ["y", []], {"k": "v: w", "l": {"m": "-"}}],
+            "odd": "tab\tline\nbell\u{85}\u{2028}\"\\ é 漢 😀", "date": "2026-11-22", "f": "1.5",
+        });
+        let text = write(&said);
+        let read = Document::parse(&text).unwrap_or_else(|flaw| {
+            panic!("{flaw:?} in {}", String::from_utf8_lossy(&text));
+        });
+        assert_eq!(*read.value(), said, "{}", String::from_utf8_lossy(&text));
+        assert!(text.starts_with(b"id: t-1\ntitle: \"a: b # c\"\n"));
+    }
+}

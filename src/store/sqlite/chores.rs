@@ -1,0 +1,82 @@
+//! [`ReadChores`] and [`TxnChores`] in SQL.
+
+use rusqlite::params;
+
+use super::Conn;
+use super::columns::{int, number};
+use super::read::record;
+use crate::names::{AgentName, RecordId, StateName};
+use crate::numbers::{G, Ino, LeaderFence, LeaseTime, UnixNanos, WorkspaceKey};
+use crate::store::{ReadChores, Record, Result, TxnChores, Visit};
+
+impl ReadChores for Conn {
+    fn is_followed_up(
+        &self,
+        workspace: WorkspaceKey,
+        previous: &RecordId,
+        agent: &AgentName,
+    ) -> Result<bool> {
+        let sql = "SELECT 1 FROM follow_ups WHERE workspace = ?1 AND previous = ?2 AND agent = ?3";
+        let found = params![int(workspace.0), previous.as_str(), agent.as_str()];
+        Ok(self.one(sql, found, |row| row.get::<_, i64>(0))?.is_some())
+    }
+
+    fn idle(
+        &self,
+        workspace: WorkspaceKey,
+        state: &StateName,
+        last: G,
+        visit: Visit<'_, Record>,
+    ) -> Result<()> {
+        let sql = concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM records WHERE workspace = ?1 AND state = ?2 AND last_g <= ?3 AND standing < 2",
+        );
+        self.each(sql, params![int(workspace.0), state.as_str(), int(last.0)], record, visit)
+    }
+
+    fn old_drafts(&self, at: UnixNanos, visit: Visit<'_, Ino>) -> Result<()> {
+        let sql = "SELECT d.ino FROM drafts d JOIN nodes n ON n.ino = d.ino \
+                   WHERE n.mtime <= ?1 AND n.nlink > 0";
+        self.each(sql, [at.0], |row| Ok(Ino(number(row, 0)?)), visit)
+    }
+}
+
+impl TxnChores for Conn {
+    fn put_follow_up(
+        &mut self,
+        workspace: WorkspaceKey,
+        previous: &RecordId,
+        agent: &AgentName,
+    ) -> Result<()> {
+        self.change(
+            "INSERT INTO follow_ups (workspace, previous, agent) VALUES (?1, ?2, ?3) \
+             ON CONFLICT DO NOTHING",
+            params![int(workspace.0), previous.as_str(), agent.as_str()],
+        )?;
+        Ok(())
+    }
+
+    fn lead(
+        &mut self,
+        holder: &str,
+        now: LeaseTime,
+        until: LeaseTime,
+    ) -> Result<Option<LeaderFence>> {
+        self.change(
+            "INSERT INTO leader (only, holder, fence, until) VALUES (1, ?1, 1, ?3) \
+             ON CONFLICT (only) DO UPDATE SET fence = fence + (holder <> excluded.holder), \
+             holder = excluded.holder, until = excluded.until \
+             WHERE holder = excluded.holder OR until <= ?2",
+            params![holder, int(now.0), int(until.0)],
+        )?;
+        let sql = "SELECT fence FROM leader WHERE holder = ?1 AND until = ?2";
+        self.one(sql, params![holder, int(until.0)], |row| Ok(LeaderFence(number(row, 0)?)))
+    }
+
+    fn resign(&mut self, holder: &str) -> Result<()> {
+        self.change("UPDATE leader SET until = 0 WHERE holder = ?1", [holder])?;
+        Ok(())
+    }
+}

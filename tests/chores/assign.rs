@@ -1,0 +1,79 @@
+//! A task that names a registered agent goes to its lane.
+
+use crate::harness::{Fixture, Setup, Task};
+use crate::{names, with_chores};
+
+fn assigning() -> Fixture {
+    let fixture = with_chores("assign: true", Setup::default());
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    fixture.workfs(&["agent", "add", "carol"]).success();
+    fixture
+}
+
+// P14.3
+#[test]
+fn a_task_that_names_a_registered_agent_goes_to_its_lane() {
+    let fixture = assigning();
+    fixture.task("inbox", &Task::new("t-1").owner("bob"));
+    // The lane is made where there is none.
+    fixture.task("inbox", &Task::new("t-2").owner("carol"));
+    fixture.task("inbox", &Task::new("t-3").owner("stranger"));
+    assert_eq!(names(&fixture, "inbox"), ["t-3.yaml"]);
+    assert_eq!(names(&fixture, "assigned/bob"), ["t-1.yaml"]);
+    assert_eq!(names(&fixture, "assigned/carol"), ["t-2.yaml"]);
+    let text = std::fs::read_to_string(fixture.work().join("assigned/bob/t-1.yaml")).unwrap();
+    assert!(text.contains("status: assigned") && !text.contains("assigned_at: null"), "{text}");
+    let ledger = fixture.ledger();
+    let events = ledger.of_record("t-1");
+    assert_eq!((events[1].name(), events[1].text("role")), ("claimed", "daemon"));
+    fixture.sh("mv work/assigned/bob/t-1.yaml work/inbox/").success();
+    assert_eq!(names(&fixture, "inbox"), ["t-1.yaml", "t-3.yaml"], "who gave it back keeps it not");
+    fixture.fsck_clean();
+}
+
+// P14.3
+#[test]
+fn a_task_that_waits_is_assigned_when_it_is_ready() {
+    let fixture = assigning();
+    fixture.task("inbox", &Task::new("first"));
+    fixture.task("inbox", &Task::new("then").owner("bob").with("dependencies: [first]\n"));
+    assert_eq!(names(&fixture, "assigned/bob").len(), 0);
+    fixture.workfs(&["claim", "first", "--agent", "carol"]).success();
+    fixture.workfs(&["done", "first", "--agent", "carol", "--summary", "made"]).success();
+    assert_eq!(names(&fixture, "assigned/bob"), ["then.yaml"]);
+}
+
+// P14.2 P14.3
+#[test]
+fn a_follow_up_is_assigned_too() {
+    let fixture = assigning();
+    let result = "result: { summary: built, next_agent: carol }\n";
+    fixture.task("inbox", &Task::new("t-1").owner("bob").with(result));
+    fixture.sh("mv work/assigned/bob/t-1.yaml work/done/bob/").success();
+    let made = names(&fixture, "assigned/carol");
+    assert!(made.len() == 1 && made[0].ends_with("-followup-t-1.yaml"), "{made:?}");
+    assert_eq!(names(&fixture, "inbox").len(), 0);
+    fixture.fsck_clean();
+}
+
+// P14.1
+#[test]
+fn by_default_nobody_is_assigned_anything() {
+    let fixture = Fixture::new();
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    fixture.task("inbox", &Task::new("t-1").owner("bob"));
+    assert_eq!(names(&fixture, "inbox"), ["t-1.yaml"]);
+}
+
+// P14.1
+#[test]
+fn an_unknown_chore_is_refused() {
+    let fixture = Setup::default().prepare();
+    let layout = fixture.outside("layout.yaml");
+    for (chores, wrong) in [("asign: true", "asign"), ("archive: 3", "")] {
+        let text = format!("workspaces: [{{ path: work, kind: task, chores: {{ {chores} }} }}]\n");
+        std::fs::write(&layout, text).unwrap();
+        let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]);
+        assert!(ran.code == 2 && ran.stderr.contains(wrong), "{ran}");
+    }
+}

@@ -1,0 +1,143 @@
+//! A finished task that names the next agent makes that agent's task, once.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::{Fixture, Setup, Task, await_end};
+use crate::{names, with_chores};
+
+fn finished(id: &str, result: &str) -> Task {
+    Task::new(id).with(&format!("context: {{ plan: 7 }}\nresult:\n  summary: built\n{result}"))
+}
+
+const TO_ANN: &str = "  next_agent: ann\n  next_task_title: 'Test it: all'\n  \
+                      next_artefacts: [c.txt]\n  next_task_notes: |\n    mind\n    the gap\n";
+
+/// Claims for bob and finishes.
+#[track_caller]
+fn finish(fixture: &Fixture, id: &str) {
+    fixture.sh(&format!("cd work && mv inbox/{id}.yaml assigned/bob/")).success();
+    fixture.sh(&format!("cd work && mv assigned/bob/{id}.yaml done/bob/")).success();
+}
+
+// P14.2
+#[test]
+fn a_finished_task_that_names_an_agent_makes_its_task() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &finished("t-1", TO_ANN));
+    finish(&fixture, "t-1");
+    let made = names(&fixture, "inbox");
+    assert_eq!(made.len(), 1, "{made:?}");
+    assert!(made[0].ends_with("-ann-followup-t-1.yaml"), "{made:?}");
+    let text = fs::read_to_string(fixture.work().join("inbox").join(&made[0])).unwrap();
+    for line in [
+        "agent: ann",
+        "status: new",
+        "title: \"Test it: all\"",
+        "description: \"mind\\nthe gap\\n\"",
+        "  - c.txt",
+        "  plan: 7",
+        "  previous_task: t-1",
+        "created_by: bob",
+        "priority: normal",
+    ] {
+        assert!(text.lines().any(|said| said == line), "no `{line}` in:\n{text}");
+    }
+    let ledger = fixture.ledger();
+    let events = ledger.of_record(made[0].strip_suffix(".yaml").unwrap());
+    assert_eq!((events[0].name(), events[0].text("role")), ("created", "daemon"));
+    // It is a task like any other.
+    fixture.sh("mv work/ready/.next work/assigned/ann/").success();
+    assert_eq!(names(&fixture, "inbox").len(), 0);
+    fixture.fsck_clean();
+}
+
+// P14.2
+#[test]
+fn it_is_made_once() {
+    let fixture = Setup::default().mounts(4).start();
+    for id in ["t-1", "t-2"] {
+        fixture.task("inbox", &finished(id, TO_ANN));
+    }
+    finish(&fixture, "t-1");
+    fixture.sh("cd work && mv done/bob/t-1.yaml inbox/").success();
+    finish(&fixture, "t-1");
+    let ends = |id: &str| {
+        let end = format!("-followup-{id}.yaml");
+        names(&fixture, "inbox").iter().filter(|name| name.ends_with(&end)).count()
+    };
+    assert_eq!(ends("t-1"), 1);
+    // Several finish one task at once.
+    fixture.sh("mv work/inbox/t-2.yaml work/assigned/bob/").success();
+    let one = |mount: &Path| {
+        let work = mount.join("work");
+        let (from, to) = (work.join("assigned/bob/t-2.yaml"), work.join("done/bob/t-2.yaml"));
+        std::thread::spawn(move || fs::rename(from, to).is_ok())
+    };
+    let racers: Vec<_> = fixture.mounts().iter().map(|mount| one(mount)).collect();
+    let won = racers.into_iter().filter(|_| true).map(|racer| racer.join().unwrap());
+    assert_eq!(won.filter(|won| *won).count(), 1);
+    assert_eq!(ends("t-2"), 1);
+    fixture.fsck_clean();
+}
+
+// P14.2
+#[test]
+fn where_somebody_made_it_already_none_is_made() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &finished("t-1", TO_ANN));
+    fixture.task("inbox", &Task::new("own").owner("ann").with("context: {previous_task: t-1}\n"));
+    finish(&fixture, "t-1");
+    assert_eq!(names(&fixture, "inbox"), ["own.yaml"]);
+}
+
+// P14.2
+#[test]
+fn a_task_that_names_nobody_or_no_agent_is_finished_all_the_same() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &finished("t-1", ""));
+    fixture.task("inbox", &finished("t-2", "  next_agent: null\n"));
+    fixture.task("inbox", &finished("t-3", "  next_agent: '../ann'\n"));
+    for id in ["t-1", "t-2", "t-3"] {
+        finish(&fixture, id);
+    }
+    assert_eq!(names(&fixture, "inbox").len(), 0);
+    assert_eq!(names(&fixture, "done/bob").len(), 3);
+    let why = fixture.workfs(&["why"]).success();
+    assert!(why.stdout.contains("`../ann` is no agent's name"), "{why}");
+}
+
+// P14.1
+#[test]
+fn it_can_be_switched_off() {
+    let fixture = with_chores("handoff: false", Setup::default());
+    fixture.task("inbox", &finished("t-1", TO_ANN));
+    finish(&fixture, "t-1");
+    assert_eq!(names(&fixture, "inbox").len(), 0);
+}
+
+// P14.2
+#[test]
+fn sigkill_leaves_both_or_none() {
+    for point in ["before-commit", "after-commit", "before-reply"] {
+        let mut fixture = Fixture::new();
+        fixture.task("inbox", &finished("t-1", TO_ANN));
+        fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+        fixture.unmount_all();
+        fixture.set_variable("WORKFS_FAULT", Some(&format!("{point}:1")));
+        fixture.mount_all();
+        let daemon = fixture.daemon_pid();
+        fixture.sh("mv work/assigned/bob/t-1.yaml work/done/bob/").failure();
+        await_end(daemon);
+        fixture.set_variable("WORKFS_FAULT", None);
+        fixture.mount_all();
+        let done = names(&fixture, "done/bob").len();
+        assert_eq!(done, usize::from(point != "before-commit"), "{point}");
+        assert_eq!(names(&fixture, "inbox").len(), done, "{point}");
+        if done == 0 {
+            fixture.sh("mv work/assigned/bob/t-1.yaml work/done/bob/").success();
+            assert_eq!(names(&fixture, "inbox").len(), 1, "{point}");
+        }
+        fixture.fsck_clean();
+    }
+}

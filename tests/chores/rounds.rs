@@ -1,0 +1,147 @@
+//! What a clock brings: finished tasks are put away, stuck ones told of, old drafts put aside.
+
+use std::fs;
+
+use workfs::config::Config;
+use workfs::engine::Chores;
+
+use crate::harness::{Desk, SECOND, Setup, save, until_polled};
+use crate::with_chores;
+
+const HOUR: u64 = 3600 * SECOND;
+const DAY: u64 = 24 * HOUR;
+
+fn desk(chores: &str) -> (Desk, Chores) {
+    let text = format!("workspaces: [{{ path: work, kind: task, chores: {{ {chores} }} }}]\n");
+    let desk = Desk::with(&["bob"], Config::parse("layout", &text).unwrap());
+    let chores = Chores::new(desk.engine(), "one");
+    (desk, chores)
+}
+
+// P14.4
+#[test]
+fn what_was_finished_a_month_ago_is_put_away() {
+    let (desk, chores) = desk("archive: true");
+    for task in ["old", "touched"] {
+        desk.put(task, "");
+        desk.mv("bob", task, "inbox", "bob").unwrap();
+        desk.mv("bob", task, "bob", "done").unwrap();
+    }
+    desk.put("waits", "");
+    desk.pass(29 * DAY);
+    assert_eq!(chores.round(), Ok(0));
+    desk.rewrite("touched", "status: done\nnote: read again");
+    desk.pass(2 * DAY);
+    assert_eq!(chores.round(), Ok(1));
+    assert_eq!(desk.record("old").state.as_str(), "archive");
+    assert!(desk.at_path("archive/2025-12/old.yaml").is_some());
+    assert_eq!(desk.record("touched").state.as_str(), "done");
+    assert_eq!(desk.record("waits").state.as_str(), "inbox");
+    assert_eq!(chores.round(), Ok(0));
+    desk.pass(30 * DAY);
+    assert_eq!(chores.round(), Ok(1));
+    desk.fsck_clean();
+}
+
+// P14.1
+#[test]
+fn what_is_not_asked_for_is_not_done() {
+    let (desk, chores) = desk("archive: false");
+    desk.put_at("done", "old", "status: done");
+    desk.put_at("bob", "stuck", "status: blocked\nagent: bob");
+    desk.put("draft", "artefacts: 7");
+    desk.pass(40 * DAY);
+    assert_eq!(chores.round(), Ok(0));
+    assert_eq!(desk.record("old").state.as_str(), "done");
+    assert_eq!(desk.at_path("WORKFLOW_LOG.md"), None);
+}
+
+// P14.5
+#[test]
+fn what_does_not_go_on_is_told_of_once() {
+    let (desk, chores) = desk("escalate: true");
+    desk.put_at("bob", "stuck", "status: blocked\nagent: bob");
+    desk.put_at("bob", "works", "status: in_progress\nagent: bob");
+    let hours = |count: u64| {
+        for _ in 0..count {
+            desk.see("bob");
+            desk.pass(HOUR);
+        }
+    };
+    hours(3);
+    assert_eq!(chores.round(), Ok(0));
+    hours(2);
+    assert_eq!(chores.round(), Ok(1));
+    let log = String::from_utf8(desk.at_path("WORKFLOW_LOG.md").unwrap()).unwrap();
+    assert_eq!(
+        log,
+        "2025-11-24T21:00:00Z escalated work/assigned/bob/stuck.yaml: blocked since \
+         2025-11-24T16:00:00Z\n"
+    );
+    hours(20);
+    assert_eq!(chores.round(), Ok(0), "once");
+    desk.rewrite("stuck", "status: blocked\nagent: bob\nlast_error: 'no\n\n  key'");
+    hours(5);
+    assert_eq!(chores.round(), Ok(1), "something had happened to it");
+    let log = String::from_utf8(desk.at_path("WORKFLOW_LOG.md").unwrap()).unwrap();
+    assert!(log.lines().count() == 2 && log.ends_with("(no\\nkey)\n"), "{log}");
+    desk.fsck_clean();
+}
+
+// P14.6
+#[test]
+fn a_draft_that_nobody_mends_is_put_aside_and_not_lost() {
+    let (desk, chores) = desk("drafts: true");
+    desk.put("broken", "artefacts: 7");
+    desk.put("fine", "");
+    desk.pass(8 * DAY);
+    assert_eq!(chores.round(), Ok(1));
+    let text = String::from_utf8(desk.at_path("put-aside/broken.yaml").unwrap()).unwrap();
+    assert!(text.contains("artefacts: 7"), "{text}");
+    assert_eq!(desk.at_path("inbox/broken.yaml"), None);
+    assert!(desk.at_path("inbox/fine.yaml").is_some());
+    desk.put("broken", "artefacts: 8");
+    desk.pass(8 * DAY);
+    assert_eq!(chores.round(), Ok(1));
+    assert!(desk.at_path("put-aside/broken.yaml.2").is_some());
+    desk.fsck_clean();
+}
+
+// P14.7
+#[test]
+fn one_leads_until_its_lease_ends_or_it_resigns() {
+    let (desk, first) = desk("archive: true");
+    let second = Chores::new(desk.engine(), "two");
+    desk.put_at("done", "old", "status: done");
+    assert_eq!(first.round(), Ok(0));
+    desk.pass(31 * DAY);
+    assert_eq!(first.round(), Ok(1));
+    desk.put_at("done", "next", "status: done");
+    desk.set_wall(31 * DAY.cast_signed());
+    assert_eq!(second.round(), Ok(0), "the first leads");
+    first.resign();
+    assert_eq!(second.round(), Ok(1));
+    desk.put_at("done", "last", "status: done");
+    desk.set_wall(31 * DAY.cast_signed());
+    assert_eq!(first.round(), Ok(0), "the second leads");
+    desk.pass(200 * SECOND);
+    assert_eq!(first.round(), Ok(1), "it is silent for too long");
+    desk.fsck_clean();
+}
+
+// P14.6 P14.7
+#[test]
+fn the_daemon_makes_the_rounds() {
+    let fixture = with_chores("drafts: true, archive: true", Setup::default());
+    save(&fixture.path("work/inbox/t-1.yaml"), b"status: nonsense\n").unwrap_err();
+    fixture.sh("touch -d '9 days ago' work/inbox/t-1.yaml").success();
+    fixture.unmount_all();
+    fixture.mount_all();
+    let aside = fixture.path("work/put-aside/t-1.yaml");
+    until_polled("it is put aside", || aside.exists().then_some(()));
+    assert_eq!(fs::read(aside).unwrap(), b"status: nonsense\n");
+    let events = fixture.ledger();
+    let last = events.0.iter().rfind(|event| event.name() == "put_aside").unwrap();
+    assert_eq!(last.0["payload"]["to_path"], "work/put-aside/t-1.yaml");
+    fixture.fsck_clean();
+}
