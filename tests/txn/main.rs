@@ -9,5 +9,6 @@ mod harness;
 mod conflicts;
 mod inside;
 mod killed;
+mod random;
 mod rights;
 mod whole;

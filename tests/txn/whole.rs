@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 
-use crate::harness::{Errno, Fixture, Task, close, whole};
+use rustix::process::Signal;
+
+use crate::harness::{
+    DEADLINE, Errno, Fixture, Task, await_exit, close, send_signal, until_polled, whole,
+};
 
 /// What lies at a path, or nothing.
 fn text(fixture: &Fixture, path: &str) -> Option<String> {
@@ -174,4 +178,22 @@ fn there_is_a_limit_on_everything() {
     assert_eq!(more.map(errno), Some(Errno::MFILE));
     // What was done before a limit was met can be committed.
     fixture.sh("mv .workfs/txn/t .workfs/commit && test -d 1900").success();
+}
+
+// P13.6
+#[test]
+fn a_signal_to_the_command_throws_all_away() {
+    let fixture = Fixture::new();
+    let mut command = fixture.command(&["txn", "--", "sh", "-c", "echo x > y && exec sleep 60"]);
+    let mut child = command.current_dir(fixture.root()).spawn().unwrap();
+    let txns = fixture.path(".workfs/txn");
+    until_polled("the command's file", || {
+        let txn = fs::read_dir(&txns).unwrap().next()?.unwrap().path();
+        fs::read_to_string(txn.join("y")).ok().filter(|text| text == "x\n")
+    });
+    send_signal(child.id(), Signal::TERM);
+    assert!(await_exit(child.id(), DEADLINE));
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    assert!(!fixture.path("y").exists());
+    assert_eq!(fs::read_dir(&txns).unwrap().count(), 0);
 }
