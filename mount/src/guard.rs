@@ -6,7 +6,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use fuser::{FileHandle, INodeNo, Request};
 
@@ -14,30 +13,9 @@ use crate::errno::Errno;
 use crate::gate::Gate;
 use crate::locks::{Family, Kind, Lock, Locks, Owner};
 use crate::reply::Reply;
+use crate::seen::LastSeen;
 use crate::tree::{Caller, Handle, Ino, MountId, Tree};
 use crate::view::View;
-
-/// When somebody last asked for something through a mount.
-#[derive(Debug, Default)]
-pub(crate) struct LastSeen(AtomicU64);
-
-impl LastSeen {
-    /// Somebody asks now. The coarse clock costs a few nanoseconds.
-    fn now(&self) {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: it writes into the place it is given, and this clock is always there.
-        let told = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
-        if told == 0 {
-            let since = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
-            self.0.store(since, Ordering::Relaxed);
-        }
-    }
-
-    /// Nanoseconds of the monotonic clock; 0 for never.
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// One mount's ear at the kernel.
 pub(crate) struct Adapter {
@@ -111,7 +89,7 @@ impl Adapter {
 
     /// Who asks.
     pub(crate) fn caller(&self, request: &Request) -> Caller {
-        self.seen.now();
+        self.seen.note(request.uid());
         Caller {
             mount: self.mount,
             uid: request.uid(),

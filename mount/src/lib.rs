@@ -21,6 +21,7 @@ mod negotiate;
 mod notifier;
 mod options;
 mod reply;
+mod seen;
 mod session;
 mod tree;
 mod view;

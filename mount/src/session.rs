@@ -22,12 +22,13 @@ use parking_lot::Mutex;
 use crate::attach;
 use crate::error::MountError;
 use crate::gate::Gate;
-use crate::guard::{Adapter, LastSeen};
+use crate::guard::Adapter;
 use crate::heal::{DirState, resolved, state_of};
 use crate::locks::Locks;
 use crate::mountinfo::{MountLine, mount_at, mounts};
 use crate::notifier::Notices;
 use crate::options::MountOptions;
+use crate::seen::LastSeen;
 use crate::tree::{Ino, Invalidation, MountId, Tree};
 
 /// Event threads of a mount: one would let a slow read stop everything, more are not faster.
@@ -132,7 +133,7 @@ fn start(
     config.clone_fd = true;
     let locks = Arc::clone(tree.locks());
     let (gate, view) = (Arc::new(Gate::new(options.root)), options.view());
-    let seen = Arc::new(LastSeen::default());
+    let seen = Arc::new(LastSeen::new());
     let adapter = Adapter::new(tree, id, view, (Arc::clone(&gate), Arc::clone(&seen)));
     let line_to_kernel = connection.try_clone()?;
     let session = Session::from_fd(adapter, connection, acl, config)?;
@@ -224,7 +225,13 @@ impl Mount {
     /// `CLOCK_MONOTONIC`; 0 for never.
     #[must_use]
     pub fn last_seen_ns(&self) -> u64 {
-        self.seen.get()
+        self.seen.anybody()
+    }
+
+    /// The same of one user, who is not the one that this process runs as; `None` for never.
+    #[must_use]
+    pub fn last_seen_of_ns(&self, uid: u32) -> Option<u64> {
+        self.seen.other(uid)
     }
 
     /// Becomes ready when the session has ended, for whatever reason: the channel never carries a

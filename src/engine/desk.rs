@@ -195,7 +195,12 @@ impl Desk {
         if self.leases.next_look().is_none_or(|look| look > now) {
             return Vec::new();
         }
-        let seen = |agent: &AgentName| audience.last_seen(agent).map(|at| clock.of_steady(at));
+        let agents = Arc::clone(&self.agents.read());
+        let seen = |agent: &AgentName| {
+            let bound = agents.get(agent).and_then(|known| known.uid);
+            let through_any = bound.and_then(|uid| audience.last_seen_user(uid));
+            audience.last_seen(agent).max(through_any).map(|at| clock.of_steady(at))
+        };
         let held = |row: &LeaseRow| audience.is_held(row.record, row.attempt);
         self.leases.due(now, &seen, &held).changes(clock)
     }

@@ -60,6 +60,10 @@ pub trait Audience: Send + Sync {
     fn last_seen(&self, _: &AgentName) -> Option<u64> {
         None
     }
+    /// When a user who is bound to an agent last asked for something through any mount.
+    fn last_seen_user(&self, _: u32) -> Option<u64> {
+        None
+    }
     /// Whether a descriptor holds a record for its owner, under this claim.
     fn is_held(&self, _: RecordKey, _: Attempt) -> bool {
         false

@@ -207,6 +207,11 @@ impl Audience for Hub {
         members.iter().filter(acts).map(|member| member.mount.last_seen_ns()).max()
     }
 
+    fn last_seen_user(&self, uid: u32) -> Option<u64> {
+        let members = self.members.read();
+        members.iter().filter_map(|member| member.mount.last_seen_of_ns(uid)).max()
+    }
+
     fn is_held(&self, record: RecordKey, attempt: Attempt) -> bool {
         self.holds.has(record, attempt)
     }

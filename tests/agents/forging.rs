@@ -2,9 +2,9 @@
 //! with a line in `why`.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
-use crate::harness::{Errno, Task, save};
+use crate::harness::{Errno, Task, left_out, needs, save};
 use crate::team::{Team, errno, mv};
 
 /// Bob and ann, each with a task of their own.
@@ -131,4 +131,72 @@ fn giving_away_files_changes_no_owner_of_a_record() {
     let ledger = team.fixture.ledger();
     assert_eq!(ledger.of_record("t-bob").len(), 2);
     assert_eq!(errno(mv(&team.work(2), "t-bob", "assigned/bob", "assigned/ann")), Errno::ACCESS);
+}
+
+// P10.5
+#[test]
+fn another_s_task_is_not_changed_by_its_attributes_or_by_an_exchange() {
+    let team = two();
+    let bob = team.work(1);
+    let (own, hers) = (bob.join("assigned/bob/t-bob.yaml"), bob.join("assigned/ann/t-ann.yaml"));
+    let text = fs::read_to_string(&hers).unwrap();
+    let exchange = rustix::fs::RenameFlags::EXCHANGE;
+    let cwd = rustix::fs::CWD;
+    let swapped = rustix::fs::renameat_with(cwd, &own, cwd, &hers, exchange).unwrap_err();
+    assert!([Errno::ACCESS, Errno::PERM].contains(&swapped), "{swapped}");
+    for command in [
+        "chmod 777 work/assigned/ann/t-ann.yaml",
+        "touch -d yesterday work/assigned/ann/t-ann.yaml",
+        "truncate -s 0 work/assigned/ann/t-ann.yaml",
+        "rm -f work/assigned/ann/t-ann.yaml",
+        "ln -sf x work/assigned/ann/t-ann.yaml",
+        "cp work/assigned/bob/t-bob.yaml work/assigned/ann/",
+        "cd /proc/self/cwd/work/assigned/ann && mv t-ann.yaml ../../done/bob/",
+    ] {
+        let ran = team.sh(1, command).failure();
+        assert!(ran.stderr.contains("ermission denied"), "{ran}");
+    }
+    assert_eq!(fs::read_to_string(&hers).unwrap(), text);
+    assert!(team.why(1).contains("W022"), "{}", team.why(1));
+    assert_eq!(team.fixture.ledger().of_record("t-ann").len(), 2);
+    team.fixture.fsck_clean();
+}
+
+// P10.2 P10.5
+#[test]
+fn root_of_a_name_space_of_users_is_who_it_was() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv", "unshare"]) {
+        return left_out("acting as another user needs root, setpriv and unshare");
+    }
+    let team = Team::with(&[("ann", "")], &[]);
+    let fixture = &team.fixture;
+    // A plain mount that everybody may use: its maker is the operator.
+    let plain = fixture.outside("plain");
+    fs::create_dir(&plain).unwrap();
+    fixture.workfs(&["mount", plain.to_str().unwrap(), "-o", "allow_other"]).success();
+    for dir in [fixture.base(), &fixture.outside("")] {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fixture.sh("mkdir work/assigned/bob; chmod -R a+rwX work").success();
+    fixture.workfs(&["agent", "add", "bob", "--uid", "64001"]).success();
+    for id in ["t-1", "t-2"] {
+        fixture.task("inbox", &Task::new(id));
+    }
+    mv(&team.work(1), "t-2", "inbox", "assigned/ann").unwrap();
+    let user = "setpriv --reuid 64001 --regid 64001 --clear-groups";
+    let as_root = |command: &str| {
+        let inside = format!("unshare --user --map-root-user bash -c '{command}'");
+        fixture.sh(&format!("cd {} && {user} {inside}", plain.display()))
+    };
+    if as_root("test $(id -u) = 0").code != 0 {
+        return left_out("this machine gives users no name spaces");
+    }
+    as_root("mv work/assigned/ann/t-2.yaml work/inbox/").failure();
+    as_root("mv work/inbox/t-1.yaml work/assigned/ann/").failure();
+    as_root("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    let ledger = fixture.ledger();
+    let claimed = &ledger.of_record("t-1")[1];
+    assert_eq!((claimed.text("actor"), claimed.text("role")), ("bob", "agent"));
+    assert_eq!(ledger.of_record("t-2").len(), 2);
+    fixture.workfs(&["unmount", plain.to_str().unwrap()]).success();
 }

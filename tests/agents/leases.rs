@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Errno, Task, close, save, until_polled};
+use crate::harness::{Errno, Setup, Task, close, left_out, needs, save, until_polled};
 use crate::team::{Team, errno, mv};
 
 /// Waits until something has happened to a record.
@@ -62,6 +63,31 @@ fn whatever_the_owner_does_through_its_mount_keeps_its_lease() {
     assert!(team.work(0).join("assigned/bob/t-1.yaml").exists());
     let ledger = team.fixture.ledger();
     assert_eq!(ledger.names("t-1"), ["created", "claimed"], "no event tells of a renewal");
+    await_event(&team, "t-1", "expired");
+}
+
+// P12.2
+#[test]
+fn a_user_who_is_an_agent_keeps_its_lease_through_a_plain_mount_by_reading() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other"]).start();
+    let everybody = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(fixture.base(), everybody).unwrap();
+    fixture.sh("chmod -R a+rwX work").success();
+    fixture.workfs(&["agent", "add", "bob", "--uid", "64001"]).success();
+    fixture.task("inbox", &Task::new("t-1").with("lease: 1s\n"));
+    let as_bob = |command: &str| {
+        let user = "setpriv --reuid 64001 --regid 64001 --clear-groups";
+        fixture.sh(&format!("{user} bash -c '{command}'")).success();
+    };
+    as_bob("mv work/inbox/t-1.yaml work/assigned/bob/");
+    as_bob(
+        "end=$((SECONDS + 3)); while ((SECONDS < end)); do [ -e work/nothing ]; sleep 0.1; done",
+    );
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "claimed"]);
+    let team = Team { fixture, arguments: Vec::new() };
     await_event(&team, "t-1", "expired");
 }
 
