@@ -265,16 +265,18 @@ fn git(dir: &Path) -> Command {
 /// Names of one directory, without looking at what they stand for.
 fn names(bench: &mut Bench<'_>, targets: &[&dyn Target], workfs: &Workfs) -> Outcome<()> {
     let (disk, count) = (bench.disk.clone(), bench.size.much.names);
+    // The pass-through has a descriptor open for each name that it was asked for: not so many.
+    let targets = [targets[0], targets[targets.len() - 1]];
     let test = format!("readdir of {count}");
     for target in targets {
-        let dir = root(*target)?.join(PLAIN).join("many");
+        let dir = root(target)?.join(PLAIN).join("many");
         fs::create_dir(&dir).during(|| dir.display().to_string())?;
         for name in 0..count {
             let path = dir.join(format!("name-{name:07}"));
             File::create(&path).during(|| path.display().to_string())?;
         }
     }
-    bench.turns(&test, "ms", targets, &|target, _| {
+    bench.turns(&test, "ms", &targets, &|target, _| {
         let dir = root(target)?.join(PLAIN).join("many");
         settle();
         let watch = Watch::start(disk.as_ref(), &target.servers());
@@ -286,7 +288,7 @@ fn names(bench: &mut Bench<'_>, targets: &[&dyn Target], workfs: &Workfs) -> Out
         }
         Ok(Sample::ms(took, watch.stop()))
     })?;
-    let label = targets[targets.len() - 1].label();
+    let label = targets[1].label();
     bench.report.goal(&test, &label, Goal::Ratio(targets[0].label(), 3.0));
     let kib = workfs.daemon().and_then(|pid| machine::memory_kib(pid, "VmRSS"));
     let kib = kib.ok_or("the daemon's memory cannot be read")?;
