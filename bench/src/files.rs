@@ -105,11 +105,11 @@ fn big(bench: &mut Bench<'_>, targets: &[&dyn Target]) -> Outcome<()> {
         bench.turns(&test, "ms", targets, &|target, rep| {
             write_big(target, bytes, rep, flush, disk.as_ref())
         })?;
-        bench.report.goal(&test, &full, Goal::Ratio(plain.clone(), 1.0 / 0.3));
+        bench.report.goal(&test, &full, Goal::Ratio(plain.clone(), 3.33));
     }
     let test = format!("read of {mib} MiB, cached");
     bench.turns(&test, "ms", targets, &|target, _| read_big(target, bytes, disk.as_ref()))?;
-    bench.report.goal(&test, &full, Goal::Ratio(plain, 1.0 / 0.8));
+    bench.report.goal(&test, &full, Goal::Ratio(plain, 1.25));
     for target in targets {
         let path = root(*target)?.join(PLAIN).join("big");
         fs::remove_file(&path).during(|| path.display().to_string())?;

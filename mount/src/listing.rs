@@ -70,10 +70,12 @@ fn list(
     if place.cookie < 1 && !emit(dot(b".", place.ino, 1)) {
         return Ok(());
     }
-    // Above a mount's root there is nothing of the mount.
-    let above = if place.ino == view.root { view.root } else { tree.parent(place.ino)? };
-    if place.cookie < 2 && !emit(dot(b"..", above, 2)) {
-        return Ok(());
+    if place.cookie < 2 {
+        // Above a mount's root there is nothing of the mount.
+        let above = if place.ino == view.root { view.root } else { tree.parent(place.ino)? };
+        if !emit(dot(b"..", above, 2)) {
+            return Ok(());
+        }
     }
     let cookie = if place.cookie <= 2 { 0 } else { place.cookie };
     tree.readdir(caller, place.ino, place.handle, cookie, emit)

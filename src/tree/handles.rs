@@ -53,11 +53,13 @@ pub(super) struct Cursor<Key = FileName> {
     pub recent: Vec<(u64, Key)>,
     /// The last name of each earlier reply, by cookie.
     pub pages: Vec<(u64, Key)>,
+    /// The last cookie, once the reader has had all.
+    pub end: Option<u64>,
 }
 
 impl<Key> Default for Cursor<Key> {
     fn default() -> Self {
-        Cursor { recent: Vec::new(), pages: Vec::new() }
+        Cursor { recent: Vec::new(), pages: Vec::new(), end: None }
     }
 }
 

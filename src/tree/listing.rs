@@ -1,12 +1,11 @@
-//! Listing a directory: in name order, page by page, so that a listing goes on after any name
-//! however much the directory changes meanwhile.
+//! Listing a directory: in name order, so that a listing goes on after any name however much the
+//! directory changes meanwhile. Each reply is of one snapshot and reads no more names than fit.
 
 use workfs_mount::{Caller, DirEntry, Errno, Handle};
 
-use crate::limits::LISTING_PAGE;
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::Node;
+use crate::store::{Read, StoreError};
 
 use super::computed::{self, Computed};
 use super::handles::{Cursor, Open};
@@ -35,21 +34,22 @@ impl WorkTree {
         if let Some(computed) = Computed::of(dir) {
             return self.list_computed(caller, computed, cookie, emit);
         }
-        let (mut at, mut after) = start(&mut cursor, cookie);
+        if cookie >= FIRST_COOKIE && cursor.end == Some(cookie) {
+            return Ok(());
+        }
+        let (mut at, after) = start(&mut cursor, cookie);
         let mut skip = cookie.saturating_sub(at);
         cursor.recent.clear();
-        loop {
-            let page = self.page(dir, after.as_ref())?;
-            let last_page = page.len() < LISTING_PAGE;
-            for (name, node) in page {
-                after = Some(name.clone());
+        self.read(|read| {
+            let mut full = false;
+            read.list(dir, after.as_ref(), &mut |(name, node)| {
                 if self.is_hidden(&node, caller) {
-                    continue;
+                    return true;
                 }
                 at = if at < FIRST_COOKIE { FIRST_COOKIE } else { at + 1 };
                 if skip > 0 {
                     skip -= 1;
-                    continue;
+                    return true;
                 }
                 let entry = DirEntry {
                     name: name.as_bytes().to_vec(),
@@ -57,64 +57,59 @@ impl WorkTree {
                     cookie: at,
                     ttl: self.seen_entry(&node).ttl,
                 };
-                if !emit(entry) {
-                    return Ok(());
+                full = !emit(entry);
+                if !full {
+                    cursor.recent.push((at, name));
                 }
-                cursor.recent.push((at, name));
-            }
-            if last_page {
-                break;
-            }
-        }
-        self.list_last((caller, dir), cookie.max(at), cookie, emit)
-    }
-
-    fn page(&self, dir: Ino, after: Option<&FileName>) -> Answer<Vec<(FileName, Node)>> {
-        self.read(|read| {
-            let mut page = Vec::new();
-            read.list(dir, after, &mut |row| {
-                page.push(row);
-                page.len() < LISTING_PAGE
+                !full
             })?;
-            Ok(page)
+            if !full {
+                cursor.end = self.list_last(read, (caller, dir), (at, cookie), &mut *emit)?;
+            }
+            Ok(())
         })
     }
 
     /// What is computed comes last, where no stored file has its name: `AGENTS.md` in the root,
-    /// `ready/` in a workspace.
+    /// `ready/` in a workspace. `at` is the last stored name's cookie, `cookie` the last that the
+    /// reader has had. Gives the last cookie, if the reader has all now.
     fn list_last(
         &self,
+        read: &dyn Read,
         (caller, dir): (&Caller, Ino),
-        at: u64,
-        cookie: u64,
+        (at, cookie): (u64, u64),
         emit: &mut dyn FnMut(DirEntry) -> bool,
-    ) -> Answer<()> {
+    ) -> Result<Option<u64>, StoreError> {
         const LAST: u64 = 1 << 62;
-        let viewer = self.viewer(caller);
-        let found = self.read(|read| {
-            let mut found = Vec::new();
-            if dir == self.root(caller) {
-                // PROOF: a literal that is a file name.
-                found.push((FileName::new("AGENTS.md").expect("a file name"), Computed::AgentsMd));
-            }
-            if let Some(workspace) = self.workspace_of(read, dir)? {
-                found.push((workspace.binding.kind.order().dir.clone(), Computed::Ready(dir)));
-            }
-            let mut free = Vec::new();
-            for (name, computed) in found {
-                if read.lookup(dir, &name)?.is_none() {
-                    free.push((name, self.computed_entry(read, &viewer, computed)?));
-                }
-            }
-            Ok(free)
-        })?;
-        for ((name, entry), own) in found.into_iter().zip(LAST..) {
-            let (name, attr, ttl) = (name.as_bytes().to_vec(), entry.attr, entry.ttl);
-            if own > at && own > cookie && !emit(DirEntry { name, attr, cookie: own, ttl }) {
-                break;
-            }
+        let mut end = cookie.max(at);
+        let mut found = Vec::new();
+        if dir == self.root(caller) {
+            // PROOF: a literal that is a file name.
+            found.push((FileName::new("AGENTS.md").expect("a file name"), Computed::AgentsMd));
         }
-        Ok(())
+        if let Some(workspace) = self.workspace_of(read, dir)? {
+            found.push((workspace.binding.kind.order().dir.clone(), Computed::Ready(dir)));
+        }
+        if found.is_empty() {
+            return Ok(Some(end));
+        }
+        let viewer = self.viewer(caller);
+        let mut own = LAST;
+        for (name, computed) in found {
+            if read.lookup(dir, &name)?.is_some() {
+                continue;
+            }
+            if own > end {
+                let entry = self.computed_entry(read, &viewer, computed)?;
+                let (name, attr, ttl) = (name.as_bytes().to_vec(), entry.attr, entry.ttl);
+                if !emit(DirEntry { name, attr, cookie: own, ttl }) {
+                    return Ok(None);
+                }
+                end = own;
+            }
+            own += 1;
+        }
+        Ok(Some(end))
     }
 
     fn list_computed(
@@ -131,7 +126,7 @@ impl WorkTree {
                 let entry = self.computed_entry(read, &viewer, computed)?;
                 Ok((name, entry))
             });
-            entries.collect::<Result<Vec<_>, crate::store::StoreError>>()
+            entries.collect::<Result<Vec<_>, StoreError>>()
         })?;
         for ((name, entry), at) in names.into_iter().zip(FIRST_COOKIE..) {
             let name = name.as_bytes().to_vec();
