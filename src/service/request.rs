@@ -365,6 +365,9 @@ pub struct ExportArgs {
     /// The directory may have files. None of them is overwritten even so.
     #[serde(default)]
     pub force: bool,
+    /// The versions that are kept, too.
+    #[serde(default)]
+    pub versions: bool,
 }
 
 /// See [`Request::Gc`].

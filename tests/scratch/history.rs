@@ -122,3 +122,29 @@ fn a_file_of_100_mb_has_its_hash_and_no_version() {
     assert!(versions(&fixture, "scratchpad/big").is_empty());
     fixture.fsck_clean();
 }
+
+// P11.3
+#[test]
+fn an_export_gives_the_versions_that_are_kept() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/documents; cd scratchpad/documents
+             for n in 1 2 3; do echo $n > plan.md; done
+             echo gone > gone.md; rm gone.md")
+        .success();
+    fixture.tasks(1);
+    let to = fixture.outside("out");
+    let report = fixture.workfs(&["export", "--versions", "--json", to.to_str().unwrap()]);
+    assert_eq!(report.success().json()["versions"], 5);
+    let tree = |of: &std::path::Path| {
+        let script = format!(
+            "cd {} && find . -type f -printf '%P %s\n' | sort && \
+             find . -type f | sort | xargs sha256sum",
+            of.display()
+        );
+        fixture.sh(&script).success().stdout
+    };
+    let (here, there) = (fixture.path(".workfs/history"), to.join(".workfs/history"));
+    assert_eq!(tree(&there), tree(&here));
+    assert!(tree(&there).contains("work/") && tree(&there).contains("gone.md"));
+}

@@ -19,12 +19,16 @@ pub struct ExportArgs {
     /// Fill it although it has files; none of them is overwritten
     #[arg(long)]
     force: bool,
+    /// The versions that are kept, too, in TO/.workfs/history
+    #[arg(long)]
+    versions: bool,
 }
 
 impl ExportArgs {
     /// The request.
     pub fn request(&self) -> Result<Request, Stop> {
         let (to, path) = (store::outside(&self.to)?, self.path.as_deref().map(store::in_tree));
-        Ok(Request::Export(service::ExportArgs { to, path, force: self.force }))
+        let ExportArgs { force, versions, .. } = *self;
+        Ok(Request::Export(service::ExportArgs { to, path, force, versions }))
     }
 }

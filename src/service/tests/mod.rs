@@ -153,7 +153,7 @@ impl Bench {
 
     fn export(&self, to: &Path, path: Option<&str>) -> Result<ExportReport, Failure> {
         let path = path.map(str::to_owned);
-        let args = ExportArgs { to: to.to_owned(), path, force: false };
+        let args = ExportArgs { to: to.to_owned(), path, force: false, versions: false };
         self.ask(Request::Export(args)).map(|report| match report {
             Report::Export(report) => report,
             other => panic!("{other:?}"),

@@ -3,6 +3,8 @@
 //! What must stay true: all of it is of one moment; nothing that is there is overwritten, and no
 //! link in the target is followed.
 
+mod versions;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write as _;
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::read_plain;
 use crate::names::{FileName, TreePath};
-use crate::numbers::Ino;
+use crate::numbers::{Ino, UnixNanos};
 use crate::store::{Class, Node, NodeType, Read};
 
 use super::find::{node_at, tree_path};
@@ -49,7 +51,10 @@ pub struct ExportReport {
     pub directories: u64,
     /// Symbolic links that were made.
     pub links: u64,
-    /// Bytes of the files.
+    /// Old and current versions that were written beside them.
+    #[serde(default)]
+    pub versions: u64,
+    /// Bytes of all files.
     pub bytes: u64,
     /// How many were left out.
     pub left_out_count: u64,
@@ -72,6 +77,9 @@ impl ExportReport {
             size(self.bytes),
             self.links
         );
+        if self.versions > 0 {
+            out.push_str(&format!(", {} versions in .workfs/history", self.versions));
+        }
         if self.left_out_count > 0 {
             out.push_str(&format!("\nleft out ({}):", self.left_out_count));
             for one in &self.left_out {
@@ -124,6 +132,9 @@ pub(super) fn export(
         } else if let Some((_, name)) = from.split_last() {
             let path = TreePath::root().join(name.clone());
             export.one(target.as_fd(), name, &start, &path).map_err(failed)?;
+        }
+        if args.versions {
+            export.versions(&service.engine.config(), &from).map_err(failed)?;
         }
         rustix::fs::syncfs(&target).map_err(|errno| failed(errno.into()))?;
         Ok(export.report)
@@ -287,10 +298,7 @@ impl Export<'_, '_> {
         node: &Node,
         path: &TreePath,
     ) -> Io<bool> {
-        if self.report.files.is_multiple_of(PROGRESS_EVERY) {
-            let (done, what) = (self.report.files, "files".to_owned());
-            self.report.interrupted |= !(self.sink)(Reply::Progress { done, total: 0, what });
-        }
+        self.goes_on();
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = openat(dir, name.as_bytes(), flags, Mode::RUSR | Mode::WUSR);
@@ -302,6 +310,16 @@ impl Export<'_, '_> {
         self.report.files += 1;
         self.report.bytes += bytes;
         Ok(true)
+    }
+
+    /// Tells how far it is, now and then; false when nobody waits for the end any more.
+    fn goes_on(&mut self) -> bool {
+        let done = self.report.files + self.report.versions;
+        if done.is_multiple_of(PROGRESS_EVERY) {
+            let what = "files".to_owned();
+            self.report.interrupted |= !(self.sink)(Reply::Progress { done, total: 0, what });
+        }
+        !self.report.interrupted
     }
 
     fn content(&self, node: &Node, file: &mut File) -> Io<u64> {
@@ -342,13 +360,16 @@ impl Export<'_, '_> {
             let fd = openat(dir, name, flags, Mode::empty())?;
             rustix::fs::fchmod(&fd, Mode::from_raw_mode(node.mode))?;
         }
-        let time = |at: crate::numbers::UnixNanos| Timespec {
-            tv_sec: at.0.div_euclid(1_000_000_000),
-            tv_nsec: at.0.rem_euclid(1_000_000_000),
-        };
-        let times =
-            Timestamps { last_access: time(node.atime), last_modification: time(node.mtime) };
+        let times = times(node.atime, node.mtime);
         utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(())
     }
+}
+
+fn times(accessed: UnixNanos, modified: UnixNanos) -> Timestamps {
+    let time = |at: UnixNanos| Timespec {
+        tv_sec: at.0.div_euclid(1_000_000_000),
+        tv_nsec: at.0.rem_euclid(1_000_000_000),
+    };
+    Timestamps { last_access: time(accessed), last_modification: time(modified) }
 }
