@@ -9,7 +9,7 @@ use crate::ops::{self, Claims, INBOX, Sample};
 use crate::report::Goal;
 use crate::stats::Random;
 use crate::target::{Target, Workfs};
-use crate::{Bench, say, task};
+use crate::{Bench, CLIENTS, next, say, task};
 
 /// How many files are written before they are imported: the disk needs room for these only.
 const PORTION: usize = 25_000;
@@ -59,6 +59,8 @@ pub fn measure(bench: &mut Bench<'_>, dir: &Path) -> Outcome<()> {
         }
     }
 
+    nexts(bench, &mut small, &mut large)?;
+
     let test = "readdir and stat, a task";
     let disk = bench.disk.clone();
     bench.turns(test, "µs", &[&small, &large], &|target, _| {
@@ -100,6 +102,27 @@ fn changes(bench: &mut Bench<'_>, small: &Workfs, large: &Workfs, survives: &str
         ops::save(target, &chosen.tasks(target, rep), durable, progress, disk)
     })?;
     bench.report.goal(&test, &large.label(), Goal::Ratio(small.label(), GROWTH_MAX));
+    Ok(())
+}
+
+/// `.next` by many agents, each through a mount of its own.
+fn nexts(bench: &mut Bench<'_>, small: &mut Workfs, large: &mut Workfs) -> Outcome<()> {
+    for store in [&mut *small, &mut *large] {
+        store.unmount()?;
+        store.set_sync("full");
+        store.mount(CLIENTS)?;
+        ops::make_lanes(store, CLIENTS)?;
+    }
+    let disk = bench.disk.clone();
+    // Some stay, so that the last takes the best of several, too.
+    let each = bench.size.small * 4 / 5 / CLIENTS;
+    let test = format!("growth: .next by {CLIENTS} agents, survives power loss");
+    bench.turns(&test, "/s", &[&*small, &*large], &|target, _| {
+        next::rate(target, CLIENTS, each, disk.as_ref())
+    })?;
+    for label in [small.label(), large.label()] {
+        bench.report.goal(&test, &label, Goal::AtLeast(10_000.0));
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod fail;
 mod files;
 mod growth;
 mod machine;
+mod next;
 mod ops;
 mod report;
 mod stats;
@@ -159,7 +160,7 @@ impl FileSystems {
 }
 
 /// Clients that claim at once.
-const CLIENTS: usize = 16;
+pub const CLIENTS: usize = 16;
 
 fn main() -> ExitCode {
     let options = Options::parse();

@@ -61,7 +61,7 @@ pub fn agent(worker: usize) -> String {
 }
 
 /// The directory of worker `w`, below a root.
-fn lane(worker: usize) -> String {
+pub fn lane(worker: usize) -> String {
     format!("work/assigned/{}", agent(worker))
 }
 
@@ -372,7 +372,8 @@ fn inbox(target: &dyn Target) -> Outcome<Dir> {
     Dir::open(&path).during(|| format!("opening {}", path.display()))
 }
 
-fn names(dir: &Path) -> Outcome<HashSet<String>> {
+/// The names in a directory, each of which is listed once.
+pub fn names(dir: &Path) -> Outcome<HashSet<String>> {
     let mut names = HashSet::new();
     for entry in fs::read_dir(dir).during(|| format!("listing {}", dir.display()))? {
         let name = entry.during(|| format!("listing {}", dir.display()))?.file_name();
