@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use workfs_mount::MountLine;
 
 use super::status::size;
 use super::{Exit, Service};
@@ -116,7 +117,7 @@ pub fn doctor(store: &Path, service: Result<&Service, &str>) -> DoctorReport {
         Ok(service) => inside(&mut report, service),
         Err(why) => report.bad("store", why, "see what holds or damaged it; restore a backup"),
     }
-    mounts(&mut report);
+    mounts(&mut report, store);
     report
 }
 
@@ -247,33 +248,28 @@ fn inside(report: &mut DoctorReport, service: &Service) {
     }
 }
 
-/// Mounts of workfs that do not answer.
-fn mounts(report: &mut DoctorReport) {
-    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+/// Mounts of workfs that do not answer. Those of another store are its daemon's affair.
+fn mounts(report: &mut DoctorReport, store: &Path) {
+    let mounts = workfs_mount::mounts().unwrap_or_default();
     let mut alive = 0;
-    for dir in text.lines().filter_map(workfs_mount_dir) {
-        let way = format!("workfs unmount {}", dir.display());
-        match answers(dir.clone()) {
-            Some(Ok(())) => alive += 1,
-            Some(Err(error)) => {
-                report.bad("mount", format!("{} is dead: {error}", dir.display()), way);
+    for mount in mounts.into_iter().filter(MountLine::is_workfs) {
+        let dir = mount.dir.display();
+        let found = match answers(mount.dir.clone()) {
+            Some(Ok(())) => {
+                alive += 1;
+                continue;
             }
-            None => report.bad("mount", format!("{} does not answer", dir.display()), way),
+            Some(Err(error)) => format!("{dir} is dead: {error}"),
+            None => format!("{dir} does not answer"),
+        };
+        let way = format!("workfs unmount {dir}");
+        if mount.source == store.as_os_str() {
+            report.bad("mount", found, way);
+        } else {
+            report.warn("mount", format!("{found} (of another store)"), way);
         }
     }
     report.ok("mounts", format!("{alive} alive"));
-}
-
-/// The directory of a mount of workfs, from a line of mountinfo.
-fn workfs_mount_dir(line: &str) -> Option<PathBuf> {
-    let (mount, source) = line.split_once(" - ")?;
-    if source.split(' ').next() != Some("fuse.workfs") {
-        return None;
-    }
-    let dir = mount.split(' ').nth(4)?;
-    // The kernel writes these four with a backslash and octal digits.
-    let dir = dir.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n");
-    Some(PathBuf::from(dir.replace("\\134", "\\")))
 }
 
 /// Asks a mount; from a thread of its own, because a hanging one holds whoever asks.
@@ -292,14 +288,6 @@ fn answers(dir: PathBuf) -> Option<std::io::Result<()>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mounts_of_workfs_are_found_among_others() {
-        let line = "36 35 0:45 / /a\\040b rw,nosuid shared:7 - fuse.workfs workfs rw,user_id=0";
-        assert_eq!(workfs_mount_dir(line), Some(PathBuf::from("/a b")));
-        assert_eq!(workfs_mount_dir("36 35 98:0 / /b rw - ext4 /dev/sda rw"), None);
-        assert_eq!(workfs_mount_dir(""), None);
-    }
 
     #[test]
     fn what_others_can_read_or_replace_is_bad() {

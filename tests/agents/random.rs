@@ -190,6 +190,18 @@ proptest! {
 
 // P12.7
 #[test]
+fn a_wall_clock_that_was_set_back_before_another_boot_makes_no_lease_longer() {
+    walk(vec![
+        Op::Pass(3 * SECOND),
+        Op::Claim(0, 0),
+        Op::Wall(-(SECOND as i64)),
+        Op::Restart(true),
+        Op::Pass(TTL),
+    ]);
+}
+
+// P12.7
+#[test]
 fn the_wall_clock_may_be_set_to_anything() {
     let desk = Desk::new(&["bob"]);
     desk.put("t-0", "lease: 10s");

@@ -40,7 +40,7 @@ impl LeaseClock {
     pub fn start(read: &dyn Read, doors: &Doors) -> Result<LeaseClock> {
         let kept = read.meta(KEY)?.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
         let steady = (doors.steady)();
-        let at = kept.map_or(0, |kept| {
+        let kept = kept.map_or(0, |kept| {
             let same_boot = *kept.boot == *doors.boot && steady >= kept.steady;
             let passed = if same_boot {
                 steady - kept.steady
@@ -49,6 +49,12 @@ impl LeaseClock {
             };
             kept.at.0.saturating_add(passed)
         });
+        // It is not kept with each claim: none was made later than it shows now.
+        let mut at = kept;
+        read.leases(&mut |(row, _)| {
+            at = at.max(row.until.0.saturating_sub(row.ttl_ns));
+            true
+        })?;
         let offset = (at as i64).saturating_sub(steady as i64);
         Ok(LeaseClock { steady: Arc::clone(&doors.steady), boot: Arc::clone(&doors.boot), offset })
     }
