@@ -18,12 +18,13 @@ use crossbeam_channel::{Sender, bounded};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 use workfs_mount::{MountId, ROOT};
 
+use crate::config::Config;
 use crate::engine::{Engine, Origin, path_of_dir};
 use crate::limits::{NUDGES_MAX, WATCHERS_LOOK_EVERY};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::store::{NodeType, Read};
-use crate::tree::{Hub, Touch, Touched};
+use crate::tree::{Hub, Touch, Touched, ready_dir};
 
 /// One call to be made.
 struct Call {
@@ -53,6 +54,7 @@ pub fn start(hub: &Arc<Hub>, engine: &Engine) -> std::io::Result<()> {
     })?;
     let touched = hub.touched();
     let (hub, readers) = (Arc::downgrade(hub), Arc::clone(engine.readers()));
+    let config = engine.config();
     std::thread::Builder::new().name("nudge".into()).spawn(move || {
         let mut watched = Watched::default();
         while let Ok(first) = touched.recv() {
@@ -62,7 +64,7 @@ pub fn start(hub: &Arc<Hub>, engine: &Engine) -> std::io::Result<()> {
             let somebody = watched.look(&now);
             if somebody {
                 let found = crate::store::read(&*readers, |read| {
-                    Ok(calls_for(read, &now, &watched, &batch))
+                    Ok(calls_for(read, &config, &now, &watched, &batch))
                 });
                 match found {
                     Ok(calls) => calls.into_iter().for_each(|call| give(&send, call)),
@@ -171,14 +173,22 @@ fn watch_of(line: &str) -> Option<(u64, Ino)> {
 }
 
 /// The calls that tell the watchers of a batch.
-fn calls_for(read: &dyn Read, hub: &Hub, watched: &Watched, batch: &HashSet<Touched>) -> Vec<Call> {
+fn calls_for(
+    read: &dyn Read,
+    config: &Config,
+    hub: &Hub,
+    watched: &Watched,
+    batch: &HashSet<Touched>,
+) -> Vec<Call> {
     let mut calls = Vec::new();
     for touched in batch {
         // A node that is gone, or a failure of the store, has no watcher to be told.
-        let Ok(Some((dir, name, ino))) = place_of(read, &touched.what) else { continue };
+        let Ok(Some(place)) = place_of(read, config, &touched.what) else { continue };
+        let Place { dir, name, ino, computed } = place;
         for (id, inodes) in &watched.inodes {
-            let by_itself = touched.origin == Origin::Mount(*id);
-            let seen = inodes.contains(&dir) || ino.is_some_and(|ino| inodes.contains(&ino));
+            let by_itself = !computed && touched.origin == Origin::Mount(*id);
+            let seen_in_its_directory = !computed && inodes.contains(&dir);
+            let seen = seen_in_its_directory || ino.is_some_and(|ino| inodes.contains(&ino));
             if by_itself || !seen {
                 continue;
             }
@@ -187,9 +197,10 @@ fn calls_for(read: &dyn Read, hub: &Hub, watched: &Watched, batch: &HashSet<Touc
             let Ok(Some(below)) = below(read, dir, shown) else { continue };
             let mut path = root.clone();
             path.extend(below.names().iter().map(os));
-            let there = name
-                .as_ref()
-                .filter(|name| read.lookup(dir, name).is_ok_and(|node| node.is_some()));
+            let is_there = |name: &FileName| {
+                computed || read.lookup(dir, name).is_ok_and(|node| node.is_some())
+            };
+            let there = name.as_ref().filter(|name| is_there(name));
             // Of a name that is gone its directory tells.
             path.extend(there.map(os));
             let content = there.is_none() || !matches!(touched.what, Touch::Attributes(_));
@@ -204,14 +215,28 @@ fn os(name: &FileName) -> &std::ffi::OsStr {
     std::ffi::OsStr::from_bytes(name.as_bytes())
 }
 
-type Place = (Ino, Option<FileName>, Option<Ino>);
+/// What a change was about.
+struct Place {
+    dir: Ino,
+    name: Option<FileName>,
+    ino: Option<Ino>,
+    /// No kernel hears of its changes, not even of those that were made through it.
+    computed: bool,
+}
 
-/// The directory, the name and the inode that a change was about.
-fn place_of(read: &dyn Read, what: &Touch) -> crate::store::Result<Option<Place>> {
+fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> crate::store::Result<Option<Place>> {
     match what {
         Touch::Name(dir, name) => {
             let ino = read.lookup(*dir, name)?.map(|node| node.ino);
-            Ok(Some((*dir, Some(name.clone()), ino)))
+            Ok(Some(Place { dir: *dir, name: Some(name.clone()), ino, computed: false }))
+        }
+        Touch::Ready(workspace) => {
+            let Some(row) = read.workspace(*workspace)? else { return Ok(None) };
+            let (Some(dir), Some(binding)) = (row.dir, config.bind(&row.path)) else {
+                return Ok(None);
+            };
+            let name = Some(binding.kind.order().dir.clone());
+            Ok(Some(Place { dir, name, ino: Some(ready_dir(dir)), computed: true }))
         }
         Touch::Content(ino) | Touch::Attributes(ino) => {
             let known = read.node(*ino)?.filter(|node| node.node_type != NodeType::Directory);
@@ -221,7 +246,8 @@ fn place_of(read: &dyn Read, what: &Touch) -> crate::store::Result<Option<Place>
                 Some((_, name)) => Some(name),
                 None => read.name_in(node.parent, *ino)?,
             };
-            Ok(name.map(|name| (node.parent, Some(name), Some(*ino))))
+            let (dir, ino) = (node.parent, Some(*ino));
+            Ok(name.map(|name| Place { dir, name: Some(name), ino, computed: false }))
         }
     }
 }

@@ -111,6 +111,12 @@ const KIND_FILES: std::ops::Range<u64> = 64..256;
 /// The suffix that asks why.
 const WHY_SUFFIX: &[u8] = b".why";
 
+/// The inode that `ready/` has in the workspace with this directory.
+#[must_use]
+pub fn ready_dir(workspace: Ino) -> Ino {
+    Computed::Ready(workspace).ino()
+}
+
 impl Computed {
     /// The node's inode number.
     pub fn ino(self) -> Ino {

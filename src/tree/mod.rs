@@ -43,6 +43,7 @@ use workfs_mount::{
 };
 
 pub use caller::user_name;
+pub use computed::ready_dir;
 pub use hub::{Hub, Identity};
 pub use touched::{Touch, Touched};
 pub use txn::TxnTree;

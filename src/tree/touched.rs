@@ -1,7 +1,7 @@
 //! What changed, for those who watch it through another mount.
 //!
 //! What must stay true: nothing here blocks; a full queue loses events, as inotify's own does, and
-//! a store with one mount queues nothing of what that mount does. Deliberately not here: who
+//! a store with one mount queues nothing of what that mount does but what becomes ready by it. Deliberately not here: who
 //! watches, and telling them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crate::engine::{Effect, Origin};
 use crate::limits::NUDGES_MAX;
 use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, WorkspaceKey};
 
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +22,8 @@ pub enum Touch {
     Content(Ino),
     /// Attributes.
     Attributes(Ino),
+    /// What is ready in a workspace: `ready/` is computed, so that no kernel hears of it.
+    Ready(WorkspaceKey),
 }
 
 /// A change and where it came from.
@@ -69,18 +71,18 @@ impl Touches {
         }
         // What the only mount did itself its kernel has told.
         let told = |origin: &Origin| mounts > usize::from(matches!(origin, Origin::Mount(_)));
-        for (origin, effect) in effects.iter().filter(|(origin, _)| told(origin)) {
+        for (origin, effect) in effects {
             let what = match effect {
+                Effect::Ready(workspace, _) => Touch::Ready(*workspace),
+                _ if !told(origin) => continue,
                 Effect::Appeared { parent, name } | Effect::Name { parent, name, .. } => {
                     Touch::Name(*parent, name.clone())
                 }
                 Effect::Data(ino) => Touch::Content(*ino),
                 Effect::Attr { ino, .. } => Touch::Attributes(*ino),
-                Effect::DirectoryMoved
-                | Effect::Ready(..)
-                | Effect::Due(_)
-                | Effect::Agents
-                | Effect::Lease(_) => continue,
+                Effect::DirectoryMoved | Effect::Due(_) | Effect::Agents | Effect::Lease(_) => {
+                    continue;
+                }
             };
             let _ = self.send.try_send(Touched { origin: *origin, what });
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
-use crate::harness::{Fixture, Setup};
+use crate::harness::{Fixture, Setup, Task, save};
 
 struct Watch {
     queue: OwnedFd,
@@ -131,6 +131,23 @@ fn a_daemon_that_is_killed_while_it_tells_leaves_nobody_hanging() {
         println!("{writer} writes before the end");
         drop(watch);
         fixture.mount_all();
+    }
+    fixture.fsck_clean();
+}
+
+// P11.8
+#[test]
+fn who_watches_ready_hears_in_every_mount_that_something_is_ready() {
+    let fixture = Setup::default().mounts(2).start();
+    let watches = [0, 1].map(|nth| Watch::of(&fixture.mount(nth).join("work/ready")));
+    for (nth, name) in ["t-1", "t-2"].into_iter().enumerate() {
+        // Through one mount, then through the other.
+        let task = Task::new(name);
+        let path = fixture.mount(nth).join("work/inbox").join(task.file());
+        save(&path, task.text().as_bytes()).unwrap();
+        for (mount, watch) in watches.iter().enumerate() {
+            assert!(watch.hears("", SOON), "{name} in mount {mount}");
+        }
     }
     fixture.fsck_clean();
 }
