@@ -25,6 +25,10 @@ pub const CIRCLE_LOOK_MAX: usize = 100_000;
 /// Most kinds of a user's own in one configuration: its bindings are at most 64.
 pub const OWN_KINDS_MAX: usize = 64;
 
+/// How often the ledger tells that the same agent tried the same forbidden thing at the same path: a
+/// program that tries in a loop must not fill it.
+pub const FORBIDDEN_TOLD_EVERY: Duration = Duration::from_secs(60);
+
 /// Longest symbolic link target: PATH_MAX, with its NUL.
 pub const SYMLINK_BYTES_MAX: usize = 4095;
 

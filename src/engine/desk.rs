@@ -371,6 +371,9 @@ fn run_one(
                 scopes.forget();
             }
             if why.kept {
+                if let Some(told) = super::refuse::to_tell(txn, &context, (operation, now), &why)? {
+                    batch.follows.push(Queued::new(context.clone(), told, |_| {}));
+                }
                 super::turn::keep_refusal(txn, &context, operation, now, *why)?;
                 *refused += 1;
                 // Pruning in strides keeps its cost away from the single refusal.

@@ -94,6 +94,8 @@ word! {
         LEASE_ENDING = "lease_ending",
         /// A record does not go on, and somebody should look.
         ESCALATED = "escalated",
+        /// Somebody tried what role or ownership forbids.
+        FORBIDDEN = "forbidden",
         /// A draft that nobody mended was put aside.
         PUT_ASIDE = "put_aside",
         /// An agent is none any more.

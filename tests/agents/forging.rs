@@ -1,5 +1,5 @@
 //! Ways in which somebody inside a mount could act as somebody else. Each ends with an errno, and
-//! with a line in `why`.
+//! with a line in `why` and an event.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,6 +17,14 @@ fn two() -> Team {
     team
 }
 
+/// The ledger says that somebody tried.
+#[track_caller]
+fn is_told(team: &Team, who: &str) {
+    let ledger = team.fixture.ledger();
+    let mut told = ledger.0.iter().filter(|event| event.name() == "forbidden");
+    assert!(told.any(|event| event.0.to_string().contains(&format!("\"{who}\""))), "{ledger:?}");
+}
+
 // P10.5
 #[test]
 fn another_s_name_in_the_text_is_refused() {
@@ -28,6 +36,7 @@ fn another_s_name_in_the_text_is_refused() {
     assert_eq!(save(&own, forged.as_bytes()), Err(Errno::ACCESS));
     assert_eq!(fs::read_to_string(&own).unwrap(), text);
     assert!(team.why(1).contains("W022"), "{}", team.why(1));
+    is_told(&team, "bob");
     // A new task in his lane in her name, and a claim by copy in hers.
     let new = Task::new("t-new").text().replace("agent: ", "agent: ann # not ");
     let new = new.replace("status: new", "status: assigned");
@@ -63,6 +72,7 @@ fn symlinks_and_dots_lead_to_the_same_rules() {
     // It leads to bob's own lane, and the file is there already.
     assert!(through.is_ok());
     assert!(team.why(1).contains("W022"), "{}", team.why(1));
+    is_told(&team, "bob");
 }
 
 // P10.5
@@ -118,6 +128,7 @@ fn lane_directories_are_not_to_be_moved() {
     assert_eq!(swapped.unwrap_err(), rustix::io::Errno::ACCESS);
     assert!(team.work(0).join("done/ann").is_dir());
     assert!(team.why(1).contains("W022"), "{}", team.why(1));
+    is_told(&team, "bob");
     team.fixture.fsck_clean();
 }
 
@@ -158,6 +169,7 @@ fn another_s_task_is_not_changed_by_its_attributes_or_by_an_exchange() {
     }
     assert_eq!(fs::read_to_string(&hers).unwrap(), text);
     assert!(team.why(1).contains("W022"), "{}", team.why(1));
+    is_told(&team, "bob");
     assert_eq!(team.fixture.ledger().of_record("t-ann").len(), 2);
     team.fixture.fsck_clean();
 }
@@ -199,4 +211,20 @@ fn root_of_a_name_space_of_users_is_who_it_was() {
     assert_eq!((claimed.text("actor"), claimed.text("role")), ("bob", "agent"));
     assert_eq!(ledger.of_record("t-2").len(), 2);
     fixture.workfs(&["unmount", plain.to_str().unwrap()]).success();
+}
+
+// P10.5
+#[test]
+fn who_tries_in_a_loop_does_not_fill_the_ledger() {
+    let team = two();
+    let (from, to) = ("assigned/ann", "assigned/bob");
+    for _ in 0..20 {
+        assert_eq!(errno(mv(&team.work(1), "t-ann", from, to)), Errno::ACCESS);
+    }
+    let ledger = team.fixture.ledger();
+    let told = ledger.0.iter().filter(|event| event.name() == "forbidden");
+    let told: Vec<_> = told.map(|event| &event.0["payload"]).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((&told[0]["operation"], &told[0]["rule"]), (&"rename".into(), &"W022".into()));
+    team.fixture.fsck_clean();
 }
