@@ -53,10 +53,6 @@ impl Waiter {
     }
 }
 
-fn threads(pid: u32) -> usize {
-    fs::read_dir(format!("/proc/{pid}/task")).unwrap().count()
-}
-
 /// The names of the daemon's threads.
 fn thread_names(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
@@ -66,8 +62,11 @@ fn thread_names(pid: u32) -> Vec<String> {
 /// Waits until the daemon serves no client by a thread.
 fn settled(pid: u32) -> usize {
     until_polled("the clients' threads to end", || {
-        let serving = thread_names(pid).iter().any(|name| name.starts_with("client-"));
-        (!serving).then(|| threads(pid))
+        let names = thread_names(pid);
+        let serving = names.iter().any(|name| name.starts_with("client-"));
+        // A new thread bears the name of the one that started it until it has its own.
+        let starting = names.iter().filter(|name| name.trim_end() == "socket").count() > 1;
+        (!serving && !starting).then_some(names.len())
     })
 }
 
