@@ -3,17 +3,34 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::Pid;
 
-use crate::harness::{Fixture, Setup, save};
+use crate::harness::{Fixture, Setup, save, until_polled};
 
 fn put(fixture: &Fixture, task: &str) -> Instant {
     let path = fixture.work().join("inbox").join(format!("{task}.yaml"));
     save(&path, format!("id: {task}\n").as_bytes()).unwrap();
     Instant::now()
+}
+
+/// Says which thread is about to make the one call in which it sleeps.
+fn about_to_wait(tell: &Sender<Pid>) {
+    tell.send(rustix::thread::gettid()).unwrap();
+}
+
+/// Waits until a thread sleeps in the call that it was about to make.
+fn await_waiting(told: &Receiver<Pid>) {
+    let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap().as_raw_nonzero());
+    until_polled("the call to wait", || {
+        let stat = fs::read_to_string(&stat).unwrap();
+        let state = stat.rsplit(')').next().unwrap().trim_start().chars().next();
+        (state == Some('S')).then_some(())
+    });
 }
 
 fn read(fixture: &Fixture, mount: usize) -> String {
@@ -25,9 +42,15 @@ fn read(fixture: &Fixture, mount: usize) -> String {
 fn a_read_gives_the_best_at_once_or_when_there_is_one() {
     let fixture = Setup::default().mounts(2).start();
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| (read(&fixture, 1), Instant::now()));
-        // There is no event by which a waiting reader could be known: most often it waits by now.
-        std::thread::sleep(Duration::from_millis(300));
+        let (tell, told) = channel();
+        let mut wait = File::open(fixture.mount(1).join("work/ready/.wait")).unwrap();
+        let waits = scope.spawn(move || {
+            let mut name = [0; 256];
+            about_to_wait(&tell);
+            let length = wait.read(&mut name).unwrap();
+            (String::from_utf8_lossy(&name[..length]).into_owned(), Instant::now())
+        });
+        await_waiting(&told);
         let at = put(&fixture, "a");
         let (name, end) = waits.join().unwrap();
         assert_eq!(name, "a.yaml\n");
@@ -72,19 +95,26 @@ fn poll_and_epoll_wake_when_something_is_ready() {
     let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
     epoll::add(&epoll, &other, EventData::new_u64(7), EventFlags::IN).unwrap();
     std::thread::scope(|scope| {
+        let (tell, told) = channel();
+        let tell_too = tell.clone();
         let polls = scope.spawn(|| {
+            let tell = tell;
             let long = Timespec { tv_sec: 20, tv_nsec: 0 };
             let mut fds = [PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN)];
+            about_to_wait(&tell);
             let woken = poll(&mut fds, Some(&long)).unwrap();
             (woken, fds[0].revents(), Instant::now())
         });
         let epolls = scope.spawn(|| {
+            let tell = tell_too;
             let long = Timespec { tv_sec: 20, tv_nsec: 0 };
             let mut events = Vec::with_capacity(4);
+            about_to_wait(&tell);
             epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&long)).unwrap();
             (events.len(), Instant::now())
         });
-        std::thread::sleep(Duration::from_millis(300));
+        await_waiting(&told);
+        await_waiting(&told);
         let at = put(&fixture, "a");
         let (woken, what, end) = polls.join().unwrap();
         assert_eq!(woken, 1);
