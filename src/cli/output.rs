@@ -6,6 +6,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -60,6 +62,14 @@ impl Stop {
     pub fn failed(exit: Exit, reason: impl Into<String>, remedy: impl Into<String>) -> Stop {
         let (reason, remedy) = (reason.into(), remedy.into());
         Stop::Failed(Box::new(Failed { exit, reason, remedy, rule: None, place: None }))
+    }
+
+    /// A command that was run ended so. As a shell tells it: its exit code, or 128 and its signal's
+    /// number.
+    pub fn ended(status: ExitStatus) -> Stop {
+        let signal = status.signal().map(|signal| 128 + signal);
+        let code = status.code().or(signal).and_then(|code| u8::try_from(code).ok());
+        Stop::Ended(code.unwrap_or(u8::MAX))
     }
 }
 

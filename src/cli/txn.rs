@@ -6,7 +6,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
@@ -45,8 +44,7 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     if committed {
         return Ok(Exit::Done);
     }
-    // The command's own code, as a shell gives it: any number, and none of our table.
-    std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));
+    Err(Stop::ended(status))
 }
 
 /// `.workfs` of the mount that the working directory lies in.

@@ -5,9 +5,9 @@
 
 use std::ffi::OsString;
 use std::mem::MaybeUninit;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
@@ -30,12 +30,12 @@ fn mask(how: libc::c_int) {
     unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
 }
 
-/// Runs the command to its end in `dir`; gives its exit code, or 128 and its signal's number.
+/// Runs the command to its end in `dir`.
 pub fn run(
     command: &[OsString],
     dir: &Path,
     variables: &[(&'static str, OsString)],
-) -> Result<u8, Stop> {
+) -> Result<ExitStatus, Stop> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Stop::failed(Exit::Usage, "no command is given", "see `workfs exec --help`"));
     };
@@ -62,13 +62,11 @@ pub fn run(
     await_end(child).map_err(|error| Failure::io("waiting for the command", &error).into())
 }
 
-fn await_end(mut child: Child) -> std::io::Result<u8> {
+fn await_end(mut child: Child) -> std::io::Result<ExitStatus> {
     let pid = Pid::from_child(&child);
     loop {
         if let Some(status) = child.try_wait()? {
-            let signal = status.signal().map(|signal| 128 + signal);
-            let code = status.code().or(signal).and_then(|code| u8::try_from(code).ok());
-            return Ok(code.unwrap_or(u8::MAX));
+            return Ok(status);
         }
         let (number, by_kernel) = next_signal()?;
         // What a terminal sends (Ctrl-C) goes to all of the group, so the command has it already.

@@ -82,9 +82,9 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
         })?;
         Ok(mounted.map(|(client, info)| Mounted { client, info, dir }))
     })?;
-    let code = child::run(&args.command, mounted.dir(), &mounted.variables(&options.paths));
+    let ended = child::run(&args.command, mounted.dir(), &mounted.variables(&options.paths));
     mounted.take_away(&options.paths);
-    Err(Stop::Ended(code?))
+    Err(Stop::ended(ended?))
 }
 
 /// Mounts; `None` if the daemon was just ending.

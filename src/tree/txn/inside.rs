@@ -1,6 +1,7 @@
 //! What several calls of the kernel share: changing, making and listing inside a transaction.
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 
 use workfs_mount::{Caching, Caller, DirEntry, Entry, Errno, Handle, Opened, Reply};
 
@@ -10,7 +11,7 @@ use crate::refusal::Door;
 
 use super::TxnTree;
 use super::number::node_of;
-use super::table::TxnOpen;
+use super::table::{TxnOpen, is_ours};
 use super::view::{Below, View};
 use crate::tree::computed::Computed;
 use crate::tree::listing::FIRST_COOKIE;
@@ -36,6 +37,11 @@ impl TxnTree {
             }
             None => Some(reply),
         }
+    }
+
+    /// What a handle has open; `None` if it is none of a transaction.
+    pub(super) fn open_of(&self, handle: Handle) -> Option<Arc<TxnOpen>> {
+        if is_ours(handle) { self.handles.lock().get(handle) } else { None }
     }
 
     /// Opens what was found or made.
@@ -87,7 +93,7 @@ impl TxnTree {
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Option<Answer<()>> {
         let (slot, _) = node_of(dir)?;
-        let open = self.handles.lock().get(handle);
+        let open = self.open_of(handle);
         let Some(TxnOpen::Directory(names)) = open.as_deref() else {
             return Some(Err(Errno::EBADF));
         };

@@ -17,7 +17,7 @@ use crate::tree::{Answer, name_of};
 
 use super::inside::is_txns;
 use super::number::{ino_of, node_of};
-use super::table::TxnOpen;
+use super::table::{TxnOpen, is_ours};
 use super::view::{Below, View};
 use super::{TxnTree, commits, unsupported};
 
@@ -80,7 +80,7 @@ impl Tree for TxnTree {
         size: u32,
         reply: Reply<Vec<u8>>,
     ) {
-        let open = self.handles.lock().get(handle);
+        let open = self.open_of(handle);
         let pinned = match open.as_deref() {
             Some(TxnOpen::File { pinned, .. }) => pinned.as_deref(),
             _ => None,
@@ -137,9 +137,10 @@ impl Tree for TxnTree {
     }
 
     fn releasedir(&self, handle: Handle) {
-        if !self.handles.lock().remove(handle) {
-            self.below.releasedir(handle);
+        if !is_ours(handle) {
+            return self.below.releasedir(handle);
         }
+        self.handles.lock().remove(handle);
     }
 
     fn statfs(&self, ino: Ino) -> Answer<FsStat> {
@@ -278,17 +279,18 @@ impl Tree for TxnTree {
     }
 
     fn rmdir(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
-        let parsed = match name_of(name) {
-            Ok(name) => name,
-            Err(errno) => return reply.send(Err(errno)),
-        };
-        if is_txns(parent) {
-            return reply.send(self.throw_away(caller, &parsed));
+        let inside = node_of(parent).is_some();
+        if !inside && !is_txns(parent) {
+            return self.below.rmdir(caller, parent, name, reply);
         }
-        if let Some(reply) = self.change((caller, parent, Door::Name), reply, |view, below, dir| {
-            view.remove(below, (dir, parsed.clone()), RemoveWhat::Directory)
-        }) {
-            self.below.rmdir(caller, parent, name, reply);
+        match name_of(name) {
+            Ok(name) if inside => {
+                self.change((caller, parent, Door::Name), reply, |view, below, dir| {
+                    view.remove(below, (dir, name.clone()), RemoveWhat::Directory)
+                });
+            }
+            Ok(name) => reply.send(self.throw_away(caller, &name)),
+            Err(errno) => reply.send(Err(errno)),
         }
     }
 
@@ -302,20 +304,16 @@ impl Tree for TxnTree {
         mode: RenameMode,
         reply: Reply<()>,
     ) {
+        let at = (node_of(parent), node_of(new_parent));
+        if at == (None, None) && !is_txns(parent) {
+            return self.below.rename(caller, parent, name, new_parent, new_name, mode, reply);
+        }
         let (from, to) = match (name_of(name), name_of(new_name)) {
             (Ok(from), Ok(to)) => (from, to),
             (Err(errno), _) | (_, Err(errno)) => return reply.send(Err(errno)),
         };
-        match (node_of(parent), node_of(new_parent)) {
-            (None, None) if is_txns(parent) => {
-                if !commits(new_parent, &to) {
-                    return reply.send(Err(unsupported(Door::Rename)));
-                }
-                self.commit(caller, &from, reply);
-            }
-            (None, None) => {
-                self.below.rename(caller, parent, name, new_parent, new_name, mode, reply);
-            }
+        match at {
+            (None, None) if commits(new_parent, &to) => self.commit(caller, &from, reply),
             (Some((slot, _)), Some((other, new_dir))) if slot == other => {
                 self.change((caller, parent, Door::Rename), reply, |view, below, dir| {
                     view.rename(below, (dir, from.clone()), (new_dir, to.clone()), mode)
@@ -342,7 +340,7 @@ impl Tree for TxnTree {
         data: &[u8],
         reply: Reply<u32>,
     ) {
-        let open = self.handles.lock().get(handle);
+        let open = self.open_of(handle);
         let append = matches!(open.as_deref(), Some(TxnOpen::File { append: true, .. }));
         let at = (caller, ino, Door::Handle);
         if let Some(reply) = self.change(at, reply, |view, below, node| {
@@ -375,9 +373,10 @@ impl Tree for TxnTree {
     }
 
     fn release(&self, ino: Ino, handle: Handle) {
-        if !self.handles.lock().remove(handle) {
+        if !is_ours(handle) {
             return self.below.release(ino, handle);
         }
+        self.handles.lock().remove(handle);
         // What came through a mapping that outlived its descriptor.
         let txn = node_of(ino).and_then(|(slot, node)| Some((self.table.lock().get(slot)?, node)));
         if let Some((txn, node)) = txn

@@ -97,6 +97,11 @@ pub enum TxnOpen {
 /// Above all other handles.
 const OURS: u64 = 1 << 63;
 
+/// Whether a handle is one of a transaction. All others pass by without a lock.
+pub fn is_ours(handle: Handle) -> bool {
+    handle.0 & OURS != 0
+}
+
 /// All that are open.
 #[derive(Default)]
 pub struct Handles {
@@ -115,16 +120,13 @@ impl Handles {
         Ok(Handle(OURS | self.last))
     }
 
-    /// What a handle has open; `None` if it is none of a transaction.
+    /// What a handle of a transaction has open.
     pub fn get(&self, handle: Handle) -> Option<Arc<TxnOpen>> {
-        self.table.get(&(handle.0 & !OURS)).filter(|_| handle.0 & OURS != 0).cloned()
+        self.table.get(&(handle.0 & !OURS)).cloned()
     }
 
-    /// Forgets a handle; false if it is none of a transaction.
-    pub fn remove(&mut self, handle: Handle) -> bool {
-        handle.0 & OURS != 0 && {
-            self.table.remove(&(handle.0 & !OURS));
-            true
-        }
+    /// Forgets a handle of a transaction.
+    pub fn remove(&mut self, handle: Handle) {
+        self.table.remove(&(handle.0 & !OURS));
     }
 }
