@@ -5,20 +5,27 @@
 //! So answers that carry attributes pass a gate, and an invalidation first waits until all that
 //! were inside have left; none of them waits for anything but the store's snapshot.
 //!
+//! A shut gate lets nothing in, so that what is forgotten meanwhile stays forgotten: who shuts it for
+//! the time of a commit shows all of it at once.
+//!
 //! What must stay true: a name or inode is noted as known before its answer leaves. Deliberately
 //! not here: sending anything.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock, RwLockReadGuard};
 
 use crate::tree::Ino;
+
+/// A gate that is shut; dropping it opens the gate.
+pub(crate) type Shut = ArcRwLockWriteGuard<RawRwLock, ()>;
 
 /// The gate of one mount.
 #[derive(Debug)]
 pub(crate) struct Gate {
     root: Ino,
-    inside: RwLock<()>,
+    inside: Arc<RwLock<()>>,
     /// How many lookups of an inode the kernel still holds.
     lookups: Mutex<HashMap<Ino, u64>>,
 }
@@ -26,7 +33,7 @@ pub(crate) struct Gate {
 impl Gate {
     /// The gate of a mount with this root.
     pub(crate) fn new(root: Ino) -> Gate {
-        Gate { root, inside: RwLock::default(), lookups: Mutex::default() }
+        Gate { root, inside: Arc::default(), lookups: Mutex::default() }
     }
 
     /// Enters with a request whose answer carries attributes; leave when it is answered.
@@ -37,6 +44,11 @@ impl Gate {
     /// Waits until every answer that was inside has left.
     pub(crate) fn settle(&self) {
         drop(self.inside.write());
+    }
+
+    /// Waits until every answer that was inside has left, and lets no other in.
+    pub(crate) fn shut(&self) -> Shut {
+        self.inside.write_arc()
     }
 
     /// The kernel is about to be told of an inode.

@@ -34,5 +34,5 @@ pub use locks::Locks;
 pub use mountinfo::{MountLine, mount_around, mount_at, mounts};
 pub use options::{MountOptions, OptionError};
 pub use reply::Reply;
-pub use session::{Mount, connect, lazy_buffers, serve, serve_connection};
+pub use session::{Mount, Silence, connect, lazy_buffers, serve, serve_connection};
 pub use tree::*;

@@ -24,7 +24,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use fuser::Notifier;
 use parking_lot::RwLock;
 
-use crate::gate::Gate;
+use crate::gate::{Gate, Shut};
 use crate::tree::{Ino, Invalidation};
 use crate::view::View;
 
@@ -71,14 +71,27 @@ impl Notices {
 
     /// Sends or queues one invalidation; after the session's end it does nothing.
     pub(crate) fn send(&self, invalidation: Invalidation) {
-        let about = match &invalidation {
-            Invalidation::Attr(ino) => *ino,
-            Invalidation::Entry { child, .. } => *child,
-        };
         let direct = self.direct.read();
         let Some(direct) = &*direct else { return };
         // Answers under way must arrive first, or they would bring back what is forgotten here.
         self.gate.settle();
+        self.tell(direct, invalidation);
+    }
+
+    /// The same of several, and of answers with attributes none leaves until the guard is dropped.
+    pub(crate) fn silence(&self, invalidations: Vec<Invalidation>) -> Shut {
+        let shut = self.gate.shut();
+        if let Some(direct) = &*self.direct.read() {
+            invalidations.into_iter().for_each(|invalidation| self.tell(direct, invalidation));
+        }
+        shut
+    }
+
+    fn tell(&self, direct: &Direct, invalidation: Invalidation) {
+        let about = match &invalidation {
+            Invalidation::Attr(ino) => *ino,
+            Invalidation::Entry { child, .. } => *child,
+        };
         if !self.gate.knows(about) {
             return;
         }

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::attach;
 use crate::error::MountError;
-use crate::gate::Gate;
+use crate::gate::{Gate, Shut};
 use crate::guard::Adapter;
 use crate::heal::{DirState, resolved, state_of};
 use crate::locks::Locks;
@@ -215,6 +215,14 @@ impl Mount {
         self.notices.send(invalidation);
     }
 
+    /// Makes the kernel forget, and holds back every answer that carries names or attributes until
+    /// what is returned is dropped: what is committed meanwhile is seen all at once. Waits for the
+    /// answers that are under way. Whoever holds it must not call [`Mount::invalidate`].
+    #[must_use]
+    pub fn silence(&self, invalidations: Vec<Invalidation>) -> Silence {
+        Silence { _gate: self.notices.silence(invalidations) }
+    }
+
     /// Whether the kernel of this mount was told of an inode and has not forgotten it.
     #[must_use]
     pub fn knows(&self, ino: Ino) -> bool {
@@ -308,6 +316,11 @@ impl Drop for Mount {
             }
         }
     }
+}
+
+/// Holds answers back; see [`Mount::silence`].
+pub struct Silence {
+    _gate: Shut,
 }
 
 /// Where our mount is among those on its directory.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::failure::{Cause, Failure};
 use super::paths::StorePaths;
 use crate::config::Config;
-use crate::engine::{self, Audience, Doors, Effect, Engine, Origin};
+use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
 use crate::numbers::Ino;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Durability, Readers};
@@ -35,7 +35,10 @@ pub struct OpenStore {
 pub struct Nobody;
 
 impl Audience for Nobody {
-    fn before_reply(&self, _: &[(Origin, Effect)]) {}
+    fn make_forget(&self, _: &[(Origin, Effect)]) {}
+    fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
+        Box::new(())
+    }
     fn is_open(&self, _: Ino) -> bool {
         false
     }

@@ -148,6 +148,10 @@ impl Command for Commit {
         "commit"
     }
 
+    fn is_seen_whole(&self) -> bool {
+        true
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         self.require_closed()?;
         self.require_unchanged(turn)?;

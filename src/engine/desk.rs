@@ -39,6 +39,7 @@ pub(super) struct Queued {
     context: Context,
     operation: &'static str,
     durability: Durability,
+    is_seen_whole: bool,
     job: Job,
 }
 
@@ -50,6 +51,7 @@ impl Queued {
     ) -> Self {
         let operation = command.operation();
         let (durability, changes) = (command.durability(), command.is_change());
+        let is_seen_whole = command.is_seen_whole();
         let job: Job = Box::new(move |turn| {
             let turn = match turn {
                 Ok(turn) => turn,
@@ -83,7 +85,7 @@ impl Queued {
                 }
             })
         });
-        Queued { context, operation, durability, job }
+        Queued { context, operation, durability, is_seen_whole, job }
     }
 
     /// Answers that it will not be made.
@@ -228,11 +230,16 @@ impl Desk {
         }
         let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
         let (scopes, sync) = (&self.scopes, self.sync);
+        let is_seen_whole = jobs.iter().any(|job| job.is_seen_whole);
+        let mut silence = None;
         let committed = self.writer.transaction(&mut |txn| {
             while let Some(queued) = jobs.pop_front() {
                 run_one(txn, queued, now, &config, doors, scopes, head, refused, &mut batch)?;
                 // What follows from a change comes before the next one.
                 batch.follows.drain(..).rev().for_each(|follow| jobs.push_front(follow));
+            }
+            if is_seen_whole {
+                silence = Some(self.audience.silence(&batch.effects));
             }
             (doors.fault)(FaultPoint::BeforeCommit);
             Ok(match wanted.max(batch.durability) {
@@ -240,6 +247,7 @@ impl Desk {
                 durability => durability.min(sync),
             })
         });
+        let is_told = silence.take().is_some();
         if let Err(error) = committed {
             self.head = head_before;
             self.scopes.forget();
@@ -258,7 +266,10 @@ impl Desk {
         if batch.effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
             self.reload_agents();
         }
-        self.audience.before_reply(&batch.effects);
+        self.audience.note(&batch.effects);
+        if !is_told {
+            self.audience.make_forget(&batch.effects);
+        }
         (self.doors.fault)(FaultPoint::BeforeReply);
         for finish in batch.finishes {
             finish(Ok(()));

@@ -50,10 +50,24 @@ pub enum Effect {
     Lease(LeaseNote),
 }
 
+/// While it lives, no mount is told of names or attributes.
+pub trait Silence {}
+
+/// Where there are no mounts.
+impl Silence for () {}
+
 /// Who performs effects: the mounts. Who waits for events hears the [`super::Bell`].
 pub trait Audience: Send + Sync {
-    /// Before the caller is answered: what must be true when its call returns. Must not block.
-    fn before_reply(&self, effects: &[(Origin, Effect)]);
+    /// After a commit, before the caller is answered: what kernels know must be true when its call
+    /// returns. Must not block.
+    fn make_forget(&self, effects: &[(Origin, Effect)]);
+    /// In place of it, before the commit of changes that must be seen whole: kernels forget what is
+    /// changed, and learn nothing new until what is returned is dropped. Telling them again
+    /// afterwards would do harm: a kernel ignores attributes that it asked for before it is told to
+    /// forget them, and keeps the pages that it had.
+    fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn Silence>;
+    /// After each commit: who watches is told soon, and paths that are not true any more go.
+    fn note(&self, _: &[(Origin, Effect)]) {}
     /// Whether an inode has open handles; if not, a nameless one is reclaimed.
     fn is_open(&self, ino: Ino) -> bool;
     /// When something was last asked for through an agent's mounts, by the steady clock.

@@ -56,7 +56,7 @@ pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use context::{Context, Origin, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
-pub use effects::{Audience, Effect};
+pub use effects::{Audience, Effect, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
 pub use governed::{Governed, Home, Slot, governed, path_of, path_of_dir, slot};
@@ -102,6 +102,11 @@ pub trait Command: Send + 'static {
     /// Whether it changes anything: what an observer may not do.
     fn is_change(&self) -> bool {
         true
+    }
+
+    /// Whether a reader who sees one part of it must see all others, whatever its kernel has cached.
+    fn is_seen_whole(&self) -> bool {
+        false
     }
 
     /// Makes the change in the transaction of `turn`.

@@ -12,7 +12,7 @@ use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Invalidation, Mount, MountId};
 
-use crate::engine::{Audience, Effect, Origin, Scopes};
+use crate::engine::{self, Audience, Effect, Origin, Scopes};
 use crate::names::AgentName;
 use crate::numbers::{Attempt, Ino, RecordKey};
 
@@ -114,23 +114,73 @@ impl Hub {
     }
 
     /// Notes that all mounts but the one that changed it may hold old pages of a file.
-    fn note_stale(&self, origin: Origin, ino: Ino) {
+    fn note_stale(&self, effects: &[(Origin, Effect)]) {
         let members = self.members.read();
-        let others = members.iter().map(|member| &member.mount);
-        let others = others.filter(|mount| origin != Origin::Mount(mount.id()) && mount.knows(ino));
-        let mut stale = self.stale.lock();
-        stale.extend(others.map(|mount| (mount.id(), ino)));
+        for (origin, effect) in effects {
+            let Effect::Data(ino) = effect else { continue };
+            let others = members.iter().filter(|member| member.hears_of(Some(*origin)));
+            let others = others.map(|member| &member.mount).filter(|mount| mount.knows(*ino));
+            self.stale.lock().extend(others.map(|mount| (mount.id(), *ino)));
+        }
     }
 
-    /// Sends to all mounts but, where `skip` says so, the one that it came from.
-    fn send(&self, origin: Origin, also_origin: bool, invalidation: &Invalidation) {
-        for member in self.members.read().iter() {
-            if also_origin || origin != Origin::Mount(member.mount.id()) {
-                member.mount.invalidate(invalidation.clone());
-            }
+    /// What kernels must forget, and which mount knows it already. Names come first.
+    fn forgotten(
+        &self,
+        effects: &[(Origin, Effect)],
+        each: &mut dyn FnMut(Option<Origin>, Invalidation),
+    ) {
+        // A batch changes one directory many times, often from many mounts: each mount hears of it
+        // once.
+        let mut attributes: HashMap<Ino, Changers> = HashMap::new();
+        for (origin, effect) in effects {
+            let (ino, changers) = match effect {
+                Effect::Attr { ino, also_origin: true } => (*ino, Changers::Many),
+                Effect::Attr { ino, also_origin: false } => (*ino, Changers::One(*origin)),
+                Effect::Data(ino) => (*ino, Changers::One(*origin)),
+                Effect::Name { parent, name, ino, also_origin } => {
+                    let (parent, child) = (*parent, *ino);
+                    let name = name.as_bytes().to_vec();
+                    let knows = (!also_origin).then_some(*origin);
+                    each(knows, Invalidation::Entry { parent, name, child });
+                    continue;
+                }
+                Effect::DirectoryMoved
+                | Effect::Appeared { .. }
+                | Effect::Ready(..)
+                | Effect::Due(_)
+                | Effect::Agents
+                | Effect::Lease(_) => continue,
+            };
+            let known = attributes.entry(ino).or_insert(changers);
+            *known = match changers {
+                Changers::One(origin) => known.and(origin),
+                Changers::Many => Changers::Many,
+            };
+        }
+        for (ino, changers) in attributes {
+            let knows = match changers {
+                Changers::One(origin) => Some(origin),
+                Changers::Many => None,
+            };
+            each(knows, Invalidation::Attr(ino));
         }
     }
 }
+
+impl Member {
+    /// Whether it has to be told of what this origin, if one alone, knows already.
+    fn hears_of(&self, knows: Option<Origin>) -> bool {
+        knows != Some(Origin::Mount(self.mount.id()))
+    }
+}
+
+/// Mounts that are told nothing.
+struct Silent {
+    _mounts: Vec<workfs_mount::Silence>,
+}
+
+impl engine::Silence for Silent {}
 
 /// Who changed something in a batch: where only one mount did, that one may know it already.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -146,51 +196,35 @@ impl Changers {
 }
 
 impl Audience for Hub {
-    fn before_reply(&self, effects: &[(Origin, Effect)]) {
+    fn note(&self, effects: &[(Origin, Effect)]) {
         self.touches.note(effects, self.members.read().len());
-        // A batch changes one directory many times, often from many mounts: each mount hears of it
-        // once.
-        let mut attributes: HashMap<Ino, Changers> = HashMap::new();
-        for (origin, effect) in effects {
-            let (ino, changers) = match effect {
-                Effect::Attr { ino, also_origin: true } => (*ino, Changers::Many),
-                Effect::Attr { ino, also_origin: false } => (*ino, Changers::One(*origin)),
-                Effect::Data(ino) => {
-                    self.note_stale(*origin, *ino);
-                    (*ino, Changers::One(*origin))
-                }
-                Effect::Name { parent, name, ino, also_origin } => {
-                    let (parent, child) = (*parent, *ino);
-                    let name = name.as_bytes().to_vec();
-                    let entry = Invalidation::Entry { parent, name, child };
-                    self.send(*origin, *also_origin, &entry);
-                    continue;
-                }
-                Effect::DirectoryMoved => {
-                    self.scopes.forget();
-                    continue;
-                }
-                Effect::Appeared { .. }
-                | Effect::Ready(..)
-                | Effect::Due(_)
-                | Effect::Agents
-                | Effect::Lease(_) => {
-                    continue;
-                }
-            };
-            let known = attributes.entry(ino).or_insert(changers);
-            *known = match changers {
-                Changers::One(origin) => known.and(origin),
-                Changers::Many => Changers::Many,
-            };
+        if effects.iter().any(|(_, effect)| *effect == Effect::DirectoryMoved) {
+            self.scopes.forget();
         }
-        for (ino, changers) in attributes {
-            let (origin, also_origin) = match changers {
-                Changers::One(origin) => (origin, false),
-                Changers::Many => (Origin::Daemon, true),
-            };
-            self.send(origin, also_origin, &Invalidation::Attr(ino));
-        }
+    }
+
+    fn make_forget(&self, effects: &[(Origin, Effect)]) {
+        self.note_stale(effects);
+        let members = self.members.read();
+        self.forgotten(effects, &mut |origin, invalidation| {
+            for member in members.iter().filter(|member| member.hears_of(origin)) {
+                member.mount.invalidate(invalidation.clone());
+            }
+        });
+    }
+
+    fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn engine::Silence> {
+        let mut all = Vec::new();
+        self.forgotten(effects, &mut |origin, invalidation| all.push((origin, invalidation)));
+        let members = self.members.read();
+        let silences = members.iter().map(|member| {
+            let told = all.iter().filter(|(origin, _)| member.hears_of(*origin));
+            member.mount.silence(told.map(|(_, invalidation)| invalidation.clone()).collect())
+        });
+        let silent = Silent { _mounts: silences.collect() };
+        // Not before: a reader would use the mark up, and fill its pages from what is old.
+        self.note_stale(effects);
+        Box::new(silent)
     }
 
     fn is_open(&self, ino: Ino) -> bool {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use workfs::config::Config;
 use workfs::engine::{
     self, Audience, Base, Context, Create, Doors, Effect, Engine, Fence, NewContent, Origin, Put,
-    PutContent, Rename, RenameMode, Save, Saved, Sight, Sync, Text,
+    PutContent, Rename, RenameMode, Save, Saved, Sight, Silence, Sync, Text,
 };
 use workfs::kind::Role;
 use workfs::names::{AgentName, FileName, RecordId};
@@ -25,7 +25,10 @@ pub const SECOND: u64 = 1_000_000_000;
 struct Seen(Mutex<HashMap<AgentName, u64>>);
 
 impl Audience for Seen {
-    fn before_reply(&self, _: &[(Origin, Effect)]) {}
+    fn make_forget(&self, _: &[(Origin, Effect)]) {}
+    fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
+        Box::new(())
+    }
     fn is_open(&self, _: Ino) -> bool {
         false
     }

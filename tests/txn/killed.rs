@@ -70,7 +70,7 @@ fn a_reader_outside_never_sees_half_of_it() {
         }
         looks
     });
-    for number in 1..50 {
+    for number in 1..300 {
         let name = format!("t{number}");
         let (txn, commit) = (fixture.path(".workfs/txn"), fixture.path(".workfs/commit"));
         fs::create_dir(txn.join(&name)).unwrap();

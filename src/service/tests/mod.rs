@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::Config;
 use crate::engine::{
-    Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, Sight, Text,
+    Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, Sight, Silence, Text,
 };
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
@@ -24,7 +24,10 @@ use crate::store::{Durability, Node};
 struct Nobody;
 
 impl Audience for Nobody {
-    fn before_reply(&self, _: &[(Origin, Effect)]) {}
+    fn make_forget(&self, _: &[(Origin, Effect)]) {}
+    fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
+        Box::new(())
+    }
     fn is_open(&self, _: Ino) -> bool {
         false
     }
