@@ -125,6 +125,13 @@ pub const NUDGES_MAX: usize = 4096;
 /// How often it is looked who watches, while things change: reading `/proc` takes some ms.
 pub const WATCHERS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// How often it is looked while somebody was told of a new directory, which it then watches: before
+/// each batch of changes, but not more often than this.
+pub const NEW_DIRS_LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// For how long so: in this time a program watches what it was told of.
+pub const NEW_DIRS_LOOK_FOR: Duration = Duration::from_secs(2);
+
 /// Longest lease: a record that nobody works on must not stay with its owner for ever.
 pub const LEASE_MAX: Duration = Duration::from_secs(30 * 86_400);
 

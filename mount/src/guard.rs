@@ -89,7 +89,9 @@ impl Adapter {
 
     /// Who asks.
     pub(crate) fn caller(&self, request: &Request) -> Caller {
-        self.seen.note(request.uid());
+        if !self.tree.is_own_thread(request.pid()) {
+            self.seen.note(request.uid());
+        }
         Caller {
             mount: self.mount,
             uid: request.uid(),

@@ -351,6 +351,11 @@ pub trait Tree: Send + Sync + 'static {
     ) -> Result<u64, Errno>;
     /// The locks of all mounts of this tree. They are kept here; a tree only has them.
     fn locks(&self) -> &Arc<Locks>;
+    /// Whether this thread is of the tree's own process and uses a mount for the tree's own ends:
+    /// no sign of anybody's life.
+    fn is_own_thread(&self, _thread: u32) -> bool {
+        false
+    }
     /// The last reference to an unnamed inode may be gone: the kernel forgot it.
     fn forget(&self, ino: Ino, lookups: u64);
 

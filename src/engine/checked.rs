@@ -18,7 +18,7 @@ use crate::store::{Class, Durability, Node, NodeType, StoreError};
 use super::files::Saved as Past;
 use super::setattr::gone;
 use super::turn::Refused;
-use super::{Command, Effect, Saved, Stop, Turn, path_of, plain};
+use super::{Command, Effect, Fate, Saved, Stop, Turn, path_of, plain};
 
 /// Saves a whole text as the content of a checked file.
 #[derive(Clone, Debug)]
@@ -191,7 +191,8 @@ impl Turn<'_> {
         self.txn.delete_file_name(node.ino)?;
         self.unname(node)?;
         self.touch_dir(parent, 0)?;
-        self.effect(Effect::Name { parent: dir, name, ino: node.ino, also_origin: true });
+        let fate = Fate::Removed(node.node_type);
+        self.effect(Effect::Name { parent: dir, name, ino: node.ino, also_origin: true, fate });
         Ok(())
     }
 }

@@ -113,7 +113,8 @@ impl Command for Create {
         let checked = !draft
             && node_type == NodeType::File
             && turn.check_of(self.parent, &self.name)?.is_some();
-        if let Some(OnDraft(tell)) = self.on_draft.as_ref().filter(|_| draft || checked) {
+        let hides = self.on_draft.as_ref().filter(|_| draft || checked);
+        if let Some(OnDraft(tell)) = hides {
             tell(ino);
         }
         if draft {
@@ -156,8 +157,11 @@ impl Command for Create {
                 turn.file_saved(self.parent, &self.name, &node, saved)?;
             }
         }
-        let (parent, name) = (self.parent, self.name.clone());
-        turn.effect(Effect::Appeared { parent, name });
+        // What is hidden appears when it is judged.
+        if hides.is_none() {
+            let (parent, name) = (self.parent, self.name.clone());
+            turn.effect(Effect::Appeared { parent, name, node_type });
+        }
         Ok(node)
     }
 }

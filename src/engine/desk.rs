@@ -266,10 +266,11 @@ impl Desk {
         if batch.effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
             self.reload_agents();
         }
-        self.audience.note(&batch.effects);
         if !is_told {
             self.audience.make_forget(&batch.effects);
         }
+        // Whoever is told now finds that the kernels have forgotten.
+        self.audience.note(&batch.effects);
         (self.doors.fault)(FaultPoint::BeforeReply);
         for finish in batch.finishes {
             finish(Ok(()));

@@ -2,6 +2,7 @@
 
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey, UnixNanos, WorkspaceKey};
+use crate::store::NodeType;
 
 use super::{LeaseNote, Origin};
 
@@ -30,6 +31,8 @@ pub enum Effect {
         ino: Ino,
         /// As in `Attr`.
         also_origin: bool,
+        /// What became of it.
+        fate: Fate,
     },
     /// A record became ready.
     Ready(WorkspaceKey, RecordKey),
@@ -43,6 +46,8 @@ pub enum Effect {
         parent: Ino,
         /// The name.
         name: FileName,
+        /// What it stands for.
+        node_type: NodeType,
     },
     /// A directory has another path, and so have all below it.
     DirectoryMoved,
@@ -55,6 +60,24 @@ pub trait Silence {}
 
 /// Where there are no mounts.
 impl Silence for () {}
+
+/// What became of a name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It is gone; it stood for such a node.
+    Removed(NodeType),
+    /// What it stood for, such a node, has another name now.
+    Moved {
+        /// The directory and the name.
+        to: (Ino, FileName),
+        /// What was moved.
+        node_type: NodeType,
+        /// What that name stood for before.
+        over: Option<(Ino, NodeType)>,
+    },
+    /// It stands for what was moved to it.
+    Replaced,
+}
 
 /// Who performs effects: the mounts. Who waits for events hears the [`super::Bell`].
 pub trait Audience: Send + Sync {

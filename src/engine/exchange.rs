@@ -8,7 +8,7 @@ use super::governed::path_of;
 use super::remove::require_idle;
 use super::rename::{Rename, require_not_below, require_not_filling};
 use super::save::Made;
-use super::{Effect, Slot, Stop, Turn};
+use super::{Effect, Fate, Slot, Stop, Turn};
 
 impl Rename {
     /// Swaps two ordinary nodes. A record's name stays with its record.
@@ -59,14 +59,15 @@ impl Rename {
                 turn.settle_dir(parent, &name, node.ino)?;
             }
             turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
-            // Each name stood for the other node before.
-            let ino = if node.ino == a_ino { b_ino } else { a_ino };
-            turn.effect(Effect::Name { parent, name, ino, also_origin: false });
         }
         let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
         for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
             if let Some(node) = turn.txn.node(ino)? {
                 turn.file_moved(from, to, &node, None, Via::Exchange)?;
+                let (parent, name) = (from.0, from.1.clone());
+                let to = (to.0, to.1.clone());
+                let fate = Fate::Moved { to, node_type: node.node_type, over: None };
+                turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
             }
         }
         let from = turn.directory(self.parent)?;

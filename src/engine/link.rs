@@ -66,7 +66,7 @@ impl Command for Link {
         turn.renew_lock_named(self.parent, &self.name, self.ino)?;
         turn.file_saved(self.parent, &self.name, &node, Saved::by(Some(Via::Link)))?;
         let (parent, name) = (self.parent, self.name.clone());
-        turn.effect(Effect::Appeared { parent, name });
+        turn.effect(Effect::Appeared { parent, name, node_type: node.node_type });
         Ok(node)
     }
 }

@@ -11,7 +11,7 @@ use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::store::{Class, Durability, Node, NodeType, StoreError};
 
-use super::{Command, Effect, Stop, Turn};
+use super::{Command, Effect, Fate, Stop, Turn};
 
 /// Removes the lock files whose lease is over.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,8 @@ impl Turn<'_> {
         let payload = Payload::of(&[("path", Field::Text(&shown))]);
         let history = self.file_event(EventName::EXPIRED, &path, payload)?;
         self.txn.update_history(&history)?;
-        self.effect(Effect::Name { parent: dir, name, ino, also_origin: true });
+        let fate = Fate::Removed(node.node_type);
+        self.effect(Effect::Name { parent: dir, name, ino, also_origin: true, fate });
         Ok(())
     }
 }

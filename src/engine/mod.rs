@@ -56,7 +56,7 @@ pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use context::{Context, Origin, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
-pub use effects::{Audience, Effect, Silence};
+pub use effects::{Audience, Effect, Fate, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
 pub use governed::{Governed, Home, Slot, governed, path_of, path_of_dir, slot};

@@ -139,6 +139,8 @@ impl Put {
         };
         let ino = turn.txn.insert_node(&new)?;
         turn.txn.insert_entry(self.parent, &self.name, ino)?;
+        let (parent, name) = (self.parent, self.name.clone());
+        turn.effect(super::Effect::Appeared { parent, name, node_type });
         Ok(Node {
             ino,
             node_type,
@@ -183,8 +185,6 @@ impl Put {
         }
         let saved = Saved { event: EventName::IMPORTED, ..Saved::by(None) };
         turn.file_saved(self.parent, &self.name, &node, saved)?;
-        let (parent, name) = (self.parent, self.name.clone());
-        turn.effect(super::Effect::Appeared { parent, name });
         Ok(Placed::Plain(node.ino))
     }
 

@@ -8,7 +8,7 @@ use crate::store::{Class, Durability, Node, NodeType, Read, Record, Standing, St
 
 use super::governed::{Home, path_of};
 use super::turn::Happening;
-use super::{Command, Effect, Slot, Stop, Turn};
+use super::{Command, Effect, Fate, Slot, Stop, Turn};
 
 /// Which call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,8 @@ impl Command for Remove {
             turn.file_gone(self.parent, &self.name, EventName::REMOVED, None)?;
         }
         let (parent, name, ino) = (self.parent, self.name, node.ino);
-        turn.effect(Effect::Name { parent, name, ino, also_origin: false });
+        let fate = Fate::Removed(node.node_type);
+        turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         Ok(())
     }
 }

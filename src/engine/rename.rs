@@ -15,7 +15,7 @@ use super::record::Moving;
 use super::remove::{is_directory, require_empty, require_idle, retire};
 use super::save::{Made, Sight, admit, content_of, home_of, next_version};
 use super::turn::taken;
-use super::{Command, Effect, Slot, Stop, Turn, plain};
+use super::{Command, Effect, Fate, Slot, Stop, Turn, plain};
 
 /// What is wanted beyond the plain form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -370,11 +370,7 @@ impl Rename {
                 turn.txn.replace_entry(self.new_parent, &self.new_name, source.ino)?;
                 turn.unname(target)?;
             }
-            None => {
-                turn.txn.insert_entry(self.new_parent, &self.new_name, source.ino)?;
-                let (parent, name) = (self.new_parent, self.new_name.clone());
-                turn.effect(Effect::Appeared { parent, name });
-            }
+            None => turn.txn.insert_entry(self.new_parent, &self.new_name, source.ino)?,
         }
         let mut source = source.clone();
         source.ctime = turn.now;
@@ -396,11 +392,17 @@ impl Rename {
             let to = turn.directory(self.new_parent)?;
             turn.touch_dir(to, moved - i32::from(over_directory))?;
         }
+        let fate = Fate::Moved {
+            to: (self.new_parent, self.new_name.clone()),
+            node_type: source.node_type,
+            over: target.as_ref().map(|target| (target.ino, target.node_type)),
+        };
         let (parent, name, ino) = (self.parent, self.name.clone(), source.ino);
-        turn.effect(Effect::Name { parent, name, ino, also_origin: false });
+        turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         if let Some(target) = target {
             let (parent, name, ino) = (self.new_parent, self.new_name.clone(), target.ino);
-            turn.effect(Effect::Name { parent, name, ino, also_origin: false });
+            let fate = Fate::Replaced;
+            turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         }
         Ok(None)
     }

@@ -77,7 +77,7 @@ impl RestoreFile {
         turn.txn.insert_entry(self.parent, &self.name, ino)?;
         turn.name_file(self.parent, &self.name, ino)?;
         let (parent, name) = (self.parent, self.name.clone());
-        turn.effect(Effect::Appeared { parent, name });
+        turn.effect(Effect::Appeared { parent, name, node_type: NodeType::File });
         turn.txn.node(ino)?.ok_or_else(|| super::setattr::gone().into())
     }
 }

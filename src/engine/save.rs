@@ -18,7 +18,7 @@ use crate::store::{
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
 use super::setattr::gone;
-use super::{Command, Effect, Fence, LeaseNote, Refused, Slot, Stop, Text, Turn, plain};
+use super::{Command, Effect, Fate, Fence, LeaseNote, Refused, Slot, Stop, Text, Turn, plain};
 
 /// Which version a save was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -334,7 +334,8 @@ fn refuse_draft(
         turn.unname(&node)?;
         turn.touch_dir(parent, 0)?;
         let (parent, name, ino) = (home.dir, home.name.clone(), node.ino);
-        turn.effect(Effect::Name { parent, name, ino, also_origin: true });
+        let fate = Fate::Removed(node.node_type);
+        turn.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
     } else {
         node.size = bytes.len() as u64;
         node.ctime = turn.now;
@@ -431,8 +432,8 @@ fn move_by_copy(
     let moved = turn.transition(record, home, node, Moving::New(text), Some(Via::Copy))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
     turn.drop_old_file(old_dir, &old_name, old_ino)?;
-    let (parent, name) = (old_dir, old_name.clone());
-    turn.effect(Effect::Name { parent, name, ino: old_ino, also_origin: true });
+    let (parent, name, fate) = (old_dir, old_name.clone(), Fate::Removed(old.node_type));
+    turn.effect(Effect::Name { parent, name, ino: old_ino, also_origin: true, fate });
     let left = Left { parent: old_dir, name: old_name, node: old };
     Ok(Made { left: Some(left), ..Made::of(&moved) })
 }

@@ -118,7 +118,7 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(errno)) };
         let command = RefuseChecked { ino, bytes, is_new, refusal };
         self.engine.submit(self.context(caller, Door::Handle), command, move |_| {
-            me.unborn.end(ino);
+            me.born(ino);
             reply.send(Err(errno));
         });
     }

@@ -18,7 +18,8 @@ use crate::numbers::{Attempt, Ino, RecordKey};
 
 use super::handles::OpenCounts;
 use super::hold::Holds;
-use super::touched::{Touched, Touches};
+use super::told::Stage;
+use super::touched::{Touch, Touched, Touches};
 
 /// Whom a mount acts for, and what it shows.
 #[derive(Clone, Debug)]
@@ -70,9 +71,21 @@ impl Hub {
         self.touches.receiver()
     }
 
-    /// Names the thread whose calls tell watchers and change nothing.
-    pub fn set_toucher(&self, thread: u32) {
-        self.touches.set_toucher(thread);
+    /// Where the calls are prepared that tell watchers.
+    #[must_use]
+    pub fn stage(&self) -> Arc<Stage> {
+        Arc::clone(&self.touches.stage)
+    }
+
+    /// Whether nobody has this inode open.
+    #[must_use]
+    pub fn is_closed(&self, ino: Ino) -> bool {
+        !self.open.is_open(ino)
+    }
+
+    /// Notes what a program did to a file through a mount, besides what its changes say.
+    pub(super) fn note_file(&self, mount: MountId, what: Touch) {
+        self.touches.note_file(mount, self.members.read().len(), what);
     }
 
     /// Where the mounts are that this process sees.
@@ -138,7 +151,7 @@ impl Hub {
                 Effect::Attr { ino, also_origin: true } => (*ino, Changers::Many),
                 Effect::Attr { ino, also_origin: false } => (*ino, Changers::One(*origin)),
                 Effect::Data(ino) => (*ino, Changers::One(*origin)),
-                Effect::Name { parent, name, ino, also_origin } => {
+                Effect::Name { parent, name, ino, also_origin, .. } => {
                     let (parent, child) = (*parent, *ino);
                     let name = name.as_bytes().to_vec();
                     let knows = (!also_origin).then_some(*origin);

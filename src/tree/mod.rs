@@ -25,6 +25,7 @@ mod ready;
 mod seek;
 mod seen;
 mod staged;
+mod told;
 mod touched;
 mod txn;
 mod unborn;
@@ -45,6 +46,7 @@ use workfs_mount::{
 pub use caller::user_name;
 pub use computed::ready_dir;
 pub use hub::{Hub, Identity};
+pub use told::{At, Scene, Stage, StandIn};
 pub use touched::{Touch, Touched};
 pub use txn::TxnTree;
 
@@ -128,6 +130,19 @@ impl WorkTree {
         });
     }
 
+    /// The scene's place, if the caller is the thread that tells watchers and changes nothing.
+    fn teller(&self, caller: &Caller) -> Option<&told::Stage> {
+        let stage = &*self.hub.touches.stage;
+        stage.is_teller(caller.pid).then_some(stage)
+    }
+
+    /// A hidden file has been judged, or nobody has it open any more.
+    fn born(&self, ino: Ino) {
+        if let Some(maker) = self.unborn.end(ino) {
+            self.hub.note_file(maker, Touch::Born(ino));
+        }
+    }
+
     /// This tree, for what outlives a request.
     fn me(&self) -> Option<Arc<WorkTree>> {
         self.me.upgrade()
@@ -171,6 +186,11 @@ macro_rules! name_or_answer {
 impl Tree for WorkTree {
     fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Answer<Entry> {
         let name = name_of(name)?;
+        if let Some(told) =
+            self.teller(caller).and_then(|stage| stage.lookup(caller, parent, &name))
+        {
+            return told;
+        }
         let found = self.read(|read| {
             if let Some(Computed::Ready(dir)) = Computed::of(parent) {
                 return self.lookup_ready(read, caller, dir, &name);
@@ -199,6 +219,9 @@ impl Tree for WorkTree {
             let viewer = self.viewer(caller);
             return self.read(|read| self.computed_entry(read, &viewer, computed));
         }
+        if let Some(told) = self.teller(caller).and_then(|stage| stage.getattr(caller, ino)) {
+            return Ok(told);
+        }
         let node = self.read(|read| read.node(ino))?.ok_or(Rule::Gone.errno(Door::Handle))?;
         let mut entry = Self::entry(&node);
         if let Some(open) = handle.and_then(|handle| self.handles.get(handle))
@@ -220,6 +243,9 @@ impl Tree for WorkTree {
     }
 
     fn open(&self, caller: &Caller, ino: Ino, flags: OpenFlags, reply: Reply<Opened>) {
+        if let Some(stage) = self.teller(caller) {
+            return stage.open(caller, ino, flags, reply);
+        }
         self.open_file(caller, ino, flags, reply);
     }
 
@@ -322,6 +348,10 @@ impl Tree for WorkTree {
         &self.locks
     }
 
+    fn is_own_thread(&self, thread: u32) -> bool {
+        self.hub.touches.stage.is_teller(thread)
+    }
+
     fn forget(&self, _: Ino, _: u64) {}
 
     fn make(
@@ -334,6 +364,9 @@ impl Tree for WorkTree {
         reply: Reply<Entry>,
     ) {
         let name = name_or_answer!(name, reply);
+        if let Some(stage) = self.teller(caller) {
+            return stage.make(caller, (parent, &name), &node, reply);
+        }
         self.make_node(caller, parent, name, mode, node, reply);
     }
 
@@ -347,6 +380,9 @@ impl Tree for WorkTree {
         reply: Reply<(Entry, Opened)>,
     ) {
         let name = name_or_answer!(name, reply);
+        if self.teller(caller).is_some() {
+            return reply.send(Err(Errno::EPERM));
+        }
         self.create_file(caller, parent, name, mode, flags, reply);
     }
 
@@ -363,11 +399,17 @@ impl Tree for WorkTree {
 
     fn unlink(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
         let name = name_or_answer!(name, reply);
+        if let Some(stage) = self.teller(caller) {
+            return stage.remove(caller, (parent, &name), false, reply);
+        }
         self.unlink_name(caller, parent, name, reply);
     }
 
     fn rmdir(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
         let name = name_or_answer!(name, reply);
+        if let Some(stage) = self.teller(caller) {
+            return stage.remove(caller, (parent, &name), true, reply);
+        }
         self.remove_dir(caller, parent, name, reply);
     }
 
@@ -383,11 +425,17 @@ impl Tree for WorkTree {
     ) {
         let name = name_or_answer!(name, reply);
         let new_name = name_or_answer!(new_name, reply);
+        if let Some(stage) = self.teller(caller) {
+            return stage.rename(caller, (parent, &name), (new_parent, &new_name), reply);
+        }
         self.rename_name(caller, (parent, name), (new_parent, new_name), mode, reply);
     }
 
     fn link(&self, caller: &Caller, ino: Ino, parent: Ino, name: &OsStr, reply: Reply<Entry>) {
         let name = name_or_answer!(name, reply);
+        if self.teller(caller).is_some() {
+            return reply.send(Err(Errno::EPERM));
+        }
         self.link_name(caller, ino, parent, name, reply);
     }
 

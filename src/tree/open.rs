@@ -260,7 +260,7 @@ impl WorkTree {
         };
         let entry = self.seen_entry(&node);
         // It may be hidden still; who asks for it by making it works on it, too.
-        self.unborn.end(node.ino);
+        self.born(node.ino);
         self.open_file(caller, node.ino, flags, reply.map(move |opened| (entry, opened)));
     }
 
@@ -359,7 +359,7 @@ impl WorkTree {
             Open::Wait(_) => return self.waits.closed(handle),
             Open::Fixed(_) | Open::Events | Open::Directory(_) | Open::Ready(_) => return,
         };
-        self.unborn.end(ino);
+        self.born(ino);
         if staged.lock().dirty {
             // `flush` comes before every release, so that only a write through a mapping that
             // outlived its descriptor gets here. Nobody would hear a verdict.

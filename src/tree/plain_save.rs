@@ -20,7 +20,7 @@ use crate::numbers::Ino;
 use crate::refusal::Door;
 use crate::store::{Class, Durability, Node};
 
-use super::WorkTree;
+use super::{Touch, WorkTree};
 
 /// Bytes that are hashed from one snapshot at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -127,7 +127,11 @@ impl WorkTree {
         sync: bool,
         reply: Reply<()>,
     ) {
-        if wrote.take() && self.scope(wrote.dir).is_some() {
+        let closes = wrote.take();
+        if closes {
+            self.hub.note_file(wrote.opener.mount, Touch::Closed(ino));
+        }
+        if closes && self.scope(wrote.dir).is_some() {
             let durability = if sync { Durability::Flush } else { Durability::Process };
             return self.log_save(caller, ino, durability, reply);
         }
@@ -140,7 +144,11 @@ impl WorkTree {
     /// The last descriptor is gone: a file that was made or emptied and not written is saved now;
     /// a write after the last `close` came through a mapping.
     pub(super) fn release_plain(&self, ino: Ino, wrote: &Wrote) {
-        if wrote.take_last() && self.scope(wrote.dir).is_some() {
+        let closes = wrote.take_last();
+        if closes {
+            self.hub.note_file(wrote.opener.mount, Touch::Closed(ino));
+        }
+        if closes && self.scope(wrote.dir).is_some() {
             self.log_save(&wrote.opener, ino, Durability::Process, Reply::new(|_| {}));
         }
     }

@@ -4,22 +4,42 @@
 //! a store with one mount queues nothing of what that mount does but what becomes ready by it. Deliberately not here: who
 //! watches, and telling them.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use workfs_mount::MountId;
 
-use crate::engine::{Effect, Origin};
+use crate::engine::{Effect, Fate, Origin};
 use crate::limits::NUDGES_MAX;
-use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
+use crate::store::NodeType;
+
+use super::told::{At, Stage};
 
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Touch {
-    /// A name came, went, or stands for something else.
-    Name(Ino, FileName),
+    /// A name came.
+    Made(At, NodeType),
+    /// A name that was hidden can be seen.
+    Born(Ino),
+    /// A name went that stood for this inode.
+    Removed(At, Ino, NodeType),
+    /// A name became another.
+    Moved {
+        /// The old one.
+        from: At,
+        /// The new one.
+        to: At,
+        /// What was moved.
+        node_type: NodeType,
+        /// What the new one stood for.
+        over: Option<(Ino, NodeType)>,
+    },
     /// A file's content.
     Content(Ino),
+    /// A file that was written is closed.
+    Closed(Ino),
     /// Attributes.
     Attributes(Ino),
     /// What is ready in a workspace: `ready/` is computed, so that no kernel hears of it.
@@ -39,14 +59,13 @@ pub struct Touched {
 pub(super) struct Touches {
     send: Sender<Touched>,
     receive: Receiver<Touched>,
-    /// The thread whose calls tell; 0 while there is none.
-    toucher: AtomicU32,
+    pub stage: Arc<Stage>,
 }
 
 impl Default for Touches {
     fn default() -> Self {
         let (send, receive) = bounded(NUDGES_MAX);
-        Touches { send, receive, toucher: AtomicU32::new(0) }
+        Touches { send, receive, stage: Arc::default() }
     }
 }
 
@@ -55,28 +74,35 @@ impl Touches {
         self.receive.clone()
     }
 
-    pub fn set_toucher(&self, thread: u32) {
-        self.toucher.store(thread, Ordering::Release);
-    }
-
-    /// Whether this thread only tells watchers, and changes nothing.
-    pub fn is_toucher(&self, thread: u32) -> bool {
-        thread != 0 && thread == self.toucher.load(Ordering::Relaxed)
-    }
-
     /// Notes the changes of a batch.
     pub fn note(&self, effects: &[(Origin, Effect)], mounts: usize) {
-        if self.toucher.load(Ordering::Relaxed) == 0 {
+        if !self.stage.is_there() {
             return;
         }
         // What the only mount did itself its kernel has told.
         let told = |origin: &Origin| mounts > usize::from(matches!(origin, Origin::Mount(_)));
         for (origin, effect) in effects {
+            // Of what was not asked for by a name its own kernel knows as little as the others'.
+            let origin = match effect {
+                Effect::Name { also_origin: true, .. } => &Origin::Daemon,
+                _ => origin,
+            };
             let what = match effect {
                 Effect::Ready(workspace, _) => Touch::Ready(*workspace),
                 _ if !told(origin) => continue,
-                Effect::Appeared { parent, name } | Effect::Name { parent, name, .. } => {
-                    Touch::Name(*parent, name.clone())
+                Effect::Appeared { parent, name, node_type } => {
+                    Touch::Made((*parent, name.clone()), *node_type)
+                }
+                Effect::Name { parent, name, ino, fate, .. } => {
+                    let at = (*parent, name.clone());
+                    match fate {
+                        Fate::Removed(node_type) => Touch::Removed(at, *ino, *node_type),
+                        Fate::Moved { to, node_type, over } => {
+                            let (node_type, over) = (*node_type, *over);
+                            Touch::Moved { from: at, to: to.clone(), node_type, over }
+                        }
+                        Fate::Replaced => continue,
+                    }
                 }
                 Effect::Data(ino) => Touch::Content(*ino),
                 Effect::Attr { ino, .. } => Touch::Attributes(*ino),
@@ -84,7 +110,18 @@ impl Touches {
                     continue;
                 }
             };
-            let _ = self.send.try_send(Touched { origin: *origin, what });
+            self.push(*origin, what);
         }
+    }
+
+    /// Notes what a program did to a file through a mount, besides what its changes say.
+    pub fn note_file(&self, mount: MountId, mounts: usize, what: Touch) {
+        if self.stage.is_there() && mounts > 1 {
+            self.push(Origin::Mount(mount), what);
+        }
+    }
+
+    fn push(&self, origin: Origin, what: Touch) {
+        let _ = self.send.try_send(Touched { origin, what });
     }
 }

@@ -7,25 +7,28 @@
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
-use workfs_mount::Caller;
+use workfs_mount::{Caller, MountId};
 
 use crate::numbers::Ino;
 
 use super::seen::process_of;
 
-/// Inodes of unborn files, with the process that made each.
+/// Who made an unborn file: through which mount, and as which process where that is known.
+type Maker = (MountId, Option<u32>);
+
+/// Inodes of unborn files.
 #[derive(Default)]
-pub(super) struct Unborn(Mutex<HashMap<Ino, Option<u32>>>);
+pub(super) struct Unborn(Mutex<HashMap<Ino, Maker>>);
 
 impl Unborn {
     /// `caller` made `ino`.
     pub fn begin(&self, caller: &Caller, ino: Ino) {
-        self.0.lock().insert(ino, process_of(caller.pid));
+        self.0.lock().insert(ino, (caller.mount, process_of(caller.pid)));
     }
 
-    /// The file is born.
-    pub fn end(&self, ino: Ino) {
-        self.0.lock().remove(&ino);
+    /// The file is born; says through which mount it was made, if it was not born before.
+    pub fn end(&self, ino: Ino) -> Option<MountId> {
+        self.0.lock().remove(&ino).map(|(mount, _)| mount)
     }
 
     /// Whether `caller` must not see `ino` yet.
@@ -34,8 +37,8 @@ impl Unborn {
         match unborn.get(&ino) {
             None => false,
             // Where the maker is not known (another name space), nothing can be hidden from it.
-            Some(None) => false,
-            Some(maker) => process_of(caller.pid) != *maker,
+            Some((_, None)) => false,
+            Some((_, maker)) => process_of(caller.pid) != *maker,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::store::Class;
 
 use super::handles::Open;
 use super::staged::Staged;
-use super::{WorkTree, attr};
+use super::{Touch, WorkTree, attr};
 
 impl WorkTree {
     pub(super) fn write_file(
@@ -76,7 +76,7 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(errno)) };
         let command = SaveDraft { ino, bytes, refusal };
         self.engine.submit(self.context(caller, Door::Handle), command, move |_| {
-            me.unborn.end(ino);
+            me.born(ino);
             reply.send(Err(errno));
         });
     }
@@ -143,11 +143,15 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
+            me.born(ino);
             let verdict = match result {
-                Ok(Saved::Kept(made)) => Ok(made),
+                Ok(Saved::Kept(made)) => {
+                    me.hub.note_file(caller.mount, Touch::Content(ino));
+                    me.hub.note_file(caller.mount, Touch::Closed(ino));
+                    Ok(made)
+                }
                 Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
             };
-            me.unborn.end(ino);
             let (answer, waiting) = me.judged(&caller, &open, verdict);
             me.busy.end(ino);
             for reply in waiting.into_iter().chain([reply]) {
@@ -224,7 +228,7 @@ impl WorkTree {
             }
             Some(_) => return reply.send(Err(Rule::ReadOnly.errno(Door::Name))),
         }
-        if self.hub.touches.is_toucher(caller.pid) {
+        if self.teller(caller).is_some() {
             // It raises an event for those who watch through this mount, and changes nothing.
             let node = self.read(|read| read.node(ino));
             let gone = Rule::Gone.errno(Door::Handle);

@@ -1,57 +1,112 @@
 //! Unmodified watchers: inotify through one mount hears of what is done through another.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
+use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags as Heard, Reader, WatchFlags};
 
 use crate::harness::{Fixture, Setup, Task, save};
 
+/// One event: what, of which name (none: of the watched thing itself), and what it belongs to.
+#[derive(Clone, Debug)]
+struct Event {
+    what: Heard,
+    name: String,
+    cookie: u32,
+}
+
 struct Watch {
     queue: OwnedFd,
+    heard: VecDeque<Event>,
 }
 
 impl Watch {
     fn of(path: &Path) -> Watch {
         let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        let mut watch = Watch { queue, heard: VecDeque::new() };
+        watch.also(path);
+        watch
+    }
+
+    fn also(&mut self, path: &Path) {
         let flags = WatchFlags::MODIFY
             | WatchFlags::ATTRIB
             | WatchFlags::CREATE
             | WatchFlags::DELETE
-            | WatchFlags::MOVED_TO
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE
             | WatchFlags::CLOSE_WRITE;
-        inotify::add_watch(&queue, path, flags).unwrap();
-        Watch { queue }
+        inotify::add_watch(&self.queue, path, flags).unwrap();
     }
 
-    /// Waits until there is an event for this name (of the watched thing itself: an empty one).
-    fn hears(&self, name: &str, within: Duration) -> bool {
+    /// Watches a directory of the second mount, and waits until the daemon knows of it.
+    fn noticed(fixture: &Fixture, dir: &str) -> Watch {
+        let mut watch = Watch::of(&fixture.mount(1).join(dir));
+        crate::harness::until_polled("the watcher is noticed", || {
+            fixture.sh(&format!("touch {dir}/{PROBE}")).success();
+            watch.hears(PROBE, Duration::from_millis(100)).then_some(())
+        });
+        watch
+    }
+
+    /// The next event that comes in this time.
+    fn next(&mut self, within: Duration) -> Option<Event> {
         let until = Instant::now() + within;
-        let mut heard = BTreeSet::new();
-        while !heard.contains(name) {
+        while self.heard.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             let timeout = Timespec::try_from(left).unwrap();
             let mut fds = [PollFd::new(&self.queue, PollFlags::IN)];
             if poll(&mut fds, Some(&timeout)).unwrap() == 0 {
-                return false;
+                return None;
             }
             let mut buffer = [MaybeUninit::uninit(); 4096];
             let mut reader = Reader::new(&self.queue, &mut buffer);
             while let Ok(event) = reader.next() {
-                assert!(!event.events().contains(ReadFlags::QUEUE_OVERFLOW));
+                assert!(!event.events().contains(Heard::QUEUE_OVERFLOW));
                 let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
-                heard.insert(name.unwrap_or_default());
+                let (what, name) = (event.events(), name.unwrap_or_default());
+                self.heard.push_back(Event { what, name, cookie: event.cookie() });
             }
         }
-        true
+        self.heard.pop_front()
+    }
+
+    /// Waits until there is an event for this name (of the watched thing itself: an empty one).
+    fn hears(&mut self, name: &str, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        loop {
+            match self.next(until.saturating_duration_since(Instant::now())) {
+                None => return false,
+                Some(event) if event.name == name => return true,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The next event of these kinds, which must be of this name; others may come before it.
+    fn awaits(&mut self, what: Heard, name: &str) -> Event {
+        loop {
+            let event = self.next(SOON);
+            let event = event.unwrap_or_else(|| panic!("nobody tells {what:?} of `{name}`"));
+            let is_asked = event.name != PROBE;
+            if is_asked && event.what.intersects(what.difference(Heard::ISDIR)) {
+                assert_eq!((event.what, event.name.as_str()), (what, name));
+                return event;
+            }
+        }
     }
 }
 
-const SOON: Duration = Duration::from_secs(5);
+/// A file that only shows whether its directory's watcher is noticed.
+const PROBE: &str = "probe";
+
+const SOON: Duration = Duration::from_secs(60);
 
 fn two() -> Fixture {
     let fixture = Setup::default().mounts(2).start();
@@ -63,7 +118,7 @@ fn two() -> Fixture {
 #[test]
 fn what_is_done_through_one_mount_is_heard_in_the_other() {
     let fixture = two();
-    let watch = Watch::of(&fixture.mount(1).join("scratchpad"));
+    let mut watch = Watch::of(&fixture.mount(1).join("scratchpad"));
     fixture.sh("echo x > scratchpad/new").success();
     assert!(watch.hears("new", SOON), "a new file");
     fixture.sh("echo y >> scratchpad/known").success();
@@ -71,7 +126,7 @@ fn what_is_done_through_one_mount_is_heard_in_the_other() {
     fixture.sh("echo z > scratchpad/t.tmp; mv scratchpad/t.tmp scratchpad/moved").success();
     assert!(watch.hears("moved", SOON), "a rename");
     fixture.sh("rm scratchpad/moved").success();
-    assert!(watch.hears("", SOON), "of what is gone its directory tells");
+    assert!(watch.hears("moved", SOON), "a removal");
     let before = std::fs::metadata(fixture.path("scratchpad/known")).unwrap();
     fixture.sh("chmod 600 scratchpad/known").success();
     assert!(watch.hears("known", SOON), "attributes");
@@ -79,7 +134,7 @@ fn what_is_done_through_one_mount_is_heard_in_the_other() {
     assert_eq!(before.modified().unwrap(), after.modified().unwrap(), "nothing is changed by it");
 
     // While others watch already, a new watcher is noticed within half a second.
-    let file = Watch::of(&fixture.mount(1).join("scratchpad/known"));
+    let mut file = Watch::of(&fixture.mount(1).join("scratchpad/known"));
     crate::harness::until_polled("the file itself is watched", || {
         fixture.sh("echo y >> scratchpad/known").success();
         file.hears("", Duration::from_millis(100)).then_some(())
@@ -94,15 +149,15 @@ fn what_is_done_through_one_mount_is_heard_in_the_other() {
 #[test]
 fn what_is_done_at_the_socket_is_heard_in_every_mount() {
     let fixture = two();
-    let watches = [0, 1].map(|nth| Watch::of(&fixture.mount(nth).join("scratchpad")));
+    let mut watches = [0, 1].map(|nth| Watch::of(&fixture.mount(nth).join("scratchpad")));
     let g = fixture.ledger().last_g().to_string();
     fixture.sh("echo 1 > scratchpad/known").success();
-    for watch in &watches {
+    for watch in &mut watches {
         assert!(watch.hears("known", SOON));
     }
     while watches[0].hears("known", Duration::from_millis(200)) {}
     fixture.workfs(&["restore", "scratchpad/known", "--at", &g]).success();
-    for watch in &watches {
+    for watch in &mut watches {
         assert!(watch.hears("known", SOON));
     }
 }
@@ -112,16 +167,25 @@ fn what_is_done_at_the_socket_is_heard_in_every_mount() {
 fn a_daemon_that_is_killed_while_it_tells_leaves_nobody_hanging() {
     let fixture = two();
     for _ in 0..5 {
-        let watch = Watch::of(&fixture.mount(1).join("scratchpad"));
+        let mut watch = Watch::of(&fixture.mount(1).join("scratchpad"));
         fixture.sh("echo x > scratchpad/known").success();
         assert!(watch.hears("known", SOON), "before it is killed");
         let writer = std::thread::scope(|scope| {
             let root = fixture.root();
             let writing = scope.spawn(move || {
+                let path = |name: &str| root.join("scratchpad").join(name);
                 let mut written = 0;
-                while std::fs::write(root.join("scratchpad/known"), written.to_string()).is_ok() {
+                let mut all = || -> std::io::Result<()> {
+                    fs::write(path("known"), written.to_string())?;
+                    fs::write(path("new"), "new")?;
+                    fs::rename(path("new"), path("moved"))?;
+                    fs::remove_file(path("moved"))?;
+                    fs::create_dir(path("dir"))?;
+                    fs::remove_dir(path("dir"))?;
                     written += 1;
-                }
+                    Ok(())
+                };
+                while all().is_ok() {}
                 written
             });
             assert!(watch.hears("known", SOON));
@@ -131,6 +195,7 @@ fn a_daemon_that_is_killed_while_it_tells_leaves_nobody_hanging() {
         println!("{writer} writes before the end");
         drop(watch);
         fixture.mount_all();
+        fixture.sh("rm -rf scratchpad/dir").success();
     }
     fixture.fsck_clean();
 }
@@ -139,15 +204,187 @@ fn a_daemon_that_is_killed_while_it_tells_leaves_nobody_hanging() {
 #[test]
 fn who_watches_ready_hears_in_every_mount_that_something_is_ready() {
     let fixture = Setup::default().mounts(2).start();
-    let watches = [0, 1].map(|nth| Watch::of(&fixture.mount(nth).join("work/ready")));
+    let mut watches = [0, 1].map(|nth| Watch::of(&fixture.mount(nth).join("work/ready")));
     for (nth, name) in ["t-1", "t-2"].into_iter().enumerate() {
         // Through one mount, then through the other.
         let task = Task::new(name);
         let path = fixture.mount(nth).join("work/inbox").join(task.file());
         save(&path, task.text().as_bytes()).unwrap();
-        for (mount, watch) in watches.iter().enumerate() {
+        for (mount, watch) in watches.iter_mut().enumerate() {
             assert!(watch.hears("", SOON), "{name} in mount {mount}");
         }
     }
+    fixture.fsck_clean();
+}
+
+// P11.8
+#[test]
+fn each_event_is_of_its_kind_and_name() {
+    let fixture = two();
+    let there = fixture.mount(1).join("scratchpad");
+    let mut watch = Watch::noticed(&fixture, "scratchpad");
+    // A file, made and written in one go: names first, then the content.
+    fixture.sh("echo x > scratchpad/a").success();
+    watch.awaits(Heard::CREATE, "a");
+    watch.awaits(Heard::MODIFY, "a");
+    watch.awaits(Heard::CLOSE_WRITE, "a");
+    // What is held open is told to be written, and to be closed when it is.
+    fixture.sh("exec 3>> scratchpad/a; echo y >&3; sleep 0; exec 3>&-").success();
+    watch.awaits(Heard::MODIFY, "a");
+    watch.awaits(Heard::CLOSE_WRITE, "a");
+    fixture.sh("mkdir scratchpad/d; ln -s a scratchpad/l; mkfifo scratchpad/p").success();
+    watch.awaits(Heard::CREATE | Heard::ISDIR, "d");
+    watch.awaits(Heard::CREATE, "l");
+    watch.awaits(Heard::CREATE, "p");
+    fixture.sh("ln scratchpad/a scratchpad/h").success();
+    watch.awaits(Heard::CREATE, "h");
+    for (from, to, kind) in [("a", "b", Heard::empty()), ("d", "e", Heard::ISDIR)] {
+        fixture.sh(&format!("mv -T scratchpad/{from} scratchpad/{to}")).success();
+        let gone = watch.awaits(Heard::MOVED_FROM | kind, from);
+        let come = watch.awaits(Heard::MOVED_TO | kind, to);
+        assert_eq!(gone.cookie, come.cookie, "the two halves of one move");
+    }
+    // Over another, and out of the directory and in again.
+    fixture
+        .sh("mv scratchpad/h scratchpad/l; mv scratchpad/l other; mv other/l scratchpad/m")
+        .success();
+    for (what, name) in [
+        (Heard::MOVED_FROM, "h"),
+        (Heard::MOVED_TO, "l"),
+        (Heard::MOVED_FROM, "l"),
+        (Heard::MOVED_TO, "m"),
+    ] {
+        watch.awaits(what, name);
+    }
+    fixture.sh("rm scratchpad/m scratchpad/p; rmdir scratchpad/e").success();
+    watch.awaits(Heard::DELETE, "m");
+    watch.awaits(Heard::DELETE, "p");
+    watch.awaits(Heard::DELETE | Heard::ISDIR, "e");
+    // Through the other mount is what is there, and no stand-in.
+    let names = |dir: &Path| {
+        let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+        let mut names: Vec<_> =
+            entries.map(|e| (e.file_name(), e.metadata().unwrap().ino())).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&there), names(&fixture.path("scratchpad")));
+    fixture.fsck_clean();
+}
+
+// P11.8
+#[test]
+fn who_watches_a_new_directory_at_once_hears_what_comes_into_it() {
+    let fixture = two();
+    let there = fixture.mount(1).join("scratchpad");
+    let mut top = Watch::noticed(&fixture, "scratchpad");
+    for nth in 0..20 {
+        let name = format!("d{nth}");
+        fixture.sh(&format!("mkdir scratchpad/{name}")).success();
+        top.awaits(Heard::CREATE | Heard::ISDIR, &name);
+        let mut inside = Watch::of(&there.join(&name));
+        fixture.sh(&format!("echo x > scratchpad/{name}/f")).success();
+        inside.awaits(Heard::CREATE, "f");
+        inside.awaits(Heard::CLOSE_WRITE, "f");
+    }
+}
+
+// P11.8
+#[test]
+fn who_watches_a_file_hears_of_its_end() {
+    let fixture = two();
+    let there = fixture.mount(1).join("scratchpad");
+    fixture.sh("cd scratchpad; echo 1 > removed; echo 1 > replaced; mkdir dir").success();
+    for (name, end) in [
+        ("removed", "rm scratchpad/removed"),
+        ("replaced", "echo 2 > scratchpad/t; mv scratchpad/t scratchpad/replaced"),
+        ("dir", "rmdir scratchpad/dir"),
+    ] {
+        let mut watch = Watch::of(&there.join(name));
+        crate::harness::until_polled("it is watched", || {
+            fixture.sh(&format!("touch scratchpad/{name}")).success();
+            watch.hears("", Duration::from_millis(100)).then_some(()).or_else(|| {
+                // Of a directory's own times nobody is told: what comes into it is.
+                let probe = format!("! [ -d scratchpad/{name} ] || {{ touch scratchpad/{name}/x; rm scratchpad/{name}/x; }}");
+                fixture.sh(&probe).success();
+                watch.hears("x", Duration::from_millis(100)).then_some(())
+            })
+        });
+        fixture.sh(end).success();
+        watch.awaits(Heard::DELETE_SELF, "");
+    }
+    fixture.fsck_clean();
+}
+
+// P11.8
+#[test]
+fn a_record_is_told_of_when_it_is_there() {
+    let fixture = Setup::default().mounts(2).start();
+    let there = fixture.mount(1).join("work");
+    fixture.sh("mkdir -p work/assigned/ann").success();
+    let mut inbox = Watch::noticed(&fixture, "work/inbox");
+    let task = Task::new("t-1");
+    // Written in place: what is not judged yet nobody else sees.
+    fs::write(fixture.path("work/inbox/t-1.yaml"), task.text()).unwrap();
+    inbox.awaits(Heard::CREATE, "t-1.yaml");
+    inbox.awaits(Heard::CLOSE_WRITE, "t-1.yaml");
+    assert_eq!(fs::read_to_string(there.join("inbox/t-1.yaml")).unwrap(), task.text());
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/ann/").success();
+    inbox.awaits(Heard::MOVED_FROM, "t-1.yaml");
+    fixture.fsck_clean();
+}
+
+/// Many work in both mounts, in names that are told of all the time; nobody notices.
+// P11.8 P7.4
+#[test]
+fn being_told_changes_nothing_for_those_who_work_there() {
+    let fixture = two();
+    let mounts: Vec<_> = (0..2).map(|nth| fixture.mount(nth).join("scratchpad")).collect();
+    let watches: Vec<_> = mounts.iter().map(|dir| Watch::of(dir)).collect();
+    std::thread::scope(|scope| {
+        for (mount, dir) in mounts.iter().enumerate() {
+            let (own, other) = (mount, 1 - mount);
+            let (base, mounts) = (dir, &mounts);
+            scope.spawn(move || {
+                for round in 0..150 {
+                    let name = |what: &str| format!("{what}-{own}-{round}");
+                    let here = |what: &str| base.join(name(what));
+                    let there = |what: &str| mounts[other].join(name(what));
+                    fs::create_dir(here("dir")).unwrap();
+                    // It is used in the other mount before its watchers can have been told.
+                    fs::write(there("dir").join("in"), b"1").unwrap();
+                    let inside = fs::File::open(there("dir")).unwrap();
+                    fs::write(here("file"), name("text")).unwrap();
+                    assert_eq!(fs::read_to_string(there("file")).unwrap(), name("text"));
+                    fs::rename(here("file"), here("moved")).unwrap();
+                    assert_eq!(fs::read_to_string(there("moved")).unwrap(), name("text"));
+                    fs::rename(here("dir"), here("dir2")).unwrap();
+                    assert_eq!(fs::read(there("dir2").join("in")).unwrap(), b"1");
+                    let link =
+                        format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&inside));
+                    assert!(fs::read_dir(link).unwrap().count() == 1, "an open directory lives on");
+                    fs::remove_file(there("moved")).unwrap();
+                    assert!(!here("moved").try_exists().unwrap());
+                    // Gone and there again: the new one stays.
+                    fs::write(here("moved"), b"new").unwrap();
+                    assert_eq!(fs::read(there("moved")).unwrap(), b"new");
+                    fs::remove_file(here("dir2").join("in")).unwrap();
+                    fs::remove_dir(there("dir2")).unwrap();
+                    fs::create_dir(there("dir2")).unwrap();
+                    fs::write(here("dir2").join("again"), b"2").unwrap();
+                }
+            });
+        }
+    });
+    let all = |dir: &Path| fs::read_dir(dir).unwrap().count();
+    assert_eq!((all(&mounts[0]), all(&mounts[1])), (601, 601), "and what was known before");
+    for (mount, round) in (0..2).flat_map(|mount| (0..150).map(move |round| (mount, round))) {
+        for dir in &mounts {
+            assert_eq!(fs::read(dir.join(format!("moved-{mount}-{round}"))).unwrap(), b"new");
+            let again = dir.join(format!("dir2-{mount}-{round}/again"));
+            assert_eq!(fs::read(again).unwrap(), b"2");
+        }
+    }
+    drop(watches);
     fixture.fsck_clean();
 }

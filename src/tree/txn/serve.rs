@@ -189,6 +189,10 @@ impl Tree for TxnTree {
         self.below.locks()
     }
 
+    fn is_own_thread(&self, thread: u32) -> bool {
+        self.below.is_own_thread(thread)
+    }
+
     fn forget(&self, ino: Ino, lookups: u64) {
         if node_of(ino).is_none() {
             self.below.forget(ino, lookups);
