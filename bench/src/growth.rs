@@ -158,7 +158,7 @@ impl Chosen {
 }
 
 /// Imports the tasks `0..count`, in portions.
-fn fill(store: &Workfs, dir: &Path, count: usize) -> Outcome<()> {
+pub fn fill(store: &Workfs, dir: &Path, count: usize) -> Outcome<()> {
     say(&format!("importing {}", store.label()));
     for from in (0..count).step_by(PORTION) {
         task::write_all(&dir.join("inbox"), from, count.min(from + PORTION))?;
@@ -168,7 +168,8 @@ fn fill(store: &Workfs, dir: &Path, count: usize) -> Outcome<()> {
     Ok(())
 }
 
-fn grouped(count: usize) -> String {
+/// A number as people write it.
+pub fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut out = String::new();
     for (nth, digit) in digits.chars().enumerate() {

@@ -80,8 +80,19 @@ pub fn memory_kib(pid: u32, line: &str) -> Option<u64> {
 }
 
 /// Microseconds of CPU that a process has used.
-fn process_cpu_us(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+pub fn process_cpu_us(pid: u32) -> u64 {
+    cpu_us(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default())
+}
+
+/// Microseconds of CPU that the thread of this name has used; `None` where there is none.
+pub fn thread_cpu_us(pid: u32, name: &str) -> Option<u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let mut stats = tasks.flat_map(|task| fs::read_to_string(task.path().join("stat")));
+    stats.find(|stat| stat.contains(&format!("({name})"))).map(|stat| cpu_us(&stat))
+}
+
+/// Microseconds of CPU that a line of `/proc/PID/stat` tells of.
+fn cpu_us(text: &str) -> u64 {
     // The name may contain anything; after its last parenthesis the third field follows.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let fields = rest.split_whitespace().skip(11).take(2);

@@ -4,6 +4,7 @@
 //! that whatever else the machine does hits all of them alike; goals are judged by medians of
 //! ratios; every operation is verified. Deliberately not here: peers that are no file systems.
 
+mod agents;
 mod fail;
 mod files;
 mod growth;
@@ -82,6 +83,10 @@ enum Part {
     Files,
     /// What grows with the number of tasks
     Growth,
+    /// Renewals of leases
+    Leases,
+    /// Rounds of the chores
+    Chores,
 }
 
 /// How much is measured.
@@ -95,6 +100,10 @@ struct Size {
     ops: usize,
     small: usize,
     large: usize,
+    /// Leases that run at once.
+    leases: usize,
+    /// Tasks that are so old that a chore puts them away.
+    old: usize,
     much: files::Much,
 }
 
@@ -106,11 +115,29 @@ impl Options {
     fn size(&self) -> Size {
         let large = if self.million { 1_000_000 } else { 100_000 };
         let much = files::Much { big: 256 << 20, files: 5_000, names: 100_000 };
-        let full =
-            Size { reps: 7, tasks: 4_000, listed: 10_000, ops: 1_000, small: 1_000, large, much };
+        let full = Size {
+            reps: 7,
+            tasks: 4_000,
+            listed: 10_000,
+            ops: 1_000,
+            small: 1_000,
+            large,
+            leases: 10_000,
+            old: 4_000,
+            much,
+        };
         let much = files::Much { big: 8 << 20, files: 100, names: 1_000 };
-        let quick =
-            Size { reps: 2, tasks: 320, listed: 500, ops: 100, small: 200, large: 2_000, much };
+        let quick = Size {
+            reps: 2,
+            tasks: 320,
+            listed: 500,
+            ops: 100,
+            small: 200,
+            large: 2_000,
+            leases: 320,
+            old: 4_000,
+            much,
+        };
         let size = if self.quick { quick } else { full };
         Size {
             reps: self.reps.unwrap_or(size.reps).max(1),
@@ -185,6 +212,12 @@ fn run(options: &Options) -> Outcome<usize> {
     bench.file_systems(&dir)?;
     if options.wants(Part::Growth) {
         growth::measure(&mut bench, &dir)?;
+    }
+    if options.wants(Part::Leases) {
+        agents::leases(&mut bench, &dir)?;
+    }
+    if options.wants(Part::Chores) {
+        agents::rounds(&mut bench, &dir)?;
     }
     let load_after = machine::load();
     let report = &bench.report;

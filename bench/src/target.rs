@@ -135,6 +135,27 @@ pub struct Workfs {
 impl Workfs {
     /// Makes a store in the directory `dir`, which must not be there; nothing is mounted yet.
     pub fn new(program: &Path, dir: &Path, label: &str, sync: &'static str) -> Outcome<Workfs> {
+        Workfs::init(program, dir, label, sync, &["init"])
+    }
+
+    /// The same with this layout.
+    pub fn with_layout(
+        program: &Path,
+        dir: &Path,
+        label: &str,
+        sync: &'static str,
+        layout: &Path,
+    ) -> Outcome<Workfs> {
+        Workfs::init(program, dir, label, sync, &["init", "--layout", &layout.to_string_lossy()])
+    }
+
+    fn init(
+        program: &Path,
+        dir: &Path,
+        label: &str,
+        sync: &'static str,
+        init: &[&str],
+    ) -> Outcome<Workfs> {
         fs::create_dir_all(dir).during(|| format!("making {}", dir.display()))?;
         let workfs = Workfs {
             program: program.to_owned(),
@@ -143,7 +164,7 @@ impl Workfs {
             sync,
             mounts: 0,
         };
-        workfs.run(&["init"])?;
+        workfs.run(init)?;
         Ok(workfs)
     }
 

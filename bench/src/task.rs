@@ -58,10 +58,19 @@ pub fn text(nth: usize, progress: u64) -> String {
 
 /// Writes the tasks `from..to` into the directory `dir`.
 pub fn write_all(dir: &Path, from: usize, to: usize) -> Outcome<()> {
+    write_some(dir, from..to, |text| text)
+}
+
+/// Writes those tasks, with other texts, into the directory `dir`.
+pub fn write_some(
+    dir: &Path,
+    tasks: std::ops::Range<usize>,
+    other: impl Fn(String) -> String,
+) -> Outcome<()> {
     fs::create_dir_all(dir).during(|| format!("making {}", dir.display()))?;
-    for nth in from..to {
+    for nth in tasks {
         let path = dir.join(name(nth));
-        fs::write(&path, text(nth, 0)).during(|| format!("writing {}", path.display()))?;
+        fs::write(&path, other(text(nth, 0))).during(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }

@@ -47,8 +47,14 @@ pub struct Mount {
     notices: Arc<Notices>,
     seen: Arc<LastSeen>,
     ended: Receiver<()>,
+    signals: Arc<EndSignals>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
+
+/// What is closed when a session has ended, for those who wait for it by poll(2); `None` from then
+/// on.
+#[derive(Debug)]
+struct EndSignals(Mutex<Option<Vec<OwnedFd>>>);
 
 /// Where a mount is to be seen.
 #[derive(Clone, Debug)]
@@ -141,7 +147,9 @@ fn start(
         Notices::start(id.0, session.notifier(), line_to_kernel, (gate, view))?;
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
-    let run = Run { session, notices: Arc::clone(&notices), notifier, locks, end, id };
+    let signals = Arc::new(EndSignals(Mutex::new(Some(Vec::new()))));
+    let told = Arc::clone(&signals);
+    let run = Run { session, notices: Arc::clone(&notices), notifier, locks, end, told, id };
     let (own_dir, own_place) = (dir.to_owned(), lies.clone());
     let thread = std::thread::Builder::new()
         .name(format!("workfs-m{}", id.0))
@@ -156,7 +164,7 @@ fn start(
     };
     tracing::info!(mount = id.0, dir = %dir.display(), "mounted");
     let dir = dir.to_owned();
-    Ok(Mount { id, dir, lies, notices, seen, ended, thread: Mutex::new(Some(thread)) })
+    Ok(Mount { id, dir, lies, notices, seen, ended, signals, thread: Mutex::new(Some(thread)) })
 }
 
 /// What the session's own thread holds.
@@ -167,6 +175,7 @@ struct Run {
     locks: Arc<Locks>,
     /// Never sent on: letting go of it is the message.
     end: Sender<()>,
+    told: Arc<EndSignals>,
     id: MountId,
 }
 
@@ -187,6 +196,7 @@ impl Run {
         }
         tracing::info!(mount = self.id.0, dir = %dir.display(), "unmounted");
         drop(self.end);
+        *self.told.0.lock() = None;
     }
 }
 
@@ -247,6 +257,18 @@ impl Mount {
     #[must_use]
     pub fn ended(&self) -> Receiver<()> {
         self.ended.clone()
+    }
+
+    /// A descriptor on which poll(2) tells a hang-up when the session has ended.
+    ///
+    /// # Errors
+    /// If the process has no descriptors left.
+    pub fn end_signal(&self) -> io::Result<OwnedFd> {
+        let (told, tells) = io::pipe()?;
+        if let Some(signals) = &mut *self.signals.0.lock() {
+            signals.push(tells.into());
+        }
+        Ok(told.into())
     }
 
     /// Whether the session has ended.

@@ -23,14 +23,11 @@ use super::failure::{Cause, Failure};
 use super::mounts::{Mounts, Place};
 use super::options::sync_name;
 use super::room::Room;
-use super::socket::{self, Peer};
+use super::socket::{self, End, Peer};
 use super::wire::{Answer, Ask, DaemonInfo, Lines, MountAsk};
 use super::{Options, StorePaths};
 use crate::limits::{CONNECTIONS_MAX, DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{Caller, ClaimArgs, Reply, Request, Service, dispatch};
-
-/// How often a held mount's connection is looked at.
-const HOLD_LOOK: Duration = Duration::from_millis(200);
 
 /// The serving of one socket.
 pub struct Server {
@@ -378,20 +375,21 @@ fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -
         return await_private_end(shared, &mount, lines);
     }
     drop(working);
-    let ended = mount.ended();
-    while !mount.has_ended() {
-        // Disconnection is the mount's end, a time-out the moment to look for the client.
-        let _ = ended.recv_timeout(HOLD_LOOK);
-        if !mount.has_ended()
-            && socket::is_gone(lines.stream())
-            && !shared.stopping.load(Ordering::SeqCst)
-        {
-            tracing::info!(dir = %mount.dir().display(), "whoever held this mount is gone");
-            leave(&mount);
-            return Ok(());
+    let ended = mount.end_signal()?;
+    loop {
+        // The connections of a daemon that ends are shut: then only the mount's end is waited for.
+        let stopping = shared.stopping.load(Ordering::SeqCst);
+        let client = (!stopping).then(|| lines.stream());
+        match socket::await_end(&ended, client)? {
+            End::Watched => return lines.send(&Answer::Ended),
+            End::Client if stopping || shared.stopping.load(Ordering::SeqCst) => {}
+            End::Client => {
+                tracing::info!(dir = %mount.dir().display(), "whoever held this mount is gone");
+                leave(&mount);
+                return Ok(());
+            }
         }
     }
-    lines.send(&Answer::Ended)
 }
 
 /// Waits until the client has taken its private mount away, and tells it whether the daemon ends
@@ -401,12 +399,8 @@ fn await_private_end(
     mount: &workfs_mount::Mount,
     lines: &mut Lines,
 ) -> io::Result<()> {
-    let ended = mount.ended();
-    while !mount.has_ended() {
-        let _ = ended.recv_timeout(HOLD_LOOK);
-        if socket::is_gone(lines.stream()) || shared.stopping.load(Ordering::SeqCst) {
-            return Ok(());
-        }
+    if socket::await_end(&mount.end_signal()?, Some(lines.stream()))? == End::Client {
+        return Ok(());
     }
     let ending = shared.mounts.is_empty() && !shared.linger;
     if ending {

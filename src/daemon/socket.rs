@@ -87,6 +87,38 @@ pub fn is_gone(stream: &UnixStream) -> bool {
     }
 }
 
+/// What ended first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// What is watched.
+    Watched,
+    /// The client's end of the connection, or ours for reading.
+    Client,
+}
+
+/// Waits for a hang-up of `watched`, or until the client is gone.
+///
+/// # Errors
+/// A failure of poll(2).
+pub fn await_end(watched: &OwnedFd, client: Option<&UnixStream>) -> io::Result<End> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    let mut fds = vec![PollFd::new(watched, PollFlags::HUP)];
+    fds.extend(client.map(|client| PollFd::new(client, gone)));
+    loop {
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !fds[0].revents().is_empty() {
+            return Ok(End::Watched);
+        }
+        if fds.get(1).is_some_and(|client| !client.revents().is_empty()) {
+            return Ok(End::Client);
+        }
+    }
+}
+
 fn new_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)

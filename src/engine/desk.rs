@@ -20,7 +20,8 @@ use super::agents::Registry;
 use super::lease::{Book, LeaseClock};
 use super::queue::Queue;
 use super::ready::Ripen;
-use super::turn::Head;
+use super::refuse::to_tell;
+use super::turn::{Head, Refused, keep_refusal};
 use super::{
     Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Scopes, Stop, Turn,
 };
@@ -220,33 +221,42 @@ impl Desk {
         let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
         let head_before = self.head;
         let config = Arc::clone(&self.config.read());
-        let mut batch = Batch::default();
         let mut jobs = std::collections::VecDeque::from(jobs);
-        let now = ((self.doors.clock)(), self.clock.now());
+        let (now, lease_now) = ((self.doors.clock)(), self.clock.now());
         for queued in &jobs {
             if queued.context.origin != Origin::Daemon {
-                self.leases.note_agent(&queued.context.actor.name, now.1);
+                self.leases.note_agent(&queued.context.actor.name, lease_now);
             }
         }
-        let (head, doors, refused) = (&mut self.head, &self.doors, &mut self.refused);
-        let (scopes, sync) = (&self.scopes, self.sync);
+        let (sync, audience) = (self.sync, &self.audience);
         let is_seen_whole = jobs.iter().any(|job| job.is_seen_whole);
         let mut silence = None;
+        let mut round = Round {
+            now,
+            lease_now,
+            config: &config,
+            doors: &self.doors,
+            scopes: &self.scopes,
+            head: &mut self.head,
+            refused: &mut self.refused,
+            batch: Batch::default(),
+        };
         let committed = self.writer.transaction(&mut |txn| {
             while let Some(queued) = jobs.pop_front() {
-                run_one(txn, queued, now, &config, doors, scopes, head, refused, &mut batch)?;
+                round.run(txn, queued)?;
                 // What follows from a change comes before the next one.
-                batch.follows.drain(..).rev().for_each(|follow| jobs.push_front(follow));
+                round.batch.follows.drain(..).rev().for_each(|follow| jobs.push_front(follow));
             }
             if is_seen_whole {
-                silence = Some(self.audience.silence(&batch.effects));
+                silence = Some(audience.silence(&round.batch.effects));
             }
-            (doors.fault)(FaultPoint::BeforeCommit);
-            Ok(match wanted.max(batch.durability) {
+            (round.doors.fault)(FaultPoint::BeforeCommit);
+            Ok(match wanted.max(round.batch.durability) {
                 Durability::Flush => Durability::Flush,
                 durability => durability.min(sync),
             })
         });
+        let batch = round.batch;
         let is_told = silence.take().is_some();
         if let Err(error) = committed {
             self.head = head_before;
@@ -286,7 +296,7 @@ impl Desk {
             match effect {
                 Effect::Ready(workspace, _) => self.line.call(*workspace),
                 Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
-                Effect::Lease(note) => self.leases.note(note, now.1),
+                Effect::Lease(note) => self.leases.note(note, lease_now),
                 Effect::Attr { .. }
                 | Effect::Data(_)
                 | Effect::Name { .. }
@@ -331,69 +341,83 @@ impl Desk {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn run_one(
-    txn: &mut dyn Txn,
-    queued: Queued,
-    (now, lease_now): (UnixNanos, LeaseTime),
-    config: &Config,
-    doors: &Doors,
-    scopes: &Scopes,
-    head: &mut Head,
-    refused: &mut u64,
-    batch: &mut Batch,
-) -> Result<()> {
-    let Queued { context, operation, job, .. } = queued;
-    let head_before = *head;
-    let mut effects = Vec::new();
-    let mut nameless = Vec::new();
-    let mut follows = Vec::new();
-    txn.savepoint()?;
-    let ran = job(Ok(&mut Turn {
-        txn: &mut *txn,
-        now,
-        lease_now,
-        context: &context,
-        operation,
-        config,
-        trace: None,
-        doors,
-        scopes,
-        head: &mut *head,
-        effects: &mut effects,
-        nameless: &mut nameless,
-        durability: &mut batch.durability,
-        follows: &mut follows,
-    }));
-    let Some((finish, result)) = ran else { return txn.release() };
-    batch.finishes.push(finish);
-    match result {
-        Ok(()) => {
-            txn.release()?;
-            batch.effects.extend(effects.into_iter().map(|effect| (context.origin, effect)));
-            batch.nameless.extend(nameless);
-            batch.follows.extend(follows);
-        }
-        Err(Stop::Store(error)) => return Err(error),
-        Err(Stop::Refused(why)) => {
-            txn.rollback()?;
-            *head = head_before;
-            // What a directory that did not move after all would have been is not remembered.
-            if operation == "rename" {
-                scopes.forget();
+/// The changes of one transaction, as they are made one after the other.
+struct Round<'d> {
+    now: UnixNanos,
+    lease_now: LeaseTime,
+    config: &'d Config,
+    doors: &'d Doors,
+    scopes: &'d Scopes,
+    head: &'d mut Head,
+    refused: &'d mut u64,
+    batch: Batch,
+}
+
+impl Round<'_> {
+    /// Makes one change, or undoes what it did and keeps why.
+    fn run(&mut self, txn: &mut dyn Txn, queued: Queued) -> Result<()> {
+        let Queued { context, operation, job, .. } = queued;
+        let head_before = *self.head;
+        let mut effects = Vec::new();
+        let mut nameless = Vec::new();
+        let mut follows = Vec::new();
+        txn.savepoint()?;
+        let ran = job(Ok(&mut Turn {
+            txn: &mut *txn,
+            now: self.now,
+            lease_now: self.lease_now,
+            context: &context,
+            operation,
+            config: self.config,
+            trace: None,
+            doors: self.doors,
+            scopes: self.scopes,
+            head: &mut *self.head,
+            effects: &mut effects,
+            nameless: &mut nameless,
+            durability: &mut self.batch.durability,
+            follows: &mut follows,
+        }));
+        let Some((finish, result)) = ran else { return txn.release() };
+        let batch = &mut self.batch;
+        batch.finishes.push(finish);
+        match result {
+            Ok(()) => {
+                txn.release()?;
+                batch.effects.extend(effects.into_iter().map(|effect| (context.origin, effect)));
+                batch.nameless.extend(nameless);
+                batch.follows.extend(follows);
             }
-            if why.kept {
-                if let Some(told) = super::refuse::to_tell(txn, &context, (operation, now), &why)? {
-                    batch.follows.push(Queued::new(context.clone(), told, |_| {}));
+            Err(Stop::Store(error)) => return Err(error),
+            Err(Stop::Refused(why)) => {
+                txn.rollback()?;
+                *self.head = head_before;
+                // What a directory that did not move after all would have been is not remembered.
+                if operation == "rename" {
+                    self.scopes.forget();
                 }
-                super::turn::keep_refusal(txn, &context, operation, now, *why)?;
-                *refused += 1;
-                // Pruning in strides keeps its cost away from the single refusal.
-                if refused.is_multiple_of(64) {
-                    txn.prune_refusals()?;
+                if why.kept {
+                    self.keep(txn, &context, operation, *why)?;
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Keeps a refusal for `why`, and has the ledger told of those that it is to know.
+    fn keep(
+        &mut self,
+        txn: &mut dyn Txn,
+        context: &Context,
+        operation: &'static str,
+        why: Refused,
+    ) -> Result<()> {
+        if let Some(told) = to_tell(txn, context, (operation, self.now), &why)? {
+            self.batch.follows.push(Queued::new(context.clone(), told, |_| {}));
+        }
+        keep_refusal(txn, context, operation, self.now, why)?;
+        *self.refused += 1;
+        // Pruning in strides keeps its cost away from the single refusal.
+        if self.refused.is_multiple_of(64) { txn.prune_refusals() } else { Ok(()) }
+    }
 }

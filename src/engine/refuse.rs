@@ -45,10 +45,11 @@ impl Command for Refuse {
     }
 }
 
-/// Tells the ledger that somebody tried what role or ownership forbids.
+/// Tells the ledger that somebody tried what role or ownership forbids, or a second way to a record.
 pub(super) struct TellForbidden {
     operation: &'static str,
     path: TreePath,
+    rule: Rule,
 }
 
 /// What the ledger is to be told of a refusal, which is not in `why` yet.
@@ -58,7 +59,8 @@ pub(super) fn to_tell(
     (operation, now): (&'static str, UnixNanos),
     refused: &Refused,
 ) -> Result<Option<TellForbidden>, StoreError> {
-    if refused.refusal.rule != Rule::Forbidden {
+    let rule = refused.refusal.rule;
+    if !matches!(rule, Rule::Forbidden | Rule::OneName) {
         return Ok(None);
     }
     let just = |at: UnixNanos| {
@@ -67,9 +69,9 @@ pub(super) fn to_tell(
     };
     let last = txn.last_refusal_of(&refused.path.to_bytes())?;
     let told = last.is_some_and(|last| {
-        last.actor == context.actor.name && last.why.rule == Rule::Forbidden && just(last.at)
+        last.actor == context.actor.name && last.why.rule == rule && just(last.at)
     });
-    Ok((!told).then(|| TellForbidden { operation, path: refused.path.clone() }))
+    Ok((!told).then(|| TellForbidden { operation, path: refused.path.clone(), rule }))
 }
 
 impl Command for TellForbidden {
@@ -88,7 +90,7 @@ impl Command for TellForbidden {
         let payload = Payload::of(&[
             ("operation", Field::Text(self.operation)),
             ("path", Field::Text(&path)),
-            ("rule", Field::Text(Rule::Forbidden.code())),
+            ("rule", Field::Text(self.rule.code())),
         ]);
         let happening = Happening {
             name: EventName::FORBIDDEN,

@@ -137,6 +137,10 @@ impl Turn<'_> {
     /// # Errors
     /// A failure of the store.
     pub fn keep(&mut self, refused: Refused) -> Result<(), StoreError> {
+        let (context, now) = (self.context, (self.operation, self.now));
+        if let Some(told) = super::refuse::to_tell(self.txn, context, now, &refused)? {
+            self.follows.push(super::desk::Queued::new(context.clone(), told, |_| {}));
+        }
         keep_refusal(self.txn, self.context, self.operation, self.now, refused)
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use workfs_mount::{Attr, Entry};
 
+use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, StoreError, stored_bytes};
 
@@ -53,12 +54,26 @@ impl WorkTree {
             file if !file.is_dir() => computed::render(read, viewer, file)?.len() as u64,
             _ => 0,
         };
+        let mut attr = self.computed_attr(computed, size);
+        if let Computed::Ready(dir) = computed {
+            take_over(&mut attr, read, dir)?;
+        }
+        Ok(Entry { attr, ttl: Duration::ZERO })
+    }
+
+    /// The entry of a computed link that leads to `target`.
+    pub(super) fn link_entry(&self, link: Computed, target: &FileName) -> Entry {
+        let attr = self.computed_attr(link, target.as_bytes().len() as u64);
+        Entry { attr, ttl: Duration::ZERO }
+    }
+
+    fn computed_attr(&self, computed: Computed, size: u64) -> Attr {
         let (node_type, mode, nlink) = match computed {
             Computed::Next(_) | Computed::Last(_) => (NodeType::Symlink, 0o777, 1),
             dir if dir.is_dir() => (NodeType::Directory, dir.mode(), 2),
             file => (NodeType::File, file.mode(), 1),
         };
-        let mut attr = Attr {
+        Attr {
             ino: computed.ino(),
             node_type,
             mode,
@@ -71,11 +86,7 @@ impl WorkTree {
             atime_ns: self.started.0,
             mtime_ns: self.started.0,
             ctime_ns: self.started.0,
-        };
-        if let Computed::Ready(dir) = computed {
-            take_over(&mut attr, read, dir)?;
         }
-        Ok(Entry { attr, ttl: Duration::ZERO })
     }
 }
 

@@ -201,12 +201,10 @@ impl Tree for WorkTree {
                 return Ok((!self.is_hidden(&node, caller)).then(|| self.seen_entry(&node)));
             }
             let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));
-            let computed = match computed::lookup(read, &config, pasts, root, (parent, &name))? {
-                None => self.lookup_last(read, parent, &name)?,
-                found => found,
-            };
-            let entry = |computed| self.computed_entry(read, &self.viewer(caller), computed);
-            computed.map(entry).transpose()
+            match computed::lookup(read, &config, pasts, root, (parent, &name))? {
+                Some(found) => self.computed_entry(read, &self.viewer(caller), found).map(Some),
+                None => self.lookup_last(read, parent, &name),
+            }
         })?;
         let ghost = || self.ghosts.find(caller, parent, &name);
         found

@@ -90,7 +90,11 @@ impl WorkTree {
     ) -> Result<Option<Entry>, StoreError> {
         let Some(workspace) = self.workspace_of(read, dir)? else { return Ok(None) };
         let computed = match name.as_bytes() {
-            NEXT => self.best_name(read, workspace.workspace)?.map(|_| Computed::Next(dir)),
+            // Asked before each claim, so that no more is looked at than is needed.
+            NEXT => {
+                let best = self.best_name(read, workspace.workspace)?;
+                return Ok(best.map(|best| self.link_entry(Computed::Next(dir), &best)));
+            }
             WAIT => Some(Computed::Wait(dir)),
             other => {
                 let why = other.strip_suffix(b".why").and_then(|stem| FileName::new(stem).ok());
@@ -152,10 +156,12 @@ impl WorkTree {
         read: &dyn Read,
         lane: Ino,
         name: &FileName,
-    ) -> Result<Option<Computed>, StoreError> {
+    ) -> Result<Option<Entry>, StoreError> {
+        if name.as_bytes() != NEXT || Computed::of(lane).is_some() {
+            return Ok(None);
+        }
         let link = Computed::Last(lane);
-        let asked = name.as_bytes() == NEXT && Computed::of(lane).is_none();
-        Ok(if asked { self.link_target(read, link)?.map(|_| link) } else { None })
+        Ok(self.link_target(read, link)?.map(|last| self.link_entry(link, &last)))
     }
 
     /// Lists what is ready, page by page, best first.

@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
-use crate::harness::{Errno, Task, left_out, needs, save};
+use crate::harness::{Errno, Event, Task, left_out, needs, save};
 use crate::team::{Team, errno, mv};
 
 /// Bob and ann, each with a task of their own.
@@ -17,12 +18,18 @@ fn two() -> Team {
     team
 }
 
-/// The ledger says that somebody tried.
+/// The ledger says that bob tried this, at this path from the workspace.
 #[track_caller]
-fn is_told(team: &Team, who: &str) {
+fn is_told(team: &Team, path: &str) {
+    let path = match path.strip_prefix("../") {
+        Some(outside) => outside.to_owned(),
+        None => format!("work/{path}").trim_end_matches('/').to_owned(),
+    };
     let ledger = team.fixture.ledger();
-    let mut told = ledger.0.iter().filter(|event| event.name() == "forbidden");
-    assert!(told.any(|event| event.0.to_string().contains(&format!("\"{who}\""))), "{ledger:?}");
+    let told = ledger.0.iter().filter(|event| event.name() == "forbidden");
+    let told: Vec<_> =
+        told.map(|event| (event.text("actor"), event.0["payload"]["path"].as_str())).collect();
+    assert!(told.contains(&("bob", Some(&path))), "{path}: {told:?}");
 }
 
 // P10.5
@@ -36,7 +43,7 @@ fn another_s_name_in_the_text_is_refused() {
     assert_eq!(save(&own, forged.as_bytes()), Err(Errno::ACCESS));
     assert_eq!(fs::read_to_string(&own).unwrap(), text);
     assert!(team.why(1).contains("W022"), "{}", team.why(1));
-    is_told(&team, "bob");
+    is_told(&team, "assigned/bob/t-bob.yaml");
     // A new task in his lane in her name, and a claim by copy in hers.
     let new = Task::new("t-new").text().replace("agent: ", "agent: ann # not ");
     let new = new.replace("status: new", "status: assigned");
@@ -44,10 +51,12 @@ fn another_s_name_in_the_text_is_refused() {
         save(&team.work(1).join("assigned/bob/t-new.yaml"), new.as_bytes()),
         Err(Errno::ACCESS)
     );
+    is_told(&team, "assigned/bob/t-new.yaml");
     team.fixture.task("inbox", &Task::new("t-3"));
     let copy = Task::new("t-3").text().replace("status: new", "status: assigned");
     let copied = save(&team.work(1).join("assigned/ann/t-3.yaml"), copy.as_bytes());
     assert_eq!(copied, Err(Errno::ACCESS));
+    is_told(&team, "assigned/ann/t-3.yaml");
     assert!(team.work(0).join("inbox/t-3.yaml").exists());
 }
 
@@ -61,10 +70,15 @@ fn symlinks_and_dots_lead_to_the_same_rules() {
     symlink("../ann", lane.join("lane")).unwrap();
     let writing = fs::OpenOptions::new().write(true).open(lane.join("mine"));
     assert_eq!(errno(writing), Errno::ACCESS);
+    is_told(&team, "assigned/ann/t-ann.yaml");
     let moved = fs::rename(lane.join("t-bob.yaml"), lane.join("lane/t-bob.yaml"));
     assert_eq!(errno(moved), Errno::ACCESS);
-    let dotted = fs::rename(lane.join("t-bob.yaml"), lane.join("../ann/t-bob.yaml"));
+    is_told(&team, "assigned/ann/t-bob.yaml");
+    // The same path is told of once a minute, so by dots it is another.
+    team.fixture.task("inbox", &Task::new("t-4"));
+    let dotted = fs::rename(bob.join("inbox/t-4.yaml"), lane.join("../ann/t-4.yaml"));
     assert_eq!(errno(dotted), Errno::ACCESS);
+    is_told(&team, "assigned/ann/t-4.yaml");
     // A link in place of a lane is no lane.
     team.fixture.sh("mkdir work/assigned/carol && rmdir work/assigned/carol").success();
     let _ = symlink("bob", bob.join("assigned/carol"));
@@ -72,7 +86,6 @@ fn symlinks_and_dots_lead_to_the_same_rules() {
     // It leads to bob's own lane, and the file is there already.
     assert!(through.is_ok());
     assert!(team.why(1).contains("W022"), "{}", team.why(1));
-    is_told(&team, "bob");
 }
 
 // P10.5
@@ -80,13 +93,28 @@ fn symlinks_and_dots_lead_to_the_same_rules() {
 fn hard_links_give_no_second_way() {
     let team = two();
     let bob = team.work(1);
-    let hers = bob.join("assigned/ann/t-ann.yaml");
-    assert_eq!(errno(fs::hard_link(&hers, bob.join("assigned/bob/x.yaml"))), Errno::PERM);
-    assert_eq!(errno(fs::hard_link(&hers, team.fixture.mount(1).join("x"))), Errno::PERM);
-    fs::write(team.fixture.mount(1).join("plain"), "x").unwrap();
-    let into = fs::hard_link(team.fixture.mount(1).join("plain"), bob.join("assigned/ann/x"));
-    assert_eq!(errno(into), Errno::ACCESS);
+    let (own, hers) = (bob.join("assigned/bob/t-bob.yaml"), bob.join("assigned/ann/t-ann.yaml"));
+    let link = |from: &Path, to: PathBuf| errno(fs::hard_link(from, to));
+    for (from, to) in [
+        (&hers, "assigned/bob/x.yaml"),
+        (&hers, "assigned/bob/x.txt"),
+        (&hers, "../x"),
+        (&own, "assigned/bob/y.yaml"),
+        (&own, "../y"),
+    ] {
+        assert_eq!(link(from, bob.join(to)), Errno::PERM);
+        is_told(&team, to);
+    }
     assert!(team.why(1).contains("W026"), "{}", team.why(1));
+    // Nor is a file with a second name to become a record.
+    let plain = team.fixture.mount(1).join("plain");
+    fs::write(&plain, Task::new("t-7").text()).unwrap();
+    assert_eq!(link(&plain, bob.join("assigned/ann/x")), Errno::ACCESS);
+    is_told(&team, "assigned/ann/x");
+    fs::hard_link(&plain, team.fixture.mount(1).join("second")).unwrap();
+    assert_eq!(errno(fs::rename(&plain, bob.join("inbox/t-7.yaml"))), Errno::PERM);
+    is_told(&team, "inbox/t-7.yaml");
+    team.fixture.fsck_clean();
 }
 
 // P10.5
@@ -95,13 +123,33 @@ fn a_descriptor_for_reading_does_not_become_one_for_writing() {
     let team = two();
     let script = "exec 7< work/assigned/ann/t-ann.yaml; echo 'title: mine' >> /proc/self/fd/7";
     let ran = team.sh(1, script).failure();
-    assert!(ran.stderr.contains("Permission denied"), "{ran}");
-    let root = "echo 'title: mine' >> /proc/self/cwd/work/assigned/ann/t-ann.yaml";
-    team.sh(1, root).failure();
-    // A directory that is open already is no way either.
-    let at = "cd work/assigned/ann; mv /proc/self/cwd/t-ann.yaml ../bob/";
-    team.sh(1, at).failure();
-    assert!(team.work(0).join("assigned/ann/t-ann.yaml").exists());
+    assert!(ran.stderr.contains("ermission denied"), "{ran}");
+    is_told(&team, "assigned/ann/t-ann.yaml");
+}
+
+// P10.5
+#[test]
+fn the_ways_of_proc_lead_to_the_same_rules() {
+    let team = two();
+    for (id, _) in [("t-5", ""), ("t-6", "")] {
+        team.fixture.task("inbox", &Task::new(id));
+        mv(&team.work(2), id, "inbox", "assigned/ann").unwrap();
+    }
+    for (script, path) in [
+        ("echo 'title: mine' >> /proc/self/cwd/work/assigned/ann/t-ann.yaml", "t-ann.yaml"),
+        // A directory that is open already is no way either.
+        ("cd work/assigned/ann; mv /proc/self/cwd/t-5.yaml ../bob/", "t-5.yaml"),
+        ("exec 7< work/assigned/ann; rm -f /proc/self/fd/7/t-6.yaml", "t-6.yaml"),
+        ("cd work/assigned/ann; mv ../bob/t-bob.yaml /proc/self/cwd/", "t-bob.yaml"),
+    ] {
+        let ran = team.sh(1, script).failure();
+        assert!(ran.stderr.contains("ermission denied"), "{ran}");
+        is_told(&team, &format!("assigned/ann/{path}"));
+    }
+    for id in ["t-ann", "t-5", "t-6"] {
+        assert!(team.work(0).join(format!("assigned/ann/{id}.yaml")).exists());
+    }
+    team.fixture.fsck_clean();
 }
 
 // P10.5
@@ -109,26 +157,35 @@ fn a_descriptor_for_reading_does_not_become_one_for_writing() {
 fn lane_directories_are_not_to_be_moved() {
     let team = two();
     let bob = team.work(1);
-    let moved = |from: &str, to: &str| errno(fs::rename(bob.join(from), bob.join(to)));
-    assert_eq!(moved("assigned/ann", "assigned/eve"), Errno::ACCESS);
-    assert_eq!(moved("assigned/bob", "assigned/eve"), Errno::ACCESS);
-    assert_eq!(moved("done/ann", "done/eve"), Errno::ACCESS);
-    assert_eq!(moved("done/ann", "../mine"), Errno::ACCESS);
-    assert_eq!(moved("assigned", "given"), Errno::ACCESS);
+    // Each ends with the event of a path that nothing was told of before.
+    for lane in ["done/carol", "done/dora", "done/ed", "done/fay"] {
+        fs::create_dir(team.work(0).join(lane)).unwrap();
+    }
+    let moved = |from: &str, to: &str, told: &str| {
+        assert_eq!(errno(fs::rename(bob.join(from), bob.join(to))), Errno::ACCESS, "{from} {to}");
+        is_told(&team, told);
+    };
+    moved("assigned/ann", "assigned/eve", "assigned/ann");
+    moved("assigned/bob", "assigned/eve", "assigned/eve");
+    moved("done/ann", "done/eve", "done/ann");
+    moved("done/carol", "../mine", "done/carol");
+    moved("assigned", "given", "assigned");
     assert_eq!(errno(fs::rename(&bob, team.fixture.mount(1).join("mine"))), Errno::ACCESS);
-    assert_eq!(errno(fs::remove_dir(bob.join("done/ann"))), Errno::ACCESS);
-    // A directory of his own over her empty lane, and an exchange with it.
-    fs::create_dir(team.fixture.mount(1).join("dir")).unwrap();
-    let over = fs::rename(team.fixture.mount(1).join("dir"), bob.join("done/ann"));
-    assert_eq!(errno(over), Errno::ACCESS);
-    let from = team.fixture.mount(1).join("dir");
+    is_told(&team, "");
+    assert_eq!(errno(fs::remove_dir(bob.join("done/dora"))), Errno::ACCESS);
+    is_told(&team, "done/dora");
+    // A directory of his own over an empty lane of another, and an exchange with one.
+    let own = team.fixture.mount(1).join("dir");
+    fs::create_dir(&own).unwrap();
+    assert_eq!(errno(fs::rename(&own, bob.join("done/ed"))), Errno::ACCESS);
+    is_told(&team, "done/ed");
     let exchange = rustix::fs::RenameFlags::EXCHANGE;
-    let (cwd, to) = (rustix::fs::CWD, bob.join("done/ann"));
-    let swapped = rustix::fs::renameat_with(cwd, &from, cwd, &to, exchange);
+    let (cwd, to) = (rustix::fs::CWD, bob.join("done/fay"));
+    let swapped = rustix::fs::renameat_with(cwd, &own, cwd, &to, exchange);
     assert_eq!(swapped.unwrap_err(), rustix::io::Errno::ACCESS);
+    is_told(&team, "done/fay");
     assert!(team.work(0).join("done/ann").is_dir());
     assert!(team.why(1).contains("W022"), "{}", team.why(1));
-    is_told(&team, "bob");
     team.fixture.fsck_clean();
 }
 
@@ -139,9 +196,12 @@ fn giving_away_files_changes_no_owner_of_a_record() {
     // The file's user is one thing, whose task it is another: the lane says that.
     team.sh(1, "chown 64003 work/assigned/bob/t-bob.yaml").success();
     team.sh(1, "chown 64003 work/assigned/ann/t-ann.yaml").failure();
+    is_told(&team, "assigned/ann/t-ann.yaml");
     let ledger = team.fixture.ledger();
     assert_eq!(ledger.of_record("t-bob").len(), 2);
     assert_eq!(errno(mv(&team.work(2), "t-bob", "assigned/bob", "assigned/ann")), Errno::ACCESS);
+    let by = |event: &&Event| event.name() == "forbidden" && event.text("actor") == "ann";
+    assert_eq!(team.fixture.ledger().0.iter().filter(by).count(), 1);
 }
 
 // P10.5
@@ -155,21 +215,29 @@ fn another_s_task_is_not_changed_by_its_attributes_or_by_an_exchange() {
     let cwd = rustix::fs::CWD;
     let swapped = rustix::fs::renameat_with(cwd, &own, cwd, &hers, exchange).unwrap_err();
     assert!([Errno::ACCESS, Errno::PERM].contains(&swapped), "{swapped}");
-    for command in [
-        "chmod 777 work/assigned/ann/t-ann.yaml",
-        "touch -d yesterday work/assigned/ann/t-ann.yaml",
-        "truncate -s 0 work/assigned/ann/t-ann.yaml",
-        "rm -f work/assigned/ann/t-ann.yaml",
-        "ln -sf x work/assigned/ann/t-ann.yaml",
-        "cp work/assigned/bob/t-bob.yaml work/assigned/ann/",
-        "cd /proc/self/cwd/work/assigned/ann && mv t-ann.yaml ../../done/bob/",
-    ] {
-        let ran = team.sh(1, command).failure();
+    // Each at a task of its own, since of one path it is told once a minute.
+    let ways = [
+        "chmod 777 HERS",
+        "touch -d yesterday HERS",
+        "truncate -s 0 HERS",
+        "rm -f HERS",
+        "mv HERS work/done/bob/",
+        "chown 64003 HERS",
+        "setfattr -n user.x -v y HERS",
+    ];
+    for (nth, way) in ways.into_iter().enumerate() {
+        let id = format!("t-way-{nth}");
+        team.fixture.task("inbox", &Task::new(&id));
+        mv(&team.work(2), &id, "inbox", "assigned/ann").unwrap();
+        let path = format!("assigned/ann/{id}.yaml");
+        let ran = team.sh(1, &way.replace("HERS", &format!("work/{path}"))).failure();
         assert!(ran.stderr.contains("ermission denied"), "{ran}");
+        is_told(&team, &path);
     }
+    team.sh(1, "cp work/assigned/bob/t-bob.yaml work/assigned/ann/").failure();
+    is_told(&team, "assigned/ann/t-bob.yaml");
     assert_eq!(fs::read_to_string(&hers).unwrap(), text);
     assert!(team.why(1).contains("W022"), "{}", team.why(1));
-    is_told(&team, "bob");
     assert_eq!(team.fixture.ledger().of_record("t-ann").len(), 2);
     team.fixture.fsck_clean();
 }
@@ -204,7 +272,9 @@ fn root_of_a_name_space_of_users_is_who_it_was() {
         return left_out("this machine gives users no name spaces");
     }
     as_root("mv work/assigned/ann/t-2.yaml work/inbox/").failure();
+    is_told(&team, "assigned/ann/t-2.yaml");
     as_root("mv work/inbox/t-1.yaml work/assigned/ann/").failure();
+    is_told(&team, "assigned/ann/t-1.yaml");
     as_root("mv work/inbox/t-1.yaml work/assigned/bob/").success();
     let ledger = fixture.ledger();
     let claimed = &ledger.of_record("t-1")[1];

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use workfs::daemon::StorePaths;
@@ -70,6 +71,18 @@ fn settled(pid: u32) -> usize {
     })
 }
 
+/// Waiters that have come and been seen.
+fn crowd(fixture: &Fixture, count: usize) -> Vec<Waiter> {
+    let come = |_| {
+        // The first waits until the last has come.
+        let waiter = Waiter::new(fixture, "bob", 10 * DEADLINE);
+        // More than the daemon serves at once are sent away, so they come one after the other.
+        settled(fixture.daemon_pid());
+        waiter
+    };
+    (0..count).map(come).collect()
+}
+
 // P9.9
 #[test]
 fn ready_lists_and_explains_and_claim_prints_the_path() {
@@ -117,22 +130,14 @@ fn waiters_cost_no_thread_and_each_record_wakes_one() {
     let count = if long() { 1000 } else { 300 };
     let fixture = Setup::default().lanes(["bob"]).start();
     let pid = fixture.daemon_pid();
-    let first = Waiter::new(&fixture, "bob", DEADLINE);
     // The room and those who work for it are there with the first; its own thread comes last.
+    let mut all = crowd(&fixture, 1);
     until_polled("the room to open", || {
         thread_names(pid).iter().any(|name| name.trim_end() == "waiting").then_some(())
     });
     let before = settled(pid);
-    let waiters: Vec<Waiter> = (1..count)
-        .map(|_| {
-            let waiter = Waiter::new(&fixture, "bob", DEADLINE);
-            // More than the daemon serves at once are sent away, so they come one after the other.
-            settled(pid);
-            waiter
-        })
-        .collect();
+    all.extend(crowd(&fixture, count - 1));
     assert_eq!(settled(pid), before, "no thread more");
-    let all: Vec<&Waiter> = std::iter::once(&first).chain(&waiters).collect();
     assert!(all.iter().all(|waiter| !waiter.is_answered()));
 
     let answered = || all.iter().filter(|waiter| waiter.is_answered()).count();
@@ -202,24 +207,39 @@ fn waiting_ends_with_the_daemon() {
     fixture.fsck_clean();
 }
 
-/// How long it takes from the `close` that makes a record ready until the waiter has its answer.
+/// How long it takes from the `close` that makes a record ready until one of many who wait has its
+/// answer. The long form holds it to its goal, on a machine that does nothing else.
 // P9.9
 #[test]
-fn a_waiter_hears_within_milliseconds() {
+fn one_of_many_hears_within_milliseconds() {
+    let count = if long() { 1000 } else { 100 };
     let fixture = Setup::default().lanes(["bob"]).start();
-    let pid = fixture.daemon_pid();
-    let mut took: Vec<Duration> = (0..200)
-        .map(|nth| {
-            let waiter = Waiter::new(&fixture, "bob", DEADLINE);
-            settled(pid);
-            put(&fixture, &format!("t{nth}"), "");
-            let begin = Instant::now();
-            waiter.answer().unwrap();
-            begin.elapsed()
-        })
-        .collect();
+    let mut waiters: Vec<Option<Waiter>> = crowd(&fixture, count).into_iter().map(Some).collect();
+    let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+    for (nth, waiter) in waiters.iter().flatten().enumerate() {
+        epoll::add(&epoll, &waiter.0, EventData::new_u64(nth as u64), EventFlags::IN).unwrap();
+    }
+    let (mut took, mut got) = (Vec::new(), BTreeSet::new());
+    for nth in 0..count {
+        let path = fixture.work().join(format!("inbox/t{nth}.yaml"));
+        let mut file = fs::File::create(path).unwrap();
+        file.write_all(format!("id: t{nth}\n").as_bytes()).unwrap();
+        let begin = Instant::now();
+        drop(file);
+        let mut events = Vec::with_capacity(8);
+        let patience = Timespec { tv_sec: DEADLINE.as_secs() as i64, tv_nsec: 0 };
+        epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&patience)).unwrap();
+        took.push(begin.elapsed());
+        assert_eq!(events.len(), 1, "one for each record");
+        let waiter = waiters[events[0].data.u64() as usize].take().unwrap();
+        got.insert(waiter.answer().unwrap());
+        epoll::delete(&epoll, &waiter.0).unwrap();
+    }
+    assert_eq!(got.len(), count, "each got its own");
     took.sort();
-    let (half, p99, most) = (took[100], took[197], took[199]);
-    println!("from ready to answered: median {half:?}, p99 {p99:?}, most {most:?}");
+    let (half, p99, most) = (took[count / 2], took[count * 99 / 100 - 1], took[count - 1]);
+    println!("{count} waiters, ready to answered: median {half:?}, p99 {p99:?}, most {most:?}");
     assert!(half < Duration::from_millis(100), "median {half:?}");
+    assert!(!long() || p99 <= Duration::from_millis(10), "p99 {p99:?}");
+    fixture.fsck_clean();
 }
