@@ -76,6 +76,12 @@ pub const QUEUE_CHANGES_MAX: usize = 4096;
 /// Changes that share one commit: bounds how long the first of them waits.
 pub const BATCH_CHANGES_MAX: usize = 512;
 
+/// How long an inode without a name stays: its removal is no commit that the next caller waits for.
+pub const NAMELESS_REST: Duration = Duration::from_millis(20);
+
+/// Inodes without a name that are removed at once, before their time: bounds what they hold.
+pub const NAMELESS_AT_ONCE: usize = 256;
+
 /// Open handles in the daemon: EMFILE above it.
 pub const HANDLES_MAX: usize = 1 << 18;
 

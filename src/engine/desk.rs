@@ -5,12 +5,12 @@
 //! who sits at the desk (`writer`), and what waits for it (`queue`).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
-use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK};
+use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, NAMELESS_AT_ONCE, NAMELESS_REST};
 use crate::names::{AgentName, TreePath};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::{Refusal, Rule};
@@ -125,7 +125,7 @@ pub(super) struct Desk {
     pub bell: Arc<Bell>,
     pub line: Arc<Line>,
     pub head: Head,
-    pub nameless: Vec<Ino>,
+    pub nameless: Nameless,
     pub scopes: Scopes,
     pub refused: u64,
     pub clock: LeaseClock,
@@ -134,6 +134,43 @@ pub(super) struct Desk {
     pub due: Option<UnixNanos>,
     /// The same, as a [`Ripen`] found it.
     pub next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
+}
+
+/// Inodes without a name. They go together, when a moment has passed: a commit for each would be one
+/// more that the next caller waits for.
+#[derive(Default)]
+pub(super) struct Nameless {
+    waiting: Vec<Ino>,
+    /// How many came since they were looked at.
+    fresh: usize,
+    /// When they are looked at; those that are open then stay until after another change.
+    due: Option<Instant>,
+}
+
+impl Nameless {
+    /// After a commit, which may have taken names away.
+    fn add(&mut self, came: Vec<Ino>) {
+        self.fresh += came.len();
+        self.waiting.extend(came);
+        if !self.waiting.is_empty() && self.due.is_none() {
+            self.due = Some(Instant::now() + NAMELESS_REST);
+        }
+    }
+
+    /// How long it is until they are looked at.
+    fn left(&self) -> Option<Duration> {
+        self.due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    fn is_due(&self) -> bool {
+        self.fresh >= NAMELESS_AT_ONCE || self.left() == Some(Duration::ZERO)
+    }
+
+    /// Takes those out that nobody has open.
+    fn take(&mut self, audience: &dyn Audience) -> Vec<Ino> {
+        (self.fresh, self.due) = (0, None);
+        self.waiting.extract_if(.., |ino| !audience.is_open(*ino)).collect()
+    }
 }
 
 /// What a batch leaves to be done after its commit.
@@ -155,7 +192,7 @@ impl Desk {
             .leases
             .next_look()
             .map(|look| Duration::from_nanos(look.0.saturating_sub(self.clock.now().0)));
-        [ripe, look].into_iter().flatten().min()
+        [ripe, look, self.nameless.left()].into_iter().flatten().min()
     }
 
     /// How long it is until a record becomes ready by itself, or until that is looked at again.
@@ -166,8 +203,8 @@ impl Desk {
     }
 
     /// The moments that the writer's thread waits for.
-    pub fn alarm(&self) -> (Option<UnixNanos>, Option<LeaseTime>) {
-        (self.due, self.leases.next_look())
+    pub fn alarm(&self) -> (Option<UnixNanos>, Option<LeaseTime>, Option<Instant>) {
+        (self.due, self.leases.next_look(), self.nameless.due)
     }
 
     /// Makes what waits, at most one batch, and answers. One change alone does not wait for
@@ -288,7 +325,7 @@ impl Desk {
         if self.head.g > head_before.g {
             self.bell.ring(self.head.g);
         }
-        self.nameless.extend(batch.nameless);
+        self.nameless.add(batch.nameless);
         if let Some(next) = self.next_due.lock().take() {
             self.due = next;
         }
@@ -315,28 +352,33 @@ impl Desk {
         }
     }
 
-    /// Whether there is something for [`rest`](Self::rest) to do.
+    /// Whether there is something for [`rest`](Self::rest) to do now.
     pub fn has_chores(&self) -> bool {
-        !self.nameless.is_empty() || self.writer.wants_checkpoint()
+        self.nameless.is_due() || self.writer.wants_checkpoint()
     }
 
     /// Chores that no caller waits for: nameless inodes without handles go, the log is moved.
     pub fn rest(&mut self) {
-        let audience = &self.audience;
-        let (open, closed): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.nameless).into_iter().partition(|ino| audience.is_open(*ino));
-        self.nameless = open;
-        if !closed.is_empty() {
-            let reclaimed = self.writer.transaction(&mut |txn| {
-                closed.iter().try_for_each(|ino| txn.delete_node(*ino))?;
-                Ok(Durability::Process)
-            });
-            if let Err(error) = reclaimed {
-                tracing::warn!(%error, "nameless inodes stay until the next start");
-            }
+        if self.nameless.is_due() {
+            self.reclaim();
         }
         if let Err(error) = self.writer.checkpoint() {
             tracing::warn!(%error, "the log could not be moved into the store");
+        }
+    }
+
+    /// Removes the nameless inodes that nobody has open.
+    pub fn reclaim(&mut self) {
+        let closed = self.nameless.take(&*self.audience);
+        if closed.is_empty() {
+            return;
+        }
+        let reclaimed = self.writer.transaction(&mut |txn| {
+            closed.iter().try_for_each(|ino| txn.delete_node(*ino))?;
+            Ok(Durability::Process)
+        });
+        if let Err(error) = reclaimed {
+            tracing::warn!(%error, "nameless inodes stay until the next start");
         }
     }
 }

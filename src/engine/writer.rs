@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 use crate::store::{Durability, Read, Readers, Result, StoreError, Writer};
 
 use super::agents::Registry;
-use super::desk::{Desk, Queued, lost, too_busy};
+use super::desk::{Desk, Nameless, Queued, lost, too_busy};
 use super::lease::{Book, LeaseClock};
 use super::queue::{Look, Queue};
 use super::turn::Head;
@@ -112,7 +112,7 @@ pub fn start(
         bell: Arc::clone(&bell),
         line: Arc::clone(&line),
         head,
-        nameless: Vec::new(),
+        nameless: Nameless::default(),
         scopes: Scopes::default(),
         refused: 0,
         leases: crate::store::read(&*readers, |snapshot| Book::load(snapshot, clock.now()))?,
@@ -133,7 +133,7 @@ fn keep(queue: &Queue<Queued>, desk: &Mutex<Desk>) {
     loop {
         let patience = desk.lock().patience();
         if queue.watch(patience) == Look::Closed {
-            return;
+            return desk.lock().reclaim();
         }
         loop {
             let mut desk = desk.lock();
