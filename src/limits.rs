@@ -82,6 +82,9 @@ pub const NAMELESS_REST: Duration = Duration::from_millis(20);
 /// Inodes without a name that are removed at once, before their time: bounds what they hold.
 pub const NAMELESS_AT_ONCE: usize = 256;
 
+/// Directories whose place in a workspace the writer remembers: some hundred bytes each.
+pub const PLACES_REMEMBERED_MAX: usize = 4096;
+
 /// Open handles in the daemon: EMFILE above it.
 pub const HANDLES_MAX: usize = 1 << 18;
 

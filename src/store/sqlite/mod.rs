@@ -10,6 +10,7 @@ mod files;
 mod gather;
 mod lock;
 mod nodes;
+mod places;
 #[macro_use]
 mod read;
 mod chores;
@@ -36,6 +37,7 @@ struct Conn {
     sql: Connection,
     /// The inodes of the transaction under way; empty outside of one.
     nodes: RefCell<nodes::Nodes>,
+    places: RefCell<places::Places>,
     /// Nothing was done yet in the transaction under way. Its first change then needs no savepoint:
     /// the transaction is one, and the pages that the change touches need not be copied for it.
     is_first: bool,
@@ -148,7 +150,7 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     if !write {
         sql.pragma_update(None, "query_only", true).map_err(fail)?;
     }
-    Ok(Conn { sql, nodes: RefCell::default(), is_first: false })
+    Ok(Conn { sql, nodes: RefCell::default(), places: RefCell::default(), is_first: false })
 }
 
 impl Readers for Sqlite {

@@ -148,14 +148,6 @@ fn workspace(row: &Row<'_>) -> rusqlite::Result<WorkspaceRow> {
     })
 }
 
-fn place(row: &Row<'_>, at: usize) -> rusqlite::Result<PlaceRow> {
-    Ok(PlaceRow {
-        workspace: WorkspaceKey(number(row, at)?),
-        relative: tree_path(row, at + 1)?.names().to_vec(),
-        path: tree_path(row, at + 2)?,
-    })
-}
-
 macro_rules! refusal_columns {
     () => {
         "key, at, mount, uid, pid, operation, path, errno, why, coalesce(length(rejected), 0), \
@@ -296,15 +288,11 @@ impl Read for Conn {
     }
 
     fn place(&self, dir: Ino) -> Result<Option<PlaceRow>> {
-        let sql = "SELECT p.workspace, p.relative, w.path FROM places p \
-                   JOIN workspaces w ON w.key = p.workspace WHERE p.dir = ?1";
-        self.one(sql, [int(dir.0)], |row| place(row, 0))
+        self.place_of(dir)
     }
 
     fn places_of(&self, workspace: WorkspaceKey) -> Result<Vec<(Ino, PlaceRow)>> {
-        let sql = "SELECT p.dir, p.workspace, p.relative, w.path FROM places p \
-                   JOIN workspaces w ON w.key = p.workspace WHERE p.workspace = ?1";
-        self.all(sql, [int(workspace.0)], |row| Ok((Ino(number(row, 0)?), place(row, 1)?)))
+        self.all_places_of(workspace)
     }
 
     fn workspace(&self, key: WorkspaceKey) -> Result<Option<WorkspaceRow>> {

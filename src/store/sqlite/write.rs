@@ -40,9 +40,10 @@ impl Conn {
         self.write_charges(&nodes.charges)
     }
 
-    /// Forgets the inodes of the transaction that ended.
-    pub(super) fn forget_nodes(&mut self) {
+    /// Forgets what counts in the transaction that ended only.
+    pub(super) fn end_work(&mut self, committed: bool) {
         self.nodes.take();
+        self.places.get_mut().end(committed);
     }
 
     fn write_node(&self, node: &Node) -> Result<()> {
@@ -190,22 +191,15 @@ impl Txn for Conn {
     }
 
     fn put_place(&mut self, dir: Ino, place: &PlaceRow) -> Result<()> {
-        let relative = place.relative.iter().cloned().collect::<TreePath>().to_bytes();
-        self.change(
-            "INSERT INTO places (dir, workspace, relative) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (dir) DO UPDATE SET workspace = excluded.workspace, \
-             relative = excluded.relative",
-            params![int(dir.0), int(place.workspace.0), relative],
-        )?;
-        Ok(())
+        self.write_place(dir, place)
     }
 
     fn delete_place(&mut self, dir: Ino) -> Result<()> {
-        self.change("DELETE FROM places WHERE dir = ?1", [int(dir.0)])?;
-        Ok(())
+        self.remove_place(dir)
     }
 
     fn insert_workspace(&mut self, path: &TreePath, dir: Ino, kind: &str) -> Result<WorkspaceKey> {
+        self.places.get_mut().change();
         let sql = "INSERT INTO workspaces (path, dir, kind) VALUES (?1, ?2, ?3)";
         self.change(sql, params![path.to_bytes(), int(dir.0), kind])?;
         Ok(WorkspaceKey(self.inserted()))
@@ -218,6 +212,7 @@ impl Txn for Conn {
         dir: Option<Ino>,
         kind: &str,
     ) -> Result<()> {
+        self.places.get_mut().change();
         self.change(
             "UPDATE workspaces SET path = ?2, dir = ?3, kind = ?4 WHERE key = ?1",
             params![int(key.0), path.to_bytes(), dir.map(|dir| int(dir.0)), kind],
@@ -431,6 +426,7 @@ impl Txn for Conn {
 
     fn rollback(&mut self) -> Result<()> {
         self.nodes.get_mut().back_to_mark();
+        self.places.get_mut().undo();
         if std::mem::take(&mut self.is_first) {
             self.change("ROLLBACK", [])?;
             self.change("BEGIN IMMEDIATE", [])?;

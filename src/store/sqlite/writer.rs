@@ -1,9 +1,11 @@
 //! [`Writer`]: transactions on the one connection that writes.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::checkpoint::Checkpointer;
+use super::places::Places;
 use super::{Conn, fail, gather};
 use crate::store::{Durability, Result, StoreError, Txn, Writer};
 
@@ -21,6 +23,7 @@ pub struct SqliteWriter {
 impl SqliteWriter {
     pub(super) fn new(mut connection: Conn, second: Conn, path: &Path) -> Result<Self> {
         let checkpointer = Checkpointer::start(&mut connection, second)?;
+        connection.places = RefCell::new(Places::of_writer());
         let mut wal_path = path.as_os_str().to_owned();
         wal_path.push("-wal");
         let wal_path = wal_path.into();
@@ -50,7 +53,7 @@ impl Writer for SqliteWriter {
             let flush = durability >= Durability::Power;
             gather::committing(flush, || self.step("COMMIT")).map(|()| durability)
         });
-        self.connection.forget_nodes();
+        self.connection.end_work(committed.is_ok());
         if committed.is_err() && !self.connection.sql.is_autocommit() {
             self.step("ROLLBACK")?;
         }
