@@ -39,10 +39,12 @@ CREATE TABLE nodes (
   chunks INTEGER NOT NULL DEFAULT 0 CHECK (chunks >= 0)
 ) STRICT;
 
+-- `ino` is no declared reference: for each node that goes SQLite would look through all names for
+-- one that still leads to it, and an index would cost every change of a name. `fsck` looks.
 CREATE TABLE entries (
   parent INTEGER NOT NULL REFERENCES nodes(ino),
   name   BLOB NOT NULL,
-  ino    INTEGER NOT NULL REFERENCES nodes(ino),
+  ino    INTEGER NOT NULL,
   PRIMARY KEY (parent, name)
 ) STRICT, WITHOUT ROWID;
 
@@ -289,4 +291,27 @@ pub fn migrate(connection: &Connection, path: &str) -> Result<()> {
             .map_err(fail)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    /// A reference without an index makes each deletion of what is referred to read the whole table.
+    #[test]
+    fn every_reference_is_found_by_a_key() {
+        let sql = Connection::open_in_memory().unwrap();
+        super::migrate(&sql, "memory").unwrap();
+        let unindexed = "SELECT t.name || '.' || f.\"from\" \
+             FROM sqlite_schema t, pragma_foreign_key_list(t.name) f \
+             WHERE t.type = 'table' \
+             AND NOT EXISTS (SELECT 1 FROM pragma_table_info(t.name) c \
+                             WHERE c.name = f.\"from\" AND c.pk = 1) \
+             AND NOT EXISTS (SELECT 1 FROM pragma_index_list(t.name) i, pragma_index_info(i.name) c \
+                             WHERE c.seqno = 0 AND c.name = f.\"from\" AND i.partial = 0)";
+        let mut statement = sql.prepare(unindexed).unwrap();
+        let found: Vec<String> =
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert_eq!(found, Vec::<String>::new());
+    }
 }
