@@ -41,6 +41,8 @@ pub trait TxnChores {
     ) -> Result<()>;
     /// Takes or renews the lead until `until`; `None` while somebody else leads. The number is
     /// another one, and higher, whenever the leader is another one.
+    /// An engine that one process at a time can have open is opened without a leader: whoever led
+    /// had it open, and is gone.
     fn lead(
         &mut self,
         holder: &str,

@@ -1,12 +1,28 @@
 //! A descriptor of `.workfs/hold/<id>` keeps the record, and its end gives it back.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::{Errno, send_signal, until_polled};
 use crate::leases::{await_event, bob_has};
-use crate::team::{errno, mv};
+use crate::team::{Team, errno, mv};
+
+/// A process that holds bob's task and does nothing else.
+fn holder(team: &Team) -> Child {
+    let mut child = Command::new("bash")
+        .arg("-c")
+        .arg("exec 9> .workfs/hold/t-1; echo held; exec sleep 100")
+        .current_dir(team.fixture.mount(1))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    child
+}
 
 // P12.6
 #[test]
@@ -27,18 +43,7 @@ fn whoever_holds_a_descriptor_keeps_the_record_and_does_nothing_else() {
 #[test]
 fn a_holder_that_is_killed_frees_its_record_within_a_second() {
     let team = bob_has("4h");
-    let script = "exec 9> .workfs/hold/t-1; echo held; exec sleep 100";
-    let mut child = Command::new("bash")
-        .arg("-c")
-        .arg(script)
-        .current_dir(team.fixture.mount(1))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
-    assert_eq!(line, "held\n");
+    let mut child = holder(&team);
     let begin = Instant::now();
     send_signal(child.id(), rustix::process::Signal::KILL);
     until_polled("it is free", || team.work(2).join("inbox/t-1.yaml").exists().then_some(()));
@@ -70,16 +75,7 @@ fn only_the_owner_holds_and_what_is_finished_is_not_given_back() {
 fn the_end_of_the_mount_is_the_end_of_its_holds() {
     let team = bob_has("4h");
     let dir = team.fixture.mount(1).to_str().unwrap().to_owned();
-    let mut child = Command::new("bash")
-        .arg("-c")
-        .arg("exec 9< .workfs/hold/t-1; echo held; exec sleep 100")
-        .current_dir(team.fixture.mount(1))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    let mut child = holder(&team);
     // Taken from sight, it goes on for whoever has it open.
     team.fixture.workfs(&["unmount", "--lazy", &dir]).success();
     assert!(team.work(0).join("assigned/bob/t-1.yaml").exists());

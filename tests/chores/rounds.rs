@@ -129,6 +129,24 @@ fn one_leads_until_its_lease_ends_or_it_resigns() {
     desk.fsck_clean();
 }
 
+// P14.7
+#[test]
+fn who_led_when_the_store_was_open_before_leads_no_more() {
+    let (mut desk, first) = desk("archive: true");
+    desk.put_at("done", "old", "status: done");
+    assert_eq!(first.round(), Ok(0), "it leads");
+    desk.pass(30 * DAY - 10 * SECOND);
+    assert_eq!(first.round(), Ok(0), "it leads on");
+    drop(first);
+    // It ended without a word, as one that is killed.
+    desk.restart(false);
+    desk.pass(20 * SECOND);
+    let next = Chores::new(desk.engine(), "two");
+    assert_eq!(next.round(), Ok(1), "nobody else can be there");
+    drop(next);
+    desk.fsck_clean();
+}
+
 // P14.6 P14.7
 #[test]
 fn the_daemon_makes_the_rounds() {

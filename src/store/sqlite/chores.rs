@@ -43,6 +43,11 @@ impl ReadChores for Conn {
     }
 }
 
+/// Ends the lead of whoever had the store open before: its lock is ours now.
+pub(super) fn forget_leader(sql: &rusqlite::Connection) -> rusqlite::Result<()> {
+    sql.execute("UPDATE leader SET until = 0 WHERE until > 0", []).map(drop)
+}
+
 impl TxnChores for Conn {
     fn put_follow_up(
         &mut self,

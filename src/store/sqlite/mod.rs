@@ -104,6 +104,7 @@ impl Sqlite {
         schema::migrate(&writer.sql, &shown).map_err(|error| named(error, path))?;
         writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
+        chores::forget_leader(&writer.sql).map_err(fail)?;
         let store = Sqlite { path: path.to_owned(), idle: Mutex::new(Vec::new()), _lock: lock };
         let writer = SqliteWriter::new(writer, connect(path, true)?, path)?;
         Ok((store, writer))
