@@ -118,7 +118,7 @@ fn a_lane_goes_when_it_is_empty_and_not_before() {
 
 // P5.1
 #[test]
-fn each_change_is_one_event_and_what_is_refused_is_none() {
+fn each_change_is_one_event_and_a_refusal_is_none_unless_it_is_forbidden() {
     let fixture = Fixture::new();
     let steps = [
         ("cp $OUT/new work/inbox/t-1.yaml", Some("created")),
@@ -129,7 +129,7 @@ fn each_change_is_one_event_and_what_is_refused_is_none() {
         ("mv work/inbox/t-1.yaml work/assigned/bob/", Some("claimed")),
         ("! mv work/inbox/t-1.yaml work/assigned/ann/", None),
         ("mv work/assigned/bob/t-1.yaml work/assigned/ann/", Some("reassigned")),
-        ("! ln work/assigned/ann/t-1.yaml x", None),
+        ("! ln work/assigned/ann/t-1.yaml x", Some("forbidden")),
         ("mv work/assigned/ann/t-1.yaml work/inbox/", Some("released")),
         ("cat work/inbox/t-1.yaml; ls -lR work; stat work/inbox/t-1.yaml", None),
         ("rm work/inbox/t-1.yaml", Some("removed")),
