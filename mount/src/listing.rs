@@ -82,19 +82,6 @@ fn list(
 }
 
 fn dot(name: &[u8], ino: Ino, cookie: u64) -> DirEntry {
-    let attr = Attr {
-        ino,
-        node_type: NodeType::Directory,
-        mode: 0o700,
-        nlink: 2,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size: 0,
-        blocks: 0,
-        atime_ns: 0,
-        mtime_ns: 0,
-        ctime_ns: 0,
-    };
+    let attr = Attr::bare(ino, NodeType::Directory);
     DirEntry { name: name.to_vec(), attr, cookie, ttl: Duration::ZERO }
 }

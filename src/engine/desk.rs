@@ -20,7 +20,6 @@ use super::agents::Registry;
 use super::lease::{Book, LeaseClock};
 use super::queue::Queue;
 use super::ready::Ripen;
-use super::refuse::to_tell;
 use super::turn::{Head, Refused, keep_refusal};
 use super::{
     Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Scopes, Stop, Turn,
@@ -446,7 +445,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Keeps a refusal for `why`, and has the ledger told of those that it is to know.
+    /// Keeps a refusal, and prunes the older ones now and then.
     fn keep(
         &mut self,
         txn: &mut dyn Txn,
@@ -454,10 +453,7 @@ impl Round<'_> {
         operation: &'static str,
         why: Refused,
     ) -> Result<()> {
-        if let Some(told) = to_tell(txn, context, (operation, self.now), &why)? {
-            self.batch.follows.push(Queued::new(context.clone(), told, |_| {}));
-        }
-        keep_refusal(txn, context, operation, self.now, why)?;
+        keep_refusal(txn, context, (operation, self.now), why, &mut self.batch.follows)?;
         *self.refused += 1;
         // Pruning in strides keeps its cost away from the single refusal.
         if self.refused.is_multiple_of(64) { txn.prune_refusals() } else { Ok(()) }

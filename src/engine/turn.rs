@@ -12,6 +12,7 @@ use crate::store::{
 };
 
 use super::desk::Queued;
+use super::refuse::to_tell;
 use super::{Context, Doors, Effect, Scopes};
 
 /// A refusal with what is to be kept of it.
@@ -137,11 +138,7 @@ impl Turn<'_> {
     /// # Errors
     /// A failure of the store.
     pub fn keep(&mut self, refused: Refused) -> Result<(), StoreError> {
-        let (context, now) = (self.context, (self.operation, self.now));
-        if let Some(told) = super::refuse::to_tell(self.txn, context, now, &refused)? {
-            self.follows.push(super::desk::Queued::new(context.clone(), told, |_| {}));
-        }
-        keep_refusal(self.txn, self.context, self.operation, self.now, refused)
+        keep_refusal(self.txn, self.context, (self.operation, self.now), refused, self.follows)
     }
 
     /// The trace of a new piece of work: random bytes, if this is not a part of a larger one.
@@ -270,14 +267,17 @@ impl Turn<'_> {
     }
 }
 
-/// Puts a refusal into `why` and into the log.
+/// Puts a refusal into `why` and into the log, and has the ledger told of those that it is to know.
 pub(super) fn keep_refusal(
     txn: &mut dyn Txn,
     context: &Context,
-    operation: &'static str,
-    now: UnixNanos,
+    (operation, now): (&'static str, UnixNanos),
     refused: Refused,
+    follows: &mut Vec<Queued>,
 ) -> Result<(), StoreError> {
+    if let Some(told) = to_tell(txn, context, (operation, now), &refused)? {
+        follows.push(Queued::new(context.clone(), told, |_| {}));
+    }
     let Refused { refusal, path, rejected, .. } = refused;
     let errno = refusal.rule.errno(context.door);
     // Not the reason: it may quote content, which is never logged. `why` has it.

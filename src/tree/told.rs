@@ -220,20 +220,8 @@ impl StandIn {
     fn entry(self, caller: &Caller) -> Entry {
         let is_own_number = (STAND_IN..STAND_INS_END).contains(&self.ino.0);
         debug_assert!(is_own_number || self.ino.0 < STAND_IN, "a number of neither");
-        let attr = Attr {
-            ino: self.ino,
-            node_type: self.node_type,
-            mode: 0o700,
-            nlink: if self.node_type == NodeType::Directory { 2 } else { 1 },
-            uid: caller.uid,
-            gid: caller.gid,
-            rdev: 0,
-            size: 0,
-            blocks: 0,
-            atime_ns: 0,
-            mtime_ns: 0,
-            ctime_ns: 0,
-        };
+        let attr =
+            Attr { uid: caller.uid, gid: caller.gid, ..Attr::bare(self.ino, self.node_type) };
         Entry { attr, ttl: Duration::ZERO }
     }
 }

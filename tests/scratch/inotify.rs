@@ -229,7 +229,7 @@ fn each_event_is_of_its_kind_and_name() {
     watch.awaits(Heard::MODIFY, "a");
     watch.awaits(Heard::CLOSE_WRITE, "a");
     // What is held open is told to be written, and to be closed when it is.
-    fixture.sh("exec 3>> scratchpad/a; echo y >&3; sleep 0; exec 3>&-").success();
+    fixture.sh("exec 3>> scratchpad/a; echo y >&3; exec 3>&-").success();
     watch.awaits(Heard::MODIFY, "a");
     watch.awaits(Heard::CLOSE_WRITE, "a");
     fixture.sh("mkdir scratchpad/d; ln -s a scratchpad/l; mkfifo scratchpad/p").success();
