@@ -219,6 +219,16 @@ impl Mount {
         matches!(self.lies, Lies::Here(_))
     }
 
+    /// The device number of its files, as the kernel keeps it; `None` where it lies in another name
+    /// space.
+    #[must_use]
+    pub fn device(&self) -> Option<u64> {
+        match &self.lies {
+            Lies::Here(device) => Some(*device),
+            _ => None,
+        }
+    }
+
     /// Makes the kernel forget something. Never blocks: attributes are sent at once, the rest is
     /// queued. After the end of the session it does nothing.
     pub fn invalidate(&self, invalidation: Invalidation) {

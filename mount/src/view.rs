@@ -66,6 +66,27 @@ impl View {
     }
 }
 
+impl Attr {
+    /// Of something empty that is its maker's alone and has no times.
+    #[must_use]
+    pub fn bare(ino: Ino, node_type: NodeType) -> Attr {
+        Attr {
+            ino,
+            node_type,
+            mode: 0o700,
+            nlink: if node_type == NodeType::Directory { 2 } else { 1 },
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 0,
+            blocks: 0,
+            atime_ns: 0,
+            mtime_ns: 0,
+            ctime_ns: 0,
+        }
+    }
+}
+
 /// What `mknod` is to make.
 pub(crate) fn new_node(mode: u32, rdev: u32) -> Result<NewNode, Errno> {
     Ok(match node_type(mode)? {

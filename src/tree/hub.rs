@@ -88,12 +88,13 @@ impl Hub {
         self.touches.note_file(mount, self.members.read().len(), what);
     }
 
-    /// Where the mounts are that this process sees.
+    /// Where the mounts are that this process sees, and the device number of each.
     #[must_use]
-    pub fn mount_dirs(&self) -> Vec<(MountId, PathBuf)> {
+    pub fn mount_dirs(&self) -> Vec<(MountId, (PathBuf, u64))> {
         let members = self.members.read();
-        let seen = members.iter().map(|member| &member.mount).filter(|mount| mount.lies_here());
-        seen.map(|mount| (mount.id(), mount.dir().to_owned())).collect()
+        let mounts = members.iter().map(|member| &member.mount);
+        let seen = mounts.filter_map(|mount| Some((mount, mount.device()?)));
+        seen.map(|(mount, device)| (mount.id(), (mount.dir().to_owned(), device))).collect()
     }
 
     /// Says whom a mount acts for that is to be made.

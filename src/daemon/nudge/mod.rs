@@ -136,8 +136,10 @@ impl Tell<'_> {
     }
 
     fn call(&mut self, mount: MountId, at: &At, what: What) -> Result<()> {
-        if let Some(path) = self.path(mount, at)? {
-            self.calls.push(Call { mount, path, what });
+        if let Some(path) = self.path(mount, at)?
+            && let Some((_, device)) = self.watched.dirs.get(&mount)
+        {
+            self.calls.push(Call { mount, device: *device, path, what });
         }
         Ok(())
     }
@@ -243,7 +245,7 @@ impl Tell<'_> {
     /// The path of a name through a mount; `None` if that does not show it.
     fn path(&self, mount: MountId, at: &At) -> Result<Option<PathBuf>> {
         let shown = self.hub.identity(mount).map(|identity| identity.root);
-        let (Some(root), Some(shown)) = (self.watched.dirs.get(&mount), shown) else {
+        let (Some((root, _)), Some(shown)) = (self.watched.dirs.get(&mount), shown) else {
             return Ok(None);
         };
         let below = below(self.read, at.0, shown)?;

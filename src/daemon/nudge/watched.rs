@@ -14,7 +14,8 @@ use crate::tree::Hub;
 #[derive(Default)]
 pub(super) struct Watched {
     pub inodes: HashMap<MountId, HashSet<Ino>>,
-    pub dirs: HashMap<MountId, PathBuf>,
+    /// Where each mount is, and the device number of its files.
+    pub dirs: HashMap<MountId, (PathBuf, u64)>,
     looked: Option<Instant>,
     /// When somebody was told of a new directory, for the last time.
     told_of_dir: Option<Instant>,
@@ -48,16 +49,10 @@ impl Watched {
 
 fn look_at_processes(
     hub: &Hub,
-    dirs: &HashMap<MountId, PathBuf>,
+    dirs: &HashMap<MountId, (PathBuf, u64)>,
 ) -> HashMap<MountId, HashSet<Ino>> {
-    let devices: HashMap<u64, MountId> = workfs_mount::mounts()
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|mount| {
-            let (id, _) = dirs.iter().find(|(_, dir)| **dir == mount.dir)?;
-            Some((mount.device, *id))
-        })
-        .collect();
+    let devices: HashMap<u64, MountId> =
+        dirs.iter().map(|(id, (_, device))| (*device, *id)).collect();
     let mut found: HashMap<MountId, HashSet<Ino>> = HashMap::new();
     for process in numbered(Path::new("/proc")) {
         let infos = process.join("fdinfo");
