@@ -29,6 +29,7 @@ mod told;
 mod touched;
 mod txn;
 mod unborn;
+mod unsaved;
 mod waits;
 mod why;
 mod write;

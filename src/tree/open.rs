@@ -360,7 +360,7 @@ impl WorkTree {
             Open::Fixed(_) | Open::Events | Open::Directory(_) | Open::Ready(_) => return,
         };
         self.born(ino);
-        if staged.lock().dirty {
+        if staged.lock().unsaved.is_any() {
             // `flush` comes before every release, so that only a write through a mapping that
             // outlived its descriptor gets here. Nobody would hear a verdict.
             tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");

@@ -15,6 +15,8 @@ use crate::numbers::RecordKey;
 use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
 
+use super::unsaved::Unsaved;
+
 /// An open record or draft.
 pub(super) struct Staged {
     /// Where it lies, for rules that are asked while it is written.
@@ -33,10 +35,8 @@ pub(super) struct Staged {
     pinned: Arc<[u8]>,
     /// The content as this handle changed it.
     buffer: Option<Vec<u8>>,
-    /// Something was written since the last judgement.
-    pub dirty: bool,
-    /// By whom: the tables of open files that the writes came from.
-    writers: Vec<Option<u64>>,
+    /// What was written since the last judgement.
+    pub unsaved: Unsaved,
     /// A judgement is under way, and these wait for it too.
     pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
@@ -60,8 +60,7 @@ impl Staged {
             fence: None,
             pinned,
             buffer: None,
-            dirty: false,
-            writers: Vec::new(),
+            unsaved: Unsaved::default(),
             judging: None,
             sequential: true,
             append: false,
@@ -95,16 +94,9 @@ impl Staged {
         self.buffer.get_or_insert_with(|| self.pinned.to_vec())
     }
 
-    /// Whether a descriptor that is closed in this table of open files ends what was written: it
-    /// does not where a child merely inherited the descriptor of a program that still writes.
-    pub fn is_ended_by(&self, files: Option<u64>) -> bool {
-        files.is_none() || self.writers.contains(&files) || self.writers.contains(&None)
-    }
-
     /// Takes what is to be judged.
     pub fn take(&mut self) -> (Arc<[u8]>, Base) {
-        self.dirty = false;
-        self.writers.clear();
+        self.unsaved.clear();
         self.judging = Some(Vec::new());
         (self.whole(), self.base)
     }
@@ -129,10 +121,7 @@ impl Staged {
             return Err(self.poison(refusal));
         }
         self.sequential &= at == end;
-        self.dirty = true;
-        if !self.writers.contains(&files) {
-            self.writers.push(files);
-        }
+        self.unsaved.note_write(files);
         self.failed = None;
         let buffer = self.buffer();
         if buffer.len() < stop {
@@ -150,7 +139,7 @@ impl Staged {
     fn poison(&mut self, refusal: Refusal) -> Refusal {
         self.poison = Some(refusal.clone());
         self.failed = Some(refusal.clone());
-        self.dirty = false;
+        self.unsaved.clear();
         refusal
     }
 
@@ -186,8 +175,7 @@ impl Staged {
         if size != self.text().len() {
             self.buffer().resize(size, 0);
             if size > 0 {
-                self.dirty = true;
-                self.writers.push(None);
+                self.unsaved.note_change();
             }
             self.sequential = size == 0;
             self.failed = None;

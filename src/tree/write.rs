@@ -53,11 +53,11 @@ impl WorkTree {
     ) {
         let (refusal, bytes) = {
             let mut staged = staged.lock();
-            let was_dirty = staged.dirty;
+            let was_dirty = staged.unsaved.is_any();
             let known = staged.failed.is_some();
             let written = staged.write(caller.files, offset, data);
             self.timed.lock().remove(&ino);
-            self.note_dirty(ino, was_dirty, staged.dirty);
+            self.note_dirty(ino, was_dirty, staged.unsaved.is_any());
             match written {
                 Ok(()) => return reply.send(Ok(data.len() as u32)),
                 Err(refusal) if known => {
@@ -113,7 +113,7 @@ impl WorkTree {
             if let Some(failed) = &staged.failed {
                 return reply.send(Err(failed.rule.errno(Door::Handle)));
             }
-            if !staged.dirty || !(sync || staged.is_ended_by(caller.files)) {
+            if !staged.unsaved.is_any() || !(sync || staged.unsaved.is_ended_by(caller.files)) {
                 return reply.send(Ok(()));
             }
             let (whole, base) = staged.take();
@@ -183,7 +183,7 @@ impl WorkTree {
             Err(refusal) => {
                 let errno = refusal.rule.errno(Door::Handle);
                 // What was written meanwhile is judged for itself.
-                if !staged.dirty {
+                if !staged.unsaved.is_any() {
                     staged.failed = Some(refusal);
                 }
                 Err(errno)
@@ -309,9 +309,9 @@ impl WorkTree {
             && let Open::Staged(staged) = &*open
         {
             let mut staged = staged.lock();
-            let was = staged.dirty;
+            let was = staged.unsaved.is_any();
             let resized = staged.resize(size);
-            self.note_dirty(ino, was, staged.dirty);
+            self.note_dirty(ino, was, staged.unsaved.is_any());
             return match resized {
                 Ok(()) => Ok(Sized::Staged),
                 Err(refusal) => Err(refusal.rule.errno(Door::Handle)),

@@ -7,7 +7,7 @@ use std::io::Write;
 use rustix::process::Signal;
 
 use crate::harness::{
-    DEADLINE, Errno, Fixture, Task, await_exit, close, send_signal, until_polled, whole,
+    DEADLINE, Errno, Fixture, Task, await_exit, close, python, send_signal, until_polled, whole,
 };
 
 /// What lies at a path, or nothing.
@@ -118,6 +118,30 @@ fn a_file_that_is_still_being_written_holds_the_commit_up() {
     file.write_all(b" and half").unwrap();
     close(file).unwrap();
     fs::rename(&txn, &commit).unwrap();
+    assert_eq!(text(&fixture, "a").unwrap(), "half and half");
+}
+
+// P13.1 P2.3
+#[test]
+fn a_child_that_inherits_a_descriptor_does_not_end_what_is_written() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir .workfs/txn/t").success();
+    // The child's exec closes its copy of the descriptor, which the kernel tells like any close.
+    let script = "import errno, os, subprocess, sys
+f = open('.workfs/txn/t/a', 'w')
+f.write('half')
+f.flush()
+subprocess.run(['true'])
+try:
+    os.rename('.workfs/txn/t', '.workfs/commit/t')
+    sys.exit('half a file was committed')
+except OSError as error:
+    assert error.errno == errno.EBUSY, error
+f.write(' and half')
+f.close()
+os.rename('.workfs/txn/t', '.workfs/commit/t')";
+    let shell = fixture.bash().with("PYTHON", python()).with("S", script);
+    shell.run("\"$PYTHON\" -c \"$S\"").success();
     assert_eq!(text(&fixture, "a").unwrap(), "half and half");
 }
 

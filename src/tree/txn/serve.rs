@@ -259,7 +259,7 @@ impl Tree for TxnTree {
         self.change((caller, ino, Door::Name), reply, |view, below, node| {
             view.set(below, node, set)?;
             if handle.is_none() {
-                view.close(node)?;
+                view.save(node)?;
             }
             Ok(Self::entry(slot, node, view.attr(below, node)?))
         });
@@ -348,7 +348,7 @@ impl Tree for TxnTree {
         let append = matches!(open.as_deref(), Some(TxnOpen::File { append: true, .. }));
         let at = (caller, ino, Door::Handle);
         if let Some(reply) = self.change(at, reply, |view, below, node| {
-            view.write(below, node, (!append).then_some(offset), data)?;
+            view.write(below, (node, caller.files), (!append).then_some(offset), data)?;
             Ok(data.len() as u32)
         }) {
             self.below.write(caller, ino, handle, offset, data, reply);
@@ -357,14 +357,15 @@ impl Tree for TxnTree {
 
     fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
         let at = (caller, ino, Door::Handle);
-        if let Some(reply) = self.change(at, reply, |view, _, node| view.close(node)) {
+        let close = |view: &mut View, _: &Below<'_>, node| view.close(node, caller.files);
+        if let Some(reply) = self.change(at, reply, close) {
             self.below.flush(caller, ino, handle, reply);
         }
     }
 
     fn fsync(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
         let at = (caller, ino, Door::Handle);
-        if let Some(reply) = self.change(at, reply, |view, _, node| view.close(node)) {
+        if let Some(reply) = self.change(at, reply, |view, _, node| view.save(node)) {
             self.below.fsync(caller, ino, handle, reply);
         }
     }
@@ -384,7 +385,7 @@ impl Tree for TxnTree {
         // What came through a mapping that outlived its descriptor.
         let txn = node_of(ino).and_then(|(slot, node)| Some((self.table.lock().get(slot)?, node)));
         if let Some((txn, node)) = txn
-            && txn.view.lock().close(node).is_err()
+            && txn.view.lock().save(node).is_err()
         {
             tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
         }

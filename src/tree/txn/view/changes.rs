@@ -12,6 +12,7 @@ use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
+use crate::tree::unsaved::Unsaved;
 
 use super::{Below, Own, View};
 
@@ -62,7 +63,11 @@ impl View {
         self.made += 1;
         // An empty file is saved, too: as one that a program makes and closes outside.
         let (file, content) = (node_type == NodeType::File, Arc::default());
-        let own = Own { attr, content: file.then_some(content), target, dirty: file };
+        let mut unsaved = Unsaved::default();
+        if file {
+            unsaved.note_change();
+        }
+        let own = Own { attr, content: file.then_some(content), target, unsaved };
         self.nodes.insert(node, own);
         self.name(at, Some(node));
         Ok(node)
@@ -120,7 +125,7 @@ impl View {
         self.use_name(below, from.0, &from.1)?;
         self.use_name(below, to.0, &to.1)?;
         // A program may rename what it has not closed yet: what it wrote comes first.
-        self.close(source)?;
+        self.save(source)?;
         self.push(Step::Rename { from: from.clone(), to: to.clone(), mode }, source)?;
         self.name(from, None);
         self.places.insert(source, to.clone());
@@ -170,7 +175,7 @@ impl View {
             return Ok(());
         }
         // A time that is set after a write stays.
-        self.close(node)?;
+        self.save(node)?;
         let ino = Ino(0);
         let step = SetAttributes { ino, mode, uid, gid, size: None, atime, mtime };
         self.push(Step::Set { node, set: step }, node)?;

@@ -20,6 +20,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
 use crate::tree::attr;
 use crate::tree::open::part;
+use crate::tree::unsaved::Unsaved;
 
 pub use below::Below;
 use below::gone;
@@ -31,8 +32,8 @@ struct Own {
     content: Option<Arc<Vec<u8>>>,
     /// Where a link leads that was made here.
     target: Option<Vec<u8>>,
-    /// Something was written that no step has yet.
-    dirty: bool,
+    /// What was written that no step has yet.
+    unsaved: Unsaved,
 }
 
 /// A step, the node it is about, and that one's path then.
@@ -193,11 +194,11 @@ impl View {
         }
     }
 
-    /// Writes at `offset`, or at the end.
+    /// Writes at `offset`, or at the end; `files` is the writer's table of open files.
     pub fn write(
         &mut self,
         below: &Below<'_>,
-        node: TxnNode,
+        (node, files): (TxnNode, Option<u64>),
         offset: Option<u64>,
         data: &[u8],
     ) -> Result<(), Stop> {
@@ -207,6 +208,7 @@ impl View {
         let content = self.content_of_size(below, node, stop.max(end))?;
         // In memory, so both fit.
         content[at as usize..stop as usize].copy_from_slice(data);
+        self.own(below, node)?.unsaved.note_write(files);
         Ok(())
     }
 
@@ -238,7 +240,8 @@ impl View {
             _ => Vec::new(),
         };
         let own = self.own(below, node)?;
-        (own.attr.mtime_ns, own.attr.ctime_ns, own.dirty) = (below.now.0, below.now.0, true);
+        (own.attr.mtime_ns, own.attr.ctime_ns) = (below.now.0, below.now.0);
+        own.unsaved.note_change();
         let content = Arc::make_mut(own.content.get_or_insert_with(|| Arc::new(loaded)));
         content.resize(size as usize, 0);
         Ok(content)
@@ -255,10 +258,17 @@ impl View {
         Ok(())
     }
 
-    /// A file was closed: what was written to it is a step now.
-    pub fn close(&mut self, node: TxnNode) -> Result<(), Stop> {
-        let Some(own) = self.nodes.get_mut(&node).filter(|own| own.dirty) else { return Ok(()) };
-        own.dirty = false;
+    /// A descriptor of a file was closed in this table of open files.
+    pub fn close(&mut self, node: TxnNode, files: Option<u64>) -> Result<(), Stop> {
+        let is_end = self.nodes.get(&node).is_some_and(|own| own.unsaved.is_ended_by(files));
+        if is_end { self.save(node) } else { Ok(()) }
+    }
+
+    /// What was written to a file is a step now.
+    pub fn save(&mut self, node: TxnNode) -> Result<(), Stop> {
+        let is_unsaved = |own: &&mut Own| own.unsaved.is_any();
+        let Some(own) = self.nodes.get_mut(&node).filter(is_unsaved) else { return Ok(()) };
+        own.unsaved.clear();
         let Some(content) = own.content.clone() else { return Ok(()) };
         if !self.is_named(node) {
             return Ok(());
@@ -284,7 +294,8 @@ impl View {
 
     /// The steps, what they rest on, and the files that are not closed yet.
     pub fn finished(&self) -> (Vec<(Step, TreePath)>, Vec<Used>, Vec<TreePath>) {
-        let unsaved = self.nodes.iter().filter(|(node, own)| own.dirty && self.is_named(**node));
+        let unsaved = self.nodes.iter();
+        let unsaved = unsaved.filter(|(node, own)| own.unsaved.is_any() && self.is_named(**node));
         let unsaved = unsaved.map(|(node, _)| self.path_of(*node)).collect();
         let mut used: Vec<Used> = self.used.values().cloned().collect();
         used.sort_by(|a, b| a.path.cmp(&b.path));
@@ -294,7 +305,7 @@ impl View {
 
     fn own(&mut self, below: &Below<'_>, node: TxnNode) -> Result<&mut Own, Stop> {
         let attr = self.attr(below, node)?;
-        let new = || Own { attr, content: None, target: None, dirty: false };
+        let new = || Own { attr, content: None, target: None, unsaved: Unsaved::default() };
         Ok(self.nodes.entry(node).or_insert_with(new))
     }
 
