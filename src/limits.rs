@@ -113,6 +113,14 @@ pub const WAKE_NEXT_AFTER: Duration = Duration::from_millis(100);
 /// Lanes of which is remembered what came by `.next` last.
 pub const NEXTS_MAX: usize = 16_384;
 
+/// Names of a plain directory whose listing kernels may keep: it is sorted anew for each handle that
+/// asks for it.
+pub const LISTING_KEPT_MAX: usize = 1024;
+
+/// Directories of which kernels may keep listings, and those in which they may remember that a name is
+/// absent: some MiB. Of more they keep nothing.
+pub const KEPT_DIRS_MAX: usize = 1 << 16;
+
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
 

@@ -30,12 +30,13 @@ use crate::view;
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        negotiate(config);
+        self.gate.remember_absent(negotiate(config));
         Ok(())
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let reply = answer::entry(self.view, &self.gate, reply);
+        let looked_for = (self.ino(parent), name);
+        let reply = answer::looked(self.view, &self.gate, looked_for, reply);
         let _inside = self.gate.enter();
         self.ask("lookup", reply, |tree| {
             tree.lookup(&self.caller(request), self.ino(parent), name)

@@ -4,6 +4,7 @@
 //! that an answer given at once and one given later from another thread look the same to the
 //! kernel. Deliberately not here: calls into the tree.
 
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 use fuser::{
@@ -11,12 +12,13 @@ use fuser::{
     ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 
+use crate::absent;
 use crate::errno::Errno;
 use crate::gate::Gate;
 use crate::locks::{Kind, Lock};
 use crate::reply::Reply;
-use crate::tree::{Entry, FsStat, Handle, Opened, PollReady};
-use crate::view::{View, fopen_flags};
+use crate::tree::{Attr, Entry, FsStat, Ino, NodeType, Opened, PollReady};
+use crate::view::{View, directory_flags, fopen_flags};
 
 /// Answers `reply` and leaves where the request makes no sense.
 macro_rules! or_answer {
@@ -58,6 +60,44 @@ pub(crate) fn entry(view: View, gate: &Arc<Gate>, reply: ReplyEntry) -> Reply<En
     })
 }
 
+/// A name that was looked for; one that is absent is the inode 0, and is remembered if the gate says
+/// so.
+pub(crate) fn looked(
+    view: View,
+    gate: &Arc<Gate>,
+    (parent, name): (Ino, &OsStr),
+    reply: ReplyEntry,
+) -> Reply<Option<Entry>> {
+    let (gate, name) = (Arc::clone(gate), name.to_owned());
+    Reply::new(move |result: Result<Option<Entry>, Errno>| match result {
+        Ok(Some(entry)) => {
+            gate.note(entry.attr.ino);
+            reply.entry(&entry.ttl, &view.shown(&entry.attr), GENERATION);
+        }
+        Ok(None) if gate.note_absent(parent, &name) => {
+            reply.entry(&absent::TTL, &view.shown(&NOTHING), GENERATION);
+        }
+        Ok(None) => reply.error(errno(Errno::ENOENT)),
+        Err(error) => reply.error(errno(error)),
+    })
+}
+
+/// What an absent name stands for.
+const NOTHING: Attr = Attr {
+    ino: Ino(0),
+    node_type: NodeType::File,
+    mode: 0,
+    nlink: 0,
+    uid: 0,
+    gid: 0,
+    rdev: 0,
+    size: 0,
+    blocks: 0,
+    atime_ns: 0,
+    mtime_ns: 0,
+    ctime_ns: 0,
+};
+
 /// Attributes.
 pub(crate) fn attr(view: View, reply: ReplyAttr) -> Reply<Entry> {
     Reply::new(move |result: Result<Entry, Errno>| match result {
@@ -82,10 +122,10 @@ pub(crate) fn opened(reply: ReplyOpen) -> Reply<Opened> {
     })
 }
 
-/// An opened directory. FOPEN_CACHE_DIR stays off: listings are asked of the tree each time.
-pub(crate) fn opened_directory(reply: ReplyOpen) -> Reply<Handle> {
-    Reply::new(move |result: Result<Handle, Errno>| match result {
-        Ok(handle) => reply.opened(FileHandle(handle.0), fuser::FopenFlags::empty()),
+/// An opened directory.
+pub(crate) fn opened_directory(reply: ReplyOpen) -> Reply<Opened> {
+    Reply::new(move |result: Result<Opened, Errno>| match result {
+        Ok(opened) => reply.opened(FileHandle(opened.handle.0), directory_flags(opened.caching)),
         Err(error) => reply.error(errno(error)),
     })
 }

@@ -12,10 +12,13 @@
 //! not here: sending anything.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock, RwLockReadGuard};
 
+use crate::absent::Absent;
 use crate::tree::Ino;
 
 /// A gate that is shut; dropping it opens the gate.
@@ -28,12 +31,31 @@ pub(crate) struct Gate {
     inside: Arc<RwLock<()>>,
     /// How many lookups of an inode the kernel still holds.
     lookups: Mutex<HashMap<Ino, u64>>,
+    absent: Mutex<Absent>,
 }
 
 impl Gate {
     /// The gate of a mount with this root.
     pub(crate) fn new(root: Ino) -> Gate {
-        Gate { root, inside: Arc::default(), lookups: Mutex::default() }
+        let (inside, lookups) = (Arc::default(), Mutex::default());
+        Gate { root, inside, lookups, absent: Mutex::new(Absent::new()) }
+    }
+
+    /// Says whether the kernel can be made to forget absent names.
+    pub(crate) fn remember_absent(&self, is_allowed: bool) {
+        self.absent.lock().allow(is_allowed);
+    }
+
+    /// The kernel is about to be told that a name is absent; whether it may remember that. To be
+    /// called from inside.
+    pub(crate) fn note_absent(&self, parent: Ino, name: &OsStr) -> bool {
+        self.absent.lock().note(parent, name.as_bytes())
+    }
+
+    /// Whether the kernel may remember that a name is absent. If so, it is about to forget all of
+    /// them.
+    pub(crate) fn take_absent(&self, parent: Ino, name: &[u8]) -> bool {
+        self.absent.lock().take(parent, name)
     }
 
     /// Enters with a request whose answer carries attributes; leave when it is answered.

@@ -4,6 +4,7 @@
 //! What must stay true: no type of the FUSE library is in a public signature; a callback reads the
 //! request, calls the tree, replies. Deliberately not here: tasks, YAML, SQL, the command line.
 
+mod absent;
 mod adapter;
 mod answer;
 mod attach;

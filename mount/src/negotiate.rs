@@ -46,8 +46,11 @@ const WANTED: [InitFlags; 13] = [
     InitFlags::FUSE_CACHE_SYMLINKS,
 ];
 
-/// Answers FUSE_INIT.
-pub(crate) fn negotiate(config: &mut KernelConfig) {
+/// The protocol's version from which on names have epochs (Linux 6.16).
+const EPOCHS_SINCE: (u32, u32) = (7, 44);
+
+/// Answers FUSE_INIT; whether all that the kernel knows of names can be forgotten at once.
+pub(crate) fn negotiate(config: &mut KernelConfig) -> bool {
     for flag in WANTED {
         if config.add_capabilities(flag).is_err() {
             tracing::debug!(?flag, "this kernel lacks a FUSE capability; going on without it");
@@ -57,4 +60,6 @@ pub(crate) fn negotiate(config: &mut KernelConfig) {
     let _ = config.set_max_write(WRITE_BYTES_MAX);
     let _ = config.set_max_background(BACKGROUND_MAX);
     let _ = config.set_time_granularity(Duration::from_nanos(1));
+    let version = config.kernel_abi();
+    (version.0, version.1) >= EPOCHS_SINCE
 }

@@ -88,14 +88,15 @@ impl Notices {
     }
 
     fn tell(&self, direct: &Direct, invalidation: Invalidation) {
-        let about = match &invalidation {
-            Invalidation::Attr(ino) => *ino,
-            Invalidation::Entry { child, .. } => *child,
-        };
-        if !self.gate.knows(about) {
-            return;
-        }
         match &invalidation {
+            Invalidation::Appeared { parent, name } => {
+                // Told only where there are epochs.
+                if self.gate.take_absent(*parent, name) {
+                    self.new_epoch(direct);
+                }
+            }
+            Invalidation::Attr(about) | Invalidation::Entry { child: about, .. }
+                if !self.gate.knows(*about) => {}
             // A negative offset means attributes only.
             Invalidation::Attr(ino) => {
                 log(direct.notifier.inval_inode(self.view.number(*ino), -1, 0));

@@ -288,8 +288,9 @@ pub enum SeekHole {
 /// a group may run) when a file is written, truncated or given another owner: that is the price of
 /// HANDLE_KILLPRIV_V2, without which each write would ask for an extended attribute first.
 pub trait Tree: Send + Sync + 'static {
-    /// Finds `name` in directory `parent`.
-    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Result<Entry, Errno>;
+    /// Finds `name` in directory `parent`. `None`: there is none, and the kernel may remember that
+    /// until it is told ([`Invalidation::Appeared`]); ENOENT: it is to ask again.
+    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Result<Option<Entry>, Errno>;
     /// Attributes of an inode; with a handle, as that handle sees it (staged size).
     fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Result<Entry, Errno>;
     /// The target of a symbolic link.
@@ -318,8 +319,9 @@ pub trait Tree: Send + Sync + 'static {
         let (_, _, _, _) = (caller, ino, handle, wake);
         Ok(PollReady::BOTH)
     }
-    /// Opens a directory.
-    fn opendir(&self, caller: &Caller, ino: Ino) -> Result<Handle, Errno>;
+    /// Opens a directory. Where the kernel may keep its listing (any caching but `Direct`), an
+    /// entry's cookie is the same in all handles, and the listing is in the order of the cookies.
+    fn opendir(&self, caller: &Caller, ino: Ino) -> Result<Opened, Errno>;
     /// Lists a directory after `cookie` (0: from the start), in cookie order: calls `emit` for
     /// each entry until it returns false. `.` and `..` are added by the caller.
     fn readdir(
@@ -460,8 +462,14 @@ pub trait Tree: Send + Sync + 'static {
 pub enum Invalidation {
     /// Cached attributes of an inode.
     Attr(Ino),
-    /// A name in a directory. Kernels are never told that a name is absent, so one that appears
-    /// needs no notice.
+    /// A name came: a kernel that was told that it is absent must ask again.
+    Appeared {
+        /// The directory.
+        parent: Ino,
+        /// The name.
+        name: Vec<u8>,
+    },
+    /// A name in a directory vanished, or stands for something else.
     Entry {
         /// The directory.
         parent: Ino,

@@ -171,6 +171,17 @@ pub(crate) fn fopen_flags(caching: Caching) -> FopenFlags {
     }
 }
 
+/// How the kernel is told to treat an open directory.
+pub(crate) fn directory_flags(caching: Caching) -> FopenFlags {
+    match caching {
+        Caching::Direct | Caching::Stream => FopenFlags::empty(),
+        Caching::Cached => FopenFlags::FOPEN_CACHE_DIR,
+        Caching::KeepCache | Caching::KeepCacheUnflushed => {
+            FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
+        }
+    }
+}
+
 /// What `renameat2` was asked. A whiteout is for overlay file systems and is refused; so is a
 /// flag nobody knows yet, because carrying on without it would do something else.
 pub(crate) fn rename_mode(flags: RenameFlags) -> Result<RenameMode, Errno> {

@@ -7,8 +7,6 @@ use crate::store::NodeType;
 use super::{LeaseNote, Origin};
 
 /// One consequence of a committed change: something a kernel may have cached is not true any more.
-///
-/// Names that appear invalidate nothing, since kernels are not told of absent names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// An inode's attributes changed.
@@ -40,7 +38,7 @@ pub enum Effect {
     Due(UnixNanos),
     /// Another set of agents is registered.
     Agents,
-    /// A name came; no kernel has cached that it was not there.
+    /// A name came; a kernel may have cached that it was not there, if it is in a plain directory.
     Appeared {
         /// The directory.
         parent: Ino,

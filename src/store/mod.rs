@@ -58,6 +58,8 @@ pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas + R
     fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Option<Vec<u8>>>;
     /// Names of all extended attributes of an inode.
     fn xattr_names(&self, ino: Ino) -> Result<Vec<Vec<u8>>>;
+    /// How many names a directory has, counted up to `most`.
+    fn count_names(&self, dir: Ino, most: usize) -> Result<usize>;
     /// What a directory is to a workspace, if anything.
     fn place(&self, dir: Ino) -> Result<Option<PlaceRow>>;
     /// Places of a workspace.

@@ -41,6 +41,8 @@ pub(super) enum Open {
     Events,
     /// A directory.
     Directory(Mutex<Cursor>),
+    /// A plain directory of few names, whose listing kernels keep: what is left of it, by cookie.
+    Short(Mutex<Option<Vec<(u64, FileName)>>>),
     /// `ready/`.
     Ready(Mutex<Cursor<OrderKey>>),
     /// `.wait` of a workspace.

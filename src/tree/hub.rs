@@ -12,13 +12,14 @@ use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Invalidation, Mount, MountId};
 
-use crate::engine::{self, Audience, Effect, Origin, Scopes};
-use crate::names::AgentName;
+use crate::engine::{self, Audience, Effect, Fate, Origin, Scopes};
+use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey};
 
 use super::handles::OpenCounts;
 use super::hold::Holds;
-use super::told::Stage;
+use super::kept::Kept;
+use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
 
 /// Whom a mount acts for, and what it shows.
@@ -56,6 +57,7 @@ pub struct Hub {
     pub(super) holds: Holds,
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
+    pub(super) kept: Kept,
 }
 
 impl Hub {
@@ -112,6 +114,7 @@ impl Hub {
         self.members.write().retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
         self.stale.lock().retain(|(mount, _)| *mount != id);
+        self.kept.remove_mount(id);
     }
 
     /// Whom a mount acts for; `None` if it was never introduced or is gone.
@@ -138,6 +141,26 @@ impl Hub {
         }
     }
 
+    /// A name came: kernels that remember that it was absent must forget that.
+    fn appeared(&self, parent: Ino, name: &FileName, tell: &mut dyn FnMut(Invalidation)) {
+        if self.kept.tells_of(parent) {
+            tell(Invalidation::Appeared { parent, name: name.as_bytes().to_vec() });
+        }
+    }
+
+    /// A mount's watchers are going to be told that a name goes: its kernel forgets that it is absent,
+    /// if it may remember that, and does not remember it again while what is returned lives.
+    #[must_use]
+    pub fn goes(&self, id: MountId, at: &At) -> Going {
+        let going = Going::new(self.stage(), id, at.clone());
+        let (parent, name) = at;
+        let members = self.members.read();
+        for member in members.iter().filter(|member| member.mount.id() == id) {
+            self.appeared(*parent, name, &mut |notice| member.mount.invalidate(notice));
+        }
+        going
+    }
+
     /// What kernels must forget, and which mount knows it already. Names come first.
     fn forgotten(
         &self,
@@ -152,15 +175,21 @@ impl Hub {
                 Effect::Attr { ino, also_origin: true } => (*ino, Changers::Many),
                 Effect::Attr { ino, also_origin: false } => (*ino, Changers::One(*origin)),
                 Effect::Data(ino) => (*ino, Changers::One(*origin)),
-                Effect::Name { parent, name, ino, also_origin, .. } => {
+                Effect::Name { parent, name, ino, also_origin, fate } => {
                     let (parent, child) = (*parent, *ino);
                     let name = name.as_bytes().to_vec();
                     let knows = (!also_origin).then_some(*origin);
                     each(knows, Invalidation::Entry { parent, name, child });
+                    if let Fate::Moved { to: (parent, name), .. } = fate {
+                        self.appeared(*parent, name, &mut |notice| each(knows, notice));
+                    }
+                    continue;
+                }
+                Effect::Appeared { parent, name, .. } => {
+                    self.appeared(*parent, name, &mut |notice| each(Some(*origin), notice));
                     continue;
                 }
                 Effect::DirectoryMoved
-                | Effect::Appeared { .. }
                 | Effect::Ready(..)
                 | Effect::Due(_)
                 | Effect::Agents
@@ -211,6 +240,7 @@ impl Changers {
 
 impl Audience for Hub {
     fn note(&self, effects: &[(Origin, Effect)]) {
+        self.kept.note(effects);
         self.touches.note(effects, self.members.read().len());
         if effects.iter().any(|(_, effect)| *effect == Effect::DirectoryMoved) {
             self.scopes.forget();

@@ -1,10 +1,13 @@
 //! Listing a directory: in name order, so that a listing goes on after any name however much the
-//! directory changes meanwhile. Each reply is of one snapshot and reads no more names than fit.
+//! directory changes meanwhile. Each reply is of one snapshot and reads no more names than fit. A plain
+//! directory of few names is listed otherwise (see `kept`).
 
-use workfs_mount::{Caller, DirEntry, Errno, Handle};
+use parking_lot::Mutex;
+use workfs_mount::{Caching, Caller, DirEntry, Errno, Handle, Opened};
 
 use crate::names::FileName;
 use crate::numbers::Ino;
+use crate::refusal::Door;
 use crate::store::{Read, StoreError};
 
 use super::computed::{self, Computed};
@@ -15,6 +18,25 @@ use super::{Answer, WorkTree, attr};
 pub(super) const FIRST_COOKIE: u64 = 3;
 
 impl WorkTree {
+    pub(super) fn open_directory(&self, caller: &Caller, dir: Ino) -> Answer<Opened> {
+        let held = self.handles.hold(dir);
+        let is_ready = matches!(Computed::of(dir), Some(Computed::Ready(_)));
+        let is_short =
+            Computed::of(dir).is_none() && self.read(|read| self.is_short(read, caller, dir))?;
+        let (open, caching) = if is_ready {
+            (Open::Ready(Mutex::default()), Caching::Direct)
+        } else if !is_short {
+            (Open::Directory(Mutex::default()), Caching::Direct)
+        } else if self.hub.kept.is_kept(caller.mount, dir) {
+            (Open::Short(Mutex::default()), Caching::KeepCache)
+        } else {
+            (Open::Short(Mutex::default()), Caching::Cached)
+        };
+        let handle = self.handles.insert(held, open);
+        let handle = handle.map_err(|refusal| refusal.rule.errno(Door::Name))?;
+        Ok(Opened { handle, caching })
+    }
+
     pub(super) fn list(
         &self,
         caller: &Caller,
@@ -25,6 +47,7 @@ impl WorkTree {
     ) -> Answer<()> {
         let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
         let mut cursor = match (&*open, Computed::of(dir)) {
+            (Open::Short(rest), _) => return self.list_short(dir, &mut rest.lock(), cookie, emit),
             (Open::Directory(cursor), _) => cursor.lock(),
             (Open::Ready(cursor), Some(Computed::Ready(dir))) => {
                 return self.list_ready(dir, &mut cursor.lock(), cookie, emit);

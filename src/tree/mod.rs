@@ -17,7 +17,9 @@ mod handles;
 mod history;
 mod hold;
 mod hub;
+mod kept;
 mod listing;
+mod lookup;
 mod open;
 mod plain_save;
 mod quota;
@@ -47,7 +49,7 @@ use workfs_mount::{
 pub use caller::user_name;
 pub use computed::ready_dir;
 pub use hub::{Hub, Identity};
-pub use told::{At, Scene, Stage, StandIn};
+pub use told::{At, Going, Scene, Stage, StandIn};
 pub use touched::{Touch, Touched};
 pub use txn::TxnTree;
 
@@ -56,7 +58,7 @@ use crate::limits::{CACHE_TTL, NAME_BYTES_MAX};
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, Node, Read, StoreError};
+use crate::store::{Read, StoreError};
 
 use attr::attr;
 use computed::Computed;
@@ -148,20 +150,6 @@ impl WorkTree {
     fn me(&self) -> Option<Arc<WorkTree>> {
         self.me.upgrade()
     }
-
-    /// The entry of a stored node.
-    fn entry(node: &Node) -> Entry {
-        Entry { attr: attr(node), ttl: CACHE_TTL }
-    }
-
-    /// The entry of a stored node that is looked up: a draft's name is asked for each time, since
-    /// it may not be everyone's yet.
-    fn seen_entry(&self, node: &Node) -> Entry {
-        match node.class {
-            Class::Draft => Entry { attr: attr(node), ttl: Duration::ZERO },
-            Class::Plain | Class::Record => Self::entry(node),
-        }
-    }
 }
 
 /// Parses a name from the kernel.
@@ -185,32 +173,10 @@ macro_rules! name_or_answer {
 }
 
 impl Tree for WorkTree {
-    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Answer<Entry> {
+    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Answer<Option<Entry>> {
         let name = name_of(name)?;
-        if let Some(told) =
-            self.teller(caller).and_then(|stage| stage.lookup(caller, parent, &name))
-        {
-            return told;
-        }
-        let found = self.read(|read| {
-            if let Some(Computed::Ready(dir)) = Computed::of(parent) {
-                return self.lookup_ready(read, caller, dir, &name);
-            }
-            if Computed::of(parent).is_none()
-                && let Some(node) = read.lookup(parent, &name)?
-            {
-                return Ok((!self.is_hidden(&node, caller)).then(|| self.seen_entry(&node)));
-            }
-            let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));
-            match computed::lookup(read, &config, pasts, root, (parent, &name))? {
-                Some(found) => self.computed_entry(read, &self.viewer(caller), found).map(Some),
-                None => self.lookup_last(read, parent, &name),
-            }
-        })?;
-        let ghost = || self.ghosts.find(caller, parent, &name);
-        found
-            .or_else(|| ghost().map(|attr| Entry { attr, ttl: Duration::ZERO }))
-            .ok_or(Rule::Absent.errno(Door::Name))
+        let told = self.teller(caller).and_then(|stage| stage.lookup(caller, parent, &name));
+        told.map_or_else(|| self.find(caller, parent, &name), |told| told.map(Some))
     }
 
     fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Answer<Entry> {
@@ -270,13 +236,8 @@ impl Tree for WorkTree {
         self.poll_file(handle, wake)
     }
 
-    fn opendir(&self, _: &Caller, ino: Ino) -> Answer<Handle> {
-        let held = self.handles.hold(ino);
-        let open = match Computed::of(ino) {
-            Some(Computed::Ready(_)) => Open::Ready(parking_lot::Mutex::default()),
-            _ => Open::Directory(parking_lot::Mutex::default()),
-        };
-        self.handles.insert(held, open).map_err(|refusal| refusal.rule.errno(Door::Name))
+    fn opendir(&self, caller: &Caller, ino: Ino) -> Answer<Opened> {
+        self.open_directory(caller, ino)
     }
 
     fn readdir(

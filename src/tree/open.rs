@@ -330,7 +330,7 @@ impl WorkTree {
             Open::Fixed(bytes) => Ok(part(bytes, offset, size)),
             Open::Hold(hold) => Ok(part(&hold.text, offset, size)),
             Open::Events => self.read(|read| events::at(read, offset, size)),
-            Open::Directory(_) | Open::Ready(_) => Err(Errno::EISDIR),
+            Open::Directory(_) | Open::Short(_) | Open::Ready(_) => Err(Errno::EISDIR),
             Open::Wait(_) => Ok(Vec::new()),
             Open::Plain { .. } => self.read(|read| match read.node(ino)? {
                 // It became a record while this handle was open.
@@ -357,7 +357,11 @@ impl WorkTree {
             Open::Plain { wrote, .. } => return self.release_plain(ino, wrote),
             Open::Hold(hold) => return self.end_hold(hold),
             Open::Wait(_) => return self.waits.closed(handle),
-            Open::Fixed(_) | Open::Events | Open::Directory(_) | Open::Ready(_) => return,
+            Open::Fixed(_)
+            | Open::Events
+            | Open::Directory(_)
+            | Open::Short(_)
+            | Open::Ready(_) => return,
         };
         self.born(ino);
         if staged.lock().unsaved.is_any() {

@@ -26,7 +26,7 @@ use super::listing::{FIRST_COOKIE, start};
 use super::{Answer, WorkTree, attr};
 
 /// Moving it claims the best ready record.
-const NEXT: &[u8] = b".next";
+pub(super) const NEXT: &[u8] = b".next";
 
 /// Reading it waits until something is ready.
 const WAIT: &[u8] = b".wait";

@@ -8,6 +8,8 @@
 //! a move is granted only of a stand-in that was looked up in the same call; the kernel holds the
 //! directory's lock meanwhile. Deliberately not here: who watches, and the calls themselves.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -76,6 +78,35 @@ pub struct Stage {
     thread: AtomicU32,
     made: AtomicU64,
     set: Mutex<Option<Set>>,
+    /// Names that are going to be taken away, and by how many calls.
+    going: Mutex<HashMap<(MountId, At), u32>>,
+}
+
+/// While it lives, a kernel is not to remember that a name is absent: it would not ask for it in the
+/// call that takes the name away.
+pub struct Going {
+    stage: Arc<Stage>,
+    name: (MountId, At),
+}
+
+impl Going {
+    pub(super) fn new(stage: Arc<Stage>, mount: MountId, at: At) -> Going {
+        let name = (mount, at);
+        *stage.going.lock().entry(name.clone()).or_insert(0) += 1;
+        Going { stage, name }
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        let mut going = self.stage.going.lock();
+        if let Some(calls) = going.get_mut(&self.name) {
+            *calls -= 1;
+            if *calls == 0 {
+                going.remove(&self.name);
+            }
+        }
+    }
 }
 
 impl Stage {
@@ -135,6 +166,12 @@ impl Stage {
             }
             _ => None,
         }
+    }
+
+    /// Whether this mount's watchers are to be told that a name goes.
+    pub(super) fn is_going(&self, caller: &Caller, parent: Ino, name: &FileName) -> bool {
+        let going = self.going.lock();
+        !going.is_empty() && going.contains_key(&(caller.mount, (parent, name.clone())))
     }
 
     /// Attributes of a stand-in; `None`: it is none.

@@ -59,7 +59,8 @@ impl Client {
     }
 
     fn lookup(&self, parent: Ino, name: &str) -> Answer<Entry> {
-        self.tree.lookup(&self.caller, parent, OsStr::new(name)).map_err(Errno::name)
+        let found = self.tree.lookup(&self.caller, parent, OsStr::new(name));
+        found.and_then(|found| found.ok_or(Errno::ENOENT)).map_err(Errno::name)
     }
 
     /// What lies at a path; `""` is the root.
@@ -287,7 +288,7 @@ impl Client {
 
     /// All entries of a directory, fetched in pages of `page`.
     pub fn list(&self, dir: Ino, page: usize) -> Answer<Vec<DirEntry>> {
-        let handle = self.tree.opendir(&self.caller, dir).map_err(Errno::name)?;
+        let handle = self.tree.opendir(&self.caller, dir).map_err(Errno::name)?.handle;
         let mut entries: Vec<DirEntry> = Vec::new();
         loop {
             let cookie = entries.last().map_or(0, |entry| entry.cookie);

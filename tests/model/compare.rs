@@ -81,6 +81,8 @@ impl World {
             let computed = entry.name == b"AGENTS.md" && told == ROOT || entry.name == b"ready";
             !(computed && entry.attr.ino.0 >= 1 << 48)
         });
+        // In which order they come is not promised.
+        listed.sort_by(|a, b| a.name.cmp(&b.name));
         let listed_names: Vec<String> = listed.iter().map(|entry| text(&entry.name)).collect();
         let told_names: Vec<String> = names.keys().cloned().collect();
         if listed_names != told_names {

@@ -89,6 +89,18 @@ impl Watch {
         }
     }
 
+    /// Waits for an event of this kind and name, whatever comes before it.
+    fn comes_to_hear(&mut self, what: Heard, name: &str) {
+        let is_it = |event: &Event| event.name == name && event.what.contains(what);
+        loop {
+            match self.next(SOON) {
+                None => panic!("nobody tells {what:?} of `{name}`"),
+                Some(event) if is_it(&event) => return,
+                Some(_) => {}
+            }
+        }
+    }
+
     /// The next event of these kinds, which must be of this name; others may come before it.
     fn awaits(&mut self, what: Heard, name: &str) -> Event {
         loop {
@@ -112,6 +124,26 @@ fn two() -> Fixture {
     let fixture = Setup::default().mounts(2).start();
     fixture.sh("mkdir -p scratchpad other; echo 0 > scratchpad/known").success();
     fixture
+}
+
+// P11.8
+#[test]
+fn a_name_that_the_kernel_knows_to_be_absent_is_told_to_go() {
+    let fixture = two();
+    let mut watch = Watch::noticed(&fixture, "scratchpad");
+    let there = fixture.mount(1).join("scratchpad");
+    for round in 0..20 {
+        let (name, moved) = (format!("n{round}"), format!("m{round}"));
+        fixture.sh(&format!("echo x > scratchpad/{name}")).success();
+        watch.comes_to_hear(Heard::CLOSE_WRITE, &name);
+        fixture.sh(&format!("mv scratchpad/{name} scratchpad/{moved}")).success();
+        assert!((0..3).all(|_| !there.join(&name).exists()));
+        watch.comes_to_hear(Heard::MOVED_FROM, &name);
+        watch.comes_to_hear(Heard::MOVED_TO, &moved);
+        fixture.sh(&format!("rm scratchpad/{moved}")).success();
+        assert!((0..3).all(|_| !there.join(&moved).exists()));
+        watch.comes_to_hear(Heard::DELETE, &moved);
+    }
 }
 
 // P11.8

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::harness::{Fixture, Setup, Task, until_polled};
 
@@ -65,6 +66,83 @@ fn an_absent_name_that_was_asked_for_appears() {
         fs::write(fixture.mount(0).join(&name), b"x").unwrap();
         assert!(there.exists(), "{round}");
     }
+}
+
+// P7.4
+#[test]
+fn a_name_that_is_absent_again_and_again_appears_each_time() {
+    let fixture = two();
+    fs::create_dir(fixture.path("scratchpad/other")).unwrap();
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    let ways: [fn(&Path, &Path); 4] = [
+        |_, to| fs::write(to, b"x").unwrap(),
+        |from, to| fs::rename(from, to).unwrap(),
+        |from, to| fs::hard_link(from, to).unwrap(),
+        |_, to| fs::create_dir(to).unwrap(),
+    ];
+    for round in 0..40 {
+        let from = here.join("other/from");
+        fs::write(&from, b"x").unwrap();
+        for _ in 0..3 {
+            assert!(!there.join("name").exists(), "{round}");
+        }
+        ways[round % ways.len()](&from, &here.join("name"));
+        assert!(there.join("name").exists(), "{round}");
+        // Its own kernel knows by itself what was done through it.
+        let remove =
+            |path: &Path| if path.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) };
+        remove(&there.join("name")).unwrap();
+        assert!(!there.join("name").exists(), "{round}");
+        fs::write(there.join("name"), b"x").unwrap();
+        assert!(here.join("name").exists(), "{round}");
+        fs::remove_file(there.join("name")).unwrap();
+    }
+}
+
+// P7.4
+#[test]
+fn an_absent_name_appears_while_others_look_for_it_all_the_time() {
+    let fixture = two();
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let _ = there.join("name").exists();
+                }
+            });
+        }
+        let looked = std::panic::catch_unwind(|| {
+            for round in 0..300 {
+                fs::write(here.join("name"), b"x").unwrap();
+                assert!(there.join("name").exists(), "{round}");
+                fs::rename(here.join("name"), here.join("old")).unwrap();
+                assert!(!there.join("name").exists(), "{round}");
+                fs::rename(here.join("old"), here.join("name")).unwrap();
+                assert!(there.join("name").exists(), "{round}");
+                fs::remove_file(here.join("name")).unwrap();
+                assert!(!there.join("name").exists(), "{round}");
+            }
+        });
+        stop.store(true, Ordering::Relaxed);
+        looked.unwrap();
+    });
+}
+
+// P7.4
+#[test]
+fn an_absent_name_that_a_commit_makes_appears() {
+    let fixture = two();
+    let all = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad/committed"));
+    for _ in 0..2 {
+        assert!(all.iter().all(|path| !path.exists()));
+    }
+    fixture
+        .sh("mkdir .workfs/txn/t && echo x > .workfs/txn/t/scratchpad/committed
+             mv .workfs/txn/t .workfs/commit")
+        .success();
+    assert!(all.iter().all(|path| path.exists()));
 }
 
 // P7.4

@@ -97,3 +97,58 @@ fn hidden_names_are_not_walked_into() {
     let found = fixture.sh("grep -rl 'end_of: t-1' . 2>/dev/null").success().stdout;
     assert!(found.contains("work/inbox/t-1.yaml"), "{found}");
 }
+
+fn touch_back(dir: &Path) {
+    let status = std::process::Command::new("touch").args(["-d", "@5"]).arg(dir).status().unwrap();
+    assert!(status.success());
+}
+
+// P7.4
+#[test]
+fn a_listing_that_a_kernel_kept_goes_when_another_mount_changes_the_directory() {
+    let fixture = Setup::default().mounts(2).start();
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    fs::create_dir(&here).unwrap();
+    for round in 0..50 {
+        // Its time is the same each time: that alone must not be what the kernel goes by.
+        touch_back(&here);
+        assert_eq!(names(&there).len(), round, "{round}");
+        assert_eq!(names(&there).len(), round, "{round}");
+        fs::write(here.join(format!("f{round}")), b"").unwrap();
+        touch_back(&here);
+        assert_eq!(names(&there).len(), round + 1, "{round}");
+        fs::rename(there.join(format!("f{round}")), there.join(format!("g{round}"))).unwrap();
+        assert!(names(&here).contains(&format!("g{round}")), "{round}");
+    }
+}
+
+// P7.3
+#[test]
+fn who_goes_over_from_a_kept_listing_to_a_new_one_has_each_name_once() {
+    let fixture = Setup::default().mounts(2).start();
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    fs::create_dir(&here).unwrap();
+    // Long names, so that a listing takes several calls.
+    let long = "x".repeat(200);
+    let wanted: BTreeSet<String> = (0..500).map(|nth| format!("stays-{nth}-{long}")).collect();
+    for name in &wanted {
+        fs::write(here.join(name), b"").unwrap();
+    }
+    for round in 0..20 {
+        assert_eq!(names(&here).iter().filter(|name| name.starts_with("stays")).count(), 500);
+        let mut reader = fs::read_dir(&here).unwrap();
+        let mut found: Vec<String> = Vec::new();
+        let changes = if round % 2 == 0 { &here } else { &there };
+        for step in 0.. {
+            let Some(entry) = reader.next() else { break };
+            found.push(entry.unwrap().file_name().into_string().unwrap());
+            if step == 50 {
+                fs::write(changes.join(format!("comes-{round}")), b"").unwrap();
+                let _ = fs::remove_file(changes.join(format!("comes-{}", round / 2)));
+            }
+        }
+        found.retain(|name| name.starts_with("stays"));
+        assert_eq!(found.len(), 500, "{round}: doubled or lost");
+        assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), wanted, "{round}");
+    }
+}

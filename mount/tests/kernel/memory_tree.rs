@@ -181,11 +181,11 @@ impl Tree for MemoryTree {
         &self.locks
     }
 
-    fn lookup(&self, _: &Caller, parent: Ino, name: &OsStr) -> Result<Entry, Errno> {
+    fn lookup(&self, _: &Caller, parent: Ino, name: &OsStr) -> Result<Option<Entry>, Errno> {
         spring(b"panic", name);
         self.with(|state| {
             let (_, ino) = state.find(parent, name.as_bytes()).ok_or(Errno::ENOENT)?;
-            state.entry(ino)
+            state.entry(ino).map(Some)
         })
     }
     fn getattr(&self, _: &Caller, ino: Ino, _: Option<Handle>) -> Result<Entry, Errno> {
@@ -212,8 +212,9 @@ impl Tree for MemoryTree {
         });
         self.answer(reply, result);
     }
-    fn opendir(&self, _: &Caller, ino: Ino) -> Result<Handle, Errno> {
-        self.with(|state| Ok(state.handle(ino, OpenFlags::default())))
+    fn opendir(&self, _: &Caller, ino: Ino) -> Result<Opened, Errno> {
+        let caching = Caching::Direct;
+        self.with(|state| Ok(Opened { handle: state.handle(ino, OpenFlags::default()), caching }))
     }
     fn readdir(
         &self,

@@ -18,7 +18,7 @@ use workfs_mount::MountId;
 
 use crate::numbers::Ino;
 use crate::store::NodeType;
-use crate::tree::{At, Scene, Stage, StandIn};
+use crate::tree::{At, Going, Scene, Stage, StandIn};
 
 /// One call to be made.
 pub(super) struct Call {
@@ -27,6 +27,8 @@ pub(super) struct Call {
     pub device: u64,
     pub path: PathBuf,
     pub what: What,
+    /// For the time until it was made, if a name goes.
+    pub going: Option<Going>,
 }
 
 /// Which.
@@ -53,6 +55,14 @@ pub(super) enum What {
 }
 
 impl What {
+    /// The name that goes.
+    pub fn goes(&self) -> Option<&At> {
+        match self {
+            What::Removed(at, ..) | What::Moved { from: at, .. } => Some(at),
+            _ => None,
+        }
+    }
+
     /// Whether a directory comes, which its watchers will watch next.
     pub fn brings_dir(&self) -> bool {
         match self {
@@ -67,7 +77,7 @@ impl Call {
     /// Raises the event. What is gone again, and what may not be touched, has none; where a name
     /// cannot be shown to come or go, its directory changes.
     pub fn make(self, stage: &Stage) {
-        let Call { mount, device, path, what } = self;
+        let Call { mount, device, path, what, going: _going } = self;
         let Ok(at) = Place::find(&path, device) else { return };
         match what {
             What::Content => at.set_times(true),

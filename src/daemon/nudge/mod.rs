@@ -139,7 +139,8 @@ impl Tell<'_> {
         if let Some(path) = self.path(mount, at)?
             && let Some((_, device)) = self.watched.dirs.get(&mount)
         {
-            self.calls.push(Call { mount, device: *device, path, what });
+            let going = what.goes().map(|at| self.hub.goes(mount, at));
+            self.calls.push(Call { mount, device: *device, path, what, going });
         }
         Ok(())
     }

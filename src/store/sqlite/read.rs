@@ -287,6 +287,12 @@ impl Read for Conn {
         self.all(sql, [int(ino.0)], |row| row.get(0))
     }
 
+    fn count_names(&self, dir: Ino, most: usize) -> Result<usize> {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE parent = ?1 LIMIT ?2)";
+        let count = self.one(sql, params![int(dir.0), int(most as u64)], |row| number(row, 0))?;
+        Ok(count.unwrap_or(0) as usize)
+    }
+
     fn place(&self, dir: Ino) -> Result<Option<PlaceRow>> {
         self.place_of(dir)
     }

@@ -22,10 +22,11 @@ use super::view::{Below, View};
 use super::{TxnTree, commits, unsupported};
 
 impl Tree for TxnTree {
-    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Answer<Entry> {
+    fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Answer<Option<Entry>> {
         if is_txns(parent) {
             let txn = self.table.lock().find(caller.mount, &name_of(name)?);
-            return self.root_entry(caller, &txn.ok_or(Rule::Absent.errno(Door::Name))?);
+            let txn = txn.ok_or(Rule::Absent.errno(Door::Name))?;
+            return self.root_entry(caller, &txn).map(Some);
         }
         let Some((slot, _)) = node_of(parent) else {
             return self.below.lookup(caller, parent, name);
@@ -36,7 +37,7 @@ impl Tree for TxnTree {
             let node = found.ok_or_else(|| crate::engine::absent(&name))?;
             Ok(Self::entry(slot, node, view.attr(below, node)?))
         });
-        found.unwrap_or(Err(Rule::Gone.errno(Door::Name)))
+        found.unwrap_or(Err(Rule::Gone.errno(Door::Name))).map(Some)
     }
 
     fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Answer<Entry> {
@@ -106,11 +107,11 @@ impl Tree for TxnTree {
         }
     }
 
-    fn opendir(&self, caller: &Caller, ino: Ino) -> Answer<Handle> {
+    fn opendir(&self, caller: &Caller, ino: Ino) -> Answer<Opened> {
         if node_of(ino).is_none() {
             return self.below.opendir(caller, ino);
         }
-        self.handles.lock().insert(TxnOpen::Directory(Mutex::default()))
+        self.opened(TxnOpen::Directory(Mutex::default()))
     }
 
     fn readdir(
