@@ -14,7 +14,7 @@ use fuser::{ReplyDirectory, ReplyDirectoryPlus};
 use crate::answer::GENERATION;
 use crate::errno::Errno;
 use crate::gate::Gate;
-use crate::tree::{Attr, Caller, DirEntry, Handle, Ino, NodeType, Tree};
+use crate::tree::{Attr, Caller, Detail, DirEntry, Handle, Ino, NodeType, Tree};
 use crate::view::{View, file_type};
 
 /// Where a listing is to go on.
@@ -35,7 +35,7 @@ pub(crate) fn plain(
     view: View,
     buffer: &mut ReplyDirectory,
 ) -> Result<(), Errno> {
-    list(tree, caller, (place, view), &mut |entry| {
+    list(tree, caller, (place, Detail::Names, view), &mut |entry| {
         let name = OsStr::from_bytes(&entry.name);
         let kind = file_type(entry.attr.node_type);
         !buffer.add(view.number(entry.attr.ino), entry.cookie, kind, name)
@@ -50,7 +50,7 @@ pub(crate) fn with_attributes(
     (view, gate): (View, &Gate),
     buffer: &mut ReplyDirectoryPlus,
 ) -> Result<(), Errno> {
-    list(tree, caller, (place, view), &mut |entry| {
+    list(tree, caller, (place, Detail::Attributes, view), &mut |entry| {
         let name = OsStr::from_bytes(&entry.name);
         let attr = view.shown(&entry.attr);
         let full = buffer.add(attr.ino, entry.cookie, name, &entry.ttl, &attr, GENERATION);
@@ -64,7 +64,7 @@ pub(crate) fn with_attributes(
 fn list(
     tree: &dyn Tree,
     caller: &Caller,
-    (place, view): (&Place, View),
+    (place, detail, view): (&Place, Detail, View),
     emit: &mut dyn FnMut(DirEntry) -> bool,
 ) -> Result<(), Errno> {
     if place.cookie < 1 && !emit(dot(b".", place.ino, 1)) {
@@ -78,7 +78,7 @@ fn list(
         }
     }
     let cookie = if place.cookie <= 2 { 0 } else { place.cookie };
-    tree.readdir(caller, place.ino, place.handle, cookie, emit)
+    tree.readdir(caller, place.ino, place.handle, cookie, detail, emit)
 }
 
 fn dot(name: &[u8], ino: Ino, cookie: u64) -> DirEntry {

@@ -211,6 +211,15 @@ pub struct DirEntry {
     pub ttl: Duration,
 }
 
+/// What of a listing's entries is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Name, inode and type.
+    Names,
+    /// All attributes.
+    Attributes,
+}
+
 /// Sizes of the file system, for `statfs`.
 #[derive(Clone, Copy, Debug)]
 pub struct FsStat {
@@ -330,6 +339,7 @@ pub trait Tree: Send + Sync + 'static {
         ino: Ino,
         handle: Handle,
         cookie: u64,
+        detail: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), Errno>;
     /// The directory that holds directory `ino` (for `..`).

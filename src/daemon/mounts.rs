@@ -43,6 +43,8 @@ pub struct Mounts {
     wake: Sender<Event>,
     /// Held while one is added or removed: two on one directory would not see each other.
     one_at_a_time: Mutex<()>,
+    /// Held while one that has ended is forgotten: who takes it away may not come back before.
+    finishing: Mutex<()>,
     table: Mutex<Table>,
 }
 
@@ -94,8 +96,8 @@ impl Mounts {
         wake: Sender<Event>,
     ) -> Self {
         let covers = Covers::kept_in(paths.covers());
-        let (one_at_a_time, table) = (Mutex::new(()), Mutex::default());
-        Mounts { paths, covers, sync, tree, hub, engine, wake, one_at_a_time, table }
+        let (one_at_a_time, finishing, table) = (Mutex::new(()), Mutex::new(()), Mutex::default());
+        Mounts { paths, covers, sync, tree, hub, engine, wake, one_at_a_time, finishing, table }
     }
 
     /// Mounts; `uid` is who asks.
@@ -357,7 +359,9 @@ impl Mounts {
         ended.into_iter().for_each(|id| self.finish(id));
     }
 
+    /// Forgets a mount that has ended; when it returns that is done, whoever began it.
     fn finish(&self, id: MountId) {
+        let _done = self.finishing.lock();
         let mut table = self.table.lock();
         let Some(index) = table.rows.iter().position(|row| row.mount.id() == id) else { return };
         let row = table.rows.remove(index);

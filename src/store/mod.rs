@@ -46,6 +46,13 @@ pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas + R
         after: Option<&FileName>,
         visit: Visit<'_, (FileName, Node)>,
     ) -> Result<()>;
+    /// The same, of each no more than where it leads.
+    fn list_names(
+        &self,
+        parent: Ino,
+        after: Option<&FileName>,
+        visit: Visit<'_, (FileName, NodeKind)>,
+    ) -> Result<()>;
     /// The name of a directory in its parent; `None` for the root.
     fn dir_name(&self, dir: Ino) -> Result<Option<FileName>>;
     /// The target of a symbolic link.

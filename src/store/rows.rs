@@ -51,6 +51,25 @@ pub struct Node {
     pub quota: Option<Ino>,
 }
 
+/// What an inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeKind {
+    /// Its number.
+    pub ino: Ino,
+    /// Its type.
+    pub node_type: NodeType,
+    /// Whose care it is in.
+    pub class: Class,
+}
+
+impl Node {
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> NodeKind {
+        NodeKind { ino: self.ino, node_type: self.node_type, class: self.class }
+    }
+}
+
 /// An inode to be made.
 #[derive(Clone, Debug)]
 pub struct NewNode {

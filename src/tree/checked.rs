@@ -11,7 +11,7 @@ use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal};
-use crate::store::{Class, Node, NodeType, Read, StoreError};
+use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 
 use super::WorkTree;
 use super::handles::Open;
@@ -19,7 +19,7 @@ use super::staged::Staged;
 
 impl WorkTree {
     /// Whether `caller` must not see a file yet: a new one that was not judged is its maker's alone.
-    pub(super) fn is_hidden(&self, node: &Node, caller: &Caller) -> bool {
+    pub(super) fn is_hidden(&self, node: &NodeKind, caller: &Caller) -> bool {
         let may = match node.class {
             Class::Draft => true,
             Class::Plain => self.engine.config().files().has_checks(),
@@ -98,7 +98,7 @@ impl WorkTree {
 
     /// The entry of a file that was just made; one that is hidden is asked for each time.
     pub(super) fn made_entry(&self, node: &Node, open: &Open) -> Entry {
-        let mut entry = self.seen_entry(node);
+        let mut entry = Self::seen_entry(node);
         if matches!(open, Open::Staged(_)) {
             entry.ttl = std::time::Duration::ZERO;
         }

@@ -167,7 +167,7 @@ impl WorkTree {
             name: name.as_bytes().to_vec(),
             attr: attr(node),
             cookie,
-            ttl: self.seen_entry(node).ttl,
+            ttl: Self::seen_for(node.class),
         };
         if let Some(names) = rest.as_ref().filter(|_| cookie >= FIRST_COOKIE) {
             let left = &names[names.partition_point(|(at, _)| *at <= cookie)..];

@@ -3,16 +3,17 @@
 //! directory of few names is listed otherwise (see `kept`).
 
 use parking_lot::Mutex;
-use workfs_mount::{Caching, Caller, DirEntry, Errno, Handle, Opened};
+use workfs_mount::{Attr, Caching, Caller, Detail, DirEntry, Errno, Handle, Opened};
 
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::Door;
-use crate::store::{Read, StoreError};
+use crate::store::{NodeKind, Read, StoreError};
 
+use super::attr::attr;
 use super::computed::{self, Computed};
 use super::handles::{Cursor, Open};
-use super::{Answer, WorkTree, attr};
+use super::{Answer, WorkTree};
 
 /// Cookies 1 and 2 are `.` and `..`.
 pub(super) const FIRST_COOKIE: u64 = 3;
@@ -41,8 +42,7 @@ impl WorkTree {
         &self,
         caller: &Caller,
         dir: Ino,
-        handle: Handle,
-        cookie: u64,
+        (handle, cookie, detail): (Handle, u64, Detail),
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
         let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
@@ -65,8 +65,8 @@ impl WorkTree {
         cursor.recent.clear();
         self.read(|read| {
             let mut full = false;
-            read.list(dir, after.as_ref(), &mut |(name, node)| {
-                if self.is_hidden(&node, caller) {
+            let mut each = |name: FileName, kind: NodeKind, attr: Attr| {
+                if self.is_hidden(&kind, caller) {
                     return true;
                 }
                 at = if at < FIRST_COOKIE { FIRST_COOKIE } else { at + 1 };
@@ -74,18 +74,21 @@ impl WorkTree {
                     skip -= 1;
                     return true;
                 }
-                let entry = DirEntry {
-                    name: name.as_bytes().to_vec(),
-                    attr: attr(&node),
-                    cookie: at,
-                    ttl: self.seen_entry(&node).ttl,
-                };
-                full = !emit(entry);
+                let ttl = Self::seen_for(kind.class);
+                full = !emit(DirEntry { name: name.as_bytes().to_vec(), attr, cookie: at, ttl });
                 if !full {
                     cursor.recent.push((at, name));
                 }
                 !full
-            })?;
+            };
+            match detail {
+                Detail::Names => read.list_names(dir, after.as_ref(), &mut |(name, kind)| {
+                    each(name, kind, Attr::bare(kind.ino, kind.node_type))
+                })?,
+                Detail::Attributes => read.list(dir, after.as_ref(), &mut |(name, node)| {
+                    each(name, node.kind(), attr(&node))
+                })?,
+            }
             if !full {
                 cursor.end = self.list_last(read, (caller, dir), (at, cookie), &mut *emit)?;
             }

@@ -62,8 +62,8 @@ impl WorkTree {
         if Computed::of(parent).is_none()
             && let Some(node) = read.lookup(parent, name)?
         {
-            let is_seen = !self.is_hidden(&node, caller);
-            return Ok(or_hidden(is_seen.then(|| self.seen_entry(&node))));
+            let is_seen = !self.is_hidden(&node.kind(), caller);
+            return Ok(or_hidden(is_seen.then(|| Self::seen_entry(&node))));
         }
         let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));
         if let Some(found) = computed::lookup(read, &config, pasts, root, (parent, name))? {
@@ -83,10 +83,15 @@ impl WorkTree {
 
     /// The entry of a stored node that is looked up: a draft's name is asked for each time, since
     /// it may not be everyone's yet.
-    pub(super) fn seen_entry(&self, node: &Node) -> Entry {
-        match node.class {
-            Class::Draft => Entry { attr: attr(node), ttl: Duration::ZERO },
-            Class::Plain | Class::Record => Self::entry(node),
+    pub(super) fn seen_entry(node: &Node) -> Entry {
+        Entry { attr: attr(node), ttl: Self::seen_for(node.class) }
+    }
+
+    /// How long such a node's name is true where it is looked up or listed.
+    pub(super) fn seen_for(class: Class) -> Duration {
+        match class {
+            Class::Draft => Duration::ZERO,
+            Class::Plain | Class::Record => CACHE_TTL,
         }
     }
 }

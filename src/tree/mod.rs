@@ -42,8 +42,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workfs_mount::{
-    Caller, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened, PollReady,
-    PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
+    Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
+    PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
 };
 
 pub use caller::user_name;
@@ -246,9 +246,10 @@ impl Tree for WorkTree {
         ino: Ino,
         handle: Handle,
         cookie: u64,
+        detail: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
-        self.list(caller, ino, handle, cookie, emit)
+        self.list(caller, ino, (handle, cookie, detail), emit)
     }
 
     fn parent(&self, ino: Ino) -> Answer<Ino> {

@@ -129,7 +129,7 @@ impl WorkTree {
                     return Ok(Some(Looked::Refused(refusal, None)));
                 }
                 if let Some(open) = self.open_checked(ticket, read, &node, flags)? {
-                    let hidden = self.is_hidden(&node, caller);
+                    let hidden = self.is_hidden(&node.kind(), caller);
                     return Ok((!hidden).then_some(Looked::Open(open)));
                 }
                 return Ok(Some(Looked::Open(plain(
@@ -258,7 +258,7 @@ impl WorkTree {
             Ok(_) => return reply.send(Err(Rule::Taken.errno(Door::Name))),
             Err(errno) => return reply.send(Err(errno)),
         };
-        let entry = self.seen_entry(&node);
+        let entry = Self::seen_entry(&node);
         // It may be hidden still; who asks for it by making it works on it, too.
         self.born(node.ino);
         self.open_file(caller, node.ino, flags, reply.map(move |opened| (entry, opened)));

@@ -97,6 +97,7 @@ impl Setup {
     #[track_caller]
     pub fn prepare(self) -> Fixture {
         sweep_once();
+        hear_signals();
         let base = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap();
         for dir in ["home", "run", "outside"] {
             std::fs::create_dir(base.path().join(dir)).unwrap();
@@ -122,6 +123,15 @@ pub struct Fixture {
     store: PathBuf,
     setup: Setup,
     _watchdog: Watchdog,
+}
+
+/// Who runs the tests in the background of a script has them ignore SIGINT and SIGQUIT, and what
+/// they start inherits that.
+fn hear_signals() {
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: the default action needs no handler.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
 }
 
 impl Fixture {

@@ -9,8 +9,8 @@ use std::sync::mpsc::sync_channel;
 
 use workfs::tree::WorkTree;
 use workfs_mount::{
-    Attr, Caller, DirEntry, Entry, Errno, Handle, Ino, MountId, NewNode, NodeType, OpenFlags, ROOT,
-    RenameMode, Reply, SetAttr, Tree, XattrMode,
+    Attr, Caller, Detail, DirEntry, Entry, Errno, Handle, Ino, MountId, NewNode, NodeType,
+    OpenFlags, ROOT, RenameMode, Reply, SetAttr, Tree, XattrMode,
 };
 
 /// What an operation gives: its result or the errno's name.
@@ -293,15 +293,22 @@ impl Client {
         loop {
             let cookie = entries.last().map_or(0, |entry| entry.cookie);
             let mut took = 0;
-            let listed = self.tree.readdir(&self.caller, dir, handle, cookie, &mut |entry| {
-                // Like the kernel: the entry that does not fit is offered and not taken.
-                if took == page {
-                    return false;
-                }
-                took += 1;
-                entries.push(entry);
-                true
-            });
+            let listed = self.tree.readdir(
+                &self.caller,
+                dir,
+                handle,
+                cookie,
+                Detail::Attributes,
+                &mut |entry| {
+                    // Like the kernel: the entry that does not fit is offered and not taken.
+                    if took == page {
+                        return false;
+                    }
+                    took += 1;
+                    entries.push(entry);
+                    true
+                },
+            );
             listed.map_err(Errno::name)?;
             if took == 0 {
                 break;

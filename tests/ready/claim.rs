@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -161,14 +160,6 @@ fn who_waits_and_is_gone_takes_nothing_with_him() {
     let fixture = Fixture::new();
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
         let mut claim = fixture.command(&["claim", "--next", "--wait", "--agent", "ann"]);
-        // Who runs the tests in the background of a script has them ignore SIGINT.
-        // SAFETY: signal(2) may be called between fork and exec.
-        unsafe {
-            claim.pre_exec(|| {
-                libc::signal(libc::SIGINT, libc::SIG_DFL);
-                Ok(())
-            });
-        }
         let mut gone = claim.stderr(Stdio::null()).spawn().unwrap();
         settled(fixture.daemon_pid());
         send_signal(gone.id(), signal);

@@ -222,6 +222,7 @@ impl Tree for MemoryTree {
         ino: Ino,
         _: Handle,
         cookie: u64,
+        _: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), Errno> {
         self.with(|state| {

@@ -9,8 +9,8 @@ use crate::limits::CHUNK_INDEX_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{Attempt, G, Ino, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey};
 use crate::store::{
-    Class, Draft, EventRow, Node, NodeType, PlaceRow, Read, Record, RefusalRow, Result, Standing,
-    StoreError, Usage, VersionRow, Visit, WorkspaceRow,
+    Class, Draft, EventRow, Node, NodeKind, NodeType, PlaceRow, Read, Record, RefusalRow, Result,
+    Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
 };
 
 // The columns of a node, in the order `node` reads them.
@@ -251,6 +251,23 @@ impl Read for Conn {
         );
         let after = after.map_or(&b""[..], FileName::as_bytes);
         let read = |row: &Row<'_>| Ok((file_name(row, 15)?, self.as_changed(node(row, 0)?)));
+        self.each(sql, params![int(parent.0), after], read, visit)
+    }
+
+    fn list_names(
+        &self,
+        parent: Ino,
+        after: Option<&FileName>,
+        visit: Visit<'_, (FileName, NodeKind)>,
+    ) -> Result<()> {
+        let sql = "SELECT n.ino, n.type, n.class, e.name \
+                   FROM entries e CROSS JOIN nodes n ON n.ino = e.ino \
+                   WHERE e.parent = ?1 AND e.name > ?2 ORDER BY e.name";
+        let after = after.map_or(&b""[..], FileName::as_bytes);
+        let read = |row: &Row<'_>| {
+            let (node_type, class) = (node_type(row.get(1)?)?, class(row.get(2)?)?);
+            Ok((file_name(row, 3)?, NodeKind { ino: Ino(number(row, 0)?), node_type, class }))
+        };
         self.each(sql, params![int(parent.0), after], read, visit)
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use workfs_mount::{
-    Caller, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened, PollReady,
-    PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
+    Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
+    PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
 };
 
 use crate::engine::{NewContent, RemoveWhat, TxnNode};
@@ -120,13 +120,14 @@ impl Tree for TxnTree {
         ino: Ino,
         handle: Handle,
         cookie: u64,
+        detail: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
         if is_txns(ino) {
             return self.list_txns(caller, cookie, emit);
         }
         let inside = self.list_inside(caller, ino, (handle, cookie), emit);
-        inside.unwrap_or_else(|| self.below.readdir(caller, ino, handle, cookie, emit))
+        inside.unwrap_or_else(|| self.below.readdir(caller, ino, handle, cookie, detail, emit))
     }
 
     fn parent(&self, ino: Ino) -> Answer<Ino> {

@@ -22,7 +22,7 @@ pub struct Below<'a> {
 impl Below<'_> {
     pub fn lookup(&self, dir: Ino, name: &FileName) -> Result<Option<Node>, StoreError> {
         let found = self.read.lookup(dir, name)?;
-        Ok(found.filter(|node| !self.tree.is_hidden(node, self.caller)))
+        Ok(found.filter(|node| !self.tree.is_hidden(&node.kind(), self.caller)))
     }
 
     pub fn node(&self, ino: Ino) -> Result<Node, Stop> {

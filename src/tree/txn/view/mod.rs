@@ -127,7 +127,7 @@ impl View {
         let mut all = BTreeMap::new();
         if let TxnNode::Stored(ino) = dir {
             below.read.list(ino, None, &mut |(name, node)| {
-                if !below.tree.is_hidden(&node, below.caller) {
+                if !below.tree.is_hidden(&node.kind(), below.caller) {
                     all.insert(name, TxnNode::Stored(node.ino));
                 }
                 true
