@@ -76,14 +76,22 @@ pub const QUEUE_CHANGES_MAX: usize = 4096;
 /// Changes that share one commit: bounds how long the first of them waits.
 pub const BATCH_CHANGES_MAX: usize = 512;
 
-/// How long an inode without a name stays: its removal is no commit that the next caller waits for.
-pub const NAMELESS_REST: Duration = Duration::from_millis(20);
+/// How long an inode without a name stays, up to twice: its removal is no commit that the next caller
+/// waits for, and who is about to open it still can.
+pub const NAMELESS_REST: Duration = Duration::from_millis(50);
 
-/// Inodes without a name that are removed at once, before their time: bounds what they hold.
+/// Inodes without a name that come before that time is over: those before them go. Bounds what they
+/// hold.
 pub const NAMELESS_AT_ONCE: usize = 256;
 
 /// Directories whose place in a workspace the writer remembers: some hundred bytes each.
 pub const PLACES_REMEMBERED_MAX: usize = 4096;
+
+/// Threads that are remembered whose `open` found its file replaced.
+pub const OVERTAKEN_MAX: usize = 1024;
+
+/// How far apart the two attempts of one `open` may be.
+pub const OVERTAKEN_TWICE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Open handles in the daemon: EMFILE above it.
 pub const HANDLES_MAX: usize = 1 << 18;

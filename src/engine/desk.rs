@@ -136,12 +136,13 @@ pub(super) struct Desk {
 }
 
 /// Inodes without a name. They go together, when a moment has passed: a commit for each would be one
-/// more that the next caller waits for.
+/// more that the next caller waits for, and who was about to open one still can.
 #[derive(Default)]
 pub(super) struct Nameless {
-    waiting: Vec<Ino>,
-    /// How many came since they were looked at.
-    fresh: usize,
+    /// Those that came since they were looked at.
+    fresh: Vec<Ino>,
+    /// The others: they go at the next look.
+    rested: Vec<Ino>,
     /// When they are looked at; those that are open then stay until after another change.
     due: Option<Instant>,
 }
@@ -149,9 +150,9 @@ pub(super) struct Nameless {
 impl Nameless {
     /// After a commit, which may have taken names away.
     fn add(&mut self, came: Vec<Ino>) {
-        self.fresh += came.len();
-        self.waiting.extend(came);
-        if !self.waiting.is_empty() && self.due.is_none() {
+        self.fresh.extend(came);
+        let is_none = self.fresh.is_empty() && self.rested.is_empty();
+        if !is_none && self.due.is_none() {
             self.due = Some(Instant::now() + NAMELESS_REST);
         }
     }
@@ -162,13 +163,15 @@ impl Nameless {
     }
 
     fn is_due(&self) -> bool {
-        self.fresh >= NAMELESS_AT_ONCE || self.left() == Some(Duration::ZERO)
+        self.fresh.len() >= NAMELESS_AT_ONCE || self.left() == Some(Duration::ZERO)
     }
 
-    /// Takes those out that nobody has open.
+    /// Takes those out that have rested and that nobody has open.
     fn take(&mut self, audience: &dyn Audience) -> Vec<Ino> {
-        (self.fresh, self.due) = (0, None);
-        self.waiting.extract_if(.., |ino| !audience.is_open(*ino)).collect()
+        let gone = self.rested.extract_if(.., |ino| !audience.is_open(*ino)).collect();
+        self.due = (!self.fresh.is_empty()).then(|| Instant::now() + NAMELESS_REST);
+        self.rested.append(&mut self.fresh);
+        gone
     }
 }
 

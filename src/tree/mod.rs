@@ -21,6 +21,7 @@ mod kept;
 mod listing;
 mod lookup;
 mod open;
+mod overtaken;
 mod plain_save;
 mod quota;
 mod ready;
@@ -79,6 +80,7 @@ pub struct WorkTree {
     /// Files whose time was set after the last unjudged write.
     timed: parking_lot::Mutex<std::collections::HashSet<Ino>>,
     hashers: plain_save::Hashers,
+    overtaken: overtaken::Overtaken,
     pasts: history::Pasts,
     started: UnixNanos,
     me: std::sync::Weak<WorkTree>,
@@ -105,6 +107,7 @@ impl WorkTree {
             waits: waits::Waits::default(),
             timed: parking_lot::Mutex::default(),
             hashers: plain_save::Hashers::default(),
+            overtaken: overtaken::Overtaken::default(),
             pasts: history::Pasts::default(),
             me: me.clone(),
         })

@@ -147,6 +147,45 @@ fn an_absent_name_that_a_commit_makes_appears() {
 
 // P7.4
 #[test]
+fn who_is_overtaken_by_one_rename_after_the_other_opens_a_whole_file_all_the_same() {
+    let fixture = two();
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    fs::write(here.join("f"), "000000").unwrap();
+    let stop = AtomicBool::new(false);
+    let read = |dir: &Path| {
+        let mut count = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let text = fs::read_to_string(dir.join("f")).map_err(|error| (error, count)).unwrap();
+            assert_eq!(text.len(), 6, "{text:?}");
+            count += 1;
+        }
+        count
+    };
+    std::thread::scope(|scope| {
+        let readers = [&here, &here, &there, &there].map(|dir| scope.spawn(move || read(dir)));
+        let written = std::panic::catch_unwind(|| {
+            std::thread::scope(|scope| {
+                for (nth, dir) in [&here, &here, &there].into_iter().enumerate() {
+                    scope.spawn(move || {
+                        for round in 0..700 {
+                            let new = dir.join(format!("f.{nth}"));
+                            fs::write(&new, format!("{round:06}")).unwrap();
+                            fs::rename(&new, dir.join("f")).unwrap();
+                        }
+                    });
+                }
+            });
+        });
+        stop.store(true, Ordering::Relaxed);
+        written.unwrap();
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
+}
+
+// P7.4
+#[test]
 fn appends_through_two_mounts_do_not_lose_each_other() {
     let fixture = two();
     let script = "for m in 0 1; do ( cd $BASE/m$m/scratchpad
