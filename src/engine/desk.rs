@@ -369,8 +369,14 @@ impl Desk {
         }
     }
 
-    /// Removes the nameless inodes that nobody has open.
-    pub fn reclaim(&mut self) {
+    /// At the end nobody opens anything any more: what has not rested yet goes, too.
+    pub fn leave(&mut self) {
+        self.reclaim();
+        self.reclaim();
+    }
+
+    /// Removes the nameless inodes that have rested and that nobody has open.
+    fn reclaim(&mut self) {
         let closed = self.nameless.take(&*self.audience);
         if closed.is_empty() {
             return;

@@ -133,7 +133,7 @@ fn keep(queue: &Queue<Queued>, desk: &Mutex<Desk>) {
     loop {
         let patience = desk.lock().patience();
         if queue.watch(patience) == Look::Closed {
-            return desk.lock().reclaim();
+            return desk.lock().leave();
         }
         loop {
             let mut desk = desk.lock();
