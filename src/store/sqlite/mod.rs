@@ -144,7 +144,7 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     sql.pragma_update(None, "cell_size_check", true).map_err(fail)?;
     sql.pragma_update(None, "foreign_keys", write).map_err(fail)?;
     // In KiB. The writer's cache bounds the pages of a claim that must be read again.
-    sql.pragma_update(None, "cache_size", if write { -24_576 } else { -2_048 }).map_err(fail)?;
+    sql.pragma_update(None, "cache_size", if write { -24_576 } else { -512 }).map_err(fail)?;
     sql.pragma_update(None, "temp_store", "memory").map_err(fail)?;
     // Each commit asks for a flush, and `gather` knows whether it is to reach the disk.
     sql.pragma_update(None, "synchronous", "full").map_err(fail)?;
