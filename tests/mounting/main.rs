@@ -10,5 +10,6 @@ mod below;
 mod end;
 mod exec;
 mod options;
+mod plain_user;
 mod ready;
 mod refused;
