@@ -7,6 +7,7 @@
 mod harness;
 
 mod attributes;
+mod beside;
 mod coherence;
 mod computed;
 mod content;
