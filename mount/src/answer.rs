@@ -75,28 +75,12 @@ pub(crate) fn looked(
             reply.entry(&entry.ttl, &view.shown(&entry.attr), GENERATION);
         }
         Ok(None) if gate.note_absent(parent, &name) => {
-            reply.entry(&absent::TTL, &view.shown(&NOTHING), GENERATION);
+            reply.entry(&absent::TTL, &view.shown(&Attr::bare(Ino(0), NodeType::File)), GENERATION);
         }
         Ok(None) => reply.error(errno(Errno::ENOENT)),
         Err(error) => reply.error(errno(error)),
     })
 }
-
-/// What an absent name stands for.
-const NOTHING: Attr = Attr {
-    ino: Ino(0),
-    node_type: NodeType::File,
-    mode: 0,
-    nlink: 0,
-    uid: 0,
-    gid: 0,
-    rdev: 0,
-    size: 0,
-    blocks: 0,
-    atime_ns: 0,
-    mtime_ns: 0,
-    ctime_ns: 0,
-};
 
 /// Attributes.
 pub(crate) fn attr(view: View, reply: ReplyAttr) -> Reply<Entry> {
