@@ -12,13 +12,27 @@ use crate::harness::{
 /// User and group `nobody` of Debian.
 const NOBODY: u32 = 65534;
 
+/// Becomes that user and runs `$SCRIPT`. Where /dev/fuse is root's alone, it does so in a name space
+/// of mounts in which the device has its usual mode.
+const BECOME: &str = "set -eu
+if [ -n \"$DEVICE\" ]; then
+    mknod -m 666 \"$DEVICE\" c 10 229
+    mount --bind \"$DEVICE\" /dev/fuse
+fi
+exec setpriv --reuid 65534 --regid 65534 --clear-groups bash -c \"$SCRIPT\"";
+
+/// `w` is `workfs` with the store, `gone` fails while the mount is there.
+const BEGIN: &str = "set -eu
+w() { \"$W\" --store \"$S\" \"$@\"; }
+gone() { ! grep -qF \" $M \" /proc/self/mounts; }
+";
+
 fn can_become_another() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    let is_open = fs::metadata("/dev/fuse").is_ok_and(|device| device.mode() & 0o006 == 0o006);
-    if !is_root || !is_open {
-        left_out("another user needs root to become one, and /dev/fuse with its usual mode");
+    let can = rustix::process::geteuid().is_root();
+    if !can {
+        left_out("becoming another user needs root");
     }
-    is_root && is_open && needs(&["setpriv", "fusermount3"])
+    can && needs(&["setpriv", "unshare", "fusermount3"])
 }
 
 /// A fixture that is that user's.
@@ -35,66 +49,62 @@ fn own(path: &Path) {
     }
 }
 
-/// Runs a command as that user.
-fn as_nobody(fixture: &Fixture, command: &Command) -> Ran {
-    let mut own = Command::new("setpriv");
-    own.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
-    own.arg(command.get_program()).args(command.get_args()).current_dir(fixture.base());
-    own.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    run(&mut own)
-}
-
-fn workfs(fixture: &Fixture, arguments: &[&str]) -> Ran {
-    as_nobody(fixture, &fixture.command(arguments))
-}
-
-/// Runs a snippet with the mount as `M`.
-fn sh(fixture: &Fixture, snippet: &str) -> Ran {
-    let mut command = Command::new("bash");
-    as_nobody(fixture, command.arg("-c").arg(snippet).env("M", fixture.root()))
-}
-
-fn nothing_is_left(fixture: &Fixture) {
+/// Runs a script as that user, and waits until its daemon has ended.
+#[track_caller]
+fn as_nobody(fixture: &Fixture, script: &str) -> Ran {
+    let is_usual = fs::metadata("/dev/fuse").is_ok_and(|device| device.mode() & 0o006 == 0o006);
+    let device = if is_usual { "".into() } else { fixture.outside("fuse") };
+    let own = fixture.command(&[]);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "bash", "-c", BECOME]).current_dir(fixture.base());
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("DEVICE", device).env("SCRIPT", format!("{BEGIN}{script}"));
+    command.env("W", own.get_program()).env("S", fixture.store()).env("M", fixture.root());
+    let ran = run(command.env("OUT", fixture.outside(""))).success();
     until_polled("the daemon ends", || processes_of(fixture.store()).is_empty().then_some(()));
     assert!(mounted_below(fixture.base()).is_empty());
+    ran
 }
 
+// P6.3
 #[test]
 fn who_is_not_root_mounts_claims_saves_and_unmounts() {
     if !can_become_another() {
         return;
     }
     let fixture = of_nobody();
-    let mount = fixture.root().to_str().unwrap();
-    workfs(&fixture, &["mount", mount]).success();
-    let task = Task::new("t-1").text();
-    fs::write(fixture.outside("t-1.yaml"), &task).unwrap();
-    let out = fixture.outside("");
-    sh(&fixture, "mkdir -p $M/work/inbox $M/work/assigned/bob").success();
-    sh(&fixture, &format!("cp {}/t-1.yaml $M/work/inbox/", out.display())).success();
-    sh(&fixture, "mv $M/work/inbox/t-1.yaml $M/work/assigned/bob/").success();
-    sh(&fixture, "grep -q 'status: assigned' $M/work/assigned/bob/t-1.yaml").success();
-    sh(&fixture, "sed -i s/assigned/nonsense/ $M/work/assigned/bob/t-1.yaml").failure();
-    sh(&fixture, "sed -i s/assigned/in_progress/ $M/work/assigned/bob/t-1.yaml").success();
-    // Nobody else comes in, root included.
-    assert!(fs::read_dir(fixture.root()).is_err());
-    workfs(&fixture, &["fsck"]).success();
-    let said = workfs(&fixture, &["unmount", mount]);
-    assert!(said.ok(), "{said}");
-    nothing_is_left(&fixture);
+    fs::write(fixture.outside("t-1.yaml"), Task::new("t-1").text()).unwrap();
+    let ran = as_nobody(
+        &fixture,
+        "w mount $M
+         cd $M/work 2>/dev/null || { mkdir $M/work; cd $M/work; }
+         mkdir -p inbox assigned/bob
+         cp $OUT/t-1.yaml inbox/
+         mv inbox/t-1.yaml assigned/bob/
+         grep -q 'status: assigned' assigned/bob/t-1.yaml
+         if sed -i s/assigned/nonsense/ assigned/bob/t-1.yaml; then exit 9; fi
+         sed -i s/assigned/in_progress/ assigned/bob/t-1.yaml
+         w fsck
+         cd /
+         w unmount $M
+         gone; id -u",
+    );
+    assert!(ran.stdout.ends_with("65534\n"), "{ran}");
 }
 
+// P6.3 P10.7
 #[test]
-fn who_is_not_root_unmounts_with_fusermount() {
+fn who_is_not_root_unmounts_with_fusermount_and_has_mounts_for_commands() {
     if !can_become_another() {
         return;
     }
-    let fixture = of_nobody();
-    let mount = fixture.root().to_str().unwrap();
-    workfs(&fixture, &["mount", mount]).success();
-    sh(&fixture, "echo x > $M/note && cat $M/note").success();
-    sh(&fixture, "fusermount3 -u $M").success();
-    nothing_is_left(&fixture);
-    workfs(&fixture, &["exec", "--agent", "bob", "--", "sh", "-c", "cat note && id -u"]).success();
-    nothing_is_left(&fixture);
+    let ran = as_nobody(
+        &of_nobody(),
+        "w mount $M
+         echo kept > $M/note
+         fusermount3 -u $M
+         gone
+         w exec --agent bob -- cat note",
+    );
+    assert!(ran.stdout.ends_with("kept\n"), "{ran}");
 }
