@@ -36,6 +36,9 @@ pub(super) struct Kept {
     told: RwLock<HashSet<Ino>>,
     /// Directories whose listing a kernel has kept since nobody else changed it.
     listed: Mutex<Listed>,
+    /// Directories that were found to be governed: there it need not be asked again for each claim. One
+    /// that is not governed any more is only remembered less of.
+    governed: RwLock<HashSet<Ino>>,
     cookies: RandomState,
 }
 
@@ -87,6 +90,13 @@ impl Kept {
         was
     }
 
+    fn note_governed(&self, dir: Ino) {
+        let mut governed = self.governed.write();
+        if governed.len() < KEPT_DIRS_MAX {
+            governed.insert(dir);
+        }
+    }
+
     /// Names came or went: where not by the kernel itself, what it kept is old. To be called after
     /// the commit: who opens the directory before may still list what was there.
     pub fn note(&self, effects: &[(Origin, Effect)]) {
@@ -125,6 +135,26 @@ impl Kept {
 }
 
 impl WorkTree {
+    /// Whether kernels may keep anything of a directory.
+    fn is_plain_dir(&self, read: &dyn Read, dir: Ino) -> Result<bool, StoreError> {
+        if !self.may_be_plain(dir) {
+            return Ok(false);
+        }
+        let is_governed = governed(read, &self.engine.config(), dir)?.is_some();
+        if is_governed {
+            self.hub.kept.note_governed(dir);
+        }
+        Ok(!is_governed)
+    }
+
+    /// The same, as far as it is known without a look at the store.
+    fn may_be_plain(&self, dir: Ino) -> bool {
+        // Where files are checked, a new one is its maker's alone for a while.
+        Computed::of(dir).is_none()
+            && !self.engine.config().files().has_checks()
+            && !self.hub.kept.governed.read().contains(&dir)
+    }
+
     /// Whether an absent name of a directory is nothing but absent: neither computed at times nor a
     /// governed directory's.
     pub(super) fn is_ordinary_name(
@@ -133,25 +163,18 @@ impl WorkTree {
         dir: Ino,
         name: &FileName,
     ) -> Result<bool, StoreError> {
-        let config = self.engine.config();
-        let never_computed = Computed::of(dir).is_none() && !is_computed_name(&config, name);
-        // Where files are checked, a new one is its maker's alone for a while.
-        let is_plain = never_computed && !config.files().has_checks();
-        Ok(is_plain && governed(read, &config, dir)?.is_none())
+        Ok(!is_computed_name(&self.engine.config(), name) && self.is_plain_dir(read, dir)?)
     }
 
-    /// Whether kernels may keep the listing of a directory that is not computed.
-    pub(super) fn is_short(
-        &self,
-        read: &dyn Read,
-        caller: &Caller,
-        dir: Ino,
-    ) -> Result<bool, StoreError> {
-        let config = self.engine.config();
-        let ordinary = dir != self.root(caller) && !config.files().has_checks();
-        Ok(ordinary
-            && governed(read, &config, dir)?.is_none()
-            && read.count_names(dir, LISTING_KEPT_MAX + 1)? <= LISTING_KEPT_MAX)
+    /// Whether kernels may keep the listing of a directory.
+    pub(super) fn is_short(&self, caller: &Caller, dir: Ino) -> Answer<bool> {
+        if dir == self.root(caller) || !self.may_be_plain(dir) {
+            return Ok(false);
+        }
+        self.read(|read| {
+            let is_plain = self.is_plain_dir(read, dir)?;
+            Ok(is_plain && read.count_names(dir, LISTING_KEPT_MAX + 1)? <= LISTING_KEPT_MAX)
+        })
     }
 
     /// Lists what lies after `cookie`, in the order of the cookies. `rest` is what the handle knows of

@@ -22,11 +22,9 @@ impl WorkTree {
     pub(super) fn open_directory(&self, caller: &Caller, dir: Ino) -> Answer<Opened> {
         let held = self.handles.hold(dir);
         let is_ready = matches!(Computed::of(dir), Some(Computed::Ready(_)));
-        let is_short =
-            Computed::of(dir).is_none() && self.read(|read| self.is_short(read, caller, dir))?;
         let (open, caching) = if is_ready {
             (Open::Ready(Mutex::default()), Caching::Direct)
-        } else if !is_short {
+        } else if !self.is_short(caller, dir)? {
             (Open::Directory(Mutex::default()), Caching::Direct)
         } else if self.hub.kept.is_kept(caller.mount, dir) {
             (Open::Short(Mutex::default()), Caching::KeepCache)

@@ -113,7 +113,8 @@ impl WorkTree {
             if let Some(failed) = &staged.failed {
                 return reply.send(Err(failed.rule.errno(Door::Handle)));
             }
-            if !staged.unsaved.is_any() || !(sync || staged.unsaved.is_ended_by(caller.files)) {
+            let unsaved = &staged.unsaved;
+            if !(if sync { unsaved.is_any() } else { unsaved.is_ended_by(caller.files) }) {
                 return reply.send(Ok(()));
             }
             let (whole, base) = staged.take();

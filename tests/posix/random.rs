@@ -7,21 +7,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Errno, Setup, Work, Worker, Workers, long, rename_with, work};
+use crate::harness::{Errno, Random, Setup, Work, Worker, Workers, long, rename_with, work};
 
 const PROCESSES: usize = 8;
-
-/// A small generator (xorshift): a run is told by its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// Errors that a call may meet where others change the tree meanwhile.
 const USUAL: [Errno; 9] = [

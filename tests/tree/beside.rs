@@ -8,24 +8,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::harness::{Setup, long};
+use crate::harness::{Random, Setup, long};
 
-/// A small generator (xorshift): a run is told by its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-
-    /// A path of few, so that they meet.
-    fn path(&mut self) -> PathBuf {
-        let names = 1 + self.below(3);
-        (0..names).map(|_| ["a", "b", "c", "d"][self.below(4) as usize]).collect()
-    }
+/// A path of few, so that they meet.
+fn any_path(random: &mut Random) -> PathBuf {
+    let names = 1 + random.below(3);
+    (0..names).map(|_| ["a", "b", "c", "d"][random.below(4) as usize]).collect()
 }
 
 /// One call.
@@ -46,15 +34,15 @@ enum Call {
 
 impl Call {
     fn any(random: &mut Random) -> Call {
-        let path = random.path();
+        let path = any_path(random);
         match random.below(16) {
             0..=2 => Call::Write(path, random.below(9000)),
             3 => Call::Append(path),
             4 | 5 => Call::MakeDir(path),
             6 => Call::RemoveDir(path),
             7 | 8 => Call::Remove(path),
-            9..=11 => Call::Rename(path, random.path()),
-            12 => Call::Link(path, random.path()),
+            9..=11 => Call::Rename(path, any_path(random)),
+            12 => Call::Link(path, any_path(random)),
             13 => Call::Symlink(path),
             14 => Call::Mode(path, [0o600, 0o644, 0o755][random.below(3) as usize]),
             _ => Call::Time(path, random.below(2)),
@@ -151,7 +139,7 @@ fn two_mounts_show_what_an_ordinary_file_system_shows() {
         let told = || format!("seed {seed}: {:#?}", &said[said.len().saturating_sub(12)..]);
         assert_eq!(here, there, "{}", told());
         let mut looks: Vec<PathBuf> = call.paths().into_iter().cloned().collect();
-        looks.extend((0..3).map(|_| random.path()));
+        looks.extend((0..3).map(|_| any_path(&mut random)));
         looks.extend(call.paths().iter().filter_map(|path| path.parent()).map(Path::to_owned));
         if step % 100 == 99 {
             walk(&plain, Path::new(""), &mut |path| looks.push(path.to_owned()));
