@@ -19,7 +19,6 @@ use crate::numbers::{Attempt, Ino, RecordKey};
 use super::handles::OpenCounts;
 use super::hold::Holds;
 use super::kept::Kept;
-use super::overtaken::Lost;
 use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
 
@@ -59,7 +58,6 @@ pub struct Hub {
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
     pub(super) kept: Kept,
-    pub(super) lost: Lost,
 }
 
 impl Hub {
@@ -250,7 +248,6 @@ impl Audience for Hub {
     }
 
     fn make_forget(&self, effects: &[(Origin, Effect)]) {
-        self.lost.note(effects);
         self.note_stale(effects);
         let members = self.members.read();
         self.forgotten(effects, &mut |origin, invalidation| {
@@ -261,7 +258,6 @@ impl Audience for Hub {
     }
 
     fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn engine::Silence> {
-        self.lost.note(effects);
         let mut all = Vec::new();
         self.forgotten(effects, &mut |origin, invalidation| all.push((origin, invalidation)));
         let members = self.members.read();

@@ -23,7 +23,7 @@ use super::staged::Staged;
 use super::{Answer, WorkTree, events, waits};
 
 /// What there is to open.
-pub(super) enum Looked {
+enum Looked {
     Open(Open),
     /// It is not the caller's to write; where it lies, if it is a record.
     Refused(Refusal, Option<(Ino, FileName)>),
@@ -50,7 +50,7 @@ impl WorkTree {
             Ok(None) if self.ghosts.is_one(ino) => {
                 reply.send(Err(Rule::Absent.errno(Door::Name)));
             }
-            Ok(None) => self.open_overtaken(caller, held, (ticket, flags), reply),
+            Ok(None) => self.open_overtaken(caller, held, flags, reply),
             // A file that is open for writing cannot be run, and the other way round: the kernel
             // sees to that, but O_TRUNC without writing it checks when we have cut already.
             Ok(Some(Looked::Open(Open::Plain { .. })))
@@ -111,7 +111,7 @@ impl WorkTree {
     }
 
     /// What opening `ino` gives; `None` if it is gone.
-    pub(super) fn look(
+    fn look(
         &self,
         ticket: ScopeTicket,
         read: &dyn Read,
