@@ -63,6 +63,7 @@ impl WorkTree {
             && let Some(node) = read.lookup(parent, name)?
         {
             let is_seen = !self.is_hidden(&node.kind(), caller);
+            self.overtaken.looked(read, caller, &node)?;
             return Ok(or_hidden(is_seen.then(|| Self::seen_entry(&node))));
         }
         let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));

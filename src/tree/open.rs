@@ -14,7 +14,7 @@ use crate::engine::{
 use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Read, Standing, StoreError};
+use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, VersionRow};
 
 use super::computed::{self, Computed};
 use super::handles::{Held, Open};
@@ -61,7 +61,10 @@ impl WorkTree {
             Ok(Some(Looked::Open(open @ Open::Plain { .. }))) if flags.truncate => {
                 self.truncate_at_open(caller, held, open, reply);
             }
-            Ok(Some(Looked::Open(open))) => reply.send(self.opened(caller, held, open)),
+            Ok(Some(Looked::Open(open))) => {
+                self.overtaken.end(caller);
+                reply.send(self.opened(caller, held, open));
+            }
         }
     }
 
@@ -152,21 +155,14 @@ impl WorkTree {
             Class::Record => {
                 let Some(record) = read.record_at(ino)? else { return Ok(None) };
                 let Some(version) = read.version(record.version_g)? else { return Ok(None) };
-                let base = if flags.truncate {
-                    self.seen.base(record.key, caller.pid)
-                } else {
-                    self.seen.note(record.key, caller.pid, record.version);
-                    Base::Seen(record.version)
-                };
                 let home = match &record.standing {
                     Standing::Live { dir, name, .. } if flags.write => {
                         home(slot(read, &config, *dir, name)?)
                     }
                     _ => None,
                 };
-                let mut staged = Staged::new(home, version.content.into(), base);
-                staged.record = Some(record.key);
-                staged.fence = Fence::of(&record);
+                let mut staged = self.staged(caller, &record, version, flags.truncate);
+                staged.home = home;
                 staged
             }
         };
@@ -180,6 +176,31 @@ impl WorkTree {
         }
         staged.opened(flags.truncate, flags.append);
         Ok(Some(Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))))
+    }
+
+    /// A version of a record that a program opens; with what it has seen of it if it reads no more.
+    fn staged(
+        &self,
+        caller: &Caller,
+        record: &Record,
+        version: VersionRow,
+        truncate: bool,
+    ) -> Staged {
+        let base = if truncate {
+            self.seen.base(record.key, caller.pid)
+        } else {
+            self.seen.note(record.key, caller.pid, record.version);
+            Base::Seen(record.version)
+        };
+        let mut staged = Staged::new(None, version.content.into(), base);
+        staged.record = Some(record.key);
+        staged.fence = Fence::of(record);
+        staged
+    }
+
+    /// A version of a record that a program reads.
+    pub(super) fn pinned(&self, caller: &Caller, record: &Record, version: VersionRow) -> Open {
+        Open::Staged(Box::new(Mutex::new(self.staged(caller, record, version, false))))
     }
 
     fn open_computed(

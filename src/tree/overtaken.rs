@@ -1,46 +1,94 @@
 //! Who opens a file that is replaced again and again.
 //!
 //! An `open` that finds its file without a name is answered ESTALE, upon which the kernel looks the name
-//! up once more, but not a third time. Who is overtaken twice is given the plain file that was there a
-//! moment ago, as on other file systems. Of a record nothing is left under its old inode: who reads one
-//! hears ESTALE then. Deliberately not here: how long nameless files stay (the engine's desk).
+//! up once more, but not a third time. Who is overtaken twice is given what that second look-up found, as
+//! on other file systems: the plain file, which stays for a moment without its name, or the version that
+//! the record had. Deliberately not here: how long nameless files stay (the engine's desk).
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use workfs_mount::{Caller, MountId, OpenFlags, Opened, Reply};
 
 use crate::limits::{OVERTAKEN_MAX, OVERTAKEN_TWICE_WITHIN};
+use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
-use crate::store::Class;
+use crate::store::{Class, Node, Read, Record, StoreError};
 
 use super::WorkTree;
-use super::handles::Held;
+use super::handles::{Held, Open};
 use super::open::plain;
 use super::plain_save::Wrote;
 
 /// Threads whose `open` was overtaken, and is made once more.
 #[derive(Default)]
-pub(super) struct Overtaken(Mutex<HashMap<(MountId, u32), Instant>>);
+pub(super) struct Overtaken {
+    threads: Mutex<HashMap<(MountId, u32), Again>>,
+    /// How many they are: whoever is none of them takes no lock.
+    count: AtomicUsize,
+}
+
+/// The second attempt.
+struct Again {
+    since: Instant,
+    found: Option<Found>,
+}
+
+/// The file that was looked up last.
+pub(super) struct Found {
+    ino: Ino,
+    /// The record that it was then.
+    record: Option<Record>,
+}
 
 impl Overtaken {
-    /// Whether this is the second time in one `open`.
-    fn is_again(&self, caller: &Caller) -> bool {
-        let thread = (caller.mount, caller.pid);
-        let mut threads = self.0.lock();
-        let is_recent = |at: &Instant| at.elapsed() < OVERTAKEN_TWICE_WITHIN;
-        if threads.remove(&thread).is_some_and(|at| is_recent(&at)) {
-            return true;
+    /// Notes what a thread finds that looks a name up for the second time.
+    pub fn looked(&self, read: &dyn Read, caller: &Caller, node: &Node) -> Result<(), StoreError> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return Ok(());
         }
+        if let Some(again) = self.threads.lock().get_mut(&key(caller)) {
+            let is_record = node.class == Class::Record;
+            let record = if is_record { read.record_at(node.ino)? } else { None };
+            again.found = Some(Found { ino: node.ino, record });
+        }
+        Ok(())
+    }
+
+    /// Ends a thread's attempts: it opened what it wanted, or is overtaken once more. Gives what it had
+    /// found.
+    pub fn end(&self, caller: &Caller) -> Option<Found> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut threads = self.threads.lock();
+        let again = threads.remove(&key(caller));
+        self.count.store(threads.len(), Ordering::Release);
+        again.filter(Again::is_recent)?.found
+    }
+
+    fn begin(&self, caller: &Caller) {
+        let mut threads = self.threads.lock();
         if threads.len() >= OVERTAKEN_MAX {
-            threads.retain(|_, at| is_recent(at));
+            threads.retain(|_, again| again.is_recent());
         }
         if threads.len() < OVERTAKEN_MAX {
-            threads.insert(thread, Instant::now());
+            threads.insert(key(caller), Again { since: Instant::now(), found: None });
         }
-        false
+        self.count.store(threads.len(), Ordering::Release);
     }
+}
+
+impl Again {
+    fn is_recent(&self) -> bool {
+        self.since.elapsed() < OVERTAKEN_TWICE_WITHIN
+    }
+}
+
+fn key(caller: &Caller) -> (MountId, u32) {
+    (caller.mount, caller.pid)
 }
 
 impl WorkTree {
@@ -53,18 +101,32 @@ impl WorkTree {
         reply: Reply<Opened>,
     ) {
         let only_reads = !flags.write && !flags.truncate;
-        if !only_reads || !self.overtaken.is_again(caller) {
+        let found = self.overtaken.end(caller).filter(|found| found.ino == held.ino());
+        let Some(found) = found.filter(|_| only_reads) else {
+            self.overtaken.begin(caller);
             return reply.send(Err(Rule::Gone.errno(Door::Handle)));
-        }
-        reply.send(match self.read(|read| read.node(held.ino())) {
-            Ok(Some(gone))
-                if gone.class == Class::Plain && !self.is_hidden(&gone.kind(), caller) =>
-            {
-                let open = plain(flags, Wrote::new(gone.parent, caller, false));
-                self.opened(caller, held, open)
-            }
-            Ok(_) => Err(Rule::Gone.errno(Door::Handle)),
+        };
+        reply.send(match self.read(|read| self.what_was_found(read, caller, &found, flags)) {
+            Ok(Some(open)) => self.opened(caller, held, open),
+            Ok(None) => Err(Rule::Gone.errno(Door::Handle)),
             Err(errno) => Err(errno),
         });
+    }
+
+    fn what_was_found(
+        &self,
+        read: &dyn Read,
+        caller: &Caller,
+        found: &Found,
+        flags: OpenFlags,
+    ) -> Result<Option<Open>, StoreError> {
+        if let Some(record) = &found.record {
+            let version = read.version(record.version_g)?;
+            return Ok(version.map(|version| self.pinned(caller, record, version)));
+        }
+        let gone = read.node(found.ino)?;
+        let gone =
+            gone.filter(|gone| gone.class == Class::Plain && !self.is_hidden(&gone.kind(), caller));
+        Ok(gone.map(|gone| plain(flags, Wrote::new(gone.parent, caller, false))))
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -117,12 +118,8 @@ fn a_reader_sees_whole_versions_only_whichever_way_they_are_saved() {
             std::thread::spawn(move || {
                 let (mut read, mut last) = (0, 0);
                 while !done.load(Ordering::Relaxed) {
-                    // Never absent: no way of saving takes the name away. Only who is overtaken twice
-                    // within one `open` hears so (P7.4).
-                    let text = match fs::read(&path).map_err(|e| Errno::from_io_error(&e)) {
-                        Err(Some(Errno::STALE)) => continue,
-                        text => text.unwrap(),
-                    };
+                    // Never absent: no way of saving takes the name away.
+                    let text = fs::read(&path).unwrap();
                     let revision = whole("t-1", &text).unwrap();
                     assert!(revision >= last, "{revision} after {last}");
                     (read, last) = (read + 1, revision);
@@ -160,6 +157,48 @@ fn a_reader_sees_whole_versions_only_whichever_way_they_are_saved() {
         assert!(reader.join().unwrap() > 0);
     }
     fixture.fsck_clean();
+}
+
+// P7.4
+#[test]
+fn who_is_overtaken_by_one_save_after_the_other_reads_a_whole_record_all_the_same() {
+    let fixture = Setup::default().mounts(2).start();
+    fixture.task("inbox", &Task::new("t-1"));
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("work/inbox"));
+    let stop = AtomicBool::new(false);
+    let read = |dir: &Path| {
+        let mut count = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let text = fs::read(dir.join("t-1.yaml")).map_err(|error| (error, count)).unwrap();
+            whole("t-1", &text).unwrap();
+            count += 1;
+        }
+        count
+    };
+    std::thread::scope(|scope| {
+        let readers = [&here, &here, &there, &there].map(|dir| scope.spawn(move || read(dir)));
+        let written = std::panic::catch_unwind(|| {
+            std::thread::scope(|scope| {
+                for (nth, dir) in [&here, &here, &there].into_iter().enumerate() {
+                    scope.spawn(move || {
+                        for round in 0..250 {
+                            let new = dir.join(format!(".t-1.{nth}"));
+                            fs::write(&new, Task::new("t-1").revision(round).text()).unwrap();
+                            // The three have not seen what they replace, or others were faster.
+                            if let Err(error) = fs::rename(&new, dir.join("t-1.yaml")) {
+                                assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
+                            }
+                        }
+                    });
+                }
+            });
+        });
+        stop.store(true, Ordering::Relaxed);
+        written.unwrap();
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
 }
 
 fn in_place(path: &std::path::Path, text: &[u8]) -> Result<(), Errno> {
