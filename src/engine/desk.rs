@@ -135,6 +135,25 @@ pub(super) struct Desk {
     pub next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
 }
 
+/// Moments at which the writer's thread is to look, if nothing happens before.
+pub(super) struct Alarm {
+    ripe: Option<UnixNanos>,
+    look: Option<LeaseTime>,
+    nameless: Option<Instant>,
+}
+
+impl Alarm {
+    /// Whether who waits for `other` would oversleep. A moment that is later now is none to wake for.
+    pub fn is_sooner(&self, other: &Alarm) -> bool {
+        fn is_before<T: Ord>(new: Option<T>, old: Option<T>) -> bool {
+            new.is_some_and(|new| old.is_none_or(|old| new < old))
+        }
+        is_before(self.ripe, other.ripe)
+            || is_before(self.look, other.look)
+            || is_before(self.nameless, other.nameless)
+    }
+}
+
 /// Inodes without a name. They go together, when a moment has passed: a commit for each would be one
 /// more that the next caller waits for, and who was about to open one still can.
 #[derive(Default)]
@@ -205,8 +224,8 @@ impl Desk {
     }
 
     /// The moments that the writer's thread waits for.
-    pub fn alarm(&self) -> (Option<UnixNanos>, Option<LeaseTime>, Option<Instant>) {
-        (self.due, self.leases.next_look(), self.nameless.due)
+    pub fn alarm(&self) -> Alarm {
+        Alarm { ripe: self.due, look: self.leases.next_look(), nameless: self.nameless.due }
     }
 
     /// Makes what waits, at most one batch, and answers. One change alone does not wait for

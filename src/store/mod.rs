@@ -204,6 +204,11 @@ pub trait Writer: Send {
         &mut self,
         work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
     ) -> Result<()>;
+    /// Runs `work` on what is committed now, with the pages that the last transaction left at hand.
+    ///
+    /// # Errors
+    /// What the store or `work` said.
+    fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
     /// Makes all that is committed survive power loss.
     fn sync(&mut self) -> Result<()>;
     /// Whether [`checkpoint`](Self::checkpoint) has something to do.
@@ -229,9 +234,25 @@ pub trait Readers: Send + Sync {
 ///
 /// # Errors
 /// What the store or `work` said.
-pub fn read<T>(readers: &dyn Readers, mut work: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
+pub fn read<T>(readers: &dyn Readers, work: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
+    given(|work| readers.read(work), work)
+}
+
+/// The same through the writer, for whoever holds it.
+///
+/// # Errors
+/// What the store or `work` said.
+pub fn read_by<T>(writer: &dyn Writer, work: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
+    given(|work| writer.read(work), work)
+}
+
+/// What `work` gives to one that only runs it.
+fn given<T>(
+    run: impl FnOnce(&mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>,
+    mut work: impl FnMut(&dyn Read) -> Result<T>,
+) -> Result<T> {
     let mut out = None;
-    readers.read(&mut |snapshot| {
+    run(&mut |snapshot| {
         out = Some(work(snapshot)?);
         Ok(())
     })?;

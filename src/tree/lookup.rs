@@ -32,7 +32,7 @@ impl WorkTree {
     ) -> Answer<Option<Entry>> {
         // Asked before the snapshot is taken: see `kept`.
         let is_told = self.hub.kept.tells_of(parent);
-        let found = self.read(|read| self.find_in(read, caller, parent, name))?;
+        let found = self.glance(|read| self.find_in(read, caller, parent, name))?;
         if let Found::Entry(entry) = found {
             return Ok(Some(entry));
         }

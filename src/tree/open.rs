@@ -42,7 +42,7 @@ impl WorkTree {
         }
         let held = self.handles.hold(ino);
         let ticket = self.hub.scopes.ticket();
-        match self.read(|read| self.look(ticket, read, caller, ino, flags)) {
+        match self.glance(|read| self.look(ticket, read, caller, ino, flags)) {
             Err(errno) => reply.send(Err(errno)),
             Ok(Some(Looked::Refused(refusal, place))) => {
                 self.refuse_open(caller, refusal, place, reply);

@@ -1,6 +1,7 @@
 //! Who watches what, as the kernel says of every process that this one may see.
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -57,8 +58,13 @@ fn look_at_processes(
     for process in numbered(Path::new("/proc")) {
         let infos = process.join("fdinfo");
         for fd in numbered(&process.join("fd")) {
-            let is_inotify =
-                std::fs::read_link(&fd).is_ok_and(|to| to == Path::new("anon_inode:inotify"));
+            let to = match std::fs::read_link(&fd) {
+                Ok(to) => to,
+                // One that may not be looked at may not be looked at anywhere.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => break,
+                Err(_) => continue,
+            };
+            let is_inotify = to == Path::new("anon_inode:inotify");
             let Some(name) = fd.file_name().filter(|_| is_inotify) else { continue };
             let text = std::fs::read_to_string(infos.join(name)).unwrap_or_default();
             for (device, ino) in text.lines().filter_map(watch_of) {

@@ -154,16 +154,33 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     Ok(Conn { sql, nodes: RefCell::default(), places: RefCell::default(), is_first: false })
 }
 
+impl Conn {
+    fn step(&self, sql: &str) -> Result<()> {
+        self.sql.prepare_cached(sql).and_then(|mut step| step.execute([])).map_err(fail)?;
+        Ok(())
+    }
+
+    /// Runs `work` on one snapshot.
+    fn snapshot(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
+        /// Ends it also where `work` panics: the writer's connection goes on.
+        struct Begun<'c>(&'c Conn);
+        impl Drop for Begun<'_> {
+            fn drop(&mut self) {
+                if let Err(error) = self.0.step("COMMIT") {
+                    tracing::error!(%error, "a snapshot could not be ended");
+                }
+            }
+        }
+        self.step("BEGIN")?;
+        let _begun = Begun(self);
+        work(self)
+    }
+}
+
 impl Readers for Sqlite {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
         let connection = self.take()?;
-        let step = |sql: &str| -> Result<()> {
-            connection.sql.prepare_cached(sql).and_then(|mut s| s.execute([])).map_err(fail)?;
-            Ok(())
-        };
-        step("BEGIN")?;
-        let result = work(&connection);
-        step("COMMIT")?;
+        let result = connection.snapshot(work);
         self.idle.lock().push(connection);
         result
     }

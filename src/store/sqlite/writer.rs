@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::checkpoint::Checkpointer;
 use super::places::Places;
-use super::{Conn, fail, gather};
-use crate::store::{Durability, Result, StoreError, Txn, Writer};
+use super::{Conn, gather};
+use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 
 /// The one writer of a store.
 pub struct SqliteWriter {
@@ -29,15 +29,6 @@ impl SqliteWriter {
         let wal_path = wal_path.into();
         Ok(SqliteWriter { checkpointer, connection, wal_path, wal: None, unflushed: true })
     }
-
-    fn step(&self, sql: &str) -> Result<()> {
-        self.connection
-            .sql
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([]))
-            .map_err(fail)?;
-        Ok(())
-    }
 }
 
 impl Writer for SqliteWriter {
@@ -45,22 +36,26 @@ impl Writer for SqliteWriter {
         &mut self,
         work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
     ) -> Result<()> {
-        self.step("BEGIN IMMEDIATE")?;
+        self.connection.step("BEGIN IMMEDIATE")?;
         self.connection.begin_work();
         let worked = work(&mut self.connection)
             .and_then(|durability| self.connection.write_nodes().map(|()| durability));
         let committed = worked.and_then(|durability| {
             let flush = durability >= Durability::Power;
-            gather::committing(flush, || self.step("COMMIT")).map(|()| durability)
+            gather::committing(flush, || self.connection.step("COMMIT")).map(|()| durability)
         });
         self.connection.end_work(committed.is_ok());
         if committed.is_err() && !self.connection.sql.is_autocommit() {
-            self.step("ROLLBACK")?;
+            self.connection.step("ROLLBACK")?;
         }
         let durability = committed?;
         // An empty transaction flushes nothing: only `sync` can tell what is on the disk.
         self.unflushed = true;
         if durability == Durability::Flush { self.sync() } else { Ok(()) }
+    }
+
+    fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
+        self.connection.snapshot(work)
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -90,7 +85,7 @@ impl Writer for SqliteWriter {
 #[cfg(test)]
 mod tests {
     use crate::store::sqlite::Sqlite;
-    use crate::store::{Durability, Result, Txn, Writer, read};
+    use crate::store::{Durability, Result, Txn, Writer, read, read_by};
 
     fn put(txn: &mut dyn Txn, key: &str) -> Result<()> {
         txn.savepoint()?;
@@ -123,5 +118,17 @@ mod tests {
                 assert!(is_there(format!("{undone}-after-{key}")), "{undone} {key}");
             }
         }
+    }
+
+    #[test]
+    fn a_read_that_panics_leaves_the_writer_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, mut writer) = Sqlite::open(&dir.path().join("s.db")).unwrap();
+        let panics = || read_by(&writer, |_| -> Result<()> { panic!("as it must") });
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        let work = &mut |txn: &mut dyn Txn| put(txn, "after").map(|()| Durability::Process);
+        writer.transaction(work).unwrap();
+        assert_eq!(read_by(&writer, |read| read.meta("after")).unwrap().as_deref(), Some("there"));
+        assert!(read(&store, |read| read.meta("after")).unwrap().is_some());
     }
 }
