@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod flushes;
 mod load;
 mod plain;
 mod points;

@@ -3,19 +3,24 @@
 //! SQLite writes a commit to its log as two small writes a page, each at an odd offset; measured,
 //! the twenty writes of a claim took 100 µs where one write of the same bytes takes 17. Here they are
 //! kept until the commit's sync and written at once. It also lets the commit decide whether that
-//! sync goes to the disk, instead of `PRAGMA synchronous`.
+//! sync goes to the disk, instead of `PRAGMA synchronous`, and syncs with fdatasync(2): SQLite as it is
+//! bundled calls fsync(2), which writes the log's time stamps, too. Measured on an ext4 with a journal,
+//! that took 0.8 to 1.0 ms instead of 0.4.
 //!
 //! What must stay true:
 //! - The connection runs with `synchronous=FULL`, so that every commit calls `xSync` after its last
 //!   frame and before it tells other connections of them: they never look for a frame that is not
 //!   in the file yet.
 //! - A write that fails is reported by that sync, so that the commit fails.
-//! - The sync after the log's header is never left out: SQLite needs it for order (see `walFrames`).
+//! - The sync after the log's header is never left out: SQLite needs it for order (see `walFrames`). It
+//!   is SQLite's own, which makes the name of a new log durable, too.
 //!
 //! Deliberately not here: every other file and method; they are those of SQLite's own default.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
@@ -76,8 +81,9 @@ pub(super) fn register() -> Result<()> {
 }
 
 /// What is held back of a log.
-#[derive(Default)]
 struct Gathered {
+    /// The log, opened once more to be flushed. Nobody locks a log: its close ends no lock.
+    file: File,
     bytes: Vec<u8>,
     /// Where `bytes` begin in the file.
     at: i64,
@@ -193,11 +199,19 @@ unsafe extern "C" fn open(
         }
         (*file).pMethods = std::ptr::null();
         let code = open(original, name, real(file), flags, out);
-        if code == ffi::SQLITE_OK {
-            (*file.cast::<Log>()).gathered = Box::into_raw(Box::default());
-            (*file).pMethods = &raw const METHODS;
+        if code != ffi::SQLITE_OK {
+            return code;
         }
-        code
+        // A log has a name.
+        let path = OsStr::from_bytes(CStr::from_ptr(name).to_bytes());
+        let Ok(again) = File::open(path) else {
+            let _ = forward!(file, xClose);
+            return ffi::SQLITE_CANTOPEN;
+        };
+        let gathered = Gathered { file: again, bytes: Vec::new(), at: 0, header: false };
+        (*file.cast::<Log>()).gathered = Box::into_raw(Box::new(gathered));
+        (*file).pMethods = &raw const METHODS;
+        ffi::SQLITE_OK
     }
 }
 
@@ -263,11 +277,14 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     unsafe {
         spilled!(file);
         let gathered = &mut *(*file.cast::<Log>()).gathered;
-        if !FLUSHES.get() && !std::mem::take(&mut gathered.header) {
-            return ffi::SQLITE_OK;
+        if std::mem::take(&mut gathered.header) {
+            return forward!(file, xSync, flags);
         }
-        gathered.header = false;
-        forward!(file, xSync, flags)
+        if !FLUSHES.get() || gathered.file.sync_data().is_ok() {
+            ffi::SQLITE_OK
+        } else {
+            ffi::SQLITE_IOERR_FSYNC
+        }
     }
 }
 
