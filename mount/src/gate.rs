@@ -11,7 +11,6 @@
 //! What must stay true: a name or inode is noted as known before its answer leaves. Deliberately
 //! not here: sending anything.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -19,6 +18,7 @@ use std::sync::Arc;
 use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock, RwLockReadGuard};
 
 use crate::absent::Absent;
+use crate::lookups::Lookups;
 use crate::tree::Ino;
 
 /// A gate that is shut; dropping it opens the gate.
@@ -30,7 +30,7 @@ pub(crate) struct Gate {
     root: Ino,
     inside: Arc<RwLock<()>>,
     /// How many lookups of an inode the kernel still holds.
-    lookups: Mutex<HashMap<Ino, u64>>,
+    lookups: Mutex<Lookups>,
     absent: Mutex<Absent>,
 }
 
@@ -75,22 +75,16 @@ impl Gate {
 
     /// The kernel is about to be told of an inode.
     pub(crate) fn note(&self, ino: Ino) {
-        *self.lookups.lock().entry(ino).or_insert(0) += 1;
+        self.lookups.lock().add(ino);
     }
 
     /// The kernel forgot some lookups of an inode.
     pub(crate) fn forget(&self, ino: Ino, count: u64) {
-        let mut lookups = self.lookups.lock();
-        if let Some(held) = lookups.get_mut(&ino) {
-            *held = held.saturating_sub(count);
-            if *held == 0 {
-                lookups.remove(&ino);
-            }
-        }
+        self.lookups.lock().remove(ino, count);
     }
 
     /// Whether the kernel may have cached anything of an inode. The root is always known.
     pub(crate) fn knows(&self, ino: Ino) -> bool {
-        ino == self.root || self.lookups.lock().contains_key(&ino)
+        ino == self.root || self.lookups.lock().contains(ino)
     }
 }

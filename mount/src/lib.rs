@@ -17,6 +17,7 @@ mod guard;
 mod heal;
 mod listing;
 mod locks;
+mod lookups;
 mod mountinfo;
 mod negotiate;
 mod notifier;
