@@ -26,6 +26,24 @@ pub(super) struct KindForm {
     pub rights: RightsForm,
     #[serde(default)]
     pub chores: ChoresForm,
+    #[serde(default)]
+    pub commands: CommandsForm,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CommandsForm {
+    pub done: Option<EndingForm>,
+    pub fail: Option<EndingForm>,
+    pub release: Option<EndingForm>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EndingForm {
+    pub to: Option<Spanned<String>>,
+    pub status: Option<Spanned<String>>,
+    pub text: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -31,6 +31,12 @@ impl FieldPath {
         self.ways.iter().filter_map(|way| way.first()).map(String::as_str)
     }
 
+    /// How many paths it is of which one must be there.
+    #[must_use]
+    pub fn ways(&self) -> usize {
+        self.ways.len()
+    }
+
     /// The keys of the way that messages name.
     #[must_use]
     pub fn first_way(&self) -> &[String] {

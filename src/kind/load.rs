@@ -7,9 +7,11 @@ use serde_saphyr::Spanned;
 
 use super::definition::{FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
 use super::field_path::FieldPath;
-use super::load_chores::{Known, build_chores};
+use super::load_chores::build_chores;
+use super::load_commands::build_commands;
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
+use super::order::Order;
 use super::pattern::Pattern;
 use super::schema::Schema;
 use super::state::{OnExpiry, Stamp, StampWhen, State, StateIx, Transition};
@@ -136,17 +138,16 @@ fn build(form: KindForm, schema: Schema, source: KindSource) -> Result<Kind, Wro
     let strict = paths(&form.strict, &schema)?;
     let order = build_order(&form.order, &states, &built, &schema)?;
     let rights = rights(form.rights)?;
-    let chores = build_chores(
-        &form.chores,
-        &Known {
-            names: &states,
-            states: &built,
-            initial,
-            transitions: &transitions,
-            order: &order,
-            schema: &schema,
-        },
-    )?;
+    let known = Known {
+        names: &states,
+        states: &built,
+        initial,
+        transitions: &transitions,
+        order: &order,
+        schema: &schema,
+    };
+    let chores = build_chores(&form.chores, &known)?;
+    let commands = build_commands(&form.commands, fields.status.as_deref(), &known)?;
     let schema_name = form.schema.value;
     let schema = Arc::new(schema);
     Ok(Kind {
@@ -161,6 +162,7 @@ fn build(form: KindForm, schema: Schema, source: KindSource) -> Result<Kind, Wro
         transitions,
         order,
         chores,
+        commands,
         schema,
         source: Arc::new(source),
     })
@@ -200,6 +202,22 @@ impl<'f> Names<'f> {
             .and_then(|found| u8::try_from(found).ok())
             .map(StateIx)
             .ok_or_else(|| (at, unknown("state", name, &self.0)))
+    }
+}
+
+/// What the other parts of a definition say, for those that refer to them.
+pub(super) struct Known<'k> {
+    pub names: &'k Names<'k>,
+    pub states: &'k [State],
+    pub initial: StateIx,
+    pub transitions: &'k [Transition],
+    pub order: &'k Order,
+    pub schema: &'k Schema,
+}
+
+impl Known<'_> {
+    pub fn state(&self, name: &Spanned<String>) -> Result<StateIx, Wrong> {
+        self.names.find(&name.value, line(name))
     }
 }
 

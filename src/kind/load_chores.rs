@@ -6,23 +6,11 @@ use super::chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
 use super::definition::{
     ArchiveForm, ChoresForm, DraftsForm, EscalateForm, HandoffForm, StuckForm,
 };
-use super::load::{Names, Wrong, known_field, path};
+use super::load::{Known, Wrong, known_field, path};
 use super::load_state::{belongs, duration};
-use super::order::Order;
-use super::schema::Schema;
-use super::state::{State, StateIx, Statuses, Transition};
+use super::state::{State, Statuses};
 use super::yaml::line;
 use crate::names::FileName;
-
-/// What the other parts of the definition say.
-pub(super) struct Known<'k> {
-    pub names: &'k Names<'k>,
-    pub states: &'k [State],
-    pub initial: StateIx,
-    pub transitions: &'k [Transition],
-    pub order: &'k Order,
-    pub schema: &'k Schema,
-}
 
 pub(super) fn build_chores(form: &ChoresForm, known: &Known<'_>) -> Result<KindChores, Wrong> {
     let ChoresForm { handoff, archive, escalate, drafts } = form;
@@ -35,10 +23,6 @@ pub(super) fn build_chores(form: &ChoresForm, known: &Known<'_>) -> Result<KindC
 }
 
 impl Known<'_> {
-    fn state(&self, name: &Spanned<String>) -> Result<StateIx, Wrong> {
-        self.names.find(&name.value, line(name))
-    }
-
     /// A name in the workspace's directory that is not the lifecycle's.
     fn name(&self, text: &Spanned<String>) -> Result<FileName, Wrong> {
         let wrong = |why: String| (line(text), format!("`{}`: {why}", text.value));

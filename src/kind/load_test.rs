@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Kind, KindError, OnExpiry, Place, Role, Statuses};
+use super::{Becomes, EndCommand, Kind, KindError, OnExpiry, Place, Role, Statuses};
 use crate::names::{StateName, TreePath};
 
 const SCHEMA: &str = r#"{
@@ -273,5 +273,36 @@ fn chores_that_make_no_sense_are_refused() {
         let error = with_chores(chores).unwrap_err();
         assert!(error.reason.contains(said), "{chores}: {error}");
         assert_eq!(error.line, Some(SOUND.lines().count() as u32 + 1), "{chores}: {error}");
+    }
+}
+
+#[test]
+fn commands_say_what_becomes_of_a_record() {
+    let with_commands = |commands: &str| load(&format!("{SOUND}commands: {{ {commands} }}\n"));
+    let state = |kind: &Kind, name: &str| Becomes::State(kind.state_named(name).unwrap());
+    let kind = load(SOUND).unwrap();
+    assert_eq!((kind.ending(EndCommand::Done), kind.ending(EndCommand::Fail)), (None, None));
+    assert_eq!(kind.ending(EndCommand::Release).unwrap().becomes, state(&kind, "open"));
+    let sound = "done: { to: shut, text: result.summary }, fail: { status: new }, \
+                 release: { to: shut }";
+    let kind = with_commands(sound).unwrap();
+    let done = kind.ending(EndCommand::Done).unwrap();
+    assert_eq!(done.becomes, state(&kind, "shut"));
+    assert_eq!(done.text.as_ref().unwrap().first_way(), ["result", "summary"]);
+    let fail = kind.ending(EndCommand::Fail).unwrap();
+    assert_eq!((&fail.becomes, &fail.text), (&Becomes::Status("new".into()), &None));
+    assert_eq!(kind.ending(EndCommand::Release).unwrap().becomes, state(&kind, "shut"));
+    for (commands, said) in [
+        ("doen: { to: shut }", "did you mean `done`?"),
+        ("done: { to: shout }", "did you mean `shut`?"),
+        ("done: { status: dune }", "did you mean `done`?"),
+        ("done: { to: shut, status: done }", "`commands.done` needs one of"),
+        ("fail: { text: at }", "`commands.fail` needs one of"),
+        ("done: { to: shut, text: notes }", "unknown field `notes`"),
+        ("done: { to: shut, text: result.a.b }", "`result.a.b` is not one field"),
+        ("done: { to: shut, text: at|by }", "`at|by` is not one field"),
+    ] {
+        let error = with_commands(commands).unwrap_err();
+        assert!(error.reason.contains(said), "{commands}: {error}");
     }
 }

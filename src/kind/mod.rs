@@ -11,12 +11,14 @@
 
 pub mod builtin;
 mod chores;
+mod commands;
 mod definition;
 mod error;
 mod field_path;
 mod judge;
 mod load;
 mod load_chores;
+mod load_commands;
 mod load_order;
 mod load_state;
 mod names;
@@ -44,6 +46,7 @@ use std::sync::Arc;
 
 pub use builtin::Kinds;
 pub use chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
+pub use commands::{Becomes, EndCommand, Ending};
 pub(crate) use error::where_and_why;
 pub use error::{Fault, KindError};
 pub use field_path::FieldPath;
@@ -92,6 +95,7 @@ pub struct Kind {
     transitions: Vec<Transition>,
     order: Order,
     chores: KindChores,
+    commands: commands::KindCommands,
     schema: Arc<schema::Schema>,
     source: Arc<KindSource>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Base, Rename, RenameMode, Save, SaveAndMove, Saved, Sight, Text};
-use crate::kind::{Kind, StateIx};
+use crate::kind::{Becomes, EndCommand, Ending, Kind, StateIx};
 use crate::names::AgentName;
 use crate::numbers::Version;
 use crate::record::{Edit, patch, patch_at};
@@ -83,29 +83,15 @@ fn present(service: &Service, what: &str, agent: Option<&AgentName>) -> Result<P
     Ok(present)
 }
 
-impl Present {
-    /// Where a transition of one of these names leads; the first that there is.
-    fn way(&self, events: &[&str]) -> Option<StateIx> {
-        let leads = |event: &&str| {
-            let mut ways = self.kind.transitions().iter();
-            ways.find(|way| way.from == self.from && way.event == **event).map(|way| way.to)
-        };
-        events.iter().find_map(leads)
-    }
-
-    /// The text with the field `parent.child` set to what came from a command line.
-    fn nested(&self, parent: &str, child: &str, value: &str) -> Result<Vec<u8>, Failure> {
-        let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}');
-        if value.chars().any(steers) {
-            let reason = format!("the text for `{parent}.{child}` has a control character");
-            return Err(Failure::new(Exit::Usage, reason, "leave it out"));
-        }
-        let edited = patch_at(&self.content, &[parent, child], value);
-        edited.map_err(|flaw| Failure::from(Refusal::from(flaw)))
-    }
+/// What a caller says of a record that it lets go of.
+struct End<'a> {
+    command: EndCommand,
+    what: &'a str,
+    agent: Option<&'a AgentName>,
+    text: Option<&'a str>,
 }
 
-/// Moves to where finished records lie, with the summary where one is given.
+/// Finishes a record, with the summary where one is given.
 ///
 /// # Errors
 /// What the lifecycle refuses, such as a missing summary; nothing is changed then.
@@ -114,24 +100,12 @@ pub(super) fn done(
     caller: &Caller,
     args: &DoneArgs,
 ) -> Result<MoveReport, Failure> {
-    again(|| {
-        let mut present = present(service, &args.what, args.agent.as_ref())?;
-        let to = present.way(&["completed", "closed"]).or(present.kind.state_named("done"));
-        let Some(to) = to else {
-            let reason = format!("a {} cannot be done", present.kind.name());
-            return Err(Failure::new(Exit::Refused, reason, "move it with mv"));
-        };
-        let mut text = None;
-        if let Some(summary) = &args.summary {
-            present.content = present.nested("result", "summary", summary)?;
-            text = Some(Text::new(present.content.clone()));
-        }
-        let owner = present.found.record.owner.clone().or_else(|| args.agent.clone());
-        go(service, caller, &present, to, owner.as_ref(), text, "done")
-    })
+    let DoneArgs { what, summary, agent } = args;
+    let (agent, text) = (agent.as_ref(), summary.as_deref());
+    end(service, caller, &End { command: EndCommand::Done, what, agent, text })
 }
 
-/// Sets status `error` and the message, in one save.
+/// Says that a record cannot be finished, and why.
 ///
 /// # Errors
 /// What the lifecycle refuses; nothing is changed then.
@@ -140,32 +114,12 @@ pub(super) fn fail(
     caller: &Caller,
     args: &FailArgs,
 ) -> Result<MoveReport, Failure> {
-    again(|| {
-        let present = present(service, &args.what, args.agent.as_ref())?;
-        let mut content = present.nested("error", "message", &args.message)?;
-        if let Some(field) = &present.kind.fields().status {
-            let edits = [Edit { field, value: "error" }];
-            content = patch(&content, &edits).map_err(|flaw| Failure::from(Refusal::from(flaw)))?;
-        }
-        let (dir, name) = present.found.entry()?;
-        let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
-        let Some(node) = node else { return Err(moved_meanwhile(&present)) };
-        let base = Base::Seen(present.found.record.version);
-        let save = Save {
-            ino: node.ino,
-            sight: Sight::Known(base),
-            text: Text::new(content),
-            keeps_time: false,
-            fence: None,
-        };
-        match service.engine.run(caller.context(), save)? {
-            Saved::Kept(_) => report(service, &present, "failed"),
-            Saved::Refused(refusal) => Err(refusal.into()),
-        }
-    })
+    let FailArgs { what, message, agent } = args;
+    let (agent, text) = (agent.as_ref(), Some(message.as_str()));
+    end(service, caller, &End { command: EndCommand::Fail, what, agent, text })
 }
 
-/// Moves back to where records wait to be claimed.
+/// Gives a record back.
 ///
 /// # Errors
 /// What the lifecycle refuses; nothing is changed then.
@@ -174,9 +128,92 @@ pub(super) fn release(
     caller: &Caller,
     args: &ReleaseArgs,
 ) -> Result<MoveReport, Failure> {
-    let present = present(service, &args.what, args.agent.as_ref())?;
-    let to = present.way(&["released"]).unwrap_or(present.kind.initial());
-    go(service, caller, &present, to, None, None, "released")
+    let ReleaseArgs { what, agent } = args;
+    let agent = agent.as_ref();
+    end(service, caller, &End { command: EndCommand::Release, what, agent, text: None })
+}
+
+/// Does what the record's kind says of the command.
+fn end(service: &Service, caller: &Caller, end: &End<'_>) -> Result<MoveReport, Failure> {
+    again(|| {
+        let present = present(service, end.what, end.agent)?;
+        let ending = present.ending(end.command)?;
+        let text = end.text.map(|text| present.told(end.command, ending, text)).transpose()?;
+        match &ending.becomes {
+            Becomes::State(to) => {
+                let owner = present.found.record.owner.clone().or_else(|| end.agent.cloned());
+                let text = text.map(Text::new);
+                go(service, caller, &present, *to, owner.as_ref(), text)?;
+            }
+            Becomes::Status(status) => {
+                let content = text.as_deref().unwrap_or(&present.content);
+                save_status(service, caller, &present, status, content)?;
+            }
+        }
+        report(service, &present, end.command)
+    })
+}
+
+impl Present {
+    fn ending(&self, command: EndCommand) -> Result<&Ending, Failure> {
+        self.kind.ending(command).ok_or_else(|| {
+            let (kind, command) = (self.kind.name(), command.name());
+            let reason = format!("the kind `{kind}` does not say what `{command}` does");
+            let remedy = format!(
+                "move or edit `{}` as the kind wants it; `commands: {command}` in its definition \
+                 would say it",
+                self.found.record.id
+            );
+            let failure = Failure::new(Exit::Refused, reason, remedy);
+            Failure { rule: Some(Rule::Transition), ..failure }
+        })
+    }
+
+    /// The text with the field that the command's own text is for.
+    fn told(&self, command: EndCommand, ending: &Ending, said: &str) -> Result<Vec<u8>, Failure> {
+        let command = command.name();
+        let Some(field) = &ending.text else {
+            let reason = format!("the kind `{}` has no field for the text", self.kind.name());
+            let remedy = format!("leave it out; `commands: {command}: text` would name one");
+            return Err(Failure::new(Exit::Usage, reason, remedy));
+        };
+        let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}');
+        if said.chars().any(steers) {
+            let field = field.first_way().join(".");
+            let reason = format!("the text for `{field}` has a control character");
+            return Err(Failure::new(Exit::Usage, reason, "leave it out"));
+        }
+        let edited = patch_at(&self.content, field.first_way(), said);
+        edited.map_err(|flaw| Failure::from(Refusal::from(flaw)))
+    }
+}
+
+/// Saves a record where it lies, with another status.
+fn save_status(
+    service: &Service,
+    caller: &Caller,
+    present: &Present,
+    status: &str,
+    content: &[u8],
+) -> Result<(), Failure> {
+    let field = present.kind.fields().status.as_deref();
+    let edits: Vec<Edit<'_>> =
+        field.map(|field| Edit { field, value: status }).into_iter().collect();
+    let content = patch(content, &edits).map_err(|flaw| Failure::from(Refusal::from(flaw)))?;
+    let (dir, name) = present.found.entry()?;
+    let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
+    let Some(node) = node else { return Err(moved_meanwhile(present)) };
+    let save = Save {
+        ino: node.ino,
+        sight: Sight::Known(Base::Seen(present.found.record.version)),
+        text: Text::new(content),
+        keeps_time: false,
+        fence: None,
+    };
+    match service.engine.run(caller.context(), save)? {
+        Saved::Kept(_) => Ok(()),
+        Saved::Refused(refusal) => Err(refusal.into()),
+    }
 }
 
 /// Makes an edit again where somebody else was faster: it is of single fields, and so still meant.
@@ -199,8 +236,7 @@ fn go(
     to: StateIx,
     owner: Option<&AgentName>,
     text: Option<Text>,
-    what: &str,
-) -> Result<MoveReport, Failure> {
+) -> Result<(), Failure> {
     // What the lifecycle refuses is refused before a directory is made for it.
     let role = caller.context().role;
     let way = present.kind.transition(present.from, to, role).map_err(Failure::from)?;
@@ -222,7 +258,7 @@ fn go(
         }
     };
     match moved {
-        Ok(()) => report(service, present, what),
+        Ok(()) => Ok(()),
         Err(refusal) if refusal.rule == Rule::Absent => Err(moved_meanwhile(present)),
         Err(refusal) => Err(refusal.into()),
     }
@@ -235,7 +271,16 @@ fn moved_meanwhile(present: &Present) -> Failure {
     Failure { rule: Some(Rule::Absent), ..failure }
 }
 
-fn report(service: &Service, present: &Present, what: &str) -> Result<MoveReport, Failure> {
+fn report(
+    service: &Service,
+    present: &Present,
+    command: EndCommand,
+) -> Result<MoveReport, Failure> {
+    let what = match command {
+        EndCommand::Done => "done",
+        EndCommand::Fail => "failed",
+        EndCommand::Release => "released",
+    };
     let FoundRecord { record, workspace, .. } = &present.found;
     service.read(|read| {
         let now = read.record_named(workspace.key, &record.id)?;

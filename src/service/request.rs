@@ -231,7 +231,7 @@ pub struct ClaimArgs {
 pub struct DoneArgs {
     /// Id or path.
     pub what: String,
-    /// What came out of it, for `result.summary`.
+    /// What came out of it, for the field that the kind names (`result.summary` of a task).
     #[serde(default)]
     pub summary: Option<String>,
     /// Whose it must be; whoever has it if absent.
@@ -245,7 +245,7 @@ pub struct DoneArgs {
 pub struct FailArgs {
     /// Id or path.
     pub what: String,
-    /// What went wrong, for `error.message`.
+    /// What went wrong, for the field that the kind names (`error.message` of a task).
     pub message: String,
     /// Whose it must be; whoever has it if absent.
     #[serde(default)]

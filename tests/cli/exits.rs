@@ -63,39 +63,3 @@ fn a_bad_layout_is_refused_with_its_line() {
     assert_eq!(ran.code, 2, "{ran}");
     assert!(ran.stderr.contains('3') && ran.stderr.contains("kind"), "{ran}");
 }
-
-// P8.2
-#[test]
-fn a_layout_brings_a_kind_of_ones_own_and_its_files() {
-    let fixture = Setup::default().prepare();
-    let text = |name: &str, text: &str| std::fs::write(fixture.outside(name), text).unwrap();
-    text(
-        "errand.kind.yaml",
-        "kind: errand\nschema: errand.v1.json\nextensions: [yaml]\n\
-         fields: { id: id, status: status, owner: who }\n\
-         states:\n  open: { dirs: [open], status: [open], initial: true }\n  \
-         taken: { dirs: ['by/{owner}'], status: [taken] }\n\
-         transitions:\n  - { from: open, to: taken, event: claimed, by: [agent, operator] }\n",
-    );
-    let schema = r#"{"type": "object", "properties": {"id": {"type": "string"},
-        "who": {"type": ["string", "null"]}, "status": {"enum": ["open", "taken"]}}}"#;
-    text("errand.v1.json", schema);
-    text(
-        "layout.yaml",
-        "kinds: [{ file: errand.kind.yaml }]\nworkspaces: [{ path: errands, kind: errand }]\n",
-    );
-    let layout = fixture.outside("layout.yaml");
-    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
-    fixture.mount_at(fixture.root()).success();
-    std::fs::write(fixture.path("errands/open/e-1.yaml"), "id: e-1\nstatus: open\n").unwrap();
-    std::fs::create_dir(fixture.path("errands/by/ann")).unwrap();
-    let (from, to) = ("errands/open/e-1.yaml", "errands/by/ann/e-1.yaml");
-    std::fs::rename(fixture.path(from), fixture.path(to)).unwrap();
-    let claimed = std::fs::read_to_string(fixture.path(to)).unwrap();
-    assert!(claimed.contains("status: taken\n") && claimed.contains("who: ann\n"), "{claimed}");
-    let kept = std::fs::read_to_string(fixture.path(".workfs/kinds/errand.v1.json")).unwrap();
-    assert_eq!(kept, schema);
-    let mut names: Vec<_> = std::fs::read_dir(fixture.path(".workfs/kinds")).unwrap().collect();
-    assert_eq!(names.drain(..).flatten().count(), 4);
-    fixture.fsck_clean();
-}

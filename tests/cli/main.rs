@@ -10,4 +10,5 @@ mod backup;
 mod commands;
 mod corpus;
 mod exits;
+mod own_kind;
 mod printing;

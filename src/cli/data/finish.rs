@@ -30,7 +30,7 @@ impl Owned {
 pub struct DoneArgs {
     #[command(flatten)]
     owned: Owned,
-    /// What came out of it, for result.summary
+    /// What came out of it; of a task, for result.summary
     #[arg(long, short, value_name = "TEXT")]
     summary: Option<String>,
 }
@@ -40,7 +40,7 @@ pub struct DoneArgs {
 pub struct FailArgs {
     #[command(flatten)]
     owned: Owned,
-    /// What went wrong, for error.message
+    /// What went wrong; of a task, for error.message
     #[arg(long, short, value_name = "TEXT")]
     message: String,
 }

@@ -1,0 +1,64 @@
+//! From the form of a kind's commands to them.
+
+use super::commands::{Becomes, Ending, KindCommands};
+use super::definition::{CommandsForm, EndingForm};
+use super::load::{Known, Wrong, path};
+use super::yaml::{line, unknown};
+
+/// Most keys of a path that a command can set.
+const KEYS_MAX: usize = 2;
+
+pub(super) fn build_commands(
+    form: &CommandsForm,
+    status: Option<&str>,
+    known: &Known<'_>,
+) -> Result<KindCommands, Wrong> {
+    let ending = |form: &Option<EndingForm>, name: &str| {
+        form.as_ref().map(|form| build_ending(form, name, status, known)).transpose()
+    };
+    let back = Ending { becomes: Becomes::State(known.initial), text: None };
+    Ok(KindCommands {
+        done: ending(&form.done, "done")?,
+        fail: ending(&form.fail, "fail")?,
+        release: Some(ending(&form.release, "release")?.unwrap_or(back)),
+    })
+}
+
+fn build_ending(
+    form: &EndingForm,
+    name: &str,
+    status_field: Option<&str>,
+    known: &Known<'_>,
+) -> Result<Ending, Wrong> {
+    let becomes = match (&form.to, &form.status) {
+        (Some(to), None) => {
+            let state = known.state(to)?;
+            if !known.transitions.iter().any(|way| way.to == state) {
+                return Err((line(to), format!("no transition leads to `{}`", to.value)));
+            }
+            Becomes::State(state)
+        }
+        (None, Some(status)) => {
+            let values = status_field.and_then(|field| known.schema.enumeration(field));
+            let values = values.unwrap_or_default();
+            if !values.contains(&status.value.as_str()) {
+                return Err((line(status), unknown("status", &status.value, &values)));
+            }
+            Becomes::Status(status.value.clone())
+        }
+        (to, _) => {
+            let at = to.as_ref().and_then(line);
+            return Err((at, format!("`commands.{name}` needs one of `to` and `status`")));
+        }
+    };
+    let text = form.text.as_ref().map(|text| {
+        let field = path(&text.value, line(text), known.schema)?;
+        if field.ways() == 1 && field.first_way().len() <= KEYS_MAX {
+            Ok(field)
+        } else {
+            let reason = format!("`{}` is not one field, or a field of one", text.value);
+            Err((line(text), reason))
+        }
+    });
+    Ok(Ending { becomes, text: text.transpose()? })
+}

@@ -1,0 +1,98 @@
+//! Kinds of one's own: what a layout brings, and what the commands do to their records.
+
+use std::fs;
+
+use crate::harness::{Fixture, Setup};
+
+const SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
+    "who": {"type": ["string", "null"]}, "status": {"enum": ["open", "taken", "lost", "shut"]},
+    "note": {"type": "string"}, "trouble": {"type": "object"}}}"#;
+
+const KIND: &str = "kind: errand
+schema: errand.v1.json
+extensions: [yaml]
+fields: { id: id, status: status, owner: who }
+states:
+  open: { dirs: [open], status: [open], initial: true }
+  taken: { dirs: ['by/{owner}'], status: [taken, lost] }
+  shut: { dirs: ['shut/{owner}', shut], status: [shut], requires: [note] }
+transitions:
+  - { from: open, to: taken, event: claimed, by: [agent, operator] }
+  - { from: taken, to: open, event: left, by: [agent, operator] }
+  - { from: taken, to: shut, event: ended, by: [agent, operator] }
+";
+
+const COMMANDS: &str = "commands:
+  done: { to: shut, text: note }
+  fail: { status: lost, text: trouble.why }
+";
+
+/// A mounted store whose `errands/` holds records of that kind.
+fn errands(kind: &str) -> Fixture {
+    let fixture = Setup::default().prepare();
+    let text = |name: &str, text: &str| fs::write(fixture.outside(name), text).unwrap();
+    text("errand.kind.yaml", kind);
+    text("errand.v1.json", SCHEMA);
+    text(
+        "layout.yaml",
+        "kinds: [{ file: errand.kind.yaml }]\nworkspaces: [{ path: errands, kind: errand }]\n",
+    );
+    let layout = fixture.outside("layout.yaml");
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    fixture.mount_at(fixture.root()).success();
+    fs::create_dir(fixture.path("errands/by/ann")).unwrap();
+    for id in ["e-1", "e-2", "e-3"] {
+        let (open, taken) =
+            (format!("errands/open/{id}.yaml"), format!("errands/by/ann/{id}.yaml"));
+        fs::write(fixture.path(&open), format!("id: {id}\nstatus: open\n")).unwrap();
+        fs::rename(fixture.path(&open), fixture.path(&taken)).unwrap();
+    }
+    fixture
+}
+
+// P8.2
+#[test]
+fn a_layout_brings_a_kind_of_ones_own_and_its_files() {
+    let fixture = errands(KIND);
+    let claimed = fs::read_to_string(fixture.path("errands/by/ann/e-1.yaml")).unwrap();
+    assert!(claimed.contains("status: taken\n") && claimed.contains("who: ann\n"), "{claimed}");
+    let kept = fs::read_to_string(fixture.path(".workfs/kinds/errand.v1.json")).unwrap();
+    assert_eq!(kept, SCHEMA);
+    let names = fs::read_dir(fixture.path(".workfs/kinds")).unwrap();
+    assert_eq!(names.flatten().count(), 4);
+    fixture.fsck_clean();
+}
+
+// P8.2
+#[test]
+fn the_commands_do_what_a_kind_says() {
+    let fixture = errands(&format!("{KIND}{COMMANDS}"));
+    fixture.workfs(&["done", "e-1", "--summary", "was easy"]).success();
+    let text = fs::read_to_string(fixture.path("errands/shut/ann/e-1.yaml")).unwrap();
+    assert!(text.contains("note: was easy\n") && text.contains("status: shut\n"), "{text}");
+    fixture.workfs(&["fail", "e-2", "--message", "no way"]).success();
+    let text = fs::read_to_string(fixture.path("errands/by/ann/e-2.yaml")).unwrap();
+    assert!(text.contains("why: \"no way\"\n") && text.contains("status: lost\n"), "{text}");
+    fixture.workfs(&["release", "e-3"]).success();
+    let text = fs::read_to_string(fixture.path("errands/open/e-3.yaml")).unwrap();
+    assert!(text.contains("status: open\n"), "{text}");
+    assert_eq!(fixture.ledger().names("e-3"), ["created", "claimed", "left"]);
+}
+
+// P8.2
+#[test]
+fn what_a_kind_does_not_say_a_command_refuses() {
+    let fixture = errands(KIND);
+    for command in [&["done", "e-1"][..], &["fail", "e-1", "--message", "no way"]] {
+        let ran = fixture.workfs(command).failure();
+        assert_eq!(ran.code, 6, "{ran}");
+        let says = |word: &str| ran.stderr.contains(word);
+        assert!(says("errand") && says(command[0]) && says("commands"), "{ran}");
+    }
+    let without = format!("{KIND}commands:\n  done: {{ to: shut }}\n");
+    let fixture = errands(&without);
+    let ran = fixture.workfs(&["done", "e-1", "--summary", "was easy"]).failure();
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("text"), "{ran}");
+    assert_eq!(fixture.ledger().names("e-1").len(), 2);
+}
