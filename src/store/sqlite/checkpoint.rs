@@ -14,12 +14,13 @@ use crossbeam_channel::{Sender, bounded};
 use super::{Conn, fail};
 use crate::store::{Result, StoreError};
 
-/// From this length on the log is moved beside the writer, in pages of 4 KiB.
-const PAGES_BESIDE: u64 = 2_000;
+/// From this length on the log is moved beside the writer, in pages of 4 KiB. Each time is two flushes, so
+/// that a big file is written the faster the longer the log is; and the longer takes a start after a crash.
+const PAGES_BESIDE: u64 = 4_000;
 
 /// From this length on the writer moves it itself: under steady load the log cannot start anew
 /// otherwise, since something is always added while it is moved.
-const PAGES_INSIDE: u64 = 6_000;
+const PAGES_INSIDE: u64 = 12_000;
 
 /// How far the log's file is written ahead of its end, in bytes: a commit that overwrites flushes in
 /// half the time of one that makes the file longer.
