@@ -30,12 +30,12 @@ impl EndCommand {
     }
 }
 
-/// The commands that a kind knows.
+/// What a kind says of the commands; what leads back it always does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KindCommands {
     pub done: Option<Ending>,
     pub fail: Option<Ending>,
-    pub release: Option<Ending>,
+    pub release: Ending,
 }
 
 /// What such a command does.
@@ -63,7 +63,7 @@ impl Kind {
         match command {
             EndCommand::Done => self.commands.done.as_ref(),
             EndCommand::Fail => self.commands.fail.as_ref(),
-            EndCommand::Release => self.commands.release.as_ref(),
+            EndCommand::Release => Some(&self.commands.release),
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn build_commands(
     Ok(KindCommands {
         done: ending(&form.done, "done")?,
         fail: ending(&form.fail, "fail")?,
-        release: Some(ending(&form.release, "release")?.unwrap_or(back)),
+        release: ending(&form.release, "release")?.unwrap_or(back),
     })
 }
 
