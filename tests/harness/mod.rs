@@ -9,6 +9,7 @@
 //! integration test knows where Cargo has put the binary `workfs`.
 #![allow(dead_code, unused_imports, reason = "each theme uses a part of it")]
 
+mod beside;
 mod desk;
 mod fixture;
 mod judge;
@@ -23,6 +24,7 @@ mod tools;
 mod wait;
 mod worker;
 
+pub use beside::over_and_over;
 pub use desk::{Desk, SECOND, agent};
 pub use fixture::{Fixture, Setup};
 pub use judge::{Pile, lies, pile};

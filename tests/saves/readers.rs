@@ -3,11 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::harness::{Errno, Fixture, Mapped, Setup, Task, close, number_of, python, save, whole};
+use crate::harness::{
+    Errno, Fixture, Mapped, Setup, Task, close, number_of, over_and_over, python, save, whole,
+};
 
 // P2.1
 #[test]
@@ -165,39 +167,26 @@ fn who_is_overtaken_by_one_save_after_the_other_reads_a_whole_record_all_the_sam
     let fixture = Setup::default().mounts(2).start();
     fixture.task("inbox", &Task::new("t-1"));
     let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("work/inbox"));
-    let stop = AtomicBool::new(false);
-    let read = |dir: &Path| {
-        let mut count = 0;
-        while !stop.load(Ordering::Relaxed) {
-            let text = fs::read(dir.join("t-1.yaml")).map_err(|error| (error, count)).unwrap();
-            whole("t-1", &text).unwrap();
-            count += 1;
-        }
-        count
+    let read = |dir: &&PathBuf| {
+        let text = fs::read(dir.join("t-1.yaml")).unwrap();
+        whole("t-1", &text).unwrap();
     };
-    std::thread::scope(|scope| {
-        let readers = [&here, &here, &there, &there].map(|dir| scope.spawn(move || read(dir)));
-        let written = std::panic::catch_unwind(|| {
-            std::thread::scope(|scope| {
-                for (nth, dir) in [&here, &here, &there].into_iter().enumerate() {
-                    scope.spawn(move || {
-                        for round in 0..250 {
-                            let new = dir.join(format!(".t-1.{nth}"));
-                            fs::write(&new, Task::new("t-1").revision(round).text()).unwrap();
-                            // The three have not seen what they replace, or others were faster.
-                            if let Err(error) = fs::rename(&new, dir.join("t-1.yaml")) {
-                                assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
-                            }
-                        }
-                    });
-                }
-            });
-        });
-        stop.store(true, Ordering::Relaxed);
-        written.unwrap();
-        for reader in readers {
-            assert!(reader.join().unwrap() > 0);
+    let write = |nth: usize, dir: &Path| {
+        for round in 0..250 {
+            let new = dir.join(format!(".t-1.{nth}"));
+            fs::write(&new, Task::new("t-1").revision(round).text()).unwrap();
+            // The three have not seen what they replace, or others were faster.
+            if let Err(error) = fs::rename(&new, dir.join("t-1.yaml")) {
+                assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
+            }
         }
+    };
+    over_and_over(&[&here, &here, &there, &there], read, || {
+        std::thread::scope(|scope| {
+            for (nth, dir) in [&here, &here, &there].into_iter().enumerate() {
+                scope.spawn(move || write(nth, dir));
+            }
+        });
     });
 }
 

@@ -1,10 +1,9 @@
 //! What is done through one mount is seen through all.
 
 use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
 
-use crate::harness::{Fixture, Setup, Task, until_polled};
+use crate::harness::{Fixture, Setup, Task, over_and_over, until_polled};
 
 fn two() -> Fixture {
     let fixture = Setup::default().mounts(2).start();
@@ -104,29 +103,21 @@ fn a_name_that_is_absent_again_and_again_appears_each_time() {
 fn an_absent_name_appears_while_others_look_for_it_all_the_time() {
     let fixture = two();
     let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let _ = there.join("name").exists();
-                }
-            });
+    let name = there.join("name");
+    let look = |name: &&PathBuf| {
+        let _ = name.exists();
+    };
+    over_and_over(&[&name, &name], look, || {
+        for round in 0..300 {
+            fs::write(here.join("name"), b"x").unwrap();
+            assert!(there.join("name").exists(), "{round}");
+            fs::rename(here.join("name"), here.join("old")).unwrap();
+            assert!(!there.join("name").exists(), "{round}");
+            fs::rename(here.join("old"), here.join("name")).unwrap();
+            assert!(there.join("name").exists(), "{round}");
+            fs::remove_file(here.join("name")).unwrap();
+            assert!(!there.join("name").exists(), "{round}");
         }
-        let looked = std::panic::catch_unwind(|| {
-            for round in 0..300 {
-                fs::write(here.join("name"), b"x").unwrap();
-                assert!(there.join("name").exists(), "{round}");
-                fs::rename(here.join("name"), here.join("old")).unwrap();
-                assert!(!there.join("name").exists(), "{round}");
-                fs::rename(here.join("old"), here.join("name")).unwrap();
-                assert!(there.join("name").exists(), "{round}");
-                fs::remove_file(here.join("name")).unwrap();
-                assert!(!there.join("name").exists(), "{round}");
-            }
-        });
-        stop.store(true, Ordering::Relaxed);
-        looked.unwrap();
     });
 }
 
@@ -151,36 +142,23 @@ fn who_is_overtaken_by_one_rename_after_the_other_opens_a_whole_file_all_the_sam
     let fixture = two();
     let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
     fs::write(here.join("f"), "000000").unwrap();
-    let stop = AtomicBool::new(false);
-    let read = |dir: &Path| {
-        let mut count = 0;
-        while !stop.load(Ordering::Relaxed) {
-            let text = fs::read_to_string(dir.join("f")).map_err(|error| (error, count)).unwrap();
-            assert_eq!(text.len(), 6, "{text:?}");
-            count += 1;
-        }
-        count
+    let read = |dir: &&PathBuf| {
+        let text = fs::read_to_string(dir.join("f")).unwrap();
+        assert_eq!(text.len(), 6, "{text:?}");
     };
-    std::thread::scope(|scope| {
-        let readers = [&here, &here, &there, &there].map(|dir| scope.spawn(move || read(dir)));
-        let written = std::panic::catch_unwind(|| {
-            std::thread::scope(|scope| {
-                for (nth, dir) in [&here, &here, &there].into_iter().enumerate() {
-                    scope.spawn(move || {
-                        for round in 0..700 {
-                            let new = dir.join(format!("f.{nth}"));
-                            fs::write(&new, format!("{round:06}")).unwrap();
-                            fs::rename(&new, dir.join("f")).unwrap();
-                        }
-                    });
-                }
-            });
-        });
-        stop.store(true, Ordering::Relaxed);
-        written.unwrap();
-        for reader in readers {
-            assert!(reader.join().unwrap() > 0);
+    let write = |nth: usize, dir: &Path| {
+        for round in 0..700 {
+            let new = dir.join(format!("f.{nth}"));
+            fs::write(&new, format!("{round:06}")).unwrap();
+            fs::rename(&new, dir.join("f")).unwrap();
         }
+    };
+    over_and_over(&[&here, &here, &there, &there], read, || {
+        std::thread::scope(|scope| {
+            for (nth, dir) in [&here, &here, &there].into_iter().enumerate() {
+                scope.spawn(move || write(nth, dir));
+            }
+        });
     });
 }
 
