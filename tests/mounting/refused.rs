@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::harness::{Fixture, Ran, Setup, mounted_below, processes_of, until_polled};
+use crate::harness::{Fixture, Ran, Setup, await_end, mounted_below, processes_of, until_polled};
 
 /// Fails, says these words, and leaves no mount and no daemon.
 #[track_caller]
@@ -55,7 +55,10 @@ fn a_newer_store_is_left_alone() {
         return;
     }
     let fixture = Fixture::new();
+    let daemon = fixture.daemon_pid();
     fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]).success();
+    // It still closes the store, and has it locked for that.
+    await_end(daemon);
     let base = fixture.base().to_owned();
     let shell = crate::harness::Shell::bash(&base).with("STORE", fixture.store());
     shell.run("sqlite3 \"$STORE\" 'pragma user_version = 9999'").success();
