@@ -32,7 +32,10 @@ impl WorkTree {
     ) -> Answer<Option<Entry>> {
         // Asked before the snapshot is taken: see `kept`.
         let is_told = self.hub.kept.tells_of(parent);
-        let found = self.glance(|read| self.find_in(read, caller, parent, name))?;
+        let find = |read: &dyn Read| self.find_in(read, caller, parent, name);
+        // What lies in a computed directory may be made of many rows.
+        let is_computed = Computed::of(parent).is_some();
+        let found = if is_computed { self.read(find) } else { self.glance(find) }?;
         if let Found::Entry(entry) = found {
             return Ok(Some(entry));
         }

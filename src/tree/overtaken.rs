@@ -71,9 +71,8 @@ impl Overtaken {
 
     fn begin(&self, caller: &Caller) {
         let mut threads = self.threads.lock();
-        if threads.len() >= OVERTAKEN_MAX {
-            threads.retain(|_, again| again.is_recent());
-        }
+        // Those that gave up, or have ended.
+        threads.retain(|_, again| again.is_recent());
         if threads.len() < OVERTAKEN_MAX {
             threads.insert(key(caller), Again { since: Instant::now(), found: None });
         }
