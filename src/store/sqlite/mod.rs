@@ -166,7 +166,7 @@ impl Conn {
         struct Begun<'c>(&'c Conn);
         impl Drop for Begun<'_> {
             fn drop(&mut self) {
-                if let Err(error) = self.0.step("COMMIT") {
+                if let Err(error) = self.0.step("COMMIT").or_else(|_| self.0.step("ROLLBACK")) {
                     tracing::error!(%error, "a snapshot could not be ended");
                 }
             }
@@ -181,7 +181,10 @@ impl Readers for Sqlite {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
         let connection = self.take()?;
         let result = connection.snapshot(work);
-        self.idle.lock().push(connection);
+        // One whose snapshot could not be ended gives no other.
+        if connection.sql.is_autocommit() {
+            self.idle.lock().push(connection);
+        }
         result
     }
 
