@@ -15,3 +15,4 @@ mod locks;
 mod projects;
 mod quotas;
 mod watch;
+mod watchers;

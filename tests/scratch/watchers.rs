@@ -1,0 +1,166 @@
+//! The watchers that people use, unmodified: they hear through their mount of what is done through
+//! another one.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use crate::harness::{Fixture, Setup, Task, left_out, needs, save, until_polled};
+
+/// How long something that must be told may take.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A program that prints what it hears of the second mount, a line each: what, path, new path.
+struct Watcher {
+    child: Child,
+    lines: Receiver<String>,
+    mount: PathBuf,
+}
+
+impl Watcher {
+    /// Starts one, and waits until it hears.
+    fn start(fixture: &Fixture, command: &mut Command) -> Watcher {
+        let mount = fixture.mount(1).to_owned();
+        let command = command.arg(&mount).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let from = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            from.lines().map_while(Result::ok).try_for_each(|line| send.send(line))
+        });
+        let watcher = Watcher { child, lines, mount };
+        // In each directory that counts: they are not all watched at once.
+        for dir in ["scratchpad", "work/inbox", "work/assigned/bob"] {
+            let mut round = 0;
+            until_polled("the watcher is noticed", || {
+                round += 1;
+                let probe = format!("{dir}/probe-{round}");
+                fixture.sh(&format!("echo > {probe}")).success();
+                watcher.hears(&[&probe], Duration::from_millis(500)).then_some(())
+            });
+        }
+        watcher
+    }
+
+    /// Whether there comes a line with all these in it; paths are below the mount.
+    fn hears(&self, words: &[&str], within: Duration) -> bool {
+        let until = Instant::now() + within;
+        let mount = format!("{}/", self.mount.display());
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left) else { return false };
+            let line = line.replace(&mount, "");
+            let heard: Vec<&str> = line.split('\t').collect();
+            if words.iter().all(|word| heard.contains(word)) {
+                return true;
+            }
+        }
+    }
+
+    #[track_caller]
+    fn must_hear(&self, words: &[&str]) {
+        assert!(self.hears(words, SOON), "nobody told {words:?}");
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scratch/programs").join(name)
+}
+
+/// What each of the two calls the things that happen.
+struct Words {
+    made: &'static str,
+    changed: &'static str,
+    removed: &'static str,
+    /// Whether a rename is one event, `moved`; else it is a removal and something made.
+    has_moves: bool,
+}
+
+impl Words {
+    fn must_hear_move(&self, watcher: &Watcher, from: &str, to: &str) {
+        if self.has_moves {
+            watcher.must_hear(&["moved", from, to]);
+            return;
+        }
+        // They come in either order.
+        let mut left = vec![(self.removed, from), (self.made, to)];
+        let until = Instant::now() + SOON;
+        while let Some((what, path)) = left.first().copied() {
+            let mount = format!("{}/", watcher.mount.display());
+            let wait = until.saturating_duration_since(Instant::now());
+            let line = watcher.lines.recv_timeout(wait);
+            let line = line.unwrap_or_else(|_| panic!("nobody told {what} {path}"));
+            left.retain(|(what, path)| line.replace(&mount, "") != format!("{what}\t{path}"));
+        }
+    }
+}
+
+fn hears_all(watcher: Command, words: &Words) {
+    let fixture = Setup::default().mounts(2).lanes(["bob"]).start();
+    fixture.sh("mkdir -p scratchpad; echo 0 > scratchpad/known").success();
+    let task = fixture.task("inbox", &Task::new("t-1"));
+    let mut command = watcher;
+    let watcher = Watcher::start(&fixture, &mut command);
+
+    fixture.sh("echo x > scratchpad/new.yaml").success();
+    watcher.must_hear(&[words.made, "scratchpad/new.yaml"]);
+    fixture.sh("echo y >> scratchpad/known").success();
+    watcher.must_hear(&[words.changed, "scratchpad/known"]);
+    fixture.sh("mv scratchpad/new.yaml scratchpad/moved.yaml").success();
+    words.must_hear_move(&watcher, "scratchpad/new.yaml", "scratchpad/moved.yaml");
+    fixture.sh("rm scratchpad/moved.yaml").success();
+    watcher.must_hear(&[words.removed, "scratchpad/moved.yaml"]);
+    fixture.sh("mkdir scratchpad/deep; echo x > scratchpad/deep/file").success();
+    watcher.must_hear(&[words.made, "scratchpad/deep/file"]);
+
+    // A record that is saved, and claimed.
+    save(&task, Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    watcher.must_hear(&[words.changed, "work/inbox/t-1.yaml"]);
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    words.must_hear_move(&watcher, "work/inbox/t-1.yaml", "work/assigned/bob/t-1.yaml");
+}
+
+// P11.8
+#[test]
+fn watchdog_of_python() {
+    // Debian's package is for Debian's interpreter.
+    let mut command = Command::new("/usr/bin/python3");
+    let known = Command::new("/usr/bin/python3").args(["-c", "import watchdog"]).output();
+    if !known.is_ok_and(|known| known.status.success()) {
+        return left_out("watchdog is not installed");
+    }
+    command.arg(program("watch.py"));
+    let words = Words { made: "created", changed: "modified", removed: "deleted", has_moves: true };
+    hears_all(command, &words);
+}
+
+// P11.8
+#[test]
+fn chokidar_of_node() {
+    if !needs(&["node"]) {
+        return;
+    }
+    let node = || {
+        let mut node = Command::new("node");
+        // Where Debian's package lies; another node does not look there.
+        node.env("NODE_PATH", "/usr/share/nodejs:/usr/lib/nodejs");
+        node
+    };
+    let known = node().args(["-e", "require('chokidar')"]).output();
+    if !known.is_ok_and(|known| known.status.success()) {
+        return left_out("chokidar is not installed");
+    }
+    let mut command = node();
+    command.arg(program("watch.js"));
+    let words = Words { made: "add", changed: "change", removed: "unlink", has_moves: false };
+    hears_all(command, &words);
+}
