@@ -11,7 +11,9 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::{local, ps, store};
 use crate::config::{Binding, Config};
-use crate::daemon::{self, Setup};
+use crate::daemon::{self, Made, Setup};
+use crate::engine::Engine;
+use crate::service::{self, Caller, GovernReport};
 use crate::store::Durability;
 
 /// See `workfs init --help`.
@@ -55,17 +57,17 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     let store = local::open(&paths, Durability::Power, config.clone())?;
     let (is_new, config) = (store.is_new, store.engine.config());
     let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));
-    let made =
-        daemon::set_up(&store.engine, &Setup { config: keep, bare: args.bare, scratchpad: true });
+    let done = prepare(&store.engine, keep, args.bare, output);
     local::close(store);
-    let made = made?;
+    let (made, taken) = done?;
+    let exit = if taken.left.count > 0 { Exit::Problems } else { Exit::Done };
     let path = paths.store().display();
     if output.json {
         output.value(&json!({
             "store": path.to_string(), "new": is_new, "governs": governs(&config),
-            "made": made.made, "there": made.there, "not_governed": made.not_governed,
+            "made": made.made, "there": made.there, "taken_over": taken,
         }))?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     output
         .line(&format!("{} {path}", if is_new { "made the store" } else { "set up the store" }))?;
@@ -73,13 +75,25 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     if !made.made.is_empty() {
         output.line(&format!("made {}", made.made.join(", ")))?;
     }
-    for dir in &made.not_governed {
-        output.note(&format!(
-            "{dir} was there before and stays ungoverned: export it, remove it, import it again"
-        ));
+    if let Some(taken) = taken.human() {
+        output.line(&taken)?;
     }
     output.line("mount it: workfs mount DIR")?;
-    Ok(Exit::Done)
+    Ok(exit)
+}
+
+/// Keeps the configuration, takes over what it wants of what is there, and makes what is missing.
+fn prepare(
+    engine: &Engine,
+    config: Option<Arc<Config>>,
+    bare: bool,
+    output: &Output,
+) -> Result<(Made, GovernReport), Stop> {
+    daemon::set_up(engine, &Setup { config, bare: true, scratchpad: false })?;
+    let mut progress = |done, total| output.progress(done, total, "directories");
+    let taken = service::govern(engine, &Caller::this_process(), &mut progress)?;
+    let made = daemon::set_up(engine, &Setup { config: None, bare, scratchpad: true })?;
+    Ok((made, taken))
 }
 
 /// What a configuration governs, for people.

@@ -36,9 +36,6 @@ pub struct Made {
     pub made: Vec<String>,
     /// Directories that were there.
     pub there: Vec<String>,
-    /// Those of them that the configuration names as workspaces and that are none: a directory
-    /// becomes one when it is made.
-    pub not_governed: Vec<String>,
 }
 
 /// Reads a layout, as `workfs init --layout` is given it.
@@ -77,7 +74,7 @@ pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
         // The schema makes the root root's.
         engine.run(context.clone(), own_root(&caller)).map_err(refused)?;
     }
-    let mut made = Made { not_governed: not_governed(engine)?, ..Made::default() };
+    let mut made = Made::default();
     if setup.bare {
         return Ok(made);
     }
@@ -88,28 +85,6 @@ pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
         if existed { &mut made.there } else { &mut made.made }.push(path.to_string());
     }
     Ok(made)
-}
-
-fn not_governed(engine: &Engine) -> Result<Vec<String>, Failure> {
-    let config = engine.config();
-    let roots = config.bindings().iter().filter_map(|binding| binding.path.literal());
-    let roots: Vec<TreePath> = roots.collect();
-    Ok(crate::store::read(&**engine.readers(), |read| {
-        let mut found = Vec::new();
-        for root in &roots {
-            let mut at = Some(workfs_mount::ROOT);
-            for name in root.names() {
-                let node = at.map(|dir| read.lookup(dir, name)).transpose()?.flatten();
-                at = node.map(|node| node.ino);
-            }
-            if let Some(dir) = at
-                && read.place(dir)?.is_none()
-            {
-                found.push(root.to_string());
-            }
-        }
-        Ok(found)
-    })?)
 }
 
 fn own_root(caller: &Caller) -> SetAttributes {

@@ -100,6 +100,45 @@ pub fn slot(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Resu
     Ok(Slot::Record(Box::new(Home { governed, state, owner, id, dir, name: name.clone() })))
 }
 
+/// Whose a directory at a path is.
+enum Belongs {
+    /// To nobody.
+    Nowhere,
+    /// It is a workspace of its own.
+    Itself(Arc<Binding>),
+    /// To the workspace of the directory above it, of which it is this.
+    Above(Governed),
+}
+
+fn belongs(read: &dyn Read, config: &Config, parent: Ino, path: &TreePath) -> Result<Belongs> {
+    if let Some(binding) = config.bind(path) {
+        return Ok(Belongs::Itself(binding));
+    }
+    let (Some(above), Some((_, name))) = (governed(read, config, parent)?, path.split_last())
+    else {
+        return Ok(Belongs::Nowhere);
+    };
+    let mut relative = above.relative;
+    relative.push(name.clone());
+    match above.binding.kind.place(&relative) {
+        Place::Outside => Ok(Belongs::Nowhere),
+        place => Ok(Belongs::Above(Governed { relative, place, ..above })),
+    }
+}
+
+/// Whether a directory in `parent` would be a workspace's, if it were made at `path` now.
+///
+/// # Errors
+/// A failure of the store.
+pub fn would_be_governed(
+    read: &dyn Read,
+    config: &Config,
+    parent: Ino,
+    path: &TreePath,
+) -> Result<bool> {
+    Ok(!matches!(belongs(read, config, parent, path)?, Belongs::Nowhere))
+}
+
 /// The path of directory `dir` from the root, found by climbing.
 ///
 /// # Errors
@@ -136,27 +175,23 @@ impl Turn<'_> {
         self.txn.put_dir_name(dir, name)?;
         charge_dir(self.txn, self.config, parent, name, dir)?;
         let path = path_of(self.txn, parent, name)?;
-        if let Some(binding) = self.config.bind(&path) {
-            let workspace = self.open_workspace(&path, dir, binding.kind.name())?;
-            let place = PlaceRow { workspace, path: path.clone(), relative: Vec::new() };
-            self.txn.put_place(dir, &place)?;
-            return self.register(&path, binding.kind.name(), &path);
-        }
-        let Some(above) = governed(self.txn, self.config, parent)? else {
-            return self.txn.delete_place(dir);
-        };
-        let mut relative = above.relative.clone();
-        relative.push(name.clone());
-        let place = above.binding.kind.place(&relative);
-        if place == Place::Outside {
-            return self.txn.delete_place(dir);
-        }
-        let row = PlaceRow { workspace: above.workspace, path: above.path.clone(), relative };
-        self.must_survive_power_loss();
-        self.txn.put_place(dir, &row)?;
-        match place {
-            Place::State { .. } => self.register(&above.path, above.binding.kind.name(), &path),
-            Place::Root | Place::Prefix | Place::Outside => Ok(()),
+        match belongs(self.txn, self.config, parent, &path)? {
+            Belongs::Nowhere => self.txn.delete_place(dir),
+            Belongs::Itself(binding) => {
+                let workspace = self.open_workspace(&path, dir, binding.kind.name())?;
+                let place = PlaceRow { workspace, path: path.clone(), relative: Vec::new() };
+                self.txn.put_place(dir, &place)?;
+                self.register(&path, binding.kind.name(), &path)
+            }
+            Belongs::Above(Governed { workspace, path: root, relative, binding, place }) => {
+                self.must_survive_power_loss();
+                let row = PlaceRow { workspace, path: root.clone(), relative };
+                self.txn.put_place(dir, &row)?;
+                match place {
+                    Place::State { .. } => self.register(&root, binding.kind.name(), &path),
+                    Place::Root | Place::Prefix | Place::Outside => Ok(()),
+                }
+            }
         }
     }
 

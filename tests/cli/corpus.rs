@@ -106,3 +106,37 @@ fn import_says_what_it_took_what_it_corrected_and_what_is_a_draft() {
     assert!(!fixture.path("work/inbox/t-1.yaml").exists());
     fixture.fsck_clean();
 }
+
+/// The workspaces of the corpus.
+const WORKSPACES: &str = "workspaces:
+  - { path: work, kind: task }
+  - { path: work/collaboration, kind: task }
+";
+
+// P8.5
+#[test]
+fn real_files_that_are_taken_over_are_what_an_import_makes_of_them() {
+    let Some(corpus) = shared("corpus/tasks") else { return };
+    let fixture = Setup::default().layout(WORKSPACES).start();
+    let imported = import(&fixture, &corpus);
+
+    let other = Setup::default().layout("workspaces: []\n").start();
+    other.sh(&format!("mkdir -p work; cp -a {}/. work/", corpus.display())).success();
+    other.unmount_all();
+    let layout = other.outside("workspaces.yaml");
+    fs::write(&layout, WORKSPACES).unwrap();
+    let ran = other.workfs(&["init", "--json", "--layout", layout.to_str().unwrap()]).success();
+    let taken = &ran.json()["taken_over"];
+    for what in ["/records", "/corrected/count", "/drafts/count"] {
+        assert_eq!(taken.pointer(what), imported.pointer(what), "{what}");
+    }
+    assert!(taken["records"].as_u64() > Some(100), "{taken}");
+    other.fsck_clean();
+    other.mount_at(other.root()).success();
+    let below = |fixture: &Fixture| {
+        let mut all = files(&fixture.work());
+        all.retain(|(name, _)| !name.contains("ready/"));
+        all
+    };
+    assert!(below(&fixture) == below(&other), "the files differ");
+}

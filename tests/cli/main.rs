@@ -10,5 +10,6 @@ mod backup;
 mod commands;
 mod corpus;
 mod exits;
+mod govern;
 mod own_kind;
 mod printing;

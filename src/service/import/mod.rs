@@ -25,6 +25,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
 
+pub(super) use report::show_lists;
 pub use report::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 
 use self::flow::Flow;
@@ -319,8 +320,7 @@ impl Import<'_> {
             Ok(Placed::Record(_, corrected)) => {
                 report.records += 1;
                 if let Some(one) = corrected {
-                    let (field, from, to) = (one.field, one.from, one.to);
-                    report.corrected.push(Correction { path, field, from, to });
+                    report.corrected.push(Correction::new(path, one));
                 }
             }
             Ok(Placed::Draft(_, refusal)) => report.drafts.push(DraftReason::new(path, refusal)),

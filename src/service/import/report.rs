@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Corrected;
 use crate::refusal::{Refusal, Rule, TextPlace};
 
 use super::super::Exit;
@@ -23,6 +24,13 @@ pub struct Correction {
     pub to: String,
 }
 
+impl Correction {
+    pub(in crate::service) fn new(path: String, corrected: Corrected) -> Self {
+        let Corrected { field, from, to } = corrected;
+        Correction { path, field, from, to }
+    }
+}
+
 /// A file that became a draft, and why it is no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftReason {
@@ -39,7 +47,7 @@ pub struct DraftReason {
 }
 
 impl DraftReason {
-    pub(super) fn new(path: String, refusal: Refusal) -> Self {
+    pub(in crate::service) fn new(path: String, refusal: Refusal) -> Self {
         let Refusal { rule, reason, remedy, place } = refusal;
         DraftReason { path, rule, reason, place, remedy }
     }
@@ -70,7 +78,7 @@ impl<T> Default for Listed<T> {
 }
 
 impl<T> Listed<T> {
-    pub(super) fn push(&mut self, one: T) {
+    pub(in crate::service) fn push(&mut self, one: T) {
         self.count += 1;
         if self.listed.len() < LISTED_MAX {
             self.listed.push(one);
@@ -124,15 +132,7 @@ impl ImportReport {
             self.directories,
             self.unchanged,
         );
-        section(&mut out, "corrected: the directory wins", &self.corrected, |one| {
-            format!("{}: {}: {} → {}", one.path, one.field, one.from, one.to)
-        });
-        let title = "drafts: they can be read and mended, and not be claimed or moved until then";
-        section(&mut out, title, &self.drafts, |one| {
-            let reason = placed(&one.reason, one.place);
-            format!("{}\n    {reason} [{}]\n    {}", one.path, one.rule.code(), one.remedy)
-        });
-        section(&mut out, "left alone", &self.moved_on, |one| format!("{}: {}", one.path, one.why));
+        show_lists(&mut out, &self.corrected, &self.drafts, &self.moved_on);
         section(&mut out, "could not be read", &self.unreadable, |one| {
             format!("{}: {}", one.path, one.why)
         });
@@ -147,6 +147,24 @@ impl ImportReport {
     pub fn exit(&self) -> Exit {
         if self.unreadable.count > 0 || self.interrupted { Exit::Problems } else { Exit::Done }
     }
+}
+
+/// What was corrected, what is a draft, and what was left alone.
+pub(in crate::service) fn show_lists(
+    out: &mut String,
+    corrected: &Listed<Correction>,
+    drafts: &Listed<DraftReason>,
+    left: &Listed<Unreadable>,
+) {
+    section(out, "corrected: the directory wins", corrected, |one| {
+        format!("{}: {}: {} → {}", one.path, one.field, one.from, one.to)
+    });
+    let title = "drafts: they can be read and mended, and not be claimed or moved until then";
+    section(out, title, drafts, |one| {
+        let reason = placed(&one.reason, one.place);
+        format!("{}\n    {reason} [{}]\n    {}", one.path, one.rule.code(), one.remedy)
+    });
+    section(out, "left alone", left, |one| format!("{}: {}", one.path, one.why));
 }
 
 fn section<T>(out: &mut String, title: &str, list: &Listed<T>, show: impl Fn(&T) -> String) {

@@ -1,0 +1,81 @@
+//! Taking over a plain directory that the configuration wants for a workspace, as after `init --layout`.
+//!
+//! What must stay true: the directory and its files come under the rules together, or not at all;
+//! each file is judged as an import judges it: the directory wins over a status, and what is no
+//! record becomes a draft with the reason. Deliberately not here: which directories there are.
+
+use crate::limits::RECORD_BYTES_MAX;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType};
+
+use super::governed::path_of;
+use super::{
+    Command, Effect, Placed, Put, PutContent, Remove, RemoveWhat, Slot, Stop, Text, Turn, plain,
+};
+
+/// Takes over one directory, without those below it.
+#[derive(Clone, Debug)]
+pub struct Govern {
+    /// The directory above it.
+    pub parent: Ino,
+    /// Its name.
+    pub name: FileName,
+}
+
+impl Command for Govern {
+    /// What became of each record-like file.
+    type Out = Vec<(FileName, Placed)>;
+
+    fn operation(&self) -> &'static str {
+        "init"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop> {
+        turn.require_operator("govern a directory")?;
+        let dir = turn.existing(self.parent, &self.name)?;
+        let dir = turn.directory(dir.ino)?;
+        turn.settle_dir(self.parent, &self.name, dir.ino)?;
+        let mut files = Vec::new();
+        turn.txn.list(dir.ino, None, &mut |(name, node)| {
+            if node.node_type == NodeType::File && node.class == Class::Plain {
+                files.push((name, node));
+            }
+            true
+        })?;
+        let mut placed = Vec::new();
+        for (name, node) in files {
+            if matches!(turn.slot(dir.ino, &name)?, Slot::Record(_)) {
+                placed.push((name.clone(), take_over(turn, dir.ino, name, &node)?));
+            }
+        }
+        turn.effect(Effect::Attr { ino: dir.ino, also_origin: true });
+        Ok(placed)
+    }
+}
+
+/// Makes of a plain file what its name says: a record, or a draft.
+fn take_over(turn: &mut Turn<'_>, dir: Ino, name: FileName, file: &Node) -> Result<Placed, Stop> {
+    if file.size > RECORD_BYTES_MAX as u64 {
+        let refusal = Refusal::new(
+            Rule::TooLarge,
+            format!("`{name}` has {} bytes, a record at most {RECORD_BYTES_MAX}", file.size),
+            "move it elsewhere, or give it another extension, and run this again",
+        );
+        return Err(Stop::kept(refusal, path_of(turn.txn, dir, &name)?));
+    }
+    let bytes = plain::read(turn.txn, file, 0, RECORD_BYTES_MAX)?;
+    Remove { parent: dir, name: name.clone(), what: RemoveWhat::File }.run(turn)?;
+    let content = PutContent::Record(Box::new(Text::new(bytes)));
+    let (mode, uid, gid, mtime) = (file.mode, file.uid, file.gid, file.mtime);
+    let put = Put { parent: dir, name: name.clone(), mode, uid, gid, mtime, content };
+    match put.run(turn)? {
+        Placed::Left(why) => {
+            let remedy = "remove one of the two, and run this again";
+            let refusal = Refusal::new(Rule::Taken, format!("`{name}`: {why}"), remedy);
+            Err(Stop::kept(refusal, path_of(turn.txn, dir, &name)?))
+        }
+        placed => Ok(placed),
+    }
+}

@@ -1,0 +1,128 @@
+//! Taking over directories that lie where the configuration wants a workspace, and that were plain
+//! ones until now.
+//!
+//! What must stay true: doing it again changes nothing; a directory is taken over with its files, or
+//! left as it was with the reason. Deliberately not here: what becomes of a file (`engine::Govern`).
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::engine::{Engine, Govern, Placed, would_be_governed};
+use crate::names::{FileName, TreePath};
+use crate::numbers::Ino;
+use crate::store::{NodeType, Read, StoreError};
+
+use super::find::ROOT;
+use super::import::{Correction, DraftReason, Listed, Unreadable, show_lists};
+use super::{Caller, Failure};
+
+/// What was taken over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GovernReport {
+    /// Directories that are a workspace's now.
+    pub directories: Listed<String>,
+    /// Files that are records now, the corrected ones among them.
+    pub records: u64,
+    /// Records that were changed because they contradicted their directory.
+    pub corrected: Listed<Correction>,
+    /// Files that are drafts now.
+    pub drafts: Listed<DraftReason>,
+    /// Directories that were left as they were.
+    pub left: Listed<Unreadable>,
+}
+
+impl GovernReport {
+    /// What was taken over, then the lists; nothing if there was nothing.
+    #[must_use]
+    pub fn human(&self) -> Option<String> {
+        if self.directories.count == 0 && self.left.count == 0 {
+            return None;
+        }
+        let mut out = format!(
+            "took over {} directories that were there: {} records ({} corrected), {} drafts",
+            self.directories.count, self.records, self.corrected.count, self.drafts.count,
+        );
+        show_lists(&mut out, &self.corrected, &self.drafts, &self.left);
+        Some(out)
+    }
+}
+
+/// The directories in one, and those of them that are to be taken over.
+#[derive(Default)]
+struct Below {
+    all: Vec<(Ino, TreePath)>,
+    plain: Vec<(FileName, TreePath)>,
+}
+
+/// Takes over what the configuration in force wants; `progress` hears how many directories are done,
+/// and of how many that are known so far.
+///
+/// # Errors
+/// A failure of the store. What is wrong with single directories is in the report.
+pub fn govern(
+    engine: &Engine,
+    caller: &Caller,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<GovernReport, Failure> {
+    let config = engine.config();
+    let mut report = GovernReport::default();
+    let mut dirs = VecDeque::from([(ROOT, TreePath::root())]);
+    let mut done = 0;
+    while let Some((dir, path)) = dirs.pop_front() {
+        let below =
+            crate::store::read(&**engine.readers(), |read| look(read, &config, dir, &path))?;
+        for (name, path) in below.plain {
+            match engine.run(caller.context(), Govern { parent: dir, name }) {
+                Ok(placed) => report.note(&path, placed),
+                Err(refusal) => {
+                    let why = format!("{refusal}: {}", refusal.remedy);
+                    report.left.push(Unreadable { path: path.to_string(), why });
+                }
+            }
+        }
+        dirs.extend(below.all);
+        done += 1;
+        progress(done, done + dirs.len() as u64);
+    }
+    Ok(report)
+}
+
+fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<Below, StoreError> {
+    let mut found = Vec::new();
+    read.list_names(dir, None, &mut |(name, kind)| {
+        if kind.node_type == NodeType::Directory {
+            found.push((kind.ino, name));
+        }
+        true
+    })?;
+    let mut below = Below::default();
+    for (ino, name) in found {
+        let path = path.join(name.clone());
+        if read.place(ino)?.is_none() && would_be_governed(read, config, dir, &path)? {
+            below.plain.push((name, path.clone()));
+        }
+        below.all.push((ino, path));
+    }
+    Ok(below)
+}
+
+impl GovernReport {
+    fn note(&mut self, dir: &TreePath, placed: Vec<(FileName, Placed)>) {
+        self.directories.push(dir.to_string());
+        for (name, placed) in placed {
+            let path = dir.join(name).to_string();
+            match placed {
+                Placed::Record(_, corrected) => {
+                    self.records += 1;
+                    if let Some(one) = corrected {
+                        self.corrected.push(Correction::new(path, one));
+                    }
+                }
+                Placed::Draft(_, refusal) => self.drafts.push(DraftReason::new(path, refusal)),
+                Placed::Plain(_) | Placed::Unchanged(_) | Placed::Left(_) => {}
+            }
+        }
+    }
+}

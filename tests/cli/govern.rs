@@ -1,0 +1,139 @@
+//! Directories that were there before the configuration wanted them for a workspace.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use crate::harness::{Fixture, Ran, Setup, Task};
+
+const LAYOUT: &str = "workspaces:
+  - path: tasks
+    kind: task
+    dirs: { inbox: pending, assigned: 'working/{owner}', done: completed }
+";
+
+/// A store with plain directories as the layout names them, not mounted any more.
+fn filled(fill: impl FnOnce(&Fixture)) -> Fixture {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p tasks/pending tasks/working/bob tasks/completed tasks/notes").success();
+    fill(&fixture);
+    fixture.unmount_all();
+    fixture
+}
+
+fn govern(fixture: &Fixture, arguments: &[&str]) -> Ran {
+    let layout = fixture.outside("layout.yaml");
+    fs::write(&layout, LAYOUT).unwrap();
+    fixture.workfs(&[&["init", "--layout", layout.to_str().unwrap()], arguments].concat())
+}
+
+fn write(fixture: &Fixture, path: &str, text: &str) {
+    fs::write(fixture.path(path), text).unwrap();
+}
+
+// P8.5
+#[test]
+fn what_a_layout_wants_is_taken_over_with_its_files() {
+    let fixture = filled(|fixture| {
+        write(fixture, "tasks/pending/t-1.yaml", &Task::new("t-1").text());
+        write(fixture, "tasks/working/bob/t-2.yaml", &Task::new("t-2").text());
+        write(fixture, "tasks/pending/bad.yaml", "id: bad\ntitle: [1]\n");
+        write(fixture, "tasks/working/bob/t-1.yaml", &Task::new("t-1").text());
+        write(fixture, "tasks/pending/README.md", "# Not a task\n");
+        write(fixture, "tasks/notes/t-9.yaml", "not: governed\n");
+        let mode = fs::Permissions::from_mode(0o640);
+        fs::set_permissions(fixture.path("tasks/pending/t-1.yaml"), mode).unwrap();
+        fixture.sh("touch -d 2024-02-03T04:05:06Z tasks/pending/t-1.yaml").success();
+        fixture.sh("ln tasks/pending/README.md tasks/notes/README.md").success();
+    });
+    let ran = govern(&fixture, &["--json"]).success();
+    let taken = &ran.json()["taken_over"];
+    let listed = |what: &str| taken[what]["listed"].to_string();
+    assert_eq!(
+        listed("directories"),
+        r#"["tasks","tasks/completed","tasks/pending","tasks/working","tasks/working/bob"]"#
+    );
+    assert_eq!((taken["records"].as_u64(), taken["left"]["count"].as_u64()), (Some(2), Some(0)));
+    // The directory wins; the second of an id and what breaks a rule are drafts.
+    assert!(listed("corrected").contains(r#""path":"tasks/working/bob/t-2.yaml""#), "{taken}");
+    for draft in ["tasks/working/bob/t-1.yaml", "tasks/pending/bad.yaml"] {
+        assert!(listed("drafts").contains(draft), "{taken}");
+    }
+
+    fixture.mount_at(fixture.root()).success();
+    let text = |path: &str| fs::read_to_string(fixture.path(path)).unwrap();
+    assert_eq!(text("tasks/pending/t-1.yaml"), Task::new("t-1").text());
+    let attributes = fs::metadata(fixture.path("tasks/pending/t-1.yaml")).unwrap();
+    assert_eq!((attributes.mode() & 0o7777, attributes.mtime()), (0o640, 1_706_933_106));
+    assert!(text("tasks/working/bob/t-2.yaml").contains("status: assigned\n"));
+    assert_eq!(text("tasks/pending/README.md"), "# Not a task\n");
+    assert_eq!(text("tasks/notes/t-9.yaml"), "not: governed\n");
+    assert!(text("tasks/pending/bad.yaml.why").contains("title"));
+    // From now on the rules hold there.
+    fixture.sh("echo nonsense > tasks/working/bob/t-2.yaml").failure();
+    fixture.sh("mv tasks/working/bob/t-2.yaml tasks/completed/").failure();
+    fixture.sh("mv tasks/working/bob/t-2.yaml tasks/pending/").success();
+    assert!(text("tasks/pending/t-2.yaml").contains("status: new\n"));
+    fixture.unmount_all();
+    fixture.fsck_clean();
+
+    // Again there is nothing to take over.
+    let before = fixture.ledger().last_g();
+    let again = govern(&fixture, &["--json"]).success();
+    assert_eq!(again.json()["taken_over"]["directories"]["count"], 0);
+    assert_eq!(fixture.ledger().last_g(), before);
+}
+
+// P8.5
+#[test]
+fn a_directory_that_cannot_be_taken_over_stays_as_it_was() {
+    let large = "#".repeat(2 << 20);
+    let fixture = filled(|fixture| {
+        write(fixture, "tasks/pending/t-1.yaml", &Task::new("t-1").text());
+        write(fixture, "tasks/pending/large.yaml", &large);
+        write(fixture, "tasks/completed/t-2.yaml", "id: t-2\n");
+    });
+    let ran = govern(&fixture, &[]);
+    assert_eq!(ran.code, 11, "{ran}");
+    assert!(ran.said().contains("tasks/pending: `large.yaml` has 2097152 bytes"), "{ran}");
+    assert!(ran.said().contains("move it elsewhere"), "{ran}");
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("echo anything > tasks/pending/t-1.yaml").success();
+    fixture.sh("test -e tasks/completed/t-2.yaml.why").success();
+    fixture.sh("mv tasks/pending/large.yaml tasks/large").success();
+    fixture.unmount_all();
+
+    let ran = govern(&fixture, &[]).success();
+    assert!(ran.stdout.contains("took over 1 directories that were there: 0 records"), "{ran}");
+    fixture.mount_at(fixture.root()).success();
+    let text = Task::new("t-1").text();
+    write(&fixture, "tasks/pending/t-1.yaml", &text);
+    fixture.sh("echo anything > tasks/pending/t-1.yaml").failure();
+    assert_eq!(fs::read_to_string(fixture.path("tasks/pending/t-1.yaml")).unwrap(), text);
+}
+
+// P8.5
+#[test]
+fn a_glob_finds_directories_at_any_depth_and_a_new_name_of_a_state_those_in_a_workspace() {
+    let fixture = Setup::default().start();
+    fixture.sh("mkdir -p a/b/collab/inbox c/collab work/todo").success();
+    write(&fixture, "a/b/collab/inbox/t-1.yaml", &Task::new("t-1").text());
+    write(&fixture, "work/todo/t-2.yaml", &Task::new("t-2").text());
+    fixture.unmount_all();
+    let layout = fixture.outside("layout.yaml");
+    let text = "workspaces:
+  - { path: '**/collab', kind: task }
+  - { path: work, kind: task, dirs: { inbox: todo } }
+";
+    fs::write(&layout, text).unwrap();
+    let ran = fixture.workfs(&["init", "--json", "--layout", layout.to_str().unwrap()]).success();
+    let taken = &ran.json()["taken_over"];
+    assert_eq!(
+        taken["directories"]["listed"].to_string(),
+        r#"["c/collab","work/todo","a/b/collab","a/b/collab/inbox"]"#
+    );
+    assert_eq!(taken["records"], 2);
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("mkdir -p a/b/collab/assigned/bob").success();
+    fixture.sh("mv a/b/collab/inbox/t-1.yaml a/b/collab/assigned/bob/").success();
+    fixture.sh("mkdir -p work/assigned/bob; mv work/todo/t-2.yaml work/assigned/bob/").success();
+}
