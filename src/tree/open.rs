@@ -8,8 +8,7 @@ use workfs_mount::{
 };
 
 use crate::engine::{
-    Base, Context, Create, Fence, NewContent, OnDraft, Refuse, ScopeTicket, SetAttributes, Slot,
-    slot,
+    Base, Create, Fence, NewContent, OnDraft, Refuse, ScopeTicket, SetAttributes, Slot, slot,
 };
 use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
@@ -23,7 +22,7 @@ use super::staged::Staged;
 use super::{Answer, WorkTree, events, waits};
 
 /// What there is to open.
-enum Looked {
+pub(super) enum Looked {
     Open(Open),
     /// It is not the caller's to write; where it lies, if it is a record.
     Refused(Refusal, Option<(Ino, FileName)>),
@@ -44,27 +43,38 @@ impl WorkTree {
         let ticket = self.hub.scopes.ticket();
         match self.glance(|read| self.look(ticket, read, caller, ino, flags)) {
             Err(errno) => reply.send(Err(errno)),
-            Ok(Some(Looked::Refused(refusal, place))) => {
-                self.refuse_open(caller, refusal, place, reply);
-            }
             Ok(None) if self.ghosts.is_one(ino) => {
                 reply.send(Err(Rule::Absent.errno(Door::Name)));
             }
             Ok(None) => self.open_overtaken(caller, held, flags, reply),
+            Ok(Some(looked)) => {
+                self.overtaken.end(caller);
+                self.give(caller, held, looked, flags, reply);
+            }
+        }
+    }
+
+    pub(super) fn give(
+        &self,
+        caller: &Caller,
+        held: Held,
+        looked: Looked,
+        flags: OpenFlags,
+        reply: Reply<Opened>,
+    ) {
+        match looked {
+            Looked::Refused(refusal, place) => self.refuse_open(caller, refusal, place, reply),
             // A file that is open for writing cannot be run, and the other way round: the kernel
             // sees to that, but O_TRUNC without writing it checks when we have cut already.
-            Ok(Some(Looked::Open(Open::Plain { .. })))
-                if flags.truncate && self.handles.is_running(ino) =>
+            Looked::Open(Open::Plain { .. })
+                if flags.truncate && self.handles.is_running(held.ino()) =>
             {
                 reply.send(Err(Rule::Running.errno(Door::Name)));
             }
-            Ok(Some(Looked::Open(open @ Open::Plain { .. }))) if flags.truncate => {
+            Looked::Open(open @ Open::Plain { .. }) if flags.truncate => {
                 self.truncate_at_open(caller, held, open, reply);
             }
-            Ok(Some(Looked::Open(open))) => {
-                self.overtaken.end(caller);
-                reply.send(self.opened(caller, held, open));
-            }
+            Looked::Open(open) => reply.send(self.opened(caller, held, open)),
         }
     }
 
@@ -128,17 +138,14 @@ impl WorkTree {
         let writer = (flags.write || flags.truncate).then(|| self.context(caller, Door::Name));
         let mut staged = match node.class {
             Class::Plain => {
-                if let Some(Err(refusal)) = writer.as_ref().map(Context::may_change) {
-                    return Ok(Some(Looked::Refused(refusal, None)));
-                }
-                if let Some(open) = self.open_checked(ticket, read, &node, flags)? {
+                let looked = self.look_at_plain(caller, &node, flags);
+                if let Looked::Open(_) = &looked
+                    && let Some(open) = self.open_checked(ticket, read, &node, flags)?
+                {
                     let hidden = self.is_hidden(&node.kind(), caller);
                     return Ok((!hidden).then_some(Looked::Open(open)));
                 }
-                return Ok(Some(Looked::Open(plain(
-                    flags,
-                    Wrote::new(node.parent, caller, flags.truncate),
-                ))));
+                return Ok(Some(looked));
             }
             Class::Draft => {
                 if self.unborn.hides(ino, caller) {
@@ -176,6 +183,17 @@ impl WorkTree {
         }
         staged.opened(flags.truncate, flags.append);
         Ok(Some(Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))))
+    }
+
+    /// A plain file, where nothing more is known of it.
+    pub(super) fn look_at_plain(&self, caller: &Caller, node: &Node, flags: OpenFlags) -> Looked {
+        if flags.write || flags.truncate {
+            let writer = self.context(caller, Door::Name);
+            if let Err(refusal) = writer.may_change() {
+                return Looked::Refused(refusal, None);
+            }
+        }
+        Looked::Open(plain(flags, Wrote::new(node.parent, caller, flags.truncate)))
     }
 
     /// A version of a record that a program opens; with what it has seen of it if it reads no more.

@@ -3,7 +3,8 @@
 //! An `open` that finds its file without a name is answered ESTALE, upon which the kernel looks the name
 //! up once more, but not a third time. Who is overtaken twice is given what that second look-up found, as
 //! on other file systems: the plain file, which stays for a moment without its name, or the version that
-//! the record had. Deliberately not here: how long nameless files stay (the engine's desk).
+//! the record had. Not to write that, since nobody would want what comes of it: a shell hears ESTALE from
+//! `open`, but not from `close`. Deliberately not here: how long nameless files stay (the engine's desk).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +19,8 @@ use crate::refusal::{Door, Rule};
 use crate::store::{Class, Node, Read, Record, StoreError};
 
 use super::WorkTree;
-use super::handles::{Held, Open};
-use super::open::plain;
-use super::plain_save::Wrote;
+use super::handles::Held;
+use super::open::Looked;
 
 /// Threads whose `open` was overtaken, and is made once more.
 #[derive(Default)]
@@ -99,17 +99,16 @@ impl WorkTree {
         flags: OpenFlags,
         reply: Reply<Opened>,
     ) {
-        let only_reads = !flags.write && !flags.truncate;
         let found = self.overtaken.end(caller).filter(|found| found.ino == held.ino());
-        let Some(found) = found.filter(|_| only_reads) else {
+        let Some(found) = found else {
             self.overtaken.begin(caller);
             return reply.send(Err(Rule::Gone.errno(Door::Handle)));
         };
-        reply.send(match self.read(|read| self.what_was_found(read, caller, &found, flags)) {
-            Ok(Some(open)) => self.opened(caller, held, open),
-            Ok(None) => Err(Rule::Gone.errno(Door::Handle)),
-            Err(errno) => Err(errno),
-        });
+        match self.read(|read| self.what_was_found(read, caller, &found, flags)) {
+            Ok(Some(looked)) => self.give(caller, held, looked, flags, reply),
+            Ok(None) => reply.send(Err(Rule::Gone.errno(Door::Handle))),
+            Err(errno) => reply.send(Err(errno)),
+        }
     }
 
     fn what_was_found(
@@ -118,14 +117,17 @@ impl WorkTree {
         caller: &Caller,
         found: &Found,
         flags: OpenFlags,
-    ) -> Result<Option<Open>, StoreError> {
+    ) -> Result<Option<Looked>, StoreError> {
         if let Some(record) = &found.record {
+            if flags.write || flags.truncate {
+                return Ok(None);
+            }
             let version = read.version(record.version_g)?;
-            return Ok(version.map(|version| self.pinned(caller, record, version)));
+            return Ok(version.map(|version| Looked::Open(self.pinned(caller, record, version))));
         }
         let gone = read.node(found.ino)?;
         let gone =
             gone.filter(|gone| gone.class == Class::Plain && !self.is_hidden(&gone.kind(), caller));
-        Ok(gone.map(|gone| plain(flags, Wrote::new(gone.parent, caller, false))))
+        Ok(gone.map(|gone| self.look_at_plain(caller, &gone, flags)))
     }
 }

@@ -1,6 +1,7 @@
 //! What is done through one mount is seen through all.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{Fixture, Setup, Task, over_and_over, until_polled};
@@ -160,6 +161,33 @@ fn who_is_overtaken_by_one_rename_after_the_other_opens_a_whole_file_all_the_sam
             }
         });
     });
+}
+
+// P7.4
+#[test]
+fn who_is_overtaken_by_one_rename_after_the_other_opens_a_file_for_writing_all_the_same() {
+    let fixture = two();
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    fs::write(here.join("f"), "0").unwrap();
+    let open = |(dir, cuts): &(&PathBuf, bool)| {
+        let mut how = OpenOptions::new();
+        how.write(true).truncate(*cuts).open(dir.join("f")).unwrap().write_all(b"1").unwrap();
+    };
+    let write = |nth: usize, dir: &Path| {
+        for _ in 0..250 {
+            let new = dir.join(format!("f.{nth}"));
+            fs::write(&new, "0").unwrap();
+            fs::rename(&new, dir.join("f")).unwrap();
+        }
+    };
+    over_and_over(&[(&here, false), (&here, true), (&there, false), (&there, true)], open, || {
+        std::thread::scope(|scope| {
+            for (nth, dir) in [&here, &here, &there].into_iter().enumerate() {
+                scope.spawn(move || write(nth, dir));
+            }
+        });
+    });
+    fixture.fsck_clean();
 }
 
 // P7.4
