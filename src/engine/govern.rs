@@ -66,16 +66,28 @@ fn take_over(turn: &mut Turn<'_>, dir: Ino, name: FileName, file: &Node) -> Resu
         return Err(Stop::kept(refusal, path_of(turn.txn, dir, &name)?));
     }
     let bytes = plain::read(turn.txn, file, 0, RECORD_BYTES_MAX)?;
+    let mut attributes = Vec::new();
+    for attribute in turn.txn.xattr_names(file.ino)? {
+        let value = turn.txn.xattr(file.ino, &attribute)?.unwrap_or_default();
+        attributes.push((attribute, value));
+    }
     Remove { parent: dir, name: name.clone(), what: RemoveWhat::File }.run(turn)?;
     let content = PutContent::Record(Box::new(Text::new(bytes)));
     let (mode, uid, gid, mtime) = (file.mode, file.uid, file.gid, file.mtime);
     let put = Put { parent: dir, name: name.clone(), mode, uid, gid, mtime, content };
-    match put.run(turn)? {
+    let placed = put.run(turn)?;
+    let ino = match &placed {
+        Placed::Record(ino, _) | Placed::Draft(ino, _) => *ino,
+        Placed::Plain(ino) | Placed::Unchanged(ino) => *ino,
+        // Its record was imported from this very path, and has moved on.
         Placed::Left(why) => {
-            let remedy = "remove one of the two, and run this again";
+            let remedy = "remove this file, and run this again";
             let refusal = Refusal::new(Rule::Taken, format!("`{name}`: {why}"), remedy);
-            Err(Stop::kept(refusal, path_of(turn.txn, dir, &name)?))
+            return Err(Stop::kept(refusal, path_of(turn.txn, dir, &name)?));
         }
-        placed => Ok(placed),
+    };
+    for (attribute, value) in attributes {
+        turn.txn.put_xattr(ino, &attribute, &value)?;
     }
+    Ok(placed)
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+
 use crate::harness::{Fixture, Ran, Setup, Task};
 
 const LAYOUT: &str = "workspaces:
@@ -43,6 +45,8 @@ fn what_a_layout_wants_is_taken_over_with_its_files() {
         let mode = fs::Permissions::from_mode(0o640);
         fs::set_permissions(fixture.path("tasks/pending/t-1.yaml"), mode).unwrap();
         fixture.sh("touch -d 2024-02-03T04:05:06Z tasks/pending/t-1.yaml").success();
+        let path = fixture.path("tasks/pending/t-1.yaml");
+        setxattr(path, "user.from", b"ann", XattrFlags::empty()).unwrap();
         fixture.sh("ln tasks/pending/README.md tasks/notes/README.md").success();
     });
     let ran = govern(&fixture, &["--json"]).success();
@@ -64,6 +68,9 @@ fn what_a_layout_wants_is_taken_over_with_its_files() {
     assert_eq!(text("tasks/pending/t-1.yaml"), Task::new("t-1").text());
     let attributes = fs::metadata(fixture.path("tasks/pending/t-1.yaml")).unwrap();
     assert_eq!((attributes.mode() & 0o7777, attributes.mtime()), (0o640, 1_706_933_106));
+    let mut value = [0; 8];
+    let length = getxattr(fixture.path("tasks/pending/t-1.yaml"), "user.from", &mut value);
+    assert_eq!(&value[..length.unwrap()], b"ann");
     assert!(text("tasks/working/bob/t-2.yaml").contains("status: assigned\n"));
     assert_eq!(text("tasks/pending/README.md"), "# Not a task\n");
     assert_eq!(text("tasks/notes/t-9.yaml"), "not: governed\n");
