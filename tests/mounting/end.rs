@@ -21,6 +21,15 @@ fn nothing_is_left(fixture: &Fixture, pid: u32) {
     }
 }
 
+/// The log has been moved into the store.
+#[track_caller]
+fn the_store_is_one_file(fixture: &Fixture) {
+    for ending in ["db-wal", "db-shm"] {
+        let path = fixture.store().with_extension(ending);
+        assert!(!path.exists(), "{}", path.display());
+    }
+}
+
 // P6.3
 #[test]
 fn unmount_of_the_last_mount_ends_the_daemon() {
@@ -29,8 +38,10 @@ fn unmount_of_the_last_mount_ends_the_daemon() {
     fixture.workfs(&["unmount", fixture.mount(1).to_str().unwrap()]).success();
     assert_eq!(mounted_below(fixture.base()), [fixture.mount(0)]);
     fs::read_dir(fixture.root()).unwrap();
+    fixture.task("inbox", &Task::new("t-1"));
     fixture.workfs(&["unmount", fixture.mount(0).to_str().unwrap()]).success();
     nothing_is_left(&fixture, pid);
+    the_store_is_one_file(&fixture);
 }
 
 // P6.3
@@ -42,6 +53,7 @@ fn sigterm_unmounts_all_and_keeps_what_was_done() {
     send_signal(pid, Signal::TERM);
     await_end(pid);
     nothing_is_left(&fixture, pid);
+    the_store_is_one_file(&fixture);
     fixture.mount_all();
     assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "inbox");
     fixture.fsck_clean();
@@ -70,6 +82,7 @@ fn a_mount_that_somebody_stands_in_ends_too() {
     drop(file);
     await_end(pid);
     nothing_is_left(&fixture, pid);
+    the_store_is_one_file(&fixture);
 }
 
 // P6.4

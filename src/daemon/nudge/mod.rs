@@ -47,7 +47,8 @@ pub fn start(hub: &Arc<Hub>, engine: &Engine) -> std::io::Result<()> {
         }
     })?;
     let touched = hub.touched();
-    let (hub, readers) = (Arc::downgrade(hub), Arc::clone(engine.readers()));
+    // This thread may sleep when the daemon ends, and the store is to be closed then.
+    let (hub, readers) = (Arc::downgrade(hub), Arc::downgrade(engine.readers()));
     let config = engine.config();
     std::thread::Builder::new().name("nudge".into()).spawn(move || {
         let mut watched = Watched::default();
@@ -56,6 +57,7 @@ pub fn start(hub: &Arc<Hub>, engine: &Engine) -> std::io::Result<()> {
             batch.extend(touched.try_iter().take(NUDGES_MAX));
             let Some(now) = hub.upgrade() else { return };
             let somebody = watched.look(&now);
+            let Some(readers) = readers.upgrade() else { return };
             if somebody {
                 let found = crate::store::read(&*readers, |read| {
                     let hub = &now;
@@ -75,7 +77,7 @@ pub fn start(hub: &Arc<Hub>, engine: &Engine) -> std::io::Result<()> {
                     Err(error) => tracing::warn!(%error, "watchers are not told"),
                 }
             } else {
-                drop(now);
+                drop((now, readers));
                 // What happens meanwhile waits in the queue: whoever begins to watch hears of it.
                 std::thread::sleep(WATCHERS_LOOK_EVERY);
             }
