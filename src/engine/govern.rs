@@ -10,12 +10,13 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
-use super::governed::path_of;
+use super::governed::{governed, path_of};
 use super::{
     Command, Effect, Placed, Put, PutContent, Remove, RemoveWhat, Slot, Stop, Text, Turn, plain,
 };
 
-/// Takes over one directory, without those below it.
+/// Takes over one directory, without those below it; or the files that came to lie in one while no
+/// configuration wanted it.
 #[derive(Clone, Debug)]
 pub struct Govern {
     /// The directory above it.
@@ -36,7 +37,9 @@ impl Command for Govern {
         turn.require_operator("govern a directory")?;
         let dir = turn.existing(self.parent, &self.name)?;
         let dir = turn.directory(dir.ino)?;
-        turn.settle_dir(self.parent, &self.name, dir.ino)?;
+        if governed(turn.txn, turn.config, dir.ino)?.is_none() {
+            turn.settle_dir(self.parent, &self.name, dir.ino)?;
+        }
         let mut files = Vec::new();
         turn.txn.list(dir.ino, None, &mut |(name, node)| {
             if node.node_type == NodeType::File && node.class == Class::Plain {

@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::engine::{Engine, Govern, Placed, would_be_governed};
+use crate::engine::{Engine, Govern, Placed, governed, would_be_governed};
+use crate::kind::Place;
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
-use crate::store::{NodeType, Read, StoreError};
+use crate::store::{Class, NodeType, Read, StoreError};
 
 use super::find::ROOT;
 use super::import::{Correction, DraftReason, Listed, Unreadable, show_lists};
@@ -49,11 +50,15 @@ impl GovernReport {
     }
 }
 
-/// The directories in one, and those of them that are to be taken over.
+/// What there is in a directory.
 #[derive(Default)]
 struct Below {
+    /// The directories.
     all: Vec<(Ino, TreePath)>,
+    /// Those of them that are to be taken over.
     plain: Vec<(FileName, TreePath)>,
+    /// It is a workspace's, and has files that came while no configuration said so.
+    has_strays: bool,
 }
 
 /// Takes over what the configuration in force wants; `progress` hears how many directories are done,
@@ -68,21 +73,29 @@ pub fn govern(
 ) -> Result<GovernReport, Failure> {
     let config = engine.config();
     let mut report = GovernReport::default();
-    let mut dirs = VecDeque::from([(ROOT, TreePath::root())]);
+    let mut take_over = |parent, name, path: &TreePath| match engine
+        .run(caller.context(), Govern { parent, name })
+    {
+        Ok(placed) => report.note(path, placed),
+        Err(refusal) => {
+            let why = format!("{refusal}: {}", refusal.remedy);
+            report.left.push(Unreadable { path: path.to_string(), why });
+        }
+    };
+    let mut dirs = VecDeque::from([(ROOT, ROOT, TreePath::root())]);
     let mut done = 0;
-    while let Some((dir, path)) = dirs.pop_front() {
+    while let Some((parent, dir, path)) = dirs.pop_front() {
         let below =
             crate::store::read(&**engine.readers(), |read| look(read, &config, dir, &path))?;
-        for (name, path) in below.plain {
-            match engine.run(caller.context(), Govern { parent: dir, name }) {
-                Ok(placed) => report.note(&path, placed),
-                Err(refusal) => {
-                    let why = format!("{refusal}: {}", refusal.remedy);
-                    report.left.push(Unreadable { path: path.to_string(), why });
-                }
-            }
+        if below.has_strays
+            && let Some((_, name)) = path.split_last()
+        {
+            take_over(parent, name.clone(), &path);
         }
-        dirs.extend(below.all);
+        for (name, path) in below.plain {
+            take_over(dir, name, &path);
+        }
+        dirs.extend(below.all.into_iter().map(|(ino, path)| (dir, ino, path)));
         done += 1;
         progress(done, done + dirs.len() as u64);
     }
@@ -90,17 +103,24 @@ pub fn govern(
 }
 
 fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<Below, StoreError> {
-    let mut found = Vec::new();
+    let here = governed(read, config, dir)?;
+    let here = here.filter(|here| matches!(here.place, Place::State { .. }));
+    let is_record_like = |name: &FileName| {
+        here.as_ref().is_some_and(|here| here.binding.kind.record_id(name).is_some())
+    };
+    let (mut below, mut found) = (Below::default(), Vec::new());
     read.list_names(dir, None, &mut |(name, kind)| {
-        if kind.node_type == NodeType::Directory {
-            found.push((kind.ino, name));
+        match (kind.node_type, kind.class) {
+            (NodeType::Directory, _) => found.push((kind.ino, name)),
+            (NodeType::File, Class::Plain) => below.has_strays |= is_record_like(&name),
+            _ => {}
         }
         true
     })?;
-    let mut below = Below::default();
     for (ino, name) in found {
         let path = path.join(name.clone());
-        if read.place(ino)?.is_none() && would_be_governed(read, config, dir, &path)? {
+        let is_plain = governed(read, config, ino)?.is_none();
+        if is_plain && would_be_governed(read, config, dir, &path)? {
             below.plain.push((name, path.clone()));
         }
         below.all.push((ino, path));

@@ -120,6 +120,30 @@ fn a_directory_that_cannot_be_taken_over_stays_as_it_was() {
 
 // P8.5
 #[test]
+fn files_that_came_while_nothing_was_governed_are_taken_over() {
+    let fixture = filled(|fixture| {
+        write(fixture, "tasks/pending/t-1.yaml", &Task::new("t-1").text());
+    });
+    govern(&fixture, &[]).success();
+    let none = fixture.outside("none.yaml");
+    fs::write(&none, "workspaces: []\n").unwrap();
+    fixture.workfs(&["init", "--layout", none.to_str().unwrap()]).success();
+    fixture.mount_at(fixture.root()).success();
+    write(&fixture, "tasks/pending/t-2.yaml", "nonsense");
+    write(&fixture, "tasks/pending/t-3.yaml", &Task::new("t-3").text());
+    fixture.unmount_all();
+
+    let taken = govern(&fixture, &["--json"]).success().json()["taken_over"].clone();
+    assert_eq!(taken["directories"]["listed"].to_string(), r#"["tasks/pending"]"#);
+    assert_eq!((taken["records"].as_u64(), taken["drafts"]["count"].as_u64()), (Some(1), Some(1)));
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("for t in 1 3; do mv tasks/pending/t-$t.yaml tasks/working/bob/; done").success();
+    assert_eq!(fixture.ledger().names("t-1"), ["imported", "claimed"]);
+    fixture.fsck_clean();
+}
+
+// P8.5
+#[test]
 fn a_glob_finds_directories_at_any_depth_and_a_new_name_of_a_state_those_in_a_workspace() {
     let fixture = Setup::default().start();
     fixture.sh("mkdir -p a/b/collab/inbox c/collab work/todo").success();
