@@ -11,9 +11,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
 use super::governed::{governed, path_of};
-use super::{
-    Command, Effect, Placed, Put, PutContent, Remove, RemoveWhat, Slot, Stop, Text, Turn, plain,
-};
+use super::{Command, Placed, Put, PutContent, Remove, RemoveWhat, Slot, Stop, Text, Turn, plain};
 
 /// Takes over one directory, without those below it; or the files that came to lie in one while no
 /// configuration wanted it.
@@ -53,7 +51,6 @@ impl Command for Govern {
                 placed.push((name.clone(), take_over(turn, dir.ino, name, &node)?));
             }
         }
-        turn.effect(Effect::Attr { ino: dir.ino, also_origin: true });
         Ok(placed)
     }
 }

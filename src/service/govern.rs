@@ -16,7 +16,7 @@ use crate::numbers::Ino;
 use crate::store::{Class, NodeType, Read, StoreError};
 
 use super::find::ROOT;
-use super::import::{Correction, DraftReason, Listed, Unreadable, show_lists};
+use super::import::{Correction, DraftReason, Listed, Unreadable, is_of_the_store, show_lists};
 use super::{Caller, Failure};
 
 /// What was taken over.
@@ -73,14 +73,16 @@ pub fn govern(
 ) -> Result<GovernReport, Failure> {
     let config = engine.config();
     let mut report = GovernReport::default();
-    let mut take_over = |parent, name, path: &TreePath| match engine
-        .run(caller.context(), Govern { parent, name })
-    {
-        Ok(placed) => report.note(path, placed),
-        Err(refusal) => {
-            let why = format!("{refusal}: {}", refusal.remedy);
-            report.left.push(Unreadable { path: path.to_string(), why });
+    let mut take_over = |parent, name, path: &TreePath| {
+        match engine.run(caller.context(), Govern { parent, name }) {
+            Ok(placed) => report.note(path, placed),
+            Err(refusal) if is_of_the_store(&refusal) => return Err(refusal),
+            Err(refusal) => {
+                let why = format!("{refusal}: {}", refusal.remedy);
+                report.left.push(Unreadable { path: path.to_string(), why });
+            }
         }
+        Ok(())
     };
     let mut dirs = VecDeque::from([(ROOT, ROOT, TreePath::root())]);
     let mut done = 0;
@@ -90,10 +92,10 @@ pub fn govern(
         if below.has_strays
             && let Some((_, name)) = path.split_last()
         {
-            take_over(parent, name.clone(), &path);
+            take_over(parent, name.clone(), &path)?;
         }
         for (name, path) in below.plain {
-            take_over(dir, name, &path);
+            take_over(dir, name, &path)?;
         }
         dirs.extend(below.all.into_iter().map(|(ino, path)| (dir, ino, path)));
         done += 1;

@@ -54,6 +54,7 @@ impl WorkTree {
         }
     }
 
+    /// Answers with what was found.
     pub(super) fn give(
         &self,
         caller: &Caller,
@@ -135,7 +136,6 @@ impl WorkTree {
         // A name that a kernel cached may stand for another file by now: it is to look again.
         let Some(node) = read.node(ino)?.filter(|node| node.nlink > 0) else { return Ok(None) };
         let config = self.engine.config();
-        let writer = (flags.write || flags.truncate).then(|| self.context(caller, Door::Name));
         let mut staged = match node.class {
             Class::Plain => {
                 let looked = self.look_at_plain(caller, &node, flags);
@@ -173,7 +173,10 @@ impl WorkTree {
                 staged
             }
         };
-        if let (Some(writer), Some(home)) = (&writer, &staged.home) {
+        if let Some(home) = &staged.home
+            && (flags.write || flags.truncate)
+        {
+            let writer = self.context(caller, Door::Name);
             let may = writer.may_change();
             let owner = home.owner.as_ref();
             let may = may.and_then(|()| writer.may_write(home.kind(), home.state, owner));

@@ -47,16 +47,20 @@ impl Watcher {
     /// Whether there comes a line with all these in it; paths are below the mount.
     fn hears(&self, words: &[&str], within: Duration) -> bool {
         let until = Instant::now() + within;
-        let mount = format!("{}/", self.mount.display());
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let Ok(line) = self.lines.recv_timeout(left) else { return false };
-            let line = line.replace(&mount, "");
+        while let Some(line) = self.next(until) {
             let heard: Vec<&str> = line.split('\t').collect();
             if words.iter().all(|word| heard.contains(word)) {
                 return true;
             }
         }
+        false
+    }
+
+    /// The next line, if it comes in time.
+    fn next(&self, until: Instant) -> Option<String> {
+        let left = until.saturating_duration_since(Instant::now());
+        let line = self.lines.recv_timeout(left).ok()?;
+        Some(line.replace(&format!("{}/", self.mount.display()), ""))
     }
 
     #[track_caller]
@@ -95,20 +99,17 @@ impl Words {
         let mut left = vec![(self.removed, from), (self.made, to)];
         let until = Instant::now() + SOON;
         while let Some((what, path)) = left.first().copied() {
-            let mount = format!("{}/", watcher.mount.display());
-            let wait = until.saturating_duration_since(Instant::now());
-            let line = watcher.lines.recv_timeout(wait);
-            let line = line.unwrap_or_else(|_| panic!("nobody told {what} {path}"));
-            left.retain(|(what, path)| line.replace(&mount, "") != format!("{what}\t{path}"));
+            let line = watcher.next(until);
+            let line = line.unwrap_or_else(|| panic!("nobody told {what} {path}"));
+            left.retain(|(what, path)| line != format!("{what}\t{path}"));
         }
     }
 }
 
-fn hears_all(watcher: Command, words: &Words) {
+fn hears_all(mut command: Command, words: &Words) {
     let fixture = Setup::default().mounts(2).lanes(["bob"]).start();
     fixture.sh("mkdir -p scratchpad; echo 0 > scratchpad/known").success();
     let task = fixture.task("inbox", &Task::new("t-1"));
-    let mut command = watcher;
     let watcher = Watcher::start(&fixture, &mut command);
 
     fixture.sh("echo x > scratchpad/new.yaml").success();

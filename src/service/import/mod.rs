@@ -326,13 +326,8 @@ impl Import<'_> {
             Ok(Placed::Draft(_, refusal)) => report.drafts.push(DraftReason::new(path, refusal)),
             Ok(Placed::Unchanged(_)) => report.unchanged += 1,
             Ok(Placed::Left(why)) => report.moved_on.push(Unreadable { path, why }),
-            Err(refusal) => match refusal.rule {
-                // The whole store is in trouble: no use in going on.
-                Rule::Store | Rule::NoSpace | Rule::Quota | Rule::ReadOnly | Rule::Deadline => {
-                    *failed = Some(refusal);
-                }
-                _ => report.moved_on.push(Unreadable { path, why: refusal.reason }),
-            },
+            Err(refusal) if is_of_the_store(&refusal) => *failed = Some(refusal),
+            Err(refusal) => report.moved_on.push(Unreadable { path, why: refusal.reason }),
         }
     }
 
@@ -366,6 +361,12 @@ impl Import<'_> {
         let names = self.to.names().iter().chain(path.names());
         names.cloned().collect::<TreePath>().to_string()
     }
+}
+
+/// Whether the whole store is in trouble: then there is no use in going on with other files.
+pub(super) fn is_of_the_store(refusal: &Refusal) -> bool {
+    use Rule::{Deadline, NoSpace, Quota, ReadOnly, Store};
+    matches!(refusal.rule, Store | NoSpace | Quota | ReadOnly | Deadline)
 }
 
 /// Why a file is not put as one change.
