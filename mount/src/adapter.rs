@@ -224,12 +224,14 @@ impl Filesystem for Adapter {
         offset: u64,
         size: u32,
         _flags: fuser::OpenFlags,
-        _lock_owner: Option<LockOwner>,
+        lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
         let reply = answer::data(size as usize, reply);
+        let files = lock_owner.map(|owner| owner.0);
+        let caller = Caller { files, ..self.caller(request) };
         self.hand("read", |tree| {
-            tree.read(&self.caller(request), self.ino(number), handle(fh), offset, size, reply);
+            tree.read(&caller, self.ino(number), handle(fh), offset, size, reply);
         });
     }
 

@@ -42,8 +42,9 @@ pub struct Caller {
     pub gid: u32,
     /// The caller's thread id, or 0.
     pub pid: u32,
-    /// The caller's table of open files, where `write` and `flush` say it: tells a program that
-    /// closes what it wrote from a child that merely inherited the descriptor.
+    /// The caller's table of open files, where `read`, `write` and `flush` say it: tells a program that
+    /// closes what it wrote from a child that merely inherited the descriptor. A `read` that does not
+    /// say it fills a page of the kernel's cache, which a mapping shows.
     pub files: Option<u64>,
 }
 

@@ -14,8 +14,9 @@ use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, StoreError};
 
-use super::save::{Base, Saved, Sight};
+use super::save::Saved;
 use super::setattr::gone;
+use super::sight::{Base, Sight};
 use super::take::IsWritten;
 use super::{
     Command, Create, NewContent, Remove, RemoveWhat, Rename, RenameMode, Save, SetAttributes, Stop,
@@ -271,7 +272,7 @@ fn save(turn: &mut Turn<'_>, ino: Ino, bytes: &[u8], path: &TreePath) -> Result<
     };
     let bytes = Arc::clone(&text.bytes);
     let sight = Sight::Known(Base::Unseen);
-    match (Save { ino, sight, text, keeps_time: false, fence: None }).run(turn)? {
+    match Save::of(ino, sight, text).run(turn)? {
         Saved::Kept(_) => Ok(()),
         Saved::Refused(refusal) => Err(Stop::rejected(refusal, path.clone(), bytes)),
     }

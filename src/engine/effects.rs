@@ -91,6 +91,10 @@ pub trait Audience: Send + Sync {
     fn note(&self, _: &[(Origin, Effect)]) {}
     /// Whether an inode has open handles; if not, a nameless one is reclaimed.
     fn is_open(&self, ino: Ino) -> bool;
+    /// Whether somebody may have mapped what a record's inode was: a new version gets another one.
+    fn is_mapped(&self, _: Ino) -> bool {
+        false
+    }
     /// When something was last asked for through an agent's mounts, by the steady clock.
     fn last_seen(&self, _: &AgentName) -> Option<u64> {
         None

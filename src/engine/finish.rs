@@ -9,8 +9,9 @@ use crate::store::Class;
 
 use super::record::Moving;
 use super::rename::{Rename, RenameMode};
-use super::save::{Base, Sight, home_of, judge_on_the_way, stale};
+use super::save::{home_of, judge_on_the_way};
 use super::setattr::gone;
+use super::sight::{Base, Sight, stale};
 use super::turn::taken;
 use super::{Command, Slot, Stop, Text, Turn};
 

@@ -66,11 +66,6 @@ fn take_over(turn: &mut Turn<'_>, dir: Ino, name: FileName, file: &Node) -> Resu
         return Err(Stop::kept(refusal, path_of(turn.txn, dir, &name)?));
     }
     let bytes = plain::read(turn.txn, file, 0, RECORD_BYTES_MAX)?;
-    let mut attributes = Vec::new();
-    for attribute in turn.txn.xattr_names(file.ino)? {
-        let value = turn.txn.xattr(file.ino, &attribute)?.unwrap_or_default();
-        attributes.push((attribute, value));
-    }
     Remove { parent: dir, name: name.clone(), what: RemoveWhat::File }.run(turn)?;
     let content = PutContent::Record(Box::new(Text::new(bytes)));
     let (mode, uid, gid, mtime) = (file.mode, file.uid, file.gid, file.mtime);
@@ -86,8 +81,7 @@ fn take_over(turn: &mut Turn<'_>, dir: Ino, name: FileName, file: &Node) -> Resu
             return Err(Stop::kept(refusal, path_of(turn.txn, dir, &name)?));
         }
     };
-    for (attribute, value) in attributes {
-        turn.txn.put_xattr(ino, &attribute, &value)?;
-    }
+    // It keeps them until it is reclaimed.
+    turn.copy_xattrs(file.ino, ino)?;
     Ok(placed)
 }

@@ -9,6 +9,7 @@
 //! (the answer travels with the change), and rules of kinds (they are data, see `kind`).
 
 mod agents;
+mod apart;
 mod bell;
 mod checked;
 mod chores;
@@ -43,6 +44,7 @@ mod rights;
 mod save;
 mod scopes;
 mod setattr;
+mod sight;
 mod sync;
 mod take;
 mod turn;
@@ -75,9 +77,10 @@ pub use remove::{Remove, RemoveWhat};
 pub use remove_tree::{PruneVersions, Pruned, RemoveTree};
 pub use rename::{Rename, RenameMode};
 pub use restore::RestoreFile;
-pub use save::{Base, Left, Made, Save, SaveDraft, Saved, Sight};
+pub use save::{Left, Made, Save, SaveDraft, Saved};
 pub use scopes::{ScopeTicket, Scopes};
 pub use setattr::{SetAttributes, TimeOrNow};
+pub use sight::{Base, Sight};
 pub use sync::Sync;
 pub use take::{IsWritten, Take, Taken, Wanted, best_ready};
 pub use turn::{Refused, Stop, Turn, absent, taken};

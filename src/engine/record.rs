@@ -12,6 +12,7 @@ use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
 
+use super::apart::SetApart;
 use super::governed::Home;
 use super::ready::Links;
 use super::turn::Happening;
@@ -164,6 +165,9 @@ impl Turn<'_> {
         node.ctime = self.now;
         self.txn.update_node(node)?;
         self.effect(Effect::Attr { ino: node.ino, also_origin: true });
+        if step.content.is_some() && self.audience.is_mapped(node.ino) {
+            self.follow(SetApart { record: record.key });
+        }
         Ok(record)
     }
 

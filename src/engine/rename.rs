@@ -13,7 +13,8 @@ use crate::store::{Class, Durability, Node, NodeType, Record, Standing};
 use super::governed::{Home, path_of};
 use super::record::Moving;
 use super::remove::{is_directory, require_empty, require_idle, retire};
-use super::save::{Made, Sight, admit, content_of, home_of, next_version};
+use super::save::{Made, admit, content_of, home_of, next_version};
+use super::sight::Sight;
 use super::turn::taken;
 use super::{Command, Effect, Fate, Slot, Stop, Turn, plain};
 

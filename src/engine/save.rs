@@ -18,54 +18,8 @@ use crate::store::{
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
 use super::setattr::gone;
+use super::sight::{Base, Sight};
 use super::{Command, Effect, Fate, Fence, LeaseNote, Refused, Slot, Stop, Text, Turn, plain};
-
-/// Which version a save was made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
-    /// The writer never opened the record: it may replace it.
-    Unseen,
-    /// The version that the writer saw last.
-    Seen(Version),
-}
-
-/// How the engine learns which version a save was made from.
-#[derive(Clone)]
-pub enum Sight {
-    /// It is known: the handle was opened with it.
-    Known(Base),
-    /// The door remembers what its caller saw of each record. Asked only where a save turns out to
-    /// be one of a record that exists, so that a claim does not pay for it.
-    Ask(Arc<dyn Fn(RecordKey) -> Base + Send + Sync>),
-}
-
-impl Sight {
-    /// What was seen of a record.
-    #[must_use]
-    pub fn of(&self, record: RecordKey) -> Base {
-        match self {
-            Sight::Known(base) => *base,
-            Sight::Ask(ask) => ask(record),
-        }
-    }
-
-    /// Refuses a save that was made from another version than the record's current one.
-    fn require_current(&self, record: &Record, home: &Home) -> Result<(), Refusal> {
-        match self.of(record.key) {
-            Base::Seen(seen) if seen != record.version => Err(stale(home, seen, record.version)),
-            Base::Seen(_) | Base::Unseen => Ok(()),
-        }
-    }
-}
-
-impl std::fmt::Debug for Sight {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Sight::Known(base) => base.fmt(f),
-            Sight::Ask(_) => f.write_str("Ask"),
-        }
-    }
-}
 
 /// Saves a whole text as the content of a governed file, by its inode.
 #[derive(Clone, Debug)]
@@ -74,6 +28,8 @@ pub struct Save {
     pub ino: Ino,
     /// What the writer saw.
     pub sight: Sight,
+    /// The record that it was opened as: it may have another file by now.
+    pub record: Option<RecordKey>,
     /// What it wrote.
     pub text: Text,
     /// The writer set the file's time after its last write: that time stays.
@@ -89,6 +45,8 @@ pub struct Made {
     pub record: RecordKey,
     /// Its version now.
     pub version: Version,
+    /// Its file when the command ended.
+    pub ino: Option<Ino>,
     /// The name that a claim by copy took away, which its maker will unlink next.
     pub left: Option<Left>,
 }
@@ -106,7 +64,7 @@ pub struct Left {
 
 impl Made {
     pub(super) fn of(record: &Record) -> Self {
-        Made { record: record.key, version: record.version, left: None }
+        Made { record: record.key, version: record.version, ino: record.ino(), left: None }
     }
 }
 
@@ -138,8 +96,7 @@ impl Command for Save {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
-        let node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0);
-        let mut node = node.ok_or_else(|| self.lost())?;
+        let mut node = self.file(turn)?.ok_or_else(|| self.lost())?;
         if !self.keeps_time {
             node.mtime = turn.now;
         }
@@ -177,6 +134,22 @@ impl Command for Save {
 }
 
 impl Save {
+    /// A save of a file by its inode alone.
+    #[must_use]
+    pub fn of(ino: Ino, sight: Sight, text: Text) -> Save {
+        Save { ino, record: None, sight, text, keeps_time: false, fence: None }
+    }
+
+    /// What is saved: the handle's file, or that of its record now.
+    fn file(&self, turn: &Turn<'_>) -> Result<Option<Node>, StoreError> {
+        let named = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0);
+        let (None, Some(record)) = (&named, self.record) else { return Ok(named) };
+        match turn.txn.record(record)?.map(|record| record.standing) {
+            Some(Standing::Live { ino, .. }) => turn.txn.node(ino),
+            _ => Ok(None),
+        }
+    }
+
     /// The handle's file is gone: what was written is kept as rejected.
     fn lost(&self) -> Stop {
         let path = crate::names::TreePath::root();
@@ -260,15 +233,6 @@ pub(super) fn next_version(
     let (content, links) = (Some(&text.bytes[..]), links.as_ref());
     let step = Step { event: EventName::SAVED, from: None, content, valid, via: None, links };
     Ok(Made::of(&turn.step(record, home, node, step)?))
-}
-
-pub(super) fn stale(home: &Home, seen: Version, current: Version) -> Refusal {
-    let name = &home.name;
-    Refusal::new(
-        Rule::Stale,
-        format!("`{name}` is at version {current}; you read version {seen}"),
-        format!("read `{name}` again, make your change to what it says now, and save that"),
-    )
 }
 
 /// Saves a draft: it becomes a record, or stays a draft with the reason.

@@ -9,7 +9,8 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, Record, Standing, StoreError};
 
 use super::rename::{Rename, RenameMode};
-use super::save::{Base, Made, Sight};
+use super::save::Made;
+use super::sight::{Base, Sight};
 use super::turn::absent;
 use super::{Command, Effect, Stop, Turn, governed, hindrance};
 
@@ -128,6 +129,6 @@ impl Taken {
     /// The version that was made, for what its maker has seen.
     #[must_use]
     pub fn made(&self) -> Made {
-        Made { record: self.record.key, version: self.record.version, left: None }
+        Made::of(&self.record)
     }
 }

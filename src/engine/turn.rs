@@ -13,7 +13,7 @@ use crate::store::{
 
 use super::desk::Queued;
 use super::refuse::to_tell;
-use super::{Context, Doors, Effect, Scopes};
+use super::{Audience, Context, Doors, Effect, Scopes};
 
 /// A refusal with what is to be kept of it.
 #[derive(Debug)]
@@ -91,6 +91,7 @@ pub struct Turn<'a> {
     pub trace: Option<[u8; 16]>,
     pub(crate) doors: &'a Doors,
     pub(crate) scopes: &'a Scopes,
+    pub(crate) audience: &'a dyn Audience,
     pub(crate) head: &'a mut Head,
     pub(crate) effects: &'a mut Vec<Effect>,
     pub(crate) nameless: &'a mut Vec<Ino>,

@@ -203,13 +203,8 @@ fn save_status(
     let (dir, name) = present.found.entry()?;
     let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
     let Some(node) = node else { return Err(moved_meanwhile(present)) };
-    let save = Save {
-        ino: node.ino,
-        sight: Sight::Known(Base::Seen(present.found.record.version)),
-        text: Text::new(content),
-        keeps_time: false,
-        fence: None,
-    };
+    let sight = Sight::Known(Base::Seen(present.found.record.version));
+    let save = Save::of(node.ino, sight, Text::new(content));
     match service.engine.run(caller.context(), save)? {
         Saved::Kept(_) => Ok(()),
         Saved::Refused(refusal) => Err(refusal.into()),

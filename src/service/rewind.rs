@@ -109,7 +109,7 @@ pub(super) fn rewind(
             };
             let sight = Sight::Known(Base::Seen(found.record.version));
             let text = Text::new(version.content);
-            let save = Save { ino, sight, text, keeps_time: false, fence: None };
+            let save = Save::of(ino, sight, text);
             match service.engine.run(caller.context(), save)? {
                 Saved::Kept(_) => Ok(report),
                 Saved::Refused(refusal) => Err(refusal.into()),

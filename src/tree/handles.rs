@@ -175,8 +175,22 @@ impl Handles {
         if matches!(*open, Open::Plain { runs: true, .. }) {
             self.running.remove(ino);
         }
+        if let Open::Staged(staged) = &*open
+            && staged.lock().mapped
+        {
+            self.hub.mapped.remove(ino);
+        }
         self.hub.open.remove(ino);
         Some(open)
+    }
+
+    /// Notes that the kernel has pages of what this handle reads.
+    pub fn note_mapped(&self, ino: Ino, open: &Open) {
+        if let Open::Staged(staged) = open
+            && !std::mem::replace(&mut staged.lock().mapped, true)
+        {
+            self.hub.mapped.add(ino);
+        }
     }
 
     /// Whether the kernel runs this file.

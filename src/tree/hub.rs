@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
-use workfs_mount::{Invalidation, Mount, MountId};
+use workfs_mount::{Invalidation, Locks, Mount, MountId};
 
 use crate::engine::{self, Audience, Effect, Fate, Origin, Scopes};
 use crate::names::{AgentName, FileName};
@@ -52,6 +52,9 @@ pub struct Hub {
     /// Whom the mounts act for; known before a mount answers its first request.
     identities: RwLock<HashMap<MountId, Arc<Identity>>>,
     pub(super) open: OpenCounts,
+    /// Records and drafts of which kernels have pages.
+    pub(super) mapped: OpenCounts,
+    pub(super) locks: Arc<Locks>,
     /// Which rules about plain files count where, as of what is committed.
     pub(super) scopes: Scopes,
     pub(super) holds: Holds,
@@ -273,6 +276,11 @@ impl Audience for Hub {
 
     fn is_open(&self, ino: Ino) -> bool {
         self.open.is_open(ino)
+    }
+
+    fn is_mapped(&self, ino: Ino) -> bool {
+        // A lock is one of the file: where somebody holds one, the file stays what it is.
+        self.mapped.is_open(ino) && !self.locks.is_held(ino)
     }
 
     fn last_seen(&self, agent: &AgentName) -> Option<u64> {

@@ -97,12 +97,12 @@ impl WorkTree {
             started: engine.now(),
             engine,
             handles: Handles::new(Arc::clone(&hub)),
+            locks: Arc::clone(&hub.locks),
             hub,
             seen: seen::Seen::default(),
             busy: Arc::default(),
             ghosts: ghosts::Ghosts::default(),
             unborn: unborn::Unborn::default(),
-            locks: Arc::default(),
             nexts: ready::Nexts::default(),
             waits: waits::Waits::default(),
             timed: parking_lot::Mutex::default(),
@@ -224,14 +224,14 @@ impl Tree for WorkTree {
 
     fn read(
         &self,
-        _: &Caller,
+        caller: &Caller,
         ino: Ino,
         handle: Handle,
         offset: u64,
         size: u32,
         reply: Reply<Vec<u8>>,
     ) {
-        self.read_file(ino, handle, (offset, size as usize), reply);
+        self.read_file(caller, ino, handle, (offset, size as usize), reply);
     }
 
     fn poll(

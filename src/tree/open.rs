@@ -331,12 +331,16 @@ impl WorkTree {
 
     pub(super) fn read_file(
         &self,
+        caller: &Caller,
         ino: Ino,
         handle: Handle,
         (offset, size): (u64, usize),
         reply: Reply<Vec<u8>>,
     ) {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
+        if caller.files.is_none() {
+            self.handles.note_mapped(ino, &open);
+        }
         match &*open {
             // One line a reading from the beginning; what follows is the end.
             Open::Wait(workspace) if offset == 0 => self.await_ready(*workspace, reply),

@@ -43,6 +43,8 @@ pub(super) struct Staged {
     sequential: bool,
     /// Every write goes to the end.
     append: bool,
+    /// The kernel has pages of what this handle reads: somebody mapped it.
+    pub mapped: bool,
     /// Why no write to this handle is taken any more.
     poison: Option<Refusal>,
     /// How the last judgement ended, if badly; until something is written again.
@@ -64,6 +66,7 @@ impl Staged {
             judging: None,
             sequential: true,
             append: false,
+            mapped: false,
             poison: None,
             failed: None,
         }

@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr};
 
 use crate::engine::{
-    Allocate, Base, Command, Made, Save, SaveDraft, Saved, SetAttributes, Sight, Text, TimeOrNow,
-    Write, WriteAt,
+    Allocate, Audience as _, Base, Command, Made, Save, SaveDraft, Saved, SetAttributes, Sight,
+    Text, TimeOrNow, Write, WriteAt,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::Class;
+use crate::store::{Class, Record, Standing};
 
 use super::handles::Open;
 use super::staged::Staged;
@@ -105,7 +105,7 @@ impl WorkTree {
                 _ => reply.send(Ok(())),
             };
         };
-        let (whole, sight, fence) = {
+        let (whole, sight, record, fence) = {
             let mut staged = staged.lock();
             if let Some(waiting) = &mut staged.judging {
                 return waiting.push(reply);
@@ -126,10 +126,11 @@ impl WorkTree {
             // A draft may be a record on its way from another directory: what was seen of that?
             let known = staged.record.is_some();
             let sight = if known { Sight::Known(base) } else { self.sight(caller) };
-            (whole, sight, staged.fence.clone())
+            (whole, sight, staged.record, staged.fence.clone())
         };
         let keeps_time = self.timed.lock().remove(&ino);
-        let command = Save { ino, sight, text: Text::new(whole), keeps_time, fence };
+        let text = Text::new(whole);
+        let command = Save { ino, record, sight, text, keeps_time, fence };
         self.save(caller, (ino, open), command, reply);
     }
 
@@ -147,8 +148,9 @@ impl WorkTree {
             me.born(ino);
             let verdict = match result {
                 Ok(Saved::Kept(made)) => {
-                    me.hub.note_file(caller.mount, Touch::Content(ino));
-                    me.hub.note_file(caller.mount, Touch::Closed(ino));
+                    let file = me.file_now(ino, made.as_ref());
+                    me.hub.note_file(caller.mount, Touch::Content(file));
+                    me.hub.note_file(caller.mount, Touch::Closed(file));
                     Ok(made)
                 }
                 Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
@@ -159,6 +161,17 @@ impl WorkTree {
                 reply.send(answer);
             }
         });
+    }
+
+    /// What was saved through `ino`. A record may have another file, and gets one where somebody has
+    /// mapped the one that it had.
+    fn file_now(&self, ino: Ino, made: Option<&Made>) -> Ino {
+        let ino = made.and_then(|made| made.ino).unwrap_or(ino);
+        let Some(made) = made.filter(|_| self.hub.is_mapped(ino)) else { return ino };
+        match self.read(|read| read.record(made.record)) {
+            Ok(Some(Record { standing: Standing::Live { ino, .. }, .. })) => ino,
+            _ => ino,
+        }
     }
 
     /// Notes how a judgement ended, in the handle and in what the process has seen.
@@ -363,8 +376,7 @@ impl WorkTree {
         reply: Reply<Entry>,
     ) {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let (text, keeps_time, fence) = (Text::new(text), false, None);
-        let command = Save { ino, sight, text, keeps_time, fence };
+        let command = Save::of(ino, sight, Text::new(text));
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
             use workfs_mount::Tree as _;

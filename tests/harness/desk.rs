@@ -196,7 +196,7 @@ impl Desk {
     pub fn rewrite(&self, task: &str, more: &str) {
         let ino = self.record(task).ino().unwrap();
         let (text, sight) = (Desk::text(task, more), Sight::Known(Base::Unseen));
-        let save = Save { ino, sight, text, keeps_time: false, fence: None };
+        let save = Save::of(ino, sight, text);
         let saved = self.engine().run(Desk::operator(), save).unwrap();
         assert!(matches!(saved, Saved::Kept(_)), "{saved:?}");
     }
@@ -265,7 +265,7 @@ impl Desk {
         let more = format!("status: in_progress\nagent: {}\n{more}", fence.owner);
         let (text, sight) = (Desk::text(task, &more), Sight::Known(Base::Unseen));
         let fence = Some(fence.clone());
-        let save = Save { ino, sight, text, keeps_time: false, fence };
+        let save = Save { fence, ..Save::of(ino, sight, text) };
         match self.engine().run(Desk::context(who), save)? {
             Saved::Kept(_) => Ok(()),
             Saved::Refused(refusal) => Err(refusal),

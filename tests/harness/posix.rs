@@ -83,9 +83,15 @@ impl Mapped {
 
     /// What it shows now.
     pub fn bytes(&self) -> Vec<u8> {
+        self.part(0..self.length)
+    }
+
+    /// What it shows now of a part.
+    pub fn part(&self, range: std::ops::Range<usize>) -> Vec<u8> {
+        assert!(range.end <= self.length);
         // SAFETY: the mapping is this long and lives as long as `self`; the file may change under
         // it, so it is copied byte by byte with volatile reads and never borrowed.
-        (0..self.length).map(|at| unsafe { self.at.cast::<u8>().add(at).read_volatile() }).collect()
+        range.map(|at| unsafe { self.at.cast::<u8>().add(at).read_volatile() }).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::client::Flags;
 use super::lifecycle;
-use super::records::Base;
+use super::records::{Base, Claim};
 use super::reference::{Body, Model, NodeId, Outcome, no};
 use super::text::{Reading, Text, read};
 
@@ -26,6 +26,8 @@ struct Staged {
     grows: bool,
     /// No write is taken any more.
     poisoned: bool,
+    /// The claim that it was opened under.
+    claim: Option<Claim>,
     /// How the last judgement ended.
     failed: Option<Vec<&'static str>>,
 }
@@ -70,6 +72,10 @@ impl Model {
             dirty: false,
             grows: true,
             poisoned: false,
+            claim: match &self.nodes[node].body {
+                Body::Record(id) => self.claim_of(id),
+                _ => None,
+            },
             failed: None,
         });
         self.opens.push(Open { node, pid, append: flags.append, staged });
@@ -143,8 +149,8 @@ impl Model {
             return Ok(());
         }
         staged.dirty = false;
-        let (base, text) = (staged.base, staged.text.clone());
-        let saved = self.save(node, base, &text, pid);
+        let (base, claim, text) = (staged.base, staged.claim.clone(), staged.text.clone());
+        let saved = self.save(node, (base, claim.as_ref()), &text, pid);
         let staged = self.opens[open].staged.as_mut().unwrap();
         match saved {
             Ok(version) => {
@@ -188,7 +194,7 @@ impl Model {
             Body::Draft(_) | Body::Record(_) => self.content(node).to_vec(),
         };
         text.resize(size, 0);
-        self.save(node, Base::Seen, &text, pid).map(drop)
+        self.save(node, (Base::Seen, None), &text, pid).map(drop)
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Record {
     pub standing: Standing,
     pub state: State,
     pub owner: Option<String>,
+    /// How often it was claimed.
+    pub claims: u64,
     pub version: u64,
     pub content: Vec<u8>,
 }
@@ -29,6 +31,9 @@ impl Record {
             && (self.state, &self.owner) == (home.state, &home.owner)
     }
 }
+
+/// Whose a record is, and by which of its claims.
+pub type Claim = (String, u64);
 
 /// Bytes that the daemon patched, by the record's id.
 #[derive(Clone, Debug)]
@@ -84,6 +89,12 @@ impl Model {
         door.bad()
     }
 
+    /// The claim that a record is under.
+    pub fn claim_of(&self, id: &str) -> Option<Claim> {
+        let record = &self.records[id];
+        Some((record.owner.clone()?, record.claims))
+    }
+
     fn is_stale(&self, id: &str, base: Base, pid: u32) -> bool {
         let base = match base {
             Base::Opened(version) => version,
@@ -111,14 +122,14 @@ impl Model {
     pub fn save(
         &mut self,
         node: NodeId,
-        base: Base,
+        (base, claim): (Base, Option<&Claim>),
         text: &[u8],
         pid: u32,
     ) -> Outcome<Option<u64>> {
-        if self.nodes[node].nlink == 0 {
+        let Some(node) = self.saved_file(node, &base) else {
             self.met("a save of a nameless file");
             return no("ESTALE");
-        }
+        };
         match self.nodes[node].body.clone() {
             Body::Plain(_) => {
                 self.nodes[node].body = Body::Plain(text.to_vec());
@@ -137,11 +148,32 @@ impl Model {
                 }
             }
             Body::Record(id) => {
+                if claim.is_some() && claim != self.claim_of(&id).as_ref() {
+                    self.met("a save under a claim that is over");
+                    return no("ESTALE");
+                }
                 let home = self.home_of(node);
                 self.next_version(&home, node, text, Door::Handle, base, pid)?;
                 Ok(Some(self.records[&id].version))
             }
             Body::Dir(_) | Body::Symlink(_) => panic!("no file"),
+        }
+    }
+
+    /// What a handle's save is one of: a record that was opened as such, wherever it lies by now.
+    fn saved_file(&mut self, node: NodeId, base: &Base) -> Option<NodeId> {
+        if self.nodes[node].nlink > 0 {
+            return Some(node);
+        }
+        let (Base::Opened(_), Body::Record(id)) = (base, &self.nodes[node].body) else {
+            return None;
+        };
+        match self.records[id].standing {
+            Standing::Live(now) => {
+                self.met("a save of a record that has another file");
+                Some(now)
+            }
+            _ => None,
         }
     }
 
@@ -215,6 +247,7 @@ impl Model {
             standing: Standing::Gone,
             state: home.state,
             owner: None,
+            claims: u64::from(home.owner.is_some()),
             version: 0,
             content: Vec::new(),
         });
@@ -301,6 +334,8 @@ impl Model {
             (State::Assigned, State::Done) => self.met("a completion"),
             _ => {}
         }
+        let record = self.records.get_mut(&home.id).unwrap();
+        record.claims += u64::from(home.owner.is_some() && record.owner != home.owner);
         let touched = self.nodes[node].touched;
         let content = (changed || !edits.is_empty()).then(|| text.to_vec());
         self.put(home, node, content);

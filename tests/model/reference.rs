@@ -72,6 +72,8 @@ pub const MEETS: &[&str] = &[
     "a copy that came too late",
     "a copy that came too late over a draft",
     "a copy that the lifecycle forbids",
+    "a save of a record that has another file",
+    "a save under a claim that is over",
     "a stale save",
     "a stale copy",
     "a save that changes nothing",

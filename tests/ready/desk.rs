@@ -104,10 +104,7 @@ impl Desk {
         let ino = self.record(task).and_then(|record| record.ino()).unwrap();
         let text = format!("id: {task}\nresult: {{summary: made}}\n{fields}");
         let (text, sight) = (Text::new(text.into_bytes()), Sight::Known(Base::Unseen));
-        match self
-            .engine
-            .run(Desk::context(), Save { ino, sight, text, keeps_time: false, fence: None })?
-        {
+        match self.engine.run(Desk::context(), Save::of(ino, sight, text))? {
             Saved::Kept(_) => Ok(()),
             Saved::Refused(refusal) => Err(refusal),
         }

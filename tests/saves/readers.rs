@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -221,6 +221,82 @@ fn a_mapped_record_is_never_empty_or_mixed() {
         assert_eq!(shown, texts[revision as usize], "round {round}");
         fs::read(&path).unwrap();
     }
+}
+
+/// A text of many pages, each of which tells the revision.
+fn large(revision: u64) -> String {
+    Task::new("t-1").revision(revision).with(&format!("# {revision:013}\n").repeat(30_000)).text()
+}
+
+/// A mapping of the record as it is now, of which the kernel has read a first part.
+#[track_caller]
+fn map(path: &Path, at: impl Fn(usize) -> usize) -> (Mapped, Vec<u8>) {
+    let text = fs::read(path).unwrap();
+    let mapped = Mapped::new(&File::open(path).unwrap()).unwrap();
+    let at = at(text.len());
+    assert_eq!(mapped.part(at..at + 100), text[at..at + 100]);
+    (mapped, text)
+}
+
+// P2.2
+#[test]
+fn mappings_of_two_versions_show_one_each() {
+    let fixture = Setup::default().mounts(2).start();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    save(&path, large(0).as_bytes()).unwrap();
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+    fixture.bash().with("F", &path).run("setfattr -n user.kept -v yes \"$F\"").success();
+    let is_itself = |path: &Path| {
+        let metadata = fs::metadata(path).unwrap();
+        assert_eq!((metadata.mode() & 0o7777, metadata.nlink()), (0o640, 1));
+        let kept = fixture.bash().with("F", path).run("getfattr -n user.kept --only-values \"$F\"");
+        assert_eq!(kept.success().stdout, "yes");
+    };
+    for revision in 1..8 {
+        let (first, old) = map(&path, |_| 0);
+        let mut writer = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+        writer.write_all(large(revision).as_bytes()).unwrap();
+        writer.sync_all().unwrap();
+        let (second, new) = map(&path, |size| size - 100);
+        assert!(first.bytes() == old, "revision {revision}: the first is not as it was opened");
+        assert!(second.bytes() == new, "revision {revision}: the second is not as it was opened");
+        // Who saved goes on with the same descriptor.
+        writer.write_all(b"# more\n").unwrap();
+        close(writer).unwrap();
+        let more = large(revision) + "# more\n";
+        for mount in fixture.mounts() {
+            assert!(fs::read_to_string(mount.join("work/inbox/t-1.yaml")).unwrap() == more);
+        }
+        assert!(second.bytes() == new, "revision {revision}: the second changed by a save");
+        is_itself(&path);
+    }
+    // A claim writes a version, too.
+    let (first, old) = map(&path, |_| 0);
+    let claimed = fixture.path("work/assigned/bob/t-1.yaml");
+    fs::rename(&path, &claimed).unwrap();
+    let (second, new) = map(&claimed, |size| size - 100);
+    assert!(old != new);
+    assert!(first.bytes() == old, "the first is not as it was opened");
+    assert!(second.bytes() == new, "the second is not as it was opened");
+    is_itself(&claimed);
+    fixture.fsck_clean();
+}
+
+// P2.2 P7.6
+#[test]
+fn a_record_that_is_locked_and_mapped_stays_the_file_that_it_is() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let file = File::open(&path).unwrap();
+    let mapped = Mapped::new(&file).unwrap();
+    assert!(!mapped.bytes().is_empty());
+    file.lock().unwrap();
+    let ino = fs::metadata(&path).unwrap().ino();
+    save(&path, Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().ino(), ino);
+    assert!(File::open(&path).unwrap().try_lock().is_err(), "nobody else knows of the lock");
+    drop((file, mapped));
+    assert!(File::open(&path).unwrap().try_lock().is_ok());
 }
 
 // P2.4

@@ -1,9 +1,10 @@
 //! Saves by somebody who has not seen the present version.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::PathBuf;
 
-use crate::harness::{Errno, Fixture, Setup, Task, Worker, Workers, python, save};
+use crate::harness::{Errno, Fixture, Setup, Task, Worker, Workers, close, python, save};
 
 /// All have read before one may write.
 const WORKER: &str = "
@@ -46,6 +47,21 @@ fn of_eight_that_read_and_write_back_one_succeeds() {
 #[test]
 fn of_eight_on_four_mounts_that_read_and_write_back_one_succeeds() {
     of_eight_one_wins(4);
+}
+
+// P1.4
+#[test]
+fn a_descriptor_of_a_record_that_was_saved_by_rename_is_stale_and_not_lost() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let mut mine = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
+    mine.write_all(Task::new("t-1").revision(2).text().as_bytes()).unwrap();
+    assert_eq!(close(mine), Err(Errno::BUSY));
+    assert!(fixture.why().contains("work/inbox/t-1.yaml"), "{}", fixture.why());
+    let theirs = Task::new("t-1").text().replace("revision: 0", "revision: 1");
+    assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
+    assert_eq!(fixture.rejected().len(), 1);
 }
 
 // P1.4

@@ -1,7 +1,7 @@
 //! Unmodified watchers: inotify through one mount hears of what is done through another.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, File};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags as Heard, Reader, WatchFlags};
 
-use crate::harness::{Fixture, Setup, Task, save};
+use crate::harness::{Fixture, Mapped, Setup, Task, save};
 
 /// One event: what, of which name (none: of the watched thing itself), and what it belongs to.
 #[derive(Clone, Debug)]
@@ -364,6 +364,24 @@ fn a_record_is_told_of_when_it_is_there() {
     fixture.sh("mv work/inbox/t-1.yaml work/assigned/ann/").success();
     inbox.awaits(Heard::MOVED_FROM, "t-1.yaml");
     fixture.fsck_clean();
+}
+
+// P11.8 P2.2
+#[test]
+fn a_record_that_somebody_has_mapped_is_told_of_when_it_is_saved() {
+    let fixture = two();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let mut watch = Watch::noticed(&fixture, "work/inbox");
+    // The task's own beginning may be told after the watch's.
+    fixture.sh("touch work/inbox/later").success();
+    watch.comes_to_hear(Heard::CREATE, "later");
+    let mapped = Mapped::new(&File::open(&path).unwrap()).unwrap();
+    assert!(!mapped.bytes().is_empty());
+    let ino = fs::metadata(&path).unwrap().ino();
+    save(&path, Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    assert_ne!(fs::metadata(&path).unwrap().ino(), ino, "a mapped version keeps its file");
+    watch.comes_to_hear(Heard::MODIFY, "t-1.yaml");
+    watch.comes_to_hear(Heard::CLOSE_WRITE, "t-1.yaml");
 }
 
 /// Many work in both mounts, in names that are told of all the time; nobody notices.

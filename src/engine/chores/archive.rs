@@ -4,7 +4,8 @@ use crate::kind::StateIx;
 use crate::numbers::{G, RecordKey};
 
 use super::super::rename::{Rename, RenameMode};
-use super::super::save::{Base, Sight, home_of};
+use super::super::save::home_of;
+use super::super::sight::{Base, Sight};
 use super::super::{Command, Stop, Turn};
 use super::round::{Chore, is_unchanged};
 

@@ -4,7 +4,8 @@ use crate::numbers::RecordKey;
 use crate::store::When;
 
 use super::super::rename::{Rename, RenameMode};
-use super::super::save::{Base, Sight, home_of};
+use super::super::save::home_of;
+use super::super::sight::{Base, Sight};
 use super::super::{Command, Stop, Text, Turn};
 
 /// Gives a ready record to the agent that it names.

@@ -7,7 +7,7 @@ use crate::numbers::{Ino, UnixNanos};
 
 use super::super::governed::path_of;
 use super::super::rename::{Rename, RenameMode};
-use super::super::save::{Base, Sight};
+use super::super::sight::{Base, Sight};
 use super::super::turn::Happening;
 use super::super::{Command, Create, NewContent, Slot, Stop, Turn};
 use super::round::Chore;

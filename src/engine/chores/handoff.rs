@@ -7,7 +7,8 @@ use crate::record;
 use crate::refusal::{Refusal, Rule};
 
 use super::super::governed::Home;
-use super::super::save::{Base, Save, Saved, Sight, home_of};
+use super::super::save::{Save, Saved, home_of};
+use super::super::sight::{Base, Sight};
 use super::super::{Command, Create, NewContent, Stop, Text, Turn};
 
 /// Makes the follow-up of a record, if it names an agent for it and none was made yet.
@@ -49,7 +50,7 @@ impl Command for HandOver {
         let ino = create.run(turn)?.ino;
         let sight = Sight::Known(Base::Unseen);
         // What cannot be a record is not made: the whole command is undone.
-        match (Save { ino, sight, text, keeps_time: false, fence: None }).run(turn)? {
+        match Save::of(ino, sight, text).run(turn)? {
             Saved::Kept(_) => Ok(()),
             Saved::Refused(refusal) => Err(Stop::kept(refusal, lies.file_path())),
         }

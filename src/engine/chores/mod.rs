@@ -32,7 +32,7 @@ use handoff::HandOver;
 impl Turn<'_> {
     /// Makes `command` next, in the same transaction; files that it makes belong to whoever made
     /// the change that it follows from.
-    fn follow(&mut self, command: impl Command) {
+    pub(in crate::engine) fn follow(&mut self, command: impl Command) {
         let mut context = Context::daemon();
         context.actor.uid = self.context.actor.uid;
         context.gid = self.context.gid;

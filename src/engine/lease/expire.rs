@@ -10,8 +10,9 @@ use crate::store::{LeaseRow, Node, Record, Standing, StoreError};
 
 use super::super::governed::Home;
 use super::super::record::{Moving, Step};
-use super::super::save::{Base, Sight, home_of};
+use super::super::save::home_of;
 use super::super::setattr::gone;
+use super::super::sight::{Base, Sight};
 use super::super::turn::Happening;
 use super::super::{Command, Effect, Rename, RenameMode, Slot, Stop, Text, Turn};
 use super::LeaseNote;

@@ -3,7 +3,8 @@
 use crate::numbers::RecordKey;
 use crate::store::Standing;
 
-use super::super::save::{Base, Sight, home_of};
+use super::super::save::home_of;
+use super::super::sight::{Base, Sight};
 use super::super::{Command, Rename, RenameMode, Stop, Turn};
 use super::Fence;
 use super::expire::home_in;

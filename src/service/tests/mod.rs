@@ -121,13 +121,8 @@ impl Bench {
             }
         };
         let base = crate::engine::Base::Unseen;
-        let save = Save {
-            ino,
-            sight: Sight::Known(base),
-            text: Text::new(text.as_bytes().to_vec()),
-            keeps_time: false,
-            fence: None,
-        };
+        let text = Text::new(text.as_bytes().to_vec());
+        let save = Save::of(ino, Sight::Known(base), text);
         self.service.engine.run(self.context(), save).unwrap()
     }
 
