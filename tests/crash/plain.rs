@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,9 @@ use crate::harness::{Errno, Fixture, Setup, Work, Worker, Workers, await_end, se
 use crate::points::{Kill, Random, kills};
 
 const WORKERS: usize = 8;
+
+/// How many rounds a directory is looked at again: what more of them would tell is not worth their time.
+const ROUNDS_KEPT: usize = 5;
 
 /// A text that tells its number, as long as no other near it.
 fn text(number: u64) -> Vec<u8> {
@@ -156,6 +159,18 @@ impl Names {
         }
         fixture.fsck_clean();
     }
+
+    /// Takes away what the workers of a round made.
+    fn remove(&mut self, fixture: &Fixture, round: usize) {
+        for dir in (0..WORKERS).map(|nth| format!("{round}-{nth}")) {
+            match fs::remove_dir_all(fixture.path("scratchpad").join(&dir)) {
+                // The daemon ended before it made one.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => removed.unwrap(),
+            }
+            self.0.retain(|(known, _), _| *known != dir);
+        }
+    }
 }
 
 // P4.1 P4.2 P7.1
@@ -188,5 +203,8 @@ fn plain_files_are_old_or_new_and_their_links_are_right() {
         fixture.set_variable("WORKFS_FAULT", None);
         fixture.mount_all();
         names.judge(&fixture);
+        if let Some(old) = nth.checked_sub(ROUNDS_KEPT) {
+            names.remove(&fixture, old);
+        }
     }
 }
