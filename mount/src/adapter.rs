@@ -3,8 +3,7 @@
 //!
 //! What must stay true: every call of the tree goes through [`Adapter::ask`] or [`Adapter::hand`],
 //! which catch its panics. Names and contents are not logged. Deliberately not here: rules of any
-//! kind; `access` (the kernel checks permissions, root needs no checks);
-//! `copy_file_range`, `ioctl` and `bmap` (ENOSYS: the kernel then does without or does it
+//! kind; `copy_file_range`, `ioctl` and `bmap` (ENOSYS: the kernel then does without or does it
 //! itself).
 
 use std::ffi::OsStr;
@@ -13,10 +12,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, FileHandle, Filesystem, INodeNo, KernelConfig, LockOwner, PollEvents, PollFlags,
-    PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, WriteFlags,
+    AccessFlags, BsdFileFlags, FileHandle, Filesystem, INodeNo, KernelConfig, LockOwner,
+    PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen,
+    ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, WriteFlags,
 };
 
 use crate::answer::{self, or_answer};
@@ -59,6 +58,19 @@ impl Filesystem for Adapter {
         let _inside = self.gate.enter();
         self.ask("getattr", reply, |tree| {
             tree.getattr(&self.caller(request), self.ino(number), fh.map(handle))
+        });
+    }
+
+    /// Asked where the kernel does not check permissions, which is where only root comes in: root may
+    /// do anything, but run what nobody may.
+    fn access(&self, request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        let reply = answer::empty(reply);
+        if !mask.contains(AccessFlags::X_OK) {
+            return reply.send(Ok(()));
+        }
+        self.ask("access", reply, |tree| {
+            let entry = tree.getattr(&self.caller(request), self.ino(number), None)?;
+            self.view.may_run(&entry.attr).then_some(()).ok_or(Errno::EACCES)
         });
     }
 

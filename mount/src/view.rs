@@ -64,6 +64,12 @@ impl View {
             flags: 0,
         }
     }
+
+    /// Whether root may run, or search, what has these attributes: capabilities(7) asks for one
+    /// permission at least.
+    pub(crate) fn may_run(self, attr: &Attr) -> bool {
+        attr.node_type == NodeType::Directory || self.shown(attr).perm & 0o111 != 0
+    }
 }
 
 impl Attr {

@@ -4,7 +4,7 @@ use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::harness::{Fixture, needs};
+use crate::harness::{Fixture, Setup, needs};
 
 // P7.1
 #[test]
@@ -106,4 +106,24 @@ fn access_is_what_modes_say() {
         setpriv --reuid 65534 --regid 65534 --clear-groups cat \"$W/../f\"";
     let said = fixture.sh(script).failure();
     assert!(!said.stdout.contains("secret"), "{said}");
+}
+
+// P7.1
+#[test]
+fn what_nobody_may_run_root_may_not_run_either() {
+    let own: &[&str] = &[];
+    // Where others come in the kernel itself checks.
+    let shared: &[&str] = &["-o", "allow_other"];
+    let kinds = if rustix::process::geteuid().is_root() { vec![own, shared] } else { vec![own] };
+    for arguments in kinds {
+        let fixture = Setup::default().arguments(arguments).start();
+        let script = "echo x > f; chmod 644 f; ln -s f l; mkdir -m 700 d; mkfifo -m 600 p
+            for it in f l d p work/inbox AGENTS.md; do
+                test -e $it || echo $it is not there; test -r $it || echo $it is not to be read
+                test -x $it && echo $it runs
+            done; chmod 755 f; test -x f && test -x l && echo now they run";
+        let said = fixture.sh(script).success();
+        let lines: Vec<&str> = said.stdout.lines().collect();
+        assert_eq!(lines, ["d runs", "work/inbox runs", "now they run"], "{arguments:?}");
+    }
 }
