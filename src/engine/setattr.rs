@@ -78,8 +78,9 @@ impl Command for SetAttributes {
         if self.uid.is_some() || self.gid.is_some() {
             node.uid = self.uid.unwrap_or(node.uid);
             node.gid = self.gid.unwrap_or(node.gid);
+            // Linux does so for root, too: who owns a program now is not who gave it its rights.
             if node.node_type != NodeType::Directory {
-                drop_privileges(turn, &mut node);
+                clear_privileges(&mut node);
             }
         }
         if let Some(mode) = self.mode {
@@ -121,9 +122,14 @@ pub(super) fn gone() -> Refusal {
 /// Set-user-id and set-group-id do not survive a change by somebody unprivileged.
 pub(super) fn drop_privileges(turn: &Turn<'_>, node: &mut Node) {
     if turn.context.actor.uid != 0 {
-        node.mode &= !0o4000;
-        if node.mode & 0o010 != 0 {
-            node.mode &= !0o2000;
-        }
+        clear_privileges(node);
+    }
+}
+
+/// Set-group-id without the group's right to run says something else (mandatory locks), and stays.
+fn clear_privileges(node: &mut Node) {
+    node.mode &= !0o4000;
+    if node.mode & 0o010 != 0 {
+        node.mode &= !0o2000;
     }
 }

@@ -63,6 +63,12 @@ fn owners_are_kept_and_checked() {
     let metadata = fs::metadata(fixture.path("f")).unwrap();
     assert_eq!((metadata.uid(), metadata.gid()), (1234, 2345));
     assert_eq!(fs::metadata(fixture.path("g/f")).unwrap().gid(), 77);
+    // A new owner did not give a program its rights; root's `chown` takes them, too.
+    let said = fixture.sh("for mode in 6755 4700 2710 2644 0755; do
+        touch p.$mode; chmod $mode p.$mode; chown 1234 p.$mode; stat -c %a p.$mode; done
+        mkdir d; chmod 6755 d; chown 1234 d; stat -c %a d");
+    let modes: Vec<_> = said.success().stdout.lines().map(str::to_owned).collect();
+    assert_eq!(modes, ["755", "700", "710", "2644", "755", "6755"]);
 }
 
 // P7.1

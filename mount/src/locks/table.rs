@@ -71,9 +71,9 @@ impl Table {
         self.held.len()
     }
 
-    /// The first lock that stands in the way of `wanted`.
+    /// The first lock that stands in the way of `wanted`, from the file's beginning.
     pub(crate) fn conflict(&self, wanted: &Lock) -> Option<&Lock> {
-        self.conflicts(wanted).next()
+        self.conflicts(wanted).min_by_key(|held| held.start)
     }
 
     /// All locks that stand in the way of `wanted`.

@@ -34,6 +34,19 @@ fn shared_locks_meet_and_exclusive_ones_do_not() {
 }
 
 #[test]
+fn of_several_in_the_way_the_first_in_the_file_is_told() {
+    let mut table = Table::default();
+    table.put(lock(1, Kind::Exclusive, 20, 29));
+    table.put(lock(2, Kind::Shared, 0, 9));
+    table.put(lock(1, Kind::Exclusive, 10, 19));
+    table.put(lock(1, Kind::Shared, 10, 14));
+    let starts = |wanted| table.conflict(&wanted).map(|met| (met.start, met.kind));
+    assert_eq!(starts(lock(3, Kind::Exclusive, 0, END)), Some((0, Kind::Shared)));
+    assert_eq!(starts(lock(3, Kind::Exclusive, 10, END)), Some((10, Kind::Shared)));
+    assert_eq!(starts(lock(3, Kind::Shared, 0, END)), Some((15, Kind::Exclusive)));
+}
+
+#[test]
 fn a_range_is_cut_out_joined_and_replaced() {
     let mut table = Table::default();
     table.put(lock(1, Kind::Exclusive, 0, END));
