@@ -4,7 +4,6 @@
 //! shown pages of both. What must stay true: the name, the attributes and the record are what they were;
 //! who has the old file open keeps it. Deliberately not here: who has mapped what (the audience knows).
 
-use crate::names::FileName;
 use crate::numbers::{Ino, RecordKey};
 use crate::store::{NewNode, Node, Standing, StoreError};
 
@@ -37,7 +36,11 @@ impl Command for SetApart {
         let expected = record.expected();
         record.standing = Standing::Live { ino, dir, name: name.clone(), valid };
         turn.write_back(&mut record, &expected, home.kind(), None)?;
-        turn.stand_for(dir, name, (before, ino))
+        turn.txn.replace_entry(dir, &name, ino)?;
+        turn.unname(&before)?;
+        let (parent, ino, fate) = (dir, old, Fate::Replaced);
+        turn.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
+        Ok(())
     }
 }
 
@@ -69,20 +72,6 @@ impl Turn<'_> {
                 self.txn.put_xattr(to, &name, &value)?;
             }
         }
-        Ok(())
-    }
-
-    /// Has a name stand for `now` instead of `before`.
-    fn stand_for(
-        &mut self,
-        dir: Ino,
-        name: FileName,
-        (before, now): (Node, Ino),
-    ) -> Result<(), Stop> {
-        self.txn.replace_entry(dir, &name, now)?;
-        self.unname(&before)?;
-        let (parent, ino, fate) = (dir, before.ino, Fate::Replaced);
-        self.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
         Ok(())
     }
 }
