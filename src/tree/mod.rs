@@ -74,7 +74,6 @@ pub struct WorkTree {
     busy: Arc<busy::Busy>,
     ghosts: ghosts::Ghosts,
     unborn: unborn::Unborn,
-    locks: Arc<Locks>,
     nexts: ready::Nexts,
     waits: waits::Waits,
     /// Files whose time was set after the last unjudged write.
@@ -97,7 +96,6 @@ impl WorkTree {
             started: engine.now(),
             engine,
             handles: Handles::new(Arc::clone(&hub)),
-            locks: Arc::clone(&hub.locks),
             hub,
             seen: seen::Seen::default(),
             busy: Arc::default(),
@@ -314,7 +312,7 @@ impl Tree for WorkTree {
     }
 
     fn locks(&self) -> &Arc<Locks> {
-        &self.locks
+        &self.hub.locks
     }
 
     fn is_own_thread(&self, thread: u32) -> bool {

@@ -113,7 +113,7 @@ impl WorkTree {
             Open::Plain { .. } if self.hub.takes_stale(caller.mount, held.ino()) => Caching::Cached,
             // Who only reads has nothing to flush. Where somebody holds locks, a close ends those of
             // its process.
-            Open::Plain { reads: true, .. } if !self.locks.is_held(held.ino()) => {
+            Open::Plain { reads: true, .. } if !self.hub.locks.is_held(held.ino()) => {
                 Caching::KeepCacheUnflushed
             }
             Open::Plain { .. } => Caching::KeepCache,
