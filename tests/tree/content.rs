@@ -203,11 +203,11 @@ fn locks_hold_between_processes() {
 // P7.1
 #[test]
 fn a_running_program_is_not_emptied() {
-    let (_fixture, dir) = scratch();
+    let (fixture, dir) = scratch();
     let path = dir.join("program");
-    let program =
-        ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|path| fs::exists(path).unwrap());
-    fs::copy(program.expect("sleep is there"), &path).unwrap();
+    // Another process writes it: a child that another test starts in that moment would inherit this
+    // one's descriptor, and what is open for writing cannot be run.
+    fixture.bash().with("F", &path).run("cp \"$(command -v sleep)\" \"$F\"").success();
     let length = fs::metadata(&path).unwrap().len();
     let mut running = std::process::Command::new(&path).arg("600").spawn().unwrap();
     for (write, flags) in [(true, 0), (true, libc::O_TRUNC), (false, libc::O_TRUNC)] {
