@@ -4,8 +4,10 @@
 //! and Cargo keep by themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use workfs::refusal::{Door, Rule};
 
@@ -152,6 +154,28 @@ fn no_link_in_the_documents_is_dead() {
             if dead {
                 broken.push(format!("{path}: {link}"));
             }
+        }
+    }
+    none_of(&broken);
+}
+
+#[test]
+fn every_script_says_what_it_does_wherever_its_caller_stands() {
+    let mut broken = Vec::new();
+    for entry in fs::read_dir(root().join("scripts")).expect("the scripts") {
+        let path = entry.expect("a script").path();
+        if !path.is_file() {
+            continue;
+        }
+        let name = path.file_name().and_then(OsStr::to_str).expect("a name");
+        let called = Command::new("bash")
+            .args([&format!("../{name}"), "--help"])
+            .current_dir(root().join("scripts/lib"))
+            .output()
+            .expect("bash");
+        let said = String::from_utf8_lossy(&called.stdout);
+        if !called.status.success() || !said.starts_with(&format!("Usage: scripts/{name}")) {
+            broken.push(format!("{name}: {said}{}", String::from_utf8_lossy(&called.stderr)));
         }
     }
     none_of(&broken);
