@@ -76,3 +76,32 @@ fn finishing_costs_what_the_dependants_cost() {
         desk.fsck_clean();
     }
 }
+
+/// What a claim costs where no kernel asks for it: the best of some rounds, since whatever else runs on
+/// the machine only adds to it.
+// P2.1
+#[test]
+#[ignore = "a measurement"]
+fn a_claim_without_a_kernel() {
+    const TASKS: usize = 10_000;
+    const ROUNDS: usize = 10;
+    let desk = Desk::new();
+    let text = "words ".repeat(240);
+    let fields = format!("title: a task\nstatus: pending\ndescription: {text}\n");
+    let names: Vec<String> = (0..TASKS).map(|nth| format!("t{}", nth * 7919 % TASKS)).collect();
+    names.iter().for_each(|name| {
+        desk.put(name, &fields);
+    });
+    let context = Desk::context();
+    let round = |from, to| {
+        let begin = Instant::now();
+        for name in &names {
+            desk.engine.run(context.clone(), Desk::rename_of(from, to, name)).unwrap();
+        }
+        begin.elapsed() / TASKS as u32
+    };
+    let rounds = (0..ROUNDS).map(|_| (round(desk.inbox, desk.lane), round(desk.lane, desk.inbox)));
+    let (claims, returns): (Vec<_>, Vec<_>) = rounds.unzip();
+    let best = |all: Vec<Duration>| all.into_iter().min().unwrap();
+    println!("a claim takes {:?}, giving it back {:?}", best(claims), best(returns));
+}
