@@ -83,9 +83,13 @@ pub(crate) fn looked(
 }
 
 /// Attributes.
-pub(crate) fn attr(view: View, reply: ReplyAttr) -> Reply<Entry> {
+pub(crate) fn attr(view: View, gate: &Arc<Gate>, reply: ReplyAttr) -> Reply<Entry> {
+    let gate = Arc::clone(gate);
     Reply::new(move |result: Result<Entry, Errno>| match result {
-        Ok(entry) => reply.attr(&entry.ttl, &view.shown(&entry.attr)),
+        Ok(entry) => {
+            gate.note_attributes(entry.attr.ino);
+            reply.attr(&entry.ttl, &view.shown(&entry.attr));
+        }
         Err(error) => reply.error(errno(error)),
     })
 }

@@ -8,8 +8,8 @@
 //! A shut gate lets nothing in, so that what is forgotten meanwhile stays forgotten: who shuts it for
 //! the time of a commit shows all of it at once.
 //!
-//! What must stay true: a name or inode is noted as known before its answer leaves. Deliberately
-//! not here: sending anything.
+//! What must stay true: a name, an inode or its attributes are noted as told before their answer
+//! leaves. Deliberately not here: sending anything.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,26 +19,35 @@ use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock, RwLockReadGuard
 
 use crate::absent::Absent;
 use crate::lookups::Lookups;
+use crate::stale::Stale;
 use crate::tree::Ino;
 
 /// A gate that is shut; dropping it opens the gate.
 pub(crate) type Shut = ArcRwLockWriteGuard<RawRwLock, ()>;
+
+/// What the kernel was told.
+#[derive(Debug, Default)]
+struct Told {
+    /// How many lookups of an inode the kernel still holds.
+    lookups: Lookups,
+    /// What of it the kernel has forgotten again.
+    stale: Stale,
+}
 
 /// The gate of one mount.
 #[derive(Debug)]
 pub(crate) struct Gate {
     root: Ino,
     inside: Arc<RwLock<()>>,
-    /// How many lookups of an inode the kernel still holds.
-    lookups: Mutex<Lookups>,
+    told: Mutex<Told>,
     absent: Mutex<Absent>,
 }
 
 impl Gate {
     /// The gate of a mount with this root.
     pub(crate) fn new(root: Ino) -> Gate {
-        let (inside, lookups) = (Arc::default(), Mutex::default());
-        Gate { root, inside, lookups, absent: Mutex::new(Absent::new()) }
+        let (inside, told) = (Arc::default(), Mutex::default());
+        Gate { root, inside, told, absent: Mutex::new(Absent::new()) }
     }
 
     /// Says whether the kernel can be made to forget absent names.
@@ -49,6 +58,7 @@ impl Gate {
     /// The kernel is about to be told that a name is absent; whether it may remember that. To be
     /// called from inside.
     pub(crate) fn note_absent(&self, parent: Ino, name: &OsStr) -> bool {
+        self.told.lock().stale.told_name();
         self.absent.lock().note(parent, name.as_bytes())
     }
 
@@ -73,18 +83,37 @@ impl Gate {
         self.inside.write_arc()
     }
 
-    /// The kernel is about to be told of an inode.
+    /// The kernel is about to be told that a name stands for an inode, with its attributes.
     pub(crate) fn note(&self, ino: Ino) {
-        self.lookups.lock().add(ino);
+        let mut told = self.told.lock();
+        told.lookups.add(ino);
+        told.stale.told_name();
+        told.stale.told_attributes(ino);
+    }
+
+    /// The kernel is about to be told the attributes of an inode.
+    pub(crate) fn note_attributes(&self, ino: Ino) {
+        self.told.lock().stale.told_attributes(ino);
     }
 
     /// The kernel forgot some lookups of an inode.
     pub(crate) fn forget(&self, ino: Ino, count: u64) {
-        self.lookups.lock().remove(ino, count);
+        self.told.lock().lookups.remove(ino, count);
     }
 
     /// Whether the kernel may have cached anything of an inode. The root is always known.
     pub(crate) fn knows(&self, ino: Ino) -> bool {
-        ino == self.root || self.lookups.lock().contains(ino)
+        ino == self.root || self.told.lock().lookups.contains(ino)
+    }
+
+    /// Whether the kernel may know the attributes of an inode. If so, it is about to forget them.
+    pub(crate) fn take_attributes(&self, ino: Ino) -> bool {
+        let mut told = self.told.lock();
+        (ino == self.root || told.lookups.contains(ino)) && told.stale.forget_attributes(ino)
+    }
+
+    /// Whether the kernel may know what any name stands for. If so, it is about to forget all of them.
+    pub(crate) fn take_names(&self) -> bool {
+        self.told.lock().stale.forget_names()
     }
 }

@@ -25,6 +25,7 @@ mod options;
 mod reply;
 mod seen;
 mod session;
+mod stale;
 mod tree;
 mod view;
 

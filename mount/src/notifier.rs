@@ -8,6 +8,9 @@
 //! sees new attributes (AUTO_INVAL_DATA), and names by a new epoch (FUSE_NOTIFY_INC_EPOCH, Linux
 //! 6.16), after which every name is looked up anew when it is next used.
 //!
+//! What the kernel has forgotten already it is not told again (`stale`): of sixteen mounts that look on
+//! while one directory changes, each is told once, until it asks again.
+//!
 //! What must stay true: [`Notices::send`] never blocks, and on kernels with epochs what it says is
 //! true when it returns. On older kernels names are invalidated one by one from the mount's own
 //! thread, with the risk named above. Deliberately not here: deciding what changed.
@@ -69,17 +72,23 @@ impl Notices {
         Ok((Notices { direct, has_epochs: AtomicBool::new(true), queue, gate, view }, thread))
     }
 
-    /// Sends or queues one invalidation; after the session's end it does nothing.
-    pub(crate) fn send(&self, invalidation: Invalidation) {
+    /// Sends or queues invalidations; after the session's end it does nothing.
+    pub(crate) fn send<'i>(&self, invalidations: impl IntoIterator<Item = &'i Invalidation>) {
+        let mut invalidations = invalidations.into_iter().peekable();
         let direct = self.direct.read();
-        let Some(direct) = &*direct else { return };
+        let Some(direct) = direct.as_ref().filter(|_| invalidations.peek().is_some()) else {
+            return;
+        };
         // Answers under way must arrive first, or they would bring back what is forgotten here.
         self.gate.settle();
-        self.tell(direct, invalidation);
+        invalidations.for_each(|invalidation| self.tell(direct, invalidation));
     }
 
-    /// The same of several, and of answers with attributes none leaves until the guard is dropped.
-    pub(crate) fn silence(&self, invalidations: Vec<Invalidation>) -> Shut {
+    /// The same, and of answers with attributes none leaves until the guard is dropped.
+    pub(crate) fn silence<'i>(
+        &self,
+        invalidations: impl IntoIterator<Item = &'i Invalidation>,
+    ) -> Shut {
         let shut = self.gate.shut();
         if let Some(direct) = &*self.direct.read() {
             invalidations.into_iter().for_each(|invalidation| self.tell(direct, invalidation));
@@ -87,30 +96,35 @@ impl Notices {
         shut
     }
 
-    fn tell(&self, direct: &Direct, invalidation: Invalidation) {
-        match &invalidation {
+    fn tell(&self, direct: &Direct, invalidation: &Invalidation) {
+        match invalidation {
             Invalidation::Appeared { parent, name } => {
                 // Told only where there are epochs.
                 if self.gate.take_absent(*parent, name) {
                     self.new_epoch(direct);
                 }
             }
-            Invalidation::Attr(about) | Invalidation::Entry { child: about, .. }
-                if !self.gate.knows(*about) => {}
             // A negative offset means attributes only.
-            Invalidation::Attr(ino) => {
+            Invalidation::Attr(ino) if self.gate.take_attributes(*ino) => {
                 log(direct.notifier.inval_inode(self.view.number(*ino), -1, 0));
             }
+            Invalidation::Attr(_) => {}
+            Invalidation::Entry { child, .. } if !self.gate.knows(*child) => {}
             Invalidation::Entry { .. } if self.new_epoch(direct) => {}
             // The queue is gone only when the session is.
-            Invalidation::Entry { .. } => drop(self.queue.send(Notice::Forget(invalidation))),
+            Invalidation::Entry { .. } => {
+                drop(self.queue.send(Notice::Forget(invalidation.clone())));
+            }
         }
     }
 
-    /// Begins a new epoch of names; false where the kernel has none.
+    /// Begins a new epoch of names, unless no name was told in this one; false where the kernel has none.
     fn new_epoch(&self, direct: &Direct) -> bool {
         if !self.has_epochs.load(Ordering::Relaxed) {
             return false;
+        }
+        if !self.gate.take_names() {
+            return true;
         }
         // `struct fuse_out_header`: length, notification code, and 0 for "no request".
         const INC_EPOCH: u32 = 8;

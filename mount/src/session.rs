@@ -229,17 +229,20 @@ impl Mount {
         }
     }
 
-    /// Makes the kernel forget something. Never blocks: attributes are sent at once, the rest is
-    /// queued. After the end of the session it does nothing.
-    pub fn invalidate(&self, invalidation: Invalidation) {
-        self.notices.send(invalidation);
+    /// Makes the kernel forget something, where it does not know it to be void already. Never blocks:
+    /// attributes are sent at once, the rest is queued. After the end of the session it does nothing.
+    pub fn invalidate<'i>(&self, invalidations: impl IntoIterator<Item = &'i Invalidation>) {
+        self.notices.send(invalidations);
     }
 
     /// Makes the kernel forget, and holds back every answer that carries names or attributes until
     /// what is returned is dropped: what is committed meanwhile is seen all at once. Waits for the
     /// answers that are under way. Whoever holds it must not call [`Mount::invalidate`].
     #[must_use]
-    pub fn silence(&self, invalidations: Vec<Invalidation>) -> Silence {
+    pub fn silence<'i>(
+        &self,
+        invalidations: impl IntoIterator<Item = &'i Invalidation>,
+    ) -> Silence {
         Silence { _gate: self.notices.silence(invalidations) }
     }
 

@@ -145,10 +145,9 @@ impl Hub {
     }
 
     /// A name came: kernels that remember that it was absent must forget that.
-    fn appeared(&self, parent: Ino, name: &FileName, tell: &mut dyn FnMut(Invalidation)) {
-        if self.kept.tells_of(parent) {
-            tell(Invalidation::Appeared { parent, name: name.as_bytes().to_vec() });
-        }
+    fn appeared(&self, parent: Ino, name: &FileName) -> Option<Invalidation> {
+        let name = || name.as_bytes().to_vec();
+        self.kept.tells_of(parent).then(|| Invalidation::Appeared { parent, name: name() })
     }
 
     /// A mount's watchers are going to be told that a name goes: its kernel forgets that it is absent,
@@ -159,17 +158,14 @@ impl Hub {
         let (parent, name) = at;
         let members = self.members.read();
         for member in members.iter().filter(|member| member.mount.id() == id) {
-            self.appeared(*parent, name, &mut |notice| member.mount.invalidate(notice));
+            member.mount.invalidate(&self.appeared(*parent, name));
         }
         going
     }
 
     /// What kernels must forget, and which mount knows it already. Names come first.
-    fn forgotten(
-        &self,
-        effects: &[(Origin, Effect)],
-        each: &mut dyn FnMut(Option<Origin>, Invalidation),
-    ) {
+    fn forgotten(&self, effects: &[(Origin, Effect)]) -> Vec<(Option<Origin>, Invalidation)> {
+        let mut forgotten = Vec::new();
         // A batch changes one directory many times, often from many mounts: each mount hears of it
         // once.
         let mut attributes: HashMap<Ino, Changers> = HashMap::new();
@@ -182,14 +178,15 @@ impl Hub {
                     let (parent, child) = (*parent, *ino);
                     let name = name.as_bytes().to_vec();
                     let knows = (!also_origin).then_some(*origin);
-                    each(knows, Invalidation::Entry { parent, name, child });
+                    forgotten.push((knows, Invalidation::Entry { parent, name, child }));
                     if let Fate::Moved { to: (parent, name), .. } = fate {
-                        self.appeared(*parent, name, &mut |notice| each(knows, notice));
+                        forgotten.extend(self.appeared(*parent, name).map(|came| (knows, came)));
                     }
                     continue;
                 }
                 Effect::Appeared { parent, name, .. } => {
-                    self.appeared(*parent, name, &mut |notice| each(Some(*origin), notice));
+                    let knows = Some(*origin);
+                    forgotten.extend(self.appeared(*parent, name).map(|came| (knows, came)));
                     continue;
                 }
                 Effect::DirectoryMoved
@@ -204,13 +201,14 @@ impl Hub {
                 Changers::Many => Changers::Many,
             };
         }
-        for (ino, changers) in attributes {
+        forgotten.extend(attributes.into_iter().map(|(ino, changers)| {
             let knows = match changers {
                 Changers::One(origin) => Some(origin),
                 Changers::Many => None,
             };
-            each(knows, Invalidation::Attr(ino));
-        }
+            (knows, Invalidation::Attr(ino))
+        }));
+        forgotten
     }
 }
 
@@ -218,6 +216,15 @@ impl Member {
     /// Whether it has to be told of what this origin, if one alone, knows already.
     fn hears_of(&self, knows: Option<Origin>) -> bool {
         knows != Some(Origin::Mount(self.mount.id()))
+    }
+
+    /// What of this its kernel must forget.
+    fn must_forget<'i>(
+        &self,
+        forgotten: &'i [(Option<Origin>, Invalidation)],
+    ) -> impl Iterator<Item = &'i Invalidation> {
+        let hears = |(knows, _): &&(Option<Origin>, Invalidation)| self.hears_of(*knows);
+        forgotten.iter().filter(hears).map(|(_, invalidation)| invalidation)
     }
 }
 
@@ -252,22 +259,17 @@ impl Audience for Hub {
 
     fn make_forget(&self, effects: &[(Origin, Effect)]) {
         self.note_stale(effects);
-        let members = self.members.read();
-        self.forgotten(effects, &mut |origin, invalidation| {
-            for member in members.iter().filter(|member| member.hears_of(origin)) {
-                member.mount.invalidate(invalidation.clone());
-            }
-        });
+        let forgotten = self.forgotten(effects);
+        for member in &*self.members.read() {
+            member.mount.invalidate(member.must_forget(&forgotten));
+        }
     }
 
     fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn engine::Silence> {
-        let mut all = Vec::new();
-        self.forgotten(effects, &mut |origin, invalidation| all.push((origin, invalidation)));
+        let forgotten = self.forgotten(effects);
         let members = self.members.read();
-        let silences = members.iter().map(|member| {
-            let told = all.iter().filter(|(origin, _)| member.hears_of(*origin));
-            member.mount.silence(told.map(|(_, invalidation)| invalidation.clone()).collect())
-        });
+        let silences =
+            members.iter().map(|member| member.mount.silence(member.must_forget(&forgotten)));
         let silent = Silent { _mounts: silences.collect() };
         // Not before: a reader would use the mark up, and fill its pages from what is old.
         self.note_stale(effects);

@@ -14,7 +14,7 @@ fn a_name_removed_behind_the_kernel_is_gone_once_invalidated() {
     let child = Ino(fs::metadata(served.path("a")).unwrap().ino());
     served.tree.state().take(ROOT, b"a").unwrap();
     assert!(served.path("a").exists(), "the name is cached");
-    served.mount.invalidate(Invalidation::Entry { parent: ROOT, name: b"a".to_vec(), child });
+    served.mount.invalidate([&Invalidation::Entry { parent: ROOT, name: b"a".to_vec(), child }]);
     until("the name is gone", || !served.path("a").exists());
 }
 
@@ -25,7 +25,7 @@ fn attributes_are_fresh_as_soon_as_invalidate_returns() {
     let ino = fs::metadata(served.path("a")).unwrap().ino();
     served.tree.state().resize(Ino(ino), 77).unwrap();
     assert_eq!(fs::metadata(served.path("a")).unwrap().len(), 1, "the size is cached");
-    served.mount.invalidate(Invalidation::Attr(Ino(ino)));
+    served.mount.invalidate([&Invalidation::Attr(Ino(ino))]);
     assert_eq!(fs::metadata(served.path("a")).unwrap().len(), 77);
 }
 
@@ -43,7 +43,7 @@ fn kept_pages_are_fresh_once_invalidated() {
         node.attr.mtime_ns += 1;
     }
     assert_eq!(fs::read_to_string(served.path("a")).unwrap(), "old", "the page is cached");
-    served.mount.invalidate(Invalidation::Attr(ino));
+    served.mount.invalidate([&Invalidation::Attr(ino)]);
     assert_eq!(fs::read_to_string(served.path("a")).unwrap(), "new");
 }
 
@@ -60,7 +60,7 @@ fn a_size_that_changed_never_shows_an_old_page() {
         state.node(ino).unwrap().data = b"new one".to_vec();
     }
     // Attributes overtake data: without the pages' own invalidation there must be no NULs.
-    served.mount.invalidate(Invalidation::Attr(ino));
+    served.mount.invalidate([&Invalidation::Attr(ino)]);
     assert_eq!(fs::metadata(served.path("a")).unwrap().len(), 7);
     assert_eq!(fs::read_to_string(served.path("a")).unwrap(), "new one");
 }
@@ -80,12 +80,12 @@ fn neither_a_held_reply_nor_a_blocked_invalidation_blocks_anyone_else() {
         let name = format!("n{number}").into_bytes();
         // Any inode that the kernel knows makes the notice leave.
         let child = directory;
-        served.mount.invalidate(Invalidation::Entry { parent: directory, name, child });
+        served.mount.invalidate([&Invalidation::Entry { parent: directory, name, child }]);
     }
     let name = b"held".to_vec();
     let child = directory;
-    served.mount.invalidate(Invalidation::Entry { parent: directory, name, child });
-    served.mount.invalidate(Invalidation::Attr(directory));
+    served.mount.invalidate([&Invalidation::Entry { parent: directory, name, child }]);
+    served.mount.invalidate([&Invalidation::Attr(directory)]);
     assert_eq!(fs::read_to_string(served.path("other")).unwrap(), "x");
     assert!(!remover.is_finished());
     answer();

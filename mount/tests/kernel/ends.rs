@@ -39,8 +39,8 @@ fn unmount_leaves_no_mount_and_no_thread() {
     assert!(!ours.iter().any(|name| threads().contains(name)));
     served.mount.unmount().unwrap();
     served.mount.detach().unwrap();
-    served.mount.invalidate(Invalidation::Attr(ROOT));
-    served.mount.invalidate(Invalidation::Attr(ROOT));
+    served.mount.invalidate([&Invalidation::Attr(ROOT)]);
+    served.mount.invalidate([&Invalidation::Attr(ROOT)]);
     assert!(served.mount.dir().exists());
 }
 

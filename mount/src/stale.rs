@@ -1,0 +1,79 @@
+//! What a kernel was told to forget and has been told nothing of since: to tell it once more would
+//! change nothing.
+//!
+//! Where many mounts look on while others change one directory, nearly all notices are of this sort: who
+//! heard that the directory's attributes are void, and has not asked for them, need not hear it at the
+//! next change.
+//!
+//! What must stay true: it is noted here *before* the kernel is told, and what an answer brings back is
+//! noted before the answer leaves. An answer to what was asked before the notice finds a kernel that
+//! takes it for old; so whichever of the two is noted first, at worst a notice too many is sent.
+
+use std::collections::HashSet;
+
+use crate::tree::Ino;
+
+/// Inodes whose attributes are remembered to be void; from there on all are told once more.
+const MAX: usize = 256;
+
+/// What one kernel has forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Stale {
+    attributes: HashSet<Ino>,
+    names: bool,
+}
+
+impl Stale {
+    /// The kernel is about to be told an inode's attributes.
+    pub fn told_attributes(&mut self, ino: Ino) {
+        self.attributes.remove(&ino);
+    }
+
+    /// The kernel is about to be told what a name stands for, or that it is absent.
+    pub fn told_name(&mut self) {
+        self.names = false;
+    }
+
+    /// The kernel is about to forget an inode's attributes; whether it must be told to.
+    pub fn forget_attributes(&mut self, ino: Ino) -> bool {
+        if self.attributes.len() >= MAX {
+            self.attributes.clear();
+        }
+        self.attributes.insert(ino)
+    }
+
+    /// The kernel is about to forget all names; whether it must be told to.
+    pub fn forget_names(&mut self) -> bool {
+        !std::mem::replace(&mut self.names, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_forgotten_is_told_again_only_when_the_kernel_heard_of_it_since() {
+        let mut stale = Stale::default();
+        assert!(stale.forget_attributes(Ino(2)) && !stale.forget_attributes(Ino(2)));
+        assert!(stale.forget_attributes(Ino(3)), "of another inode nothing was said");
+        stale.told_attributes(Ino(2));
+        assert!(stale.forget_attributes(Ino(2)) && !stale.forget_attributes(Ino(3)));
+
+        assert!(stale.forget_names() && !stale.forget_names());
+        stale.told_attributes(Ino(2));
+        assert!(!stale.forget_names(), "attributes are no names");
+        stale.told_name();
+        assert!(stale.forget_names());
+    }
+
+    #[test]
+    fn only_so_many_are_remembered_and_the_others_are_told_once_more() {
+        let mut stale = Stale::default();
+        for nth in 0..3 * MAX as u64 {
+            assert!(stale.forget_attributes(Ino(nth)));
+            assert!(stale.attributes.len() <= MAX);
+        }
+        assert!(stale.forget_attributes(Ino(0)));
+    }
+}
