@@ -1,7 +1,8 @@
 //! What happens behind the kernel's back: invalidations, held replies, panics.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 use workfs_mount::{Caching, Ino, Invalidation, NodeType, ROOT};
 
@@ -27,6 +28,61 @@ fn attributes_are_fresh_as_soon_as_invalidate_returns() {
     assert_eq!(fs::metadata(served.path("a")).unwrap().len(), 1, "the size is cached");
     served.mount.invalidate([&Invalidation::Attr(Ino(ino))]);
     assert_eq!(fs::metadata(served.path("a")).unwrap().len(), 77);
+}
+
+/// Ways in which a kernel comes to know something (again).
+const ASKED: [(&str, fn(&Path)); 4] = [
+    ("it was not", |_| ()),
+    ("by getattr", |path| drop(fs::metadata(path).unwrap())),
+    ("by setattr", |path| fs::set_permissions(path, Permissions::from_mode(0o640)).unwrap()),
+    ("by a listing", |path| {
+        let entries = fs::read_dir(path.parent().unwrap()).unwrap();
+        entries.for_each(|entry| drop(entry.unwrap().metadata().unwrap()));
+    }),
+];
+
+#[test]
+fn attributes_that_change_again_are_fresh_however_the_kernel_was_told_of_them() {
+    let served = Served::new();
+    fs::write(served.path("a"), "").unwrap();
+    let ino = Ino(fs::metadata(served.path("a")).unwrap().ino());
+    let mut size = 0;
+    let mut change = || {
+        size += 1;
+        served.tree.state().resize(ino, size).unwrap();
+        served.mount.invalidate([&Invalidation::Attr(ino)]);
+        size as u64
+    };
+    for (how, ask) in ASKED.repeat(3) {
+        change();
+        change();
+        ask(&served.path("a"));
+        let size = change();
+        assert_eq!(fs::metadata(served.path("a")).unwrap().len(), size, "{how}");
+    }
+}
+
+#[test]
+fn a_name_that_goes_again_is_gone_however_the_kernel_was_told_of_it() {
+    let served = Served::new();
+    fs::write(served.path("a"), "").unwrap();
+    fs::write(served.path("other"), "").unwrap();
+    let [child, other] =
+        ["a", "other"].map(|name| Ino(fs::metadata(served.path(name)).unwrap().ino()));
+    let goes = |name: &[u8], child| {
+        let entry = Invalidation::Entry { parent: ROOT, name: name.to_vec(), child };
+        served.mount.invalidate([&entry]);
+    };
+    for (how, ask) in ASKED.repeat(3) {
+        served.tree.state().take(ROOT, b"a").unwrap();
+        goes(b"a", child);
+        until(how, || !served.path("a").exists());
+        served.tree.state().put(ROOT, b"a", child);
+        ask(&served.path("a"));
+        // Of all names it is the same: this one did not go, and its notice changes nothing.
+        goes(b"other", other);
+        ask(&served.path("a"));
+    }
 }
 
 #[test]
