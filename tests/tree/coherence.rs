@@ -68,6 +68,22 @@ fn an_absent_name_that_was_asked_for_appears() {
     }
 }
 
+/// Below the root no name leads to the absent ones, so that the kernel is told of nothing else.
+// P7.4
+#[test]
+fn an_absent_name_appears_where_absent_names_are_all_that_the_kernel_was_told() {
+    let fixture = two();
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth));
+    for round in 0..20 {
+        let names = ["a", "b", "c"].map(|name| format!("{name}{round}"));
+        for name in &names {
+            assert!(!there.join(name).exists());
+            fs::write(here.join(name), b"x").unwrap();
+        }
+        assert!(names.iter().rev().all(|name| there.join(name).exists()), "{round}");
+    }
+}
+
 // P7.4
 #[test]
 fn a_name_that_is_absent_again_and_again_appears_each_time() {
