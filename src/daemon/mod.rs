@@ -161,7 +161,8 @@ pub fn run(
     drop((mounts, service, looks));
     store.close(DAEMON_END_WAIT);
     tracing::info!("the daemon ends");
-    drop(farewells);
+    // Closed with the process: whoever waits for its end hears of it then, and not a moment before.
+    std::mem::forget(farewells);
     result
 }
 
