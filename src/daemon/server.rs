@@ -117,7 +117,7 @@ impl Server {
     }
 
     /// Waits, not for long, until the requests under way are answered. What is returned is to be
-    /// dropped when all is over: some clients wait for it.
+    /// closed by nothing but the end of the process: some clients wait for that.
     #[must_use]
     pub fn finish(self) -> Vec<UnixStream> {
         if self.accepting.join().is_err() {
