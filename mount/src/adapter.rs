@@ -369,10 +369,12 @@ impl Filesystem for Adapter {
     ) {
         let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
         let (view, gate) = (self.view, &*self.gate);
+        self.listing_was_read(place.handle);
         let _inside = gate.enter();
         let listed = self.hand("readdirplus", |tree| {
             listing::with_attributes(tree, &self.caller(request), &place, (view, gate), &mut reply)
         });
+        gate.note_listing(place.handle);
         match listed.unwrap_or(Err(Errno::EIO)) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(answer::errno(error)),
@@ -388,6 +390,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
+        self.listing_was_read(handle(fh));
         self.ask("releasedir", reply, |tree| {
             tree.releasedir(handle(fh));
             Ok(())

@@ -20,7 +20,7 @@ use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock, RwLockReadGuard
 use crate::absent::Absent;
 use crate::lookups::Lookups;
 use crate::stale::Stale;
-use crate::tree::Ino;
+use crate::tree::{Handle, Ino};
 
 /// A gate that is shut; dropping it opens the gate.
 pub(crate) type Shut = ArcRwLockWriteGuard<RawRwLock, ()>;
@@ -94,6 +94,16 @@ impl Gate {
     /// The kernel is about to be told the attributes of an inode.
     pub(crate) fn note_attributes(&self, ino: Ino) {
         self.told.lock().stale.told_attributes(ino);
+    }
+
+    /// The kernel is about to be told a part of a listing with attributes.
+    pub(crate) fn note_listing(&self, handle: Handle) {
+        self.told.lock().stale.told_listing(handle);
+    }
+
+    /// The kernel has read what it was told of a listing; whether it must forget names once more.
+    pub(crate) fn take_listing(&self, handle: Handle) -> bool {
+        self.told.lock().stale.read_listing(handle)
     }
 
     /// The kernel forgot some lookups of an inode.

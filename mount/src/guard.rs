@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use fuser::{FileHandle, INodeNo, Request};
 
+use crate::epoch::Epochs;
 use crate::errno::Errno;
 use crate::gate::Gate;
 use crate::locks::{Family, Kind, Lock, Locks, Owner};
@@ -24,6 +25,7 @@ pub(crate) struct Adapter {
     seen: Arc<LastSeen>,
     pub(crate) view: View,
     pub(crate) gate: Arc<Gate>,
+    epochs: Arc<Epochs>,
     pub(crate) locks: Arc<Locks>,
 }
 
@@ -50,10 +52,11 @@ impl Adapter {
         tree: Arc<dyn Tree>,
         mount: MountId,
         view: View,
-        (gate, seen): (Arc<Gate>, Arc<LastSeen>),
+        (gate, epochs): (Arc<Gate>, Arc<Epochs>),
+        seen: Arc<LastSeen>,
     ) -> Adapter {
         let locks = Arc::clone(tree.locks());
-        Adapter { tree, mount, seen, view, gate, locks }
+        Adapter { tree, mount, seen, view, gate, epochs, locks }
     }
 
     /// The tree's number of an inode that the kernel names.
@@ -72,6 +75,13 @@ impl Adapter {
         let kind = if request.kind == libc::F_RDLCK { Kind::Shared } else { Kind::Exclusive };
         let owner = self.owner(request.owner);
         (Lock { family, owner, handle, kind, start, end, pid }, request.kind == libc::F_UNLCK)
+    }
+
+    /// The kernel asks for more of a listing, or closes it: what it was told of it before it has read.
+    pub(crate) fn listing_was_read(&self, handle: Handle) {
+        if self.gate.take_listing(handle) {
+            self.epochs.begin();
+        }
     }
 
     /// The answer to a close: what the process had locked in the file is free when it leaves, and

@@ -9,6 +9,7 @@ mod adapter;
 mod answer;
 mod attach;
 mod cover;
+mod epoch;
 mod errno;
 mod error;
 mod fusermount;

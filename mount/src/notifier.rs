@@ -5,8 +5,7 @@
 //! only delays the notice; if we are killed then, the waiting thread cannot die, keeps the
 //! connection open, and all callers hang for ever. So no such notice is sent where the kernel has
 //! another way: attributes are invalidated without a lock, pages are dropped by the reader that
-//! sees new attributes (AUTO_INVAL_DATA), and names by a new epoch (FUSE_NOTIFY_INC_EPOCH, Linux
-//! 6.16), after which every name is looked up anew when it is next used.
+//! sees new attributes (AUTO_INVAL_DATA), and names by a new epoch (`epoch`).
 //!
 //! What the kernel has forgotten already it is not told again (`stale`): of sixteen mounts that look on
 //! while one directory changes, each is told once, until it asks again.
@@ -17,16 +16,15 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fuser::Notifier;
 use parking_lot::RwLock;
 
+use crate::epoch::Epochs;
 use crate::gate::{Gate, Shut};
 use crate::tree::{Ino, Invalidation};
 use crate::view::View;
@@ -37,29 +35,23 @@ enum Notice {
     Stop,
 }
 
-/// What is held of the connection; it must go when the session has ended.
-#[derive(Debug)]
-struct Direct {
-    notifier: Notifier,
-    device: OwnedFd,
-}
-
 /// The way of invalidations into the kernel.
 #[derive(Debug)]
 pub(crate) struct Notices {
-    direct: RwLock<Option<Direct>>,
-    has_epochs: AtomicBool,
+    /// It holds the connection, and must go when the session has ended.
+    direct: RwLock<Option<Notifier>>,
+    epochs: Arc<Epochs>,
     queue: Sender<Notice>,
     gate: Arc<Gate>,
     view: View,
 }
 
 impl Notices {
-    /// Starts the mount's notifier thread; `device` is a descriptor of its connection.
+    /// Starts the mount's notifier thread.
     pub(crate) fn start(
         mount: u32,
         notifier: Notifier,
-        device: OwnedFd,
+        epochs: Arc<Epochs>,
         (gate, view): (Arc<Gate>, View),
     ) -> io::Result<(Notices, JoinHandle<()>)> {
         let (queue, notices) = unbounded();
@@ -68,8 +60,8 @@ impl Notices {
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
             .spawn(move || deliver(&own, view, &notices))?;
-        let direct = RwLock::new(Some(Direct { notifier, device }));
-        Ok((Notices { direct, has_epochs: AtomicBool::new(true), queue, gate, view }, thread))
+        let direct = RwLock::new(Some(notifier));
+        Ok((Notices { direct, epochs, queue, gate, view }, thread))
     }
 
     /// Sends or queues invalidations; after the session's end it does nothing.
@@ -96,51 +88,24 @@ impl Notices {
         shut
     }
 
-    fn tell(&self, direct: &Direct, invalidation: &Invalidation) {
+    fn tell(&self, direct: &Notifier, invalidation: &Invalidation) {
         match invalidation {
             Invalidation::Appeared { parent, name } => {
                 // Told only where there are epochs.
                 if self.gate.take_absent(*parent, name) {
-                    self.new_epoch(direct);
+                    self.epochs.begin();
                 }
             }
             // A negative offset means attributes only.
             Invalidation::Attr(ino) if self.gate.take_attributes(*ino) => {
-                log(direct.notifier.inval_inode(self.view.number(*ino), -1, 0));
+                log(direct.inval_inode(self.view.number(*ino), -1, 0));
             }
             Invalidation::Attr(_) => {}
             Invalidation::Entry { child, .. } if !self.gate.knows(*child) => {}
-            Invalidation::Entry { .. } if self.new_epoch(direct) => {}
+            Invalidation::Entry { .. } if self.epochs.begin() => {}
             // The queue is gone only when the session is.
             Invalidation::Entry { .. } => {
                 drop(self.queue.send(Notice::Forget(invalidation.clone())));
-            }
-        }
-    }
-
-    /// Begins a new epoch of names, unless no name was told in this one; false where the kernel has none.
-    fn new_epoch(&self, direct: &Direct) -> bool {
-        if !self.has_epochs.load(Ordering::Relaxed) {
-            return false;
-        }
-        if !self.gate.take_names() {
-            return true;
-        }
-        // `struct fuse_out_header`: length, notification code, and 0 for "no request".
-        const INC_EPOCH: u32 = 8;
-        let mut header = [0u8; 16];
-        header[..4].copy_from_slice(&16u32.to_ne_bytes());
-        header[4..8].copy_from_slice(&INC_EPOCH.to_ne_bytes());
-        match nix_write(&direct.device, &header) {
-            Ok(()) => true,
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                tracing::info!("this kernel has no epochs of names; they are invalidated singly");
-                self.has_epochs.store(false, Ordering::Relaxed);
-                false
-            }
-            Err(error) => {
-                log(Err(error));
-                true
             }
         }
     }
@@ -153,16 +118,9 @@ impl Notices {
     /// Ends the thread and lets go of the connection.
     pub(crate) fn stop(&self) {
         *self.direct.write() = None;
+        self.epochs.end();
         drop(self.queue.send(Notice::Stop));
     }
-}
-
-fn nix_write(device: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let (fd, length) = (device.as_fd().as_raw_fd(), bytes.len());
-    // SAFETY: the buffer is as long as said, and the descriptor is open while it is borrowed.
-    let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), length) };
-    if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn deliver(notifier: &Notifier, view: View, notices: &Receiver<Notice>) {

@@ -20,6 +20,7 @@ use fuser::{Config, Session, SessionACL};
 use parking_lot::Mutex;
 
 use crate::attach;
+use crate::epoch::Epochs;
 use crate::error::MountError;
 use crate::gate::{Gate, Shut};
 use crate::guard::Adapter;
@@ -140,11 +141,11 @@ fn start(
     let locks = Arc::clone(tree.locks());
     let (gate, view) = (Arc::new(Gate::new(options.root)), options.view());
     let seen = Arc::new(LastSeen::new());
-    let adapter = Adapter::new(tree, id, view, (Arc::clone(&gate), Arc::clone(&seen)));
-    let line_to_kernel = connection.try_clone()?;
+    let epochs = Arc::new(Epochs::new(connection.try_clone()?, Arc::clone(&gate)));
+    let told = (Arc::clone(&gate), Arc::clone(&epochs));
+    let adapter = Adapter::new(tree, id, view, told, Arc::clone(&seen));
     let session = Session::from_fd(adapter, connection, acl, config)?;
-    let (notices, notifier) =
-        Notices::start(id.0, session.notifier(), line_to_kernel, (gate, view))?;
+    let (notices, notifier) = Notices::start(id.0, session.notifier(), epochs, (gate, view))?;
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
     let signals = Arc::new(EndSignals(Mutex::new(Some(Vec::new()))));

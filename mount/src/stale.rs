@@ -5,13 +5,18 @@
 //! heard that the directory's attributes are void, and has not asked for them, need not hear it at the
 //! next change.
 //!
+//! What a listing tells, with attributes, counts by the time at which the kernel reads it, which is after
+//! it was answered (`fuse_direntplus_link` in the kernel's `fs/fuse/readdir.c` asks for the epoch). So
+//! until the same handle is asked for more, or closed, names may still come in; and if an epoch began
+//! meanwhile, another one must follow.
+//!
 //! What must stay true: it is noted here *before* the kernel is told, and what an answer brings back is
 //! noted before the answer leaves. An answer to what was asked before the notice finds a kernel that
 //! takes it for old; so whichever of the two is noted first, at worst a notice too many is sent.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use crate::tree::Ino;
+use crate::tree::{Handle, Ino};
 
 /// Inodes whose attributes are remembered to be void; from there on all are told once more.
 const MAX: usize = 256;
@@ -21,6 +26,9 @@ const MAX: usize = 256;
 pub(crate) struct Stale {
     attributes: HashSet<Ino>,
     names: bool,
+    /// Listings that the kernel may not have read to their end, and whether it was made to forget names
+    /// meanwhile.
+    listings: HashMap<Handle, bool>,
 }
 
 impl Stale {
@@ -42,9 +50,21 @@ impl Stale {
         self.attributes.insert(ino)
     }
 
+    /// The kernel is about to be told a part of a listing.
+    pub fn told_listing(&mut self, handle: Handle) {
+        self.names = false;
+        self.listings.insert(handle, false);
+    }
+
+    /// The kernel has read what it was told of a listing; whether it must forget names once more.
+    pub fn read_listing(&mut self, handle: Handle) -> bool {
+        self.listings.remove(&handle).unwrap_or_default()
+    }
+
     /// The kernel is about to forget all names; whether it must be told to.
     pub fn forget_names(&mut self) -> bool {
-        !std::mem::replace(&mut self.names, true)
+        self.listings.values_mut().for_each(|forgets| *forgets = true);
+        !std::mem::replace(&mut self.names, self.listings.is_empty())
     }
 }
 
@@ -65,6 +85,18 @@ mod tests {
         assert!(!stale.forget_names(), "attributes are no names");
         stale.told_name();
         assert!(stale.forget_names());
+    }
+
+    #[test]
+    fn names_of_a_listing_may_come_until_it_was_read() {
+        let mut stale = Stale::default();
+        stale.told_listing(Handle(7));
+        assert!(stale.forget_names() && stale.forget_names());
+        assert!(stale.read_listing(Handle(7)), "what came meanwhile must go");
+        assert!(stale.forget_names() && !stale.forget_names());
+        stale.told_listing(Handle(7));
+        assert!(!stale.read_listing(Handle(7)) && !stale.read_listing(Handle(8)));
+        assert!(stale.forget_names() && !stale.forget_names());
     }
 
     #[test]

@@ -88,6 +88,22 @@ fn a_name_that_goes_again_is_gone_however_the_kernel_was_told_of_it() {
 }
 
 #[test]
+fn names_are_forgotten_once_more_when_a_listing_ends_during_which_some_were() {
+    let served = Served::new();
+    fs::write(served.path("a"), "").unwrap();
+    let child = Ino(fs::metadata(served.path("a")).unwrap().ino());
+    let mut listing = fs::read_dir(served.path("")).unwrap();
+    assert!(listing.next().is_some());
+    served.mount.invalidate([&Invalidation::Entry { parent: ROOT, name: b"b".to_vec(), child }]);
+    // As if the listing had brought it after that.
+    assert!(served.path("a").exists());
+    served.tree.state().take(ROOT, b"a").unwrap();
+    assert!(served.path("a").exists(), "the name is cached");
+    drop(listing);
+    until("the name is gone", || !served.path("a").exists());
+}
+
+#[test]
 fn kept_pages_are_fresh_once_invalidated() {
     let served = Served::new();
     *served.tree.caching.lock() = Caching::KeepCache;
