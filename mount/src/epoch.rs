@@ -1,22 +1,23 @@
 //! Epochs of names: with a new one (FUSE_NOTIFY_INC_EPOCH, Linux 6.16) the kernel looks every name up
 //! anew when it is next used.
 //!
-//! What must stay true: beginning one never blocks. Deliberately not here: deciding when.
+//! What must stay true: beginning one never blocks; when it returns, the kernel has forgotten, also where
+//! another thread had just begun one. Deliberately not here: deciding when.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::Mutex;
 
 use crate::gate::Gate;
 
 /// The epochs of one mount's kernel.
 #[derive(Debug)]
 pub(crate) struct Epochs {
-    /// The connection; it must go when the session has ended.
-    device: RwLock<Option<OwnedFd>>,
+    /// The connection; it must go when the session has ended. Held until the kernel was told.
+    device: Mutex<Option<OwnedFd>>,
     are_known: AtomicBool,
     gate: Arc<Gate>,
 }
@@ -24,7 +25,7 @@ pub(crate) struct Epochs {
 impl Epochs {
     /// Of the kernel at the other end of `device`.
     pub(crate) fn new(device: OwnedFd, gate: Arc<Gate>) -> Epochs {
-        Epochs { device: RwLock::new(Some(device)), are_known: AtomicBool::new(true), gate }
+        Epochs { device: Mutex::new(Some(device)), are_known: AtomicBool::new(true), gate }
     }
 
     /// Makes the kernel forget all names, unless none was told since it last did; false where it has no
@@ -33,7 +34,7 @@ impl Epochs {
         if !self.are_known.load(Ordering::Relaxed) {
             return false;
         }
-        let device = self.device.read();
+        let device = self.device.lock();
         let Some(device) = &*device else { return true };
         if !self.gate.take_names() {
             return true;
@@ -54,7 +55,7 @@ impl Epochs {
 
     /// Lets go of the connection.
     pub(crate) fn end(&self) {
-        *self.device.write() = None;
+        *self.device.lock() = None;
     }
 }
 

@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fuser::Notifier;
-use parking_lot::RwLock;
+use parking_lot::Mutex;
 
 use crate::epoch::Epochs;
 use crate::gate::{Gate, Shut};
@@ -38,8 +38,9 @@ enum Notice {
 /// The way of invalidations into the kernel.
 #[derive(Debug)]
 pub(crate) struct Notices {
-    /// It holds the connection, and must go when the session has ended.
-    direct: RwLock<Option<Notifier>>,
+    /// It holds the connection, and must go when the session has ended. Held until the kernel was told, so
+    /// that nobody leaves out what another thread is only about to tell; the gate comes first.
+    direct: Mutex<Option<Notifier>>,
     epochs: Arc<Epochs>,
     queue: Sender<Notice>,
     gate: Arc<Gate>,
@@ -60,20 +61,21 @@ impl Notices {
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
             .spawn(move || deliver(&own, view, &notices))?;
-        let direct = RwLock::new(Some(notifier));
+        let direct = Mutex::new(Some(notifier));
         Ok((Notices { direct, epochs, queue, gate, view }, thread))
     }
 
     /// Sends or queues invalidations; after the session's end it does nothing.
     pub(crate) fn send<'i>(&self, invalidations: impl IntoIterator<Item = &'i Invalidation>) {
         let mut invalidations = invalidations.into_iter().peekable();
-        let direct = self.direct.read();
-        let Some(direct) = direct.as_ref().filter(|_| invalidations.peek().is_some()) else {
+        if invalidations.peek().is_none() {
             return;
-        };
+        }
         // Answers under way must arrive first, or they would bring back what is forgotten here.
         self.gate.settle();
-        invalidations.for_each(|invalidation| self.tell(direct, invalidation));
+        if let Some(direct) = &*self.direct.lock() {
+            invalidations.for_each(|invalidation| self.tell(direct, invalidation));
+        }
     }
 
     /// The same, and of answers with attributes none leaves until the guard is dropped.
@@ -82,7 +84,7 @@ impl Notices {
         invalidations: impl IntoIterator<Item = &'i Invalidation>,
     ) -> Shut {
         let shut = self.gate.shut();
-        if let Some(direct) = &*self.direct.read() {
+        if let Some(direct) = &*self.direct.lock() {
             invalidations.into_iter().for_each(|invalidation| self.tell(direct, invalidation));
         }
         shut
@@ -117,7 +119,7 @@ impl Notices {
 
     /// Ends the thread and lets go of the connection.
     pub(crate) fn stop(&self) {
-        *self.direct.write() = None;
+        *self.direct.lock() = None;
         self.epochs.end();
         drop(self.queue.send(Notice::Stop));
     }
