@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use fuser::{FileHandle, INodeNo, Request};
 
-use crate::epoch::Epochs;
 use crate::errno::Errno;
 use crate::gate::Gate;
+use crate::line::Line;
 use crate::locks::{Family, Kind, Lock, Locks, Owner};
 use crate::reply::Reply;
 use crate::seen::LastSeen;
@@ -25,7 +25,7 @@ pub(crate) struct Adapter {
     seen: Arc<LastSeen>,
     pub(crate) view: View,
     pub(crate) gate: Arc<Gate>,
-    epochs: Arc<Epochs>,
+    line: Arc<Line>,
     pub(crate) locks: Arc<Locks>,
 }
 
@@ -52,11 +52,11 @@ impl Adapter {
         tree: Arc<dyn Tree>,
         mount: MountId,
         view: View,
-        (gate, epochs): (Arc<Gate>, Arc<Epochs>),
+        (gate, line): (Arc<Gate>, Arc<Line>),
         seen: Arc<LastSeen>,
     ) -> Adapter {
         let locks = Arc::clone(tree.locks());
-        Adapter { tree, mount, seen, view, gate, epochs, locks }
+        Adapter { tree, mount, seen, view, gate, line, locks }
     }
 
     /// The tree's number of an inode that the kernel names.
@@ -80,7 +80,7 @@ impl Adapter {
     /// The kernel asks for more of a listing, or closes it: what it was told of it before it has read.
     pub(crate) fn listing_was_read(&self, handle: Handle) {
         if self.gate.take_listing(handle) {
-            self.epochs.begin();
+            self.line.forget_names();
         }
     }
 

@@ -5,7 +5,7 @@
 //! only delays the notice; if we are killed then, the waiting thread cannot die, keeps the
 //! connection open, and all callers hang for ever. So no such notice is sent where the kernel has
 //! another way: attributes are invalidated without a lock, pages are dropped by the reader that
-//! sees new attributes (AUTO_INVAL_DATA), and names by a new epoch (`epoch`).
+//! sees new attributes (AUTO_INVAL_DATA), and names by a new epoch (`line`).
 //!
 //! What the kernel has forgotten already it is not told again (`stale`): of sixteen mounts that look on
 //! while one directory changes, each is told once, until it asks again.
@@ -22,10 +22,9 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fuser::Notifier;
-use parking_lot::Mutex;
 
-use crate::epoch::Epochs;
 use crate::gate::{Gate, Shut};
+use crate::line::Line;
 use crate::tree::{Ino, Invalidation};
 use crate::view::View;
 
@@ -38,13 +37,9 @@ enum Notice {
 /// The way of invalidations into the kernel.
 #[derive(Debug)]
 pub(crate) struct Notices {
-    /// It holds the connection, and must go when the session has ended. Held until the kernel was told, so
-    /// that nobody leaves out what another thread is only about to tell; the gate comes first.
-    direct: Mutex<Option<Notifier>>,
-    epochs: Arc<Epochs>,
+    line: Arc<Line>,
     queue: Sender<Notice>,
     gate: Arc<Gate>,
-    view: View,
 }
 
 impl Notices {
@@ -52,17 +47,15 @@ impl Notices {
     pub(crate) fn start(
         mount: u32,
         notifier: Notifier,
-        epochs: Arc<Epochs>,
+        line: Arc<Line>,
         (gate, view): (Arc<Gate>, View),
     ) -> io::Result<(Notices, JoinHandle<()>)> {
         let (queue, notices) = unbounded();
-        let own = notifier.clone();
         let thread = std::thread::Builder::new()
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
-            .spawn(move || deliver(&own, view, &notices))?;
-        let direct = Mutex::new(Some(notifier));
-        Ok((Notices { direct, epochs, queue, gate, view }, thread))
+            .spawn(move || deliver(&notifier, view, &notices))?;
+        Ok((Notices { line, queue, gate }, thread))
     }
 
     /// Sends or queues invalidations; after the session's end it does nothing.
@@ -73,9 +66,7 @@ impl Notices {
         }
         // Answers under way must arrive first, or they would bring back what is forgotten here.
         self.gate.settle();
-        if let Some(direct) = &*self.direct.lock() {
-            invalidations.for_each(|invalidation| self.tell(direct, invalidation));
-        }
+        invalidations.for_each(|invalidation| self.tell(invalidation));
     }
 
     /// The same, and of answers with attributes none leaves until the guard is dropped.
@@ -84,27 +75,21 @@ impl Notices {
         invalidations: impl IntoIterator<Item = &'i Invalidation>,
     ) -> Shut {
         let shut = self.gate.shut();
-        if let Some(direct) = &*self.direct.lock() {
-            invalidations.into_iter().for_each(|invalidation| self.tell(direct, invalidation));
-        }
+        invalidations.into_iter().for_each(|invalidation| self.tell(invalidation));
         shut
     }
 
-    fn tell(&self, direct: &Notifier, invalidation: &Invalidation) {
+    fn tell(&self, invalidation: &Invalidation) {
         match invalidation {
             Invalidation::Appeared { parent, name } => {
                 // Told only where there are epochs.
                 if self.gate.take_absent(*parent, name) {
-                    self.epochs.begin();
+                    self.line.forget_names();
                 }
             }
-            // A negative offset means attributes only.
-            Invalidation::Attr(ino) if self.gate.take_attributes(*ino) => {
-                log(direct.inval_inode(self.view.number(*ino), -1, 0));
-            }
-            Invalidation::Attr(_) => {}
+            Invalidation::Attr(ino) => self.line.forget_attributes(*ino),
             Invalidation::Entry { child, .. } if !self.gate.knows(*child) => {}
-            Invalidation::Entry { .. } if self.epochs.begin() => {}
+            Invalidation::Entry { .. } if self.line.forget_names() => {}
             // The queue is gone only when the session is.
             Invalidation::Entry { .. } => {
                 drop(self.queue.send(Notice::Forget(invalidation.clone())));
@@ -119,8 +104,7 @@ impl Notices {
 
     /// Ends the thread and lets go of the connection.
     pub(crate) fn stop(&self) {
-        *self.direct.lock() = None;
-        self.epochs.end();
+        self.line.end();
         drop(self.queue.send(Notice::Stop));
     }
 }

@@ -20,11 +20,11 @@ use fuser::{Config, Session, SessionACL};
 use parking_lot::Mutex;
 
 use crate::attach;
-use crate::epoch::Epochs;
 use crate::error::MountError;
 use crate::gate::{Gate, Shut};
 use crate::guard::Adapter;
 use crate::heal::{DirState, resolved, state_of};
+use crate::line::Line;
 use crate::locks::Locks;
 use crate::mountinfo::{MountLine, mount_at, mounts};
 use crate::notifier::Notices;
@@ -141,11 +141,11 @@ fn start(
     let locks = Arc::clone(tree.locks());
     let (gate, view) = (Arc::new(Gate::new(options.root)), options.view());
     let seen = Arc::new(LastSeen::new());
-    let epochs = Arc::new(Epochs::new(connection.try_clone()?, Arc::clone(&gate)));
-    let told = (Arc::clone(&gate), Arc::clone(&epochs));
+    let line = Arc::new(Line::new(connection.try_clone()?, Arc::clone(&gate), view));
+    let told = (Arc::clone(&gate), Arc::clone(&line));
     let adapter = Adapter::new(tree, id, view, told, Arc::clone(&seen));
     let session = Session::from_fd(adapter, connection, acl, config)?;
-    let (notices, notifier) = Notices::start(id.0, session.notifier(), epochs, (gate, view))?;
+    let (notices, notifier) = Notices::start(id.0, session.notifier(), line, (gate, view))?;
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
     let signals = Arc::new(EndSignals(Mutex::new(Some(Vec::new()))));

@@ -12,7 +12,8 @@
 //!
 //! What must stay true: it is noted here *before* the kernel is told, and what an answer brings back is
 //! noted before the answer leaves. An answer to what was asked before the notice finds a kernel that
-//! takes it for old; so whichever of the two is noted first, at worst a notice too many is sent.
+//! takes it for old; so whichever of the two is noted first, at worst a notice too many is sent. A kernel
+//! that does not have the inode yet cannot tell that: see `line`.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,0 +1,110 @@
+//! The line by which a kernel is made to forget at once, and without a lock: attributes, and all names by
+//! a new epoch (FUSE_NOTIFY_INC_EPOCH, Linux 6.16), after which it looks each up anew when it is next used.
+//!
+//! The library's own notices of attributes hide that the kernel does not know the inode. Where it was
+//! told of it, that means that the caller has not yet read the answer, which will be taken for new then.
+//! So all names are forgotten: the one that was asked for before is looked up anew, with what is true.
+//!
+//! What must stay true: nothing here blocks; when it returns, the kernel has forgotten, also where another
+//! thread was just telling it. Deliberately not here: deciding what must go.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::gate::Gate;
+use crate::tree::Ino;
+use crate::view::View;
+
+/// `enum fuse_notify_code` of the kernel's `include/uapi/linux/fuse.h`.
+const INVAL_INODE: u32 = 2;
+const INC_EPOCH: u32 = 8;
+
+/// The line to one mount's kernel.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// The connection; it must go when the session has ended. Held until the kernel was told.
+    device: Mutex<Option<OwnedFd>>,
+    has_epochs: AtomicBool,
+    gate: Arc<Gate>,
+    view: View,
+}
+
+impl Line {
+    /// To the kernel at the other end of `device`.
+    pub(crate) fn new(device: OwnedFd, gate: Arc<Gate>, view: View) -> Line {
+        Line { device: Mutex::new(Some(device)), has_epochs: AtomicBool::new(true), gate, view }
+    }
+
+    /// Makes the kernel forget an inode's attributes, unless it was told none since it last did. After
+    /// [`end`](Self::end) it does nothing.
+    pub(crate) fn forget_attributes(&self, ino: Ino) {
+        let device = self.device.lock();
+        let Some(device) = &*device else { return };
+        if !self.gate.take_attributes(ino) {
+            return;
+        }
+        // `struct fuse_notify_inval_inode_out`: a negative offset means attributes only.
+        let [number, offset, length] = [self.view.number(ino).0.cast_signed(), -1, 0];
+        let told = tell(device, INVAL_INODE, &[number, offset, length]);
+        if let Err(error) = told {
+            self.gate.note_attributes(ino);
+            if error.raw_os_error() == Some(libc::ENOENT) {
+                self.new_epoch(device);
+            } else {
+                tracing::debug!(%error, "the kernel took no notice of attributes");
+            }
+        }
+    }
+
+    /// Makes the kernel forget all names, unless it was told none since it last did; false where it has no
+    /// epochs. After [`end`](Self::end) it does nothing.
+    pub(crate) fn forget_names(&self) -> bool {
+        match &*self.device.lock() {
+            Some(device) => self.new_epoch(device),
+            None => true,
+        }
+    }
+
+    fn new_epoch(&self, device: &OwnedFd) -> bool {
+        if !self.has_epochs.load(Ordering::Relaxed) {
+            return false;
+        }
+        if !self.gate.take_names() {
+            return true;
+        }
+        match tell(device, INC_EPOCH, &[]) {
+            Ok(()) => true,
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                tracing::info!("this kernel has no epochs of names; they are invalidated singly");
+                self.has_epochs.store(false, Ordering::Relaxed);
+                false
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the kernel took no new epoch");
+                true
+            }
+        }
+    }
+
+    /// Lets go of the connection.
+    pub(crate) fn end(&self) {
+        *self.device.lock() = None;
+    }
+}
+
+/// Writes a notice: `struct fuse_out_header` (length, code, and 0 for "no request"), then its numbers.
+fn tell(device: &OwnedFd, code: u32, numbers: &[i64]) -> io::Result<()> {
+    let length = 16 + 8 * numbers.len();
+    let mut notice = Vec::with_capacity(length);
+    notice.extend((length as u32).to_ne_bytes());
+    notice.extend(code.to_ne_bytes());
+    notice.extend([0; 8]);
+    numbers.iter().for_each(|number| notice.extend(number.to_ne_bytes()));
+    // SAFETY: the buffer is as long as said, and the descriptor is open while it is borrowed.
+    let written = unsafe { libc::write(device.as_raw_fd(), notice.as_ptr().cast(), notice.len()) };
+    if written < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
