@@ -100,7 +100,7 @@ impl Filesystem for Adapter {
             atime: atime.map(view::time_or_now),
             mtime: mtime.map(view::time_or_now),
         };
-        let reply = answer::attr(self.view, &self.gate, reply);
+        let reply = answer::changed(self.view, &self.gate, reply);
         self.hand("setattr", |tree| {
             tree.setattr(&self.caller(request), self.ino(number), fh.map(handle), set, reply);
         });

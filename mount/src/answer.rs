@@ -48,12 +48,13 @@ pub(crate) fn empty(reply: ReplyEmpty) -> Reply<()> {
     })
 }
 
-/// A name that was found or made.
+/// A name that was made.
 pub(crate) fn entry(view: View, gate: &Arc<Gate>, reply: ReplyEntry) -> Reply<Entry> {
     let gate = Arc::clone(gate);
     Reply::new(move |result: Result<Entry, Errno>| match result {
         Ok(entry) => {
             gate.note(entry.attr.ino);
+            gate.note_changed(entry.attr.ino);
             reply.entry(&entry.ttl, &view.shown(&entry.attr), GENERATION);
         }
         Err(error) => reply.error(errno(error)),
@@ -94,6 +95,17 @@ pub(crate) fn attr(view: View, gate: &Arc<Gate>, reply: ReplyAttr) -> Reply<Entr
     })
 }
 
+/// Attributes that were changed.
+pub(crate) fn changed(view: View, gate: &Arc<Gate>, reply: ReplyAttr) -> Reply<Entry> {
+    let (gate, reply) = (Arc::clone(gate), attr(view, gate, reply));
+    Reply::new(move |result: Result<Entry, Errno>| {
+        if let Ok(entry) = &result {
+            gate.note_changed(entry.attr.ino);
+        }
+        reply.send(result);
+    })
+}
+
 /// Bytes, at most `size_max` of them: the kernel takes a longer answer for a broken one.
 pub(crate) fn data(size_max: usize, reply: ReplyData) -> Reply<Vec<u8>> {
     Reply::new(move |result: Result<Vec<u8>, Errno>| match result {
@@ -124,6 +136,7 @@ pub(crate) fn created(view: View, gate: &Arc<Gate>, reply: ReplyCreate) -> Reply
     Reply::new(move |result: Result<(Entry, Opened), Errno>| match result {
         Ok((entry, opened)) => {
             gate.note(entry.attr.ino);
+            gate.note_changed(entry.attr.ino);
             reply.created(
                 &entry.ttl,
                 &view.shown(&entry.attr),

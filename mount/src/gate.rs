@@ -96,6 +96,13 @@ impl Gate {
         self.told.lock().stale.told_attributes(ino);
     }
 
+    /// The kernel is about to be told the attributes of an inode that it changed or made. It takes them
+    /// unseen (`fuse_do_setattr`, `create_new_entry`), also where a notice came before they were read: so
+    /// of such an inode it is told each time.
+    pub(crate) fn note_changed(&self, ino: Ino) {
+        self.told.lock().lookups.note_changed(ino);
+    }
+
     /// The kernel is about to be told a part of a listing with attributes.
     pub(crate) fn note_listing(&self, handle: Handle) {
         self.told.lock().stale.told_listing(handle);
@@ -119,7 +126,8 @@ impl Gate {
     /// Whether the kernel may know the attributes of an inode. If so, it is about to forget them.
     pub(crate) fn take_attributes(&self, ino: Ino) -> bool {
         let mut told = self.told.lock();
-        (ino == self.root || told.lookups.contains(ino)) && told.stale.forget_attributes(ino)
+        (ino == self.root || told.lookups.contains(ino))
+            && (told.lookups.is_changed(ino) || told.stale.forget_attributes(ino))
     }
 
     /// Whether the kernel may know what any name stands for. If so, it is about to forget all of them.

@@ -11,6 +11,12 @@ use crate::tree::Ino;
 /// Inodes of a page.
 const PAGE: u64 = 32;
 
+/// Set beside the count of an inode that the kernel itself changed.
+const CHANGED: u32 = 1 << 31;
+
+/// The highest count.
+const FULL: u32 = CHANGED - 1;
+
 /// Counts of lookups by inode.
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
@@ -23,18 +29,32 @@ impl Lookups {
     pub fn add(&mut self, ino: Ino) {
         let (page, at) = place(ino);
         let count = &mut self.pages.entry(page).or_default()[at];
-        *count = count.saturating_add(1);
+        *count += u32::from(*count & FULL != FULL);
+    }
+
+    /// The kernel changed an inode.
+    pub fn note_changed(&mut self, ino: Ino) {
+        let (page, at) = place(ino);
+        self.pages.entry(page).or_default()[at] |= CHANGED;
+    }
+
+    /// Whether the kernel changed an inode since it holds it.
+    pub fn is_changed(&self, ino: Ino) -> bool {
+        let (page, at) = place(ino);
+        self.pages.get(&page).is_some_and(|page| page[at] & CHANGED != 0)
     }
 
     /// So many less.
     pub fn remove(&mut self, ino: Ino, lookups: u64) {
         let (number, at) = place(ino);
         let Some(page) = self.pages.get_mut(&number) else { return };
-        if page[at] == u32::MAX {
+        let count = page[at] & FULL;
+        if count == FULL {
             return;
         }
-        page[at] = page[at].saturating_sub(u32::try_from(lookups).unwrap_or(u32::MAX));
-        if page[at] == 0 && page.iter().all(|count| *count == 0) {
+        let left = count.saturating_sub(u32::try_from(lookups).unwrap_or(u32::MAX));
+        page[at] = if left == 0 { 0 } else { page[at] & CHANGED | left };
+        if left == 0 && page.iter().all(|count| *count == 0) {
             self.pages.remove(&number);
         }
     }
@@ -42,7 +62,7 @@ impl Lookups {
     /// Whether an inode is held.
     pub fn contains(&self, ino: Ino) -> bool {
         let (page, at) = place(ino);
-        self.pages.get(&page).is_some_and(|page| page[at] > 0)
+        self.pages.get(&page).is_some_and(|page| page[at] & FULL > 0)
     }
 }
 
@@ -79,10 +99,24 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_remembered_as_long_as_the_inode_is_held() {
+        let mut lookups = Lookups::default();
+        lookups.add(Ino(3));
+        lookups.note_changed(Ino(3));
+        lookups.add(Ino(3));
+        lookups.remove(Ino(3), 1);
+        assert!(lookups.contains(Ino(3)) && lookups.is_changed(Ino(3)));
+        assert!(!lookups.contains(Ino(4)) && !lookups.is_changed(Ino(4)));
+        lookups.remove(Ino(3), 1);
+        assert!(!lookups.contains(Ino(3)) && !lookups.is_changed(Ino(3)));
+        assert!(lookups.pages.is_empty());
+    }
+
+    #[test]
     fn a_count_that_is_full_stays() {
         let mut lookups = Lookups::default();
         lookups.add(Ino(3));
-        lookups.pages.get_mut(&0).unwrap()[3] = u32::MAX;
+        lookups.pages.get_mut(&0).unwrap()[3] = FULL;
         lookups.add(Ino(3));
         lookups.remove(Ino(3), u64::MAX);
         assert!(lookups.contains(Ino(3)));
