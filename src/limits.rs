@@ -132,11 +132,19 @@ pub const KEPT_DIRS_MAX: usize = 1 << 16;
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
 
-/// Refusals kept for `.workfs/why`; the oldest go.
+/// Refusals kept for `.workfs/why`; the oldest go, some at a time ([`REFUSALS_STRIDE`]).
 pub const REFUSALS_KEPT_MAX: u64 = 1000;
 
 /// Rejected bytes kept in all; the oldest go.
 pub const REJECTED_BYTES_MAX: u64 = 64 << 20;
+
+/// So many refusals may stand beyond [`REFUSALS_KEPT_MAX`] before the oldest go: looking costs a read of
+/// them all.
+pub const REFUSALS_STRIDE: u64 = 64;
+
+/// After rejected bytes of more than this [`REJECTED_BYTES_MAX`] is looked at at once: so it is exceeded
+/// by [`REFUSALS_STRIDE`] times as many, 4 MiB, at most.
+pub const REJECTED_SMALL_BYTES: usize = 64 << 10;
 
 /// Records whose readers are remembered for stale-save checks, and readers of each.
 pub const SEEN_RECORDS_MAX: usize = 4096;

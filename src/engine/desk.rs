@@ -20,7 +20,7 @@ use super::agents::Registry;
 use super::lease::{Book, LeaseClock};
 use super::queue::Queue;
 use super::ready::Ripen;
-use super::turn::{Head, Refused, keep_refusal};
+use super::turn::{Head, keep_refusal};
 use super::{
     Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Scopes, Stop, Turn,
 };
@@ -126,7 +126,6 @@ pub(super) struct Desk {
     pub head: Head,
     pub nameless: Nameless,
     pub scopes: Scopes,
-    pub refused: u64,
     pub clock: LeaseClock,
     pub leases: Book,
     /// When the next record becomes ready by itself.
@@ -297,7 +296,6 @@ impl Desk {
             scopes: &self.scopes,
             audience: &*self.audience,
             head: &mut self.head,
-            refused: &mut self.refused,
             batch: Batch::default(),
         };
         let committed = self.writer.transaction(&mut |txn| {
@@ -420,7 +418,6 @@ struct Round<'d> {
     scopes: &'d Scopes,
     audience: &'d dyn Audience,
     head: &'d mut Head,
-    refused: &'d mut u64,
     batch: Batch,
 }
 
@@ -465,28 +462,15 @@ impl Round<'_> {
                 txn.rollback()?;
                 *self.head = head_before;
                 // What a directory that did not move after all would have been is not remembered.
-                if operation == "rename" {
+                if effects.contains(&Effect::DirectoryMoved) {
                     self.scopes.forget();
                 }
                 if why.kept {
-                    self.keep(txn, &context, operation, *why)?;
+                    let made = (operation, self.now);
+                    keep_refusal(txn, &context, made, *why, &mut batch.follows)?;
                 }
             }
         }
         Ok(())
-    }
-
-    /// Keeps a refusal, and prunes the older ones now and then.
-    fn keep(
-        &mut self,
-        txn: &mut dyn Txn,
-        context: &Context,
-        operation: &'static str,
-        why: Refused,
-    ) -> Result<()> {
-        keep_refusal(txn, context, (operation, self.now), why, &mut self.batch.follows)?;
-        *self.refused += 1;
-        // Pruning in strides keeps its cost away from the single refusal.
-        if self.refused.is_multiple_of(64) { txn.prune_refusals() } else { Ok(()) }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::ledger::{self, Event, EventName, Hash, Payload, Trace};
+use crate::limits::{REFUSALS_STRIDE, REJECTED_SMALL_BYTES};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos, Version};
 use crate::refusal::{Refusal, Rule};
@@ -268,7 +269,8 @@ impl Turn<'_> {
     }
 }
 
-/// Puts a refusal into `why` and into the log, and has the ledger told of those that it is to know.
+/// Puts a refusal into `why` and into the log, and has the ledger told of those that it is to know;
+/// the oldest go beyond the limits.
 pub(super) fn keep_refusal(
     txn: &mut dyn Txn,
     context: &Context,
@@ -309,7 +311,10 @@ pub(super) fn keep_refusal(
         },
         rejected_bytes: 0,
     };
-    txn.insert_refusal(&row, rejected.as_deref())
+    let key = txn.insert_refusal(&row, rejected.as_deref())?;
+    // In strides, which keeps the cost away from the single refusal; of one with many bytes it is small.
+    let is_large = rejected.is_some_and(|bytes| bytes.len() > REJECTED_SMALL_BYTES);
+    if is_large || key.0.is_multiple_of(REFUSALS_STRIDE) { txn.prune_refusals() } else { Ok(()) }
 }
 
 /// The refusal for a name that is not there.

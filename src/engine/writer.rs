@@ -114,7 +114,6 @@ pub fn start(
         head,
         nameless: Nameless::default(),
         scopes: Scopes::default(),
-        refused: 0,
         leases: crate::store::read(&*readers, |snapshot| Book::load(snapshot, clock.now()))?,
         clock: clock.clone(),
         due: crate::store::read(&*readers, |snapshot| snapshot.next_turn())?,

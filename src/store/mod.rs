@@ -163,8 +163,12 @@ pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents + TxnQuotas + 
     fn delete_draft(&mut self, ino: Ino) -> Result<()>;
     /// Appends an event.
     fn insert_event(&mut self, event: &EventRow) -> Result<()>;
-    /// Adds a refusal; its key is chosen here.
-    fn insert_refusal(&mut self, refusal: &RefusalRow, rejected: Option<&[u8]>) -> Result<()>;
+    /// Adds a refusal; its key is chosen here, each one more than the last.
+    fn insert_refusal(
+        &mut self,
+        refusal: &RefusalRow,
+        rejected: Option<&[u8]>,
+    ) -> Result<RefusalKey>;
     /// Deletes the oldest refusals beyond the limits.
     fn prune_refusals(&mut self) -> Result<()>;
     /// Marks an inode as nameless (kept for its open handles).

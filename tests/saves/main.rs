@@ -10,6 +10,7 @@ mod bad_input;
 mod drafts;
 mod editors;
 mod git;
+mod kept;
 mod policy;
 mod programs;
 mod readers;

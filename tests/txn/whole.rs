@@ -59,6 +59,25 @@ in\" && ls notes > $OUT/inside && ls work/inbox work/assigned/bob >> $OUT/inside
     fixture.fsck_clean();
 }
 
+// P13.1 P11.1
+#[test]
+fn a_directory_that_a_refused_commit_moved_keeps_its_rules() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad/a plain && echo 1 > scratchpad/a/f").success();
+    let ran = fixture.sh("mkdir .workfs/txn/t && cd .workfs/txn/t
+         mv scratchpad/a plain/a && echo new > plain/a/new
+         echo 'status: nonsense' > work/inbox/t-0001.yaml
+         cd ../../.. && mv .workfs/txn/t .workfs/commit");
+    assert!(!ran.ok() && ran.stderr.contains("Operation not permitted"), "{ran}");
+    let before = fixture.ledger().last_g();
+    fixture.sh("echo 2 > scratchpad/a/f && echo 1 > scratchpad/a/g").success();
+    let events = fixture.ledger();
+    let events = events.after(before);
+    assert_eq!(events.len(), 2, "each save in scratchpad/ is an event: {events:?}");
+    let versions = fixture.sh("ls .workfs/history/scratchpad/a/f | wc -l").success();
+    assert_eq!(versions.stdout.trim(), "2");
+}
+
 // P13.1
 #[test]
 fn one_refused_record_among_plain_files_refuses_all() {

@@ -13,7 +13,7 @@ use super::why::why_text;
 use super::{Conn, fail};
 use crate::limits;
 use crate::names::{AgentName, FileName, TreePath};
-use crate::numbers::{G, Ino, RecordKey, WorkspaceKey};
+use crate::numbers::{G, Ino, RecordKey, RefusalKey, WorkspaceKey};
 use crate::store::{
     Draft, EventRow, Expected, NewNode, Node, PlaceRow, Read, Record, RefusalRow, Result, Standing,
     Txn, VersionRow,
@@ -358,7 +358,11 @@ impl Txn for Conn {
         Ok(())
     }
 
-    fn insert_refusal(&mut self, refusal: &RefusalRow, rejected: Option<&[u8]>) -> Result<()> {
+    fn insert_refusal(
+        &mut self,
+        refusal: &RefusalRow,
+        rejected: Option<&[u8]>,
+    ) -> Result<RefusalKey> {
         self.change(
             "INSERT INTO refusals (at, mount, uid, pid, operation, path, errno, why, rejected, \
              actor) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -375,7 +379,7 @@ impl Txn for Conn {
                 refusal.actor.as_str(),
             ],
         )?;
-        Ok(())
+        Ok(RefusalKey(self.inserted()))
     }
 
     fn prune_refusals(&mut self) -> Result<()> {
