@@ -122,7 +122,8 @@ pub fn run(
     if store.is_new {
         set_up(&store.engine, &Setup::default())?;
     }
-    let service = Arc::new(Service::new(store.engine.clone(), options.paths.store()));
+    let unmounted = Service::new(store.engine.clone(), options.paths.store());
+    let service = Arc::new(Service { is_written: hub.is_written(), ..unmounted });
     let (looks, ends) = bounded(0);
     chores::start(&store.engine, ends.clone()).map_err(other("starting the chores"))?;
     lock_files::start(&store.engine, ends).map_err(other("starting to look after locks"))?;

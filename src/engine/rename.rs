@@ -448,13 +448,18 @@ pub(super) fn require_not_filling(
         None => false,
     };
     let governed = becomes || turn.config.bind(&path).is_some();
-    if governed && require_empty(turn.txn, dir, name).is_err() {
-        let refusal = Refusal::new(
-            Rule::Governed,
-            format!("`{path}` would be a governed directory, and `{name}` holds files"),
-            "make the directory with mkdir and move the files into it one by one",
-        );
-        return Err(Stop::kept(refusal, path));
+    if !governed {
+        return Ok(());
     }
-    Ok(())
+    match require_empty(turn.txn, dir, name) {
+        Err(Stop::Refused(_)) => {
+            let refusal = Refusal::new(
+                Rule::Governed,
+                format!("`{path}` would be a governed directory, and `{name}` holds files"),
+                "make the directory with mkdir and move the files into it one by one",
+            );
+            Err(Stop::kept(refusal, path))
+        }
+        asked => asked,
+    }
 }

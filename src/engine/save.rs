@@ -122,7 +122,11 @@ impl Command for Save {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
                 let home = home_of(turn, &record)?;
                 if let Some(fence) = &self.fence {
-                    fence.require(&record).map_err(|refusal| {
+                    let required = match turn.context.acts_for_others(home.kind()) {
+                        true => fence.require_same(&record),
+                        false => fence.require(&record),
+                    };
+                    required.map_err(|refusal| {
                         Stop::rejected(refusal, home.file_path(), Arc::clone(&self.text.bytes))
                     })?;
                 }
@@ -340,6 +344,7 @@ pub(super) fn admit(
         return move_by_copy(turn, record, (dir, name, ino), home, node, (sight, text));
     }
     turn.context.may_create(home).map_err(refuse)?;
+    let is_parked = matches!(&known, Some(Record { standing: Standing::Parked { .. }, .. }));
     match &known {
         // Its name went to a backup and comes back: this is its next version.
         Some(record) if is_parked_at(record, home) => {
@@ -350,16 +355,22 @@ pub(super) fn admit(
         _ => text.judge(home).map_err(refuse)?,
     }
     turn.require_own_names(home, &Text::new([]), text).map_err(refuse)?;
+    // It comes back elsewhere: whose it is and where it lay count as if it had never left.
+    if let Some(record) = &known
+        && is_parked
+        && (record.state != home.kind().state(home.state).name || record.owner != home.owner)
+    {
+        turn.legal(record, home).map_err(refuse)?;
+        let via = Some(Via::Backup);
+        let moved = turn.transition(record.clone(), home, node, Moving::New(text), via)?;
+        return Ok(Made::of(&moved));
+    }
     let links = turn.links(home, text)?;
     let links = links.as_ref();
     let record = match known {
         None => turn.create_record(home, node, event, (text, links), None)?,
         Some(mut record) => {
-            let event = match record.standing {
-                Standing::Parked { .. } => EventName::SAVED,
-                _ => event,
-            };
-            record.owner.clone_from(&home.owner);
+            let event = if is_parked { EventName::SAVED } else { event };
             record.status = text.status(home);
             let content = Some(&text.bytes[..]);
             let step = Step { event, from: None, content, valid: true, via: None, links };

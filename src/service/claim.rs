@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Base, Rename, RenameMode, Sight, Take, Wanted, best_ready};
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
-use crate::refusal::Rule;
+use crate::refusal::{Refusal, Rule};
 use crate::store::{Record, WorkspaceRow};
 
 use super::find::{FoundRecord, path_of, record, workspace};
@@ -80,6 +80,12 @@ fn claim_named(
     let Some(claim) = from.and_then(|from| kind.claim_from(from)) else {
         return Err(not_to_be_had(&found));
     };
+    if found.record.ino().is_some_and(|ino| (service.is_written)(ino)) {
+        let id = &found.record.id;
+        let reason = format!("`{id}` is still open in a program that wrote to it");
+        let remedy = "try again when that program has closed it";
+        return Err(Refusal::new(Rule::BeingWritten, reason, remedy).into());
+    }
     let names = lane::names(&kind, claim.to, Some(agent), service.engine.now())?;
     let (parent, name) = found.entry()?;
     let new_parent = lane::make(service, caller, &found.workspace, &names)?;
@@ -109,7 +115,7 @@ fn rename(parent: Ino, name: &FileName, new_parent: Ino) -> Rename {
 fn not_to_be_had(found: &FoundRecord) -> Failure {
     let record = &found.record;
     let place = found.path.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string);
-    let remedy = "claim another one; without an id `workfs claim` takes the first that is free";
+    let remedy = "claim another one; without an id `workfs claim` takes the best that is ready";
     match &record.owner {
         Some(owner) => {
             let reason = format!("{owner} has `{}`: it is `{place}`", record.id);
@@ -138,7 +144,7 @@ fn claim_best(
         let Some(Best { workspace, lane, .. }) = best(service, args)? else { break };
         let Some(dir) = workspace.dir else { break };
         let to = lane::make(service, caller, &workspace, &lane)?;
-        let wanted = Wanted::Best(Arc::new(|_| false));
+        let wanted = Wanted::Best(Arc::clone(&service.is_written));
         let take = Take { dir, wanted, to, mode: RenameMode::NoReplace };
         match service.engine.run(caller.context(), take) {
             Ok(taken) => return report(service, &workspace, &taken.record, &args.agent),
@@ -166,7 +172,9 @@ fn best(service: &Service, args: &ClaimArgs) -> Result<Option<Best>, Failure> {
             let Some(binding) = config.bind(&workspace.path) else { continue };
             let kind = &binding.kind;
             let Some(claim) = kind.claim() else { continue };
-            let Some(first) = best_ready(read, workspace.key, &|_| false)? else { continue };
+            let Some(first) = best_ready(read, workspace.key, &*service.is_written)? else {
+                continue;
+            };
             let key = (first.readiness.priority, first.readiness.since);
             if best.as_ref().is_none_or(|best| key < best.key) {
                 let lane = lane::names(kind, claim.to, Some(&args.agent), now)?;

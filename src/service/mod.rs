@@ -39,6 +39,7 @@ mod why;
 mod tests;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use agents::{AgentInfo, AgentsReport};
 pub use backup::BackupReport;
@@ -65,7 +66,7 @@ pub use status::{StateCount, StatusReport, WorkspaceStatus};
 pub use watch::WatchReport;
 pub use why::{WhyReport, WhyRow};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, IsWritten};
 use crate::store::{Read, Readers, StoreError};
 
 /// What serves requests: an engine, and where its store lies.
@@ -74,13 +75,15 @@ pub struct Service {
     pub engine: Engine,
     /// The store's file.
     pub store: PathBuf,
+    /// Whether a program writes a file through a mount.
+    pub is_written: IsWritten,
 }
 
 impl Service {
-    /// A service on a running engine whose store lies at `store`.
+    /// A service on a running engine whose store lies at `store`, and that is not mounted.
     #[must_use]
     pub fn new(engine: Engine, store: impl Into<PathBuf>) -> Self {
-        Service { engine, store: store.into() }
+        Service { engine, store: store.into(), is_written: Arc::new(|_| false) }
     }
 
     /// Asks one snapshot.

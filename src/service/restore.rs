@@ -65,7 +65,8 @@ pub fn restore(
     force: bool,
     sink: Sink<'_>,
 ) -> Result<RestoreReport, Failure> {
-    if !force && !is_empty(store)? {
+    // Asked in any case: who opens and closes it moves its log into it, so that one file is the store.
+    if !is_empty(store)? && !force {
         let reason = format!("the store {} is not empty", store.display());
         let remedy = "give --force: it is kept beside the restored one";
         return Err(Failure::new(Exit::Refused, reason, remedy));
@@ -185,22 +186,31 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure>
     Ok((report.records, report.last_g))
 }
 
-/// Moves the old store to a name of its own, with its log.
+/// Moves the old store to a name of its own, with its log; a log that was left alone, too: SQLite
+/// would take it for the restored store's.
 fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
-    if std::fs::symlink_metadata(store).is_err() {
+    if is_free(store) {
         return Ok(None);
     }
     let first = beside(store, ".before-restore");
     let more = (2..).map(|n| beside(store, &format!(".before-restore.{n}")));
     let free = std::iter::once(first).chain(more);
-    let kept = free.into_iter().find(|path| std::fs::symlink_metadata(path).is_err());
+    let kept = free.into_iter().find(|path| is_free(path));
     let Some(kept) = kept else { return Ok(None) };
     move_all(store, &kept)?;
     Ok(Some(kept))
 }
 
+/// The files of a store: its log, the index of that, itself.
+const FILES: [&str; 3] = ["-wal", "-shm", ""];
+
+/// Whether there is no file of a store of this name.
+fn is_free(store: &Path) -> bool {
+    FILES.iter().all(|end| std::fs::symlink_metadata(beside(store, end)).is_err())
+}
+
 fn move_all(from: &Path, to: &Path) -> std::io::Result<()> {
-    for end in ["-wal", "-shm", ""] {
+    for end in FILES {
         match std::fs::rename(beside(from, end), beside(to, end)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}

@@ -12,10 +12,11 @@ use crossbeam_channel::Receiver;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Invalidation, Locks, Mount, MountId};
 
-use crate::engine::{self, Audience, Effect, Fate, Origin, Scopes};
+use crate::engine::{self, Audience, Effect, Fate, IsWritten, Origin, Scopes};
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey};
 
+use super::busy::Busy;
 use super::handles::OpenCounts;
 use super::hold::Holds;
 use super::kept::Kept;
@@ -58,6 +59,7 @@ pub struct Hub {
     /// Which rules about plain files count where, as of what is committed.
     pub(super) scopes: Scopes,
     pub(super) holds: Holds,
+    pub(super) busy: Arc<Busy>,
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
     pub(super) kept: Kept,
@@ -80,6 +82,13 @@ impl Hub {
     #[must_use]
     pub fn stage(&self) -> Arc<Stage> {
         Arc::clone(&self.touches.stage)
+    }
+
+    /// What says whether a file is being written.
+    #[must_use]
+    pub fn is_written(&self) -> IsWritten {
+        let busy = Arc::clone(&self.busy);
+        Arc::new(move |ino| busy.is_written(ino))
     }
 
     /// Whether nobody has this inode open.

@@ -95,10 +95,10 @@ impl WorkTree {
         Arc::new_cyclic(|me| WorkTree {
             started: engine.now(),
             engine,
+            busy: Arc::clone(&hub.busy),
             handles: Handles::new(Arc::clone(&hub)),
             hub,
             seen: seen::Seen::default(),
-            busy: Arc::default(),
             ghosts: ghosts::Ghosts::default(),
             unborn: unborn::Unborn::default(),
             nexts: ready::Nexts::default(),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
 
-use crate::engine::{self, IsWritten, Refuse, Take, Wanted, best_ready, governed};
+use crate::engine::{self, Refuse, Take, Wanted, best_ready, governed};
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
 use crate::names::FileName;
@@ -59,12 +59,6 @@ impl WorkTree {
     ) -> Result<Option<engine::Governed>, StoreError> {
         let found = governed(read, &self.engine.config(), dir)?;
         Ok(found.filter(|found| found.place == Place::Root))
-    }
-
-    /// What says whether a file is being written.
-    pub(super) fn is_written(&self) -> IsWritten {
-        let busy = Arc::clone(&self.busy);
-        Arc::new(move |ino| busy.is_written(ino))
     }
 
     /// The name of the best ready record.
@@ -226,7 +220,7 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let caller = *caller;
         if is_next {
-            let wanted = Wanted::Best(self.is_written());
+            let wanted = Wanted::Best(self.hub.is_written());
             // The link of that name that the lane has already is no obstacle.
             let mode = engine::RenameMode::NoReplace;
             return me.take(&caller, Take { dir, wanted, to, mode }, reply);

@@ -13,6 +13,7 @@ mod hold;
 mod identity;
 mod leases;
 mod linear;
+mod parked;
 mod random;
 mod rights;
 mod root;

@@ -72,3 +72,19 @@ fn a_new_file_is_no_record_before_it_is_closed() {
     close(writer).unwrap();
     fs::rename(&from, fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
 }
+
+// P1.6
+#[test]
+fn the_command_line_leaves_a_record_that_is_being_written() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let mut writer = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    writer.write_all(Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    let named = fixture.workfs(&["claim", "t-1", "--agent", "bob"]).failure();
+    assert!(named.stderr.contains("W024"), "{named}");
+    let next = fixture.workfs(&["claim", "--agent", "bob"]).failure();
+    assert!(next.stderr.contains("nothing to claim"), "{next}");
+    close(writer).unwrap();
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "claimed"]);
+}

@@ -57,3 +57,25 @@ fn restore_replaces_nothing_unasked() {
     let other = Setup::default().prepare();
     other.workfs(&["restore", fixture.outside("none.db").to_str().unwrap()]).failure();
 }
+
+// P4.6
+#[test]
+fn a_log_that_was_left_alone_does_not_get_into_a_restored_store() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let backup = fixture.outside("backup.db");
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    fixture.task("inbox", &Task::new("t-2"));
+    fixture.kill_daemon();
+    fixture.unmount_all();
+    let log = fixture.store().with_extension("db-wal");
+    assert!(fs::metadata(&log).unwrap().len() > 0, "this needs a log");
+    fs::remove_file(fixture.store()).unwrap();
+    fixture.workfs(&["restore", backup.to_str().unwrap()]).success();
+    fixture.fsck_clean();
+    fixture.mount_all();
+    assert!(fixture.path("work/inbox/t-1.yaml").exists());
+    assert!(!fixture.path("work/inbox/t-2.yaml").exists(), "what came after the backup is back");
+    let kept = fixture.store().with_extension("db.before-restore-wal");
+    assert!(kept.exists(), "nothing is thrown away");
+}

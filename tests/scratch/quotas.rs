@@ -82,3 +82,19 @@ fn a_new_configuration_counts_what_is_there() {
     fixture.sh("rm d").success();
     fixture.fsck_clean();
 }
+
+// P11.11
+#[test]
+fn a_directory_that_leaves_its_quota_and_comes_back_in_one_commit_is_counted_once() {
+    let fixture = Setup::default().layout(LAYOUT).start();
+    fixture.sh("mkdir -p team-a/b; printf 12345 > team-a/b/c; touch team-a/d").success();
+    let there = quota(&fixture, "team-a");
+    fixture
+        .sh("mkdir .workfs/txn/t && cd .workfs/txn/t && mv team-a zz && mv zz team-b
+             cd ../../.. && mv .workfs/txn/t .workfs/commit")
+        .success();
+    assert_eq!(quota(&fixture, "team-b"), there);
+    fixture.sh("rm -r team-b/b team-b/d && touch team-b/e").success();
+    assert_eq!(quota(&fixture, "team-b"), (0, 2));
+    fixture.fsck_clean();
+}

@@ -101,8 +101,12 @@ impl Command for Expire {
             return Ok(false);
         }
         let Standing::Live { .. } = record.standing else {
-            // Its name went to a backup; what is in nobody's directory is in nobody's way.
+            // Its name went to a backup; what is in nobody's directory is in nobody's way. Should it come
+            // back, that is a new attempt with a lease of its own.
             end(turn, self.record)?;
+            let expected = record.expected();
+            let record = Record { attempt: record.attempt.next(), ..record };
+            turn.txn.update_record(&record, &expected)?;
             return Ok(true);
         };
         let lies = home_of(turn, &record)?;

@@ -21,7 +21,7 @@ pub(super) use heartbeat::Renew;
 
 use std::time::Duration;
 
-use crate::kind::{Kind, Lease};
+use crate::kind::{Kind, Lease, OnExpiry};
 use crate::names::{AgentName, StateName};
 use crate::numbers::{Attempt, RecordKey};
 use crate::refusal::{Refusal, Rule};
@@ -60,8 +60,14 @@ impl Fence {
 
     /// Refuses what was begun under another claim than the record is under now.
     pub(super) fn require(&self, record: &Record) -> Result<(), Refusal> {
+        self.require_same(record)?;
+        if record.is_lapsed() { Err(over(record, &self.owner)) } else { Ok(()) }
+    }
+
+    /// The same for whoever acts for others, and may go on where an owner's lease ran out.
+    pub(super) fn require_same(&self, record: &Record) -> Result<(), Refusal> {
         let same = record.owner.as_ref() == Some(&self.owner) && record.attempt == self.attempt;
-        if same && !record.is_lapsed() { Ok(()) } else { Err(over(record, &self.owner)) }
+        if same { Ok(()) } else { Err(over(record, &self.owner)) }
     }
 }
 
@@ -98,20 +104,32 @@ impl Turn<'_> {
         (before, asked_s): (&Expected, Option<u32>),
         kind: &Kind,
     ) -> Result<(), StoreError> {
-        let had = !before.gone && lease_of(kind, &before.state, before.owner.as_ref()).is_some();
+        let row = match &before.owner {
+            Some(_) if !before.gone => self.txn.lease(record.key)?,
+            _ => None,
+        };
         let lease = match record.standing {
             Standing::Gone => None,
             _ if record.is_lapsed() => None,
             _ => lease_of(kind, &record.state, record.owner.as_ref()),
         };
         let Some(lease) = lease else {
-            if had {
+            if row.is_some() {
                 self.txn.delete_record_lease(record.key)?;
                 self.effect(Effect::Lease(LeaseNote::Ended(record.key)));
             }
             return Ok(());
         };
-        let same = had && before.owner == record.owner && before.attempt == record.attempt;
+        let same = before.owner == record.owner
+            && match row {
+                Some(row) => row.attempt == record.attempt,
+                // Where its end is an event only, the owner goes on without one.
+                None => {
+                    !before.gone
+                        && before.attempt == record.attempt
+                        && lease.on_expiry == OnExpiry::Event
+                }
+            };
         if same && asked_s == record.lease_s {
             self.effect(Effect::Lease(LeaseNote::Seen(record.key)));
             return Ok(());

@@ -39,6 +39,10 @@ impl Charges {
         }
     }
 
+    fn of(&self, dir: Ino) -> Change {
+        self.changes.get(&dir).copied().unwrap_or_default()
+    }
+
     /// Begins what [`back_to_mark`](Self::back_to_mark) undoes.
     pub fn mark(&mut self) {
         self.at_mark.clone_from(&self.changes);
@@ -50,9 +54,15 @@ impl Charges {
     }
 }
 
-fn charged(row: &Row<'_>) -> rusqlite::Result<(Ino, Charged)> {
-    let charged = Charged { bytes: number(row, 1)?, inodes: number(row, 2)? };
-    Ok((Ino(number(row, 0)?), charged))
+/// A sum as it is stored. One that was opened in this transaction may be below zero until the
+/// transaction's changes are added.
+fn stored(row: &Row<'_>) -> rusqlite::Result<(Ino, Change)> {
+    Ok((Ino(number(row, 0)?), Change { bytes: row.get(1)?, inodes: row.get(2)? }))
+}
+
+fn charged(stored: Change, more: Change) -> Charged {
+    let sum = |stored: i64, more: i64| stored.saturating_add(more).max(0).cast_unsigned();
+    Charged { bytes: sum(stored.bytes, more.bytes), inodes: sum(stored.inodes, more.inodes) }
 }
 
 impl Conn {
@@ -72,8 +82,8 @@ impl ReadQuotas for Conn {
     fn quotas(&self) -> Result<Vec<(Ino, Charged)>> {
         let mut all = Vec::new();
         let sql = "SELECT dir, bytes, inodes FROM quotas ORDER BY dir";
-        self.each(sql, [], charged, &mut |row| {
-            all.push(row);
+        self.each(sql, [], stored, &mut |(dir, sum)| {
+            all.push((dir, charged(sum, Change::default())));
             true
         })?;
         Ok(all)
@@ -81,21 +91,19 @@ impl ReadQuotas for Conn {
 
     fn quota(&self, dir: Ino) -> Result<Option<Charged>> {
         let sql = "SELECT dir, bytes, inodes FROM quotas WHERE dir = ?1";
-        let Some((_, stored)) = self.one(sql, [int(dir.0)], charged)? else { return Ok(None) };
-        let nodes = self.nodes.borrow();
-        let change = nodes.charges.changes.get(&dir).copied().unwrap_or_default();
-        Ok(Some(Charged {
-            bytes: stored.bytes.saturating_add_signed(change.bytes),
-            inodes: stored.inodes.saturating_add_signed(change.inodes),
-        }))
+        let Some((_, stored)) = self.one(sql, [int(dir.0)], stored)? else { return Ok(None) };
+        Ok(Some(charged(stored, self.nodes.borrow().charges.of(dir))))
     }
 }
 
 impl TxnQuotas for Conn {
     fn open_quota(&mut self, dir: Ino) -> Result<()> {
+        // Nothing is charged to it. What the transaction did to an earlier sum of the directory, which
+        // it closed, is added in the end all the same: it is taken off here.
+        let before = self.nodes.borrow().charges.of(dir);
         self.change(
-            "INSERT OR REPLACE INTO quotas (dir, bytes, inodes) VALUES (?1, 0, 0)",
-            [int(dir.0)],
+            "INSERT OR REPLACE INTO quotas (dir, bytes, inodes) VALUES (?1, ?2, ?3)",
+            params![int(dir.0), -before.bytes, -before.inodes],
         )?;
         Ok(())
     }

@@ -1,0 +1,87 @@
+//! A record whose name went to a backup is still whose it was, where it was.
+
+use std::fs;
+
+use crate::harness::{Errno, Task, save, until_polled};
+use crate::team::{Team, mv};
+
+/// Bob has `t-1` with this lease, and its name is a backup's.
+#[track_caller]
+fn bob_has_parked(more: &str) -> Team {
+    let team = Team::of(&[("bob", ""), ("carol", "")]);
+    team.fixture.task("inbox", &Task::new("t-1").with(more));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    park(&team);
+    team
+}
+
+fn park(team: &Team) {
+    team.sh(1, "mv work/assigned/bob/t-1.yaml work/assigned/bob/t-1.yaml~").success();
+}
+
+fn leases(team: &Team) -> String {
+    fs::read_to_string(team.fixture.path(".workfs/leases")).unwrap()
+}
+
+// P10.4
+#[test]
+fn another_agent_cannot_take_it() {
+    let team = bob_has_parked("");
+    let text = Task::new("t-1").status("assigned").text();
+    let taken = save(&team.work(2).join("assigned/carol/t-1.yaml"), text.as_bytes());
+    assert!(taken.is_err(), "carol has bob's task");
+    assert!(!leases(&team).contains("carol"), "{}", leases(&team));
+    // Nor does it get where its own agent may not move it.
+    let inbox = Task::new("t-2").text();
+    team.fixture.task("inbox", &Task::new("t-2"));
+    mv(&team.work(1), "t-2", "inbox", "assigned/bob").unwrap();
+    mv(&team.work(1), "t-2", "assigned/bob", "inbox").unwrap();
+    team.sh(1, "mv work/inbox/t-2.yaml work/inbox/t-2.yaml~; mkdir -p work/done/bob").success();
+    let done = inbox.replace("status: new", "status: done\nresult: {summary: x}");
+    assert!(save(&team.work(1).join("done/bob/t-2.yaml"), done.as_bytes()).is_err());
+    team.fixture.fsck_clean();
+}
+
+// P10.4 P12.1
+#[test]
+fn brought_back_elsewhere_it_makes_the_transition_and_its_lease_ends() {
+    let team = bob_has_parked("");
+    save(&team.work(1).join("inbox/t-1.yaml"), Task::new("t-1").text().as_bytes()).unwrap();
+    assert!(!leases(&team).contains("bob"), "{}", leases(&team));
+    assert_eq!(team.fixture.ledger().names("t-1").last(), Some(&"released"));
+    team.fixture.fsck_clean();
+    mv(&team.work(2), "t-1", "inbox", "assigned/carol").unwrap();
+    assert!(leases(&team).contains("carol attempt 2"), "{}", leases(&team));
+}
+
+// P12.1
+#[test]
+fn brought_back_after_its_lease_ran_out_it_has_a_new_one() {
+    let team = bob_has_parked("lease: 1s\n");
+    until_polled("the lease ends", || {
+        let shown = team.fixture.workfs(&["show", "t-1", "--json"]).success().json();
+        (shown["attempt"] == 2).then_some(())
+    });
+    let text = fs::read(team.work(1).join("assigned/bob/t-1.yaml~")).unwrap();
+    save(&team.work(1).join("assigned/bob/t-1.yaml"), &text).unwrap();
+    assert!(leases(&team).contains("bob attempt 2"), "{}", leases(&team));
+    team.fixture.fsck_clean();
+}
+
+// P12.5
+#[test]
+fn an_operator_mends_one_whose_lease_ran_out_and_its_owner_has_a_lease_again() {
+    let team = Team::of(&[("bob", "")]);
+    team.fixture.task("inbox", &Task::new("t-1").with("lease: 1s\n"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    // There it would go back to, so that it stays.
+    fs::create_dir(team.work(0).join("inbox/t-1.yaml")).unwrap();
+    let path = "assigned/bob/t-1.yaml";
+    until_polled("the lease ends", || (!leases(&team).contains("bob attempt 1")).then_some(()));
+    let text = fs::read_to_string(team.work(0).join(path)).unwrap();
+    let mended = format!("{text}notes: mended\n");
+    assert_eq!(save(&team.work(1).join(path), mended.as_bytes()), Err(Errno::STALE));
+    save(&team.work(0).join(path), mended.as_bytes()).unwrap();
+    assert!(leases(&team).contains("bob attempt 3"), "{}", leases(&team));
+    team.fixture.fsck_clean();
+}
