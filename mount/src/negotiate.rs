@@ -24,7 +24,7 @@ const BACKGROUND_MAX: u16 = 64;
 ///   locks, which a caller of ours may hold (see `notifier`).
 /// - POSIX_ACL: not part of the tree.
 /// - DONT_MASK: the kernel applies the caller's umask.
-const WANTED: [InitFlags; 13] = [
+const WANTED: [InitFlags; 12] = [
     InitFlags::FUSE_ASYNC_READ,
     // A reader that learns of a new size or modification time drops the pages itself.
     InitFlags::FUSE_AUTO_INVAL_DATA,
@@ -42,8 +42,8 @@ const WANTED: [InitFlags; 13] = [
     // Locks hold between mounts, too (see `locks`).
     InitFlags::FUSE_POSIX_LOCKS,
     InitFlags::FUSE_FLOCK_LOCKS,
-    // A symbolic link's target never changes: a new link is a new inode.
-    InitFlags::FUSE_CACHE_SYMLINKS,
+    // Not FUSE_CACHE_SYMLINKS: a computed link's target changes, and no notice of attributes makes a
+    // kernel drop the one that it has.
 ];
 
 /// The protocol's version from which on names have epochs (Linux 6.16).

@@ -366,8 +366,9 @@ impl Mounts {
         let Some(index) = table.rows.iter().position(|row| row.mount.id() == id) else { return };
         let row = table.rows.remove(index);
         drop(table);
-        self.hub.remove_mount(id);
+        // First, since what it still does is done by whom the mount acted for.
         self.tree.end_mount(id);
+        self.hub.remove_mount(id);
         if row.is_seen() {
             self.give_back(row.mount.dir());
         }

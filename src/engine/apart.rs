@@ -11,7 +11,9 @@ use super::save::home_of;
 use super::{Command, Effect, Fate, Stop, Turn};
 
 /// Gives a record another file, as a save by rename does.
-pub(super) struct SetApart {
+#[derive(Clone, Copy, Debug)]
+pub struct SetApart {
+    /// The record.
     pub record: RecordKey,
 }
 

@@ -52,6 +52,7 @@ mod writer;
 mod xattr;
 
 pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
+pub use apart::SetApart;
 pub use bell::{Bell, Subscription};
 pub use checked::{RefuseChecked, SaveChecked};
 pub use chores::Chores;

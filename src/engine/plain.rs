@@ -120,6 +120,7 @@ impl Command for Allocate {
         }
         node.mtime = turn.now;
         node.ctime = turn.now;
+        drop_privileges(turn, &mut node);
         turn.txn.update_node(&node)?;
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         turn.effect(Effect::Data(node.ino));

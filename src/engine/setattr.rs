@@ -120,9 +120,14 @@ pub(super) fn gone() -> Refusal {
 }
 
 /// Set-user-id and set-group-id do not survive a change by somebody unprivileged.
-pub(super) fn drop_privileges(turn: &Turn<'_>, node: &mut Node) {
+pub(super) fn drop_privileges(turn: &mut Turn<'_>, node: &mut Node) {
+    let before = node.mode;
     if turn.context.actor.uid != 0 {
         clear_privileges(node);
+    }
+    if node.mode != before {
+        // Not what the writer's own kernel expects of its write.
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
     }
 }
 

@@ -89,9 +89,17 @@ impl OpenCounts {
     }
 }
 
+/// A handle's row.
+struct Row {
+    ino: Ino,
+    /// The mount that it was opened through.
+    mount: MountId,
+    open: Arc<Open>,
+}
+
 /// All open handles.
 pub(super) struct Handles {
-    table: RwLock<HashMap<u64, (Ino, Arc<Open>)>>,
+    table: RwLock<HashMap<u64, Row>>,
     next: AtomicU64,
     /// Handles that run their file, by inode.
     running: OpenCounts,
@@ -136,8 +144,8 @@ impl Handles {
         Held { ino, hub: Arc::clone(&self.hub), kept: false }
     }
 
-    /// Makes a handle of a held inode.
-    pub fn insert(&self, mut held: Held, open: Open) -> Result<Handle, Refusal> {
+    /// Makes a handle of a held inode, which is opened through `mount`.
+    pub fn insert(&self, mount: MountId, mut held: Held, open: Open) -> Result<Handle, Refusal> {
         let mut table = self.table.write();
         if table.len() >= HANDLES_MAX {
             let reason = format!("{HANDLES_MAX} files are open in this daemon");
@@ -148,30 +156,24 @@ impl Handles {
             self.running.add(held.ino);
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        table.insert(number, (held.ino, Arc::new(open)));
+        table.insert(number, Row { ino: held.ino, mount, open: Arc::new(open) });
         Ok(Handle(number))
     }
 
     pub fn get(&self, handle: Handle) -> Option<Arc<Open>> {
-        self.table.read().get(&handle.0).map(|(_, open)| Arc::clone(open))
+        self.table.read().get(&handle.0).map(|row| Arc::clone(&row.open))
     }
 
-    /// Forgets the handles that hold records through a mount.
-    pub fn take_holds(&self, mount: MountId) -> Vec<Arc<Open>> {
-        let mut table = self.table.write();
-        let is_one = |open: &Open| matches!(open, Open::Hold(hold) if hold.is_through(mount));
-        let ended = table.iter().filter(|(_, (_, open))| is_one(open)).map(|(number, _)| *number);
-        let ended: Vec<u64> = ended.collect();
-        let taken = ended.iter().filter_map(|number| table.remove(number));
-        let taken: Vec<_> = taken.collect();
-        drop(table);
-        taken.iter().for_each(|(ino, _)| self.hub.open.remove(*ino));
-        taken.into_iter().map(|(_, open)| open).collect()
+    /// The handles that were opened through `mount`, each with its inode.
+    pub fn of_mount(&self, mount: MountId) -> Vec<(Ino, Handle)> {
+        let table = self.table.read();
+        let rows = table.iter().filter(|(_, row)| row.mount == mount);
+        rows.map(|(number, row)| (row.ino, Handle(*number))).collect()
     }
 
     /// Forgets a handle.
     pub fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
-        let (ino, open) = self.table.write().remove(&handle.0)?;
+        let Row { ino, open, .. } = self.table.write().remove(&handle.0)?;
         if matches!(*open, Open::Plain { runs: true, .. }) {
             self.running.remove(ino);
         }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, MountId, Opened};
+use workfs_mount::{Caller, Opened};
 
 use crate::config::Config;
 use crate::engine::{Context, Fence, Origin, Refuse, ReleaseHold, Slot, path_of, slot};
@@ -23,7 +23,6 @@ use super::{Answer, WorkTree};
 
 /// A descriptor that holds a record.
 pub(super) struct Hold {
-    mount: MountId,
     record: RecordKey,
     fence: Fence,
     context: Context,
@@ -173,7 +172,7 @@ impl WorkTree {
         }
         let context = Context { origin: Origin::Daemon, ..context };
         let text = text.into_bytes().into();
-        let hold = Hold { mount: caller.mount, record: key, fence, context, text };
+        let hold = Hold { record: key, fence, context, text };
         self.hub.holds.add(&hold);
         let held = self.handles.hold(Computed::Hold(key).ino());
         self.opened(caller, held, Open::Hold(Box::new(hold)))
@@ -190,21 +189,5 @@ impl WorkTree {
                 tracing::warn!(%refusal, "a held record was not given back");
             }
         });
-    }
-
-    /// A mount has ended: what was held through it is free.
-    pub fn end_mount(&self, mount: MountId) {
-        for open in self.handles.take_holds(mount) {
-            if let Open::Hold(hold) = &*open {
-                self.end_hold(hold);
-            }
-        }
-    }
-}
-
-impl Hold {
-    /// Whether it was taken through this mount.
-    pub fn is_through(&self, mount: MountId) -> bool {
-        self.mount == mount
     }
 }

@@ -42,6 +42,7 @@ impl Identity {
     }
 }
 
+#[derive(Clone)]
 struct Member {
     mount: Arc<Mount>,
 }
@@ -49,7 +50,9 @@ struct Member {
 /// All mounts of one daemon.
 #[derive(Default)]
 pub struct Hub {
-    members: RwLock<Vec<Member>>,
+    /// Replaced as a whole: who tells them something holds no lock meanwhile. It may wait for those who
+    /// answer, and they ask for the members, too.
+    members: RwLock<Arc<Vec<Member>>>,
     /// Whom the mounts act for; known before a mount answers its first request.
     identities: RwLock<HashMap<MountId, Arc<Identity>>>,
     pub(super) open: OpenCounts,
@@ -99,16 +102,21 @@ impl Hub {
 
     /// Notes what a program did to a file through a mount, besides what its changes say.
     pub(super) fn note_file(&self, mount: MountId, what: Touch) {
-        self.touches.note_file(mount, self.members.read().len(), what);
+        self.touches.note_file(mount, self.members().len(), what);
     }
 
     /// Where the mounts are that this process sees, and the device number of each.
     #[must_use]
     pub fn mount_dirs(&self) -> Vec<(MountId, (PathBuf, u64))> {
-        let members = self.members.read();
+        let members = self.members();
         let mounts = members.iter().map(|member| &member.mount);
         let seen = mounts.filter_map(|mount| Some((mount, mount.device()?)));
         seen.map(|(mount, device)| (mount.id(), (mount.dir().to_owned(), device))).collect()
+    }
+
+    /// All mounts of this moment.
+    fn members(&self) -> Arc<Vec<Member>> {
+        Arc::clone(&self.members.read())
     }
 
     /// Says whom a mount acts for that is to be made.
@@ -118,12 +126,12 @@ impl Hub {
 
     /// Adds a mount that was introduced.
     pub fn add_mount(&self, mount: Arc<Mount>) {
-        self.members.write().push(Member { mount });
+        Arc::make_mut(&mut *self.members.write()).push(Member { mount });
     }
 
     /// Forgets a mount.
     pub fn remove_mount(&self, id: MountId) {
-        self.members.write().retain(|member| member.mount.id() != id);
+        Arc::make_mut(&mut *self.members.write()).retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
         self.stale.lock().retain(|(mount, _)| *mount != id);
         self.kept.remove_mount(id);
@@ -144,7 +152,7 @@ impl Hub {
 
     /// Notes that all mounts but the one that changed it may hold old pages of a file.
     fn note_stale(&self, effects: &[(Origin, Effect)]) {
-        let members = self.members.read();
+        let members = self.members();
         for (origin, effect) in effects {
             let Effect::Data(ino) = effect else { continue };
             let others = members.iter().filter(|member| member.hears_of(Some(*origin)));
@@ -165,7 +173,7 @@ impl Hub {
     pub fn goes(&self, id: MountId, at: &At) -> Going {
         let going = Going::new(self.stage(), id, at.clone());
         let (parent, name) = at;
-        let members = self.members.read();
+        let members = self.members();
         for member in members.iter().filter(|member| member.mount.id() == id) {
             member.mount.invalidate(&self.appeared(*parent, name));
         }
@@ -260,7 +268,7 @@ impl Changers {
 impl Audience for Hub {
     fn note(&self, effects: &[(Origin, Effect)]) {
         self.kept.note(effects);
-        self.touches.note(effects, self.members.read().len());
+        self.touches.note(effects, self.members().len());
         if effects.iter().any(|(_, effect)| *effect == Effect::DirectoryMoved) {
             self.scopes.forget();
         }
@@ -269,14 +277,14 @@ impl Audience for Hub {
     fn make_forget(&self, effects: &[(Origin, Effect)]) {
         self.note_stale(effects);
         let forgotten = self.forgotten(effects);
-        for member in &*self.members.read() {
+        for member in &*self.members() {
             member.mount.invalidate(member.must_forget(&forgotten));
         }
     }
 
     fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn engine::Silence> {
         let forgotten = self.forgotten(effects);
-        let members = self.members.read();
+        let members = self.members();
         let silences =
             members.iter().map(|member| member.mount.silence(member.must_forget(&forgotten)));
         let silent = Silent { _mounts: silences.collect() };
@@ -300,12 +308,12 @@ impl Audience for Hub {
             let identity = identities.get(&member.mount.id());
             identity.is_some_and(|identity| identity.agent.as_ref() == Some(agent))
         };
-        let members = self.members.read();
+        let members = self.members();
         members.iter().filter(acts).map(|member| member.mount.last_seen_ns()).max()
     }
 
     fn last_seen_user(&self, uid: u32) -> Option<u64> {
-        let members = self.members.read();
+        let members = self.members();
         members.iter().filter_map(|member| member.mount.last_seen_of_ns(uid)).max()
     }
 

@@ -296,8 +296,13 @@ impl Tree for WorkTree {
             .ok_or(Rule::NoAttribute.errno(Door::Name))
     }
 
-    fn listxattr(&self, _: &Caller, ino: Ino) -> Answer<Vec<Vec<u8>>> {
-        self.read(|read| read.xattr_names(ino))
+    fn listxattr(&self, caller: &Caller, ino: Ino) -> Answer<Vec<Vec<u8>>> {
+        let mut names = self.read(|read| read.xattr_names(ino))?;
+        if caller.uid != 0 {
+            // The kernel keeps their values from others (xattr(7)), but not their names.
+            names.retain(|name| !name.starts_with(b"trusted."));
+        }
+        Ok(names)
     }
 
     fn seek(

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use workfs_mount::{
-    Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, PollReady, PollWake, Reply,
+    Caching, Caller, Entry, Errno, Handle, MountId, OpenFlags, Opened, PollReady, PollWake, Reply,
 };
 
 use crate::engine::{
-    Base, Create, Fence, NewContent, OnDraft, Refuse, ScopeTicket, SetAttributes, Slot, slot,
+    Audience, Base, Create, Fence, NewContent, OnDraft, Refuse, ScopeTicket, SetApart,
+    SetAttributes, Slot, slot,
 };
 use crate::names::FileName;
-use crate::numbers::{Ino, WorkspaceKey};
+use crate::numbers::{Ino, RecordKey, WorkspaceKey};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, VersionRow};
 
@@ -75,8 +76,34 @@ impl WorkTree {
             Looked::Open(open @ Open::Plain { .. }) if flags.truncate => {
                 self.truncate_at_open(caller, held, open, reply);
             }
+            Looked::Open(Open::Staged(staged))
+                if (flags.write || flags.truncate) && self.hub.is_mapped(held.ino()) =>
+            {
+                let record = staged.lock().record;
+                match record {
+                    Some(record) => self.set_apart(caller, (held, record), flags, reply),
+                    None => reply.send(self.opened(caller, held, Open::Staged(staged))),
+                }
+            }
             Looked::Open(open) => reply.send(self.opened(caller, held, open)),
         }
+    }
+
+    /// A kernel cuts its pages as soon as a file is opened to be cut, or is cut: whoever has mapped
+    /// them would be killed by SIGBUS. So the record gets another file, which the kernel then opens.
+    fn set_apart(
+        &self,
+        caller: &Caller,
+        (held, record): (Held, RecordKey),
+        flags: OpenFlags,
+        reply: Reply<Opened>,
+    ) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let (caller, context) = (*caller, self.context(caller, Door::Name));
+        self.engine.submit(context, SetApart { record }, move |result| match result {
+            Ok(()) => me.open_overtaken(&caller, held, flags, reply),
+            Err(refusal) => reply.send(Err(refusal.rule.errno(Door::Name))),
+        });
     }
 
     /// Refuses to open for writing what the caller may not write, so that it hears of it before
@@ -119,7 +146,7 @@ impl WorkTree {
             Open::Plain { .. } => Caching::KeepCache,
             _ => Caching::Direct,
         };
-        let handle = self.handles.insert(held, open);
+        let handle = self.handles.insert(caller.mount, held, open);
         let handle = handle.map_err(|refusal| refusal.rule.errno(Door::Name))?;
         Ok(Opened { handle, caching })
     }
@@ -393,6 +420,13 @@ impl WorkTree {
                 }
                 _ => Ok(Vec::new()),
             }),
+        }
+    }
+
+    /// A mount has ended: so have its handles, of which its kernel may have told nothing more.
+    pub fn end_mount(&self, mount: MountId) {
+        for (ino, handle) in self.handles.of_mount(mount) {
+            self.release_file(ino, handle);
         }
     }
 

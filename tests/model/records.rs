@@ -25,6 +25,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether it has the state and the owner of what lies there.
+    fn has_place(&self, home: &Home) -> bool {
+        self.state == home.state && self.owner == home.owner
+    }
+
     /// Whether it lay there before it was parked. Its directory may be another state's by now.
     fn is_parked_at(&self, home: &Home) -> bool {
         self.standing == Standing::Parked(home.dir)
@@ -230,6 +235,13 @@ impl Model {
                 self.judge(text, &home.id, home.state, door)?;
                 self.judge_move(&before, text, home.state, door)?;
                 self.met("a backup dance that ended well");
+            }
+            Some(Standing::Parked(_)) if !self.records[&home.id].has_place(home) => {
+                self.judge(text, &home.id, home.state, door)?;
+                self.enter(home, node, text, true, door)?;
+                self.met("a parked record that comes back elsewhere");
+                self.saw(&home.id, pid);
+                return Ok(());
             }
             known => {
                 self.judge(text, &home.id, home.state, door)?;

@@ -82,6 +82,7 @@ pub const MEETS: &[&str] = &[
     "a new record",
     "a record made again",
     "a record parked",
+    "a parked record that comes back elsewhere",
     "a backup dance that ended well",
     "a backup dance that ended badly",
     "a record that left",

@@ -1,12 +1,13 @@
 //! The end of a mount, wanted and unwanted.
 
 use std::fs;
+use std::io::Write;
 
 use rustix::process::Signal;
 
 use crate::harness::{
-    Errno, Fixture, Setup, Task, await_end, lies, mounted_below, pid_alive, pile, processes_of,
-    send_signal,
+    Errno, Fixture, Setup, Task, await_end, left_out, lies, mounted_below, pid_alive, pile,
+    processes_of, send_signal, until_polled,
 };
 
 #[track_caller]
@@ -156,4 +157,23 @@ fn a_fixture_leaves_nothing_also_when_its_test_fails() {
     assert!(!base.as_ref().unwrap().exists());
     assert!(mounted_below(base.as_ref().unwrap()).is_empty());
     assert!(processes_of(store.as_ref().unwrap()).is_empty() && !pid_alive(pid));
+}
+
+// P6.4
+#[test]
+fn what_a_mount_had_open_when_it_was_cut_off_hinders_nobody() {
+    let fixture = Setup::default().mounts(2).start();
+    let from = fixture.task("inbox", &Task::new("t-1"));
+    let cut = fixture.mount(1);
+    let opened = fs::OpenOptions::new().write(true).open(cut.join("work/inbox/t-1.yaml"));
+    let mut writer = opened.unwrap();
+    writer.write_all(b"id").unwrap();
+    let flags = rustix::mount::UnmountFlags::FORCE | rustix::mount::UnmountFlags::DETACH;
+    if let Err(error) = rustix::mount::unmount(cut, flags) {
+        return left_out(&format!("cutting a mount off needs root ({error})"));
+    }
+    assert_eq!(crate::harness::close(writer), Err(Errno::NOTCONN));
+    let to = fixture.path("work/assigned/bob/t-1.yaml");
+    until_polled("the record is free", || fs::rename(&from, &to).ok());
+    fixture.fsck_clean();
 }

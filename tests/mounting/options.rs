@@ -62,6 +62,35 @@ fn allow_other_lets_others_in_as_far_as_modes_say() {
 
 // P6.9
 #[test]
+fn what_only_root_is_to_see_or_have_others_do_not() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("acting as another user needs root");
+    }
+    if !needs(&["setpriv", "setfattr", "fallocate"]) {
+        return;
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other,suid"]).start();
+    fs::set_permissions(fixture.base(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    fixture.sh("echo hello > f && chmod 666 f && setfattr -n trusted.x -v 1 f").success();
+    fixture.sh("setfattr -n user.y -v 2 f").success();
+    let other = |command: &str| {
+        let script =
+            format!("exec setpriv --reuid 65534 --regid 65534 --clear-groups bash -c '{command}'");
+        fixture.sh(&script).success().stdout
+    };
+    let names = other("getfattr -m - f");
+    assert!(names.contains("user.y") && !names.contains("trusted.x"), "{names}");
+    assert!(fixture.sh("getfattr -m - f").success().stdout.contains("trusted.x"));
+    for change in ["fallocate -z -l 10 f", "fallocate -l 8192 f", "echo x >> f"] {
+        fixture.sh("chmod 4777 f").success();
+        other(change);
+        assert_eq!(fixture.sh("stat -c %a f").success().stdout, "777\n", "{change}");
+    }
+}
+
+// P6.9
+#[test]
 fn uid_gid_and_umask_are_shown() {
     let arguments = ["-o", "uid=1234,gid=2345,umask=027"];
     let fixture = Setup::default().arguments(&arguments).start();

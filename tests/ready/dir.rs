@@ -88,6 +88,27 @@ fn nothing_is_made_or_removed_in_ready() {
 
 // P9.6
 #[test]
+fn the_link_to_the_next_leads_where_the_next_is_now() {
+    let fixture = Setup::default().mounts(2).start();
+    for name in ["c", "b", "a"] {
+        put(&fixture, name, "");
+    }
+    let targets = |at: &str| {
+        [0, 1].map(|nth| fs::read_link(fixture.mount(nth).join(at)).unwrap().into_os_string())
+    };
+    let first = targets("work/ready/.next");
+    fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+    assert_ne!(targets("work/ready/.next"), first, "ready/");
+    assert_eq!(targets("work/assigned/bob/.next"), first);
+    let second = targets("work/ready/.next");
+    let other = fixture.bash().with("M", fixture.mount(1));
+    other.run("mv $M/work/ready/.next $M/work/assigned/bob/").success();
+    assert_eq!(targets("work/assigned/bob/.next"), second);
+    assert_ne!(targets("work/ready/.next"), second);
+}
+
+// P9.6
+#[test]
 fn next_gives_the_best_under_its_own_name_and_a_link_to_it() {
     let fixture = Fixture::new();
     put(&fixture, "second", "");

@@ -241,6 +241,32 @@ fn map(path: &Path, at: impl Fn(usize) -> usize) -> (Mapped, Vec<u8>) {
 
 // P2.2
 #[test]
+fn a_mapped_record_outlives_that_others_begin_to_write_it() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let next = Task::new("t-1").revision(1).text();
+    for cuts_at_open in [true, false] {
+        let before = fs::read(&path).unwrap();
+        let file = File::open(&path).unwrap();
+        let mapped = Mapped::new(&file).unwrap();
+        assert_eq!(mapped.bytes(), before);
+        let opened = OpenOptions::new().write(true).truncate(cuts_at_open).open(&path);
+        let mut writer = opened.unwrap();
+        if !cuts_at_open {
+            writer.set_len(0).unwrap();
+        }
+        // Pages that went would be beyond the end now, and reading them SIGBUS.
+        assert_eq!(mapped.bytes(), before);
+        writer.write_all(next.as_bytes()).unwrap();
+        close(writer).unwrap();
+        assert_eq!(mapped.bytes(), before);
+        assert_eq!(fs::read_to_string(&path).unwrap(), next);
+    }
+    fixture.fsck_clean();
+}
+
+// P2.2
+#[test]
 fn mappings_of_two_versions_show_one_each() {
     let fixture = Setup::default().mounts(2).start();
     let path = fixture.task("inbox", &Task::new("t-1"));

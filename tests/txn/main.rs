@@ -9,6 +9,7 @@ mod harness;
 mod conflicts;
 mod inside;
 mod killed;
+mod mounts;
 mod random;
 mod rights;
 mod whole;

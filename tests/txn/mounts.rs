@@ -1,0 +1,44 @@
+//! Transactions while mounts come and go.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::harness::Setup;
+
+/// Runs its end when it is dropped, also by a panic.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+// P13.2
+#[test]
+fn mounts_come_and_go_while_transactions_are_committed() {
+    const FILES: usize = 100;
+    let fixture = Setup::default().mounts(3).start();
+    fixture.sh(&format!("mkdir d && for n in $(seq {FILES}); do echo x > d/$n; done")).success();
+    let (coming, done) = (fixture.mount(2), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                fixture.workfs(&["unmount", coming.to_str().unwrap()]).success();
+                fixture.mount_at(coming).success();
+            }
+        });
+        let _done = Done(&done);
+        for nth in 0..40 {
+            let script = format!(
+                "mkdir .workfs/txn/t && cd .workfs/txn/t
+                 for n in $(seq {FILES}); do echo {nth} > d/$n; done
+                 stat $OTHER/d/* > /dev/null && cd ../../.. && mv .workfs/txn/t .workfs/commit"
+            );
+            fixture.bash().with("OTHER", fixture.mount(1)).run(&script).success();
+            let seen = fs::read_to_string(fixture.mount(1).join("d/1")).unwrap();
+            assert_eq!(seen, format!("{nth}\n"));
+        }
+    });
+    fixture.fsck_clean();
+}
