@@ -132,6 +132,10 @@ pub const KEPT_DIRS_MAX: usize = 1 << 16;
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
 
+/// Ready records that a claim of the best passes over because their texts are in the way: bounds the work
+/// of one change.
+pub const PASSED_OVER_MAX: usize = 16;
+
 /// Refusals kept for `.workfs/why`; the oldest go, some at a time ([`REFUSALS_STRIDE`]).
 pub const REFUSALS_KEPT_MAX: u64 = 1000;
 

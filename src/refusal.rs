@@ -133,6 +133,12 @@ rules! {
 }
 
 impl Rule {
+    /// Whether it is broken by a record's own text, whoever asks for what.
+    #[must_use]
+    pub fn is_of_the_text(self) -> bool {
+        matches!(self, Rule::TooLarge | Rule::Syntax | Rule::Required)
+    }
+
     /// The errno that unmodified tools see.
     #[must_use]
     pub fn errno(self, door: Door) -> Errno {

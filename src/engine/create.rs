@@ -73,9 +73,6 @@ impl Command for Create {
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
         let parent = turn.directory(self.parent)?;
         turn.require_lane(self.parent, &self.name)?;
-        if matches!(self.content, NewContent::Directory) {
-            turn.require_new_lane(self.parent, &self.name)?;
-        }
         if turn.txn.lookup(self.parent, &self.name)?.is_some() {
             return Err(taken(&self.name).into());
         }
@@ -88,6 +85,7 @@ impl Command for Create {
             }
             NewContent::Special(node_type, rdev) => (*node_type, 0, *rdev),
         };
+        turn.require_new_lane(self.parent, &self.name, node_type)?;
         let draft = node_type == NodeType::File
             && matches!(turn.slot(self.parent, &self.name)?, Slot::Record(_));
         let directory = node_type == NodeType::Directory;

@@ -2,7 +2,7 @@
 //!
 //! What must stay true: a missing chunk is a hole of zeros; bytes after a file's end are zero, so
 //! that growing it shows zeros. A write survives the daemon's death when it is answered, and power
-//! loss after `fsync` or `close`.
+//! loss after `fsync`.
 
 use crate::limits::{CHUNK_BYTES, FILE_BYTES_MAX};
 use crate::numbers::Ino;

@@ -69,8 +69,8 @@ impl Command for Rename {
         turn.require_lane(self.new_parent, &self.new_name)?;
         if source.node_type == NodeType::Directory {
             turn.require_directory(&source)?;
-            turn.require_new_lane(self.new_parent, &self.new_name)?;
         }
+        turn.require_new_lane(self.new_parent, &self.new_name, source.node_type)?;
         let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
         if let Some(target) = target.as_ref().filter(|t| t.node_type == NodeType::Directory) {
             turn.require_directory(target)?;
@@ -262,6 +262,7 @@ impl Rename {
         turn.require_write(lies)?;
         if self.parent != self.new_parent {
             turn.require_leave(lies)?;
+            turn.require_no_lane(lies, self.new_parent, &self.new_name)?;
         }
         let content = turn.content(&record)?;
         let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();

@@ -10,7 +10,7 @@ use crate::kind::{Holding, Kind, Place, Role, StateIx};
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node};
+use crate::store::{Class, Node, NodeType};
 
 use super::governed::{Home, path_of_dir};
 use super::{Context, Stop, Text, Turn, governed};
@@ -133,12 +133,43 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Refuses to make the lane of somebody else.
-    pub(super) fn require_new_lane(&self, parent: Ino, name: &FileName) -> Result<(), Stop> {
+    /// Refuses a record the name of a lane that is not there: it was to go into it.
+    pub(super) fn require_no_lane(
+        &self,
+        lies: &Home,
+        parent: Ino,
+        name: &FileName,
+    ) -> Result<(), Stop> {
+        let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
+        let mut relative = above.relative.clone();
+        relative.push(name.clone());
+        let is_state = |place| matches!(place, Place::State { .. });
+        // Beside records, as in `done/`, it is an ordinary name.
+        if is_state(above.place.clone()) || !is_state(above.binding.kind.place(&relative)) {
+            return Ok(());
+        }
+        let lane = above.dir_path().join(name.clone());
+        let reason = format!("there is no directory `{lane}` for `{}` to go into", lies.id);
+        let refusal = Refusal::new(Rule::Absent, reason, format!("make it first: mkdir {lane}"));
+        Err(Stop::kept(refusal, lies.file_path()))
+    }
+
+    /// Refuses to make the lane of somebody else, or anything else under its name: through a link
+    /// there others would claim for whom it leads to.
+    pub(super) fn require_new_lane(
+        &self,
+        parent: Ino,
+        name: &FileName,
+        node_type: NodeType,
+    ) -> Result<(), Stop> {
         if self.context.role == Role::Operator {
             return Ok(());
         }
         let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
+        // A file beside records and lanes, as in `done/`, whose name could be an agent's, too.
+        if node_type == NodeType::File && matches!(above.place, Place::State { .. }) {
+            return Ok(());
+        }
         let mut relative = above.relative.clone();
         relative.push(name.clone());
         let kind = &above.binding.kind;

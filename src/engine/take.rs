@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use crate::limits::PASSED_OVER_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, Record, Standing, StoreError};
 
+use super::governed::path_of;
 use super::rename::{Rename, RenameMode};
 use super::save::Made;
 use super::sight::{Base, Sight};
@@ -80,18 +82,65 @@ impl Command for Take {
             return Err(nothing_ready().into());
         };
         let (workspace, kind) = (governed.workspace, &governed.binding.kind);
-        let (found, new_name) = match self.wanted {
-            Wanted::Best(is_written) => {
-                let best = best_ready(turn.txn, workspace, &*is_written)?;
-                (best.ok_or_else(nothing_ready)?, None)
-            }
+        match &self.wanted {
+            Wanted::Best(is_written) => self.best(turn, workspace, &**is_written),
             Wanted::Named(name, new_name) => {
-                let id = kind.record_id(&name).ok_or_else(|| absent(&name))?;
+                let id = kind.record_id(name).ok_or_else(|| absent(name))?;
                 let found = turn.txn.record_named(workspace, &id)?;
                 let found = found.filter(|found| hindrance(kind, found, turn.now).is_none());
-                (found.ok_or_else(|| absent(&name))?, Some(new_name))
+                self.one(turn, found.ok_or_else(|| absent(name))?, Some(new_name))
             }
-        };
+        }
+    }
+}
+
+impl Take {
+    /// The best that can be taken. One whose own text is in the way, such as one into which no owner
+    /// can be written, is passed over: it would keep all from the rest.
+    fn best(
+        &self,
+        turn: &mut Turn<'_>,
+        workspace: WorkspaceKey,
+        is_written: &dyn Fn(Ino) -> bool,
+    ) -> Result<Taken, Stop> {
+        let mut passed: Vec<Ino> = Vec::new();
+        let mut first = None;
+        loop {
+            let is_out = |ino| is_written(ino) || passed.contains(&ino);
+            let Some(found) = best_ready(turn.txn, workspace, &is_out)? else { break };
+            let Standing::Live { ino, dir, name, .. } = found.standing.clone() else { break };
+            match self.one(turn, found, None) {
+                Err(Stop::Refused(mut refused)) if refused.refusal.rule.is_of_the_text() => {
+                    refused.path = path_of(turn.txn, dir, &name)?;
+                    passed.push(ino);
+                    first.get_or_insert(refused);
+                    if passed.len() == PASSED_OVER_MAX {
+                        break;
+                    }
+                }
+                Ok(taken) => {
+                    // Whoever asks why it is not taken finds it, once.
+                    if let Some(refused) = first {
+                        let last = turn.txn.last_refusal_of(&refused.path.to_bytes())?;
+                        if last.is_none_or(|last| last.why.rule != refused.refusal.rule) {
+                            turn.keep(*refused)?;
+                        }
+                    }
+                    return Ok(taken);
+                }
+                failed => return failed,
+            }
+        }
+        Err(first.map_or_else(|| nothing_ready().into(), Stop::Refused))
+    }
+
+    /// Takes the record `found`.
+    fn one(
+        &self,
+        turn: &mut Turn<'_>,
+        found: Record,
+        new_name: Option<&FileName>,
+    ) -> Result<Taken, Stop> {
         let Standing::Live { ino, dir, name, .. } = found.standing else {
             return Err(nothing_ready().into());
         };
@@ -99,7 +148,7 @@ impl Command for Take {
             parent: dir,
             name: name.clone(),
             new_parent: self.to,
-            new_name: new_name.unwrap_or_else(|| name.clone()),
+            new_name: new_name.unwrap_or(&name).clone(),
             mode: self.mode,
             sight: Sight::Known(Base::Unseen),
         };
@@ -114,7 +163,7 @@ impl Command for Take {
                 _ => {}
             }
         }
-        let record = turn.txn.record_named(workspace, &found.id)?;
+        let record = turn.txn.record_named(found.workspace, &found.id)?;
         let record = record.filter(|record| record.ino() == Some(ino));
         Ok(Taken { name, record: record.ok_or_else(super::setattr::gone)? })
     }

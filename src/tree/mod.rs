@@ -25,6 +25,7 @@ mod overtaken;
 mod plain_save;
 mod quota;
 mod ready;
+mod release;
 mod seek;
 mod seen;
 mod staged;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use workfs_mount::{
-    Caching, Caller, Entry, Errno, Handle, MountId, OpenFlags, Opened, PollReady, PollWake, Reply,
+    Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, PollReady, PollWake, Reply,
 };
 
 use crate::engine::{
@@ -137,6 +137,9 @@ impl WorkTree {
 
     pub(super) fn opened(&self, caller: &Caller, held: Held, open: Open) -> Answer<Opened> {
         let caching = match &open {
+            // Of what goes through its pages a kernel makes one write for each page that it does not
+            // have, and between two of them another mount's may come to lie.
+            Open::Plain { append: true, .. } => Caching::Direct,
             Open::Plain { .. } if self.hub.takes_stale(caller.mount, held.ino()) => Caching::Cached,
             // Who only reads has nothing to flush. Where somebody holds locks, a close ends those of
             // its process.
@@ -195,7 +198,7 @@ impl WorkTree {
                     }
                     _ => None,
                 };
-                let mut staged = self.staged(caller, &record, version, flags.truncate);
+                let mut staged = self.staged(caller, &record, version, flags);
                 staged.home = home;
                 staged
             }
@@ -226,29 +229,52 @@ impl WorkTree {
         Looked::Open(plain(flags, Wrote::new(node.parent, caller, flags.truncate)))
     }
 
-    /// A version of a record that a program opens; with what it has seen of it if it reads no more.
+    /// A version of a record that a program opens, with what it has seen of it. Who may write has seen
+    /// this version only when it reads: it may have read another one before, and cut this one now.
     fn staged(
         &self,
         caller: &Caller,
         record: &Record,
         version: VersionRow,
-        truncate: bool,
+        flags: OpenFlags,
     ) -> Staged {
-        let base = if truncate {
-            self.seen.base(record.key, caller.pid)
+        let (key, thread, this) = (record.key, caller.pid, Base::Seen(record.version));
+        let may_cut = flags.write && !flags.append;
+        let base = if flags.truncate {
+            self.seen.base(key, thread)
+        } else if may_cut {
+            // What it leaves of this version is then part of what it saves.
+            Some(self.seen.base(key, thread)).filter(|base| *base != Base::Unseen).unwrap_or(this)
         } else {
-            self.seen.note(record.key, caller.pid, record.version);
-            Base::Seen(record.version)
+            self.seen.note(key, thread, record.version);
+            this
         };
         let mut staged = Staged::new(None, version.content.into(), base);
-        staged.record = Some(record.key);
+        staged.unread = (may_cut && !flags.truncate).then_some((thread, record.version));
+        staged.record = Some(key);
         staged.fence = Fence::of(record);
         staged
     }
 
+    /// A handle reads what it was opened at, unless it has changed that already.
+    fn note_read(&self, staged: &mut Staged) {
+        if let Some(record) = staged.record
+            && !staged.is_changed()
+            && let Some((thread, version)) = staged.unread.take()
+        {
+            staged.base = Base::Seen(version);
+            self.seen.note(record, thread, version);
+        }
+    }
+
     /// A version of a record that a program reads.
     pub(super) fn pinned(&self, caller: &Caller, record: &Record, version: VersionRow) -> Open {
-        Open::Staged(Box::new(Mutex::new(self.staged(caller, record, version, false))))
+        Open::Staged(Box::new(Mutex::new(self.staged(
+            caller,
+            record,
+            version,
+            OpenFlags::default(),
+        ))))
     }
 
     fn open_computed(
@@ -399,7 +425,11 @@ impl WorkTree {
 
     fn read_now(&self, ino: Ino, open: &Open, offset: u64, size: usize) -> Answer<Vec<u8>> {
         match open {
-            Open::Staged(staged) => Ok(part(staged.lock().text(), offset, size)),
+            Open::Staged(staged) => {
+                let mut staged = staged.lock();
+                self.note_read(&mut staged);
+                Ok(part(staged.text(), offset, size))
+            }
             Open::Fixed(bytes) => Ok(part(bytes, offset, size)),
             Open::Hold(hold) => Ok(part(&hold.text, offset, size)),
             Open::Events => self.read(|read| events::at(read, offset, size)),
@@ -420,35 +450,6 @@ impl WorkTree {
                 }
                 _ => Ok(Vec::new()),
             }),
-        }
-    }
-
-    /// A mount has ended: so have its handles, of which its kernel may have told nothing more.
-    pub fn end_mount(&self, mount: MountId) {
-        for (ino, handle) in self.handles.of_mount(mount) {
-            self.release_file(ino, handle);
-        }
-    }
-
-    pub(super) fn release_file(&self, ino: Ino, handle: Handle) {
-        let Some(open) = self.handles.remove(handle) else { return };
-        let staged = match &*open {
-            Open::Staged(staged) => staged,
-            Open::Plain { wrote, .. } => return self.release_plain(ino, wrote),
-            Open::Hold(hold) => return self.end_hold(hold),
-            Open::Wait(_) => return self.waits.closed(handle),
-            Open::Fixed(_)
-            | Open::Events
-            | Open::Directory(_)
-            | Open::Short(_)
-            | Open::Ready(_) => return,
-        };
-        self.born(ino);
-        if staged.lock().unsaved.is_any() {
-            // `flush` comes before every release, so that only a write through a mapping that
-            // outlived its descriptor gets here. Nobody would hear a verdict.
-            tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
-            self.busy.end(ino);
         }
     }
 }

@@ -11,7 +11,7 @@ use workfs_mount::Reply;
 use crate::config::{Binding, Check, Policy};
 use crate::engine::{Base, Fence, Home};
 use crate::limits::RECORD_BYTES_MAX;
-use crate::numbers::RecordKey;
+use crate::numbers::{RecordKey, Version};
 use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
 
@@ -29,6 +29,9 @@ pub(super) struct Staged {
     pub record: Option<RecordKey>,
     /// What the writer saw.
     pub base: Base,
+    /// The version that its first read shows, and the thread that opened it: until then it counts as
+    /// not seen.
+    pub unread: Option<(u32, Version)>,
     /// The claim that it was opened under.
     pub fence: Option<Fence>,
     /// The content at `open`.
@@ -59,6 +62,7 @@ impl Staged {
             is_new: false,
             record: None,
             base,
+            unread: None,
             fence: None,
             pinned,
             buffer: None,
@@ -78,6 +82,11 @@ impl Staged {
         if truncate {
             self.buffer = Some(Vec::new());
         }
+    }
+
+    /// Whether this handle has changed what it was opened at.
+    pub fn is_changed(&self) -> bool {
+        self.buffer.is_some()
     }
 
     /// What this handle reads.

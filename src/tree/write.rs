@@ -189,6 +189,7 @@ impl WorkTree {
                 staged.is_new = false;
                 if let Some(made) = made {
                     staged.base = Base::Seen(made.version);
+                    staged.unread = None;
                     staged.record = Some(made.record);
                     self.note_made(caller, made);
                 }

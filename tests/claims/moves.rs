@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::RenameFlags;
 
-use crate::harness::{Errno, Fixture, Task, rename_with, save};
+use crate::harness::{Errno, Fixture, Setup, Task, rename_with, save};
 
 /// What `rename` must never say: `mv` would copy and unlink, or say nonsense, or the kernel would
 /// ask again.
@@ -153,4 +153,17 @@ fn programs_that_copy_when_rename_fails_change_nothing_either() {
     assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").text());
     assert_eq!(fixture.ledger().counts("closed").len(), 0);
     fixture.fsck_clean();
+}
+
+// P1.9
+#[test]
+fn a_task_does_not_become_the_lane_that_is_not_there() {
+    let fixture = Setup::default().lanes(["ann"]).start();
+    let from = fixture.task("inbox", &Task::new("t-1"));
+    let lane = fixture.path("work/assigned/bob");
+    assert_eq!(refused(&from, &lane), Errno::NOENT);
+    assert!(from.exists() && !lane.exists());
+    assert!(fixture.why().contains("mkdir work/assigned/bob"), "{}", fixture.why());
+    fs::create_dir(&lane).unwrap();
+    fs::rename(&from, lane.join("t-1.yaml")).unwrap();
 }

@@ -20,6 +20,8 @@ pub struct Open {
 struct Staged {
     text: Vec<u8>,
     base: Base,
+    /// The record and the version that its first read shows, which counts as seen from then on.
+    unread: Option<(String, u64)>,
     /// Written and not judged.
     dirty: bool,
     /// The text only grew at its end, so that `write` can judge it.
@@ -48,11 +50,21 @@ impl Model {
             Body::Dir(_) => no("EISDIR"),
             Body::Symlink(_) => no("ELOOP"),
             Body::Record(id) => {
-                if !flags.truncate {
+                let may_cut = flags.write && !flags.append;
+                if !flags.truncate && !may_cut {
                     self.saw(&id, pid);
                 }
-                let base = Base::Opened(self.base(&id, pid));
-                Ok(self.opened(node, flags, base, pid))
+                let version = self.records[&id].version;
+                let this = (!flags.truncate).then_some(version);
+                let base = Base::Opened(self.base(&id, pid).or(this));
+                let open = self.opened(node, flags, base, pid);
+                if let Some(staged) = &mut self.opens[open].staged
+                    && may_cut
+                    && !flags.truncate
+                {
+                    staged.unread = Some((id, version));
+                }
+                Ok(open)
             }
             Body::Draft(_) => Ok(self.opened(node, flags, Base::Seen, pid)),
             Body::Plain(_) => {
@@ -69,6 +81,7 @@ impl Model {
         let staged = (!plain).then(|| Staged {
             text: if flags.truncate { Vec::new() } else { self.content(node).to_vec() },
             base,
+            unread: None,
             dirty: false,
             grows: true,
             poisoned: false,
@@ -88,7 +101,14 @@ impl Model {
         self.opens.iter().any(|open| open.node == node && dirty(open))
     }
 
-    pub fn read(&self, open: OpenId) -> &[u8] {
+    pub fn read(&mut self, open: OpenId) -> &[u8] {
+        let Open { pid, .. } = self.opens[open];
+        if let Some(staged) = &mut self.opens[open].staged
+            && let Some((id, version)) = staged.unread.take()
+        {
+            staged.base = Base::Opened(Some(version));
+            self.saw_version(&id, pid, version);
+        }
         match &self.opens[open].staged {
             Some(staged) => &staged.text,
             None => self.content(self.opens[open].node),
@@ -118,6 +138,7 @@ impl Model {
         }
         let end = staged.text.len();
         let at = put(&mut staged.text);
+        staged.unread = None;
         staged.grows &= at == end;
         staged.dirty = true;
         staged.failed = None;
@@ -174,6 +195,7 @@ impl Model {
         let Some(staged) = &mut self.opens[open].staged else { return self.cut(node, size, pid) };
         if staged.text.len() != size {
             staged.text.resize(size, 0);
+            staged.unread = None;
             staged.dirty |= size > 0;
             staged.grows = size == 0;
             staged.poisoned = false;

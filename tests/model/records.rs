@@ -113,8 +113,12 @@ impl Model {
     }
 
     pub fn saw(&mut self, id: &str, pid: u32) {
+        self.saw_version(id, pid, self.records[id].version);
+    }
+
+    pub fn saw_version(&mut self, id: &str, pid: u32, version: u64) {
         if pid != 0 {
-            self.seen.insert((id.to_owned(), pid), self.records[id].version);
+            self.seen.insert((id.to_owned(), pid), version);
         }
     }
 

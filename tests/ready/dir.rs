@@ -109,6 +109,27 @@ fn the_link_to_the_next_leads_where_the_next_is_now() {
 
 // P9.6
 #[test]
+fn a_record_whose_text_cannot_be_changed_does_not_keep_others_from_the_rest() {
+    let fixture = Fixture::new();
+    let spoilt = "status: &s new\npriority: critical\nx: *s\n";
+    save(&fixture.path("work/inbox/spoilt.yaml"), spoilt.as_bytes()).unwrap();
+    put(&fixture, "one", "");
+    put(&fixture, "two", "");
+    fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+    fixture.workfs(&["claim", "--next", "--agent", "bob"]).success();
+    let lane = names(&fixture.path("work/assigned/bob"));
+    assert_eq!(lane.len(), 2, "{lane:?}");
+    let why = fs::read_to_string(fixture.path("work/inbox/spoilt.yaml.why")).unwrap();
+    assert!(why.contains("W010"), "{why}");
+    assert_eq!(fixture.why().matches("W010").count(), 1, "told once: {}", fixture.why());
+    // Nothing else is left.
+    let refused = fixture.sh("mv work/ready/.next work/assigned/bob/").failure();
+    assert!(refused.stderr.contains("Operation not permitted"), "{refused}");
+    fixture.fsck_clean();
+}
+
+// P9.6
+#[test]
 fn next_gives_the_best_under_its_own_name_and_a_link_to_it() {
     let fixture = Fixture::new();
     put(&fixture, "second", "");

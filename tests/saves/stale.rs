@@ -1,7 +1,7 @@
 //! Saves by somebody who has not seen the present version.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
 use crate::harness::{Errno, Fixture, Setup, Task, Worker, Workers, close, python, save};
@@ -47,6 +47,36 @@ fn of_eight_that_read_and_write_back_one_succeeds() {
 #[test]
 fn of_eight_on_four_mounts_that_read_and_write_back_one_succeeds() {
     of_eight_one_wins(4);
+}
+
+/// Not seen is what was opened to be written, and not read, by whoever read another version before.
+fn opens_without_cutting(open: impl Fn(&mut OpenOptions) -> &mut OpenOptions) {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let text = fs::read_to_string(&path).unwrap();
+    fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
+    let mut mine = open(&mut OpenOptions::new()).open(&path).unwrap();
+    mine.set_len(0).unwrap();
+    mine.write_all(text.replace("revision: 0", "revision: 2").as_bytes()).unwrap();
+    assert_eq!(close(mine), Err(Errno::BUSY));
+    assert!(fs::read_to_string(&path).unwrap().contains("revision: 1\n"));
+    // Who reads by the handle that it writes has seen what it changes.
+    let mut mine = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let mut text = String::new();
+    mine.read_to_string(&mut text).unwrap();
+    mine.set_len(0).unwrap();
+    mine.rewind().unwrap();
+    mine.write_all(text.replace("revision: 1", "revision: 3").as_bytes()).unwrap();
+    close(mine).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().contains("revision: 3\n"));
+    fixture.fsck_clean();
+}
+
+// P1.4
+#[test]
+fn a_record_that_is_cut_after_it_was_opened_is_stale_all_the_same() {
+    opens_without_cutting(|options| options.write(true));
+    opens_without_cutting(|options| options.read(true).write(true));
 }
 
 // P1.4

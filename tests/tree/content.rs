@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
-use crate::harness::{Errno, Fixture, Mapped};
+use crate::harness::{Errno, Fixture, Mapped, Setup};
 
 fn scratch() -> (Fixture, std::path::PathBuf) {
     let fixture = Fixture::new();
@@ -220,4 +220,31 @@ fn a_running_program_is_not_emptied() {
     running.kill().unwrap();
     running.wait().unwrap();
     drop(OpenOptions::new().write(true).open(&path).unwrap());
+}
+
+// P7.1
+#[test]
+fn lines_that_are_appended_through_two_mounts_stay_whole() {
+    let fixture = Setup::default().mounts(2).start();
+    let line = |writer: usize, nth: usize| format!("{writer} {nth} {}\n", "x".repeat(250));
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let path = fixture.mount(writer % 2).join("log");
+            scope.spawn(move || {
+                for nth in 0..200 {
+                    let mut log = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+                    log.write_all(line(writer, nth).as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    let text = fs::read_to_string(fixture.path("log")).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    let mut expected: Vec<String> = (0..4)
+        .flat_map(|writer| (0..200).map(move |nth| line(writer, nth).trim_end().to_owned()))
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+    assert_eq!(fs::metadata(fixture.mount(1).join("log")).unwrap().len(), text.len() as u64);
 }

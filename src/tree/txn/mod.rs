@@ -60,6 +60,9 @@ impl TxnTree {
         let (slot, node) = node_of(ino)?;
         let txn = self.table.lock().get(slot).filter(|txn| txn.mount == caller.mount);
         let Some(txn) = txn else { return Some(Err(Rule::Gone.errno(door))) };
+        if !txn.is_of(caller) {
+            return Some(Err(Rule::Forbidden.errno(door)));
+        }
         Some(self.view(caller, &txn, node, door, work))
     }
 
@@ -113,6 +116,9 @@ impl TxnTree {
     fn throw_away(&self, caller: &Caller, name: &FileName) -> Answer<()> {
         let mut table = self.table.lock();
         let txn = table.find(caller.mount, name).ok_or(Rule::Absent.errno(Door::Name))?;
+        if !txn.is_of(caller) {
+            return Err(Rule::Forbidden.errno(Door::Name));
+        }
         if txn.view.lock().committing {
             return Err(Rule::BeingWritten.errno(Door::Name));
         }
@@ -125,6 +131,9 @@ impl TxnTree {
         let Some(txn) = self.table.lock().find(caller.mount, name) else {
             return reply.send(Err(Rule::Absent.errno(Door::Rename)));
         };
+        if !txn.is_of(caller) {
+            return reply.send(Err(Rule::Forbidden.errno(Door::Rename)));
+        }
         let command = {
             let mut view = txn.view.lock();
             if view.committing {

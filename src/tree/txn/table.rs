@@ -36,6 +36,14 @@ impl Default for Table {
     }
 }
 
+impl Txn {
+    /// Whether it is the caller's. What the kernel does of itself, as writing a mapping's pages, it does
+    /// as nobody.
+    pub fn is_of(&self, caller: &Caller) -> bool {
+        caller.uid == self.maker.0 || caller.pid == 0
+    }
+}
+
 impl Table {
     /// The transaction of a number.
     pub fn get(&self, slot: Slot) -> Option<Txn> {

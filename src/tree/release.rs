@@ -1,0 +1,42 @@
+//! The end of open files: by RELEASE, or with their mount.
+//!
+//! What must stay true: whatever an open file counts in (writers, open inodes, holds, waiters) ends with
+//! it. Deliberately not here: judging what was written, which `flush` does before.
+
+use workfs_mount::{Handle, MountId};
+
+use crate::numbers::Ino;
+
+use super::WorkTree;
+use super::handles::Open;
+
+impl WorkTree {
+    /// A mount has ended: so have its handles, of which its kernel may have told nothing more.
+    pub fn end_mount(&self, mount: MountId) {
+        for (ino, handle) in self.handles.of_mount(mount) {
+            self.release_file(ino, handle);
+        }
+    }
+
+    pub(super) fn release_file(&self, ino: Ino, handle: Handle) {
+        let Some(open) = self.handles.remove(handle) else { return };
+        let staged = match &*open {
+            Open::Staged(staged) => staged,
+            Open::Plain { wrote, .. } => return self.release_plain(ino, wrote),
+            Open::Hold(hold) => return self.end_hold(hold),
+            Open::Wait(_) => return self.waits.closed(handle),
+            Open::Fixed(_)
+            | Open::Events
+            | Open::Directory(_)
+            | Open::Short(_)
+            | Open::Ready(_) => return,
+        };
+        self.born(ino);
+        if staged.lock().unsaved.is_any() {
+            // `flush` comes before every release, so that only a write through a mapping that
+            // outlived its descriptor gets here. Nobody would hear a verdict.
+            tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
+            self.busy.end(ino);
+        }
+    }
+}
