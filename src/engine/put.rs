@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::kind::Statuses;
+use crate::kind::{Place, Statuses};
 use crate::ledger::{EventName, Hash, Via};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
@@ -18,11 +18,17 @@ use crate::store::{
 };
 
 use super::files::Saved;
-use super::governed::Home;
+use super::governed::{Home, governed};
 use super::record::Step;
 use super::save::home_of;
 use super::setattr::gone;
 use super::{Command, Slot, Stop, Text, Turn, plain};
+
+/// The tree's root.
+const ROOT: Ino = Ino(1);
+
+/// What the tree shows there besides what is stored.
+const ROOT_COMPUTED: [&[u8]; 2] = [b".workfs", b"AGENTS.md"];
 
 /// How far back in a record's history its import is looked for: bounds the work of one change.
 const HISTORY_STEPS_MAX: usize = 4096;
@@ -95,6 +101,9 @@ impl Command for Put {
     fn run(self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {
         turn.require_operator("import")?;
         let parent = turn.directory(self.parent)?;
+        if self.is_computed(turn)? {
+            return Ok(Placed::Left("workfs itself shows something of this name there".to_owned()));
+        }
         if let Some(there) = turn.txn.lookup(self.parent, &self.name)? {
             return self.compare(turn, &there);
         }
@@ -116,6 +125,18 @@ impl Command for Put {
 }
 
 impl Put {
+    /// Whether it would hide what the tree shows under its name, as a copy of a mount would: `ready/` of
+    /// a workspace, and what lies at the root.
+    fn is_computed(&self, turn: &Turn<'_>) -> Result<bool, StoreError> {
+        if self.parent == ROOT {
+            return Ok(ROOT_COMPUTED.contains(&self.name.as_bytes()));
+        }
+        let above = governed(turn.txn, turn.config, self.parent)?;
+        Ok(above.is_some_and(|above| {
+            above.place == Place::Root && above.binding.kind.order().dir == self.name
+        }))
+    }
+
     /// Makes the node and its name.
     fn node(&self, turn: &mut Turn<'_>, class: Class, size: u64) -> Result<Node, StoreError> {
         let node_type = match self.content {

@@ -140,3 +140,20 @@ fn real_files_that_are_taken_over_are_what_an_import_makes_of_them() {
     };
     assert!(below(&fixture) == below(&other), "the files differ");
 }
+
+// P9.5
+#[test]
+fn a_copy_of_a_mount_hides_nothing_that_workfs_shows() {
+    let fixture = Fixture::new();
+    fixture.tasks(2);
+    let copy = fixture.outside("copy");
+    fixture.bash().with("COPY", &copy).run("cp -a . \"$COPY\"").success();
+    assert!(copy.join("work/ready").is_dir() && copy.join("AGENTS.md").exists());
+    let other = Setup::default().prepare();
+    let ran = other.workfs(&["import", copy.to_str().unwrap(), "."]).success();
+    assert!(ran.stdout.contains("work/ready"), "it says what it left out: {ran}");
+    other.mount_all();
+    other.sh("mv work/ready/.next work/assigned/bob/ && test -e .workfs/why").success();
+    assert_eq!(fs::read_dir(other.path("work/ready")).unwrap().count(), 1);
+    other.fsck_clean();
+}

@@ -1,5 +1,7 @@
 //! How commands end.
 
+use std::fs;
+
 use crate::harness::{Fixture, Setup, Task, save};
 
 // P8.2
@@ -62,4 +64,24 @@ fn a_bad_layout_is_refused_with_its_line() {
     let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
     assert_eq!(ran.code, 2, "{ran}");
     assert!(ran.stderr.contains('3') && ran.stderr.contains("kind"), "{ran}");
+}
+
+// P6.1
+#[test]
+fn what_is_no_store_keeps_its_mode_too() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fixture = Setup::default().prepare();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let other = fixture.outside("other.db");
+    fs::write(&other, "no store at all, but longer than a header of a database would be".repeat(9))
+        .unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = fixture.command_on(&other, &["status"]).output().unwrap();
+    assert_eq!((ran.status.code(), mode(&other)), (Some(10), 0o644), "{ran:?}");
+    let pipe = fixture.outside("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o644.into()).unwrap();
+    fs::set_permissions(&pipe, fs::Permissions::from_mode(0o666)).unwrap();
+    let ran = fixture.command_on(&pipe, &["status"]).output().unwrap();
+    assert_eq!((ran.status.code(), mode(&pipe)), (Some(10), 0o666), "{ran:?}");
+    assert!(!fixture.outside("pipe.lock").exists());
 }

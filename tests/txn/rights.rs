@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Errno, Fixture, Setup};
+use crate::harness::{Errno, Fixture, Setup, left_out, needs};
 
 /// An operator's mount, and bob's with these arguments.
 fn bobs(arguments: &[&str]) -> Fixture {
@@ -63,4 +63,30 @@ fn in_a_mount_of_a_part_a_transaction_shows_that_part() {
     )
     .unwrap();
     assert!(fixture.path("work/assigned/bob/t-0001.yaml").exists());
+}
+
+// P13.4
+#[test]
+fn a_transaction_is_its_maker_s_also_where_modes_do_not_say_so() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other,umask=0"]).start();
+    fs::set_permissions(fixture.base(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    fixture.sh("mkdir .workfs/txn/t && echo 1 > .workfs/txn/t/f").success();
+    for command in [
+        "cat .workfs/txn/t/f",
+        "echo 2 > .workfs/txn/t/g",
+        "mv .workfs/txn/t .workfs/commit",
+        "rmdir .workfs/txn/t",
+    ] {
+        let other =
+            format!("exec setpriv --reuid 65534 --regid 65534 --clear-groups bash -c '{command}'");
+        let refused = fixture.sh(&other).failure();
+        assert!(refused.stderr.contains("Permission denied"), "{command}: {refused}");
+    }
+    assert!(!fixture.path("f").exists());
+    fixture.sh("mv .workfs/txn/t .workfs/commit").success();
+    assert!(fixture.path("f").exists());
 }

@@ -96,12 +96,17 @@ impl Sqlite {
                 .create(parent)
                 .map_err(|e| io("making the directory of", e))?;
         }
+        if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            return Err(StoreError::NotAStore(path.display().to_string()));
+        }
         lock::refuse_network(path)?;
         let lock = lock::Lock::take(path)?;
+        make(path).map_err(|e| io("making", e))?;
         let writer = connect(path, true).map_err(|error| named(error, path))?;
-        restrict(path).map_err(|e| io("restricting", e))?;
         let shown = path.display().to_string();
         schema::migrate(&writer.sql, &shown).map_err(|error| named(error, path))?;
+        // Not before it is known to be a store: another program's file stays as it is.
+        restrict(path).map_err(|e| io("restricting", e))?;
         writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
         chores::forget_leader(&writer.sql).map_err(fail)?;
@@ -115,6 +120,15 @@ impl Sqlite {
             Some(connection) => Ok(connection),
             None => connect(&self.path, false),
         }
+    }
+}
+
+/// Makes the file where there is none, for its owner alone from the start.
+fn make(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    match std::fs::File::options().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
 }
 
