@@ -222,6 +222,12 @@ impl Refusal {
         Refusal { rule, reason: reason.into(), remedy: remedy.into(), place: None }
     }
 
+    /// The refusal for a record that a program writes.
+    pub fn being_written(name: impl std::fmt::Display) -> Self {
+        let reason = format!("`{name}` is still open in a program that wrote to it");
+        Refusal::new(Rule::BeingWritten, reason, "try again when that program has closed it")
+    }
+
     /// The same, at a place in the content.
     #[must_use]
     pub fn at(mut self, line: u32, column: u32) -> Self {

@@ -27,7 +27,10 @@ use crate::kind::{Kind, Kinds, builtin, where_and_why};
 use crate::names::{StateName, TreePath};
 
 /// The directory at the root of the mount whose content is nobody's but workfs's.
-const CONTROL_DIR: &[u8] = b".workfs";
+pub const CONTROL_DIR: &[u8] = b".workfs";
+
+/// The file at the root of a mount that tells how to work in it.
+pub const AGENTS_FILE: &[u8] = b"AGENTS.md";
 
 /// The directory at the root of the mount that is left alone.
 const SCRATCH_DIR: &[u8] = b"scratchpad";

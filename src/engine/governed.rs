@@ -29,6 +29,12 @@ pub struct Governed {
 }
 
 impl Governed {
+    /// Whether `name` stands in it for the directory that shows what is ready, which is computed.
+    #[must_use]
+    pub fn is_order_dir(&self, name: &FileName) -> bool {
+        self.place == Place::Root && self.binding.kind.order().dir == *name
+    }
+
     /// The directory's path from the root of the tree.
     #[must_use]
     pub fn dir_path(&self) -> TreePath {

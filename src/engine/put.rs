@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::kind::{Place, Statuses};
+use crate::config::{AGENTS_FILE, CONTROL_DIR};
+use crate::kind::Statuses;
 use crate::ledger::{EventName, Hash, Via};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
@@ -19,16 +20,11 @@ use crate::store::{
 
 use super::files::Saved;
 use super::governed::{Home, governed};
+use super::quota::ROOT;
 use super::record::Step;
 use super::save::home_of;
 use super::setattr::gone;
 use super::{Command, Slot, Stop, Text, Turn, plain};
-
-/// The tree's root.
-const ROOT: Ino = Ino(1);
-
-/// What the tree shows there besides what is stored.
-const ROOT_COMPUTED: [&[u8]; 2] = [b".workfs", b"AGENTS.md"];
 
 /// How far back in a record's history its import is looked for: bounds the work of one change.
 const HISTORY_STEPS_MAX: usize = 4096;
@@ -129,12 +125,10 @@ impl Put {
     /// a workspace, and what lies at the root.
     fn is_computed(&self, turn: &Turn<'_>) -> Result<bool, StoreError> {
         if self.parent == ROOT {
-            return Ok(ROOT_COMPUTED.contains(&self.name.as_bytes()));
+            return Ok([CONTROL_DIR, AGENTS_FILE].contains(&self.name.as_bytes()));
         }
         let above = governed(turn.txn, turn.config, self.parent)?;
-        Ok(above.is_some_and(|above| {
-            above.place == Place::Root && above.binding.kind.order().dir == self.name
-        }))
+        Ok(above.is_some_and(|above| above.is_order_dir(&self.name)))
     }
 
     /// Makes the node and its name.

@@ -15,7 +15,7 @@ use crate::store::{Node, NodeType, Result, Txn};
 use super::{Stop, Turn};
 
 /// The root of the tree, whose directories can have a quota.
-const ROOT: Ino = Ino(1);
+pub(super) const ROOT: Ino = Ino(1);
 
 /// Charges a directory that was just made, moved or named, and all below it, to the right quota.
 pub(super) fn charge_dir(

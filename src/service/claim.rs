@@ -81,10 +81,7 @@ fn claim_named(
         return Err(not_to_be_had(&found));
     };
     if found.record.ino().is_some_and(|ino| (service.is_written)(ino)) {
-        let id = &found.record.id;
-        let reason = format!("`{id}` is still open in a program that wrote to it");
-        let remedy = "try again when that program has closed it";
-        return Err(Refusal::new(Rule::BeingWritten, reason, remedy).into());
+        return Err(Refusal::being_written(&found.record.id).into());
     }
     let names = lane::names(&kind, claim.to, Some(agent), service.engine.now())?;
     let (parent, name) = found.entry()?;

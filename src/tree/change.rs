@@ -139,11 +139,7 @@ impl WorkTree {
         (dir, name): (Ino, FileName),
         reply: Reply<()>,
     ) {
-        let refusal = Refusal::new(
-            Rule::BeingWritten,
-            format!("`{name}` is still open in a program that wrote to it"),
-            "try again when that program has closed it",
-        );
+        let refusal = Refusal::being_written(&name);
         let command = Refuse { operation: "rename", dir, name, refusal };
         self.submit(caller, Door::Rename, command, reply, |()| ());
     }

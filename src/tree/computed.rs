@@ -8,9 +8,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::config::{Binding, Config, agents_md};
+use crate::config::{AGENTS_FILE, Binding, CONTROL_DIR, Config, agents_md};
 use crate::engine::{Registry, Slot, governed, path_of_dir, slot};
-use crate::kind::{Place, Role};
+use crate::kind::Role;
 use crate::names::{AgentName, FileName};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos};
 use crate::store::{Class, Read, Result, Standing};
@@ -277,14 +277,13 @@ pub(super) fn lookup(
             Ok(read.rejected(key)?.map(|_| Computed::Rejected(key)))
         }
         Some(_) => Ok(None),
-        None if parent == root && name.as_bytes() == b".workfs" => Ok(Some(Computed::Control)),
-        None if parent == root && name.as_bytes() == b"AGENTS.md" => Ok(Some(Computed::AgentsMd)),
+        None if parent == root && name.as_bytes() == CONTROL_DIR => Ok(Some(Computed::Control)),
+        None if parent == root && name.as_bytes() == AGENTS_FILE => Ok(Some(Computed::AgentsMd)),
         None => {
             let is_ready = |binding: &Arc<Binding>| binding.kind.order().dir == *name;
             if config.bindings().iter().any(is_ready)
                 && let Some(governed) = governed(read, config, parent)?
-                && governed.place == Place::Root
-                && is_ready(&governed.binding)
+                && governed.is_order_dir(name)
             {
                 return Ok(Some(Computed::Ready(parent)));
             }
