@@ -15,6 +15,8 @@ use crate::options::SUBTYPE;
 pub struct MountLine {
     /// The device number, as the kernel keeps it; a FUSE mount's own as long as it lives.
     pub device: u64,
+    /// What of its file system is shown: `/`, or the directory of which it is a bind mount.
+    pub bound: PathBuf,
     /// Where it is mounted.
     pub dir: PathBuf,
     /// For example `fuse.workfs`.
@@ -68,12 +70,13 @@ fn parse(line: &[u8]) -> Option<MountLine> {
     let mut fields = line.split(|byte| *byte == b' ');
     let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
     let device = major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?;
-    let dir = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
+    let bound = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
+    let dir = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
     // Optional fields follow the options, up to a dash.
     fields.find(|field| *field == b"-")?;
     let fs_type = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
     let source = OsString::from_vec(unescape(fields.next()?));
-    Some(MountLine { device, dir, fs_type, source })
+    Some(MountLine { device, bound, dir, fs_type, source })
 }
 
 /// Undoes the kernel's escapes: a backslash and three octal digits for space, tab, newline,
@@ -106,7 +109,7 @@ mod tests {
             br"36 35 0:45 / /a\040b\134c rw,nosuid shared:7 master:1 - fuse.workfs x\011y rw";
         let mount = parse(line).unwrap();
         assert_eq!(mount.device, 45);
-        assert_eq!(mount.dir, Path::new("/a b\\c"));
+        assert_eq!((&*mount.bound, &*mount.dir), (Path::new("/"), Path::new("/a b\\c")));
         assert_eq!(mount.fs_type, "fuse.workfs");
         assert_eq!(mount.source, "x\ty");
         assert!(mount.is_fuse() && mount.is_workfs());

@@ -14,6 +14,7 @@ mod init;
 mod local;
 mod mount;
 mod output;
+mod place;
 mod ps;
 mod store;
 mod txn;

@@ -1,7 +1,8 @@
-//! Which store is meant, and what a path on the command line is in its tree.
+//! Which store is meant.
 //!
 //! What must stay true: `--store` and `WORKFS_STORE` come first; a mount that a path lies in tells
-//! its store, so that inside a mount nothing needs to be said. Deliberately not here: opening it.
+//! its store, so that inside a mount nothing needs to be said. Deliberately not here: opening it,
+//! and what a path is in its tree (`place`).
 
 use std::path::{Path, PathBuf, absolute};
 
@@ -46,31 +47,6 @@ fn default_store() -> Result<PathBuf, Stop> {
         Stop::failed(Exit::Usage, "no store is named and HOME is not set", "name one with --store")
     })?;
     Ok(data.join("workfs/default.db"))
-}
-
-/// What `given` is in the tree: a path inside a mount loses the mount's directory, everything else
-/// (an id, a path from the root of the tree) is as it is.
-pub fn in_tree(given: &str) -> String {
-    let is_name = !given.contains('/');
-    // A bare id is an id, also inside a mount; a file's name there is a file there.
-    if is_name && !has_extension(given) && given != "." {
-        return given.to_owned();
-    }
-    let Some(path) = absolute(Path::new(given)).ok() else { return given.to_owned() };
-    let path = if path.components().any(|part| part.as_os_str() == "..") {
-        canonical(&path)
-    } else {
-        path
-    };
-    let within = |path: &Path| {
-        let mount = mounted_around(path).filter(MountLine::is_workfs)?;
-        Some(path.strip_prefix(&mount.dir).ok()?.to_str()?.to_owned())
-    };
-    within(&path).or_else(|| within(&canonical(&path))).unwrap_or_else(|| given.to_owned())
-}
-
-fn has_extension(name: &str) -> bool {
-    [".yaml", ".yml", ".json", ".md"].iter().any(|extension| name.ends_with(extension))
 }
 
 /// A path outside of the tree, absolute and without symbolic links, for the daemon.

@@ -12,4 +12,5 @@ mod corpus;
 mod exits;
 mod govern;
 mod own_kind;
+mod paths;
 mod printing;

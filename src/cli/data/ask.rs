@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::super::exit::Exit;
 use super::super::local;
 use super::super::output::{Output, Stop};
+use super::super::place;
 use crate::daemon::{self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, StorePaths};
 use crate::limits::LOCK_PATIENCE;
 use crate::service::{Caller, Reply, Report, Request, Service, dispatch};
@@ -75,6 +76,7 @@ pub fn each_reply(
     missing: Missing,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
+    let request = place::in_tree(request, paths)?;
     let begin = Instant::now();
     loop {
         let again = if let Some(client) = Client::connect(paths)? {

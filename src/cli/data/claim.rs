@@ -49,9 +49,9 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
     let timeout = args.timeout.unwrap_or(FOR_EVER);
     let until = args.wait.then(|| Instant::now() + timeout);
     let mut claim = service::ClaimArgs {
-        what: args.what.as_deref().map(store::in_tree),
+        what: args.what.clone(),
         agent: agent(args, &paths)?,
-        workspace: args.workspace.as_deref().map(store::in_tree),
+        workspace: args.workspace.clone(),
         wait_ms: None,
     };
     loop {

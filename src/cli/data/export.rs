@@ -27,7 +27,7 @@ pub struct ExportArgs {
 impl ExportArgs {
     /// The request.
     pub fn request(&self) -> Result<Request, Stop> {
-        let (to, path) = (store::outside(&self.to)?, self.path.as_deref().map(store::in_tree));
+        let (to, path) = (store::outside(&self.to)?, self.path.clone());
         let ExportArgs { force, versions, .. } = *self;
         Ok(Request::Export(service::ExportArgs { to, path, force, versions }))
     }

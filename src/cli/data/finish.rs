@@ -5,7 +5,6 @@ use std::path::Path;
 use clap::Args;
 
 use super::super::output::Stop;
-use super::super::store;
 use crate::names::AgentName;
 use crate::service::{self, Request};
 
@@ -21,7 +20,7 @@ struct Owned {
 
 impl Owned {
     fn what(&self) -> String {
-        store::in_tree(&self.what)
+        self.what.clone()
     }
 }
 

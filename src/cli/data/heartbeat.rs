@@ -4,7 +4,6 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::super::store;
 use crate::names::AgentName;
 use crate::service::{self, Request};
 
@@ -21,7 +20,7 @@ pub struct HeartbeatArgs {
 impl HeartbeatArgs {
     /// The request.
     pub fn request(&self) -> Request {
-        let what = self.what.as_deref().map(store::in_tree);
+        let what = self.what.clone();
         Request::Heartbeat(service::HeartbeatArgs { what, agent: self.agent.clone() })
     }
 

@@ -20,7 +20,7 @@ pub struct ImportArgs {
 impl ImportArgs {
     /// The request.
     pub fn request(&self) -> Result<Request, Stop> {
-        let (from, to) = (store::outside(&self.from)?, store::in_tree(&self.to));
+        let (from, to) = (store::outside(&self.from)?, self.to.clone());
         Ok(Request::Import(service::ImportArgs { from, to }))
     }
 

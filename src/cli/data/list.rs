@@ -5,7 +5,6 @@ use std::path::Path;
 use clap::Args;
 
 use super::super::output::Stop;
-use super::super::store;
 use crate::names::AgentName;
 use crate::service::{self, Request};
 
@@ -25,7 +24,7 @@ pub struct ListArgs {
 impl ListArgs {
     /// The request.
     pub fn request(&self) -> Result<Request, Stop> {
-        let workspace = self.workspace.as_deref().map(store::in_tree);
+        let workspace = self.workspace.clone();
         let (state, owner) = (self.state.clone(), self.owner.clone());
         Ok(Request::List(service::ListArgs { workspace, state, owner }))
     }

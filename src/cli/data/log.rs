@@ -35,7 +35,7 @@ pub struct LogArgs {
 impl LogArgs {
     fn request(&self, json: bool) -> service::LogArgs {
         service::LogArgs {
-            what: self.what.as_deref().map(store::in_tree),
+            what: self.what.clone(),
             follow: self.follow,
             since: self.since.map(G),
             limit: self.limit,

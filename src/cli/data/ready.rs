@@ -4,7 +4,6 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::super::store;
 use crate::service::{self, Request};
 
 /// See `workfs ready --help`.
@@ -20,7 +19,7 @@ pub struct ReadyArgs {
 impl ReadyArgs {
     /// The request.
     pub fn request(&self) -> Request {
-        let workspace = self.workspace.as_deref().map(store::in_tree);
+        let workspace = self.workspace.clone();
         Request::Ready(service::ReadyArgs { workspace, explain: self.explain })
     }
 

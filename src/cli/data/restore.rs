@@ -53,6 +53,6 @@ fn rewind(what: &Path, at: &str, global: &Global, output: &Output) -> Result<Exi
         let reason = format!("{} is not UTF-8", what.display());
         return Err(Stop::failed(Exit::Usage, reason, "rename it first"));
     };
-    let rewind = RewindArgs { what: store::in_tree(what), at: at.to_owned() };
+    let rewind = RewindArgs { what: what.to_owned(), at: at.to_owned() };
     ask(&paths, Request::Rewind(rewind), Missing::Refuse, output)
 }

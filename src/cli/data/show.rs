@@ -4,7 +4,6 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::super::store;
 use crate::numbers::{G, Version};
 use crate::service::{self, Request};
 
@@ -24,7 +23,7 @@ pub struct ShowArgs {
 impl ShowArgs {
     /// The request.
     pub fn request(&self) -> Request {
-        let what = store::in_tree(&self.what);
+        let what = self.what.clone();
         Request::Show(service::ShowArgs { what, at: self.at.map(Version), g: self.g.map(G) })
     }
 

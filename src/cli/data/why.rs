@@ -4,7 +4,6 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::super::store;
 use crate::service::{self, Request};
 
 /// See `workfs why --help`.
@@ -20,7 +19,7 @@ pub struct WhyArgs {
 impl WhyArgs {
     /// The request.
     pub fn request(&self) -> Request {
-        let what = self.what.as_deref().map(store::in_tree);
+        let what = self.what.clone();
         Request::Why(service::WhyArgs { what, limit: self.limit })
     }
 

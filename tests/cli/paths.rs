@@ -1,0 +1,175 @@
+//! What a word on the command line means, inside of mounts and outside.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs, run};
+
+/// `workfs ARGUMENTS` in a directory.
+#[track_caller]
+fn inside(fixture: &Fixture, dir: &Path, arguments: &[&str]) -> Ran {
+    run(fixture.command(arguments).current_dir(dir))
+}
+
+/// A plain directory with one file.
+fn source(fixture: &Fixture) -> PathBuf {
+    let dir = fixture.outside("from");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("a.txt"), "a\n").unwrap();
+    dir
+}
+
+// P8.1
+#[test]
+fn in_a_mount_of_a_part_paths_begin_at_that_part() {
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.path("scratchpad/x/docs")).unwrap();
+    fs::write(fixture.path("scratchpad/x/docs/notes"), "notes\n").unwrap();
+    let part = fixture.base().join("part");
+    fs::create_dir(&part).unwrap();
+    fixture.workfs(&["mount", part.to_str().unwrap(), "--root", "scratchpad/x"]).success();
+
+    let from = source(&fixture);
+    inside(&fixture, &part, &["import", from.to_str().unwrap(), "docs"]).success();
+    assert!(fixture.path("scratchpad/x/docs/a.txt").exists());
+    let to = part.join("more");
+    fixture.workfs(&["import", from.to_str().unwrap(), to.to_str().unwrap()]).success();
+    assert!(fixture.path("scratchpad/x/more/a.txt").exists());
+    assert!(!fixture.path("docs").exists() && !fixture.path("more").exists());
+    for what in ["docs/notes", "./docs/notes", "more/../docs/notes"] {
+        let shown = inside(&fixture, &part, &["show", what]).success();
+        assert!(shown.stdout.contains("scratchpad/x/docs/notes"), "{shown}");
+    }
+    let out = fixture.outside("out");
+    inside(&fixture, &part, &["export", out.to_str().unwrap(), "--path", "docs"]).success();
+    let find = format!("find '{}' -name notes", out.display());
+    assert_eq!(fixture.sh(&find).success().stdout.lines().count(), 1);
+    fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
+}
+
+// P8.1
+#[test]
+fn in_a_bind_mount_paths_begin_at_what_is_bound() {
+    if !rustix::process::geteuid().is_root() || !needs(&["unshare"]) {
+        return left_out("a bind mount needs root and unshare");
+    }
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let bound = fixture.base().join("bound");
+    fs::create_dir(&bound).unwrap();
+    let script = "mount --bind work \"$BOUND\" && cd \"$BOUND\" &&
+        exec \"$WORKFS\" --store \"$STORE\" show inbox/t-1.yaml";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).current_dir(fixture.root());
+    command.env("BOUND", &bound).env("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let shown = run(command.env("STORE", fixture.store())).success();
+    assert!(shown.stdout.contains("work/inbox/t-1.yaml"), "{shown}");
+}
+
+// P8.1
+#[test]
+fn a_bare_word_is_what_lies_in_the_working_directory_else_an_id() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fs::write(fixture.path("work/README"), "read me\n").unwrap();
+    let from = source(&fixture);
+    let from = from.to_str().unwrap();
+
+    inside(&fixture, &fixture.work(), &["import", from, "inbox"]).success();
+    assert!(fixture.path("work/inbox/a.txt").exists());
+    assert!(!fixture.path("inbox").exists(), "it was taken from the root of the tree");
+    inside(&fixture, &fixture.work(), &["import", from, "new"]).success();
+    assert!(fixture.path("work/new/a.txt").exists());
+    for what in ["README", "./README"] {
+        let shown = inside(&fixture, &fixture.work(), &["show", what]).success();
+        assert!(shown.stdout.contains("work/README"), "{shown}");
+    }
+    let log = inside(&fixture, &fixture.work(), &["log", "inbox"]).success();
+    assert!(log.stdout.contains("t-1"), "{log}");
+    for dir in [fixture.root(), &fixture.work(), fixture.base()] {
+        inside(&fixture, dir, &["show", "t-1"]).success();
+        inside(&fixture, dir, &["list", "work"]).success();
+    }
+    // A file comes before an id of the same name, and the directory says which is meant.
+    fs::write(fixture.path("work/t-1"), "not the task\n").unwrap();
+    let shown = inside(&fixture, &fixture.work(), &["show", "t-1"]).success();
+    assert!(shown.stdout.contains("not the task"), "{shown}");
+    let shown = inside(&fixture, fixture.root(), &["show", "t-1"]).success();
+    assert!(!shown.stdout.contains("not the task"), "{shown}");
+    // Outside of mounts a word is a path from the root of the tree.
+    inside(&fixture, fixture.base(), &["import", from, "top"]).success();
+    assert!(fixture.path("top/a.txt").exists());
+}
+
+// P8.2
+#[test]
+fn what_lies_in_no_mount_of_the_store_is_refused() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let from = source(&fixture);
+    let from = from.to_str().unwrap();
+    let nowhere = fixture.outside("tasks");
+    let nowhere = nowhere.to_str().unwrap();
+    let ran = fixture.workfs(&["import", from, nowhere]).failure();
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("lies in no mount") && ran.stderr.contains("slash"), "{ran}");
+    let ran = fixture.workfs(&["show", "/work/inbox/t-1.yaml"]).failure();
+    assert!(ran.code == 2 && ran.stderr.contains("`work/inbox/t-1.yaml`"), "{ran}");
+
+    let other = Setup::default().prepare();
+    other.workfs(&["init"]).success();
+    for to in [fixture.path("work/inbox"), fixture.path("new")] {
+        let ran = other.workfs(&["import", from, to.to_str().unwrap()]).failure();
+        assert_eq!(ran.code, 2, "{ran}");
+        assert!(ran.stderr.contains("another store") || ran.stderr.contains(", not of"), "{ran}");
+    }
+    let ran = inside(&other, &fixture.work(), &["import", from, "inbox"]).failure();
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(!fixture.path("tmp").exists() && !fixture.path("work/inbox/a.txt").exists());
+    let names = other.workfs(&["log", "--json"]).success();
+    assert!(!names.stdout.contains("a.txt"), "{names}");
+}
+
+// P8.2
+#[test]
+fn a_name_that_is_not_utf_8_is_refused_and_not_changed() {
+    let fixture = Fixture::new();
+    let from = source(&fixture);
+    let dir = fixture.path("scratchpad").join(OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir_all(&dir).unwrap();
+    let before = fs::read_dir(fixture.root()).unwrap().count();
+    for arguments in [["import", from.to_str().unwrap(), "in"].as_slice(), &["show", "./x"]] {
+        let ran = inside(&fixture, &dir, arguments).failure();
+        assert_eq!(ran.code, 2, "{ran}");
+        assert!(ran.stderr.contains("not UTF-8"), "{ran}");
+    }
+    let mut command = fixture.command(&["show"]);
+    let ran = run(command.arg(OsStr::from_bytes(b"caf\xe9"))).failure();
+    assert_eq!(ran.code, 2, "{ran}");
+    assert_eq!(fs::read_dir(fixture.root()).unwrap().count(), before);
+}
+
+// P8.1
+#[test]
+fn a_user_who_is_not_told_of_mounts_names_things_in_them_all_the_same() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other"]).start();
+    fixture.task("inbox", &Task::new("t-1"));
+    // Bound to an agent, the daemon tells him nothing of its mounts.
+    fixture.workfs(&["agent", "add", "bob", "--uid", "64001"]).success();
+    let open = "chmod 755 \"$BASE\" && chmod 755 \"$DIR\" && chmod 666 \"$DIR\"/*";
+    let shell = fixture.bash().with("BASE", fixture.base());
+    shell.with("DIR", fixture.store().parent().unwrap()).run(open).success();
+    for what in ["t-1", "inbox/t-1.yaml"] {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid=64001", "--regid=64001", "--clear-groups"]);
+        command.arg(env!("CARGO_BIN_EXE_workfs")).args(["show", what]);
+        command.current_dir(fixture.work()).env("HOME", "/").env_remove("WORKFS_STORE");
+        let shown = run(&mut command).success();
+        assert!(shown.stdout.contains("work/inbox/t-1.yaml"), "{shown}");
+    }
+}
