@@ -1,7 +1,7 @@
 //! How the process ends: the one table of exit codes.
 //!
 //! What must stay true: every failure that a user can meet has one code here, chosen by cause, and
-//! `docs/cli.md` has the same table. Deliberately not here: what is printed.
+//! `docs/cli.md` and `README.md` have the same table. Deliberately not here: what is printed.
 
 use crate::daemon::Cause;
 use crate::refusal::Rule;
@@ -149,6 +149,9 @@ impl From<service::Exit> for Exit {
             service::Exit::TimedOut => Exit::TimedOut,
             // Without a rule it is something in the way: a file, a store that is not empty.
             service::Exit::Refused => Exit::Conflict,
+            service::Exit::Denied => Exit::Denied,
+            service::Exit::Held => Exit::Held,
+            service::Exit::Store => Exit::Store,
             service::Exit::Absent => Exit::Absent,
             service::Exit::Lost => Exit::Conflict,
             service::Exit::Problems => Exit::Problems,
@@ -157,11 +160,13 @@ impl From<service::Exit> for Exit {
 }
 
 impl From<&service::Failure> for Exit {
-    /// The rule says more than the kind of end does.
+    /// The rule says more than the kind of end does, but where that names what no rule does.
     fn from(failure: &service::Failure) -> Exit {
+        use service::Exit as E;
         match (failure.exit, failure.rule) {
-            (service::Exit::Nothing | service::Exit::TimedOut | service::Exit::Lost, _)
-            | (_, None) => failure.exit.into(),
+            (E::Nothing | E::TimedOut | E::Lost | E::Held | E::Store, _) | (_, None) => {
+                failure.exit.into()
+            }
             (_, Some(rule)) => rule.into(),
         }
     }
@@ -176,10 +181,13 @@ mod tests {
         let codes: std::collections::BTreeSet<u8> =
             Exit::ALL.iter().map(|exit| exit.code()).collect();
         assert_eq!(codes.len(), Exit::ALL.len());
-        let document = include_str!("../../docs/cli.md");
-        for exit in Exit::ALL {
-            let row = format!("| {} | {} |", exit.code(), exit.means());
-            assert!(document.contains(&row), "docs/cli.md lacks: {row}");
+        let rows = Exit::ALL.iter().map(|exit| format!("| {} | {} |\n", exit.code(), exit.means()));
+        let table = format!("| code | means |\n|---|---|\n{}\n", rows.collect::<String>());
+        for (name, text) in [
+            ("docs/cli.md", include_str!("../../docs/cli.md")),
+            ("README.md", include_str!("../../README.md")),
+        ] {
+            assert!(text.contains(&table), "{name} has another table than this:\n{table}");
         }
     }
 }

@@ -55,6 +55,7 @@ impl Failure {
         let cause = match error.kind() {
             ErrorKind::PermissionDenied => Cause::Denied,
             ErrorKind::NotFound => Cause::Absent,
+            ErrorKind::NotADirectory | ErrorKind::IsADirectory => Cause::Usage,
             ErrorKind::TimedOut | ErrorKind::WouldBlock => Cause::Busy,
             _ => Cause::Other,
         };
@@ -91,11 +92,11 @@ impl From<workfs_mount::MountError> for Failure {
         use workfs_mount::MountError as E;
         let cause = match &error {
             E::NotFound(_) => Cause::Absent,
+            E::NotADirectory(_) => Cause::Usage,
             E::NotPermitted { .. } | E::OthersRefused => Cause::Denied,
             E::NoFuseDevice(_)
             | E::DeviceRefused(_)
             | E::NoFusermount
-            | E::NotADirectory(_)
             | E::DeadMount(_)
             | E::Other { .. } => Cause::Mount,
         };

@@ -85,7 +85,7 @@ pub fn prepare(dir: &Path, covers: &Covers, nonempty: bool) -> Result<Vec<String
         }
         DirState::NotADirectory => {
             let reason = format!("{} is not a directory", dir.display());
-            return Err(Failure::new(Cause::Mount, reason, "name a directory to mount on"));
+            return Err(Failure::new(Cause::Usage, reason, "name a directory to mount on"));
         }
         DirState::Dead => {
             let reason = format!("{} is a dead mount that cannot be detached", dir.display());
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(failure.cause, Cause::Conflict);
         assert!(failure.reason.ends_with("has files: a\\nb"), "{failure}");
         assert_eq!(prepare(&point, &covers, true).unwrap().len(), 1);
-        assert_eq!(prepare(&point.join("a\nb"), &covers, true).unwrap_err().cause, Cause::Mount);
+        assert_eq!(prepare(&point.join("a\nb"), &covers, true).unwrap_err().cause, Cause::Usage);
     }
 
     #[test]

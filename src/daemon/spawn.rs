@@ -19,6 +19,7 @@ use super::failure::{Cause, Failure};
 use super::options::sync_name;
 use super::{Options, trim_log};
 use crate::limits::DAEMON_START_WAIT;
+use crate::store::sqlite::refuse_other;
 
 /// What a daemon says when it serves, or why it does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,8 @@ pub enum Readiness {
 /// # Errors
 /// Why it does not.
 pub fn start(options: &Options) -> Result<(), Failure> {
+    // Nothing is left beside what is no store.
+    refuse_other(options.paths.store())?;
     let log = trim_log(&options.paths)?;
     let mut command = Command::new(own_program());
     command.arg0("workfs").arg("daemon");

@@ -70,7 +70,7 @@ fn make(aside: &Path) -> Result<(), Failure> {
     let made = std::fs::File::options().write(true).create_new(true).mode(0o600).open(aside);
     made.map(|_| ()).map_err(|error| {
         let reason = format!("{}: {error}", aside.display());
-        Failure::new(Exit::Failed, reason, "name a file in a directory that is yours")
+        Failure::new(error.kind().into(), reason, "name a file in a directory that is yours")
     })
 }
 
@@ -78,7 +78,11 @@ fn make(aside: &Path) -> Result<(), Failure> {
 pub(super) fn settle(aside: &Path, file: &Path) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         let reason = format!("{}: {error}", file.display());
-        Failure::new(Exit::Failed, reason, "see that the directory is there and can be written")
+        Failure::new(
+            error.kind().into(),
+            reason,
+            "see that the directory is there and can be written",
+        )
     };
     let copy = std::fs::File::open(aside).map_err(failed)?;
     copy.sync_all().map_err(failed)?;

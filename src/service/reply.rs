@@ -53,12 +53,31 @@ pub enum Exit {
     TimedOut,
     /// A rule said no; nothing was changed.
     Refused,
+    /// The operating system does not let the caller.
+    Denied,
+    /// Another process holds the store.
+    Held,
+    /// The store, or what was to become one, is newer, damaged or none.
+    Store,
     /// There is no such record, path, version or workspace.
     Absent,
     /// Someone else was faster: another version or another owner.
     Lost,
     /// `fsck` or `doctor` found something, or `import` could not read something.
     Problems,
+}
+
+impl From<std::io::ErrorKind> for Exit {
+    /// Of a file outside of the store.
+    fn from(kind: std::io::ErrorKind) -> Exit {
+        use std::io::ErrorKind as K;
+        match kind {
+            K::NotFound => Exit::Absent,
+            K::NotADirectory | K::IsADirectory => Exit::Usage,
+            K::PermissionDenied | K::ReadOnlyFilesystem => Exit::Denied,
+            _ => Exit::Failed,
+        }
+    }
 }
 
 /// Why a command was not done.
@@ -111,7 +130,19 @@ impl From<Refusal> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
-        Refusal::from(error).into()
+        let exit = match &error {
+            StoreError::Held { .. } => Some(Exit::Held),
+            StoreError::Newer { .. }
+            | StoreError::NotAStore(_)
+            | StoreError::Network { .. }
+            | StoreError::Impossible(_) => Some(Exit::Store),
+            StoreError::Full(_)
+            | StoreError::ReadOnly(_)
+            | StoreError::Busy(_)
+            | StoreError::Failed(_) => None,
+        };
+        let failure = Failure::from(Refusal::from(error));
+        Failure { exit: exit.unwrap_or(failure.exit), ..failure }
     }
 }
 

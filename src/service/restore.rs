@@ -4,15 +4,13 @@
 //! is kept beside it.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::names::FileName;
 use crate::numbers::G;
-use crate::store::sqlite::{Sqlite, lock_path};
+use crate::store::sqlite::{Lock, Sqlite, lock_path, refuse_other};
 use crate::store::{Readers, StoreError};
 
 use super::backup::{beside, remove_with_log, settle};
@@ -53,6 +51,12 @@ impl RestoreReport {
     }
 }
 
+fn failed(what: &Path, error: std::io::Error) -> Failure {
+    let reason = format!("{}: {error}", what.display());
+    let remedy = "see that it is there and that its directory is yours";
+    Failure::new(error.kind().into(), reason, remedy)
+}
+
 /// Puts the backup `file` in the place of the store `store`, which nobody may hold. With `force`
 /// a store that is not empty is moved aside.
 ///
@@ -65,16 +69,13 @@ pub fn restore(
     force: bool,
     sink: Sink<'_>,
 ) -> Result<RestoreReport, Failure> {
+    refuse_other_than_backups(file)?;
     // Asked in any case: who opens and closes it moves its log into it, so that one file is the store.
     if !is_empty(store)? && !force {
         let reason = format!("the store {} is not empty", store.display());
         let remedy = "give --force: it is kept beside the restored one";
         return Err(Failure::new(Exit::Refused, reason, remedy));
     }
-    let failed = |what: &Path, error: std::io::Error| {
-        let reason = format!("{}: {error}", what.display());
-        Failure::new(Exit::Failed, reason, "see that it is there and that its directory is yours")
-    };
     let log = std::fs::metadata(beside(file, "-wal")).map_or(0, |meta| meta.len());
     if log > 0 {
         let reason = format!("{} is in use, or was not closed", file.display());
@@ -85,7 +86,7 @@ pub fn restore(
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(|error| failed(dir, error))?;
     }
-    let _held = hold(store)?;
+    let _held = Lock::take(store)?;
     let aside = beside(store, ".restoring");
     remove_with_log(&aside);
     let copied = copy(file, &aside).map_err(|error| failed(file, error));
@@ -94,6 +95,10 @@ pub fn restore(
         Ok(checked) => checked,
         Err(failure) => {
             remove_with_log(&aside);
+            if is_free(store) {
+                // The lock of a store that is not there now either.
+                let _ = std::fs::remove_file(lock_path(store));
+            }
             return Err(failure);
         }
     };
@@ -136,23 +141,18 @@ fn is_empty(store: &Path) -> Result<bool, Failure> {
     Ok(asked.is_ok() && !any)
 }
 
-/// Takes the lock that a daemon of this store would have.
-fn hold(store: &Path) -> Result<File, Failure> {
-    let path = lock_path(store);
-    let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-    let failed = |error: std::io::Error| {
-        let reason = format!("{}: {error}", path.display());
-        Failure::new(Exit::Failed, reason, "see that the directory of the store is yours")
-    };
-    let mut file = open.map_err(failed)?;
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        let pid = std::fs::read_to_string(&path).unwrap_or_default().trim().parse().unwrap_or(0);
-        return Err(StoreError::Held { path: store.display().to_string(), pid }.into());
+/// Refuses what surely is no backup, before anything is made for it.
+fn refuse_other_than_backups(file: &Path) -> Result<(), Failure> {
+    let meta = std::fs::metadata(file).map_err(|error| failed(file, error))?;
+    match refuse_other(file) {
+        Ok(()) if meta.len() > 0 => Ok(()),
+        _ => Err(no_backup(file)),
     }
-    // Who comes meanwhile is told who holds it.
-    let told = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-    told.map_err(failed)?;
-    Ok(file)
+}
+
+fn no_backup(file: &Path) -> Failure {
+    let reason = format!("{} is not a backup of a workfs store", file.display());
+    Failure::new(Exit::Store, reason, "take one that `workfs backup` made")
 }
 
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -165,7 +165,11 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 
 /// Opens the copy as a store and checks all of it.
 fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure> {
-    let (open, writer) = Sqlite::open(aside)?;
+    let opened = Sqlite::open(aside).map_err(|error| match error {
+        StoreError::NotAStore(_) | StoreError::Impossible(_) => no_backup(file),
+        other => other.into(),
+    });
+    let (open, writer) = opened?;
     let report = fsck(&open, sink)?;
     // The last one closes the database, so that its log is gone before it is moved.
     drop((writer, open));

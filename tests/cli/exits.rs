@@ -1,8 +1,31 @@
 //! How commands end.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::harness::{Fixture, Setup, Task, save};
+use crate::harness::{Fixture, Setup, Task, save, send_signal};
+
+/// The codes of the table in docs/cli.md.
+fn documented() -> BTreeSet<i32> {
+    let document = include_str!("../../docs/cli.md");
+    let table = document.split("| code | means |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let code = |line: &str| line.split('|').nth(1)?.trim().parse().ok();
+    table.lines().filter_map(code).collect()
+}
+
+/// Files that are wrong in one way each: their paths, by what they are.
+fn wrong_files(fixture: &Fixture) -> BTreeMap<&'static str, String> {
+    let path = |name: &str| fixture.outside(name).to_str().unwrap().to_owned();
+    fs::write(fixture.outside("text.db"), "not a store".repeat(99)).unwrap();
+    fs::write(fixture.outside("empty.db"), "").unwrap();
+    fs::create_dir(fixture.outside("dir")).unwrap();
+    fs::create_dir(fixture.outside("odd")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, fixture.outside("odd/pipe"), 0o644.into()).unwrap();
+    let names = ["text.db", "empty.db", "dir", "odd", "missing"];
+    let mut files: BTreeMap<_, _> = names.into_iter().map(|name| (name, path(name))).collect();
+    files.insert("below", path("missing/file"));
+    files
+}
 
 // P8.2
 #[test]
@@ -10,28 +33,119 @@ fn each_cause_has_its_exit_code() {
     let fixture = Fixture::new();
     fixture.task("inbox", &Task::new("t-1"));
     fixture.task("assigned/ann", &Task::new("t-2").status("assigned").owner("ann"));
+    fixture.task("assigned/bob", &Task::new("t-3").status("assigned").owner("bob"));
     save(&fixture.path("work/inbox/draft.yaml"), b"status: [").unwrap_err();
-    let dir = fixture.root().to_str().unwrap();
-    let outside = fixture.outside("");
-    let outside = outside.to_str().unwrap();
-    let cases: [(&[&str], i32); 8] = [
+    let root = fixture.root().to_str().unwrap().to_owned();
+    let files = wrong_files(&fixture);
+    let of = |name: &str| files[name].as_str();
+    let served: [(&[&str], i32); 31] = [
         (&["no-such-command"], 2),
         (&["show", "no-such-task"], 4),
         (&["claim", "no-such-task", "--agent", "bob"], 4),
         (&["claim", "t-2", "--agent", "bob"], 5),
         (&["claim", "work/inbox/draft.yaml", "--agent", "bob"], 6),
         (&["done", "t-2", "--agent", "bob", "--summary", "x"], 6),
-        (&["unmount", outside], 4),
-        (&["init", "--layout", "/no/such/file"], 4),
+        (&["done", "t-3", "--agent", "bob"], 7),
+        (&["unmount", of("dir")], 4),
+        (&["init", "--layout", of("missing")], 4),
+        (&["init", "--layout", of("dir")], 2),
+        (&["mount", of("missing")], 4),
+        (&["mount", of("text.db")], 2),
+        (&["mount", &root, "--agent", "bob"], 5),
+        (&["import", of("missing"), "work"], 4),
+        (&["import", of("text.db"), "work"], 2),
+        (&["import", of("odd"), "scratchpad"], 11),
+        (&["export", of("below")], 4),
+        (&["export", of("odd")], 5),
+        (&["export", of("text.db")], 2),
+        (&["backup", of("below")], 4),
+        (&["backup", of("text.db")], 5),
+        (&["backup", "/proc/none"], 4),
+        (&["restore", of("missing")], 9),
+        (&["restore", "work/inbox/none.yaml", "--at", "1"], 4),
+        (&["claim", "--workspace", "nowhere"], 4),
+        (&["claim", "--workspace", "work/collaboration"], 3),
+        (&["claim", "--wait", "--timeout", "soon"], 2),
+        (&["heartbeat", "--agent", "eve"], 3),
+        (&["exec", "--", of("dir")], 126),
+        (&["exec", "--", of("missing")], 127),
+        (&["exec", "--", "sh", "-c", "exit 42"], 42),
     ];
-    for (arguments, code) in cases {
+    let mut seen = BTreeSet::from([0]);
+    for (arguments, code) in served {
+        let ran = fixture.workfs(arguments);
+        assert_eq!(ran.code, code, "{ran}");
+        assert!(!ran.stderr.contains("panicked"), "{ran}");
+        if code != 11 && code != 42 {
+            assert!(ran.stdout.is_empty(), "failures go to standard error: {ran}");
+            assert!(ran.stderr.starts_with("workfs: ") || [2, 3].contains(&code), "{ran}");
+        }
+        seen.insert(ran.code);
+    }
+    seen.extend([full(&fixture), interrupted(&fixture), crowded(&fixture)]);
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    let late = fixture.workfs(&["claim", "--wait", "--timeout", "0s"]).failure();
+    seen.insert(late.code);
+
+    fixture.unmount_all();
+    let alone: [(&[&str], i32); 7] = [
+        (&["ps"], 3),
+        (&["unmount", "--all"], 3),
+        (&["watch", "**"], 8),
+        (&["restore", of("missing"), "--force"], 4),
+        (&["restore", of("text.db"), "--force"], 10),
+        (&["restore", of("empty.db"), "--force"], 10),
+        (&["restore", of("dir"), "--force"], 10),
+    ];
+    for (arguments, code) in alone {
         let ran = fixture.workfs(arguments).failure();
         assert_eq!(ran.code, code, "{ran}");
-        assert!(ran.stdout.is_empty(), "failures go to standard error: {ran}");
-        assert!(!ran.stderr.contains("panicked"), "{ran}");
+        seen.insert(ran.code);
     }
-    fixture.workfs(&["unmount", dir]).success();
-    assert_eq!(fixture.workfs(&["ps"]).code, 3);
+    seen.remove(&42);
+    assert_eq!(seen, documented(), "each code of the table is to be seen here");
+}
+
+/// 1: what it prints cannot be written.
+fn full(fixture: &Fixture) -> i32 {
+    let mut command = fixture.command(&["log"]);
+    command.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
+    let ended = command.stderr(std::process::Stdio::piped()).output().unwrap();
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("standard output"), "{ended:?}");
+    assert_eq!(ended.status.code(), Some(1));
+    1
+}
+
+/// 130: it waits until it is interrupted.
+fn interrupted(fixture: &Fixture) -> i32 {
+    use std::io::BufRead as _;
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut command = fixture.command(&["log", "--follow"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    send_signal(child.id(), rustix::process::Signal::INT);
+    let ended = child.wait().unwrap();
+    // The shell's word for a program that SIGINT ended.
+    ended.code().or(ended.signal().map(|signal| 128 + signal)).unwrap()
+}
+
+/// 75: the daemon has all the clients that it serves.
+fn crowded(fixture: &Fixture) -> i32 {
+    let socket = fixture.store().with_extension("db.sock");
+    let connect = |_| std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    let clients: Vec<_> = (0..workfs::limits::CONNECTIONS_MAX).map(connect).collect();
+    let ran = fixture.workfs(&["list"]).failure();
+    assert!(ran.stderr.contains("try again"), "{ran}");
+    drop(clients);
+    // It sees the end of each by and by.
+    while fixture.workfs(&["list"]).code == ran.code {}
+    ran.code
+}
+
+// P8.2
+#[test]
+fn where_there_is_no_store_none_is_made() {
     let elsewhere = Setup::default().prepare();
     for command in ["list", "status", "log", "fsck"] {
         let ran = elsewhere.workfs(&[command]).failure();
@@ -68,20 +182,64 @@ fn a_bad_layout_is_refused_with_its_line() {
 
 // P6.1
 #[test]
-fn what_is_no_store_keeps_its_mode_too() {
+fn what_is_no_store_keeps_its_mode_and_gets_nothing_beside_it() {
     use std::os::unix::fs::PermissionsExt as _;
     let fixture = Setup::default().prepare();
+    let root = fixture.root().to_str().unwrap();
+    let dir = fixture.outside("others");
+    fs::create_dir(&dir).unwrap();
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let other = fixture.outside("other.db");
-    fs::write(&other, "no store at all, but longer than a header of a database would be".repeat(9))
-        .unwrap();
-    fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
-    let ran = fixture.command_on(&other, &["status"]).output().unwrap();
-    assert_eq!((ran.status.code(), mode(&other)), (Some(10), 0o644), "{ran:?}");
-    let pipe = fixture.outside("pipe");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o644.into()).unwrap();
-    fs::set_permissions(&pipe, fs::Permissions::from_mode(0o666)).unwrap();
-    let ran = fixture.command_on(&pipe, &["status"]).output().unwrap();
-    assert_eq!((ran.status.code(), mode(&pipe)), (Some(10), 0o666), "{ran:?}");
-    assert!(!fixture.outside("pipe.lock").exists());
+    let text = "no store at all, but longer than a header of a database would be".repeat(9);
+    fs::write(dir.join("text"), text).unwrap();
+    fs::write(dir.join("short"), "x").unwrap();
+    // A database of another program: a page of one, as far as anybody looks.
+    let mut page = vec![0; 4096];
+    page[..16].copy_from_slice(b"SQLite format 3\0");
+    fs::write(dir.join("other.db"), page).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("pipe"), 0o644.into()).unwrap();
+    for name in ["text", "short", "other.db", "pipe"] {
+        let other = dir.join(name);
+        fs::set_permissions(&other, fs::Permissions::from_mode(0o666)).unwrap();
+        for arguments in [&["status"][..], &["init"], &["mount", root], &["mount", "-f", root]] {
+            let ran = fixture.command_on(&other, arguments).output().unwrap();
+            assert_eq!((ran.status.code(), mode(&other)), (Some(10), 0o666), "{ran:?}");
+        }
+    }
+    let mut left: Vec<_> =
+        fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["other.db", "pipe", "short", "text"]);
+}
+
+// P6.1
+#[test]
+fn restore_leaves_files_of_its_owner_alone_and_nothing_where_it_failed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fixture = Fixture::new();
+    let backup = fixture.outside("backup.db");
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    let other = Setup::default().prepare();
+    let files = wrong_files(&other);
+    let beside = |other: &Fixture| fs::read_dir(other.store().parent().unwrap()).unwrap().count();
+    for file in files.values() {
+        other.workfs(&["restore", file]).failure();
+        assert_eq!(beside(&other), 0, "{file}");
+    }
+    // A backup whose pages are no store's: found out only when all of it was looked at.
+    let mut bytes = fs::read(&backup).unwrap();
+    let half = bytes.len() / 2;
+    bytes[half..].fill(0xa5);
+    let damaged = fixture.outside("damaged.db");
+    fs::write(&damaged, bytes).unwrap();
+    let ran = other.workfs(&["restore", damaged.to_str().unwrap()]).failure();
+    assert!(ran.code == 10 || ran.code == 11, "{ran}");
+    assert_eq!(beside(&other), 0, "{ran}");
+
+    let umask = "umask 022; exec \"$WORKFS\" --store \"$STORE\" restore \"$BACKUP\"";
+    let shell = other.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    shell.with("STORE", other.store()).with("BACKUP", &backup).run(umask).success();
+    for entry in fs::read_dir(other.store().parent().unwrap()).unwrap() {
+        let mode = entry.as_ref().unwrap().metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{entry:?}");
+    }
 }

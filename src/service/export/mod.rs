@@ -161,7 +161,10 @@ fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
                 return Err(Failure::new(Exit::Refused, reason, remedy));
             }
         }
-        Err(error) => return Err(usage(format!("{shown}: {error}"), "make its parent first")),
+        Err(error) => {
+            let reason = format!("{shown}: {error}");
+            return Err(Failure::new(error.kind().into(), reason, "make its parent first"));
+        }
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(CWD, &args.to, flags, Mode::empty())

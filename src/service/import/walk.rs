@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::names::{FileName, TreePath};
 use crate::numbers::UnixNanos;
 
-use super::super::{Exit, Failure};
+use super::super::Failure;
 use super::report::Unreadable;
 
 /// Deepest directory that is entered: each level on the way holds a descriptor.
@@ -68,7 +68,8 @@ impl Source {
     pub fn open(from: &Path) -> Result<Source, Failure> {
         let wrong = |errno: Errno| {
             let reason = format!("{}: {errno}", from.display());
-            Failure::new(Exit::Usage, reason, "name a directory that can be read")
+            let exit = std::io::Error::from(errno).kind().into();
+            Failure::new(exit, reason, "name a directory that can be read")
         };
         // The directory itself may be named through a link; nothing in it may.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

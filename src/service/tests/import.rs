@@ -158,7 +158,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_taken() {
         let args = ImportArgs { from: from.to_owned(), to: to.to_owned() };
         bench.ask(Request::Import(args)).unwrap_err()
     };
-    assert_eq!(ask(&bench.path("nowhere"), "work").exit, Exit::Usage);
+    assert_eq!(ask(&bench.path("nowhere"), "work").exit, Exit::Absent);
     assert_eq!(ask(Path::new("src"), "work").exit, Exit::Usage);
     assert_eq!(ask(&root, "work/../etc").exit, Exit::Usage);
     assert_eq!(ask(&root, "work/inbox/good.yaml").exit, Exit::Usage);

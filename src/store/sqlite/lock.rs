@@ -22,13 +22,21 @@ impl Drop for Lock {
 
 /// The lock file of the store at `path`.
 pub fn lock_path(path: &Path) -> PathBuf {
+    beside(path, ".lock")
+}
+
+/// The same path with more at its end.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
+    name.push(end);
     name.into()
 }
 
 impl Lock {
     /// Takes the lock of the store at `path`, or says who has it.
+    ///
+    /// # Errors
+    /// Held by another process, or not to be written.
     pub fn take(path: &Path) -> Result<Lock> {
         let lock = lock_path(path);
         // The store's own files are its owner's alone.

@@ -8,6 +8,7 @@ mod checkpoint;
 mod columns;
 mod files;
 mod gather;
+mod head;
 mod lock;
 mod nodes;
 mod places;
@@ -28,6 +29,8 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+pub use head::refuse_other;
+pub use lock::Lock;
 pub use writer::SqliteWriter;
 
 use super::{Read, Readers, Result, StoreError};
@@ -96,9 +99,7 @@ impl Sqlite {
                 .create(parent)
                 .map_err(|e| io("making the directory of", e))?;
         }
-        if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-            return Err(StoreError::NotAStore(path.display().to_string()));
-        }
+        refuse_other(path)?;
         lock::refuse_network(path)?;
         let lock = lock::Lock::take(path)?;
         make(path).map_err(|e| io("making", e))?;

@@ -1,0 +1,65 @@
+//! What the first bytes of a file tell: whether it can be a store at all.
+//!
+//! What must stay true: a file that is another's is left as it is, and nothing is left beside it.
+//! Deliberately not here: what only SQLite can tell (`schema`).
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use super::lock::beside;
+use super::schema::APPLICATION_ID;
+use crate::store::{Result, StoreError};
+
+/// How each file of SQLite begins.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Where a file of SQLite has its `application_id`.
+const APPLICATION_AT: std::ops::Range<usize> = 68..72;
+
+/// Refuses what is there and no store. What is missing or empty can become one.
+///
+/// # Errors
+/// A file that is none, or of another program.
+pub fn refuse_other(path: &Path) -> Result<()> {
+    let other = || StoreError::NotAStore(path.display().to_string());
+    let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
+    if !meta.is_file() {
+        return Err(other());
+    }
+    // The making of a store that was broken off is taken back when SQLite opens it.
+    if meta.len() == 0 || beside(path, "-journal").exists() {
+        return Ok(());
+    }
+    let mut head = [0; APPLICATION_AT.end];
+    match File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Err(other()),
+        // Who may not read it is told so when it is opened.
+        Err(_) => return Ok(()),
+    }
+    let id = head[APPLICATION_AT].iter().fold(0, |id, byte| id << 8 | i64::from(*byte));
+    if head.starts_with(MAGIC) && id == APPLICATION_ID { Ok(()) } else { Err(other()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_of_a_file_tells_whose_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f.db");
+        assert!(refuse_other(&path).is_ok() && refuse_other(dir.path()).is_err());
+        for (text, is_ours) in [("", true), ("short", false), (&"long ".repeat(99), false)] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(refuse_other(&path).is_ok(), is_ours, "{text}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        let sql = rusqlite::Connection::open(&path).unwrap();
+        sql.execute_batch("CREATE TABLE t (a)").unwrap();
+        assert!(refuse_other(&path).is_err());
+        sql.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}")).unwrap();
+        assert!(refuse_other(&path).is_ok());
+    }
+}
