@@ -19,6 +19,7 @@ mod ps;
 mod store;
 mod txn;
 mod unmount;
+mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub use exit::Exit;
 use output::{Colour, Output, Stop};
+use usage::Unread;
 
 /// A team's work as plain files: `mv` claims a task, saving validates it, one ledger of everything
 #[derive(Debug, Parser)]
@@ -90,15 +92,11 @@ pub fn main() -> ExitCode {
         Ok(None) => arguments,
         Err(stop) => return end(&Output::new(false, false, Colour::Auto), Err(stop)),
     };
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match usage::read(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help goes to standard output, which may be closed; usage has clap's own words.
-            let _ = error.print();
-            return ExitCode::from(
-                if error.use_stderr() { Exit::Usage } else { Exit::Done }.code(),
-            );
-        }
+        Err(Unread::Told) => return ExitCode::from(Exit::Done.code()),
+        Err(Unread::ToldWrong) => return ExitCode::from(Exit::Usage.code()),
+        Err(Unread::Wrong(output, stop)) => return end(&output, Err(stop)),
     };
     let output = Output::new(cli.global.json, cli.global.quiet, cli.global.color);
     let result = run(&cli, &output).and_then(|exit| output.flush().map(|()| exit));

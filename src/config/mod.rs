@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use agents_md::agents_md;
-pub use files::{Check, FileRules, Keep, LockRule, Retention, SCHEMAS, Scope, Syntax};
+pub use files::{Check, FileRules, Keep, LockRule, Retention, SCHEMAS, Scope, Syntax, allowed};
 pub use path_glob::{FileGlob, PathGlob};
 pub use quotas::Quota;
 

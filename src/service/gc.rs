@@ -3,8 +3,11 @@
 //! What must stay true: nothing is removed unless `delete` says so, and what would be removed is
 //! told before. A project whose status cannot be read is never removed. Events stay.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use crate::config::allowed;
 use crate::engine::{Engine, PruneVersions, Pruned, RemoveTree, read_plain};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, TreePath, printable};
@@ -98,6 +101,7 @@ pub(super) fn gc(service: &Service, caller: &Caller, args: &GcArgs) -> Result<Gc
     let oldest = now.0.saturating_sub(age);
     let mut report = GcReport { deleted: args.delete, ..GcReport::default() };
     let found = service.read(|read| projects(read))?;
+    refuse_unknown(service, args, &found)?;
     for (name, places) in found {
         let mut one = GcProject { project: name.to_string(), ..GcProject::default() };
         let mut newest = UnixNanos(0);
@@ -162,6 +166,30 @@ fn status(read: &dyn Read, project: &FileName) -> Result<Option<String>, Failure
         return Ok(value.get("status").and_then(|text| text.as_str()).map(str::to_owned));
     }
     Ok(None)
+}
+
+/// Refuses a status that no project has and none can have.
+fn refuse_unknown(
+    service: &Service,
+    args: &GcArgs,
+    found: &[(FileName, Places)],
+) -> Result<(), Failure> {
+    let mut known: BTreeSet<String> = allowed("project", "status").into_iter().collect();
+    if args.status.iter().all(|status| known.contains(status)) {
+        return Ok(());
+    }
+    service.read(|read| {
+        for (name, _) in found {
+            known.extend(status(read, name)?);
+        }
+        Ok(())
+    })?;
+    let Some(unknown) = args.status.iter().find(|status| !known.contains(*status)) else {
+        return Ok(());
+    };
+    let known = known.iter().map(|status| printable(status.as_bytes())).collect::<Vec<_>>();
+    let reason = format!("no project is `{}`", printable(unknown.as_bytes()));
+    Err(Failure::new(Exit::Usage, reason, format!("there are {}", known.join(", "))))
 }
 
 /// Adds up what lies at and below `path`.

@@ -54,6 +54,40 @@ fn with_json_there_is_nothing_but_json() {
     }
 }
 
+// P8.2
+#[test]
+fn a_wrong_command_line_is_json_and_without_colour_where_that_is_asked_for() {
+    let fixture = crate::harness::Setup::default().prepare();
+    let wrong: [&[&str]; 7] = [
+        &["--json", "show"],
+        &["show", "--bogus", "--json"],
+        &["no-such-command", "--json"],
+        &["--json"],
+        &["claim", "--timeout", "1s", "--json"],
+        &["--json", "agent", "add", "a b"],
+        &["exec", "--json", "--role"],
+    ];
+    for arguments in wrong {
+        let ran = fixture.workfs(arguments).failure();
+        let error: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert_eq!((ran.code, &error["error"]["code"]), (2, &2.into()), "{ran}");
+        assert!(!error["error"]["reason"].as_str().unwrap().is_empty(), "{ran}");
+        assert!(!ran.stderr.contains("error: "), "{ran}");
+    }
+    let plain = fixture.workfs(&["show", "--", "--json", "x"]).failure();
+    assert!(plain.stderr.starts_with("error: "), "it is a word of the command's: {plain}");
+
+    let coloured = |when: &str, arguments: &[&str]| {
+        let mut command = fixture.command(&["--color", when]);
+        command.args(arguments).env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1");
+        crate::harness::run(&mut command).said().contains('\u{1b}')
+    };
+    for arguments in [&["--help"][..], &["show"], &["show", "x", "--bogus"]] {
+        assert!(!coloured("never", arguments), "{arguments:?}");
+        assert!(coloured("always", arguments), "{arguments:?}");
+    }
+}
+
 // P8.1
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {

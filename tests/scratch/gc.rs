@@ -26,6 +26,11 @@ fn old_projects_are_told_and_go_when_that_is_said() {
             .success();
     }
     fixture.workfs(&["project", "new"]).success();
+    let ran = fixture.workfs(&["gc", "--status", "complete"]).failure();
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("active, archived, completed"), "{ran}");
+    fixture.sh("echo 'status: paused' > scratchpad/info/004/project.yaml").success();
+    fixture.workfs(&["gc", "--status", "paused"]).success();
     assert!(projects(&fixture, &[]).0.is_empty(), "they are young");
     // Only 002 is old: its clock is set back.
     fixture.sh("find scratchpad/*/002 -depth -exec touch -d '40 days ago' {} + ").success();

@@ -25,6 +25,15 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("controller_state", include_str!("schemas/controller_state.v1.json")),
 ];
 
+/// The words that a ready-made schema allows in a field at its top.
+#[must_use]
+pub fn allowed(schema: &str, field: &str) -> Vec<String> {
+    let text = SCHEMAS.iter().find(|(name, _)| *name == schema).map_or("", |(_, text)| text);
+    let schema: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let words = schema["properties"][field]["enum"].as_array();
+    words.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
 static COMPILED: LazyLock<Vec<(&'static str, Arc<Schema>)>> = LazyLock::new(|| {
     let compile = |(name, text): &(&'static str, &str)| {
         // Part of the program, and compiled by a test: it cannot be wrong in a build that passed.

@@ -11,7 +11,7 @@ pub(super) mod units;
 
 use std::time::Duration;
 
-pub use check::{Check, SCHEMAS, Syntax};
+pub use check::{Check, SCHEMAS, Syntax, allowed};
 pub(super) use form::{CheckForm, FilesForm, KeepForm, Load, LockForm, SchemaForm, write};
 
 use super::path_glob::FileGlob;

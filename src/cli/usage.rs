@@ -1,0 +1,69 @@
+//! Reading the command line; what is wrong with it is told as every other failure is.
+//!
+//! What must stay true: `--json` and `--color` hold for that, too, though the line that has them
+//! could not be read. Deliberately not here: what the options are (each command's file).
+
+use std::ffi::{OsStr, OsString};
+
+use clap::error::ErrorKind;
+use clap::{ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
+
+use super::Cli;
+use super::exit::Exit;
+use super::output::{Colour, Output, Stop};
+
+/// Why a command line is not run.
+pub enum Unread {
+    /// Help or the version was asked for, and printed.
+    Told,
+    /// It is wrong, which was not told yet.
+    Wrong(Output, Stop),
+    /// It is wrong, and that was told in the words of the library.
+    ToldWrong,
+}
+
+/// Reads it.
+pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
+    let (json, colour) = wishes(arguments);
+    let command = Cli::command().color(match colour {
+        Colour::Auto => ColorChoice::Auto,
+        Colour::Always => ColorChoice::Always,
+        Colour::Never => ColorChoice::Never,
+    });
+    let matches = command.try_get_matches_from(arguments);
+    let error = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
+        Ok(cli) => return Ok(cli),
+        Err(error) => error,
+    };
+    if error.use_stderr() && json {
+        return Err(Unread::Wrong(Output::new(json, false, colour), stop(&error)));
+    }
+    // Help goes to standard output, which may be closed.
+    let _ = error.print();
+    Err(if error.use_stderr() { Unread::ToldWrong } else { Unread::Told })
+}
+
+/// What is wrong, and below it what the library says of the way out.
+fn stop(error: &clap::Error) -> Stop {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Stop::failed(Exit::Usage, "no command is given", "see `workfs --help`");
+    }
+    let text = error.render().to_string();
+    let (reason, remedy) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    Stop::failed(Exit::Usage, one_line(reason), one_line(remedy))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether JSON is wanted, and which colours: as far as they can be seen before it is read.
+fn wishes(arguments: &[OsString]) -> (bool, Colour) {
+    let words: Vec<&str> = arguments.iter().filter_map(|word| OsStr::to_str(word)).collect();
+    let words = words.split(|word| *word == "--").next().unwrap_or_default();
+    let pairs = words.windows(2).filter(|pair| pair[0] == "--color").map(|pair| pair[1]);
+    let joined = words.iter().filter_map(|word| word.strip_prefix("--color="));
+    let colour = pairs.chain(joined).find_map(|when| Colour::from_str(when, false).ok());
+    (words.contains(&"--json"), colour.unwrap_or_default())
+}
