@@ -34,10 +34,10 @@ pub struct ProjectReport {
 }
 
 impl ProjectReport {
-    /// The id, then the directories.
+    /// The id alone, so that a script has it: `id=$(workfs project new)`.
     #[must_use]
     pub fn human(&self) -> String {
-        format!("{}\n  {}", self.project, self.made.join("\n  "))
+        self.project.clone()
     }
 
     /// How the process ends.

@@ -147,11 +147,24 @@ fn crowded(fixture: &Fixture) -> i32 {
 #[test]
 fn where_there_is_no_store_none_is_made() {
     let elsewhere = Setup::default().prepare();
-    for command in ["list", "status", "log", "fsck"] {
-        let ran = elsewhere.workfs(&[command]).failure();
+    let commands: [&[&str]; 9] = [
+        &["list"],
+        &["status"],
+        &["log"],
+        &["fsck"],
+        &["agent", "list"],
+        &["agent", "remove", "bob"],
+        &["project", "new"],
+        &["gc"],
+        &["claim", "--next"],
+    ];
+    for arguments in commands {
+        let ran = elsewhere.workfs(arguments).failure();
         assert_eq!(ran.code, 4, "there is no store: {ran}");
-        assert!(!elsewhere.store().exists(), "`{command}` makes no store");
+        assert!(!elsewhere.store().exists(), "{arguments:?} makes no store");
     }
+    elsewhere.workfs(&["agent", "add", "bob"]).success();
+    assert!(elsewhere.store().exists());
 }
 
 // P8.2

@@ -20,7 +20,7 @@ fn a_new_project_has_the_next_number_and_its_directories() {
                 mkdir issues/041")
         .success();
     let second = fixture.workfs(&["project", "new"]).success();
-    assert_eq!(second.stdout.lines().next(), Some("042"));
+    assert_eq!((&*second.stdout, &*second.stderr), ("042\n", ""));
     fixture.workfs(&["project", "new", "alpha"]).success();
     assert_eq!(fixture.workfs(&["project", "new", "alpha"]).code, 5);
     fixture.workfs(&["project", "new", "a/b"]).failure();

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::ask::Missing;
 use crate::daemon;
 use crate::kind::Role;
 use crate::names::AgentName;
@@ -46,6 +47,11 @@ fn role(name: &str) -> Result<Role, String> {
 }
 
 impl AgentArgs {
+    /// Only whoever registers somebody wants a store.
+    pub fn missing(&self) -> Missing {
+        if matches!(self.what, What::Add(_)) { Missing::Make } else { Missing::Refuse }
+    }
+
     /// The request.
     pub fn request(&self) -> Request {
         match &self.what {

@@ -101,7 +101,7 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
         DataCommand::Fail(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Release(args) => (args.request()?, Some(args.hint()), Missing::Refuse),
         DataCommand::Heartbeat(args) => (args.request(), args.hint(), Missing::Refuse),
-        DataCommand::Agent(args) => (args.request(), None, Missing::Make),
+        DataCommand::Agent(args) => (args.request(), None, args.missing()),
         DataCommand::Why(args) => (args.request(), args.hint(), Missing::Refuse),
         DataCommand::Import(args) => (args.request()?, Some(args.hint()), Missing::Make),
         DataCommand::Export(args) => (args.request()?, None, Missing::Refuse),
