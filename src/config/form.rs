@@ -23,7 +23,7 @@ const BINDINGS_MAX: usize = 64;
 struct ConfigForm {
     #[serde(default)]
     kinds: Vec<OwnKindForm>,
-    workspaces: Vec<BindingForm>,
+    workspaces: Option<Vec<BindingForm>>,
     #[serde(default)]
     files: Option<Vec<files::KeepForm>>,
     #[serde(default)]
@@ -61,11 +61,17 @@ pub(super) fn parse(
     load: files::Load<'_>,
 ) -> Result<Config, ConfigError> {
     let wrong = |(line, reason): Wrong| ConfigError { file: file.to_owned(), line, reason };
+    let text = if text.trim().is_empty() { "{}" } else { text };
     let form: ConfigForm = yaml::read(text).map_err(|error| wrong((error.line, error.reason)))?;
-    if form.workspaces.len() > BINDINGS_MAX {
+    let ConfigForm { kinds: own, workspaces, files, checks, schemas, locks, quotas } = form;
+    let Some(workspaces) = workspaces else {
+        // Left out it might be meant to stay what it is, or be the default.
+        let reason = "`workspaces` is missing; where nothing is to be one: `workspaces: []`";
+        return Err(wrong((None, reason.to_owned())));
+    };
+    if workspaces.len() > BINDINGS_MAX {
         return Err(wrong((None, format!("over {BINDINGS_MAX} workspaces"))));
     }
-    let ConfigForm { kinds: own, workspaces, files, checks, schemas, locks, quotas } = form;
     let mut kinds = kinds.clone();
     kinds::add(&mut kinds, own, file, load)?;
     let mut bindings: Vec<Arc<Binding>> = Vec::new();

@@ -30,7 +30,7 @@ pub struct GovernReport {
     pub corrected: Listed<Correction>,
     /// Files that are drafts now.
     pub drafts: Listed<DraftReason>,
-    /// Directories that were left as they were.
+    /// What was left as it was.
     pub left: Listed<Unreadable>,
 }
 
@@ -59,6 +59,8 @@ struct Below {
     plain: Vec<(FileName, TreePath)>,
     /// It is a workspace's, and has files that came while no configuration said so.
     has_strays: bool,
+    /// It is a workspace, and this hides the directory that shows what is ready.
+    hides: Option<TreePath>,
 }
 
 /// Takes over what the configuration in force wants; `progress` hears how many directories are done,
@@ -73,7 +75,7 @@ pub fn govern(
 ) -> Result<GovernReport, Failure> {
     let config = engine.config();
     let mut report = GovernReport::default();
-    let mut take_over = |parent, name, path: &TreePath| {
+    let take_over = |report: &mut GovernReport, parent, name, path: &TreePath| {
         match engine.run(caller.context(), Govern { parent, name }) {
             Ok(placed) => report.note(path, placed),
             Err(refusal) if is_of_the_store(&refusal) => return Err(refusal),
@@ -92,10 +94,14 @@ pub fn govern(
         if below.has_strays
             && let Some((_, name)) = path.split_last()
         {
-            take_over(parent, name.clone(), &path)?;
+            take_over(&mut report, parent, name.clone(), &path)?;
+        }
+        if let Some(path) = below.hides {
+            let why = "it hides what shows here what is ready: move it elsewhere".to_owned();
+            report.left.push(Unreadable { path: path.to_string(), why });
         }
         for (name, path) in below.plain {
-            take_over(dir, name, &path)?;
+            take_over(&mut report, dir, name, &path)?;
         }
         dirs.extend(below.all.into_iter().map(|(ino, path)| (dir, ino, path)));
         done += 1;
@@ -106,12 +112,15 @@ pub fn govern(
 
 fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<Below, StoreError> {
     let here = governed(read, config, dir)?;
-    let here = here.filter(|here| matches!(here.place, Place::State { .. }));
-    let is_record_like = |name: &FileName| {
-        here.as_ref().is_some_and(|here| here.binding.kind.record_id(name).is_some())
-    };
+    let hides = |name: &FileName| here.as_ref().is_some_and(|here| here.is_order_dir(name));
+    let state = here.as_ref().filter(|here| matches!(here.place, Place::State { .. }));
+    let is_record_like =
+        |name: &FileName| state.is_some_and(|state| state.binding.kind.record_id(name).is_some());
     let (mut below, mut found) = (Below::default(), Vec::new());
     read.list_names(dir, None, &mut |(name, kind)| {
+        if hides(&name) {
+            below.hides = Some(path.join(name.clone()));
+        }
         match (kind.node_type, kind.class) {
             (NodeType::Directory, _) => found.push((kind.ino, name)),
             (NodeType::File, Class::Plain) => below.has_strays |= is_record_like(&name),

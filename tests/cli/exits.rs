@@ -191,6 +191,13 @@ fn a_bad_layout_is_refused_with_its_line() {
     let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
     assert_eq!(ran.code, 2, "{ran}");
     assert!(ran.stderr.contains('3') && ran.stderr.contains("kind"), "{ran}");
+    for text in ["files: []\n", "", "\n"] {
+        std::fs::write(&layout, text).unwrap();
+        let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
+        assert!(ran.code == 2 && ran.stderr.contains("`workspaces: []`"), "{ran}");
+    }
+    std::fs::write(&layout, "workspaces: []\n").unwrap();
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
 }
 
 // P6.1

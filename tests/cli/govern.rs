@@ -120,6 +120,26 @@ fn a_directory_that_cannot_be_taken_over_stays_as_it_was() {
 
 // P8.5
 #[test]
+fn what_hides_a_workspaces_ready_is_named_until_it_is_gone() {
+    let fixture = filled(|fixture| {
+        fixture.sh("mkdir tasks/ready; echo mine > tasks/ready/mine").success();
+        write(fixture, "tasks/pending/t-1.yaml", &Task::new("t-1").text());
+    });
+    for _ in 0..2 {
+        let ran = govern(&fixture, &[]);
+        assert_eq!(ran.code, 11, "{ran}");
+        assert!(ran.stdout.contains("tasks/ready") && ran.stdout.contains("move it"), "{ran}");
+    }
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("mv tasks/ready tasks/other && mv tasks/ready/.next tasks/working/bob/").success();
+    fixture.sh("cat tasks/other/mine tasks/working/bob/t-1.yaml").success();
+    fixture.unmount_all();
+    govern(&fixture, &[]).success();
+    fixture.fsck_clean();
+}
+
+// P8.5
+#[test]
 fn files_that_came_while_nothing_was_governed_are_taken_over() {
     let fixture = filled(|fixture| {
         write(fixture, "tasks/pending/t-1.yaml", &Task::new("t-1").text());
