@@ -58,7 +58,9 @@ pub(crate) fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
     Err(io::Error::other(text))
 }
 
-fn find() -> Option<PathBuf> {
+/// The helper that mounts for users, if it is installed.
+#[must_use]
+pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/bin", "/bin", "/usr/local/bin"].map(PathBuf::from);
     let dirs: Vec<PathBuf> = std::env::split_paths(&path).chain(usual).collect();

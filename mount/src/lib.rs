@@ -33,6 +33,7 @@ mod view;
 pub use cover::{Cover, Underlay, cover, uncover};
 pub use errno::Errno;
 pub use error::MountError;
+pub use fusermount::find as find_fusermount;
 pub use heal::{DirState, detach_dead, state_of};
 pub use locks::Locks;
 pub use mountinfo::{MountLine, mount_around, mount_at, mounts};

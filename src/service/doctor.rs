@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use workfs_mount::MountLine;
 
+use crate::store::sqlite::refuse_other;
+
 use super::status::size;
 use super::{Exit, Service};
 
@@ -17,11 +19,11 @@ const FREE_BYTES_WARN: u64 = 512 << 20;
 /// The oldest kernel on which workfs is tested: FUSE 7.31 and `openat2` are older.
 const KERNEL_MIN: (u32, u32) = (5, 6);
 
+/// The way out where nothing else is known to help.
+const RESTORE: &str = "restore a backup: `workfs restore FILE --force`, which keeps this one";
+
 /// How long a mount may take to answer.
 const MOUNT_ANSWERS_WITHIN: Duration = Duration::from_secs(1);
-
-/// Where `fusermount3` may lie.
-const HELPER_DIRS: &[&str] = &["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"];
 
 /// How well something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -104,9 +106,9 @@ impl DoctorReport {
 }
 
 /// Looks at the environment of the store at `store`, and at the store through `service`; where it
-/// could not be opened, the reason is there instead.
+/// could not be opened, the reason and the way out are there instead.
 #[must_use]
-pub fn doctor(store: &Path, service: Result<&Service, &str>) -> DoctorReport {
+pub fn doctor(store: &Path, service: Result<&Service, (&str, &str)>) -> DoctorReport {
     let mut report = DoctorReport { findings: Vec::new() };
     kernel(&mut report);
     device(&mut report);
@@ -115,7 +117,10 @@ pub fn doctor(store: &Path, service: Result<&Service, &str>) -> DoctorReport {
     space(&mut report, store);
     match service {
         Ok(service) => inside(&mut report, service),
-        Err(why) => report.bad("store", why, "see what holds or damaged it; restore a backup"),
+        // What is said of its file says that already.
+        Err(_) if !store.exists() => {}
+        Err((why, "")) => report.bad("store", why, RESTORE),
+        Err((why, remedy)) => report.bad("store", why, remedy),
     }
     mounts(&mut report, store);
     report
@@ -131,6 +136,10 @@ fn kernel(report: &mut DoctorReport) {
     };
     match found {
         Some(found) if found >= KERNEL_MIN => report.ok("kernel", release),
+        _ if release.is_empty() => {
+            let remedy = "mount it: without /proc nothing is known of mounts and of processes";
+            report.bad("kernel", "/proc is not there", remedy);
+        }
         _ => {
             let (major, minor) = KERNEL_MIN;
             report.warn("kernel", release, format!("use Linux {major}.{minor} or newer"));
@@ -154,8 +163,8 @@ fn device(report: &mut DoctorReport) {
 }
 
 fn helper(report: &mut DoctorReport) {
-    let found = HELPER_DIRS.iter().map(|dir| Path::new(dir).join("fusermount3"));
-    let found = found.filter_map(|path| Some((std::fs::metadata(&path).ok()?, path))).next();
+    let found = workfs_mount::find_fusermount();
+    let found = found.and_then(|path| Some((std::fs::metadata(&path).ok()?, path)));
     let root = rustix::process::geteuid().is_root();
     let install = "apt-get install fuse3";
     match found {
@@ -174,6 +183,8 @@ fn helper(report: &mut DoctorReport) {
 fn files(report: &mut DoctorReport, store: &Path) {
     let mode = |path: &Path| std::fs::metadata(path).map(|meta| meta.permissions().mode() & 0o7777);
     match mode(store) {
+        // What is told of the store says so; nobody is to change another program's file.
+        Ok(_) if refuse_other(store).is_err() => {}
         Ok(mode) if mode & 0o077 == 0 => {
             report.ok("store file", format!("{} ({mode:04o})", store.display()));
         }
@@ -181,9 +192,13 @@ fn files(report: &mut DoctorReport, store: &Path) {
             let found = format!("{} is {mode:04o}: others can read it", store.display());
             report.bad("store file", found, format!("chmod 600 {}", store.display()));
         }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let found = format!("{} is not there", store.display());
+            report.warn("store file", found, "`workfs mount DIR` or `workfs init` makes it");
+        }
         Err(error) => {
             let found = format!("{}: {error}", store.display());
-            report.warn("store file", found, "`workfs mount` makes it");
+            report.bad("store file", found, "use a store of your own: `--store`");
         }
     }
     let dir = parent(store);
@@ -223,9 +238,9 @@ fn inside(report: &mut DoctorReport, service: &Service) {
         Ok(problems) if problems.is_empty() => report.ok("store", "whole (integrity check)"),
         Ok(problems) => {
             let found = format!("damaged: {}", problems.join("; "));
-            report.bad("store", found, "export what can be read, then restore a backup");
+            report.bad("store", found, format!("export what can be read; {RESTORE}"));
         }
-        Err(error) => report.bad("store", error.to_string(), "restore a backup"),
+        Err(error) => report.bad("store", error.to_string(), RESTORE),
     }
     let config = service.engine.config();
     let rows = crate::store::read(&**service.engine.readers(), |read| read.workspaces());
@@ -259,6 +274,8 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
                 alive += 1;
                 continue;
             }
+            // Another user's, where he sees it: not to be looked into, and so not ours to mend.
+            Some(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
             Some(Err(error)) => format!("{dir} is dead: {error}"),
             None => format!("{dir} does not answer"),
         };
@@ -293,7 +310,7 @@ mod tests {
     fn what_others_can_read_or_replace_is_bad() {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path().join("s.db");
-        std::fs::write(&store, "x").unwrap();
+        std::fs::write(&store, "").unwrap();
         let health = |mode: u32, dir_mode: u32| {
             let set = |path: &Path, mode| {
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

@@ -9,6 +9,7 @@ mod harness;
 mod backup;
 mod commands;
 mod corpus;
+mod doctor;
 mod exits;
 mod govern;
 mod own_kind;
