@@ -14,3 +14,4 @@ pub mod refusal;
 pub mod service;
 pub mod store;
 pub mod tree;
+pub mod units;

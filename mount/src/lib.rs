@@ -37,7 +37,7 @@ pub use fusermount::find as find_fusermount;
 pub use heal::{DirState, detach_dead, state_of};
 pub use locks::Locks;
 pub use mountinfo::{MountLine, mount_around, mount_at, mounts};
-pub use options::{MountOptions, OptionError};
+pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use reply::Reply;
 pub use session::{Mount, Silence, connect, lazy_buffers, serve, serve_connection};
 pub use tree::*;

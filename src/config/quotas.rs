@@ -4,11 +4,11 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::Config;
-use super::files::units;
 use super::form::{Wrong, quoted};
 use super::path_glob::FileGlob;
 use crate::kind::yaml::line;
 use crate::names::FileName;
+use crate::units;
 
 /// Most quotas of one configuration.
 const QUOTAS_MAX: usize = 64;

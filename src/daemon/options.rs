@@ -5,12 +5,15 @@
 
 use std::path::PathBuf;
 
-use workfs_mount::MountOptions;
+use workfs_mount::{KNOWN_OPTIONS, MountOptions, OptionError};
 
 use super::failure::{Cause, Failure};
-use crate::kind::Role;
+use crate::kind::{Role, nearest};
 use crate::names::{AgentName, TreePath};
 use crate::store::Durability;
+
+/// The options that are workfs's own, those that take a value with `=`.
+const OWN: [&str; 6] = ["agent=", "role=", "root=", "nonempty", "store=", "sync="];
 
 /// An `-o` string, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,10 +65,15 @@ impl OwnOptions {
     /// # Errors
     /// As [`OwnOptions::parse`].
     pub fn kernel(&self) -> Result<MountOptions, Failure> {
-        let usage = |error: workfs_mount::OptionError| {
-            Failure::new(Cause::Usage, error.to_string(), "see `workfs mount --help`")
-        };
-        MountOptions::parse(&self.rest).map_err(usage)
+        MountOptions::parse(&self.rest).map_err(|error| {
+            let near = match &error {
+                OptionError::Unknown { name } => meant(name),
+                OptionError::BadValue { .. } | OptionError::Conflict(..) => None,
+            };
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            let remedy = format!("{near}see `workfs mount --help`");
+            Failure::new(Cause::Usage, error.to_string(), remedy)
+        })
     }
 
     /// Whether the string names the source that `/proc/mounts` is to show.
@@ -73,6 +81,16 @@ impl OwnOptions {
     pub fn names_source(&self) -> bool {
         self.rest.split(',').any(|option| option.starts_with("fsname="))
     }
+}
+
+/// The known option that an unknown one is nearest to.
+fn meant(option: &str) -> Option<&'static str> {
+    // A value is not part of the resemblance: `uids=1000` is near `uid=`.
+    let name = match option.split_once('=') {
+        Some((name, _)) => format!("{name}="),
+        None => option.to_owned(),
+    };
+    nearest(&name, OWN.into_iter().chain(KNOWN_OPTIONS))
 }
 
 /// The agent of that name.
@@ -151,5 +169,13 @@ mod tests {
         for wrong in ["agnt=bob", "agent=a b", "sync=half", "alow_other", "role=boss", "root=.."] {
             assert_eq!(OwnOptions::parse(wrong).unwrap_err().cause, Cause::Usage, "{wrong}");
         }
+        for (wrong, meant) in
+            [("agnt=bob", "`agent=`"), ("rw,alow_other", "`allow_other`"), ("uids=7", "`uid=`")]
+        {
+            let remedy = OwnOptions::parse(wrong).unwrap_err().remedy;
+            assert!(remedy.starts_with(&format!("did you mean {meant}? ")), "{remedy}");
+        }
+        let remedy = OwnOptions::parse("sky_is_blue").unwrap_err().remedy;
+        assert_eq!(remedy, "see `workfs mount --help`");
     }
 }

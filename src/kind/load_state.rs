@@ -12,6 +12,7 @@ use super::state::{Lease, OnExpiry, Retries, State, StatusMove, Statuses};
 use super::yaml::{OneOrMany, line, unknown};
 use super::{EngineFields, Role};
 use crate::names::StateName;
+use crate::units;
 
 pub(super) fn patterns(state: &str, dirs: &[(Option<u32>, &str)]) -> Result<Vec<Pattern>, Wrong> {
     let mut built: Vec<Pattern> = Vec::new();
@@ -176,21 +177,17 @@ fn retries(form: &RetriesForm, names: &Names<'_>) -> Result<Retries, Wrong> {
 }
 
 pub(super) fn duration(text: &Spanned<String>) -> Result<Duration, Wrong> {
-    duration_of(&text.value).ok_or_else(|| {
-        (line(text), format!("`{}` is no time: `30s`, `5m`, `4h`, `30d` are", text.value))
-    })
+    units::duration(&text.value).and_then(some_time).map_err(|why| (line(text), why))
 }
 
-/// `30s`, `5m`, `4h`, `30d`.
-pub(super) fn duration_of(text: &str) -> Option<Duration> {
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1))?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return None,
-    };
-    let number: u32 = number.parse().ok().filter(|number| *number > 0)?;
-    Some(Duration::from_secs(u64::from(number) * seconds))
+/// The longest time that a kind can name: as milliseconds it is far from any overflow.
+const LONGEST: Duration = Duration::from_secs(u32::MAX as u64 * 86_400);
+
+/// A kind has no use for no time at all.
+pub(super) fn some_time(time: Duration) -> Result<Duration, String> {
+    match time {
+        Duration::ZERO => Err("nothing is no time: `1s` is the least".to_owned()),
+        time if time > LONGEST => Err("what never ends is no time: name a shorter one".to_owned()),
+        time => Ok(time),
+    }
 }

@@ -14,6 +14,7 @@ use super::{Kind, Role};
 use crate::limits::LEASE_MAX;
 use crate::names::{FileName, RecordId};
 use crate::numbers::UnixNanos;
+use crate::units;
 
 /// The event of the transition that gives a record its owner.
 const CLAIMED: &str = "claimed";
@@ -143,7 +144,8 @@ impl Kind {
     /// How long this content asks to be leased for, within the limits.
     fn lease_wanted(&self, content: &Value) -> Option<u32> {
         let text = content.get(self.fields.lease.as_ref()?)?.as_str()?;
-        let wanted = super::load_state::duration_of(text)?.min(LEASE_MAX);
+        let wanted =
+            units::duration(text).and_then(super::load_state::some_time).ok()?.min(LEASE_MAX);
         u32::try_from(wanted.as_secs()).ok()
     }
 

@@ -12,6 +12,7 @@ use super::ask::{Missing, ask};
 use crate::daemon::StorePaths;
 use crate::names::AgentName;
 use crate::service::{self, Caller, Request};
+use crate::units;
 
 /// As long as anybody waits.
 const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
@@ -37,7 +38,7 @@ pub struct ClaimArgs {
     #[arg(long, conflicts_with = "what")]
     wait: bool,
     /// Wait no longer than this: 90s, 10m, 2h [default: for ever]
-    #[arg(long, value_name = "TIME", requires = "wait", value_parser = duration)]
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = units::duration)]
     timeout: Option<Duration>,
 }
 
@@ -46,7 +47,7 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
     let hints = [&args.what, &args.workspace].into_iter().flatten().map(Path::new);
     let hints: Vec<&Path> = hints.filter(|path| path.components().count() > 1).collect();
     let paths = store::paths(global, &hints)?;
-    let timeout = args.timeout.unwrap_or(FOR_EVER);
+    let timeout = args.timeout.unwrap_or(FOR_EVER).min(FOR_EVER);
     let until = args.wait.then(|| Instant::now() + timeout);
     let mut claim = service::ClaimArgs {
         what: args.what.clone(),
@@ -69,21 +70,6 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
             _ => return asked,
         }
     }
-}
-
-/// `90s`, `10m`, `2h`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time: 90s, 10m and 2h are");
-    let (number, unit) = text.split_at(text.trim_end_matches(|c: char| !c.is_ascii_digit()).len());
-    let unit = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    Ok(Duration::from_secs(number.saturating_mul(unit)).min(FOR_EVER))
 }
 
 /// Who claims: whoever is named, else the agent of the mount that one is in, else the user.

@@ -8,11 +8,11 @@ use serde_saphyr::Spanned;
 
 use super::super::form::{Wrong, quoted};
 use super::check::{Check, SCHEMAS, Syntax};
-use super::units;
 use super::{FileRules, Keep, LockRule, Retention};
 use crate::config::path_glob::FileGlob;
 use crate::kind::Schema;
 use crate::kind::yaml::{line, unknown};
+use crate::units;
 
 /// Most rules of one list: each is asked once for every directory with files.
 const RULES_MAX: usize = 64;

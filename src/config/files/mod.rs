@@ -7,7 +7,6 @@
 
 mod check;
 mod form;
-pub(super) mod units;
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! Durations and sizes as people write them: `30d`, `5m`, `64MiB`.
+//!
+//! What must stay true: what is shown is read back. Deliberately not here: what is too long or too
+//! large for whom.
 
 use std::time::Duration;
 
@@ -9,10 +12,10 @@ const TIMES: &[(&str, u64)] = &[("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)
 const SIZES: &[(&str, u64)] =
     &[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-fn parse(text: &str, units: &[(&str, u64)], example: &str) -> Result<u64, String> {
+fn parse(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {
     let wrong = || {
         let shown = crate::names::printable(text.as_bytes());
-        format!("`{shown}` is not of the form {example}")
+        format!("`{shown}` is no {what} are")
     };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -23,13 +26,19 @@ fn parse(text: &str, units: &[(&str, u64)], example: &str) -> Result<u64, String
 }
 
 /// `30d`, `12h`, `5m`, `90s`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    parse(text, TIMES, "30d, 12h, 5m or 90s").map(Duration::from_secs)
+///
+/// # Errors
+/// Another form, or more than can be counted.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    parse(text, TIMES, "time: `90s`, `5m`, `4h`, `30d`").map(Duration::from_secs)
 }
 
 /// `64MiB`, `1GiB`, `512KiB`, `100B`.
+///
+/// # Errors
+/// Another form, or more than can be counted.
 pub fn size(text: &str) -> Result<u64, String> {
-    parse(text, SIZES, "64MiB, 1GiB or 512KiB")
+    parse(text, SIZES, "size: `512KiB`, `64MiB`, `1GiB`")
 }
 
 fn shown(number: u64, units: &[(&str, u64)]) -> String {
@@ -41,11 +50,13 @@ fn shown(number: u64, units: &[(&str, u64)]) -> String {
 }
 
 /// As [`duration`] reads it.
-pub(super) fn shown_duration(duration: Duration) -> String {
+#[must_use]
+pub fn shown_duration(duration: Duration) -> String {
     shown(duration.as_secs(), TIMES)
 }
 
 /// As [`size`] reads it.
+#[must_use]
 pub fn shown_size(bytes: u64) -> String {
     shown(bytes, SIZES)
 }
