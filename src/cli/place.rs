@@ -97,7 +97,8 @@ fn path(given: &str, paths: &StorePaths) -> Result<String, Stop> {
     if found.is_none() && given.starts_with('/') {
         let shown = printable(given.as_bytes());
         let reason = format!("`{shown}` lies in no mount of {}", paths.store().display());
-        let within = shown.trim_start_matches('/');
+        let within = Some(shown.trim_start_matches('/')).filter(|rest| !rest.is_empty());
+        let within = within.unwrap_or(".");
         let remedy = format!("a path from the root of the tree begins without a slash: `{within}`");
         return Err(Stop::failed(Exit::Usage, reason, remedy));
     }

@@ -118,6 +118,10 @@ fn what_lies_in_no_mount_of_the_store_is_refused() {
     let ran = fixture.workfs(&["show", "/work/inbox/t-1.yaml"]).failure();
     assert!(ran.code == 2 && ran.stderr.contains("`work/inbox/t-1.yaml`"), "{ran}");
 
+    let ran = fixture.workfs(&["log", "/"]).failure();
+    assert!(ran.code == 2 && ran.stderr.contains("`.`"), "{ran}");
+    assert!(fixture.workfs(&["log", "."]).success().stdout.contains("t-1"));
+
     let other = Setup::default().prepare();
     other.workfs(&["init"]).success();
     for to in [fixture.path("work/inbox"), fixture.path("new")] {
