@@ -118,13 +118,21 @@ fn within(place: &Path, given: &str, paths: &StorePaths) -> Result<Option<String
         return Err(wrong(why, "leave --store out: a mount tells its store"));
     };
     let below = place.strip_prefix(&mount.dir).unwrap_or(place);
-    match shown.join(below).to_str() {
+    let inside = mount.bound.strip_prefix("/").unwrap_or(&mount.bound).join(below);
+    if inside.starts_with(".workfs/txn") {
+        let remedy = "use files there, or call it outside of the transaction";
+        return Err(wrong("lies in a transaction, of which commands see nothing".into(), remedy));
+    }
+    if inside.starts_with(".workfs") {
+        return Err(wrong("is what workfs shows, and not in the tree".into(), "read the file"));
+    }
+    match shown.join(inside).to_str() {
         Some(path) => Ok(Some(path.to_owned())),
         None => Err(wrong("lies where a name is not UTF-8".to_owned(), "rename that first")),
     }
 }
 
-/// The directory of the tree that a mount shows; `None` if the mount is another store's.
+/// The directory of the tree that is a mount's root; `None` if the mount is another store's.
 fn shown(mount: &MountLine, paths: &StorePaths) -> Result<Option<PathBuf>, Stop> {
     let known = match ps::ask(paths) {
         Ok(asked) => asked.map(|(_, mounts)| mounts).unwrap_or_default(),
@@ -132,16 +140,15 @@ fn shown(mount: &MountLine, paths: &StorePaths) -> Result<Option<PathBuf>, Stop>
         Err(Stop::Failed(failed)) if failed.exit == Exit::Denied => Vec::new(),
         Err(stop) => return Err(stop),
     };
-    // A bind mount is another place of one that the daemon knows, or of a directory in it.
+    // A bind mount is another place of one that the daemon knows.
     let mut places = of_workfs().into_iter().filter(|place| place.device == mount.device);
     let served = places.find_map(|place| {
         known.iter().find(|known| !known.detached && Path::new(&known.dir) == place.dir)
     });
-    let root = match served {
-        Some(served) => Path::new(&served.root),
+    Ok(match served {
+        Some(served) => Some(PathBuf::from(&served.root)),
         // Its daemon is gone, sees it elsewhere, or does not tell.
-        None if mount.source == paths.store() => Path::new(""),
-        None => return Ok(None),
-    };
-    Ok(Some(root.join(mount.bound.strip_prefix("/").unwrap_or(&mount.bound))))
+        None if mount.source == paths.store() => Some(PathBuf::new()),
+        None => None,
+    })
 }

@@ -138,6 +138,33 @@ fn what_lies_in_no_mount_of_the_store_is_refused() {
 
 // P8.2
 #[test]
+fn what_is_not_in_the_tree_though_it_is_shown_in_a_mount_is_refused() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let from = source(&fixture);
+    let from = from.to_str().unwrap();
+    fs::create_dir(fixture.path("scratchpad")).unwrap();
+    let part = fixture.base().join("part");
+    fs::create_dir(&part).unwrap();
+    fixture.workfs(&["mount", part.to_str().unwrap(), "--root", "scratchpad"]).success();
+    for root in [fixture.root(), &part] {
+        for what in [".workfs", ".workfs/why", ".workfs/new"] {
+            let ran = inside(&fixture, root, &["import", from, what]).failure();
+            assert!(ran.code == 2 && ran.stderr.contains("what workfs shows"), "{ran}");
+        }
+    }
+    fixture.sh("mkdir .workfs/txn/mine").success();
+    let dir = fixture.path(".workfs/txn/mine/work");
+    for arguments in [&["import", from, "inbox"][..], &["show", "inbox/t-1.yaml"]] {
+        let ran = inside(&fixture, &dir, arguments).failure();
+        assert!(ran.code == 2 && ran.stderr.contains("lies in a transaction"), "{ran}");
+    }
+    fixture.sh("rmdir .workfs/txn/mine").success();
+    fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
+}
+
+// P8.2
+#[test]
 fn a_name_that_is_not_utf_8_is_refused_and_not_changed() {
     let fixture = Fixture::new();
     let from = source(&fixture);
