@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf, absolute};
 use super::exit::Exit;
 use super::output::Stop;
 use super::ps;
-use crate::daemon::{MountLine, StorePaths, canonical, mounted_around, of_workfs};
+use crate::daemon::{MountLine, StorePaths, canonical, mounted_around};
 use crate::names::printable;
 use crate::service::{
     ClaimArgs, DoneArgs, ExportArgs, FailArgs, HeartbeatArgs, ImportArgs, ListArgs, LogArgs,
@@ -140,13 +140,8 @@ fn shown(mount: &MountLine, paths: &StorePaths) -> Result<Option<PathBuf>, Stop>
         Err(Stop::Failed(failed)) if failed.exit == Exit::Denied => Vec::new(),
         Err(stop) => return Err(stop),
     };
-    // A bind mount is another place of one that the daemon knows.
-    let mut places = of_workfs().into_iter().filter(|place| place.device == mount.device);
-    let served = places.find_map(|place| {
-        known.iter().find(|known| !known.detached && Path::new(&known.dir) == place.dir)
-    });
-    Ok(match served {
-        Some(served) => Some(PathBuf::from(&served.root)),
+    Ok(match ps::same(mount, known) {
+        Some(served) => Some(PathBuf::from(served.root)),
         // Its daemon is gone, sees it elsewhere, or does not tell.
         None if mount.source == paths.store() => Some(PathBuf::new()),
         None => None,

@@ -1,12 +1,14 @@
 //! `workfs ps`.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
-use crate::daemon::{Answer, Ask, Client, DaemonInfo, MountInfo, StorePaths};
+use crate::daemon::{Answer, Ask, Client, DaemonInfo, MountInfo, MountLine, StorePaths, of_workfs};
 
 /// Runs it.
 pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
@@ -57,6 +59,16 @@ pub fn ask(paths: &StorePaths) -> Result<Option<(DaemonInfo, Vec<MountInfo>)>, S
         Some(Answer::Mounts { daemon, mounts }) => Ok(Some((daemon, mounts))),
         _ => Ok(None),
     }
+}
+
+/// Which of the daemon's mounts a mount is, wherever it is bound to: the mounts of one device are one.
+pub fn same(mount: &MountLine, known: Vec<MountInfo>) -> Option<MountInfo> {
+    let places = of_workfs().into_iter().filter(|place| place.device == mount.device);
+    let places: Vec<MountLine> = places.collect();
+    let lies_there = |known: &MountInfo| {
+        !known.detached && places.iter().any(|place| Path::new(&known.dir) == place.dir)
+    };
+    known.into_iter().find(lies_there)
 }
 
 fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
