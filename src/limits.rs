@@ -244,6 +244,9 @@ pub const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a store's lock is waited for: a command without a daemon holds it for a moment.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
+/// After so long a silence a client that waits for a long answer asks whether the daemon lives.
+pub const DAEMON_SILENCE: Duration = Duration::from_secs(5);
+
 /// How long a new daemon may take until it serves; opening recovers what a crash left in the log.
 pub const DAEMON_START_WAIT: Duration = Duration::from_secs(60);
 

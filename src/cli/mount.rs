@@ -86,6 +86,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         ..MountAsk::default()
     };
     if !options.paths.exists() {
+        daemon::expect_mountable(&ask)?;
         output.note(&format!("makes the store {}", options.paths.store().display()));
     }
     if args.foreground { in_front(&options, &ask, output) } else { behind(&options, &ask, output) }

@@ -19,6 +19,7 @@ use crate::limits::{DAEMON_ANSWER_WAIT, SOCKET_PATIENCE};
 #[derive(Debug)]
 pub struct Client {
     lines: Lines,
+    paths: StorePaths,
 }
 
 impl Client {
@@ -29,7 +30,10 @@ impl Client {
     pub fn connect(paths: &StorePaths) -> Result<Option<Client>, Failure> {
         let path = paths.socket();
         let error = match socket::connect(&path) {
-            Ok(stream) => return Ok(stream.map(|stream| Client { lines: Lines::new(stream) })),
+            Ok(None) => return Ok(None),
+            Ok(Some(stream)) => {
+                return Ok(Some(Client { lines: Lines::new(stream), paths: paths.clone() }));
+            }
             Err(error) => error,
         };
         let reason = format!("the daemon's socket {}: {error}", path.display());
@@ -84,15 +88,20 @@ impl Client {
         }
     }
 
-    /// Asks for what may have many answers, for as long as it takes.
+    /// Asks for what may have many answers, for as long as it takes; when the daemon has said
+    /// nothing for `silence`, it is asked whether it lives, and then each time after twice as long.
     ///
     /// # Errors
     /// If the daemon is gone before it has read the ask.
-    pub fn ask_many(&mut self, ask: &Ask) -> Result<Answers<'_>, Failure> {
-        self.limit(None)?;
+    pub fn ask_many(
+        &mut self,
+        ask: &Ask,
+        silence: Option<Duration>,
+    ) -> Result<Answers<'_>, Failure> {
+        self.limit(Some(DAEMON_ANSWER_WAIT))?;
         // As above: there may be an answer all the same.
         self.send(ask).or_else(|error| if is_end(&error) { Ok(()) } else { Err(lost(&error)) })?;
-        Ok(Answers { client: self, over: false })
+        Ok(Answers { client: self, silence, over: false })
     }
 
     /// The next answer of a held mount; `None` when the daemon has closed the connection.
@@ -130,6 +139,18 @@ impl Client {
         copy.map_err(|error| Failure::io("the daemon's socket", &error))
     }
 
+    /// Fails unless the daemon answers on another connection; a refusal is an answer, too.
+    fn expect_alive(&self) -> Result<(), Failure> {
+        let Some(mut other) = Client::connect(&self.paths)? else { return Err(gone()) };
+        other.limit(Some(DAEMON_ANSWER_WAIT))?;
+        let answer = other.send(&Ask::Ps).and_then(|()| other.lines.answer());
+        match answer {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(gone()),
+            Err(error) => Err(lost(&error)),
+        }
+    }
+
     fn limit(&self, patience: Option<Duration>) -> Result<(), Failure> {
         let set = self.lines.stream().set_read_timeout(patience);
         set.map_err(|error| Failure::io("the daemon's socket", &error))
@@ -140,7 +161,20 @@ impl Client {
 #[derive(Debug)]
 pub struct Answers<'c> {
     client: &'c mut Client,
+    silence: Option<Duration>,
     over: bool,
+}
+
+impl Answers<'_> {
+    /// Waits for the beginning of an answer, as long as the daemon lives.
+    fn await_some(&mut self) -> Result<(), Failure> {
+        let broken = |error: io::Error| lost(&error);
+        while !self.client.lines.await_some(self.silence).map_err(broken)? {
+            self.client.expect_alive()?;
+            self.silence = self.silence.map(|silence| silence.saturating_mul(2));
+        }
+        Ok(())
+    }
 }
 
 impl Iterator for Answers<'_> {
@@ -150,12 +184,12 @@ impl Iterator for Answers<'_> {
         if self.over {
             return None;
         }
-        let answer = match self.client.lines.answer() {
+        let answer = self.await_some().and_then(|()| match self.client.lines.answer() {
             Ok(Some(Answer::Failed(failure))) => Err(failure),
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => Err(gone()),
             Err(error) => Err(lost(&error)),
-        };
+        });
         self.over = answer.as_ref().map_or(true, Answer::is_final);
         Some(answer)
     }

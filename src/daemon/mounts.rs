@@ -428,6 +428,21 @@ fn remove_own(dir: &Path, uid: u32) {
     }
 }
 
+/// Fails where no daemon would mount this: asked before a store is made for it.
+///
+/// # Errors
+/// As [`Mounts::add`].
+pub fn expect_mountable(ask: &MountAsk) -> Result<(), Failure> {
+    let own = OwnOptions::parse(&ask.options)?;
+    own.kernel()?;
+    Who::of(ask, &own)?;
+    let dir = Path::new(&ask.dir);
+    if workfs_mount::state_of(dir) != workfs_mount::DirState::Dead {
+        point::expect_free(dir, false, ask.nonempty || own.nonempty)?;
+    }
+    Ok(())
+}
+
 /// Whom a mount is to act for, and what it is to show.
 struct Who {
     agent: Option<AgentName>,

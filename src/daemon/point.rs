@@ -59,44 +59,48 @@ pub fn prepare(dir: &Path, covers: &Covers, nonempty: bool) -> Result<Vec<String
         notes.push(format!("{} was a dead mount; it was detached", dir.display()));
     }
     let crashed = covers.of(dir).is_some();
+    notes.extend(expect_free(dir, crashed, nonempty)?);
+    if crashed && let Err(error) = covers.give_back(dir) {
+        notes.push(format!("{} stays read-only below the mount: {error}", dir.display()));
+    }
+    Ok(notes)
+}
+
+/// Fails unless `dir` can be mounted on; changes nothing.
+///
+/// # Errors
+/// As [`prepare`]; a dead mount is one that could not be detached.
+pub fn expect_free(dir: &Path, crashed: bool, nonempty: bool) -> Result<Option<String>, Failure> {
     match state_of(dir) {
-        DirState::Plain { empty: true, .. } | DirState::Unreadable(_) => {}
-        DirState::Plain { empty: false, entries } => {
-            notes.extend(occupied(dir, &entries, crashed, nonempty)?);
-        }
+        DirState::Plain { empty: true, .. } | DirState::Unreadable(_) => Ok(None),
+        DirState::Plain { empty: false, entries } => occupied(dir, &entries, crashed, nonempty),
         DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {
             let source = crate::names::printable(source.as_encoded_bytes());
             let reason = format!("{} is mounted already ({fs_type}, {source})", dir.display());
             let remedy = format!("unmount it first (`workfs unmount {}`)", dir.display());
-            return Err(Failure::new(Cause::Conflict, reason, remedy));
+            Err(Failure::new(Cause::Conflict, reason, remedy))
         }
         // A volume of the machine or of the container: as good as a directory.
         DirState::Mounted { .. } => {
             let entries = std::fs::read_dir(dir).map_err(|e| Failure::io(dir.display(), &e))?;
             let names: Vec<OsString> =
                 entries.flatten().take(NAMED_MAX + 1).map(|entry| entry.file_name()).collect();
-            if !names.is_empty() {
-                notes.extend(occupied(dir, &names, crashed, nonempty)?);
-            }
+            if names.is_empty() { Ok(None) } else { occupied(dir, &names, crashed, nonempty) }
         }
         DirState::Absent => {
             let reason = format!("{} does not exist", dir.display());
-            return Err(Failure::new(Cause::Absent, reason, "make it first (`mkdir`)"));
+            Err(Failure::new(Cause::Absent, reason, "make it first (`mkdir`)"))
         }
         DirState::NotADirectory => {
             let reason = format!("{} is not a directory", dir.display());
-            return Err(Failure::new(Cause::Usage, reason, "name a directory to mount on"));
+            Err(Failure::new(Cause::Usage, reason, "name a directory to mount on"))
         }
         DirState::Dead => {
             let reason = format!("{} is a dead mount that cannot be detached", dir.display());
             let remedy = format!("detach it as root (`umount -l {}`)", dir.display());
-            return Err(Failure::new(Cause::Mount, reason, remedy));
+            Err(Failure::new(Cause::Mount, reason, remedy))
         }
     }
-    if crashed && let Err(error) = covers.give_back(dir) {
-        notes.push(format!("{} stays read-only below the mount: {error}", dir.display()));
-    }
-    Ok(notes)
 }
 
 /// What to say about files in a mount point: a note where they may stay, else a failure.

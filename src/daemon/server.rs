@@ -208,6 +208,11 @@ fn is_welcome(peer: Peer, store: &Path) -> bool {
 
 fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
     while let Some(ask) = lines.ask()? {
+        if socket::is_gone(lines.stream()) {
+            // It has waited long enough (for a daemon that was stopped), and was told that nothing
+            // was done.
+            return Ok(());
+        }
         let answer = match ask {
             Err(failure) => Some(Answer::Failed(failure)),
             // An agent by its user id asks for what agents do, and no more.
@@ -344,10 +349,6 @@ fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
 }
 
 fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -> io::Result<()> {
-    if socket::is_gone(lines.stream()) {
-        // It has waited too long already and would not hear of the mount.
-        return Ok(());
-    }
     let working = Working::new(shared, true);
     let place = if ask.private {
         lines.send(&Answer::SendConnection)?;

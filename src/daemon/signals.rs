@@ -1,9 +1,12 @@
 //! Signals, as messages.
 //!
 //! What must stay true: [`block`] runs before any other thread starts, so that no thread is ended
-//! by a signal that [`on_each`] waits for. Deliberately not here: what a signal means.
+//! by a signal that [`on_each`] waits for; what whoever started us lets us ignore (`nohup`, a
+//! shell's `&`) stays ignored. Deliberately not here: what a signal means.
 
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The signals that end a daemon.
 const ENDING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -43,9 +46,9 @@ pub fn on_each(act: impl Fn(i32) -> bool + Send + 'static) -> std::io::Result<()
 /// If a thread cannot be started.
 pub fn on_first(exit_code: i32, act: impl Fn() + Send + 'static) -> std::io::Result<()> {
     block();
-    let seen = std::sync::atomic::AtomicBool::new(false);
+    let seen = AtomicBool::new(false);
     on_each(move |_| {
-        if seen.swap(true, std::sync::atomic::Ordering::SeqCst) {
+        if seen.swap(true, Ordering::SeqCst) {
             std::process::exit(exit_code);
         }
         act();
@@ -53,14 +56,73 @@ pub fn on_first(exit_code: i32, act: impl Fn() + Send + 'static) -> std::io::Res
     })
 }
 
+/// A stretch of work that an ending signal does not end at once: whoever works asks now and then.
+///
+/// Outside of any, an ending signal ends the process, as it would without workfs.
+#[derive(Debug)]
+pub struct Patience(&'static Interrupt);
+
+#[derive(Debug, Default)]
+struct Interrupt {
+    patient: AtomicBool,
+    seen: AtomicBool,
+}
+
+impl Patience {
+    /// Begins one; before the threads that take part are started. Only one at a time.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn begin(exit_code: i32) -> std::io::Result<Patience> {
+        static ONLY: OnceLock<Interrupt> = OnceLock::new();
+        let is_new = ONLY.get().is_none();
+        let interrupt = ONLY.get_or_init(Interrupt::default);
+        interrupt.patient.store(true, Ordering::SeqCst);
+        if is_new {
+            block();
+            on_each(move |_| {
+                // The second one comes from somebody who has waited long enough.
+                let again = interrupt.seen.swap(true, Ordering::SeqCst);
+                if again || !interrupt.patient.load(Ordering::SeqCst) {
+                    std::process::exit(exit_code);
+                }
+                true
+            })?;
+        }
+        Ok(Patience(interrupt))
+    }
+
+    /// Whether a signal has come, in this one or in one before.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.seen.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        self.0.patient.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The ending signals, but for those that are ignored.
 fn ending() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigemptyset makes the set valid, sigaddset is given a valid set and real signals.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in ENDING {
+        for signal in ENDING.into_iter().filter(|signal| !is_ignored(*signal)) {
             libc::sigaddset(set.as_mut_ptr(), signal);
         }
         set.assume_init()
+    }
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: nothing is set; where the call succeeds it has filled `action`.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }

@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{self, Timeout};
@@ -115,6 +116,25 @@ pub fn await_end(watched: &OwnedFd, client: Option<&UnixStream>) -> io::Result<E
         }
         if fds.get(1).is_some_and(|client| !client.revents().is_empty()) {
             return Ok(End::Client);
+        }
+    }
+}
+
+/// Waits until there is something to read, or the other end is gone; false if neither comes in
+/// time. Without `patience` it waits for ever.
+///
+/// # Errors
+/// A failure of poll(2).
+pub fn await_input(stream: &UnixStream, patience: Option<Duration>) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let until = patience.and_then(|patience| Instant::now().checked_add(patience));
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut [PollFd::new(stream, PollFlags::IN)], left.as_ref()) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }

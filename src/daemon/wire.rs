@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
+use super::socket;
 use crate::limits::{ANSWER_BYTES_MAX, ASK_BYTES_MAX};
 use crate::service::{Reply, Request};
 
@@ -258,6 +260,17 @@ impl Lines {
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         Ok(Some(line))
+    }
+
+    /// Waits until there is something to read, or the end; false if it does not come in time.
+    ///
+    /// # Errors
+    /// A failure of poll(2).
+    pub fn await_some(&self, patience: Option<Duration>) -> io::Result<bool> {
+        if !self.stream.buffer().is_empty() {
+            return Ok(true);
+        }
+        socket::await_input(self.stream(), patience)
     }
 
     /// The next answer; `None` when the daemon has closed the connection.

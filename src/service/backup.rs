@@ -1,8 +1,9 @@
 //! A copy of the store, taken while it is in use.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use super::status::size;
@@ -50,13 +51,15 @@ pub(super) fn backup(
     }
     // Under another name until it is whole: a backup that has its name is one.
     let aside = beside(file, ".workfs-part");
-    remove_with_log(&aside);
-    make(&aside)?;
+    let _held = hold(&aside, file)?;
     let copied = service.engine.readers().backup(&aside, &mut |done, total| {
-        // A copy cannot be broken off; it ends soon, and is given up below.
-        let _ = sink(Reply::Progress { done, total, what: "pages".to_owned() });
+        sink(Reply::Progress { done, total, what: "pages".to_owned() })
     });
-    let finished = copied.map_err(Failure::from).and_then(|()| settle(&aside, file));
+    let finished = match copied {
+        Ok(true) => settle(&aside, file),
+        Ok(false) => Err(Failure::new(Exit::Failed, "interrupted", "nothing was kept; try again")),
+        Err(error) => Err(error.into()),
+    };
     if finished.is_err() {
         remove_with_log(&aside);
     }
@@ -64,14 +67,38 @@ pub(super) fn backup(
     Ok(BackupReport { file: file.display().to_string(), bytes })
 }
 
-/// An empty file that is its owner's alone from the beginning.
-fn make(aside: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let made = std::fs::File::options().write(true).create_new(true).mode(0o600).open(aside);
-    made.map(|_| ()).map_err(|error| {
-        let reason = format!("{}: {error}", aside.display());
-        Failure::new(error.kind().into(), reason, "name a file in a directory that is yours")
-    })
+/// An empty file that is its owner's alone from the beginning, and ours until it is closed. What a
+/// backup that was killed has left there is used up.
+fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+    let failed = |error: std::io::Error| {
+        let reason = format!("{}: {error}", file.display());
+        let remedy = "name a file in a directory that is there and yours";
+        Failure::new(error.kind().into(), reason, remedy)
+    };
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let open = options.custom_flags(libc::O_NOFOLLOW).open(aside).map_err(failed)?;
+    let is_held = flock(&open, FlockOperation::NonBlockingLockExclusive).is_err();
+    let opened = open.metadata().map_err(failed)?;
+    // One that has just been finished has another name now.
+    let is_there = std::fs::symlink_metadata(aside).is_ok_and(|there| there.ino() == opened.ino());
+    if is_held || !is_there {
+        let reason = format!("another backup writes {} just now", file.display());
+        return Err(Failure::new(Exit::Lost, reason, "wait for it, or choose another name"));
+    }
+    open.set_len(0).map_err(failed)?;
+    restrict(&open).map_err(failed)?;
+    for end in LOGS {
+        // Of one that was killed; most often there is none.
+        let _ = std::fs::remove_file(beside(aside, end));
+    }
+    Ok(open)
+}
+
+fn restrict(file: &File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
 /// Flushes a finished file and gives it its name, over nothing.
@@ -84,7 +111,7 @@ pub(super) fn settle(aside: &Path, file: &Path) -> Result<u64, Failure> {
             "see that the directory is there and can be written",
         )
     };
-    let copy = std::fs::File::open(aside).map_err(failed)?;
+    let copy = File::open(aside).map_err(failed)?;
     copy.sync_all().map_err(failed)?;
     let bytes = copy.metadata().map_err(failed)?.len();
     match renameat_with(CWD, aside, CWD, file, RenameFlags::NOREPLACE) {
@@ -93,7 +120,7 @@ pub(super) fn settle(aside: &Path, file: &Path) -> Result<u64, Failure> {
         Err(errno) => return Err(failed(errno.into())),
     }
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
     Ok(bytes)
 }
 
@@ -104,9 +131,12 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
+/// What SQLite may leave beside a database.
+const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
+
 /// Removes a database's files, as far as they are there.
 pub(super) fn remove_with_log(path: &Path) {
-    for end in ["", "-wal", "-shm", "-journal", ".lock"] {
+    for end in LOGS.into_iter().chain(["", ".lock"]) {
         let _ = std::fs::remove_file(beside(path, end));
     }
 }

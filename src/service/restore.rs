@@ -4,6 +4,7 @@
 //! is kept beside it.
 
 use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::store::{Readers, StoreError};
 
 use super::backup::{beside, remove_with_log, settle};
 use super::find::ROOT;
-use super::{Exit, Failure, Sink, fsck};
+use super::{Exit, Failure, Reply, Sink, fsck};
 
 /// What `restore` did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +90,7 @@ pub fn restore(
     let _held = Lock::take(store)?;
     let aside = beside(store, ".restoring");
     remove_with_log(&aside);
-    let copied = copy(file, &aside).map_err(|error| failed(file, error));
+    let copied = copy(file, &aside, sink).map_err(|error| failed(file, error));
     let checked = copied.and_then(|()| check(&aside, file, sink));
     let (records, last_g) = match checked {
         Ok(checked) => checked,
@@ -155,12 +156,24 @@ fn no_backup(file: &Path) -> Failure {
     Failure::new(Exit::Store, reason, "take one that `workfs backup` made")
 }
 
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+/// Bytes that are copied between two replies about progress.
+const PIECE_BYTES: u64 = 16 << 20;
+
+fn copy(from: &Path, to: &Path, sink: Sink<'_>) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let mut source = File::open(from)?;
+    let source = File::open(from)?;
+    let total = source.metadata()?.len();
     let mut target = File::options().write(true).create_new(true).mode(0o600).open(to)?;
-    std::io::copy(&mut source, &mut target)?;
-    target.sync_all()
+    let mut done = 0;
+    loop {
+        match std::io::copy(&mut (&source).take(PIECE_BYTES), &mut target)? {
+            0 => return target.sync_all(),
+            copied => done += copied,
+        }
+        if !sink(Reply::Progress { done, total, what: "bytes".to_owned() }) {
+            return Err(std::io::Error::other("interrupted"));
+        }
+    }
 }
 
 /// Opens the copy as a store and checks all of it.

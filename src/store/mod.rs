@@ -230,8 +230,13 @@ pub trait Readers: Send + Sync {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
     /// Where the store lies.
     fn path(&self) -> &std::path::Path;
-    /// Copies the whole store, as of one commit, to `target`.
-    fn backup(&self, target: &std::path::Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()>;
+    /// Copies the whole store, as of one commit, to `target`. `progress` hears of pages that are
+    /// done and of all; where it says false the copy is given up, and this is false.
+    fn backup(
+        &self,
+        target: &std::path::Path,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<bool>;
 }
 
 /// Runs `work` on one snapshot and returns what it returned.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::harness::{Fixture, Setup, Task, save, send_signal};
+use rustix::process::Signal;
+
+use crate::harness::{Fixture, Setup, Task, await_exit, save, send_signal, until_polled};
 
 /// The codes of the table in docs/cli.md.
 fn documented() -> BTreeSet<i32> {
@@ -262,4 +264,27 @@ fn restore_leaves_files_of_its_owner_alone_and_nothing_where_it_failed() {
         let mode = entry.as_ref().unwrap().metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{entry:?}");
     }
+}
+
+// P8.4
+#[test]
+fn who_waits_without_a_daemon_ends_at_the_first_signal() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let waiting = fixture.command(&["claim", "--wait", "--agent", "bob"]).spawn();
+    let mut waiting = waiting.unwrap();
+    let lock = fixture.store().with_extension("db.lock");
+    // Each look at the store takes its lock.
+    let mut looks = BTreeSet::new();
+    until_polled("it has looked more than once", || {
+        looks.extend(fs::metadata(&lock).and_then(|lock| lock.modified()));
+        (looks.len() > 3).then_some(())
+    });
+    send_signal(waiting.id(), Signal::TERM);
+    let ended = await_exit(waiting.id(), std::time::Duration::from_secs(5));
+    if !ended {
+        waiting.kill().unwrap();
+    }
+    let status = waiting.wait().unwrap();
+    assert_eq!(status.code(), Some(130), "{status}");
 }

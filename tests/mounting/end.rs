@@ -129,14 +129,43 @@ fn commands_work_after_the_daemon_has_died() {
 #[test]
 fn a_stopped_daemon_hangs_no_command() {
     let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
     let pid = fixture.daemon_pid();
+    let copy = fixture.outside("copy.db");
+    let commands: [&[&str]; 7] = [
+        &["status"],
+        &["ps"],
+        &["list"],
+        &["log", "--follow"],
+        &["claim", "t-1", "--agent", "bob"],
+        &["claim", "--wait", "--timeout", "1s", "--agent", "bob"],
+        &["backup", copy.to_str().unwrap()],
+    ];
     send_signal(pid, Signal::STOP);
-    let deadline = std::time::Duration::from_secs(45);
-    let ran = fixture.workfs_within(&["status"], deadline);
+    let mut followed = fixture.command(commands[3]).stdout(std::process::Stdio::null()).spawn();
+    let deadline = std::time::Duration::from_secs(60);
+    let ran: Vec<_> = std::thread::scope(|scope| {
+        let fixture = &fixture;
+        let run = |command| scope.spawn(move || fixture.workfs_within(command, deadline));
+        let asked = commands.into_iter().filter(|command| command[0] != "log");
+        let running: Vec<_> = asked.map(run).collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    });
     send_signal(pid, Signal::CONT);
-    assert!(!ran.ok() && !ran.stderr.trim().is_empty(), "{ran}");
-    fs::read_dir(fixture.root()).unwrap();
+    for ran in ran {
+        assert_eq!(ran.code, 75, "{ran}");
+        assert!(ran.stderr.contains("does not answer"), "{ran}");
+    }
+    // What was asked for is not done behind the back of whoever was told that it was not.
     fixture.workfs(&["status"]).success();
+    assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "inbox");
+    assert!(!copy.exists());
+    assert_eq!(fixture.ledger().names("t-1"), ["created"]);
+    // Who follows has nothing to hear, and goes on.
+    let followed = followed.as_mut().unwrap();
+    assert_eq!(followed.try_wait().unwrap(), None);
+    followed.kill().unwrap();
+    followed.wait().unwrap();
 }
 
 // P6.3

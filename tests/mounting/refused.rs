@@ -26,6 +26,14 @@ fn what_is_no_directory_is_named() {
     fs::write(&file, b"x").unwrap();
     refused(&fixture, fixture.mount_at(&file), &["not a directory"]);
     assert_eq!(fs::read(&file).unwrap(), b"x");
+    let occupied = fixture.outside("occupied");
+    fs::create_dir(&occupied).unwrap();
+    fs::write(occupied.join("note"), b"x").unwrap();
+    refused(&fixture, fixture.mount_at(&occupied), &["occupied", "note"]);
+    // No store is made for what cannot be mounted.
+    for end in ["db", "db.lock", "db.log"] {
+        assert!(!fixture.store().with_extension(end).exists(), "{end}");
+    }
 }
 
 // P6.1

@@ -3,16 +3,16 @@
 //! What must stay true: a change is asked for once; only what changes nothing is asked again when
 //! a daemon ends under it. Deliberately not here: what is asked.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::super::exit::Exit;
 use super::super::local;
 use super::super::output::{Output, Stop};
 use super::super::place;
-use crate::daemon::{self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, StorePaths};
-use crate::limits::LOCK_PATIENCE;
+use crate::daemon::{
+    Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
+};
+use crate::limits::{DAEMON_SILENCE, LOCK_PATIENCE};
 use crate::service::{Caller, Reply, Report, Request, Service, dispatch};
 use crate::store::Durability;
 
@@ -85,11 +85,10 @@ pub fn each_reply(
             if missing == Missing::Refuse && !paths.exists() {
                 return Err(no_store(paths));
             }
+            // Before the store's threads start.
+            let patience = patience()?;
             match local::try_open(paths, Durability::Power, None) {
-                Ok(store) => {
-                    in_process(store, paths, request, each)?;
-                    return Ok(());
-                }
+                Ok(store) => return in_process(store, paths, request, &patience, each),
                 // A daemon that just starts or ends, or another command.
                 Err(failure) if failure.cause == Cause::Held => Some(failure),
                 Err(failure) => return Err(failure.into()),
@@ -123,7 +122,7 @@ fn over_socket(
             ..failure
         })?
     };
-    let answers = match client.ask_many(&Ask::Do(request.clone())) {
+    let answers = match client.ask_many(&Ask::Do(request.clone()), silence(request)) {
         Ok(answers) => answers,
         Err(failure) => return again(failure, false),
     };
@@ -173,23 +172,37 @@ fn changes(request: &Request) -> bool {
     }
 }
 
+/// From here on Ctrl-C ends this process as soon as that is sound.
+pub fn patience() -> Result<Patience, Stop> {
+    let patience = Patience::begin(i32::from(Exit::Interrupted.code()))
+        .map_err(|error| Failure::io("waiting for signals", &error))?;
+    if patience.is_over() { Err(Stop::Interrupted) } else { Ok(patience) }
+}
+
+/// How long a daemon that is well may say nothing about a request.
+fn silence(request: &Request) -> Option<Duration> {
+    let waits = match request {
+        Request::Claim(args) => Duration::from_millis(args.wait_ms.unwrap_or(0)),
+        _ if request.is_endless() => return None,
+        _ => Duration::ZERO,
+    };
+    Some(waits + DAEMON_SILENCE)
+}
+
 /// Serves the request here. Ctrl-C ends it as soon as that is sound.
 fn in_process(
     store: OpenStore,
     paths: &StorePaths,
     request: Request,
+    patience: &Patience,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let tell = Arc::clone(&interrupted);
-    daemon::on_first_signal(i32::from(Exit::Interrupted.code()), move || {
-        tell.store(true, Ordering::SeqCst);
-    })
-    .map_err(|error| Failure::io("waiting for signals", &error))?;
     let service = Service::new(store.engine.clone(), paths.store());
     let mut result = Ok(());
     dispatch(&service, &Caller::this_process(), request, &mut |reply| {
-        if result.is_ok() && interrupted.load(Ordering::SeqCst) {
+        let is_end = matches!(reply, Reply::Report(_) | Reply::Error(_));
+        // What was done in spite of the signal is told all the same.
+        if result.is_ok() && !is_end && patience.is_over() {
             result = Err(Stop::Interrupted);
         }
         if result.is_ok() {

@@ -56,17 +56,22 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
         wait_ms: None,
     };
     loop {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        claim.wait_ms = left.and_then(|left| u64::try_from(left.as_millis()).ok());
+        claim.wait_ms = until.map(|until| {
+            u64::try_from(until.saturating_duration_since(Instant::now()).as_millis())
+                .unwrap_or(u64::MAX)
+        });
         let asked = ask(&paths, Request::Claim(claim.clone()), Missing::Refuse, output);
         // A daemon lets wait. Where there is none, or it is full, one looks again.
-        let again = match &asked {
-            Err(Stop::Failed(failed)) => matches!(failed.exit, Exit::Nothing | Exit::Busy),
-            _ => false,
+        let exit = match &asked {
+            Err(Stop::Failed(failed)) => failed.exit,
+            _ => return asked,
         };
-        match left {
-            Some(left) if again && left.is_zero() => return Err(service::waited_in_vain().into()),
-            Some(left) if again => std::thread::sleep(LOOK_EVERY.min(left)),
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        match (exit, left) {
+            (Exit::Nothing, Some(Duration::ZERO)) => return Err(service::waited_in_vain().into()),
+            (Exit::Nothing | Exit::Busy, Some(left)) if !left.is_zero() => {
+                std::thread::sleep(LOOK_EVERY.min(left));
+            }
             _ => return asked,
         }
     }

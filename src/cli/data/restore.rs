@@ -34,12 +34,17 @@ pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit,
         return Err(Stop::failed(Exit::Held, reason, "unmount it first (`workfs unmount --all`)"));
     }
     let backup = store::outside(&args.what)?;
-    let report = restore(paths.store(), &backup, args.force, &mut |reply| {
+    let patience = super::ask::patience()?;
+    let restored = restore(paths.store(), &backup, args.force, &mut |reply| {
         if let Reply::Progress { done, total, what } = reply {
             output.progress(done, total, &what);
         }
-        true
-    })?;
+        !patience.is_over()
+    });
+    let report = match restored {
+        Err(_) if patience.is_over() => return Err(Stop::Interrupted),
+        restored => restored?,
+    };
     let report = Report::Restore(report);
     print(&report, output)?;
     Ok(report.exit().into())

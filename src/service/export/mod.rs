@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chownat, linkat, mkdirat, openat,
-    symlinkat, utimensat,
+    symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -309,7 +309,15 @@ impl Export<'_, '_> {
             Ok(fd) => File::from(fd),
             Err(errno) => return self.there(Err(errno), path),
         };
-        let bytes = self.content(node, &mut file)?;
+        let written = self.content(node, &mut file);
+        if written.is_err() || self.report.interrupted {
+            // A file that has its name is whole.
+            unlinkat(dir, name.as_bytes(), AtFlags::empty())?;
+        }
+        let bytes = written?;
+        if self.report.interrupted {
+            return Ok(false);
+        }
         self.report.files += 1;
         self.report.bytes += bytes;
         Ok(true)
@@ -317,22 +325,30 @@ impl Export<'_, '_> {
 
     /// Tells how far it is, now and then; false when nobody waits for the end any more.
     fn goes_on(&mut self) -> bool {
-        let done = self.report.files + self.report.versions;
-        if done.is_multiple_of(PROGRESS_EVERY) {
-            let what = "files".to_owned();
-            self.report.interrupted |= !(self.sink)(Reply::Progress { done, total: 0, what });
+        if (self.report.files + self.report.versions).is_multiple_of(PROGRESS_EVERY) {
+            self.tell();
         }
         !self.report.interrupted
     }
 
-    fn content(&self, node: &Node, file: &mut File) -> Io<u64> {
+    fn tell(&mut self) {
+        let done = self.report.files + self.report.versions;
+        let what = "files".to_owned();
+        self.report.interrupted |= !(self.sink)(Reply::Progress { done, total: 0, what });
+    }
+
+    /// Writes a file's bytes, as long as somebody waits for it, and says how many.
+    fn content(&mut self, node: &Node, file: &mut File) -> Io<u64> {
         let whole = match node.class {
             Class::Plain => {
                 let mut at = 0;
-                while at < node.size {
+                while at < node.size && !self.report.interrupted {
                     let piece = read_plain(self.read, node, at, PIECE_BYTES).map_err(store)?;
                     file.write_all(&piece)?;
                     at += piece.len() as u64;
+                    if at < node.size {
+                        self.tell();
+                    }
                 }
                 return Ok(at);
             }

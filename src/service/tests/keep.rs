@@ -21,11 +21,7 @@ fn a_backup_of_a_store_in_use_comes_back() {
     backup(&bench, &file).unwrap();
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(backup(&bench, &file).unwrap_err().exit, Exit::Refused);
-    assert!(
-        std::fs::read_dir(bench.dir.path())
-            .unwrap()
-            .all(|entry| { !entry.unwrap().file_name().to_string_lossy().contains("part") })
-    );
+    assert_eq!(unfinished(&bench), Vec::<String>::new());
     bench.save("work/inbox/b.yaml", "status: new\n");
 
     // Held by the engine of this very process.
@@ -46,6 +42,74 @@ fn a_backup_of_a_store_in_use_comes_back() {
     let restored = Bench { dir: tempfile::tempdir().unwrap(), service };
     assert_eq!(restored.list(ListArgs::default()).len(), 1);
     restored.clean();
+}
+
+/// Names in the directory of the store that a copy under way has, or a restored store.
+fn unfinished(bench: &Bench) -> Vec<String> {
+    let entries = std::fs::read_dir(bench.dir.path()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.contains("part") || name.contains("restoring")).collect()
+}
+
+#[test]
+fn a_backup_that_nobody_waits_for_leaves_nothing() {
+    let bench = Bench::new();
+    let file = bench.path("copy.db");
+    let args = BackupArgs { file: file.clone() };
+    dispatch(&bench.service, &bench.caller(), Request::Backup(args), &mut |_| false);
+    assert!(!file.exists());
+    assert_eq!(unfinished(&bench), Vec::<String>::new());
+    backup(&bench, &file).unwrap();
+    let store = bench.path("other.db");
+    restore(&store, &file, false, &mut |_| false).unwrap_err();
+    assert!(!store.exists());
+    assert_eq!(unfinished(&bench), Vec::<String>::new());
+}
+
+#[test]
+fn of_two_backups_to_one_file_one_is_refused() {
+    let bench = Bench::new();
+    let file = bench.path("copy.db");
+    let args = BackupArgs { file: file.clone() };
+    let mut second = None;
+    let mut first = None;
+    dispatch(&bench.service, &bench.caller(), Request::Backup(args), &mut |reply| {
+        match reply {
+            Reply::Progress { .. } => {
+                second = second.take().or_else(|| Some(backup(&bench, &file)))
+            }
+            reply => first = Some(reply),
+        }
+        true
+    });
+    assert_eq!(second.unwrap().unwrap_err().exit, Exit::Lost);
+    assert!(matches!(first, Some(Reply::Report(_))), "{first:?}");
+    let store = bench.path("other.db");
+    put_back(&store, &file, false).unwrap();
+    // What one that was killed has left hinders nobody.
+    let file = bench.path("next.db");
+    std::fs::write(bench.path("next.db.workfs-part"), "half").unwrap();
+    backup(&bench, &file).unwrap();
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    put_back(&store, &file, true).unwrap();
+}
+
+#[test]
+fn an_export_that_nobody_waits_for_leaves_no_cut_file() {
+    let bench = Bench::new();
+    let root = bench.path("src");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("big"), vec![b'x'; 3 << 20]).unwrap();
+    bench.import(&root, "plain");
+    let out = bench.path("out");
+    let args = ExportArgs { path: Some("plain".into()), to: out.clone(), ..ExportArgs::default() };
+    let mut replies = 0;
+    dispatch(&bench.service, &bench.caller(), Request::Export(args), &mut |_| {
+        replies += 1;
+        replies < 2
+    });
+    assert_eq!(replies, 3, "it is asked while it copies, and reports");
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
 }
 
 #[test]
@@ -74,12 +138,7 @@ fn what_is_no_whole_store_is_not_put_in_place() {
     let refused = put_back(&store, &forged, false).unwrap_err();
     assert_eq!(refused.exit, Exit::Problems, "{refused:?}");
     assert!(!store.exists());
-    let left: Vec<_> = std::fs::read_dir(bench.dir.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.contains("restoring"))
-        .collect();
-    assert_eq!(left, Vec::<String>::new());
+    assert_eq!(unfinished(&bench), Vec::<String>::new());
 }
 
 #[test]

@@ -207,31 +207,41 @@ impl Readers for Sqlite {
         &self.path
     }
 
-    fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<bool> {
         let source = self.take()?;
         let mut copy = Connection::open(target).map_err(fail)?;
         restrict(target).map_err(|e| StoreError::ReadOnly(e.to_string()))?;
         // One snapshot for all steps: without it the copy begins anew with every commit of the
         // writer, and under load never ends.
         source.sql.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(fail)?;
-        {
-            let backup = rusqlite::backup::Backup::new(&source.sql, &mut copy).map_err(fail)?;
-            loop {
-                let more = backup.step(2_000).map_err(fail)?;
-                let now = backup.progress();
-                let pages = now.pagecount.unsigned_abs();
-                let left = now.remaining.unsigned_abs();
-                progress(u64::from(pages - left), u64::from(pages));
-                match more {
-                    rusqlite::backup::StepResult::Done => break,
-                    rusqlite::backup::StepResult::More => {}
-                    _ => std::thread::yield_now(),
-                }
-            }
-        }
+        let is_whole = copy_pages(&source.sql, &mut copy, progress)?;
         source.sql.execute_batch("COMMIT").map_err(fail)?;
-        copy.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         self.idle.lock().push(source);
-        Ok(())
+        if is_whole {
+            copy.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
+        }
+        Ok(is_whole)
+    }
+}
+
+fn copy_pages(
+    source: &Connection,
+    copy: &mut Connection,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<bool> {
+    use rusqlite::backup::{Backup, StepResult};
+    let backup = Backup::new(source, copy).map_err(fail)?;
+    loop {
+        let more = backup.step(2_000).map_err(fail)?;
+        let now = backup.progress();
+        let pages = now.pagecount.unsigned_abs();
+        let left = now.remaining.unsigned_abs();
+        let goes_on = progress(u64::from(pages - left), u64::from(pages));
+        match more {
+            _ if !goes_on => return Ok(false),
+            StepResult::Done => return Ok(true),
+            StepResult::More => {}
+            _ => std::thread::yield_now(),
+        }
     }
 }
