@@ -80,6 +80,9 @@ pub const BATCH_CHANGES_MAX: usize = 512;
 /// waits for, and who is about to open it still can.
 pub const NAMELESS_REST: Duration = Duration::from_millis(50);
 
+/// After so long it is tried again with those that could not go because the disk was full.
+pub const NAMELESS_AGAIN: Duration = Duration::from_secs(1);
+
 /// Inodes without a name that come before that time is over: those before them go. Bounds what they
 /// hold.
 pub const NAMELESS_AT_ONCE: usize = 256;

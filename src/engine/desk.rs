@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
-use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, NAMELESS_AT_ONCE, NAMELESS_REST};
+use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK};
 use crate::names::{AgentName, TreePath};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, LeaseRow, Readers, Result, Txn, Writer};
+use crate::store::{Durability, LeaseRow, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
 use super::lease::{Book, LeaseClock};
+use super::nameless::Nameless;
 use super::queue::Queue;
 use super::ready::Ripen;
 use super::turn::{Head, keep_refusal};
@@ -40,6 +41,7 @@ pub(super) struct Queued {
     operation: &'static str,
     durability: Durability,
     is_seen_whole: bool,
+    makes_room: bool,
     job: Job,
 }
 
@@ -51,7 +53,7 @@ impl Queued {
     ) -> Self {
         let operation = command.operation();
         let (durability, changes) = (command.durability(), command.is_change());
-        let is_seen_whole = command.is_seen_whole();
+        let (is_seen_whole, makes_room) = (command.is_seen_whole(), command.makes_room());
         let job: Job = Box::new(move |turn| {
             let turn = match turn {
                 Ok(turn) => turn,
@@ -85,7 +87,7 @@ impl Queued {
                 }
             })
         });
-        Queued { context, operation, durability, is_seen_whole, job }
+        Queued { context, operation, durability, is_seen_whole, makes_room, job }
     }
 
     /// Answers that it will not be made.
@@ -153,46 +155,6 @@ impl Alarm {
     }
 }
 
-/// Inodes without a name. They go together, when a moment has passed: a commit for each would be one
-/// more that the next caller waits for, and who was about to open one still can.
-#[derive(Default)]
-pub(super) struct Nameless {
-    /// Those that came since they were looked at.
-    fresh: Vec<Ino>,
-    /// The others: they go at the next look.
-    rested: Vec<Ino>,
-    /// When they are looked at; those that are open then stay until after another change.
-    due: Option<Instant>,
-}
-
-impl Nameless {
-    /// After a commit, which may have taken names away.
-    fn add(&mut self, came: Vec<Ino>) {
-        self.fresh.extend(came);
-        let is_none = self.fresh.is_empty() && self.rested.is_empty();
-        if !is_none && self.due.is_none() {
-            self.due = Some(Instant::now() + NAMELESS_REST);
-        }
-    }
-
-    /// How long it is until they are looked at.
-    fn left(&self) -> Option<Duration> {
-        self.due.map(|due| due.saturating_duration_since(Instant::now()))
-    }
-
-    fn is_due(&self) -> bool {
-        self.fresh.len() >= NAMELESS_AT_ONCE || self.left() == Some(Duration::ZERO)
-    }
-
-    /// Takes those out that have rested and that nobody has open.
-    fn take(&mut self, audience: &dyn Audience) -> Vec<Ino> {
-        let gone = self.rested.extract_if(.., |ino| !audience.is_open(*ino)).collect();
-        self.due = (!self.fresh.is_empty()).then(|| Instant::now() + NAMELESS_REST);
-        self.rested.append(&mut self.fresh);
-        gone
-    }
-}
-
 /// What a batch leaves to be done after its commit.
 #[derive(Default)]
 struct Batch {
@@ -224,7 +186,7 @@ impl Desk {
 
     /// The moments that the writer's thread waits for.
     pub fn alarm(&self) -> Alarm {
-        Alarm { ripe: self.due, look: self.leases.next_look(), nameless: self.nameless.due }
+        Alarm { ripe: self.due, look: self.leases.next_look(), nameless: self.nameless.due() }
     }
 
     /// Makes what waits, at most one batch, and answers. One change alone does not wait for
@@ -241,7 +203,13 @@ impl Desk {
         }
         // A panic here is a bug, and a writer that is gone would let every later change hang: the
         // daemon ends instead, and what was acknowledged is in the store.
-        let turn = std::panic::AssertUnwindSafe(|| self.commit(jobs));
+        let turn = std::panic::AssertUnwindSafe(|| {
+            if self.writer.is_tight() && !self.writer.find_room() {
+                self.commit_tightly(jobs);
+            } else {
+                self.commit(jobs);
+            }
+        });
         if std::panic::catch_unwind(turn).is_err() {
             tracing::error!("the writer panicked: the daemon ends");
             std::process::abort();
@@ -272,6 +240,19 @@ impl Desk {
         self.due = Some(UnixNanos(again));
         let next = Arc::clone(&self.next_due);
         Queued::new(Context::daemon(), Ripen, move |ran| *next.lock() = ran.ok())
+    }
+
+    /// On a full disk: what makes space is made, one by one, and the rest is refused.
+    fn commit_tightly(&mut self, jobs: Vec<Queued>) {
+        for queued in jobs {
+            if queued.makes_room {
+                self.commit(vec![queued]);
+                self.writer.find_room();
+            } else {
+                let full = "what is left is kept for what makes space, such as `rm`";
+                queued.answer(StoreError::Full(full.to_owned()).into());
+            }
+        }
     }
 
     fn commit(&mut self, jobs: Vec<Queued>) {
@@ -403,8 +384,13 @@ impl Desk {
             closed.iter().try_for_each(|ino| txn.delete_node(*ino))?;
             Ok(Durability::Process)
         });
-        if let Err(error) = reclaimed {
-            tracing::warn!(%error, "nameless inodes stay until the next start");
+        match reclaimed {
+            Err(StoreError::Full(_)) => {
+                self.writer.find_room();
+                self.nameless.keep(closed);
+            }
+            Err(error) => tracing::warn!(%error, "nameless inodes stay until the next start"),
+            Ok(()) => {}
         }
     }
 }

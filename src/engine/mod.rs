@@ -29,6 +29,7 @@ mod lease;
 mod line;
 mod link;
 mod lock_files;
+mod nameless;
 mod plain;
 mod put;
 mod queue;
@@ -112,6 +113,11 @@ pub trait Command: Send + 'static {
 
     /// Whether a reader who sees one part of it must see all others, whatever its kernel has cached.
     fn is_seen_whole(&self) -> bool {
+        false
+    }
+
+    /// Whether it is there to make space: what is done on a full disk, too.
+    fn makes_room(&self) -> bool {
         false
     }
 

@@ -45,6 +45,10 @@ impl Command for Remove {
         Durability::Process
     }
 
+    fn makes_room(&self) -> bool {
+        true
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         let parent = turn.directory(self.parent)?;
         let node = turn.existing(self.parent, &self.name)?;

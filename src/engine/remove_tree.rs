@@ -25,6 +25,10 @@ impl Command for RemoveTree {
         "gc"
     }
 
+    fn makes_room(&self) -> bool {
+        true
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let mut left = SWEPT_AT_ONCE;
         remove(turn, self.parent, &self.name, &mut left)
@@ -96,6 +100,10 @@ impl Command for PruneVersions {
 
     fn operation(&self) -> &'static str {
         "gc"
+    }
+
+    fn makes_room(&self) -> bool {
+        true
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Pruned, Stop> {

@@ -62,6 +62,10 @@ impl Command for SetAttributes {
         Durability::Process
     }
 
+    fn makes_room(&self) -> bool {
+        self.size == Some(0)
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
         let found = turn.txn.node(self.ino)?;
         let mut node = found.ok_or_else(gone)?;

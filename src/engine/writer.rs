@@ -16,11 +16,12 @@ use crate::ledger::Hash;
 use crate::limits::{QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
 use crate::numbers::{G, LeaseTime, UnixNanos};
 use crate::refusal::Refusal;
-use crate::store::{Durability, Read, Readers, Result, StoreError, Writer};
+use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
-use super::desk::{Desk, Nameless, Queued, lost, too_busy};
+use super::desk::{Desk, Queued, lost, too_busy};
 use super::lease::{Book, LeaseClock};
+use super::nameless::Nameless;
 use super::queue::{Look, Queue};
 use super::turn::Head;
 use super::{Audience, Bell, Command, Context, Doors, Line, Scopes};
@@ -82,7 +83,7 @@ pub fn start(
     audience: Arc<dyn Audience>,
 ) -> Result<(Engine, JoinHandle<()>)> {
     let head = crate::store::read(&*readers, |snapshot| read_head(snapshot))?;
-    writer.transaction(&mut |txn| {
+    at_start(&mut *writer, &mut |txn| {
         for ino in txn.orphans()? {
             txn.delete_node(ino)?;
         }
@@ -94,7 +95,7 @@ pub fn start(
     let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
     let agents = Arc::new(RwLock::new(Arc::new(agents)));
     let clock = crate::store::read(&*readers, |snapshot| LeaseClock::start(snapshot, &doors))?;
-    writer.transaction(&mut |txn| {
+    at_start(&mut *writer, &mut |txn| {
         clock.keep(txn, (doors.clock)())?;
         Ok(Durability::Process)
     })?;
@@ -125,6 +126,21 @@ pub fn start(
         .spawn(move || keep(&queue, &desk))
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
     Ok((Engine { door, readers, config, agents, doors, clock, bell, line }, handle))
+}
+
+/// A first transaction. On a full disk the log, which a daemon that was killed has left long, must
+/// begin anew for it.
+fn at_start(
+    writer: &mut dyn Writer,
+    work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
+) -> Result<()> {
+    match writer.transaction(work) {
+        Err(StoreError::Full(_)) => {
+            writer.find_room();
+            writer.transaction(work)
+        }
+        done => done,
+    }
 }
 
 /// The writer's thread: makes what callers could not make themselves, and the chores.

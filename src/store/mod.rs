@@ -215,6 +215,11 @@ pub trait Writer: Send {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
     /// Makes all that is committed survive power loss.
     fn sync(&mut self) -> Result<()>;
+    /// Whether the disk is as good as full: what does not make space is then to be refused, so that
+    /// what does can be made.
+    fn is_tight(&self) -> bool;
+    /// Looks for space; true if there is some for any change.
+    fn find_room(&mut self) -> bool;
     /// Whether [`checkpoint`](Self::checkpoint) has something to do.
     fn wants_checkpoint(&self) -> bool;
     /// Moves the write-ahead log into the main file where it has grown.

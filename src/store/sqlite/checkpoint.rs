@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Sender, bounded};
 
+use super::room::{Room, grow_in_chunks};
 use super::{Conn, fail};
 use crate::store::{Result, StoreError};
 
@@ -38,6 +39,7 @@ pub(super) struct Checkpointer {
     moved: Arc<AtomicU64>,
     /// How long the log's file is known to be, in bytes.
     ahead: u64,
+    room: Room,
     wake: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -52,6 +54,7 @@ impl Checkpointer {
             seen.store(u64::from(length.unsigned_abs()), Ordering::Relaxed);
             Ok(())
         };
+        grow_in_chunks(&own.sql);
         writer.sql.wal_hook(Some(hook)).map_err(fail)?;
         let (wake, woken) = bounded::<()>(1);
         let done = Arc::clone(&moved);
@@ -66,13 +69,34 @@ impl Checkpointer {
                 }
             })
             .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
-        Ok(Checkpointer { pages, moved, ahead: 0, wake: Some(wake), thread: Some(thread) })
+        let room = Room::default();
+        Ok(Checkpointer { pages, moved, ahead: 0, room, wake: Some(wake), thread: Some(thread) })
     }
 
     /// Whether [`consider`](Self::consider) has something to do.
     pub fn is_due(&self) -> bool {
         let pages = self.pages.load(Ordering::Relaxed);
-        self.wants_zeros(pages) || pages >= PAGES_INSIDE || self.wants_thread(pages)
+        self.wants_zeros(pages)
+            || pages >= PAGES_INSIDE
+            || self.wants_thread(pages)
+            || self.room.wants_look(pages)
+    }
+
+    /// Whether the disk was full at the last look or change.
+    pub fn is_tight(&self) -> bool {
+        self.room.is_tight()
+    }
+
+    /// A change found the disk full.
+    pub fn note_full(&mut self) {
+        self.room.note_full();
+    }
+
+    /// Lets the log begin anew and takes room ahead; true if there is any.
+    pub fn find_room(&mut self, writer: &Conn) -> Result<bool> {
+        checkpoint(writer)?;
+        self.room.look(&writer.sql, self.pages.load(Ordering::Relaxed))?;
+        Ok(!self.room.is_tight())
     }
 
     fn wants_thread(&self, pages: u64) -> bool {
@@ -88,6 +112,9 @@ impl Checkpointer {
     /// of its end; `writer` is idle.
     pub fn consider(&mut self, writer: &Conn, log: &Path) -> Result<()> {
         let pages = self.pages.load(Ordering::Relaxed);
+        if self.room.wants_look(pages) {
+            self.room.look(&writer.sql, pages)?;
+        }
         if self.wants_zeros(pages) {
             self.write_ahead(pages, log);
         }
@@ -137,10 +164,10 @@ impl Drop for Checkpointer {
 }
 
 /// Moves what can be moved without waiting for anybody; gives the pages that are moved now.
-fn checkpoint(connection: &Conn) -> Result<u64> {
+pub(super) fn checkpoint(connection: &Conn) -> Result<u64> {
     connection
         .sql
         .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2))
         .map(|pages| u64::try_from(pages).unwrap_or(0))
-        .map_err(fail)
+        .map_err(|error| connection.cause(error))
 }

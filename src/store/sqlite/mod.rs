@@ -18,6 +18,7 @@ mod chores;
 mod leases;
 mod quotas;
 mod ready;
+mod room;
 mod schema;
 mod why;
 mod write;
@@ -110,7 +111,8 @@ impl Sqlite {
         restrict(path).map_err(|e| io("restricting", e))?;
         writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
-        chores::forget_leader(&writer.sql).map_err(fail)?;
+        room::grow_in_chunks(&writer.sql);
+        forget_leader(&writer)?;
         let store = Sqlite { path: path.to_owned(), idle: Mutex::new(Vec::new()), _lock: lock };
         let writer = SqliteWriter::new(writer, connect(path, true)?, path)?;
         Ok((store, writer))
@@ -121,6 +123,18 @@ impl Sqlite {
             Some(connection) => Ok(connection),
             None => connect(&self.path, false),
         }
+    }
+}
+
+/// What a daemon before this one has left. On a full disk the log must begin anew for it.
+fn forget_leader(writer: &Conn) -> Result<()> {
+    let forget = || chores::forget_leader(&writer.sql).map_err(|error| writer.cause(error));
+    match forget() {
+        Err(StoreError::Full(_)) => {
+            checkpoint::checkpoint(writer)?;
+            forget()
+        }
+        forgotten => forgotten,
     }
 }
 
@@ -171,8 +185,16 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
 
 impl Conn {
     fn step(&self, sql: &str) -> Result<()> {
-        self.sql.prepare_cached(sql).and_then(|mut step| step.execute([])).map_err(fail)?;
-        Ok(())
+        let stepped = self.sql.prepare_cached(sql).and_then(|mut step| step.execute([]));
+        stepped.map(drop).map_err(|error| self.cause(error))
+    }
+
+    /// The cause of a failure of this connection, right after it.
+    fn cause(&self, error: rusqlite::Error) -> StoreError {
+        match fail(error) {
+            StoreError::Failed(text) if room::is_disk_full(&self.sql) => StoreError::Full(text),
+            other => other,
+        }
     }
 
     /// Runs `work` on one snapshot.

@@ -45,6 +45,9 @@ impl Writer for SqliteWriter {
             gather::committing(flush, || self.connection.step("COMMIT")).map(|()| durability)
         });
         self.connection.end_work(committed.is_ok());
+        if matches!(committed, Err(StoreError::Full(_))) {
+            self.checkpointer.note_full();
+        }
         if committed.is_err() && !self.connection.sql.is_autocommit() {
             self.connection.step("ROLLBACK")?;
         }
@@ -71,6 +74,17 @@ impl Writer for SqliteWriter {
         self.wal = Some(wal);
         self.unflushed = false;
         Ok(())
+    }
+
+    fn is_tight(&self) -> bool {
+        self.checkpointer.is_tight()
+    }
+
+    fn find_room(&mut self) -> bool {
+        self.checkpointer.find_room(&self.connection).unwrap_or_else(|error| {
+            tracing::warn!(%error, "no room is found");
+            false
+        })
     }
 
     fn wants_checkpoint(&self) -> bool {

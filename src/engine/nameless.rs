@@ -1,0 +1,60 @@
+//! Inodes without a name, until they go.
+
+use std::time::{Duration, Instant};
+
+use crate::limits::{NAMELESS_AGAIN, NAMELESS_AT_ONCE, NAMELESS_REST};
+use crate::numbers::Ino;
+
+use super::Audience;
+
+/// Inodes without a name. They go together, when a moment has passed: a commit for each would be one
+/// more that the next caller waits for, and who was about to open one still can.
+#[derive(Default)]
+pub(super) struct Nameless {
+    /// Those that came since they were looked at.
+    fresh: Vec<Ino>,
+    /// The others: they go at the next look.
+    rested: Vec<Ino>,
+    /// When they are looked at; those that are open then stay until after another change.
+    due: Option<Instant>,
+}
+
+impl Nameless {
+    /// After a commit, which may have taken names away.
+    pub fn add(&mut self, came: Vec<Ino>) {
+        self.fresh.extend(came);
+        let is_none = self.fresh.is_empty() && self.rested.is_empty();
+        if !is_none && self.due.is_none() {
+            self.due = Some(Instant::now() + NAMELESS_REST);
+        }
+    }
+
+    /// After a moment it is tried again with these.
+    pub fn keep(&mut self, closed: Vec<Ino>) {
+        self.rested.extend(closed);
+        self.due = Some(Instant::now() + NAMELESS_AGAIN);
+    }
+
+    /// When they are looked at.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// How long it is until they are looked at.
+    pub fn left(&self) -> Option<Duration> {
+        self.due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether they are to be looked at now.
+    pub fn is_due(&self) -> bool {
+        self.fresh.len() >= NAMELESS_AT_ONCE || self.left() == Some(Duration::ZERO)
+    }
+
+    /// Takes those out that have rested and that nobody has open.
+    pub fn take(&mut self, audience: &dyn Audience) -> Vec<Ino> {
+        let gone = self.rested.extract_if(.., |ino| !audience.is_open(*ino)).collect();
+        self.due = (!self.fresh.is_empty()).then(|| Instant::now() + NAMELESS_REST);
+        self.rested.append(&mut self.fresh);
+        gone
+    }
+}
