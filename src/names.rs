@@ -5,6 +5,9 @@
 
 use std::fmt;
 
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, is_nfc, is_nfc_quick};
+
 /// Why a name is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -67,9 +70,9 @@ impl FileName {
 }
 
 impl fmt::Display for FileName {
-    /// Printable and on one line: other bytes are escaped.
+    /// See [`path_text`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&printable(&self.0))
+        f.write_str(&path_text(&self.0))
     }
 }
 
@@ -83,13 +86,36 @@ impl fmt::Debug for FileName {
 /// come out as escapes, so that a name can neither break a line nor steer a terminal.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
+    escaped(bytes, steers)
+}
+
+/// The text of a name or path, printable and for one name only: two that differ have texts that
+/// differ, also where a text is normalized (the ledger's are in NFC). Backslashes are doubled, and in
+/// a name that is not NFC the marks that normalization would join or move are escaped.
+#[must_use]
+pub fn path_text(bytes: &[u8]) -> String {
+    let text = escaped(bytes, |c| c == '\\' || steers(c));
+    if is_nfc(&text) {
+        return text;
+    }
+    // What is left has no character that another one changes, so that it is NFC (UAX 15, 9.1).
+    escaped(bytes, |c| {
+        let alone = is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes;
+        c == '\\' || steers(c) || !alone || canonical_combining_class(c) != 0
+    })
+}
+
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+fn escaped(bytes: &[u8], is_escaped: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            let steers = c.is_control()
-                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-                || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}');
-            if steers {
+            if is_escaped(c) {
                 out.extend(c.escape_default());
             } else {
                 out.push(c);
@@ -239,7 +265,40 @@ impl FromIterator<FileName> for TreePath {
 }
 
 impl fmt::Display for TreePath {
+    /// See [`path_text`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&printable(&self.to_bytes()))
+        f.write_str(&path_text(&self.to_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_names_never_have_one_text() {
+        let names: [&[u8]; 12] = [
+            "caf\u{e9}".as_bytes(),
+            "cafe\u{301}".as_bytes(),
+            b"a\x01",
+            b"a\\u{1}",
+            b"a\\\\u{1}",
+            b"a\xff",
+            b"a\\xff",
+            "a\u{212b}".as_bytes(),
+            "a\u{c5}".as_bytes(),
+            // After the escape of the byte its `f` must not take the dot.
+            b"a\xff\xcc\x87",
+            "a\u{328}\u{301}".as_bytes(),
+            "a\u{301}\u{328}".as_bytes(),
+        ];
+        let texts: Vec<String> = names.iter().map(|name| path_text(name)).collect();
+        for (nth, text) in texts.iter().enumerate() {
+            assert!(is_nfc(text), "{text:?}");
+            assert!(!texts[..nth].contains(text), "{text:?} stands for two");
+        }
+        assert_eq!(texts[0], "caf\u{e9}", "what is well known stays as it is");
+        assert_eq!(texts[1], "cafe\\u{301}");
+        assert_eq!(texts[3], "a\\\\u{1}");
     }
 }

@@ -11,7 +11,7 @@ use crate::ledger::{EventName, Field, Hash, Payload, Via};
 use crate::limits::{HASHED_IN_TURN_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::names::{FileName, KindName, TreePath};
 use crate::numbers::{G, Ino, UnixNanos};
-use crate::store::{Class, Durability, FileVersion, History, Node, NodeType, StoreError};
+use crate::store::{Class, Durability, History, Node, NodeType, StoreError};
 
 use super::turn::Happening;
 use super::{Command, Effect, Stop, Turn, path_of, plain};
@@ -286,82 +286,6 @@ impl Turn<'_> {
                 History { key, path: path.clone(), last_g: g, versions: 0, bytes: 0 }
             }
         })
-    }
-
-    /// Keeps a version where the content is another than that of the newest, and lets go of those
-    /// that are too many, too old or too large together.
-    fn keep_version(
-        &mut self,
-        history: &mut History,
-        keep: &Retention,
-        sha256: Hash,
-        content: &[u8],
-    ) -> Result<(), StoreError> {
-        let mut newest = None;
-        self.txn.file_versions(history.key, &mut |version| {
-            newest = Some(version);
-            false
-        })?;
-        if newest.is_some_and(|newest| newest.sha256 == sha256) {
-            return Ok(());
-        }
-        let size = content.len() as u64;
-        let version = FileVersion { g: history.last_g, at: self.now, size, sha256 };
-        self.txn.insert_file_version(history.key, &version, content)?;
-        history.versions += 1;
-        history.bytes += size;
-        self.prune(history, keep, false)
-    }
-
-    /// What is kept of the file at a path.
-    pub(super) fn retention(&self, path: &TreePath) -> Option<Retention> {
-        let (dir, name) = path.split_last()?;
-        let scope = self.config.files().scope(&dir)?;
-        self.config.files().keep(&scope, name)
-    }
-
-    /// Deletes all versions of a past.
-    pub(super) fn forget_versions(&mut self, history: &mut History) -> Result<(), StoreError> {
-        let mut gone = Vec::new();
-        self.txn.file_versions(history.key, &mut |version| {
-            gone.push(version.g);
-            true
-        })?;
-        gone.into_iter().try_for_each(|g| self.txn.delete_file_version(g))?;
-        (history.versions, history.bytes) = (0, 0);
-        Ok(())
-    }
-
-    /// Deletes the versions of `history` that `keep` does not keep. The newest stays.
-    pub(super) fn prune(
-        &mut self,
-        history: &mut History,
-        keep: &Retention,
-        by_age: bool,
-    ) -> Result<(), StoreError> {
-        let age = i64::try_from(keep.age.as_nanos()).unwrap_or(i64::MAX);
-        let oldest = self.now.0.saturating_sub(age);
-        let over = history.versions > keep.versions || history.bytes > keep.bytes;
-        // Ages are looked at once in a while: what is too old for a day does not hurt.
-        if !over && !by_age && !history.versions.is_multiple_of(8) {
-            return Ok(());
-        }
-        let (mut count, mut bytes, mut gone) = (0, 0, Vec::new());
-        self.txn.file_versions(history.key, &mut |version| {
-            count += 1;
-            bytes += version.size;
-            let late = count > keep.versions || bytes > keep.bytes || version.at.0 < oldest;
-            if late && count > 1 {
-                gone.push(version);
-            }
-            true
-        })?;
-        for version in gone {
-            self.txn.delete_file_version(version.g)?;
-            history.versions -= 1;
-            history.bytes -= version.size;
-        }
-        Ok(())
     }
 }
 

@@ -49,6 +49,7 @@ mod sight;
 mod sync;
 mod take;
 mod turn;
+mod versions;
 mod writer;
 mod xattr;
 
@@ -86,6 +87,7 @@ pub use sight::{Base, Sight};
 pub use sync::Sync;
 pub use take::{IsWritten, Take, Taken, Wanted, best_ready};
 pub use turn::{Refused, Stop, Turn, absent, taken};
+pub use versions::{late_versions, retention};
 pub use writer::{Engine, start};
 pub use xattr::{RemoveXattr, SetXattr, XattrMode};
 

@@ -6,7 +6,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, History, NodeType};
 
-use super::{Command, Remove, RemoveWhat, Stop, Turn, path_of};
+use super::{Command, Remove, RemoveWhat, Stop, Turn, path_of, retention};
 
 /// Removes `parent/name` with all that is in it; records and drafts in it are no rubbish.
 #[derive(Clone, Debug)]
@@ -124,8 +124,8 @@ impl Command for PruneVersions {
             let (versions, bytes) = (history.versions, history.bytes);
             if self.all_of.is_some() {
                 turn.forget_versions(&mut history)?;
-            } else if let Some(keep) = turn.retention(&history.path) {
-                turn.prune(&mut history, &keep, true)?;
+            } else if let Some(keep) = retention(turn.config, &history.path) {
+                turn.prune(&mut history, &keep)?;
             }
             if history.versions != versions {
                 turn.txn.update_history(&history)?;

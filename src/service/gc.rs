@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::allowed;
-use crate::engine::{Engine, PruneVersions, Pruned, RemoveTree, read_plain};
+use crate::config::{Config, allowed};
+use crate::engine::{
+    Engine, PruneVersions, Pruned, RemoveTree, late_versions, read_plain, retention,
+};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, TreePath, printable};
 use crate::numbers::{Ino, UnixNanos};
@@ -50,7 +52,7 @@ pub struct GcReport {
     pub deleted: bool,
     /// Bytes that are free now, or would be: files and versions of projects that go.
     pub freed_bytes: u64,
-    /// Versions of other files that retention no longer keeps and that went; 0 if only told.
+    /// Versions of other files that retention no longer keeps: that went, or would go.
     pub pruned_versions: u64,
     /// Their bytes.
     pub pruned_bytes: u64,
@@ -73,13 +75,16 @@ impl GcReport {
         }
         let goes = self.projects.iter().filter(|one| one.goes).count();
         let (freed, of) = (size(self.freed_bytes), self.projects.len());
+        let (count, bytes) = (self.pruned_versions, size(self.pruned_bytes));
         if self.deleted {
-            let (count, bytes) = (self.pruned_versions, size(self.pruned_bytes));
             out.push_str(&format!(
                 "removed {goes} of {of} projects ({freed}), and {count} old versions ({bytes})"
             ));
         } else {
-            out.push_str(&format!("{goes} of {of} projects would go ({freed}); --delete does it"));
+            out.push_str(&format!(
+                "{goes} of {of} projects would go ({freed}), and {count} old versions ({bytes}); \
+                 --delete does it"
+            ));
         }
         out
     }
@@ -102,6 +107,7 @@ pub(super) fn gc(service: &Service, caller: &Caller, args: &GcArgs) -> Result<Gc
     let mut report = GcReport { deleted: args.delete, ..GcReport::default() };
     let found = service.read(|read| projects(read))?;
     refuse_unknown(service, args, &found)?;
+    let mut going = Vec::new();
     for (name, places) in found {
         let mut one = GcProject { project: name.to_string(), ..GcProject::default() };
         let mut newest = UnixNanos(0);
@@ -116,6 +122,7 @@ pub(super) fn gc(service: &Service, caller: &Caller, args: &GcArgs) -> Result<Gc
         let named = one.status.as_ref().is_some_and(|status| args.status.contains(status));
         one.goes = named && newest.0 <= oldest;
         if one.goes {
+            going.extend(places.iter().map(|(path, _)| path.join(name.clone())));
             report.freed_bytes += one.bytes + one.version_bytes;
             if args.delete {
                 for (path, dir) in &places {
@@ -127,11 +134,39 @@ pub(super) fn gc(service: &Service, caller: &Caller, args: &GcArgs) -> Result<Gc
         }
         report.projects.push(one);
     }
-    if args.delete {
-        let pruned = prune(&service.engine, caller, None)?;
-        (report.pruned_versions, report.pruned_bytes) = (pruned.versions, pruned.bytes);
-    }
+    let pruned = if args.delete {
+        prune(&service.engine, caller, None)?
+    } else {
+        service.read(|read| late(read, &service.engine.config(), now, &going))?
+    };
+    (report.pruned_versions, report.pruned_bytes) = (pruned.versions, pruned.bytes);
     Ok(report)
+}
+
+/// What [`prune`] would let go of, but for what lies in projects that go.
+fn late(
+    read: &dyn Read,
+    config: &Config,
+    now: UnixNanos,
+    going: &[TreePath],
+) -> Result<Pruned, Failure> {
+    let (mut sum, mut failed) = (Pruned::default(), Ok(()));
+    read.histories(&TreePath::root(), &mut |history| {
+        let goes_anyway = going.iter().any(|path| history.path.names().starts_with(path.names()));
+        let Some(keep) = retention(config, &history.path).filter(|_| !goes_anyway) else {
+            return true;
+        };
+        match late_versions(read, &history, &keep, now) {
+            Ok(late) => {
+                sum.versions += late.len() as u64;
+                sum.bytes += late.iter().map(|version| version.size).sum::<u64>();
+            }
+            Err(error) => failed = Err(error),
+        }
+        failed.is_ok()
+    })?;
+    failed?;
+    Ok(sum)
 }
 
 type Places = Vec<(TreePath, Ino)>;

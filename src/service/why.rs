@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{TreePath, printable};
+use crate::names::{TreePath, path_text};
 use crate::refusal::{Rule, TextPlace};
 use crate::store::{Read, RefusalRow, Standing};
 
@@ -143,7 +143,7 @@ fn of_refusal(row: RefusalRow) -> WhyRow {
         operation: Some(row.operation),
         errno: Some(row.errno),
         uid: Some(row.uid),
-        path: printable(&row.path),
+        path: path_text(&row.path),
         rule: row.why.rule,
         reason: row.why.reason,
         place: row.why.place,

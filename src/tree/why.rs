@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use crate::config::Config;
 use crate::engine::{Slot, Text, explain, governed, path_of, slot};
 use crate::kind::Role;
-use crate::names::{FileName, TreePath, printable};
+use crate::names::{FileName, TreePath, path_text, printable};
 use crate::numbers::{G, Ino, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Read, RefusalRow, RefusedText, Result, Standing};
@@ -49,7 +49,7 @@ fn push_refusal(out: &mut String, row: &RefusalRow) {
         out,
         "{} {operation} {} {errno} [{} {}]",
         at.rfc3339(),
-        printable(path),
+        path_text(path),
         why.rule.code(),
         why.rule.title(),
     );

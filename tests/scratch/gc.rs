@@ -55,3 +55,25 @@ fn old_projects_are_told_and_go_when_that_is_said() {
     assert_eq!(names, ["saved", "saved", "removed"], "events stay");
     fixture.fsck_clean();
 }
+
+// P11.9
+#[test]
+fn what_retention_no_longer_keeps_is_told_and_goes() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/documents; cd scratchpad/documents
+             for n in 1 2 3 4 5; do echo $n > plan.md; done")
+        .success();
+    let layout = fixture.outside("layout.yaml");
+    let text = "workspaces: []\nfiles:\n  - { path: \"scratchpad/**\", versions: 2 }\n";
+    std::fs::write(&layout, text).unwrap();
+    fixture.unmount_all();
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    let (_, told) = projects(&fixture, &[]);
+    assert_eq!((&told["pruned_versions"], &told["pruned_bytes"]), (&3.into(), &6.into()), "{told}");
+    let (_, gone) = projects(&fixture, &["--delete"]);
+    assert_eq!(gone["pruned_versions"], told["pruned_versions"]);
+    let (_, none) = projects(&fixture, &[]);
+    assert_eq!(none["pruned_versions"], 0);
+    fixture.fsck_clean();
+}

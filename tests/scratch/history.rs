@@ -148,3 +148,46 @@ fn an_export_gives_the_versions_that_are_kept() {
     assert_eq!(tree(&there), tree(&here));
     assert!(tree(&there).contains("work/") && tree(&there).contains("gone.md"));
 }
+
+// P11.3
+#[test]
+fn names_that_look_the_same_have_pasts_of_their_own() {
+    let fixture = Fixture::new();
+    let dir = fixture.path("scratchpad/documents");
+    fs::create_dir_all(&dir).unwrap();
+    // Composed and decomposed; a byte and its escape.
+    let names = ["caf\u{e9}", "cafe\u{301}", "a\u{1}", "a\\u{1}", "a\\\\u{1}"];
+    for (nth, name) in names.iter().enumerate() {
+        for time in 0..2 {
+            fs::write(dir.join(name), format!("{nth} {time}\n")).unwrap();
+        }
+    }
+    for (nth, name) in names.iter().enumerate() {
+        let path = format!("scratchpad/documents/{name}");
+        assert_eq!(versions(&fixture, &path), [format!("{nth} 0\n"), format!("{nth} 1\n")]);
+        let events = fixture.workfs(&["log", "--json", &path]).success().json_lines();
+        assert_eq!(events.len(), 2, "{name:?}: {events:?}");
+    }
+    fixture.fsck_clean();
+    let backup = fixture.outside("backup.db");
+    let backup = backup.to_str().unwrap();
+    fixture.workfs(&["backup", backup]).success();
+    Setup::default().prepare().workfs(&["restore", backup]).success();
+}
+
+// P11.4
+#[test]
+fn versions_that_are_too_old_go_with_the_next_save() {
+    let fixture = keeping("age: 1s");
+    let begin = std::time::Instant::now();
+    fixture.sh("for n in 1 2 3; do echo $n > scratchpad/f; done").success();
+    assert!(begin.elapsed() > std::time::Duration::from_secs(1) || {
+        versions(&fixture, "scratchpad/f") == ["1\n", "2\n", "3\n"]
+    });
+    let saved = std::time::Instant::now();
+    let second = std::time::Duration::from_millis(1100);
+    crate::harness::until_polled("a second is over", || (saved.elapsed() > second).then_some(()));
+    fixture.sh("echo 4 > scratchpad/f").success();
+    assert_eq!(versions(&fixture, "scratchpad/f"), ["4\n"]);
+    fixture.fsck_clean();
+}
