@@ -135,6 +135,9 @@ pub const KEPT_DIRS_MAX: usize = 1 << 16;
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
 
+/// Names that an open directory remembers, so that a reader can go back to any of them.
+pub const LISTING_REMEMBERED_MAX: usize = 16_384;
+
 /// Ready records that a claim of the best passes over because their texts are in the way: bounds the work
 /// of one change.
 pub const PASSED_OVER_MAX: usize = 16;

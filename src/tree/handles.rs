@@ -51,17 +51,18 @@ pub(super) enum Open {
 
 /// Where a listing is: cookies are the places of names in this handle's listing.
 pub(super) struct Cursor<Key = FileName> {
-    /// The names of the last reply, by cookie: a reader may go on after any of them.
+    /// The names that were listed last, by cookie: a reader may go on after any of them (`seekdir`),
+    /// also when others are gone by then.
     pub recent: Vec<(u64, Key)>,
-    /// The last name of each earlier reply, by cookie.
-    pub pages: Vec<(u64, Key)>,
+    /// Of those before them one in many.
+    pub older: Vec<(u64, Key)>,
     /// The last cookie, once the reader has had all.
     pub end: Option<u64>,
 }
 
 impl<Key> Default for Cursor<Key> {
     fn default() -> Self {
-        Cursor { recent: Vec::new(), pages: Vec::new(), end: None }
+        Cursor { recent: Vec::new(), older: Vec::new(), end: None }
     }
 }
 
@@ -162,6 +163,11 @@ impl Handles {
 
     pub fn get(&self, handle: Handle) -> Option<Arc<Open>> {
         self.table.read().get(&handle.0).map(|row| Arc::clone(&row.open))
+    }
+
+    /// Whether a file is open through this mount. It looks at all handles.
+    pub fn has(&self, mount: MountId, ino: Ino) -> bool {
+        self.table.read().values().any(|row| row.mount == mount && row.ino == ino)
     }
 
     /// The handles that were opened through `mount`, each with its inode.

@@ -5,6 +5,7 @@
 use parking_lot::Mutex;
 use workfs_mount::{Attr, Caching, Caller, Detail, DirEntry, Errno, Handle, Opened};
 
+use crate::limits::LISTING_REMEMBERED_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::Door;
@@ -60,7 +61,6 @@ impl WorkTree {
         }
         let (mut at, after) = start(&mut cursor, cookie);
         let mut skip = cookie.saturating_sub(at);
-        cursor.recent.clear();
         self.read(|read| {
             let mut full = false;
             let mut each = |name: FileName, kind: NodeKind, attr: Attr| {
@@ -163,23 +163,25 @@ impl WorkTree {
     }
 }
 
-/// Where a listing goes on: after the name that has `cookie`, or, where that is not remembered,
-/// after the nearest name before it.
+/// Where a listing goes on: after the name that has `cookie`, or, where that is not remembered any
+/// more, after the nearest name before it.
 pub(super) fn start<Key: Clone>(cursor: &mut Cursor<Key>, cookie: u64) -> (u64, Option<Key>) {
     if cookie < FIRST_COOKIE {
         *cursor = Cursor::default();
         return (0, None);
     }
-    let before = |list: &[(u64, Key)]| {
-        let index = list.partition_point(|(at, _)| *at <= cookie);
-        index.checked_sub(1).map(|index| list[index].clone())
-    };
-    if let Some(last) = cursor.recent.last().cloned()
-        && cursor.pages.last().is_none_or(|(at, _)| *at < last.0)
-    {
-        cursor.pages.push(last);
+    let index = |list: &[(u64, Key)]| list.partition_point(|(at, _)| *at <= cookie);
+    // What came after it is listed again, as it is now.
+    cursor.recent.truncate(index(&cursor.recent));
+    let last = cursor.recent.last().cloned();
+    if cursor.recent.len() > LISTING_REMEMBERED_MAX {
+        let gone = cursor.recent.drain(..LISTING_REMEMBERED_MAX / 2).next_back();
+        cursor
+            .older
+            .extend(gone.filter(|(at, _)| cursor.older.last().is_none_or(|old| old.0 < *at)));
     }
-    match before(&cursor.recent).or_else(|| before(&cursor.pages)) {
+    let older = || index(&cursor.older).checked_sub(1).map(|index| cursor.older[index].clone());
+    match last.or_else(older) {
         Some((at, name)) => (at, Some(name)),
         None => (FIRST_COOKIE - 1, None),
     }

@@ -170,7 +170,6 @@ impl WorkTree {
         let Some(workspace) = found else { return Ok(()) };
         let (mut at, mut after) = start(cursor, cookie);
         let mut skip = cookie.saturating_sub(at);
-        cursor.recent.clear();
         loop {
             let page = self.read(|read| ready_page(read, workspace.workspace, after))?;
             let last_page = page.len() < LISTING_PAGE;

@@ -181,9 +181,11 @@ fn versions_that_are_too_old_go_with_the_next_save() {
     let fixture = keeping("age: 1s");
     let begin = std::time::Instant::now();
     fixture.sh("for n in 1 2 3; do echo $n > scratchpad/f; done").success();
-    assert!(begin.elapsed() > std::time::Duration::from_secs(1) || {
-        versions(&fixture, "scratchpad/f") == ["1\n", "2\n", "3\n"]
-    });
+    assert!(
+        begin.elapsed() > std::time::Duration::from_secs(1) || {
+            versions(&fixture, "scratchpad/f") == ["1\n", "2\n", "3\n"]
+        }
+    );
     let saved = std::time::Instant::now();
     let second = std::time::Duration::from_millis(1100);
     crate::harness::until_polled("a second is over", || (saved.elapsed() > second).then_some(()));

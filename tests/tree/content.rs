@@ -131,6 +131,13 @@ fn an_unlinked_file_lives_until_it_is_closed() {
     file.read_to_string(&mut text).unwrap();
     assert_eq!(text, "still here");
     assert_eq!(file.metadata().unwrap().nlink(), 0);
+    // It can be opened once more by its descriptor.
+    let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    assert_eq!(fs::read_to_string(&again).unwrap(), "still here");
+    let mut writer = OpenOptions::new().append(true).open(&again).unwrap();
+    writer.write_all(b", too").unwrap();
+    drop(writer);
+    assert_eq!(fs::read_to_string(&again).unwrap(), "still here, too");
     assert_eq!(fs::read(&path).unwrap(), b"another file");
 }
 

@@ -152,3 +152,55 @@ fn who_goes_over_from_a_kept_listing_to_a_new_one_has_each_name_once() {
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), wanted, "{round}");
     }
 }
+
+// P7.3
+#[test]
+fn who_goes_back_to_a_place_in_a_listing_misses_no_name_that_stayed() {
+    let fixture = Fixture::new();
+    for many in [300, 3000] {
+        let dir = fixture.path(&format!("scratchpad-{many}"));
+        fs::create_dir(&dir).unwrap();
+        for nth in 0..many {
+            fs::write(dir.join(format!("n{nth:04}")), b"").unwrap();
+        }
+        // The libc's own: Rust has no seekdir.
+        let path = std::ffi::CString::new(dir.to_str().unwrap()).unwrap();
+        // SAFETY: the path ends with NUL; the stream is used and closed below, by this thread alone.
+        let stream = unsafe { libc::opendir(path.as_ptr()) };
+        assert!(!stream.is_null());
+        let next = || {
+            // SAFETY: the stream is open; an entry is valid until the next call.
+            let name = unsafe {
+                let entry = libc::readdir(stream);
+                if entry.is_null() {
+                    return None;
+                }
+                std::ffi::CStr::from_ptr((*entry).d_name.as_ptr())
+            };
+            Some(name.to_str().unwrap().to_owned())
+        };
+        let first: Vec<String> = (0..many / 2).map_while(|_| next()).collect();
+        // SAFETY: the stream is open.
+        let place = unsafe { libc::telldir(stream) };
+        let rest: Vec<String> = std::iter::from_fn(next).collect();
+        // Those that come before the place go, and some after it.
+        let mut stay: BTreeSet<String> = rest.iter().cloned().collect();
+        for name in first.iter().filter(|name| !name.starts_with('.')) {
+            fs::remove_file(dir.join(name)).unwrap();
+        }
+        for name in rest.iter().step_by(7) {
+            fs::remove_file(dir.join(name)).unwrap();
+            stay.remove(name);
+        }
+        // SAFETY: the stream is open, and the place is one of it.
+        unsafe { libc::seekdir(stream, place) };
+        let again: Vec<String> = std::iter::from_fn(next).collect();
+        // SAFETY: the stream is open, and not used any more.
+        unsafe { libc::closedir(stream) };
+        let found: BTreeSet<String> = again.iter().cloned().collect();
+        assert_eq!(found.len(), again.len(), "{many}: doubled");
+        // Those that went after the directory was opened may be listed or not.
+        assert!(found.is_superset(&stay), "{many}: {} lost", stay.difference(&found).count());
+        assert!(found.is_subset(&rest.into_iter().collect()), "{many}");
+    }
+}
