@@ -231,6 +231,7 @@ impl Rename {
         if target.is_some() {
             return refuse(taken(&self.new_name));
         }
+        let before = record.version;
         let moved = if self.parent == self.new_parent {
             turn.require_write(lies)?;
             // Another extension of the same id.
@@ -247,7 +248,7 @@ impl Rename {
             turn.transition(record, home, &mut source, Moving::Own, None)?
         };
         self.relink(turn, &source, None)?;
-        Ok(Some(Made::of(&moved)))
+        Ok(Some(Made { moved: Some(before), ..Made::of(&moved) }))
     }
 
     /// To a name that is no record's: a backup beside it, or out of the workspace's care.

@@ -45,6 +45,8 @@ pub struct Made {
     pub record: RecordKey,
     /// Its version now.
     pub version: Version,
+    /// The version that was moved as it was, where this is a move.
+    pub moved: Option<Version>,
     /// Its file when the command ended.
     pub ino: Option<Ino>,
     /// The name that a claim by copy took away, which its maker will unlink next.
@@ -64,7 +66,8 @@ pub struct Left {
 
 impl Made {
     pub(super) fn of(record: &Record) -> Self {
-        Made { record: record.key, version: record.version, ino: record.ino(), left: None }
+        let Record { key, version, .. } = *record;
+        Made { record: key, version, moved: None, ino: record.ino(), left: None }
     }
 }
 

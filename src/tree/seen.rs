@@ -41,6 +41,32 @@ impl Seen {
         looks.push(Look { thread, version, at: Instant::now() });
     }
 
+    /// `thread` moved the record, which made version `after` of `before`. Whoever started it to do so
+    /// knows that, if it had seen what was moved: a script goes on writing after its `mv`.
+    pub fn note_of_ancestors(
+        &self,
+        record: RecordKey,
+        thread: u32,
+        (before, after): (Version, Version),
+    ) {
+        let saw =
+            |look: &&Look| look.version == before && look.thread != thread && is_alive(look.thread);
+        let who_saw: Vec<u32> = match self.0.lock().get(&record) {
+            Some(looks) => looks.iter().filter(saw).map(|look| look.thread).collect(),
+            None => return,
+        };
+        if who_saw.is_empty() || thread == 0 {
+            return;
+        }
+        let ancestors = std::iter::successors(parent_of(thread), |process| parent_of(*process));
+        let ancestors: Vec<u32> = ancestors.take(ANCESTORS_MAX).collect();
+        for one in who_saw {
+            if process_of(one).is_some_and(|process| ancestors.contains(&process)) {
+                self.note(record, one, after);
+            }
+        }
+    }
+
     /// What the process of `thread` saw last.
     pub fn base(&self, record: RecordKey, thread: u32) -> Base {
         let records = self.0.lock();
@@ -57,6 +83,14 @@ impl Seen {
         });
         last.map_or(Base::Unseen, |look| Base::Seen(look.version))
     }
+}
+
+/// How far up one looks for who started a process.
+const ANCESTORS_MAX: usize = 16;
+
+fn is_alive(thread: u32) -> bool {
+    let pid = i32::try_from(thread).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 /// `/proc` counts the start of a process in ticks of 10 ms.

@@ -220,6 +220,9 @@ impl WorkTree {
     /// to unlink.
     pub(super) fn note_made(&self, caller: &Caller, made: Made) {
         self.seen.note(made.record, caller.pid, made.version);
+        if let Some(moved) = made.moved {
+            self.seen.note_of_ancestors(made.record, caller.pid, (moved, made.version));
+        }
         if let Some(left) = made.left {
             self.ghosts.add(caller, left.parent, left.name, attr(&left.node));
         }

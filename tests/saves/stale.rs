@@ -183,3 +183,26 @@ fn a_claim_in_between_makes_a_save_stale() {
     assert!(now.contains("agent: bob\n") && now.contains("priority: normal\n"), "{now}");
     fixture.fsck_clean();
 }
+
+// P1.4
+#[test]
+fn a_script_goes_on_writing_after_its_own_mv() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let script = "
+        put() { printf 'id: t-1\nstatus: %s\nrevision: 0\nnote: %s\nend_of: t-1\n' $2 $3 > $1; }
+        cd work; put inbox/t-1.yaml new one && (mv inbox/t-1.yaml assigned/bob/) \
+            && put assigned/bob/t-1.yaml in_progress two";
+    fixture.sh(script).success();
+    let text = fs::read_to_string(fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
+    assert!(text.contains("note: two\n"), "{text}\n{}", fixture.why());
+    // Another's move is another's.
+    let mine = fixture.path("work/assigned/bob/t-1.yaml");
+    fs::read(&mine).unwrap();
+    fixture.bash().run("setsid -f mv work/assigned/bob/t-1.yaml work/inbox/ </dev/null").success();
+    let path = fixture.path("work/inbox/t-1.yaml");
+    let moved = crate::harness::until_polled("it was moved", || fs::metadata(&path).ok());
+    assert!(moved.len() > 0);
+    assert_eq!(save(&path, text.replace("in_progress", "new").as_bytes()), Err(Errno::BUSY));
+    fixture.fsck_clean();
+}
