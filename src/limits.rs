@@ -80,6 +80,9 @@ pub const BATCH_CHANGES_MAX: usize = 512;
 /// waits for, and who is about to open it still can.
 pub const NAMELESS_REST: Duration = Duration::from_millis(50);
 
+/// Chunks of nameless files that are freed in one transaction, which callers wait for: 32 MiB.
+pub const RECLAIMED_CHUNKS_AT_ONCE: u64 = 512;
+
 /// After so long it is tried again with those that could not go because the disk was full.
 pub const NAMELESS_AGAIN: Duration = Duration::from_secs(1);
 

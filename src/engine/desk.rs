@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
-use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK};
+use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, NAMELESS_AGAIN, RECLAIMED_CHUNKS_AT_ONCE};
 use crate::names::{AgentName, TreePath};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::{Refusal, Rule};
@@ -371,27 +371,43 @@ impl Desk {
     /// At the end nobody opens anything any more: what has not rested yet goes, too.
     pub fn leave(&mut self) {
         self.reclaim();
-        self.reclaim();
+        while self.reclaim() {}
     }
 
-    /// Removes the nameless inodes that have rested and that nobody has open.
-    fn reclaim(&mut self) {
+    /// Removes the nameless inodes that have rested and that nobody has open; of large files a part,
+    /// since callers wait meanwhile. True if there is more to be done at once.
+    fn reclaim(&mut self) -> bool {
         let closed = self.nameless.take(&*self.audience);
         if closed.is_empty() {
-            return;
+            return false;
         }
+        let mut rest = Vec::new();
         let reclaimed = self.writer.transaction(&mut |txn| {
-            closed.iter().try_for_each(|ino| txn.delete_node(*ino))?;
+            let mut left = RECLAIMED_CHUNKS_AT_ONCE;
+            for ino in &closed {
+                left -= txn.delete_some_chunks(*ino, left)?;
+                if left == 0 {
+                    rest.push(*ino);
+                } else {
+                    txn.delete_node(*ino)?;
+                }
+            }
             Ok(Durability::Process)
         });
         match reclaimed {
             Err(StoreError::Full(_)) => {
                 self.writer.find_room();
-                self.nameless.keep(closed);
+                self.nameless.keep(closed, NAMELESS_AGAIN);
+                return false;
             }
             Err(error) => tracing::warn!(%error, "nameless inodes stay until the next start"),
+            Ok(()) if !rest.is_empty() => {
+                self.nameless.keep(rest, Duration::ZERO);
+                return true;
+            }
             Ok(()) => {}
         }
+        false
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::limits::{NAMELESS_AGAIN, NAMELESS_AT_ONCE, NAMELESS_REST};
+use crate::limits::{NAMELESS_AT_ONCE, NAMELESS_REST};
 use crate::numbers::Ino;
 
 use super::Audience;
@@ -29,10 +29,10 @@ impl Nameless {
         }
     }
 
-    /// After a moment it is tried again with these.
-    pub fn keep(&mut self, closed: Vec<Ino>) {
+    /// These could not go, or not all of them: it is tried again after `pause`.
+    pub fn keep(&mut self, closed: Vec<Ino>, pause: Duration) {
         self.rested.extend(closed);
-        self.due = Some(Instant::now() + NAMELESS_AGAIN);
+        self.due = Some(Instant::now() + pause);
     }
 
     /// When they are looked at.

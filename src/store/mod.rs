@@ -133,6 +133,8 @@ pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents + TxnQuotas + 
     fn put_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()>;
     /// Deletes the chunks `first..=last` and says how many there were.
     fn delete_chunks(&mut self, ino: Ino, first: u32, last: u32) -> Result<u64>;
+    /// Frees at most so many chunks of a file, whichever; says how many.
+    fn delete_some_chunks(&mut self, ino: Ino, most: u64) -> Result<u64>;
     /// Sets an extended attribute.
     fn put_xattr(&mut self, ino: Ino, name: &[u8], value: &[u8]) -> Result<()>;
     /// Removes an extended attribute; false if it was not there.

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
-use crate::harness::{Errno, Fixture, Mapped, Setup};
+use crate::harness::{Errno, Fixture, Mapped, Setup, until_polled};
 
 fn scratch() -> (Fixture, std::path::PathBuf) {
     let fixture = Fixture::new();
@@ -254,4 +254,26 @@ fn lines_that_are_appended_through_two_mounts_stay_whole() {
     expected.sort_unstable();
     assert_eq!(lines, expected);
     assert_eq!(fs::metadata(fixture.mount(1).join("log")).unwrap().len(), text.len() as u64);
+}
+
+// P7.1
+#[test]
+fn what_a_large_file_had_is_free_when_it_is_removed() {
+    let (fixture, dir) = scratch();
+    let path = dir.join("large");
+    let file = File::create(&path).unwrap();
+    for at in 0..80 {
+        file.write_all_at(&vec![at as u8; 1 << 20], at << 20).unwrap();
+    }
+    let open = rusqlite::Connection::open(fixture.store()).unwrap();
+    let chunks = || {
+        let count = "SELECT count(*) FROM chunks";
+        open.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!(chunks(), 80 * 16);
+    drop(file);
+    fs::remove_file(&path).unwrap();
+    until_polled("it is gone", || (chunks() == 0).then_some(()));
+    drop(open);
+    fixture.fsck_clean();
 }

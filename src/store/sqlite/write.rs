@@ -178,6 +178,13 @@ impl Txn for Conn {
         Ok(self.change(sql, [chunk_key(ino, first), chunk_key(ino, last)])? as u64)
     }
 
+    fn delete_some_chunks(&mut self, ino: Ino, most: u64) -> Result<u64> {
+        let sql = "DELETE FROM chunks WHERE key IN \
+                   (SELECT key FROM chunks WHERE key BETWEEN ?1 AND ?2 LIMIT ?3)";
+        let (first, last) = (chunk_key(ino, 0), chunk_key(ino, limits::CHUNK_INDEX_MAX));
+        Ok(self.change(sql, [first, last, int(most)])? as u64)
+    }
+
     fn put_xattr(&mut self, ino: Ino, name: &[u8], value: &[u8]) -> Result<()> {
         let sql = "INSERT INTO xattrs (ino, name, value) VALUES (?1, ?2, ?3) \
                    ON CONFLICT (ino, name) DO UPDATE SET value = excluded.value";
