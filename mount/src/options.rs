@@ -113,7 +113,7 @@ pub const KNOWN: [&str; 20] = [
 /// What `mount`, `fstab` and service managers write for themselves, and what is always so here.
 /// `auto_unmount` is among them: the daemon unmounts when it ends, and after a crash the next one
 /// heals the mount point; fuser's helper process for it would uncover the directory below.
-const IGNORED: [&str; 16] = [
+const IGNORED: [&str; 20] = [
     "defaults",
     "default_permissions",
     "auto_unmount",
@@ -130,6 +130,10 @@ const IGNORED: [&str; 16] = [
     "relatime",
     "norelatime",
     "nostrictatime",
+    "diratime",
+    "nodiratime",
+    "lazytime",
+    "nolazytime",
 ];
 
 impl MountOptions {
@@ -235,7 +239,8 @@ mod tests {
     #[test]
     fn the_habits_of_mount_and_fstab_are_understood() {
         let text = "ro,allow_other,default_permissions,uid=1000,gid=100,umask=027,dev,suid,noexec,\
-                    noatime,fsname=team,auto_unmount,_netdev,x-systemd.automount,nofail,user";
+                    noatime,fsname=team,auto_unmount,_netdev,x-systemd.automount,nofail,user,\
+                    nodiratime,lazytime";
         let options = MountOptions::parse(text).unwrap();
         assert_eq!(
             options,
