@@ -208,7 +208,7 @@ pub const CONFLICTS_SHOWN_MAX: usize = 20;
 
 // The daemon and its control socket.
 
-/// Mounts of one daemon: each costs five threads and four descriptors.
+/// Mounts of one daemon: each costs four threads and as many descriptors.
 pub const MOUNTS_MAX: usize = 1024;
 
 /// Follow-ups of one record for one agent within a minute that differ in their ids: there is one,

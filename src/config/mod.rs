@@ -124,8 +124,8 @@ impl Default for Config {
     /// `work` and `work/collaboration` hold tasks; saves in `scratchpad/` are kept.
     fn default() -> Self {
         let bind = |(index, name): (usize, &str)| {
-            // A literal of this file, read by a test.
             let path = PathGlob::parse(name)
+                // PROOF: literals of this file, read by a test.
                 .unwrap_or_else(|why| unreachable!("the default configuration is wrong: {why}"));
             let (kind, policy, chores) = (builtin::task(), Policy::Refuse, Chores::default());
             let (strict, dirs) = (false, BTreeMap::new());

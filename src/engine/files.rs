@@ -20,7 +20,7 @@ use super::{Command, Effect, Stop, Turn, path_of, plain};
 pub const FILE_KIND: &str = "file";
 
 static KIND: LazyLock<KindName> = LazyLock::new(|| {
-    // A literal that is a kind's name.
+    // PROOF: a literal that is a kind's name.
     KindName::new(FILE_KIND).unwrap_or_else(|why| unreachable!("{FILE_KIND}: {why}"))
 });
 

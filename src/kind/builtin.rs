@@ -14,8 +14,8 @@ const TASK_SCHEMA: &str = include_str!("builtin/task.v1.json");
 
 static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
     let load = |(file, definition, schema): &(&str, &str, &str)| {
-        // Part of the program, and loaded by a test: it cannot be wrong in a build that passed.
         let kind = Kind::load(file, definition, schema);
+        // PROOF: part of the program, and loaded by a test.
         Arc::new(kind.unwrap_or_else(|error| unreachable!("a built-in kind is wrong: {error}")))
     };
     BUILTIN.iter().map(load).collect()

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::error::Fault;
 use super::field_path::FieldPath;
 use super::state::{StateIx, Transition};
-use super::{Kind, Role};
+use super::Kind;
 use crate::limits::LEASE_MAX;
 use crate::names::{FileName, RecordId};
 use crate::numbers::UnixNanos;
@@ -98,12 +98,6 @@ impl Kind {
     #[must_use]
     pub fn claim_from(&self, from: StateIx) -> Option<&Transition> {
         self.transitions.iter().find(|way| way.from == from && way.event == CLAIMED)
-    }
-
-    /// Whether this role may claim.
-    #[must_use]
-    pub fn may_claim(&self, role: Role) -> bool {
-        self.claim().is_some_and(|claim| claim.by.contains(&role))
     }
 
     /// Whether a record of this state and status counts as done for those that wait for it.

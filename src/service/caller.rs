@@ -90,8 +90,8 @@ fn name_of(uid: u32, passwd: &str) -> AgentName {
         (number == uid).then_some(name)
     });
     let name = found.and_then(|name| AgentName::new(name).ok());
-    // `uid-` and at most ten digits keep the grammar of agents' names.
     name.or_else(|| AgentName::new(format!("uid-{uid}")).ok())
+        // PROOF: `uid-` and at most ten digits keep the grammar of agents' names.
         .unwrap_or_else(|| unreachable!("uid-{uid} is an agent's name"))
 }
 

@@ -32,9 +32,22 @@ const NAMES_THE_MOUNT: &[&str] = &[
     "src/refusal.rs",
 ];
 
-/// The lower layers and what they may not name.
-const LOWER_LAYERS: &[&str] = &["src/record/", "src/kind/", "src/ledger/"];
-const UPPER_LAYERS: &[&str] = &["engine", "tree", "daemon", "cli", "store"];
+/// What each layer names, besides itself and the files at the bottom.
+const LAYERS: &[(&str, &str)] = &[
+    ("record", ""),
+    ("kind", ""),
+    ("ledger", ""),
+    ("config", "record kind"),
+    ("store", "ledger"),
+    ("engine", "record kind ledger config store"),
+    ("tree", "record kind ledger config store engine"),
+    ("service", "record kind ledger config store engine"),
+    ("daemon", "kind config store engine tree service"),
+    ("cli", "kind config store engine service daemon"),
+];
+
+/// The files at the bottom, which all may name.
+const BOTTOM: &str = "names numbers units limits refusal";
 
 #[test]
 fn no_file_is_too_long() {
@@ -62,7 +75,16 @@ fn whatever_may_panic_is_proved_not_to() {
         let text = without_tests(&path, &text);
         let mut before = "";
         for (nth, line) in text.lines().enumerate() {
-            let panics = [".unwrap()", ".expect(", ".unwrap_err()", ".expect_err("];
+            let panics = [
+                ".unwrap()",
+                ".expect(",
+                ".unwrap_err()",
+                ".expect_err(",
+                "unreachable!",
+                "panic!",
+                "todo!",
+                "unimplemented!",
+            ];
             let panics = panics.iter().any(|call| code(line).contains(call));
             if panics && !before.trim_start().starts_with("// PROOF:") {
                 broken.push(format!("{path}:{}: {}", nth + 1, line.trim()));
@@ -100,16 +122,29 @@ fn only_the_tree_and_the_daemon_name_the_mount() {
 }
 
 #[test]
-fn lower_layers_do_not_name_upper_ones() {
+fn each_layer_names_what_lies_below_it() {
     let mut broken = Vec::new();
     for (path, text) in rust_files(&["src"]) {
-        if LOWER_LAYERS.iter().any(|layer| path.starts_with(layer)) {
-            let named = crate_modules(&text);
-            let upper = named.iter().filter(|name| UPPER_LAYERS.contains(&name.as_str()));
-            broken.extend(upper.map(|name| format!("{path}: names crate::{name}")));
-        }
+        let part = path.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default();
+        let below = LAYERS.iter().find(|(layer, _)| *layer == part);
+        let below = match below {
+            Some((_, below)) => below,
+            None if BOTTOM.split(' ').any(|file| file == part) => "",
+            None => continue,
+        };
+        let text = without_tests(&path, &text);
+        let layers = crate_modules(text)
+            .into_iter()
+            .filter(|name| LAYERS.iter().any(|(layer, _)| layer == name) && name != part);
+        let broken_here = layers.filter(|name| below.split(' ').all(|allowed| allowed != name));
+        broken.extend(broken_here.map(|name| format!("{path}: names crate::{name}")));
     }
     none_of(&broken);
+    let parts = files(&["src"], "rs");
+    let parts = parts.iter().filter_map(|path| path.strip_prefix("src/")?.split_once('/'));
+    let unknown: BTreeSet<&str> = parts.map(|(part, _)| part).collect();
+    let unknown = unknown.into_iter().filter(|part| LAYERS.iter().all(|(layer, _)| layer != part));
+    none_of(&unknown.map(|part| format!("src/{part}/ is no layer")).collect::<Vec<_>>());
 }
 
 #[test]

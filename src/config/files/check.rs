@@ -36,9 +36,9 @@ pub fn allowed(schema: &str, field: &str) -> Vec<String> {
 
 static COMPILED: LazyLock<Vec<(&'static str, Arc<Schema>)>> = LazyLock::new(|| {
     let compile = |(name, text): &(&'static str, &str)| {
-        // Part of the program, and compiled by a test: it cannot be wrong in a build that passed.
         let schema = Schema::compile(text);
         let schema =
+            // PROOF: part of the program, and compiled by a test.
             schema.unwrap_or_else(|(_, why)| unreachable!("the schema {name} is wrong: {why}"));
         (*name, Arc::new(schema))
     };

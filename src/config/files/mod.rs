@@ -90,8 +90,8 @@ impl FileRules {
             "**/*.{db,sqlite,sqlite3,db-wal,db-shm,db-journal,sqlite-wal,sqlite-shm}",
         ];
         let rule = |(path, log): (&str, bool)| Keep {
-            // Literals of this file, read by a test.
             path: FileGlob::parse(path)
+                // PROOF: literals of this file, read by a test.
                 .unwrap_or_else(|why| unreachable!("the default configuration is wrong: {why}")),
             log,
             retention: Retention::default(),
