@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::Kind;
 use super::error::Fault;
 use super::field_path::FieldPath;
 use super::state::{StateIx, Transition};
-use super::Kind;
 use crate::limits::LEASE_MAX;
 use crate::names::{FileName, RecordId};
 use crate::numbers::UnixNanos;

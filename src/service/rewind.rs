@@ -61,6 +61,18 @@ impl When {
         })
     }
 
+    /// An event that has not happened is a typing error: it would be the newest version.
+    fn require_past(self, read: &dyn Read) -> Result<(), Failure> {
+        let last = read.last_event()?.map_or(G(0), |event| event.g);
+        match self {
+            When::Event(g) if g > last => {
+                let remedy = "`workfs log` shows what has happened";
+                Err(Failure::new(Exit::Absent, format!("event {g} has not happened yet"), remedy))
+            }
+            When::Event(_) | When::Time(_) => Ok(()),
+        }
+    }
+
     fn includes(self, g: G, at: UnixNanos) -> bool {
         match self {
             When::Event(last) => g <= last,
@@ -85,6 +97,7 @@ pub(super) fn rewind(
     args: &RewindArgs,
 ) -> Result<RewindReport, Failure> {
     let when = When::parse(&args.at)?;
+    service.read(|read| when.require_past(read))?;
     let config = service.engine.config();
     let past = service.read(|read| match find(read, &config, &args.what) {
         Ok(Found::Record(found)) => record_past(read, found, when),
@@ -152,18 +165,28 @@ fn record_past(read: &dyn Read, found: Box<FoundRecord>, when: When) -> Result<P
 }
 
 fn file_past(read: &dyn Read, path: TreePath, when: When) -> Result<Past, Failure> {
+    let (version, content) =
+        kept_version(read, &path, |version| when.includes(version.g, version.at))?;
+    Ok(Past::File(path, version, content))
+}
+
+/// The newest version of a plain file that is wanted, if one is kept.
+pub(super) fn kept_version(
+    read: &dyn Read,
+    path: &TreePath,
+    wanted: impl Fn(&FileVersion) -> bool,
+) -> Result<(FileVersion, Vec<u8>), Failure> {
     let mut kept = Vec::new();
-    if let Some(history) = read.history(&path)? {
+    if let Some(history) = read.history(path)? {
         read.file_versions(history.key, &mut |version| {
             kept.push(version);
             true
         })?;
     }
-    let wanted = kept.iter().find(|version| when.includes(version.g, version.at));
-    if let Some(version) = wanted
+    if let Some(version) = kept.iter().find(|version| wanted(version))
         && let Some(content) = read.file_version(version.g)?
     {
-        return Ok(Past::File(path, version.clone(), content));
+        return Ok((version.clone(), content));
     }
     let reason = format!("no version of `{path}` is kept from then");
     let remedy = match (kept.last(), kept.first()) {

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::names::{AgentName, printable};
+use crate::names::{AgentName, TreePath, printable};
 use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
 use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow};
 
 use super::find::{Found, FoundRecord, find};
 use super::log::field;
+use super::rewind::kept_version;
 use super::{Exit, Failure, Service, ShowArgs};
 
 /// Events of a record that are shown with it.
@@ -166,6 +167,9 @@ pub(super) fn show(service: &Service, args: &ShowArgs) -> Result<ShowReport, Fai
             }
             Ok(report)
         }
+        Found::Node(path, node) if node.node_type == NodeType::File => {
+            file(read, &path, &node, args)
+        }
         Found::Node(path, node) => {
             no_versions(args)?;
             let mut report = plain(read, &node)?;
@@ -182,6 +186,40 @@ fn no_versions(args: &ShowArgs) -> Result<(), Failure> {
     }
     let reason = format!("`{}` is no record and has no versions", args.what);
     Err(Failure::new(Exit::Usage, reason, "show it as it is"))
+}
+
+/// A plain file as it is, or as it was after an event.
+fn file(
+    read: &dyn Read,
+    path: &TreePath,
+    node: &Node,
+    args: &ShowArgs,
+) -> Result<ShowReport, Failure> {
+    let mut report;
+    let mut newest = read.history(path)?.map(|history| history.last_g);
+    if args.at.is_some() {
+        let reason = format!("versions of files such as `{path}` have no numbers of their own");
+        return Err(Failure::new(
+            Exit::Usage,
+            reason,
+            "name the event: `--g G`, from `workfs log`",
+        ));
+    }
+    if let Some(g) = args.g {
+        let (version, content) = kept_version(read, path, |version| version.g <= g)?;
+        report = ShowReport::empty("file");
+        report.text = String::from_utf8_lossy(&content).into_owned();
+        report.at = Some(version.at.rfc3339_seconds());
+        newest = Some(version.g);
+    } else {
+        report = plain(read, node)?;
+        report.at = Some(node.mtime.rfc3339_seconds());
+    }
+    report.path = Some(path.to_string());
+    if let Some(newest) = newest {
+        (report.history, report.more_history) = history(read, newest)?;
+    }
+    Ok(report)
 }
 
 fn plain(read: &dyn Read, node: &Node) -> Result<ShowReport, Failure> {

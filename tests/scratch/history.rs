@@ -39,6 +39,11 @@ fn each_version_is_a_file_and_comes_back() {
     assert_eq!(events[0]["g"], first);
 
     let at = (first + 1).to_string();
+    let shown = fixture.workfs(&["show", "scratchpad/p/f.md", "--g", &at]).success();
+    assert!(shown.stdout.ends_with("\n2\n") && shown.stdout.contains("saved by"), "{shown}");
+    fixture.workfs(&["show", "scratchpad/p/f.md", "--at", "1"]).failure();
+    let future = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", "99999"]).failure();
+    assert!(future.code == 4 && future.stderr.contains("99999"), "{future}");
     fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", &at]).success();
     assert_eq!(fs::read_to_string(fixture.path("scratchpad/p/f.md")).unwrap(), "2\n");
     fixture.sh("rm scratchpad/p/f.md").success();
