@@ -33,6 +33,17 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     parse(text, TIMES, "time: `90s`, `5m`, `4h`, `30d`").map(Duration::from_secs)
 }
 
+/// The same on the command line, where a bare number is seconds, as `timeout(1)` has it.
+///
+/// # Errors
+/// As [`duration`].
+pub fn patience(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => duration(text),
+    }
+}
+
 /// `64MiB`, `1GiB`, `512KiB`, `100B`.
 ///
 /// # Errors
@@ -74,6 +85,8 @@ mod tests {
             assert_eq!(shown_size(size(text).unwrap()), text);
         }
         assert_eq!(shown_duration(duration("48h").unwrap()), "2d");
+        assert_eq!(patience("90").unwrap(), duration("90s").unwrap());
+        assert_eq!(patience("2h").unwrap(), duration("120m").unwrap());
         assert_eq!(size("64 MiB").unwrap(), 64 << 20);
         for bad in ["", "d", "30", "-1d", "1.5h", "30 days", "99999999999999999d"] {
             assert!(duration(bad).is_err(), "{bad}");

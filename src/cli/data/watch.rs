@@ -1,6 +1,7 @@
 //! `workfs watch`.
 
 use std::process::Command;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
@@ -12,15 +13,16 @@ use super::ask::{Missing, each_reply, no_daemon};
 use crate::daemon::Client;
 use crate::numbers::G;
 use crate::service::{self, Reply, Request};
+use crate::units;
 
 /// See `workfs watch --help`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     /// Which files, from the root of the mount: 'scratchpad/**', 'work/inbox/*.yaml'
     glob: String,
-    /// End after so many seconds; exit code 3 if nothing happened
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<u64>,
+    /// End after this: 90s, 10m, 2h; exit code 3 if nothing happened
+    #[arg(long, value_name = "TIME", value_parser = units::patience)]
+    timeout: Option<Duration>,
     /// End after so many events
     #[arg(long, short = 'n', value_name = "COUNT")]
     count: Option<u64>,
@@ -41,7 +43,7 @@ pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, S
     }
     let request = Request::Watch(service::WatchArgs {
         glob: args.glob.clone(),
-        timeout_s: args.timeout,
+        timeout_s: args.timeout.map(|timeout| timeout.as_secs()),
         count: args.count,
         since: args.since.map(G),
         json: output.json || args.exec.is_some(),
