@@ -31,6 +31,7 @@ impl Command for RestoreFile {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<G, Stop> {
         let parent = turn.directory(self.parent)?;
+        turn.require_lane(self.parent, &self.name)?;
         turn.require_content(self.parent, &self.name, &self.content)?;
         let mut node = match turn.txn.lookup(self.parent, &self.name)? {
             Some(node) if node.node_type == NodeType::File && node.class == Class::Plain => node,

@@ -8,7 +8,7 @@ use crate::engine::{PutAgent, Registered, RemoveAgent};
 use crate::kind::Role;
 use crate::names::AgentName;
 
-use super::{AgentAddArgs, Caller, Exit, Failure, Service};
+use super::{AgentAddArgs, AgentRemoveArgs, Caller, Exit, Failure, Service};
 
 /// A registered agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,9 +78,9 @@ pub(super) fn add(
 pub(super) fn remove(
     service: &Service,
     caller: &Caller,
-    name: &AgentName,
+    args: &AgentRemoveArgs,
 ) -> Result<AgentsReport, Failure> {
-    service.engine.run(caller.context(), RemoveAgent { name: name.clone() })?;
+    service.engine.run(caller.context(), RemoveAgent { name: args.name.clone() })?;
     Ok(list(service))
 }
 

@@ -56,9 +56,9 @@ struct Present {
     content: Vec<u8>,
 }
 
-fn present(service: &Service, what: &str, agent: Option<&AgentName>) -> Result<Present, Failure> {
+fn present(service: &Service, what: &str) -> Result<Present, Failure> {
     let config = service.engine.config();
-    let present = service.read(|read| {
+    service.read(|read| {
         let found = record(read, &config, what)?;
         let kind = found.governed(read, &config)?.binding.kind.clone();
         let state = &found.record.state;
@@ -69,18 +69,7 @@ fn present(service: &Service, what: &str, agent: Option<&AgentName>) -> Result<P
         let version = read.version(found.record.version_g)?;
         let content = version.map(|version| version.content).unwrap_or_default();
         Ok(Present { found, kind, from, content })
-    })?;
-    let owner = present.found.record.owner.as_ref();
-    if let (Some(agent), Some(owner)) = (agent, owner)
-        && agent != owner
-    {
-        let id = &present.found.record.id;
-        let remedy = "name its owner, or leave --agent out";
-        let failure =
-            Failure::new(Exit::Refused, format!("{owner} has `{id}`, not {agent}"), remedy);
-        return Err(Failure { rule: Some(Rule::Forbidden), ..failure });
-    }
-    Ok(present)
+    })
 }
 
 /// What a caller says of a record that it lets go of.
@@ -136,7 +125,7 @@ pub(super) fn release(
 /// Does what the record's kind says of the command.
 fn end(service: &Service, caller: &Caller, end: &End<'_>) -> Result<MoveReport, Failure> {
     again(|| {
-        let present = present(service, end.what, end.agent)?;
+        let present = present(service, end.what)?;
         let ending = present.ending(end.command)?;
         let text = end.text.map(|text| present.told(end.command, ending, text)).transpose()?;
         match &ending.becomes {

@@ -132,7 +132,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         }
         Request::Agents => Ok(Report::Agents(agents::list(service))),
         Request::AgentAdd(args) => agents::add(service, caller, &args).map(Report::Agents),
-        Request::AgentRemove(name) => agents::remove(service, caller, &name).map(Report::Agents),
+        Request::AgentRemove(args) => agents::remove(service, caller, &args).map(Report::Agents),
         Request::Status => status::status(service).map(Report::Status),
         Request::Import(args) => import::import(service, caller, &args, sink).map(Report::Import),
         Request::Export(args) => export::export(service, &args, sink).map(Report::Export),

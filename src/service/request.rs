@@ -42,7 +42,7 @@ pub enum Request {
     /// Registers an agent, or changes what is registered of it.
     AgentAdd(AgentAddArgs),
     /// Takes an agent from the register.
-    AgentRemove(AgentName),
+    AgentRemove(AgentRemoveArgs),
     /// Counts and sizes.
     Status,
     /// Takes a plain directory in.
@@ -113,25 +113,56 @@ impl Request {
             Request::Fail(args) => args.agent.as_ref(),
             Request::Release(args) => args.agent.as_ref(),
             Request::Heartbeat(args) => args.agent.as_ref(),
+            Request::AgentAdd(args) => args.agent.as_ref(),
+            Request::AgentRemove(args) => args.agent.as_ref(),
+            Request::Import(args) => args.agent.as_ref(),
+            Request::Gc(args) => args.agent.as_ref(),
+            Request::ProjectNew(args) => args.agent.as_ref(),
+            Request::Rewind(args) => args.agent.as_ref(),
             Request::Show(_)
             | Request::List(_)
             | Request::Ready(_)
             | Request::Log(_)
             | Request::Watch(_)
-            | Request::Gc(_)
-            | Request::ProjectNew(_)
-            | Request::Rewind(_)
             | Request::Why(_)
             | Request::Agents
-            | Request::AgentAdd(_)
-            | Request::AgentRemove(_)
             | Request::Status
-            | Request::Import(_)
             | Request::Export(_)
             | Request::Fsck
             | Request::Doctor
             | Request::Backup(_) => None,
         }
+    }
+
+    /// Where a request that changes the tree or the register says whom it acts for, if it leaves that
+    /// open. Whoever has a mount's or an environment's agent to tell puts it here.
+    pub fn agent_left_open(&mut self) -> Option<&mut Option<AgentName>> {
+        let agent = match self {
+            Request::Done(args) => &mut args.agent,
+            Request::Fail(args) => &mut args.agent,
+            Request::Release(args) => &mut args.agent,
+            Request::Heartbeat(args) => &mut args.agent,
+            Request::AgentAdd(args) => &mut args.agent,
+            Request::AgentRemove(args) => &mut args.agent,
+            Request::Import(args) => &mut args.agent,
+            Request::Gc(args) => &mut args.agent,
+            Request::ProjectNew(args) => &mut args.agent,
+            Request::Rewind(args) => &mut args.agent,
+            Request::Claim(_)
+            | Request::Show(_)
+            | Request::List(_)
+            | Request::Ready(_)
+            | Request::Log(_)
+            | Request::Watch(_)
+            | Request::Why(_)
+            | Request::Agents
+            | Request::Status
+            | Request::Export(_)
+            | Request::Fsck
+            | Request::Doctor
+            | Request::Backup(_) => return None,
+        };
+        agent.is_none().then_some(agent)
     }
 
     /// Whether a user who is bound to an agent may ask this: nothing that reads or writes outside
@@ -234,7 +265,7 @@ pub struct DoneArgs {
     /// What came out of it, for the field that the kind names (`result.summary` of a task).
     #[serde(default)]
     pub summary: Option<String>,
-    /// Whose it must be; whoever has it if absent.
+    /// For whom; the caller if absent.
     #[serde(default)]
     pub agent: Option<AgentName>,
 }
@@ -247,7 +278,7 @@ pub struct FailArgs {
     pub what: String,
     /// What went wrong, for the field that the kind names (`error.message` of a task).
     pub message: String,
-    /// Whose it must be; whoever has it if absent.
+    /// For whom; the caller if absent.
     #[serde(default)]
     pub agent: Option<AgentName>,
 }
@@ -258,7 +289,7 @@ pub struct FailArgs {
 pub struct ReleaseArgs {
     /// Id or path.
     pub what: String,
-    /// Whose it must be; whoever has it if absent.
+    /// For whom; the caller if absent.
     #[serde(default)]
     pub agent: Option<AgentName>,
 }
@@ -340,6 +371,20 @@ pub struct AgentAddArgs {
     /// The user who is this agent, whatever a mount says; the one that it has if absent.
     #[serde(default)]
     pub uid: Option<u32>,
+    /// For whom; the caller if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
+}
+
+/// See [`Request::AgentRemove`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentRemoveArgs {
+    /// Its name.
+    pub name: AgentName,
+    /// For whom; the caller if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
 }
 
 /// See [`Request::Import`].
@@ -351,6 +396,9 @@ pub struct ImportArgs {
     pub from: PathBuf,
     /// Where it goes, from the root of the tree; made where it is missing.
     pub to: String,
+    /// For whom; the caller if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
 }
 
 /// See [`Request::Export`].
@@ -381,6 +429,9 @@ pub struct GcArgs {
     /// Do it.
     #[serde(default)]
     pub delete: bool,
+    /// For whom; the caller if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
 }
 
 /// See [`Request::ProjectNew`].
@@ -390,6 +441,9 @@ pub struct ProjectNewArgs {
     /// Its id; the next free number if absent.
     #[serde(default)]
     pub id: Option<String>,
+    /// For whom; the caller if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
 }
 
 /// See [`Request::Rewind`].
@@ -400,6 +454,9 @@ pub struct RewindArgs {
     pub what: String,
     /// An event's number, or a time (RFC 3339).
     pub at: String,
+    /// For whom; the caller if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
 }
 
 /// See [`Request::Backup`].

@@ -156,6 +156,72 @@ fn a_command_acts_for_the_operator_unless_an_agent_is_named() {
     assert_eq!(team.fixture.ledger().of_record("t-2")[1].text("actor"), "ann");
 }
 
+// P10.3
+#[test]
+fn in_an_agent_s_mount_all_that_commands_change_is_the_agent_s() {
+    let team = Team::of(&[("bob", ""), ("ann", ""), ("olga", "operator")]);
+    let fixture = &team.fixture;
+    let here = |nth: usize, arguments: &[&str]| {
+        let mut command = fixture.command(arguments);
+        command.current_dir(fixture.mount(nth));
+        crate::harness::run(&mut command)
+    };
+    let last_actor = || fixture.ledger().0.last().unwrap().text("actor").to_owned();
+    here(1, &["project", "new"]).success();
+    assert_eq!(last_actor(), "bob");
+    team.sh(1, "echo one > scratchpad/a.txt").success();
+    let g = fixture.ledger().0.len().to_string();
+    team.sh(0, "echo two > scratchpad/a.txt").success();
+    here(1, &["restore", "scratchpad/a.txt", "--at", &g]).success();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/a.txt")).unwrap(), "one\n");
+    assert_eq!(last_actor(), "bob");
+
+    // What is not bob's is not his by a command either.
+    fixture.task("inbox", &Task::new("t-1"));
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    let claimed = fixture.ledger().0.len().to_string();
+    team.sh(2, "echo 'notes: more' >> work/assigned/ann/t-1.yaml").success();
+    let before = fixture.ledger().0.len();
+    let refused = |arguments: &[&str]| {
+        let ran = here(1, arguments);
+        assert_eq!(ran.code, 6, "{arguments:?}: {ran}");
+    };
+    refused(&["restore", "work/assigned/ann/t-1.yaml", "--at", &claimed]);
+    refused(&["agent", "add", "eve", "--role", "operator"]);
+    refused(&["agent", "add", "bob", "--role", "operator"]);
+    refused(&["agent", "remove", "ann"]);
+    let from = fixture.outside("from");
+    fs::create_dir_all(from.join("inbox")).unwrap();
+    fs::write(from.join("inbox/t-9.yaml"), Task::new("t-9").text()).unwrap();
+    here(1, &["import", from.to_str().unwrap(), "work"]).failure();
+    assert_eq!(fixture.workfs(&["show", "t-9"]).code, 4);
+    let ledger = fixture.ledger();
+    assert!(ledger.0[before..].iter().all(|event| event.name() == "forbidden"));
+    // The environment of `workfs exec` says the same wherever the command goes.
+    let mut command = fixture.command(&["agent", "add", "eve"]);
+    command.env("WORKFS_AGENT", "bob");
+    assert_eq!(crate::harness::run(&mut command).code, 6);
+    // An agent who is an operator does it in its own name.
+    here(3, &["agent", "add", "eve"]).success();
+    assert_eq!(last_actor(), "olga");
+    // One who is registered no more can only read.
+    fixture.workfs(&["agent", "remove", "bob"]).success();
+    refused(&["project", "new"]);
+    here(1, &["show", "t-1"]).success();
+}
+
+// P10.4
+#[test]
+fn a_lead_s_commands_act_for_others() {
+    let team = Team::of(&[("bob", ""), ("cleo", "coordinator")]);
+    team.fixture.task("inbox", &Task::new("t-1"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    let mut command = team.fixture.command(&["release", "t-1"]);
+    command.current_dir(team.fixture.mount(2));
+    crate::harness::run(&mut command).success();
+    assert_eq!(team.fixture.ledger().of_record("t-1")[2].text("actor"), "cleo");
+}
+
 /// Lets other users come to the mounts.
 fn open_to_all(fixture: &Fixture) {
     use std::os::unix::fs::PermissionsExt;

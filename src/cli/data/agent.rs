@@ -57,9 +57,12 @@ impl AgentArgs {
         match &self.what {
             What::Add(AddArgs { name, role, uid }) => {
                 let (name, role, uid) = (name.clone(), *role, *uid);
-                Request::AgentAdd(service::AgentAddArgs { name, role, uid })
+                Request::AgentAdd(service::AgentAddArgs { name, role, uid, agent: None })
             }
-            What::Remove { name } => Request::AgentRemove(name.clone()),
+            What::Remove { name } => {
+                let name = name.clone();
+                Request::AgentRemove(service::AgentRemoveArgs { name, agent: None })
+            }
             What::List => Request::Agents,
         }
     }

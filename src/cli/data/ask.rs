@@ -76,7 +76,7 @@ pub fn each_reply(
     missing: Missing,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let request = place::in_tree(request, paths)?;
+    let request = place::in_tree(super::on_behalf(request, paths)?, paths)?;
     let begin = Instant::now();
     loop {
         let again = if let Some(client) = Client::connect(paths)? {

@@ -79,6 +79,8 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
 
 /// Who claims: whoever is named, else the agent of the mount that one is in, else the user.
 fn agent(args: &ClaimArgs, paths: &StorePaths) -> Result<AgentName, Stop> {
-    let named = super::agent_here(args.agent.as_ref(), paths)?;
-    Ok(named.unwrap_or_else(|| Caller::this_process().name))
+    if let Some(agent) = &args.agent {
+        return Ok(agent.clone());
+    }
+    Ok(super::agent_of_mount(paths)?.unwrap_or_else(|| Caller::this_process().name))
 }

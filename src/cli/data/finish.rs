@@ -13,7 +13,7 @@ use crate::service::{self, Request};
 struct Owned {
     /// An id, or a path in a mount or from the root of the tree
     what: String,
-    /// Whose it must be [default: whoever has it]
+    /// For whom [default: the agent of the mount one is in, else the user, as operator]
     #[arg(long, env = "WORKFS_AGENT", value_name = "NAME", value_parser = super::agent)]
     agent: Option<AgentName>,
 }

@@ -32,6 +32,7 @@ pub fn run(args: &GcArgs, global: &Global, output: &Output) -> Result<Exit, Stop
         older_than_s: args.older_than.saturating_mul(86_400),
         status: args.status.clone(),
         delete: args.delete && !args.dry_run,
+        agent: None,
     });
     ask(&paths, request, Missing::Refuse, output)
 }

@@ -21,7 +21,7 @@ impl ImportArgs {
     /// The request.
     pub fn request(&self) -> Result<Request, Stop> {
         let (from, to) = (store::outside(&self.from)?, self.to.clone());
-        Ok(Request::Import(service::ImportArgs { from, to }))
+        Ok(Request::Import(service::ImportArgs { from, to, agent: None }))
     }
 
     /// A path that may tell the store.

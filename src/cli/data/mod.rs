@@ -32,6 +32,7 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
 use crate::daemon::{MountLine, StorePaths, mounted_around};
+use crate::kind::Role;
 use crate::names::AgentName;
 use crate::service::Request;
 use ask::{Missing, ask};
@@ -111,25 +112,6 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
     // A single name says nothing about where it lies.
     let hint = hint.filter(|hint| hint.components().count() > 1);
     let paths = store::paths(global, hint.as_slice())?;
-    let request = match request {
-        Request::Done(mut args) => {
-            args.agent = agent_here(args.agent.as_ref(), &paths)?;
-            Request::Done(args)
-        }
-        Request::Fail(mut args) => {
-            args.agent = agent_here(args.agent.as_ref(), &paths)?;
-            Request::Fail(args)
-        }
-        Request::Release(mut args) => {
-            args.agent = agent_here(args.agent.as_ref(), &paths)?;
-            Request::Release(args)
-        }
-        Request::Heartbeat(mut args) => {
-            args.agent = agent_here(args.agent.as_ref(), &paths)?;
-            Request::Heartbeat(args)
-        }
-        other => other,
-    };
     ask(&paths, request, missing, output)
 }
 
@@ -138,18 +120,44 @@ fn agent(name: &str) -> Result<AgentName, String> {
     AgentName::new(name).map_err(|why| why.to_string())
 }
 
-/// Whom one acts for: the agent that is named, else that of the mount that one is in.
-fn agent_here(named: Option<&AgentName>, paths: &StorePaths) -> Result<Option<AgentName>, Stop> {
-    if let Some(agent) = named {
-        return Ok(Some(agent.clone()));
+/// What names the agent that commands act for.
+const AGENT_VARIABLE: &str = "WORKFS_AGENT";
+
+/// The request, with whom it acts for: who is named, else the agent of the environment, else that of
+/// the mount that one is in. Where all are silent it is the user's, as operator.
+fn on_behalf(mut request: Request, paths: &StorePaths) -> Result<Request, Stop> {
+    if let Some(open) = request.agent_left_open() {
+        *open = match std::env::var(AGENT_VARIABLE) {
+            Ok(name) => Some(agent(&name).map_err(|why| {
+                let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
+                Stop::failed(Exit::Usage, reason, "mend it, or unset it")
+            })?),
+            Err(_) => agent_of_mount(paths)?,
+        };
     }
+    Ok(request)
+}
+
+/// The agent of the mount that one is in.
+fn agent_of_mount(paths: &StorePaths) -> Result<Option<AgentName>, Stop> {
     let here = std::env::current_dir().ok().and_then(|dir| mounted_around(&dir));
-    if let Some(mount) = here.filter(MountLine::is_workfs)
-        && let Some((_, mounts)) = super::ps::ask(paths)?
-        && let Some(found) = mounts.iter().find(|found| Path::new(&found.dir) == mount.dir)
-        && let Some(agent) = &found.agent
-    {
-        return Ok(AgentName::new(agent).ok());
+    let Some(here) = here.filter(MountLine::is_workfs) else { return Ok(None) };
+    let mounts = match super::ps::ask(paths) {
+        Ok(asked) => asked.map(|(_, mounts)| mounts).unwrap_or_default(),
+        // A user who is bound to an agent is not told; the daemon knows him by his user id.
+        Err(Stop::Failed(failed)) if failed.exit == Exit::Denied => return Ok(None),
+        Err(stop) => return Err(stop),
+    };
+    let Some(found) = mounts.into_iter().find(|found| Path::new(&found.dir) == here.dir) else {
+        return Ok(None);
+    };
+    let Some(agent) = found.agent.and_then(|name| AgentName::new(name).ok()) else {
+        return Ok(None);
+    };
+    // At the socket one who is not registered any more would be one who never was.
+    if found.role == Role::Observer.as_str() {
+        let reason = format!("{agent}, whose mount this is, may only read");
+        return Err(Stop::failed(Exit::Denied, reason, "ask an operator for another role"));
     }
-    Ok(None)
+    Ok(Some(agent))
 }

@@ -28,6 +28,6 @@ enum ProjectCommand {
 pub fn run(args: &ProjectArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
     let ProjectCommand::New { id } = &args.command;
-    let request = Request::ProjectNew(ProjectNewArgs { id: id.clone() });
+    let request = Request::ProjectNew(ProjectNewArgs { id: id.clone(), agent: None });
     ask(&paths, request, Missing::Refuse, output)
 }

@@ -58,6 +58,6 @@ fn rewind(what: &Path, at: &str, global: &Global, output: &Output) -> Result<Exi
         let reason = format!("{} is not UTF-8", what.display());
         return Err(Stop::failed(Exit::Usage, reason, "rename it first"));
     };
-    let rewind = RewindArgs { what: what.to_owned(), at: at.to_owned() };
+    let rewind = RewindArgs { what: what.to_owned(), at: at.to_owned(), agent: None };
     ask(&paths, Request::Rewind(rewind), Missing::Refuse, output)
 }

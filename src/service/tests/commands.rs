@@ -172,7 +172,7 @@ fn done_where_there_is_no_lane_yet_and_from_the_inbox() {
     let refused = bench.ask(Request::Done(args.clone())).unwrap_err();
     assert_eq!(refused.rule, Some(Rule::Forbidden));
     let (name, role) = (agent("ann"), Some(crate::kind::Role::Coordinator));
-    bench.ask(Request::AgentAdd(AgentAddArgs { name, role, uid: None })).unwrap();
+    bench.ask(Request::AgentAdd(AgentAddArgs { name, role, uid: None, agent: None })).unwrap();
     let report = moved(bench.ask(Request::Done(args))).unwrap();
     assert_eq!(report.path, "work/done/ann/b.yaml");
     // Without an owner: the flat directory.

@@ -142,7 +142,7 @@ impl Bench {
     }
 
     fn import(&self, from: &Path, to: &str) -> ImportReport {
-        let args = ImportArgs { from: from.to_owned(), to: to.to_owned() };
+        let args = ImportArgs { from: from.to_owned(), to: to.to_owned(), agent: None };
         match self.ask(Request::Import(args)).unwrap() {
             Report::Import(report) => report,
             other => panic!("{other:?}"),
