@@ -1,7 +1,8 @@
 //! Who is registered as an agent, and whom a caller therefore acts for.
 //!
 //! What must stay true: where a user id is bound to an agent, it alone decides who its processes
-//! are, whatever a mount or a command says; the registry that is asked is the committed one.
+//! are, whatever a mount or a command says; the registry that is asked is the committed one; a user
+//! who was an agent once becomes no operator by what is registered of the agent.
 //! Deliberately not here: what a role may do (`rights`).
 
 use std::collections::{BTreeMap, HashMap};
@@ -103,7 +104,8 @@ pub struct PutAgent {
     pub uid: Option<u32>,
 }
 
-/// Forgets an agent; mounts that were made for it can only read from then on.
+/// Forgets an agent; mounts that were made for it can only read from then on, and so can the user
+/// who was bound to it.
 #[derive(Clone, Debug)]
 pub struct RemoveAgent {
     /// Its name.
@@ -127,13 +129,18 @@ impl Command for PutAgent {
         if let Some(uid) = self.uid
             && let Some(other) = registry.bound(uid).filter(|other| **other != self.name)
         {
-            let reason = format!("user {uid} is the agent {other} already");
-            return Err(Refusal::new(Rule::Taken, reason, "a user is one agent").into());
+            if *other != stand_in(uid)? {
+                let reason = format!("user {uid} is the agent {other} already");
+                return Err(Refusal::new(Rule::Taken, reason, "a user is one agent").into());
+            }
+            turn.txn.delete_agent(other)?;
+            turn.agent_event(EventName::UNREGISTERED, other, None)?;
         }
         let role = self.role.as_str().to_owned();
         turn.txn.put_agent(&AgentRow { name: self.name.clone(), role, uid: self.uid })?;
         turn.agent_event(EventName::REGISTERED, &self.name, Some(new))?;
-        Ok(())
+        let was = registry.get(&self.name).and_then(|known| known.uid);
+        turn.keep_bound(&registry, was.filter(|was| Some(*was) != self.uid), &self.name)
     }
 }
 
@@ -146,16 +153,49 @@ impl Command for RemoveAgent {
 
     fn run(self, turn: &mut Turn<'_>) -> std::result::Result<(), Stop> {
         turn.require_operator("remove agents")?;
+        let registry = Registry::load(turn.txn)?;
         if !turn.txn.delete_agent(&self.name)? {
             let reason = format!("`{}` is not registered", self.name);
             return Err(Refusal::new(Rule::Absent, reason, "see `workfs agent list`").into());
         }
         turn.agent_event(EventName::UNREGISTERED, &self.name, None)?;
-        Ok(())
+        let was = registry.get(&self.name).and_then(|known| known.uid);
+        turn.keep_bound(&registry, was, &self.name)
     }
 }
 
+/// The agent that a user becomes whose own is gone: it only reads. Removing it in turn, by its name, is
+/// the operator's word that the user may be anybody.
+fn stand_in(uid: u32) -> Result<AgentName> {
+    let name = AgentName::new(format!("uid-{uid}"));
+    name.map_err(|why| StoreError::Impossible(format!("the name of user {uid}: {why}")))
+}
+
 impl Turn<'_> {
+    /// Keeps a user who was bound to `agent` from being an operator in plain mounts by now.
+    fn keep_bound(
+        &mut self,
+        registry: &Registry,
+        uid: Option<u32>,
+        agent: &AgentName,
+    ) -> std::result::Result<(), Stop> {
+        let Some(uid) = uid else { return Ok(()) };
+        let name = stand_in(uid)?;
+        if name == *agent {
+            return Ok(());
+        }
+        if registry.get(&name).is_some() {
+            let reason = format!("user {uid} would become the agent {name}, which is another");
+            let remedy = format!("`workfs agent remove {name}` first");
+            return Err(Refusal::new(Rule::Taken, reason, remedy).into());
+        }
+        let left = Registered { role: Role::Observer, uid: Some(uid) };
+        let role = left.role.as_str().to_owned();
+        self.txn.put_agent(&AgentRow { name: name.clone(), role, uid: left.uid })?;
+        self.agent_event(EventName::REGISTERED, &name, Some(left))?;
+        Ok(())
+    }
+
     fn agent_event(
         &mut self,
         name: EventName,

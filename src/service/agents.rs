@@ -86,6 +86,11 @@ pub(super) fn remove(
 
 /// Whoever runs the store cannot be an agent by user id: nobody could undo it.
 fn refuse_operator(service: &Service, uid: u32) -> Result<(), Failure> {
+    // What system calls mean by it is "leave the user as it is".
+    if uid == u32::MAX {
+        let reason = format!("{uid} is no user's id");
+        return Err(Failure::new(Exit::Usage, reason, "`id -u NAME` tells a user's"));
+    }
     let owner = std::fs::metadata(&service.store).map(|metadata| metadata.uid()).ok();
     let own = rustix::process::geteuid().as_raw();
     if uid == 0 || uid == own || Some(uid) == owner {

@@ -222,6 +222,45 @@ fn a_lead_s_commands_act_for_others() {
     assert_eq!(team.fixture.ledger().of_record("t-1")[2].text("actor"), "cleo");
 }
 
+// P10.2
+#[test]
+fn a_user_whose_agent_is_gone_is_no_operator() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let team = Team::with(&[("ann", "")], &["-o", "allow_other"]);
+    let fixture = &team.fixture;
+    let plain = fixture.base().join("plain");
+    fs::create_dir(&plain).unwrap();
+    fixture.workfs(&["mount", plain.to_str().unwrap(), "-o", "allow_other"]).success();
+    open_to_all(fixture);
+    fixture.task("inbox", &Task::new("t-1"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/ann").unwrap();
+    let steals = |uid: u32| {
+        let script = format!(
+            "cd {} && setpriv --reuid {uid} --regid {uid} --clear-groups \
+             mv work/assigned/ann/t-1.yaml work/inbox/",
+            plain.display()
+        );
+        team.sh(0, &script).ok()
+    };
+    fixture.workfs(&["agent", "add", "bob", "--uid", "64001"]).success();
+    fixture.workfs(&["agent", "add", "bob", "--uid", "64002"]).success();
+    assert!(!steals(64001) && !steals(64002));
+    fixture.workfs(&["agent", "remove", "bob"]).success();
+    assert!(!steals(64001) && !steals(64002));
+    let listed = fixture.workfs(&["agent", "list"]).success();
+    assert!(listed.stdout.contains("uid-64001  observer  uid 64001"), "{listed}");
+    // Bound anew it is that agent, and freed by its name it is whoever the mount says.
+    fixture.workfs(&["agent", "add", "eve", "--uid", "64001"]).success();
+    assert!(!fixture.workfs(&["agent", "list"]).success().stdout.contains("uid-64001"));
+    fixture.workfs(&["agent", "remove", "uid-64002"]).success();
+    assert!(!steals(64001) && steals(64002));
+    assert_eq!(fixture.workfs(&["agent", "add", "eve", "--uid", "4294967295"]).code, 2);
+    fixture.workfs(&["unmount", plain.to_str().unwrap()]).success();
+    fixture.fsck_clean();
+}
+
 /// Lets other users come to the mounts.
 fn open_to_all(fixture: &Fixture) {
     use std::os::unix::fs::PermissionsExt;
