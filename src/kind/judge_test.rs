@@ -40,9 +40,11 @@ fn known_fields_may_be_null_or_in_any_case() {
     });
     assert_eq!(judge(&content, "inbox"), Ok(()));
     let content = json!({
-        "priority": "nOrMaL", "context": "text", "dependencies": ["a", {"task_id": "b"}],
+        "priority": "nOrMaL", "context": "text", "dependencies": ["a", {"task_id": "b"}, {"id": "c"}],
     });
     assert_eq!(judge(&content, "inbox"), Ok(()));
+    // It would bind nobody, and nobody would hear of it.
+    assert!(judge(&json!({"dependencies": [{"id": 7}]}), "inbox").is_err());
 }
 
 #[test]

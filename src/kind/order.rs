@@ -156,12 +156,13 @@ impl Kind {
         self.judge_entry(self.claim()?, content).err()
     }
 
-    /// The ids that these fields list: texts, or mappings with a `task_id`. What is no id (real
-    /// files describe conditions in prose, too) binds nobody.
+    /// The ids that these fields list: texts, or mappings that name one as `task_id`, else as
+    /// `id`. What is no id (real files describe conditions in prose, too) binds nobody.
     fn links(&self, fields: &[FieldPath], content: &Value) -> BTreeMap<RecordId, String> {
         let mut found = BTreeMap::new();
         let mut add = |value: &Value, pointer: String| {
-            let text = value.as_str().or_else(|| value.get("task_id")?.as_str());
+            let named = |key| value.get(key).and_then(Value::as_str);
+            let text = value.as_str().or_else(|| named("task_id")).or_else(|| named("id"));
             if let Some(id) = text.and_then(|text| self.id_in(text)) {
                 found.entry(id).or_insert(pointer);
             }
@@ -229,12 +230,13 @@ mod tests {
     #[test]
     fn dependencies_are_ids_wherever_they_are_listed_and_prose_binds_nobody() {
         let wants = builtin::task().wants(&json!({
-            "dependencies": ["A", {"task_id": "B"}, "Task 12: tests complete", "none", 7],
+            "dependencies": ["A", {"task_id": "B"}, "Task 12: tests complete", "none", 7,
+                {"id": "G"}, {"type": "parallel"}, {"task_id": null, "id": "H"}],
             "context": {"dependencies": "work/done/bob/C.yaml"},
             "blocked_by": ["D.yml", "specifications/e.md (if added)"],
             "blocks": ["F"],
         }));
-        assert_eq!(ids(&wants.after), ["A", "B", "C", "D"]);
+        assert_eq!(ids(&wants.after), ["A", "B", "C", "D", "G", "H"]);
         assert_eq!(ids(&wants.before), ["F"]);
         let b = RecordId::new("B").unwrap();
         assert_eq!(wants.after[&b], "/dependencies/1");

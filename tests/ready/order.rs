@@ -36,7 +36,7 @@ fn every_form_of_a_dependency_counts_and_counts_once() {
     desk.put("a", "blocks: [z]\n");
     desk.put(
         "z",
-        "dependencies: [{task_id: b}, a]\nblocked_by: c.yaml\ncontext: {dependencies: [d]}\n",
+        "dependencies: [{task_id: b}, a]\nblocked_by: [{id: c}]\ncontext: {dependencies: [d]}\n",
     );
     assert_eq!(desk.record("z").unwrap().readiness.open, 4);
     for task in ["b", "c", "d"] {
