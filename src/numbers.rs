@@ -44,6 +44,11 @@ counter! {
     Attempt
 }
 counter! {
+    /// How many leases of a record ran out since it last lay anywhere but where it waits or is worked
+    /// on: what the kind's `retries` are counted by.
+    Lapses
+}
+counter! {
     /// A record's key in the store: stays the same while names, states and inodes change.
     RecordKey
 }

@@ -7,7 +7,7 @@
 use crate::kind::{Kind, Transition};
 use crate::ledger::{EventName, Field, Hash, Payload, Via};
 use crate::names::StateName;
-use crate::numbers::{Attempt, G, Ino, RecordKey, Version};
+use crate::numbers::{Attempt, G, Ino, Lapses, RecordKey, Version};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
@@ -85,6 +85,7 @@ impl Turn<'_> {
             readiness: Readiness::default(),
             lease_s: None,
             lapsed: None,
+            lapses: Lapses(0),
         };
         let key = self.txn.insert_record(&record)?;
         let record = Record { key, ..record };
@@ -280,6 +281,9 @@ impl Turn<'_> {
         if home.owner.is_some() && (record.owner != home.owner || record.is_lapsed()) {
             record.attempt = record.attempt.next();
             record.lapsed = None;
+        }
+        if !kind.counts_lapses(home.state) {
+            record.lapses = Lapses(0);
         }
         record.status = status;
         let from = record.state.clone();

@@ -154,6 +154,13 @@ impl Kind {
         &self.states[state.at()]
     }
 
+    /// Whether leases that ran out go on being counted when a record comes to lie in this state: while
+    /// it waits or is worked on.
+    #[must_use]
+    pub fn counts_lapses(&self, state: StateIx) -> bool {
+        state == self.initial || self.state(state).lease.is_some()
+    }
+
     /// The state of that name.
     #[must_use]
     pub fn state_named(&self, name: &str) -> Option<StateIx> {

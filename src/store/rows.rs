@@ -1,7 +1,9 @@
 //! Rows as the rest of the program sees them: typed, and impossible ones unrepresentable.
 
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
-use crate::numbers::{Attempt, G, Ino, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey};
+use crate::numbers::{
+    Attempt, G, Ino, Lapses, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey,
+};
 use crate::refusal::{Rule, TextPlace};
 pub use workfs_mount::NodeType;
 
@@ -177,6 +179,8 @@ pub struct Record {
     pub lease_s: Option<u32>,
     /// Whose lease of it ran out last. If that is its owner, the owner may not change it.
     pub lapsed: Option<AgentName>,
+    /// How many of its leases ran out since its retries were last counted from the beginning.
+    pub lapses: Lapses,
 }
 
 /// What a guarded update expects to find.

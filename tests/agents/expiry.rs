@@ -73,3 +73,31 @@ fn only_an_event_tells_and_the_owner_keeps_the_record() {
     desk.mv("bob", "t-1", "bob", "done").unwrap();
     desk.fsck_clean();
 }
+
+/// Claims `t-1` for bob and lets the lease run out; gives the state it lies in then.
+fn lapse(desk: &Desk) -> String {
+    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    desk.pass(TTL + SECOND);
+    desk.record("t-1").state.to_string()
+}
+
+// P12.4
+#[test]
+fn what_was_given_back_uses_up_no_retries_and_who_is_revived_has_all_again() {
+    let desk = Desk::new(&["bob"]);
+    desk.put("t-1", "");
+    for _ in 0..6 {
+        desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+        desk.mv("bob", "t-1", "bob", "inbox").unwrap();
+    }
+    assert_eq!(lapse(&desk), "inbox");
+    let text = desk.content("t-1");
+    assert!(text.contains("(attempt 7)"), "{text}");
+    for nth in 2..5 {
+        assert_eq!(lapse(&desk), "inbox", "{nth}");
+    }
+    assert_eq!(lapse(&desk), "dead");
+    desk.take("t-1", "dead", "inbox");
+    assert_eq!(lapse(&desk), "inbox");
+    desk.fsck_clean();
+}

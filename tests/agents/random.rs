@@ -55,6 +55,8 @@ struct Model {
     now: u64,
     tasks: [Task; 3],
     attempts: [u64; 3],
+    /// How many leases ran out; what is given back does not count.
+    lapses: [u64; 3],
     /// The last sign of life through each agent's mount.
     seen: BTreeMap<usize, u64>,
 }
@@ -78,7 +80,8 @@ impl Model {
             if let Task::Held { until, .. } = *task
                 && self.now >= until
             {
-                *task = if self.attempts[nth] >= ATTEMPTS { Task::Dead } else { Task::Free };
+                self.lapses[nth] += 1;
+                *task = if self.lapses[nth] >= ATTEMPTS { Task::Dead } else { Task::Free };
             }
         }
     }
@@ -89,8 +92,13 @@ fn walk(ops: Vec<Op>) {
     for task in TASKS {
         desk.put(task, "lease: 10s");
     }
-    let mut model =
-        Model { now: 0, tasks: [Task::Free; 3], attempts: [0; 3], seen: BTreeMap::new() };
+    let mut model = Model {
+        now: 0,
+        tasks: [Task::Free; 3],
+        attempts: [0; 3],
+        lapses: [0; 3],
+        seen: BTreeMap::new(),
+    };
     let mut fences: Vec<(usize, usize, Fence)> = Vec::new();
     for (step, op) in ops.into_iter().enumerate() {
         match op.clone() {

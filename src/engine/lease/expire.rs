@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::kind::{OnExpiry, Retries, StateIx};
 use crate::ledger::{EventName, Field, Payload, Via};
-use crate::numbers::{Attempt, RecordKey, UnixNanos};
+use crate::numbers::{Attempt, Lapses, RecordKey, UnixNanos};
 use crate::record::{Edit, patch, patch_at};
 use crate::store::{LeaseRow, Node, Record, Standing, StoreError};
 
@@ -92,7 +92,7 @@ impl Command for Expire {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
-        let Some((record, row)) = leased(turn, self.record, self.attempt)? else {
+        let Some((mut record, row)) = leased(turn, self.record, self.attempt)? else {
             turn.effect(Effect::Lease(LeaseNote::Ended(self.record)));
             return Ok(false);
         };
@@ -100,6 +100,7 @@ impl Command for Expire {
         if row.until > turn.lease_now {
             return Ok(false);
         }
+        record.lapses = record.lapses.next();
         let Standing::Live { .. } = record.standing else {
             // Its name went to a backup; what is in nobody's directory is in nobody's way. Should it come
             // back, that is a new attempt with a lease of its own.
@@ -125,10 +126,10 @@ impl Command for Expire {
             OnExpiry::Status(status) => stay(turn, record, &lies, &mut node, Some(status))?,
             OnExpiry::State(to) => {
                 let spent =
-                    state.retries.as_ref().filter(|r| record.attempt.0 >= u64::from(r.attempts));
+                    state.retries.as_ref().filter(|r| record.lapses.0 >= u64::from(r.attempts));
                 let to = spent.map_or(*to, |retries| retries.exhausted);
                 let wait = match (&state.retries, spent) {
-                    (Some(retries), None) => Some(back_off(turn, retries, record.attempt)),
+                    (Some(retries), None) => Some(back_off(turn, retries, record.lapses)),
                     _ => None,
                 };
                 let home = home_in(turn, &lies, to)?.filter(|_| record.is_valid());
@@ -149,8 +150,8 @@ fn end(turn: &mut Turn<'_>, record: RecordKey) -> Result<(), StoreError> {
 }
 
 /// How long a record is left alone before its next attempt.
-fn back_off(turn: &Turn<'_>, retries: &Retries, attempt: Attempt) -> Duration {
-    let doublings = u32::try_from(attempt.0.saturating_sub(1)).unwrap_or(u32::MAX).min(20);
+fn back_off(turn: &Turn<'_>, retries: &Retries, lapses: Lapses) -> Duration {
+    let doublings = u32::try_from(lapses.0.saturating_sub(1)).unwrap_or(u32::MAX).min(20);
     let wait = retries.first.saturating_mul(1 << doublings).min(retries.longest);
     let mut random = [0; 2];
     (turn.doors.random)(&mut random);

@@ -7,7 +7,9 @@ use super::why::why;
 use super::{Conn, fail};
 use crate::limits::CHUNK_INDEX_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
-use crate::numbers::{Attempt, G, Ino, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey};
+use crate::numbers::{
+    Attempt, G, Ino, Lapses, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey,
+};
 use crate::store::{
     Class, Draft, EventRow, Node, NodeKind, NodeType, PlaceRow, Read, Record, RefusalRow, Result,
     Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
@@ -25,7 +27,7 @@ macro_rules! record_columns {
     () => {
         "key, workspace, id, standing, ino, dir, name, state, owner, attempt, version, \
          version_g, last_g, trace, status, done, fit, open, priority, since, not_before, \
-         ready, due, lease, lapsed"
+         ready, due, lease, lapsed, lapses"
     };
 }
 
@@ -127,6 +129,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         readiness: super::ready::readiness(row, 15)?,
         lease_s: row.get(23)?,
         lapsed: lapsed.map(AgentName::new).transpose().map_err(damaged)?,
+        lapses: Lapses(number(row, 25)?),
     })
 }
 

@@ -254,6 +254,10 @@ CREATE TABLE leader (
   until  INTEGER NOT NULL
 ) STRICT;
 ",
+    r"
+-- How many leases of a record ran out: retries are counted by it, and not by claims.
+ALTER TABLE records ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// The newest schema this program knows.

@@ -233,9 +233,9 @@ impl Txn for Conn {
         self.change(
             "INSERT INTO records (workspace, id, standing, ino, dir, name, state, owner, attempt, \
              version, version_g, last_g, trace, status, done, fit, open, priority, since, \
-             not_before, ready, due, lease, lapsed) \
+             not_before, ready, due, lease, lapsed, lapses) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
+             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
             params![
                 int(record.workspace.0),
                 record.id.as_str(),
@@ -261,6 +261,7 @@ impl Txn for Conn {
                 due,
                 record.lease_s,
                 record.lapsed.as_ref().map(AgentName::as_str),
+                int(record.lapses.0),
             ],
         )?;
         Ok(RecordKey(self.inserted()))
@@ -277,7 +278,7 @@ impl Txn for Conn {
                      owner = ?8, attempt = ?9, version = ?10, version_g = ?11, last_g = ?12, \
                      status = ?13, done = ?15, fit = ?16, open = ?17, priority = ?18, \
                      since = ?19, not_before = ?20, ready = ?21, due = ?22, lease = ?23, \
-                     lapsed = ?24",
+                     lapsed = ?24, lapses = ?25",
                     $tail
                 )
             };
@@ -315,6 +316,7 @@ impl Txn for Conn {
                 due,
                 record.lease_s,
                 record.lapsed.as_ref().map(AgentName::as_str),
+                int(record.lapses.0),
             ],
         )?;
         Ok(changed == 1)
