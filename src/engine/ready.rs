@@ -83,6 +83,11 @@ pub fn explain(
     let inbox = kind.state(kind.initial()).shown(None);
     Ok(Some(match hindrance {
         Hindrance::NotValid => "its content is not valid".to_owned(),
+        Hindrance::State(state) if read.is_to_return(record.key)? && record.is_lapsed() => {
+            format!(
+                "it is in {state}; its lease ran out, and it goes back when nothing is in its way"
+            )
+        }
         Hindrance::State(state) => format!("it is in {state}, not in {inbox}"),
         Hindrance::Unfit => {
             let content = read.version(record.version_g)?.map(|version| version.content);

@@ -352,6 +352,7 @@ pub(super) fn admit(
         // Its name went to a backup and comes back: this is its next version.
         Some(record) if is_parked_at(record, home) => {
             sight.require_current(record, home).map_err(refuse)?;
+            turn.revives(record, home).map_err(refuse)?;
             let before = Text::new(turn.content(record)?);
             text.judge_next(home, &before, turn.context.role).map_err(refuse)?;
         }
@@ -374,6 +375,9 @@ pub(super) fn admit(
         None => turn.create_record(home, node, event, (text, links), None)?,
         Some(mut record) => {
             let event = if is_parked { EventName::SAVED } else { event };
+            if is_parked && record.is_lapsed() {
+                (record.lapsed, record.attempt) = (None, record.attempt.next());
+            }
             record.status = text.status(home);
             let content = Some(&text.bytes[..]);
             let step = Step { event, from: None, content, valid: true, via: None, links };

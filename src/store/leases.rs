@@ -28,6 +28,10 @@ pub trait ReadLeases {
     fn lease(&self, record: RecordKey) -> Result<Option<LeaseRow>>;
     /// All leases with their owners, by record.
     fn leases(&self, visit: Visit<'_, (LeaseRow, AgentName)>) -> Result<()>;
+    /// Records whose lease is over and that could not go back yet.
+    fn returns(&self) -> Result<Vec<RecordKey>>;
+    /// Whether a record is one of those.
+    fn is_to_return(&self, record: RecordKey) -> Result<bool>;
 }
 
 /// The operations that change leases.
@@ -36,4 +40,8 @@ pub trait TxnLeases {
     fn put_record_lease(&mut self, lease: &LeaseRow) -> Result<()>;
     /// Ends a record's lease.
     fn delete_record_lease(&mut self, record: RecordKey) -> Result<()>;
+    /// Notes that a record is to go back as soon as it can.
+    fn put_return(&mut self, record: RecordKey) -> Result<()>;
+    /// It went, or need not any more.
+    fn delete_return(&mut self, record: RecordKey) -> Result<()>;
 }

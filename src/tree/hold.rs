@@ -93,7 +93,8 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, key: RecordKey) -> Result
     Ok(line(read, viewer, &record, &row)?.unwrap_or_default())
 }
 
-/// What `.workfs/leases` says: a line for each, the first to end first.
+/// What `.workfs/leases` says: a line for each, the first to end first, then those that are over and
+/// whose records cannot go back yet.
 pub(super) fn render_all(read: &dyn Read, viewer: &Viewer) -> Result<String> {
     let mut rows = Vec::new();
     read.leases(&mut |(row, _)| {
@@ -109,10 +110,26 @@ pub(super) fn render_all(read: &dyn Read, viewer: &Viewer) -> Result<String> {
             out.push_str(&line);
         }
     }
+    for record in read.returns()? {
+        if let Some(record) = read.record(record)?.filter(Record::is_lapsed) {
+            out.push_str(&over(read, &record)?);
+        }
+    }
     if out.is_empty() {
         out.push_str("nobody has a lease\n");
     }
     Ok(out)
+}
+
+/// What is said of a record that cannot go back yet.
+fn over(read: &dyn Read, record: &Record) -> Result<String> {
+    let Record { id, owner, standing, .. } = record;
+    let owner = owner.as_ref().map_or("nobody", |owner| owner.as_str());
+    let what = match standing {
+        Standing::Live { dir, name, .. } => path_of(read, *dir, name)?.to_string(),
+        Standing::Parked { .. } | Standing::Gone => id.to_string(),
+    };
+    Ok(format!("over {owner}'s lease of {what}: it goes back when nothing is in its way\n"))
 }
 
 fn line(

@@ -101,3 +101,76 @@ fn what_was_given_back_uses_up_no_retries_and_who_is_revived_has_all_again() {
     assert_eq!(lapse(&desk), "inbox");
     desk.fsck_clean();
 }
+
+/// The events of `t-1`, the newest first.
+fn events(desk: &Desk) -> Vec<String> {
+    let mut at = desk.record("t-1").last_g;
+    let mut lines = Vec::new();
+    while at.0 > 0 {
+        let row = desk.read(|read| read.event(at)).unwrap();
+        lines.push(row.line);
+        at = row.before_g;
+    }
+    lines
+}
+
+// P12.1 P12.7
+#[test]
+fn what_cannot_go_back_does_so_when_nothing_is_in_its_way() {
+    let mut desk = Desk::new(&["bob"]);
+    desk.put("t-1", "");
+    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    desk.block("inbox", "t-1");
+    desk.pass(TTL + SECOND);
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), record.lapsed), ("assigned", Some(agent("bob"))));
+    assert!(desk.read(|read| read.is_to_return(record.key)));
+    let told = events(&desk).len();
+    // Tried again, it makes no more events, in this daemon and the next.
+    desk.pass(600 * SECOND);
+    desk.restart(true);
+    desk.pass(600 * SECOND);
+    assert_eq!(events(&desk).len(), told);
+    assert_eq!(desk.save("bob", "t-1", (&bobs(), "")).unwrap_err().rule, Rule::LeaseOver);
+    desk.fsck_clean();
+    desk.unblock("inbox", "t-1");
+    desk.pass(60 * SECOND);
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), record.owner), ("inbox", None));
+    assert!(desk.content("t-1").contains("bob ran out (attempt 1)"), "{}", desk.content("t-1"));
+    assert!(desk.read(|read| read.returns()).is_empty());
+    desk.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn who_was_given_a_record_that_could_not_go_back_keeps_it() {
+    let desk = Desk::new(&["bob", "ann"]);
+    desk.put("t-1", "");
+    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    desk.block("inbox", "t-1");
+    desk.pass(TTL + SECOND);
+    desk.take("t-1", "bob", "ann");
+    desk.unblock("inbox", "t-1");
+    desk.pass(60 * SECOND);
+    assert_eq!(desk.record("t-1").owner, Some(agent("ann")));
+    assert!(desk.read(|read| read.returns()).is_empty());
+    desk.fsck_clean();
+}
+
+// P12.1 P12.3
+#[test]
+fn a_parked_record_that_cannot_go_back_is_its_old_owner_s_no_more() {
+    let desk = Desk::new(&["bob"]);
+    desk.put("t-1", "");
+    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    desk.park("bob", "t-1");
+    desk.block("inbox", "t-1");
+    desk.pass(TTL + SECOND);
+    assert!(events(&desk)[0].contains("\"event\":\"expired\""), "{:?}", events(&desk));
+    assert!(desk.write("bob", "t-1").is_err());
+    desk.unblock("inbox", "t-1");
+    desk.pass(60 * SECOND);
+    assert_eq!(desk.record("t-1").state.as_str(), "inbox");
+    desk.fsck_clean();
+}

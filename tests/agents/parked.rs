@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::harness::{Errno, Task, save, until_polled};
+use crate::leases::await_event;
 use crate::team::{Team, mv};
 
 /// Bob has `t-1` with this lease, and its name is a backup's.
@@ -54,17 +55,19 @@ fn brought_back_elsewhere_it_makes_the_transition_and_its_lease_ends() {
     assert!(leases(&team).contains("carol attempt 2"), "{}", leases(&team));
 }
 
-// P12.1
+// P12.1 P12.3
 #[test]
-fn brought_back_after_its_lease_ran_out_it_has_a_new_one() {
+fn when_its_lease_runs_out_it_goes_back_with_the_text_it_had() {
     let team = bob_has_parked("lease: 1s\n");
-    until_polled("the lease ends", || {
-        let shown = team.fixture.workfs(&["show", "t-1", "--json"]).success().json();
-        (shown["attempt"] == 2).then_some(())
-    });
-    let text = fs::read(team.work(1).join("assigned/bob/t-1.yaml~")).unwrap();
-    save(&team.work(1).join("assigned/bob/t-1.yaml"), &text).unwrap();
-    assert!(leases(&team).contains("bob attempt 2"), "{}", leases(&team));
+    let expired = await_event(&team, "t-1", "expired");
+    assert_eq!(expired["payload"]["path"], "work/inbox/t-1.yaml");
+    // The backup is a plain file; bob's late save of it is none.
+    let backup = fs::read(team.work(1).join("assigned/bob/t-1.yaml~")).unwrap();
+    assert!(save(&team.work(1).join("assigned/bob/t-1.yaml"), &backup).is_err());
+    let text = fs::read_to_string(team.work(0).join("inbox/t-1.yaml")).unwrap();
+    assert!(text.contains("lease of bob ran out (attempt 1)"), "{text}");
+    mv(&team.work(2), "t-1", "inbox", "assigned/carol").unwrap();
+    assert!(leases(&team).contains("carol attempt 2"), "{}", leases(&team));
     team.fixture.fsck_clean();
 }
 
@@ -77,7 +80,11 @@ fn an_operator_mends_one_whose_lease_ran_out_and_its_owner_has_a_lease_again() {
     // There it would go back to, so that it stays.
     fs::create_dir(team.work(0).join("inbox/t-1.yaml")).unwrap();
     let path = "assigned/bob/t-1.yaml";
-    until_polled("the lease ends", || (!leases(&team).contains("bob attempt 1")).then_some(()));
+    until_polled("the lease ends", || {
+        leases(&team).contains("over bob's lease of work/assigned/bob/t-1.yaml").then_some(())
+    });
+    let why = fs::read_to_string(team.work(0).join("assigned/bob/t-1.yaml.why")).unwrap();
+    assert!(why.contains("it goes back when nothing is in its way"), "{why}");
     let text = fs::read_to_string(team.work(0).join(path)).unwrap();
     let mended = format!("{text}notes: mended\n");
     assert_eq!(save(&team.work(1).join(path), mended.as_bytes()), Err(Errno::STALE));

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use workfs::config::Config;
 use workfs::engine::{
     self, Audience, Base, Context, Create, Doors, Effect, Engine, Fence, NewContent, Origin, Put,
-    PutContent, Rename, RenameMode, Save, Saved, Sight, Silence, Sync, Text,
+    PutContent, Remove, RemoveWhat, Rename, RenameMode, Save, Saved, Sight, Silence, Sync, Text,
 };
 use workfs::kind::Role;
 use workfs::names::{AgentName, FileName, RecordId};
@@ -250,6 +250,38 @@ impl Desk {
     #[track_caller]
     pub fn take(&self, task: &str, from: &str, to: &str) {
         self.engine().run(Desk::operator(), self.rename(task, from, to)).unwrap();
+    }
+
+    /// A directory takes a task's name in `dir`.
+    pub fn block(&self, dir: &str, task: &str) {
+        self.mkdir(self.dirs[dir], &format!("{task}.yaml"));
+    }
+
+    /// It goes.
+    pub fn unblock(&self, dir: &str, task: &str) {
+        let (parent, name) = (self.dirs[dir], file(task));
+        let remove = Remove { parent, name, what: RemoveWhat::Directory };
+        self.engine().run(Desk::operator(), remove).unwrap();
+    }
+
+    /// An agent renames its task to a backup's name.
+    pub fn park(&self, who: &str, task: &str) {
+        let new_name = FileName::new(format!("{task}.yaml~")).unwrap();
+        let rename = Rename { new_name, ..self.rename(task, who, who) };
+        self.engine().run(Desk::context(who), rename).unwrap();
+    }
+
+    /// An agent writes a new file of a task's name into its lane.
+    pub fn write(&self, who: &str, task: &str) -> std::result::Result<(), Refusal> {
+        let (parent, name, content) = (self.dirs[who], file(task), NewContent::File);
+        let create = Create { parent, name, mode: 0o644, content, on_draft: None };
+        let ino = self.engine().run(Desk::context(who), create)?.ino;
+        let text = Desk::text(task, &format!("status: assigned\nagent: {who}"));
+        let save = Save::of(ino, Sight::Known(Base::Unseen), text);
+        match self.engine().run(Desk::context(who), save)? {
+            Saved::Kept(_) => Ok(()),
+            Saved::Refused(refusal) => Err(refusal),
+        }
     }
 
     fn rename(&self, task: &str, from: &str, to: &str) -> Rename {

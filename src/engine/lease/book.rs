@@ -14,9 +14,9 @@ use crate::store::{LeaseRow, Read, Result};
 
 use super::super::Context;
 use super::super::desk::Queued;
-use super::{Expire, LeaseClock, LeaseNote, Renew, Warn, nanos};
+use super::{Expire, LeaseClock, LeaseNote, Renew, Return, Warn, nanos};
 
-/// An end that was to come and did not is tried again after this.
+/// An end that was to come and did not, and a way back that was blocked, is tried again after this.
 const AGAIN_NS: u64 = 30_000_000_000;
 
 /// What is to be done about leases now.
@@ -28,6 +28,8 @@ pub(in crate::engine) struct Due {
     pub warned: Vec<(RecordKey, Attempt)>,
     /// These are over.
     pub over: Vec<(RecordKey, Attempt)>,
+    /// These could not go back when they were over: perhaps they can now.
+    pub back: Vec<RecordKey>,
 }
 
 struct Entry {
@@ -56,6 +58,9 @@ impl Due {
             let expire = Expire { record, attempt };
             changes.push(Queued::new(daemon(), expire, |ran| tell("expire", ran)));
         }
+        for record in self.back {
+            changes.push(Queued::new(daemon(), Return { record }, |ran| tell("return", ran)));
+        }
         changes
     }
 }
@@ -72,6 +77,9 @@ fn tell<T>(what: &'static str, ran: std::result::Result<T, Refusal>) {
 pub(in crate::engine) struct Book {
     entries: HashMap<RecordKey, Entry>,
     looks: BTreeSet<(LeaseTime, RecordKey)>,
+    /// Those that could not go back, by when each is tried again.
+    returns: BTreeSet<(LeaseTime, RecordKey)>,
+    tries: HashMap<RecordKey, LeaseTime>,
     /// When agents were last seen to change anything.
     agents: HashMap<AgentName, LeaseTime>,
 }
@@ -87,6 +95,9 @@ impl Book {
             book.put(row, owner, LeaseTime(0), now);
             true
         })?;
+        for record in read.returns()? {
+            book.try_at(record, now);
+        }
         Ok(book)
     }
 
@@ -95,6 +106,19 @@ impl Book {
         let look = next_look(&row, now);
         self.looks.insert((look, row.record));
         self.entries.insert(row.record, Entry { row, owner, seen, look });
+    }
+
+    /// When a record that could not go back is tried again.
+    fn try_at(&mut self, record: RecordKey, at: LeaseTime) {
+        self.try_no_more(record);
+        self.returns.insert((at, record));
+        self.tries.insert(record, at);
+    }
+
+    fn try_no_more(&mut self, record: RecordKey) {
+        if let Some(at) = self.tries.remove(&record) {
+            self.returns.remove(&(at, record));
+        }
     }
 
     fn remove(&mut self, record: RecordKey) {
@@ -111,6 +135,8 @@ impl Book {
         match note {
             LeaseNote::Runs(row, owner) => self.put(*row, owner.clone(), now, now),
             LeaseNote::Ended(record) => self.remove(*record),
+            LeaseNote::Blocked(record) => self.try_at(*record, now.after(AGAIN_NS)),
+            LeaseNote::Returned(record) => self.try_no_more(*record),
             LeaseNote::Seen(record) => {
                 if let Some(entry) = self.entries.get_mut(record) {
                     entry.seen = now;
@@ -130,9 +156,10 @@ impl Book {
         }
     }
 
-    /// When a lease must be looked at.
+    /// When a lease, or what could not go back after one, must be looked at.
     pub fn next_look(&self) -> Option<LeaseTime> {
-        self.looks.first().map(|(look, _)| *look)
+        let firsts = [self.looks.first(), self.returns.first()];
+        firsts.into_iter().flatten().map(|(look, _)| *look).min()
     }
 
     /// What is to be done at `now`. `last_seen` tells when something was last asked for through an
@@ -174,6 +201,14 @@ impl Book {
                 entry.look = next_look(row, now);
             }
             self.looks.insert((entry.look, record));
+        }
+        for _ in 0..LEASE_CHANGES_MAX {
+            let Some((at, record)) = self.returns.first().copied() else { break };
+            if at > now {
+                break;
+            }
+            due.back.push(record);
+            self.try_at(record, now.after(AGAIN_NS));
         }
         due
     }

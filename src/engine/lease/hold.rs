@@ -7,7 +7,7 @@ use super::super::save::home_of;
 use super::super::sight::{Base, Sight};
 use super::super::{Command, Rename, RenameMode, Stop, Turn};
 use super::Fence;
-use super::expire::home_in;
+use super::back::home_in;
 
 /// Gives a record back, if it is still claimed as it was when it was held.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl Command for ReleaseHold {
         }
         let lies = home_of(turn, &record)?;
         let to = lies.kind().initial();
-        let Some(home) = home_in(turn, &lies, to)? else { return Ok(false) };
+        let Some(home) = home_in(turn, &lies.governed, &lies.name, to)? else { return Ok(false) };
         let rename = Rename {
             parent: dir,
             name: name.clone(),

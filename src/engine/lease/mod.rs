@@ -5,6 +5,7 @@
 //! is there exactly as long as the lease runs; whose lease has run out changes nothing any more;
 //! expiry is decided on the rows, in the transaction. Deliberately not here: readiness.
 
+mod back;
 mod book;
 mod clock;
 mod expire;
@@ -15,6 +16,7 @@ pub use clock::LeaseClock;
 pub use heartbeat::Heartbeat;
 pub use hold::ReleaseHold;
 
+pub(super) use back::Return;
 pub(super) use book::Book;
 pub(super) use expire::{Expire, Warn};
 pub(super) use heartbeat::Renew;
@@ -37,6 +39,10 @@ pub enum LeaseNote {
     Runs(LeaseRow, AgentName),
     /// It has ended.
     Ended(RecordKey),
+    /// It is over, and its record cannot go back yet.
+    Blocked(RecordKey),
+    /// The record went back, or need not any more.
+    Returned(RecordKey),
     /// Its owner showed life.
     Seen(RecordKey),
 }

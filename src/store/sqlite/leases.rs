@@ -39,6 +39,18 @@ impl ReadLeases for Conn {
         };
         self.each(sql, [], read, visit)
     }
+
+    fn returns(&self) -> Result<Vec<RecordKey>> {
+        self.all("SELECT record FROM returns ORDER BY record", [], |row| {
+            Ok(RecordKey(number(row, 0)?))
+        })
+    }
+
+    fn is_to_return(&self, record: RecordKey) -> Result<bool> {
+        let found =
+            self.one("SELECT 1 FROM returns WHERE record = ?1", [int(record.0)], |_| Ok(()));
+        Ok(found?.is_some())
+    }
 }
 
 impl TxnLeases for Conn {
@@ -60,6 +72,16 @@ impl TxnLeases for Conn {
 
     fn delete_record_lease(&mut self, record: RecordKey) -> Result<()> {
         self.change("DELETE FROM leases WHERE record = ?1", [int(record.0)])?;
+        Ok(())
+    }
+
+    fn put_return(&mut self, record: RecordKey) -> Result<()> {
+        self.change("INSERT OR IGNORE INTO returns (record) VALUES (?1)", [int(record.0)])?;
+        Ok(())
+    }
+
+    fn delete_return(&mut self, record: RecordKey) -> Result<()> {
+        self.change("DELETE FROM returns WHERE record = ?1", [int(record.0)])?;
         Ok(())
     }
 }

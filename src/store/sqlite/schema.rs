@@ -258,6 +258,10 @@ CREATE TABLE leader (
 -- How many leases of a record ran out: retries are counted by it, and not by claims.
 ALTER TABLE records ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0;
 ",
+    r"
+-- Records whose lease is over and that could not go back yet.
+CREATE TABLE returns (record INTEGER PRIMARY KEY REFERENCES records(key)) STRICT;
+",
 ];
 
 /// The newest schema this program knows.
