@@ -7,13 +7,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::ExitStatus;
 
 use clap::Args;
 
+use super::exec::child;
 use super::exit::Exit;
 use super::output::{Output, Stop};
-use crate::daemon;
 
 /// See `workfs txn --help`.
 #[derive(Debug, Args)]
@@ -26,8 +26,10 @@ pub struct TxnArgs {
 /// Runs it.
 pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     let control = control()?;
+    // A signal that would end us is the command's, so that what it began is thrown away.
+    child::hold_signals();
     let dir = begin(&control.join("txn"))?;
-    let ended = start(&args.command, &dir).and_then(|mut child| child.wait());
+    let ended = child::run(&args.command, &dir, &[]);
     let result = match &ended {
         Ok(status) if status.success() => commit(&control, &dir),
         _ => Ok(()),
@@ -37,24 +39,25 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
         output.note(&format!("{} is still there: {error}", dir.display()));
     }
     result?;
-    let status = ended.map_err(|error| {
-        let shown = args.command[0].to_string_lossy();
-        Stop::failed(Exit::Failed, format!("{shown} cannot be run: {error}"), "")
-    })?;
-    if committed {
-        return Ok(Exit::Done);
-    }
-    Err(Stop::ended(status))
+    let status = ended?;
+    if committed { Ok(Exit::Done) } else { Err(Stop::ended(status)) }
 }
 
 /// `.workfs` of the mount that the working directory lies in.
 fn control() -> Result<PathBuf, Stop> {
     let here = std::env::current_dir().map_err(|error| failed("the working directory", &error))?;
-    let found = here.ancestors().map(|dir| dir.join(".workfs"));
-    found.into_iter().find(|control| control.join("txn").is_dir()).ok_or_else(|| {
+    let mut found = here.ancestors().map(|dir| dir.join(".workfs"));
+    let control = found.find(|control| control.join("txn").is_dir()).ok_or_else(|| {
         let reason = format!("{} does not lie in a mount", here.display());
         Stop::failed(Exit::Absent, reason, "change to a directory of a mount")
-    })
+    })?;
+    // It would commit at once what is to come with the outer one, or with nothing.
+    if here.starts_with(control.join("txn")) {
+        let reason = format!("{} lies in a transaction already", here.display());
+        let remedy = "run the command without `workfs txn`: it is part of that one";
+        return Err(Stop::failed(Exit::Usage, reason, remedy));
+    }
+    Ok(control)
 }
 
 /// Makes a transaction under a name that is free.
@@ -68,18 +71,6 @@ fn begin(txns: &Path) -> Result<PathBuf, Stop> {
         }
     }
     Err(Stop::failed(Exit::Busy, "no name is free for a transaction", "remove some"))
-}
-
-/// Starts the command. A signal that would end us ends it instead, so that what it began is thrown
-/// away.
-fn start(command: &[OsString], dir: &Path) -> io::Result<Child> {
-    let child = Command::new(&command[0]).args(&command[1..]).current_dir(dir).spawn()?;
-    let pid = rustix::process::Pid::from_child(&child);
-    daemon::on_first_signal(i32::from(Exit::Interrupted.code()), move || {
-        // One that has ended needs no signal.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    })?;
-    Ok(child)
 }
 
 /// Commits, or says why not.

@@ -225,18 +225,41 @@ fn there_is_a_limit_on_everything() {
 
 // P13.6
 #[test]
-fn a_signal_to_the_command_throws_all_away() {
+fn a_signal_ends_the_command_and_throws_all_away() {
     let fixture = Fixture::new();
-    let mut command = fixture.command(&["txn", "--", "sh", "-c", "echo x > y && exec sleep 60"]);
-    let mut child = command.current_dir(fixture.root()).spawn().unwrap();
     let txns = fixture.path(".workfs/txn");
-    until_polled("the command's file", || {
-        let txn = fs::read_dir(&txns).unwrap().next()?.unwrap().path();
-        fs::read_to_string(txn.join("y")).ok().filter(|text| text == "x\n")
-    });
-    send_signal(child.id(), Signal::TERM);
-    assert!(await_exit(child.id(), DEADLINE));
-    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
-    assert!(!fixture.path("y").exists());
-    assert_eq!(fs::read_dir(&txns).unwrap().count(), 0);
+    for (signal, code) in [(Signal::TERM, 128 + 15), (Signal::INT, 130)] {
+        let script = "echo x > y && exec sleep 60";
+        let mut command = fixture.command(&["txn", "--", "sh", "-c", script]);
+        let mut child = command.current_dir(fixture.root()).spawn().unwrap();
+        until_polled("the command's file", || {
+            let txn = fs::read_dir(&txns).unwrap().next()?.unwrap().path();
+            fs::read_to_string(txn.join("y")).ok().filter(|text| text == "x\n")
+        });
+        send_signal(child.id(), signal);
+        assert!(await_exit(child.id(), DEADLINE));
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert!(!fixture.path("y").exists());
+        assert_eq!(fs::read_dir(&txns).unwrap().count(), 0);
+    }
+}
+
+// P13.6
+#[test]
+fn what_cannot_be_run_or_lies_in_a_transaction_already_is_told() {
+    let fixture = Fixture::new();
+    let txn = |command: &[&str]| {
+        let mut command = fixture.command(&[&["txn", "--"], command].concat());
+        crate::harness::run(command.current_dir(fixture.root()))
+    };
+    assert_eq!(txn(&["no-such-command"]).code, 127);
+    fixture.sh("echo x > plain").success();
+    assert_eq!(txn(&["./plain"]).code, 126);
+    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().to_str().unwrap());
+    let script = "echo a > a; mkdir -p d; cd d; \"$0\" --store \"$1\" txn -- touch b";
+    let ran = txn(&["sh", "-c", script, workfs, store]);
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("lies in a transaction already"), "{ran}");
+    fixture.sh("! test -e a && ! test -e b && ! test -e d/b").success();
+    assert_eq!(fs::read_dir(fixture.path(".workfs/txn")).unwrap().count(), 0);
 }

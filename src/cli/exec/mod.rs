@@ -4,7 +4,7 @@
 //! daemon that would not be there otherwise is left, as soon as nobody uses them; the command's
 //! exit code is this process's. Deliberately not here: what a mount shows, and how it is served.
 
-mod child;
+pub(super) mod child;
 mod space;
 
 use std::ffi::OsString;
