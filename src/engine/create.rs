@@ -86,6 +86,7 @@ impl Command for Create {
             NewContent::Special(node_type, rdev) => (*node_type, 0, *rdev),
         };
         turn.require_new_lane(self.parent, &self.name, node_type)?;
+        turn.require_not_next(self.parent, &self.name)?;
         let draft = node_type == NodeType::File
             && matches!(turn.slot(self.parent, &self.name)?, Slot::Record(_));
         let directory = node_type == NodeType::Directory;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::kind::Place;
 use crate::limits::PASSED_OVER_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
@@ -18,6 +19,10 @@ use super::{Command, Effect, Stop, Turn, governed, hindrance};
 
 /// Whether a file is still being written: such a record is left for the next.
 pub type IsWritten = Arc<dyn Fn(Ino) -> bool + Send + Sync>;
+
+/// The name beside the ready records by which the best of them is taken, and by which its lane then
+/// leads to it. Nothing else has it in a lane.
+pub const NEXT: &[u8] = b".next";
 
 /// Which record is to be taken.
 #[derive(Clone)]
@@ -39,6 +44,29 @@ pub struct Take {
     pub to: Ino,
     /// What to do where its name is taken there.
     pub mode: RenameMode,
+}
+
+impl Turn<'_> {
+    /// Refuses a copy of `.next` in a lane: it would look like a claim, and claim nothing.
+    pub(super) fn require_not_next(&self, parent: Ino, name: &FileName) -> Result<(), Stop> {
+        if name.as_bytes() != NEXT {
+            return Ok(());
+        }
+        let lane = governed(self.txn, self.config, parent)?;
+        let Some(lane) =
+            lane.filter(|dir| matches!(dir.place, Place::State { owner: Some(_), .. }))
+        else {
+            return Ok(());
+        };
+        let ready = lane.path.join(lane.binding.kind.order().dir.clone());
+        let lane = lane.dir_path();
+        let refusal = Refusal::new(
+            Rule::Transition,
+            format!("a copy of `.next` in `{lane}` claims nothing"),
+            format!("move it: mv {ready}/.next {lane}/"),
+        );
+        Err(Stop::kept(refusal, lane.join(name.clone())))
+    }
 }
 
 /// A record that was taken.

@@ -304,7 +304,7 @@ pub(super) fn lookup(
 /// Whether a name of a plain directory may come to be computed there.
 pub(super) fn is_computed_name(config: &Config, name: &FileName) -> bool {
     name.as_bytes().ends_with(WHY_SUFFIX)
-        || name.as_bytes() == super::ready::NEXT
+        || name.as_bytes() == crate::engine::NEXT
         || config.bindings().iter().any(|binding| binding.kind.order().dir == *name)
 }
 

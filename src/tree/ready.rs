@@ -12,7 +12,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
 
-use crate::engine::{self, Refuse, Take, Wanted, best_ready, governed};
+use crate::engine::{self, NEXT, Refuse, Take, Wanted, best_ready, governed};
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
 use crate::names::FileName;
@@ -24,9 +24,6 @@ use super::computed::Computed;
 use super::handles::Cursor;
 use super::listing::{FIRST_COOKIE, start};
 use super::{Answer, WorkTree, attr};
-
-/// Moving it claims the best ready record.
-pub(super) const NEXT: &[u8] = b".next";
 
 /// Reading it waits until something is ready.
 const WAIT: &[u8] = b".wait";

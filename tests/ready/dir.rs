@@ -130,6 +130,26 @@ fn a_record_whose_text_cannot_be_changed_does_not_keep_others_from_the_rest() {
 
 // P9.6
 #[test]
+fn a_copy_of_next_claims_nothing_and_says_so() {
+    let fixture = Fixture::new();
+    put(&fixture, "one", "");
+    for copy in ["cp", "cp -P", "ln -s x"] {
+        let from = if copy == "ln -s x" { "" } else { "work/ready/.next" };
+        let to = "work/assigned/bob/.next";
+        let refused = fixture.sh(&format!("{copy} {from} {to}")).failure();
+        assert!(refused.stderr.contains("Operation not permitted"), "{refused}");
+    }
+    let why = fixture.why();
+    assert!(why.contains("mv work/ready/.next work/assigned/bob/"), "{why}");
+    assert!(names(&fixture.path("work/assigned/bob")).is_empty());
+    fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+    // Elsewhere it is a name like any other.
+    fixture.sh("echo x > work/inbox/.next && echo x > .next").success();
+    fixture.fsck_clean();
+}
+
+// P9.6
+#[test]
 fn next_gives_the_best_under_its_own_name_and_a_link_to_it() {
     let fixture = Fixture::new();
     put(&fixture, "second", "");
