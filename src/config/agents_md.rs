@@ -4,8 +4,10 @@
 //! What must stay true: at most 60 lines (a test counts them); every directory, status and field in
 //! it comes from a kind; it mentions only what exists.
 
+use super::path_glob::PathGlob;
 use super::{Binding, Config};
 use crate::kind::{FieldPath, Kind, Role, State, Statuses, Transition};
+use crate::names::TreePath;
 
 /// More would not be read.
 #[cfg(test)]
@@ -14,47 +16,58 @@ pub(super) const LINES_MAX: usize = 60;
 /// Workspaces that are listed by name; the rest is in the configuration.
 const LISTED_MAX: usize = 5;
 
-/// The text of `AGENTS.md` for this configuration.
+/// The text of `AGENTS.md` for this configuration, in a mount that shows the directory `root` of the
+/// tree.
 #[must_use]
-pub fn agents_md(config: &Config) -> String {
+pub fn agents_md(config: &Config, root: &TreePath) -> String {
     let mut out = String::from(
         "# How to work here\n\n\
          This directory is a workfs mount: work lies in plain files, `mv` claims it, saving checks \
          it.\nPaths below count from this directory.\n",
     );
-    let guides = || config.bindings().iter().filter_map(|binding| Guide::of(binding));
-    let literal = guides().find(|guide| guide.binding.path.literal().is_some());
+    let seen: Vec<(PathGlob, &Binding)> = config
+        .bindings()
+        .iter()
+        .filter_map(|binding| Some((binding.path.seen_from(root.names())?, &**binding)))
+        .collect();
+    let guides = || seen.iter().filter_map(|(path, binding)| Guide::of(path, binding));
+    let literal = guides().find(|guide| guide.path.literal().is_some());
     let Some(guide) = literal.or_else(|| guides().next()) else {
-        out.push_str("\nNo directory here is a workspace yet: see `.workfs/config.yaml`.\n");
+        out.push_str(if root.names().is_empty() {
+            "\nNo directory here is a workspace yet: see `.workfs/config.yaml`.\n"
+        } else {
+            "\nNo workspace lies whole in the part of the tree that this mount shows.\n"
+        });
         return out;
     };
-    list_workspaces(&mut out, config);
+    list_workspaces(&mut out, &seen);
     guide.steps(&mut out);
     guide.example(&mut out);
     guide.errors(&mut out);
     out
 }
 
-fn list_workspaces(out: &mut String, config: &Config) {
-    if config.bindings().len() < 2 {
+fn list_workspaces(out: &mut String, seen: &[(PathGlob, &Binding)]) {
+    if seen.len() < 2 {
         return;
     }
     out.push_str("\nWorkspaces (each has its own ids; the same steps in each):\n");
-    for binding in config.bindings().iter().take(LISTED_MAX) {
+    for (path, binding) in seen.iter().take(LISTED_MAX) {
         let dirs: Vec<String> =
             binding.kind.states().map(|(_, state)| format!("`{}`", state.shown(None))).collect();
-        let (path, kind) = (&binding.path, binding.kind.name());
+        let kind = binding.kind.name();
         out.push_str(&format!("- `{path}` ({kind}): {}\n", dirs.join(" ")));
     }
-    if config.bindings().len() > LISTED_MAX {
-        let more = config.bindings().len() - LISTED_MAX;
+    if seen.len() > LISTED_MAX {
+        let more = seen.len() - LISTED_MAX;
         out.push_str(&format!("- and {more} more: `.workfs/config.yaml`\n"));
     }
 }
 
 /// The life that an agent leads a record through: found, claimed, finished.
 struct Guide<'c> {
-    binding: &'c Binding,
+    /// Its workspaces, from the root of the mount.
+    path: &'c PathGlob,
     kind: &'c Kind,
     inbox: &'c State,
     claim: &'c Transition,
@@ -64,7 +77,7 @@ struct Guide<'c> {
 
 impl<'c> Guide<'c> {
     /// `None` where the kind has no such life for an agent.
-    fn of(binding: &'c Binding) -> Option<Self> {
+    fn of(path: &'c PathGlob, binding: &'c Binding) -> Option<Self> {
         let kind = &*binding.kind;
         let inbox = kind.initial();
         let mut steps = kind.transitions().iter().filter(|t| t.by.contains(&Role::Agent));
@@ -73,7 +86,7 @@ impl<'c> Guide<'c> {
             .find(|t| t.from == inbox && t.to != inbox && kind.state(t.to).has_owner())?;
         let finish = steps.find(|t| t.from == claim.to && t.to != inbox && t.to != claim.to)?;
         Some(Guide {
-            binding,
+            path,
             kind,
             inbox: kind.state(inbox),
             claim,
@@ -84,20 +97,17 @@ impl<'c> Guide<'c> {
 
     /// The computed directory of what is ready, from the root of the mount.
     fn ready(&self) -> String {
-        let path = self
-            .binding
-            .path
-            .literal()
-            .map_or_else(|| "WORKSPACE".to_owned(), |path| path.to_string());
+        let literal = self.path.literal();
+        let path = literal.map_or_else(|| "WORKSPACE".to_owned(), |path| path.to_string());
         let name = self.kind.order().dir.to_string();
         if path.is_empty() { name } else { format!("{path}/{name}") }
     }
 
     /// A state's directory from the root of the mount, without the last slash.
     fn dir(&self, state: &State, me: &str) -> String {
-        let root = match self.binding.path.as_str() {
+        let root = match self.path.as_str() {
             "." => String::new(),
-            path if self.binding.path.literal().is_some() => {
+            path if self.path.literal().is_some() => {
                 format!("{}/", path.trim_end_matches('/'))
             }
             _ => "WORKSPACE/".to_owned(),
@@ -116,11 +126,8 @@ impl<'c> Guide<'c> {
         let ready = self.ready();
         let (fields, ext) = (self.kind.fields(), self.ext());
         out.push_str("\n## Steps (YOU: your name, of letters, digits, `.`, `_`, `-`)\n");
-        if self.binding.path.literal().is_none() {
-            out.push_str(&format!(
-                "WORKSPACE: a directory that matches `{}`.\n",
-                self.binding.path
-            ));
+        if self.path.literal().is_none() {
+            out.push_str(&format!("WORKSPACE: a directory that matches `{}`.\n", self.path));
         }
         out.push_str(&format!(
             "1. Find: `ls {ready}/` is what can be claimed now, best first. What else is in `ls \

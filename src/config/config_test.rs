@@ -69,7 +69,7 @@ fn the_root_of_the_mount_can_be_a_workspace() {
     let config = parse("workspaces: [{ path: ., kind: task }]").unwrap();
     assert!(config.bind(&TreePath::root()).is_some());
     assert!(config.bind(&path("inbox")).is_none());
-    assert!(agents_md(&config).contains("`ls inbox/`"));
+    assert!(agents_md(&config, &TreePath::root()).contains("`ls inbox/`"));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn entries_without_other_names_share_one_kind() {
 
 #[test]
 fn agents_md_is_short_and_names_the_configured_directories() {
-    let text = agents_md(&Config::default());
+    let text = agents_md(&Config::default(), &TreePath::root());
     for part in [
         "`ls work/inbox/`",
         "`mkdir -p work/assigned/YOU`",
@@ -214,9 +214,27 @@ fn agents_md_is_short_and_names_the_configured_directories() {
         assert!(text.contains(errno), "{errno}");
     }
     let renamed = workspace("    dirs: { inbox: to do, assigned: \"working/{owner}\" }\n");
-    let text = agents_md(&renamed);
+    let text = agents_md(&renamed, &TreePath::root());
     assert!(text.contains("ready=\"work/ready\"; lane=\"work/working/$me\""), "{text}");
     assert!(!text.contains("work/inbox") && !text.contains("assigned/"), "{text}");
+}
+
+#[test]
+fn agents_md_of_a_part_names_what_is_in_the_part() {
+    let seen = |config: &Config, root: &str| agents_md(config, &path(root));
+    let text = seen(&Config::default(), "work");
+    assert!(text.contains("`ls ready/`") && text.contains("mkdir -p assigned/YOU"), "{text}");
+    assert!(text.contains("- `collaboration` (task)") && !text.contains("work/"), "{text}");
+    let text = seen(&Config::default(), "work/collaboration");
+    assert!(text.contains("`ls inbox/`") && !text.contains("collaboration"), "{text}");
+    let text = seen(&Config::default(), "work/assigned/bob");
+    assert!(text.contains("No workspace lies whole"), "{text}");
+    let globs = parse("workspaces: [{ path: 'team-*/x/**/todo', kind: task }]").unwrap();
+    assert!(seen(&globs, "team-a/x").contains("matches `**/todo`"), "{}", seen(&globs, "team-a/x"));
+    assert!(seen(&globs, "team-a/x/y/todo").contains("`ls inbox/`"));
+    assert!(seen(&globs, "other").contains("No workspace lies whole"));
+    let glob = parse("workspaces: [{ path: 'team-*/todo', kind: task }]").unwrap();
+    assert!(seen(&glob, "team-a").contains("`ls todo/inbox/`"), "{}", seen(&glob, "team-a"));
 }
 
 #[test]
@@ -225,7 +243,7 @@ fn agents_md_never_gets_long() {
     let many: String = (0..64).map(entry).collect();
     let globs = parse(&format!("workspaces:\n{many}")).unwrap();
     for config in [Config::default(), parse("workspaces: []").unwrap(), globs] {
-        let text = agents_md(&config);
+        let text = agents_md(&config, &TreePath::root());
         let lines = text.lines().count();
         assert!(lines <= agents_md::LINES_MAX, "{lines} lines:\n{text}");
         assert!(text.lines().all(|line| line.len() <= 160), "{text}");
@@ -237,7 +255,7 @@ fn agents_md_never_gets_long() {
 #[test]
 fn the_worked_example_of_agents_md_runs() {
     let config = workspace("    dirs: { inbox: [to do], assigned: \"$w on/{owner}\" }\n");
-    let text = agents_md(&config);
+    let text = agents_md(&config, &TreePath::root());
     let script = text.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let script = script.replace("me=YOU", "me=bob");
     let root = tempfile::tempdir().unwrap();

@@ -104,6 +104,23 @@ impl PathGlob {
         self.segments.iter().map(name).collect()
     }
 
+    /// Those of these directories that lie at or below `root`, as they are called from there; `None` if
+    /// none can. What `root` says already is no glob any more.
+    #[must_use]
+    pub fn seen_from(&self, root: &[FileName]) -> Option<PathGlob> {
+        if self.matches(root) {
+            return Some(PathGlob { text: ".".to_owned(), segments: Vec::new() });
+        }
+        if !self.may_lie_below(root) {
+            return None;
+        }
+        let known = self.segments.iter().take_while(|at| !matches!(at, Segment::AnyDepth)).count();
+        let segments = self.segments[known.min(root.len())..].to_vec();
+        let rest = self.text.split('/').filter(|part| !part.is_empty());
+        let text: Vec<&str> = rest.skip(known.min(root.len())).collect();
+        Some(PathGlob { text: text.join("/"), segments })
+    }
+
     /// Its first component, if that is no glob.
     #[must_use]
     pub fn first_literal(&self) -> Option<&FileName> {

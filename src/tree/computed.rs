@@ -362,7 +362,7 @@ fn kind_files(config: &Config) -> impl Iterator<Item = (String, &str)> {
 pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result<Vec<u8>> {
     let config = &*viewer.config;
     Ok(match file {
-        Computed::AgentsMd => agents_md(config).into_bytes(),
+        Computed::AgentsMd => agents_md(config, &path_of_dir(read, viewer.root)?).into_bytes(),
         Computed::Config => config.to_yaml().into_bytes(),
         Computed::Agents => viewer.agents.to_yaml().into_bytes(),
         Computed::KindFile(nth) => {

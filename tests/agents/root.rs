@@ -33,7 +33,8 @@ fn a_mount_of_a_part_shows_that_part_as_its_root() {
     for hidden in ["events", "status", "config.yaml", "agents.yaml", "rejected"] {
         assert_eq!(errno(fs::metadata(bob.join(".workfs").join(hidden))), Errno::NOENT, "{hidden}");
     }
-    assert!(bob.join("AGENTS.md").exists());
+    let guide = fs::read_to_string(bob.join("AGENTS.md")).unwrap();
+    assert!(guide.contains("`ls ready/`") && !guide.contains("work/"), "{guide}");
 
     mv(bob, "t-1", "inbox", "assigned/bob").unwrap();
     assert!(fs::read_to_string(bob.join("assigned/bob/t-1.yaml")).unwrap().contains("agent: bob"));
