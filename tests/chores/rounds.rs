@@ -88,6 +88,39 @@ fn what_does_not_go_on_is_told_of_once() {
     desk.fsck_clean();
 }
 
+// P14.5
+#[test]
+fn a_warning_of_a_lease_s_end_is_nothing_that_happens_to_it() {
+    let (desk, chores) = desk("escalate: true");
+    desk.put_at("bob", "stuck", "status: blocked\nagent: bob");
+    let warned = || {
+        let last = desk.record("stuck").last_g;
+        let event = desk.read(|read| read.event(last)).unwrap();
+        assert!(event.line.contains("\"event\":\"lease_ending\""), "{}", event.line);
+    };
+    desk.pass(4 * HOUR - 300 * SECOND);
+    warned();
+    desk.see("bob");
+    desk.pass(600 * SECOND);
+    assert_eq!(chores.round(), Ok(1));
+    let log = String::from_utf8(desk.at_path("WORKFLOW_LOG.md").unwrap()).unwrap();
+    assert!(log.ends_with("blocked since 2025-11-24T16:00:00Z\n"), "{log}");
+    // Nor is it after the line was written.
+    desk.see("bob");
+    desk.pass(3 * HOUR);
+    desk.pass(HOUR - 300 * SECOND);
+    warned();
+    desk.see("bob");
+    desk.pass(600 * SECOND);
+    assert_eq!(chores.round(), Ok(0));
+    // Whoever is silent for that long has lost it by then: there is nothing to tell of.
+    desk.rewrite("stuck", "status: blocked\nagent: bob\nnote: again");
+    desk.pass(4 * HOUR + 300 * SECOND);
+    assert_eq!(desk.record("stuck").state.as_str(), "inbox");
+    assert_eq!(chores.round(), Ok(0));
+    desk.fsck_clean();
+}
+
 // P14.6
 #[test]
 fn a_draft_that_nobody_mends_is_put_aside_and_not_lost() {

@@ -10,7 +10,7 @@ use super::super::governed::Home;
 use super::super::save::home_of;
 use super::super::turn::Happening;
 use super::super::{Command, Create, Effect, NewContent, Stop, Text, Turn, plain};
-use super::past::time_of;
+use super::past::{last_activity, time_of};
 use super::round::{Chore, is_unchanged};
 
 /// Tells of a record to which nothing has happened since it was found.
@@ -29,7 +29,8 @@ impl Chore for Escalate {
             return Ok(false);
         };
         let home = home_of(turn, &record)?;
-        let since = time_of(turn.txn, record.last_g)?.rfc3339_seconds();
+        let last = last_activity(turn.txn, record.last_g)?;
+        let since = time_of(turn.txn, last)?.rfc3339_seconds();
         let path = home.file_path().to_string();
         let status = record.status.clone().unwrap_or_else(|| record.state.to_string());
         let mut line = format!(

@@ -31,6 +31,17 @@ pub(super) fn last_before(read: &dyn Read, time: UnixNanos) -> Result<G, StoreEr
     Ok(G(low))
 }
 
+/// The last event of a record by which something happened to it: that its lease will end soon is only
+/// a notice.
+pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<G, StoreError> {
+    let mut at = last;
+    while event(read, at)?.is_some_and(|said| said["event"] == EventName::LEASE_ENDING.as_str()) {
+        let Some(row) = read.event(at)? else { break };
+        at = row.before_g;
+    }
+    Ok(at)
+}
+
 /// Whether the event tells already that a record does not go on.
 pub(super) fn is_told(read: &dyn Read, g: G) -> Result<bool, StoreError> {
     let said = event(read, g)?;

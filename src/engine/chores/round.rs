@@ -20,7 +20,7 @@ use super::super::{Command, Context, Engine, Stop, Turn};
 use super::archive::PutAway;
 use super::drafts::PutAside;
 use super::escalate::Escalate;
-use super::past::{is_told, last_before};
+use super::past::{is_told, last_activity, last_before};
 
 /// Who makes the rounds of a store, as long as it is the leader.
 pub struct Chores {
@@ -137,19 +137,29 @@ impl Chores {
         status: &Statuses,
         after: Duration,
     ) -> Result<Vec<Record>, Refusal> {
-        let name = &binding.kind.state(state).name;
+        let state = binding.kind.state(state);
         let since = self.ago(after);
         let find = |read: &dyn Read| {
             let mut found: Vec<Record> = Vec::new();
             let mut failed = None;
-            read.idle(workspace.key, name, last_before(read, since)?, &mut |record| {
+            let old = last_before(read, since)?;
+            // Where there are leases, the last event may be no more than a notice.
+            let newest = match &state.lease {
+                Some(_) => read.last_event()?.map_or(old, |event| event.g),
+                None => old,
+            };
+            read.idle(workspace.key, &state.name, newest, &mut |record| {
                 let fits = match (status, record.status.as_deref()) {
                     (Statuses::Any, _) => true,
                     (Statuses::Listed(_), has) => has.is_some_and(|has| status.contains(has)),
                 };
-                match is_told(read, record.last_g) {
-                    Ok(told) if fits && !told => found.push(record),
-                    Ok(_) => {}
+                let is_due = || {
+                    let last = last_activity(read, record.last_g)?;
+                    Ok(last <= old && !is_told(read, last)?)
+                };
+                match if fits { is_due() } else { Ok(false) } {
+                    Ok(true) => found.push(record),
+                    Ok(false) => {}
                     Err(error) => failed = Some(error),
                 }
                 failed.is_none() && found.len() < CHORES_AT_ONCE
