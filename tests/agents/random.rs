@@ -24,6 +24,10 @@ enum Op {
     Save(usize),
     Release(usize, usize),
     Finish(usize, usize),
+    /// A directory takes the name that the task would have in the inbox.
+    Block(usize),
+    /// It goes, and half a minute passes.
+    Unblock(usize),
     Restart(bool),
 }
 
@@ -37,7 +41,9 @@ fn op() -> impl Strategy<Value = Op> {
         5 => (agents.clone(), tasks.clone()).prop_map(|(a, t)| Op::Claim(a, t)),
         5 => (0usize..64).prop_map(Op::Save),
         1 => (agents.clone(), tasks.clone()).prop_map(|(a, t)| Op::Release(a, t)),
-        1 => (agents, tasks).prop_map(|(a, t)| Op::Finish(a, t)),
+        1 => (agents, tasks.clone()).prop_map(|(a, t)| Op::Finish(a, t)),
+        1 => tasks.clone().prop_map(Op::Block),
+        1 => tasks.prop_map(Op::Unblock),
         1 => any::<bool>().prop_map(Op::Restart),
     ]
 }
@@ -46,7 +52,14 @@ fn op() -> impl Strategy<Value = Op> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Task {
     Free,
-    Held { by: usize, until: u64 },
+    Held {
+        by: usize,
+        until: u64,
+    },
+    /// Its lease is over, and something is in its way back.
+    Stuck {
+        by: usize,
+    },
     Dead,
     Done,
 }
@@ -57,6 +70,7 @@ struct Model {
     attempts: [u64; 3],
     /// How many leases ran out; what is given back does not count.
     lapses: [u64; 3],
+    blocked: [bool; 3],
     /// The last sign of life through each agent's mount.
     seen: BTreeMap<usize, u64>,
 }
@@ -74,14 +88,35 @@ impl Model {
         }
     }
 
+    /// What is in a task's way goes; what is stuck is tried again at least every half a minute.
+    fn unblock(&mut self, desk: &Desk, task: usize) {
+        if std::mem::take(&mut self.blocked[task]) {
+            desk.unblock("inbox", TASKS[task]);
+            self.now += 30 * SECOND;
+            desk.pass(30 * SECOND);
+            if let Task::Stuck { .. } = self.tasks[task] {
+                self.tasks[task] = Task::Free;
+            }
+            self.settle();
+        }
+    }
+
     /// Ends what is over.
     fn settle(&mut self) {
         for (nth, task) in self.tasks.iter_mut().enumerate() {
-            if let Task::Held { until, .. } = *task
+            if let Task::Held { by, until } = *task
                 && self.now >= until
             {
                 self.lapses[nth] += 1;
-                *task = if self.lapses[nth] >= ATTEMPTS { Task::Dead } else { Task::Free };
+                *task = if self.lapses[nth] >= ATTEMPTS {
+                    Task::Dead
+                } else if self.blocked[nth] {
+                    // It stays, and what is under the old claim is fenced off.
+                    self.attempts[nth] += 1;
+                    Task::Stuck { by }
+                } else {
+                    Task::Free
+                };
             }
         }
     }
@@ -97,6 +132,7 @@ fn walk(ops: Vec<Op>) {
         tasks: [Task::Free; 3],
         attempts: [0; 3],
         lapses: [0; 3],
+        blocked: [false; 3],
         seen: BTreeMap::new(),
     };
     let mut fences: Vec<(usize, usize, Fence)> = Vec::new();
@@ -113,6 +149,8 @@ fn walk(ops: Vec<Op>) {
                 model.lives(who);
                 model.seen.insert(who, model.now);
             }
+            // What lies there is a directory.
+            Op::Claim(_, task) if model.blocked[task] => {}
             Op::Claim(who, task) => {
                 model.lives(who);
                 let claimed = desk.mv(AGENTS[who], TASKS[task], "inbox", AGENTS[who]);
@@ -139,12 +177,20 @@ fn walk(ops: Vec<Op>) {
                 let done = matches!(op, Op::Finish(..));
                 let to = if done { "done" } else { "inbox" };
                 let moved = desk.mv(AGENTS[who], TASKS[task], AGENTS[who], to);
-                let held = matches!(model.tasks[task], Task::Held { by, .. } if by == who);
+                let held = matches!(model.tasks[task], Task::Held { by, .. } if by == who)
+                    && (done || !model.blocked[task]);
                 assert_eq!(moved.is_ok(), held, "{step} {op:?} {moved:?}");
                 if held {
                     model.tasks[task] = if done { Task::Done } else { Task::Free };
                 }
             }
+            Op::Block(task) => {
+                if !model.blocked[task] && model.tasks[task] != Task::Free {
+                    desk.block("inbox", TASKS[task]);
+                    model.blocked[task] = true;
+                }
+            }
+            Op::Unblock(task) => model.unblock(&desk, task),
             Op::Restart(new_boot) => {
                 desk.restart(new_boot);
                 // Nobody could show life meanwhile.
@@ -158,6 +204,9 @@ fn walk(ops: Vec<Op>) {
         compare(&desk, &model, (step, &op));
     }
     // Nobody shows life any more: nothing stays with anybody.
+    for task in 0..TASKS.len() {
+        model.unblock(&desk, task);
+    }
     model.now += 20 * TTL;
     model.settle();
     desk.pass(20 * TTL);
@@ -172,7 +221,7 @@ fn compare(desk: &Desk, model: &Model, at: (usize, &Op)) {
         let found = (record.state.as_str(), record.owner.as_ref().map(|owner| owner.as_str()));
         let wanted = match model.tasks[nth] {
             Task::Free => ("inbox", None),
-            Task::Held { by, .. } => ("assigned", Some(AGENTS[by])),
+            Task::Held { by, .. } | Task::Stuck { by } => ("assigned", Some(AGENTS[by])),
             Task::Dead => ("dead", None),
             Task::Done => ("done", None),
         };
