@@ -210,6 +210,30 @@ fn in_an_agent_s_mount_all_that_commands_change_is_the_agent_s() {
     here(1, &["show", "t-1"]).success();
 }
 
+// P10.3
+#[test]
+fn a_mount_that_is_seen_at_another_place_is_still_its_agent_s() {
+    if !rustix::process::geteuid().is_root() || !needs(&["unshare"]) {
+        return left_out("binding mounts needs root and unshare");
+    }
+    let team = Team::of(&[("bob", "")]);
+    let elsewhere = team.fixture.outside("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), team.fixture.store().display());
+    let added = |more: &str| {
+        let (from, to) = (team.fixture.mount(1).display(), elsewhere.display());
+        team.fixture.sh(&format!(
+            "unshare -m sh -c 'mount --bind {from} {to} && {more} cd {to} && \
+             {workfs} --store {store} agent add eve --role operator'"
+        ))
+    };
+    let ran = added("");
+    assert!(ran.code == 6 && ran.stderr.contains("bob (agent) may not"), "{ran}");
+    // Where nothing tells whose it is, it is nobody's.
+    let ran = added(&format!("umount {} &&", team.fixture.mount(1).display()));
+    assert!(ran.code == 6 && ran.stderr.contains("cannot be told whose mount"), "{ran}");
+}
+
 // P10.4
 #[test]
 fn a_lead_s_commands_act_for_others() {

@@ -31,7 +31,7 @@ use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
-use crate::daemon::{MountLine, StorePaths, mounted_around};
+use crate::daemon::{MountInfo, MountLine, StorePaths, mounted_around, of_workfs};
 use crate::kind::Role;
 use crate::names::AgentName;
 use crate::service::Request;
@@ -143,13 +143,23 @@ fn agent_of_mount(paths: &StorePaths) -> Result<Option<AgentName>, Stop> {
     let here = std::env::current_dir().ok().and_then(|dir| mounted_around(&dir));
     let Some(here) = here.filter(MountLine::is_workfs) else { return Ok(None) };
     let mounts = match super::ps::ask(paths) {
-        Ok(asked) => asked.map(|(_, mounts)| mounts).unwrap_or_default(),
+        Ok(Some((_, mounts))) => mounts,
+        Ok(None) => return Ok(None),
         // A user who is bound to an agent is not told; the daemon knows him by his user id.
         Err(Stop::Failed(failed)) if failed.exit == Exit::Denied => return Ok(None),
         Err(stop) => return Err(stop),
     };
-    let Some(found) = mounts.into_iter().find(|found| Path::new(&found.dir) == here.dir) else {
-        return Ok(None);
+    // It may be seen at another place (`mount --bind`) than the one it was made at.
+    let same: Vec<MountLine> =
+        of_workfs().into_iter().filter(|line| line.device == here.device).collect();
+    let is_here = |found: &MountInfo| same.iter().any(|line| Path::new(&found.dir) == line.dir);
+    let Some(found) = mounts.into_iter().find(is_here) else {
+        if here.source != *paths.source() {
+            return Ok(None);
+        }
+        let reason = format!("it cannot be told whose mount {} is", here.dir.display());
+        let remedy = format!("name the agent ({AGENT_VARIABLE}), or change to another directory");
+        return Err(Stop::failed(Exit::Denied, reason, remedy));
     };
     let Some(agent) = found.agent.and_then(|name| AgentName::new(name).ok()) else {
         return Ok(None);
