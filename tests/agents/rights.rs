@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::harness::{Errno, Event, Task, save};
+use workfs::refusal::Rule;
+
+use crate::harness::{Desk, Errno, Event, Task, save};
 use crate::team::{Team, errno, mv};
 
 // P10.4
@@ -119,4 +121,15 @@ fn an_observer_only_reads() {
     team.sh(1, "touch plain").failure();
     assert_eq!(fs::read(&plain).unwrap(), b"x");
     assert!(team.why(1).contains("observer"), "{}", team.why(1));
+}
+
+// P10.4
+#[test]
+fn a_file_is_brought_back_in_no_lane_of_another() {
+    let desk = Desk::new(&["bob", "ann"]);
+    desk.restore("bob", "bob", "note.txt").unwrap();
+    assert_eq!(desk.restore("ann", "bob", "note.txt").unwrap_err().rule, Rule::Forbidden);
+    assert_eq!(desk.restore("ann", "bob", "new.txt").unwrap_err().rule, Rule::Forbidden);
+    desk.restore("ann", "inbox", "note.txt").unwrap();
+    desk.fsck_clean();
 }

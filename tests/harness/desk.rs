@@ -9,11 +9,12 @@ use parking_lot::Mutex;
 use workfs::config::Config;
 use workfs::engine::{
     self, Audience, Base, Context, Create, Doors, Effect, Engine, Fence, NewContent, Origin, Put,
-    PutContent, Remove, RemoveWhat, Rename, RenameMode, Save, Saved, Sight, Silence, Sync, Text,
+    PutContent, Remove, RemoveWhat, Rename, RenameMode, RestoreFile, Save, Saved, Sight, Silence,
+    Sync, Text,
 };
 use workfs::kind::Role;
 use workfs::names::{AgentName, FileName, RecordId};
-use workfs::numbers::{Ino, UnixNanos, WorkspaceKey};
+use workfs::numbers::{G, Ino, UnixNanos, WorkspaceKey};
 use workfs::refusal::Refusal;
 use workfs::service::{Caller, fsck};
 use workfs::store::{Durability, LeaseRow, Read, Readers, Record, Result, read, sqlite::Sqlite};
@@ -250,6 +251,13 @@ impl Desk {
     #[track_caller]
     pub fn take(&self, task: &str, from: &str, to: &str) {
         self.engine().run(Desk::operator(), self.rename(task, from, to)).unwrap();
+    }
+
+    /// An agent brings a plain file of `dir` back.
+    pub fn restore(&self, who: &str, dir: &str, name: &str) -> std::result::Result<(), Refusal> {
+        let (name, content) = (FileName::new(name).unwrap(), b"as it was".to_vec());
+        let restore = RestoreFile { parent: self.dirs[dir], name, from_g: G(1), content };
+        self.engine().run(Desk::context(who), restore).map(drop)
     }
 
     /// A directory takes a task's name in `dir`.
