@@ -64,10 +64,22 @@ fn each(
 /// in a mount and has one of that name, else an id. All else is a path.
 fn thing(given: &str, paths: &StorePaths) -> Result<String, Stop> {
     let is_word = !given.contains('/') && !has_extension(given) && given != "." && given != "..";
-    if is_word && !is_here(given, paths)? {
+    if (is_word && !is_here(given, paths)?) || is_printed(given, paths)? {
         return Ok(given.to_owned());
     }
     path(given, paths)
+}
+
+/// Whether this is a path as commands print it, from the root of the tree: where the working
+/// directory, in a mount, has nothing of that name, and the root has.
+fn is_printed(given: &str, paths: &StorePaths) -> Result<bool, Stop> {
+    let Ok(here) = std::env::current_dir() else { return Ok(false) };
+    let mount = mounted_around(&here).filter(MountLine::is_workfs);
+    let Some(mount) = mount.filter(|mount| mount.bound == Path::new("/")) else { return Ok(false) };
+    let Some(shown) = shown(&mount, paths)? else { return Ok(false) };
+    let Ok(below) = Path::new(given).strip_prefix(shown) else { return Ok(false) };
+    let is_there = |place: PathBuf| place.symlink_metadata().is_ok();
+    Ok(!is_there(here.join(given)) && is_there(mount.dir.join(below)))
 }
 
 /// Such a word is a file's name also where that file is not there any more.

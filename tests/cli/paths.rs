@@ -204,3 +204,29 @@ fn a_user_who_is_not_told_of_mounts_names_things_in_them_all_the_same() {
         assert!(shown.stdout.contains("work/inbox/t-1.yaml"), "{shown}");
     }
 }
+
+// P8.1
+#[test]
+fn what_a_command_printed_is_understood_by_the_next_wherever_one_is() {
+    let fixture = Fixture::new();
+    for nth in 1..4 {
+        fixture.task("inbox", &Task::new(&format!("t-{nth}")));
+    }
+    let part = fixture.base().join("part");
+    fs::create_dir(&part).unwrap();
+    fixture.workfs(&["mount", part.to_str().unwrap(), "--root", "work"]).success();
+    let here = [fixture.base().to_owned(), fixture.path("work/inbox"), part.join("done")];
+    for dir in here {
+        let claimed = inside(&fixture, &dir, &["claim", "--next", "--agent", "bob"]).success();
+        let path = claimed.stdout.trim();
+        assert!(path.starts_with("work/assigned/bob/t-"), "{claimed}");
+        inside(&fixture, &dir, &["show", path]).success();
+        inside(&fixture, &dir, &["release", path, "--agent", "bob"]).success();
+    }
+    // What lies where one is comes first.
+    fs::create_dir_all(fixture.path("work/work/inbox")).unwrap();
+    fs::write(fixture.path("work/work/inbox/t-1.yaml"), "another\n").unwrap();
+    let shown = inside(&fixture, &fixture.work(), &["show", "work/inbox/t-1.yaml"]).success();
+    assert!(shown.stdout.contains("another"), "{shown}");
+    fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
+}

@@ -23,15 +23,13 @@ mod status;
 mod watch;
 mod why;
 
-use std::path::Path;
-
 use clap::Subcommand;
 
 use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
-use crate::daemon::{MountInfo, MountLine, StorePaths, mounted_around, of_workfs};
+use crate::daemon::{MountLine, StorePaths, mounted_around};
 use crate::kind::Role;
 use crate::names::AgentName;
 use crate::service::Request;
@@ -149,11 +147,7 @@ fn agent_of_mount(paths: &StorePaths) -> Result<Option<AgentName>, Stop> {
         Err(Stop::Failed(failed)) if failed.exit == Exit::Denied => return Ok(None),
         Err(stop) => return Err(stop),
     };
-    // It may be seen at another place (`mount --bind`) than the one it was made at.
-    let same: Vec<MountLine> =
-        of_workfs().into_iter().filter(|line| line.device == here.device).collect();
-    let is_here = |found: &MountInfo| same.iter().any(|line| Path::new(&found.dir) == line.dir);
-    let Some(found) = mounts.into_iter().find(is_here) else {
+    let Some(found) = super::ps::same(&here, mounts) else {
         if here.source != *paths.source() {
             return Ok(None);
         }
