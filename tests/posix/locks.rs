@@ -127,6 +127,34 @@ else:
 
 // P7.6
 #[test]
+fn a_thread_that_waits_hears_nothing_of_signals_that_another_thread_takes() {
+    let program = r#"
+import threading, time
+if sys.argv[1] == "0":
+    lock("x", True); ready(); other = int(open(os.path.join(sys.argv[2], "pid")).read())
+    until = time.monotonic() + 1
+    while time.monotonic() < until: os.kill(other, signal.SIGUSR1)
+    say("told enough"); lock("u", True); sys.stdin.readline()
+else:
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    with open(os.path.join(sys.argv[2], "pid"), "w") as f: f.write(str(os.getpid()))
+    def waits():
+        try: lock("x", True); say("got")
+        except OSError as error: say(f"errno {error.errno}")
+    ready(); say("waits")
+    thread = threading.Thread(target=waits); thread.start(); thread.join()
+"#;
+    each_mode(program, |_, mut workers| {
+        workers.go_on();
+        assert_eq!(workers.next().unwrap().line, "waits");
+        let mut lines: Vec<_> = (0..2).map(|_| workers.next().unwrap().line).collect();
+        lines.sort();
+        assert_eq!(lines, ["got", "told enough"]);
+    });
+}
+
+// P7.6
+#[test]
 fn ranges_families_and_closes() {
     let (fixture, dirs) = two_mounts();
     let program = r#"
