@@ -34,7 +34,8 @@ impl Command for ExpireLocks {
             match turn.txn.next_lease()? {
                 Some((ino, until)) if until <= turn.now => {
                     turn.txn.delete_lease(ino)?;
-                    turn.expire(ino)?;
+                    // It may have more than one name.
+                    while turn.expire(ino)? {}
                 }
                 next => return Ok(next.map(|(_, until)| until)),
             }
@@ -73,13 +74,15 @@ impl Turn<'_> {
         self.txn.put_lease(ino, UnixNanos(self.now.0.saturating_add(lease)))
     }
 
-    /// Takes the name of a lock whose lease is over, with an event.
-    fn expire(&mut self, ino: Ino) -> Result<(), Stop> {
-        let Some(node) = self.txn.node(ino)?.filter(|node| node.nlink > 0) else { return Ok(()) };
-        let Some((dir, name)) = self.name_of_file(&node)? else { return Ok(()) };
-        let Some(scope) = self.scope(dir)? else { return Ok(()) };
+    /// Takes a name of a lock whose lease is over, with an event; false if it has none.
+    fn expire(&mut self, ino: Ino) -> Result<bool, Stop> {
+        let Some(node) = self.txn.node(ino)?.filter(|node| node.nlink > 0) else {
+            return Ok(false);
+        };
+        let Some((dir, name)) = self.name_of_file(&node)? else { return Ok(false) };
+        let Some(scope) = self.scope(dir)? else { return Ok(false) };
         if self.config.files().lock(&scope, &name).is_none() {
-            return Ok(());
+            return Ok(false);
         }
         let parent = self.directory(dir)?;
         self.txn.delete_entry(dir, &name)?;
@@ -93,6 +96,6 @@ impl Turn<'_> {
         self.txn.update_history(&history)?;
         let fate = Fate::Removed(node.node_type);
         self.effect(Effect::Name { parent: dir, name, ino, also_origin: true, fate });
-        Ok(())
+        Ok(true)
     }
 }
