@@ -76,10 +76,7 @@ impl Checkpointer {
     /// Whether [`consider`](Self::consider) has something to do.
     pub fn is_due(&self) -> bool {
         let pages = self.pages.load(Ordering::Relaxed);
-        self.wants_zeros(pages)
-            || pages >= PAGES_INSIDE
-            || self.wants_thread(pages)
-            || self.room.wants_look(pages)
+        self.wants_zeros(pages) || pages >= PAGES_INSIDE || self.wants_thread(pages)
     }
 
     /// Whether the disk was full at the last look or change.
@@ -90,6 +87,13 @@ impl Checkpointer {
     /// A change found the disk full.
     pub fn note_full(&mut self) {
         self.room.note_full();
+    }
+
+    /// After each commit: takes room ahead where enough has come into the log. It must not wait for a
+    /// moment of rest, which may come when the room is used up.
+    pub fn keep_room(&mut self, writer: &Conn) -> Result<()> {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if self.room.wants_look(pages) { self.room.look(&writer.sql, pages) } else { Ok(()) }
     }
 
     /// Lets the log begin anew and takes room ahead; true if there is any.
@@ -112,9 +116,6 @@ impl Checkpointer {
     /// of its end; `writer` is idle.
     pub fn consider(&mut self, writer: &Conn, log: &Path) -> Result<()> {
         let pages = self.pages.load(Ordering::Relaxed);
-        if self.room.wants_look(pages) {
-            self.room.look(&writer.sql, pages)?;
-        }
         if self.wants_zeros(pages) {
             self.write_ahead(pages, log);
         }

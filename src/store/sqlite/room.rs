@@ -17,11 +17,11 @@ use crate::store::Result;
 /// The main file grows and shrinks by this.
 const CHUNK_BYTES: c_int = 1 << 20;
 
-/// So many pages are taken ahead.
-const AHEAD_PAGES: u64 = 256;
+/// So many pages are taken ahead: those that come between two looks, and the largest write of a kernel
+/// (1 MiB) besides.
+const AHEAD_PAGES: u64 = 512;
 
-/// After so many pages that came into the log one looks again: the file cannot have grown by more,
-/// but for one very large change.
+/// After so many pages that came into the log one looks again.
 const LOOK_EVERY_PAGES: u64 = 128;
 
 /// What a page has.
@@ -64,7 +64,10 @@ impl Room {
         let free = count("PRAGMA freelist_count").map_err(fail)?;
         let wanted = pages + AHEAD_PAGES.saturating_sub(free);
         let bytes = i64::try_from(wanted * PAGE_BYTES).unwrap_or(i64::MAX);
-        self.is_tight = control(sql, ffi::SQLITE_FCNTL_SIZE_HINT, bytes) != ffi::SQLITE_OK;
+        let (code, _) = control(sql, ffi::SQLITE_FCNTL_SIZE_HINT, bytes);
+        // A file system that takes nothing ahead for another reason hinders nobody.
+        let (_, errno) = control(sql, ffi::SQLITE_FCNTL_LAST_ERRNO, 0);
+        self.is_tight = code != ffi::SQLITE_OK && is_full(errno);
         self.looked_at = log_pages;
         Ok(())
     }
@@ -77,13 +80,18 @@ pub(super) fn grow_in_chunks(sql: &Connection) {
     let _ = control(sql, ffi::SQLITE_FCNTL_CHUNK_SIZE, CHUNK_BYTES);
 }
 
-fn control<T>(sql: &Connection, operation: c_int, mut argument: T) -> c_int {
-    // SAFETY: the connection is open; both operations read their argument (a C int for the chunk
-    // size, a 64-bit integer for the hint) during the call and keep no pointer to it.
-    unsafe {
-        let argument = (&raw mut argument).cast::<c_void>();
-        ffi::sqlite3_file_control(sql.handle(), c"main".as_ptr(), operation, argument)
-    }
+/// Gives what the operation said, and its argument afterwards.
+fn control<T>(sql: &Connection, operation: c_int, mut argument: T) -> (c_int, T) {
+    let place = (&raw mut argument).cast::<c_void>();
+    // SAFETY: the connection is open; the operations read or write their argument (a C int for the
+    // chunk size and the errno, a 64-bit integer for the hint) during the call and keep no pointer.
+    let code =
+        unsafe { ffi::sqlite3_file_control(sql.handle(), c"main".as_ptr(), operation, place) };
+    (code, argument)
+}
+
+fn is_full(errno: c_int) -> bool {
+    matches!(errno, libc::ENOSPC | libc::EDQUOT)
 }
 
 /// Whether the last failure of this connection was that the disk, or the user's share of it, is full.
@@ -91,5 +99,5 @@ fn control<T>(sql: &Connection, operation: c_int, mut argument: T) -> c_int {
 pub(super) fn is_disk_full(sql: &Connection) -> bool {
     // SAFETY: the connection is open.
     let errno = unsafe { ffi::sqlite3_system_errno(sql.handle()) };
-    matches!(errno, libc::ENOSPC | libc::EDQUOT)
+    is_full(errno)
 }

@@ -52,6 +52,9 @@ impl Writer for SqliteWriter {
             self.connection.step("ROLLBACK")?;
         }
         let durability = committed?;
+        if let Err(error) = self.checkpointer.keep_room(&self.connection) {
+            tracing::warn!(%error, "no room is taken ahead");
+        }
         // An empty transaction flushes nothing: only `sync` can tell what is on the disk.
         self.unflushed = true;
         if durability == Durability::Flush { self.sync() } else { Ok(()) }
