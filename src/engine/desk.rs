@@ -14,7 +14,7 @@ use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, NAMELESS_AGAIN, RECLAIMED_CHU
 use crate::names::{AgentName, TreePath};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, LeaseRow, Readers, Result, StoreError, Txn, Writer};
+use crate::store::{Durability, LeaseRow, Node, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
 use super::lease::{Book, LeaseClock};
@@ -41,7 +41,7 @@ pub(super) struct Queued {
     operation: &'static str,
     durability: Durability,
     is_seen_whole: bool,
-    makes_room: bool,
+    needs_no_room: bool,
     job: Job,
 }
 
@@ -53,7 +53,7 @@ impl Queued {
     ) -> Self {
         let operation = command.operation();
         let (durability, changes) = (command.durability(), command.is_change());
-        let (is_seen_whole, makes_room) = (command.is_seen_whole(), command.makes_room());
+        let (is_seen_whole, needs_no_room) = (command.is_seen_whole(), command.needs_no_room());
         let job: Job = Box::new(move |turn| {
             let turn = match turn {
                 Ok(turn) => turn,
@@ -87,7 +87,7 @@ impl Queued {
                 }
             })
         });
-        Queued { context, operation, durability, is_seen_whole, makes_room, job }
+        Queued { context, operation, durability, is_seen_whole, needs_no_room, job }
     }
 
     /// Answers that it will not be made.
@@ -242,10 +242,10 @@ impl Desk {
         Queued::new(Context::daemon(), Ripen, move |ran| *next.lock() = ran.ok())
     }
 
-    /// On a full disk: what makes space is made, one by one, and the rest is refused.
+    /// On a full disk: what makes space or needs none is made, one by one, and the rest is refused.
     fn commit_tightly(&mut self, jobs: Vec<Queued>) {
         for queued in jobs {
-            if queued.makes_room {
+            if queued.needs_no_room {
                 self.commit(vec![queued]);
                 self.writer.find_room();
             } else {
@@ -387,6 +387,10 @@ impl Desk {
             for ino in &closed {
                 left -= txn.delete_some_chunks(*ino, left)?;
                 if left == 0 {
+                    // Whoever was overtaken may still come upon it: it is empty by now.
+                    if let Some(node) = txn.node(*ino)? {
+                        txn.update_node(&Node { size: 0, ..node })?;
+                    }
                     rest.push(*ino);
                 } else {
                     txn.delete_node(*ino)?;

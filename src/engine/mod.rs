@@ -118,8 +118,8 @@ pub trait Command: Send + 'static {
         false
     }
 
-    /// Whether it is there to make space: what is done on a full disk, too.
-    fn makes_room(&self) -> bool {
+    /// Whether it is done on a full disk, too: it makes space, or needs none.
+    fn needs_no_room(&self) -> bool {
         false
     }
 

@@ -45,7 +45,7 @@ impl Command for Remove {
         Durability::Process
     }
 
-    fn makes_room(&self) -> bool {
+    fn needs_no_room(&self) -> bool {
         true
     }
 

@@ -25,7 +25,7 @@ impl Command for RemoveTree {
         "gc"
     }
 
-    fn makes_room(&self) -> bool {
+    fn needs_no_room(&self) -> bool {
         true
     }
 
@@ -102,7 +102,7 @@ impl Command for PruneVersions {
         "gc"
     }
 
-    fn makes_room(&self) -> bool {
+    fn needs_no_room(&self) -> bool {
         true
     }
 

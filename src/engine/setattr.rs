@@ -62,8 +62,9 @@ impl Command for SetAttributes {
         Durability::Process
     }
 
-    fn makes_room(&self) -> bool {
-        self.size == Some(0)
+    fn needs_no_room(&self) -> bool {
+        // What a larger size adds is a hole.
+        self.size.is_some()
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {

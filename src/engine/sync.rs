@@ -22,6 +22,10 @@ impl Command for Sync {
         false
     }
 
+    fn needs_no_room(&self) -> bool {
+        true
+    }
+
     fn run(self, _: &mut Turn<'_>) -> Result<(), Stop> {
         Ok(())
     }

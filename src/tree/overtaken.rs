@@ -126,8 +126,11 @@ impl WorkTree {
             return Ok(version.map(|version| Looked::Open(self.pinned(caller, record, version))));
         }
         let gone = read.node(found.ino)?;
-        let gone =
-            gone.filter(|gone| gone.class == Class::Plain && !self.is_hidden(&gone.kind(), caller));
+        // One that is empty may have been reclaimed in part.
+        let is_whole = |gone: &Node| gone.nlink > 0 || gone.size > 0;
+        let gone = gone.filter(|gone| {
+            gone.class == Class::Plain && is_whole(gone) && !self.is_hidden(&gone.kind(), caller)
+        });
         Ok(gone.map(|gone| self.look_at_plain(caller, &gone, flags)))
     }
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Sender, bounded};
 
-use super::room::{Room, grow_in_chunks};
+use super::room::{MainFile, Room};
 use super::{Conn, fail};
 use crate::store::{Result, StoreError};
 
@@ -45,8 +45,8 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Watches the log of `writer`; `own` is the thread's connection.
-    pub fn start(writer: &mut Conn, own: Conn) -> Result<Self> {
+    /// Watches the log of `writer`; `own` is the thread's connection, `main` the main file.
+    pub fn start(writer: &mut Conn, own: Conn, main: MainFile) -> Result<Self> {
         let pages = Arc::new(AtomicU64::new(0));
         let moved = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&pages);
@@ -54,7 +54,6 @@ impl Checkpointer {
             seen.store(u64::from(length.unsigned_abs()), Ordering::Relaxed);
             Ok(())
         };
-        grow_in_chunks(&own.sql);
         writer.sql.wal_hook(Some(hook)).map_err(fail)?;
         let (wake, woken) = bounded::<()>(1);
         let done = Arc::clone(&moved);
@@ -69,7 +68,7 @@ impl Checkpointer {
                 }
             })
             .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
-        let room = Room::default();
+        let room = Room::new(main);
         Ok(Checkpointer { pages, moved, ahead: 0, room, wake: Some(wake), thread: Some(thread) })
     }
 

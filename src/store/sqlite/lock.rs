@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -42,9 +42,10 @@ impl Lock {
         // The store's own files are its owner's alone.
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let open = options.open(&lock);
-        let mut file =
-            open.map_err(|e| StoreError::ReadOnly(format!("opening {}: {e}", lock.display())))?;
+        let failed = |what: &str, error: std::io::Error| {
+            StoreError::ReadOnly(format!("{what} {}: {error}", lock.display()))
+        };
+        let mut file = options.open(&lock).map_err(|error| failed("opening", error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut pid = String::new();
             // An unreadable pid is reported as 0: the lock is what counts.
@@ -52,11 +53,16 @@ impl Lock {
             let pid = pid.trim().parse().unwrap_or(0);
             return Err(StoreError::Held { path: path.display().to_string(), pid });
         }
+        // Whoever had it may have removed it meanwhile: then this one is nobody's lock.
+        let own = file.metadata().map_err(|error| failed("looking at", error))?.ino();
+        if !std::fs::metadata(&lock).is_ok_and(|there| there.ino() == own) {
+            return Lock::take(path);
+        }
         let write = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
-        write.map_err(|e| StoreError::ReadOnly(format!("writing {}: {e}", lock.display())))?;
+        write.map_err(|error| failed("writing", error))?;
         Ok(Lock(file))
     }
 }

@@ -52,6 +52,8 @@ pub struct Sqlite {
     path: PathBuf,
     idle: Mutex<Vec<Conn>>,
     _lock: lock::Lock,
+    // Dropped last: see `room`.
+    _main: room::MainFile,
 }
 
 /// Maps an SQLite failure to its cause.
@@ -104,6 +106,7 @@ impl Sqlite {
         lock::refuse_network(path)?;
         let lock = lock::Lock::take(path)?;
         make(path).map_err(|e| io("making", e))?;
+        let main = room::open_main(path).map_err(|e| io("opening", e))?;
         let writer = connect(path, true).map_err(|error| named(error, path))?;
         let shown = path.display().to_string();
         schema::migrate(&writer.sql, &shown).map_err(|error| named(error, path))?;
@@ -111,11 +114,11 @@ impl Sqlite {
         restrict(path).map_err(|e| io("restricting", e))?;
         writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
         writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
-        room::grow_in_chunks(&writer.sql);
         forget_leader(&writer)?;
-        let store = Sqlite { path: path.to_owned(), idle: Mutex::new(Vec::new()), _lock: lock };
-        let writer = SqliteWriter::new(writer, connect(path, true)?, path)?;
-        Ok((store, writer))
+        let connections = (writer, connect(path, true)?);
+        let writer = SqliteWriter::new(connections, path, std::sync::Arc::clone(&main))?;
+        let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
+        Ok((Sqlite { path, idle, _lock: lock, _main: main }, writer))
     }
 
     fn take(&self) -> Result<Conn> {

@@ -4,18 +4,25 @@
 //! has been moved into the main file. What that file will grow by is therefore taken ahead, as long
 //! as the disk has it: then the log can always be moved, and names can be removed to make space.
 //!
-//! What must stay true: where there is no room ahead, only what makes space is done ([`Room::is_tight`]).
+//! What must stay true:
+//! - Taking room writes nothing: a checkpoint may be filling the same pages just now. (SQLite's own way,
+//!   `SQLITE_FCNTL_SIZE_HINT`, writes zeros where it has no `posix_fallocate`, and damaged a store.)
+//! - The main file as it is opened here is closed after all of SQLite's connections: to close any
+//!   descriptor of a file ends all POSIX locks that the process has on it.
+//! - Where there is no room ahead, only what needs none is done ([`Room::is_tight`]).
+//!
 //! Deliberately not here: who is refused then, and when the log is moved otherwise (`checkpoint`).
 
-use std::ffi::{c_int, c_void};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, ffi};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use super::fail;
-use crate::store::Result;
-
-/// The main file grows and shrinks by this.
-const CHUNK_BYTES: c_int = 1 << 20;
+use crate::store::{Result, StoreError};
 
 /// So many pages are taken ahead: those that come between two looks, and the largest write of a kernel
 /// (1 MiB) besides.
@@ -27,15 +34,28 @@ const LOOK_EVERY_PAGES: u64 = 128;
 /// What a page has.
 const PAGE_BYTES: u64 = 4096;
 
+/// The main file, opened once more to take room in it.
+pub(super) type MainFile = Arc<File>;
+
+/// Opens it, before SQLite does.
+pub(super) fn open_main(path: &Path) -> std::io::Result<MainFile> {
+    Ok(Arc::new(File::options().read(true).write(true).open(path)?))
+}
+
 /// See the head of this file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Room {
+    main: MainFile,
     /// How long the log was at the last look, in pages.
     looked_at: u64,
     is_tight: bool,
 }
 
 impl Room {
+    pub fn new(main: MainFile) -> Self {
+        Room { main, looked_at: 0, is_tight: false }
+    }
+
     /// Whether the disk was full at the last look or change.
     pub fn is_tight(&self) -> bool {
         self.is_tight
@@ -62,36 +82,18 @@ impl Room {
         };
         let pages = count("PRAGMA page_count").map_err(fail)?;
         let free = count("PRAGMA freelist_count").map_err(fail)?;
-        let wanted = pages + AHEAD_PAGES.saturating_sub(free);
-        let bytes = i64::try_from(wanted * PAGE_BYTES).unwrap_or(i64::MAX);
-        let (code, _) = control(sql, ffi::SQLITE_FCNTL_SIZE_HINT, bytes);
-        // A file system that takes nothing ahead for another reason hinders nobody.
-        let (_, errno) = control(sql, ffi::SQLITE_FCNTL_LAST_ERRNO, 0);
-        self.is_tight = code != ffi::SQLITE_OK && is_full(errno);
+        let wanted = (pages + AHEAD_PAGES.saturating_sub(free)) * PAGE_BYTES;
+        let length = self.main.metadata().map(|metadata| metadata.len());
+        let length = length.map_err(|error| StoreError::Failed(format!("its size: {error}")))?;
+        let taken = match wanted.checked_sub(length) {
+            None | Some(0) => Ok(()),
+            Some(more) => fallocate(&*self.main, FallocateFlags::KEEP_SIZE, length, more),
+        };
+        // A file system that takes nothing ahead hinders nobody.
+        self.is_tight = matches!(taken, Err(Errno::NOSPC | Errno::DQUOT));
         self.looked_at = log_pages;
         Ok(())
     }
-}
-
-/// Lets the main file, as this connection has it, grow and shrink in large steps; without this SQLite
-/// takes nothing ahead, and gives back what another connection has taken.
-pub(super) fn grow_in_chunks(sql: &Connection) {
-    // Where the file system has no such thing, nothing is taken ahead.
-    let _ = control(sql, ffi::SQLITE_FCNTL_CHUNK_SIZE, CHUNK_BYTES);
-}
-
-/// Gives what the operation said, and its argument afterwards.
-fn control<T>(sql: &Connection, operation: c_int, mut argument: T) -> (c_int, T) {
-    let place = (&raw mut argument).cast::<c_void>();
-    // SAFETY: the connection is open; the operations read or write their argument (a C int for the
-    // chunk size and the errno, a 64-bit integer for the hint) during the call and keep no pointer.
-    let code =
-        unsafe { ffi::sqlite3_file_control(sql.handle(), c"main".as_ptr(), operation, place) };
-    (code, argument)
-}
-
-fn is_full(errno: c_int) -> bool {
-    matches!(errno, libc::ENOSPC | libc::EDQUOT)
 }
 
 /// Whether the last failure of this connection was that the disk, or the user's share of it, is full.
@@ -99,5 +101,30 @@ fn is_full(errno: c_int) -> bool {
 pub(super) fn is_disk_full(sql: &Connection) -> bool {
     // SAFETY: the connection is open.
     let errno = unsafe { ffi::sqlite3_system_errno(sql.handle()) };
-    is_full(errno)
+    matches!(errno, libc::ENOSPC | libc::EDQUOT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[test]
+    fn taking_room_writes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let sql = Connection::open(&path).unwrap();
+        sql.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(100000))")
+            .unwrap();
+        let main = open_main(&path).unwrap();
+        let before = (std::fs::read(&path).unwrap(), main.metadata().unwrap().blocks());
+        let mut room = Room::new(Arc::clone(&main));
+        assert!(room.wants_look(LOOK_EVERY_PAGES));
+        room.look(&sql, LOOK_EVERY_PAGES).unwrap();
+        assert!(!room.is_tight() && !room.wants_look(LOOK_EVERY_PAGES));
+        assert_eq!(std::fs::read(&path).unwrap(), before.0, "and it is as long as it was");
+        let taken = (main.metadata().unwrap().blocks() - before.1) * 512;
+        assert!(taken >= (AHEAD_PAGES - 1) * PAGE_BYTES, "{taken} bytes were taken");
+    }
 }

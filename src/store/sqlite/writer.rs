@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::checkpoint::Checkpointer;
 use super::places::Places;
+use super::room::MainFile;
 use super::{Conn, gather};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 
@@ -18,16 +20,23 @@ pub struct SqliteWriter {
     wal: Option<File>,
     /// Something was committed that power loss could still take.
     unflushed: bool,
+    // Dropped last: see `room`.
+    _main: MainFile,
 }
 
 impl SqliteWriter {
-    pub(super) fn new(mut connection: Conn, second: Conn, path: &Path) -> Result<Self> {
-        let checkpointer = Checkpointer::start(&mut connection, second)?;
+    pub(super) fn new(
+        (mut connection, second): (Conn, Conn),
+        path: &Path,
+        main: MainFile,
+    ) -> Result<Self> {
+        let checkpointer = Checkpointer::start(&mut connection, second, Arc::clone(&main))?;
         connection.places = RefCell::new(Places::of_writer());
         let mut wal_path = path.as_os_str().to_owned();
         wal_path.push("-wal");
         let wal_path = wal_path.into();
-        Ok(SqliteWriter { checkpointer, connection, wal_path, wal: None, unflushed: true })
+        let (wal, unflushed, _main) = (None, true, main);
+        Ok(SqliteWriter { checkpointer, connection, wal_path, wal, unflushed, _main })
     }
 }
 
