@@ -256,6 +256,9 @@ pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// After so long a silence a client that waits for a long answer asks whether the daemon lives.
 pub const DAEMON_SILENCE: Duration = Duration::from_secs(5);
 
+/// Longer than this, and [`DAEMON_SILENCE`], nobody waits without having asked that.
+pub const DAEMON_SILENCE_MAX: Duration = Duration::from_secs(60);
+
 /// How long a new daemon may take until it serves; opening recovers what a crash left in the log.
 pub const DAEMON_START_WAIT: Duration = Duration::from_secs(60);
 

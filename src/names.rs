@@ -105,6 +105,38 @@ pub fn path_text(bytes: &[u8]) -> String {
     })
 }
 
+/// The bytes whose [`path_text`] this is; `None` if it is no such text.
+#[must_use]
+pub fn path_of_text(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        bytes.extend(before.as_bytes());
+        let kind = escape.chars().next()?;
+        rest = &escape[kind.len_utf8()..];
+        let c = match kind {
+            'x' => {
+                bytes.push(u8::from_str_radix(rest.get(..2)?, 16).ok()?);
+                rest = &rest[2..];
+                continue;
+            }
+            'u' => {
+                let (digits, after) = rest.strip_prefix('{')?.split_once('}')?;
+                rest = after;
+                char::from_u32(u32::from_str_radix(digits, 16).ok()?)?
+            }
+            't' => '\t',
+            'r' => '\r',
+            'n' => '\n',
+            '\\' => '\\',
+            _ => return None,
+        };
+        bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    bytes.extend(rest.as_bytes());
+    Some(bytes)
+}
+
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -296,9 +328,13 @@ mod tests {
         for (nth, text) in texts.iter().enumerate() {
             assert!(is_nfc(text), "{text:?}");
             assert!(!texts[..nth].contains(text), "{text:?} stands for two");
+            assert_eq!(path_of_text(text).as_deref(), Some(names[nth]), "{text:?}");
         }
         assert_eq!(texts[0], "caf\u{e9}", "what is well known stays as it is");
         assert_eq!(texts[1], "cafe\\u{301}");
         assert_eq!(texts[3], "a\\\\u{1}");
+        for none in ["a\\", "a\\q", "\\u{110000}", "\\xg1", "\\u{1"] {
+            assert_eq!(path_of_text(none), None, "{none:?}");
+        }
     }
 }

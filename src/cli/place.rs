@@ -4,7 +4,7 @@
 //! goes through it. Deliberately not here: which store is meant (`store`), and what is found there
 //! (`service`).
 
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Component, Path, PathBuf, absolute};
 
 use super::exit::Exit;
 use super::output::Stop;
@@ -64,22 +64,26 @@ fn each(
 /// in a mount and has one of that name, else an id. All else is a path.
 fn thing(given: &str, paths: &StorePaths) -> Result<String, Stop> {
     let is_word = !given.contains('/') && !has_extension(given) && given != "." && given != "..";
-    if (is_word && !is_here(given, paths)?) || is_printed(given, paths)? {
+    if is_word && !is_here(given, paths)? {
         return Ok(given.to_owned());
     }
     path(given, paths)
 }
 
 /// Whether this is a path as commands print it, from the root of the tree: where the working
-/// directory, in a mount, has nothing of that name, and the root has.
+/// directory, in a mount, has nothing of its first name, and the root has.
 fn is_printed(given: &str, paths: &StorePaths) -> Result<bool, Stop> {
     let Ok(here) = std::env::current_dir() else { return Ok(false) };
-    let mount = mounted_around(&here).filter(MountLine::is_workfs);
-    let Some(mount) = mount.filter(|mount| mount.bound == Path::new("/")) else { return Ok(false) };
+    let Some((first, _)) = given.split_once('/').filter(|(first, _)| !first.is_empty()) else {
+        return Ok(false);
+    };
+    let Some(mount) = mounted_around(&here).filter(MountLine::is_workfs) else { return Ok(false) };
     let Some(shown) = shown(&mount, paths)? else { return Ok(false) };
-    let Ok(below) = Path::new(given).strip_prefix(shown) else { return Ok(false) };
+    let root = shown.join(mount.bound.strip_prefix("/").unwrap_or(&mount.bound));
+    let Ok(below) = Path::new(given).strip_prefix(root) else { return Ok(false) };
     let is_there = |place: PathBuf| place.symlink_metadata().is_ok();
-    Ok(!is_there(here.join(given)) && is_there(mount.dir.join(below)))
+    let Some(Component::Normal(name)) = below.components().next() else { return Ok(false) };
+    Ok(!is_there(here.join(first)) && is_there(mount.dir.join(name)))
 }
 
 /// Such a word is a file's name also where that file is not there any more.
@@ -98,6 +102,9 @@ fn is_here(name: &str, paths: &StorePaths) -> Result<bool, Stop> {
 /// A path: one that lies in a mount, from the working directory or from the root of the host, is
 /// what the mount shows there; any other is one from the root of the tree, if it is relative.
 fn path(given: &str, paths: &StorePaths) -> Result<String, Stop> {
+    if is_printed(given, paths)? {
+        return Ok(given.to_owned());
+    }
     let Ok(place) = absolute(Path::new(given)) else { return Ok(given.to_owned()) };
     let goes_up = place.components().any(|part| part.as_os_str() == "..");
     let place = if goes_up { canonical(&place) } else { place };

@@ -93,11 +93,7 @@ impl Client {
     ///
     /// # Errors
     /// If the daemon is gone before it has read the ask.
-    pub fn ask_many(
-        &mut self,
-        ask: &Ask,
-        silence: Option<Duration>,
-    ) -> Result<Answers<'_>, Failure> {
+    pub fn ask_many(&mut self, ask: &Ask, silence: Duration) -> Result<Answers<'_>, Failure> {
         self.limit(Some(DAEMON_ANSWER_WAIT))?;
         // As above: there may be an answer all the same.
         self.send(ask).or_else(|error| if is_end(&error) { Ok(()) } else { Err(lost(&error)) })?;
@@ -161,7 +157,7 @@ impl Client {
 #[derive(Debug)]
 pub struct Answers<'c> {
     client: &'c mut Client,
-    silence: Option<Duration>,
+    silence: Duration,
     over: bool,
 }
 
@@ -171,7 +167,7 @@ impl Answers<'_> {
         let broken = |error: io::Error| lost(&error);
         while !self.client.lines.await_some(self.silence).map_err(broken)? {
             self.client.expect_alive()?;
-            self.silence = self.silence.map(|silence| silence.saturating_mul(2));
+            self.silence = self.silence.saturating_mul(2);
         }
         Ok(())
     }

@@ -77,15 +77,14 @@ pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
     Ok(Peer { uid: peer.uid.as_raw(), gid: peer.gid.as_raw(), pid })
 }
 
-/// Whether the other end has gone away.
+/// Whether the other end has gone away. One that only sends no more still wants its answer.
 #[must_use]
 pub fn is_gone(stream: &UnixStream) -> bool {
-    use rustix::net::RecvFlags;
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    match rustix::net::recv(stream, &mut [0u8; 1], flags) {
-        Ok((_, length)) => length == 0,
-        Err(error) => !matches!(error, rustix::io::Errno::AGAIN | rustix::io::Errno::INTR),
-    }
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let gone = PollFlags::HUP | PollFlags::ERR;
+    let mut fds = [PollFd::new(stream, gone)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(gone)
 }
 
 /// What ended first.
@@ -121,13 +120,13 @@ pub fn await_end(watched: &OwnedFd, client: Option<&UnixStream>) -> io::Result<E
 }
 
 /// Waits until there is something to read, or the other end is gone; false if neither comes in
-/// time. Without `patience` it waits for ever.
+/// time.
 ///
 /// # Errors
 /// A failure of poll(2).
-pub fn await_input(stream: &UnixStream, patience: Option<Duration>) -> io::Result<bool> {
+pub fn await_input(stream: &UnixStream, patience: Duration) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let until = patience.and_then(|patience| Instant::now().checked_add(patience));
+    let until = Instant::now().checked_add(patience);
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -181,6 +180,8 @@ mod tests {
         let (server, _) = listener.accept().unwrap();
         assert_eq!(peer(&server).unwrap().pid, std::process::id());
         assert!(!is_gone(&server));
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(!is_gone(&server), "it waits for its answer");
         drop(client);
         assert!(is_gone(&server));
         drop(listener);

@@ -266,7 +266,7 @@ impl Lines {
     ///
     /// # Errors
     /// A failure of poll(2).
-    pub fn await_some(&self, patience: Option<Duration>) -> io::Result<bool> {
+    pub fn await_some(&self, patience: Duration) -> io::Result<bool> {
         if !self.stream.buffer().is_empty() {
             return Ok(true);
         }

@@ -76,9 +76,18 @@ fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
         let remedy = "name a file in a directory that is there and yours";
         Failure::new(error.kind().into(), reason, remedy)
     };
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut options = File::options();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let open = options.custom_flags(libc::O_NOFOLLOW).open(aside).map_err(failed)?;
+    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+    let open = options.open(aside).ok().filter(is_own);
+    let open = match open {
+        Some(open) => open,
+        // Whatever somebody put there; a copy in a file of another's would be that other's.
+        None => {
+            std::fs::remove_file(aside).map_err(failed)?;
+            options.create_new(true).open(aside).map_err(failed)?
+        }
+    };
     let is_held = flock(&open, FlockOperation::NonBlockingLockExclusive).is_err();
     let opened = open.metadata().map_err(failed)?;
     // One that has just been finished has another name now.
@@ -94,6 +103,13 @@ fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
         let _ = std::fs::remove_file(beside(aside, end));
     }
     Ok(open)
+}
+
+/// Whether it is a file that nobody else has, or can reach by another name.
+fn is_own(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = rustix::process::geteuid().as_raw();
+    file.metadata().is_ok_and(|it| it.is_file() && it.nlink() == 1 && it.uid() == own)
 }
 
 fn restrict(file: &File) -> std::io::Result<()> {

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::engine::{Governed, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
-use crate::names::{FileName, RecordId, TreePath};
+use crate::names::{FileName, RecordId, TreePath, path_of_text};
 use crate::numbers::Ino;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
 
@@ -114,6 +114,13 @@ pub(super) fn find(read: &dyn Read, config: &Config, what: &str) -> Result<Found
     }
     if let Some(node) = node_at(read, &path)? {
         return at_node(read, path, node);
+    }
+    // It may be copied from what a command or the ledger printed.
+    if what.contains('\\')
+        && let Some(printed) = path_of_text(what).and_then(|bytes| TreePath::parse(bytes).ok())
+        && let Some(node) = node_at(read, &printed)?
+    {
+        return at_node(read, printed, node);
     }
     Err(absent(read, config, &path)?)
 }

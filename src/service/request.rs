@@ -145,7 +145,7 @@ impl Request {
             Request::AgentAdd(args) => &mut args.agent,
             Request::AgentRemove(args) => &mut args.agent,
             Request::Import(args) => &mut args.agent,
-            Request::Gc(args) => &mut args.agent,
+            Request::Gc(args) if args.delete => &mut args.agent,
             Request::ProjectNew(args) => &mut args.agent,
             Request::Rewind(args) => &mut args.agent,
             Request::Claim(_)
@@ -160,6 +160,7 @@ impl Request {
             | Request::Export(_)
             | Request::Fsck
             | Request::Doctor
+            | Request::Gc(_)
             | Request::Backup(_) => return None,
         };
         agent.is_none().then_some(agent)

@@ -61,18 +61,6 @@ impl When {
         })
     }
 
-    /// An event that has not happened is a typing error: it would be the newest version.
-    fn require_past(self, read: &dyn Read) -> Result<(), Failure> {
-        let last = read.last_event()?.map_or(G(0), |event| event.g);
-        match self {
-            When::Event(g) if g > last => {
-                let remedy = "`workfs log` shows what has happened";
-                Err(Failure::new(Exit::Absent, format!("event {g} has not happened yet"), remedy))
-            }
-            When::Event(_) | When::Time(_) => Ok(()),
-        }
-    }
-
     fn includes(self, g: G, at: UnixNanos) -> bool {
         match self {
             When::Event(last) => g <= last,
@@ -97,7 +85,9 @@ pub(super) fn rewind(
     args: &RewindArgs,
 ) -> Result<RewindReport, Failure> {
     let when = When::parse(&args.at)?;
-    service.read(|read| when.require_past(read))?;
+    if let When::Event(g) = when {
+        service.read(|read| require_past(read, g))?;
+    }
     let config = service.engine.config();
     let past = service.read(|read| match find(read, &config, &args.what) {
         Ok(Found::Record(found)) => record_past(read, found, when),
@@ -168,6 +158,15 @@ fn file_past(read: &dyn Read, path: TreePath, when: When) -> Result<Past, Failur
     let (version, content) =
         kept_version(read, &path, |version| when.includes(version.g, version.at))?;
     Ok(Past::File(path, version, content))
+}
+
+/// An event that has not happened is a typing error: it would be the newest version.
+pub(super) fn require_past(read: &dyn Read, g: G) -> Result<(), Failure> {
+    if read.last_event()?.is_some_and(|last| g <= last.g) {
+        return Ok(());
+    }
+    let remedy = "`workfs log` shows what has happened";
+    Err(Failure::new(Exit::Absent, format!("event {g} has not happened yet"), remedy))
 }
 
 /// The newest version of a plain file that is wanted, if one is kept.

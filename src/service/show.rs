@@ -8,9 +8,9 @@ use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
 use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow};
 
-use super::find::{Found, FoundRecord, find};
+use super::find::{Found, FoundRecord, find, tree_path};
 use super::log::field;
-use super::rewind::kept_version;
+use super::rewind::{kept_version, require_past};
 use super::{Exit, Failure, Service, ShowArgs};
 
 /// Events of a record that are shown with it.
@@ -145,7 +145,26 @@ pub(super) fn show(service: &Service, args: &ShowArgs) -> Result<ShowReport, Fai
         let remedy = "give one of the two";
         return Err(Failure::new(Exit::Usage, "a version and an event were given", remedy));
     }
-    service.read(|read| match find(read, &config, &args.what)? {
+    service.read(|read| match find(read, &config, &args.what) {
+        // A file that is gone has a past.
+        Err(failure) if failure.exit == Exit::Absent && args.g.is_some() => {
+            let path = tree_path(&args.what)?;
+            let is_known = read.history(&path)?.is_some();
+            if is_known { file(read, &path, None, args) } else { Err(failure) }
+        }
+        Err(failure) => Err(failure),
+        Ok(found) => shown(service, read, found, args),
+    })
+}
+
+fn shown(
+    service: &Service,
+    read: &dyn Read,
+    found: Found,
+    args: &ShowArgs,
+) -> Result<ShowReport, Failure> {
+    let config = service.engine.config();
+    match found {
         Found::Record(found) => {
             let mut report = record(read, &config, &found, args)?;
             report.lease_until = super::heartbeat::lease_until(service, read, found.record.key)?;
@@ -168,7 +187,7 @@ pub(super) fn show(service: &Service, args: &ShowArgs) -> Result<ShowReport, Fai
             Ok(report)
         }
         Found::Node(path, node) if node.node_type == NodeType::File => {
-            file(read, &path, &node, args)
+            file(read, &path, Some(&node), args)
         }
         Found::Node(path, node) => {
             no_versions(args)?;
@@ -177,7 +196,7 @@ pub(super) fn show(service: &Service, args: &ShowArgs) -> Result<ShowReport, Fai
             report.at = Some(node.mtime.rfc3339_seconds());
             Ok(report)
         }
-    })
+    }
 }
 
 fn no_versions(args: &ShowArgs) -> Result<(), Failure> {
@@ -192,10 +211,10 @@ fn no_versions(args: &ShowArgs) -> Result<(), Failure> {
 fn file(
     read: &dyn Read,
     path: &TreePath,
-    node: &Node,
+    node: Option<&Node>,
     args: &ShowArgs,
 ) -> Result<ShowReport, Failure> {
-    let mut report;
+    let mut report = ShowReport::empty("file");
     let mut newest = read.history(path)?.map(|history| history.last_g);
     if args.at.is_some() {
         let reason = format!("versions of files such as `{path}` have no numbers of their own");
@@ -206,12 +225,12 @@ fn file(
         ));
     }
     if let Some(g) = args.g {
+        require_past(read, g)?;
         let (version, content) = kept_version(read, path, |version| version.g <= g)?;
-        report = ShowReport::empty("file");
         report.text = String::from_utf8_lossy(&content).into_owned();
         report.at = Some(version.at.rfc3339_seconds());
         newest = Some(version.g);
-    } else {
+    } else if let Some(node) = node {
         report = plain(read, node)?;
         report.at = Some(node.mtime.rfc3339_seconds());
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::FileGlob;
-use crate::names::TreePath;
+use crate::names::{TreePath, path_of_text};
 use crate::numbers::G;
 
 use super::log::{IDLE_AFTER, readable};
@@ -60,7 +60,9 @@ pub(super) fn watch(
     let news = service.engine.bell().subscribe();
     let since = args.since.unwrap_or_else(|| news.last());
     let mut report = WatchReport { events: 0, last_g: since, timed_out: false };
-    let until = args.timeout_s.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    // A time that no clock reaches is none.
+    let until =
+        args.timeout_s.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
     // Whoever asked knows by this that nothing is missed from now on.
     if !sink(Reply::Idle) {
         return Ok(report);
@@ -105,6 +107,6 @@ fn tells_of(glob: &FileGlob, line: &str) -> bool {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
     ["/payload/path", "/payload/to", "/payload/from_path"]
         .iter()
-        .filter_map(|at| TreePath::parse(event.pointer(at)?.as_str()?).ok())
+        .filter_map(|at| TreePath::parse(path_of_text(event.pointer(at)?.as_str()?)?).ok())
         .any(|path| glob.matches(&path))
 }

@@ -61,20 +61,34 @@ impl WorkTree {
         }
         let (mut at, after) = start(&mut cursor, cookie);
         let mut skip = cookie.saturating_sub(at);
+        // Who went back hears again of the names that were listed, each at the place that it had; not of
+        // those that came since, which have none.
+        let listed = cursor.recent.len();
+        let goes_back = cursor.recent.last().is_some_and(|(last, _)| *last > cookie);
         self.read(|read| {
             let mut full = false;
             let mut each = |name: FileName, kind: NodeKind, attr: Attr| {
                 if self.is_hidden(&kind, caller) {
                     return true;
                 }
-                at = if at < FIRST_COOKIE { FIRST_COOKIE } else { at + 1 };
+                let known = match goes_back {
+                    true => cursor.recent[..listed].binary_search_by(|(_, known)| known.cmp(&name)),
+                    false => Err(listed),
+                };
+                at = match known {
+                    Ok(index) => cursor.recent[index].0,
+                    Err(index) if index < listed => return true,
+                    Err(_) if goes_back => cursor.recent.last().map_or(at, |(last, _)| *last) + 1,
+                    Err(_) if at < FIRST_COOKIE => FIRST_COOKIE,
+                    Err(_) => at + 1,
+                };
                 if skip > 0 {
                     skip -= 1;
                     return true;
                 }
                 let ttl = Self::seen_for(kind.class);
                 full = !emit(DirEntry { name: name.as_bytes().to_vec(), attr, cookie: at, ttl });
-                if !full {
+                if !full && known.is_err() {
                     cursor.recent.push((at, name));
                 }
                 !full
@@ -171,16 +185,20 @@ pub(super) fn start<Key: Clone>(cursor: &mut Cursor<Key>, cookie: u64) -> (u64, 
         return (0, None);
     }
     let index = |list: &[(u64, Key)]| list.partition_point(|(at, _)| *at <= cookie);
-    // What came after it is listed again, as it is now.
-    cursor.recent.truncate(index(&cursor.recent));
-    let last = cursor.recent.last().cloned();
-    if cursor.recent.len() > LISTING_REMEMBERED_MAX {
+    if cursor.recent.len() > LISTING_REMEMBERED_MAX && index(&cursor.recent) == cursor.recent.len()
+    {
         let gone = cursor.recent.drain(..LISTING_REMEMBERED_MAX / 2).next_back();
         cursor
             .older
             .extend(gone.filter(|(at, _)| cursor.older.last().is_none_or(|old| old.0 < *at)));
     }
-    let older = || index(&cursor.older).checked_sub(1).map(|index| cursor.older[index].clone());
+    let last = index(&cursor.recent).checked_sub(1).map(|index| cursor.recent[index].clone());
+    if last.is_none() {
+        // Further back than is remembered: places are counted from there on.
+        cursor.recent.clear();
+        cursor.older.truncate(index(&cursor.older));
+    }
+    let older = || cursor.older.last().cloned();
     match last.or_else(older) {
         Some((at, name)) => (at, Some(name)),
         None => (FIRST_COOKIE - 1, None),

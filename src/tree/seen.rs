@@ -51,8 +51,8 @@ impl Seen {
     ) {
         let saw =
             |look: &&Look| look.version == before && look.thread != thread && is_alive(look.thread);
-        let who_saw: Vec<u32> = match self.0.lock().get(&record) {
-            Some(looks) => looks.iter().filter(saw).map(|look| look.thread).collect(),
+        let who_saw: Vec<(u32, Instant)> = match self.0.lock().get(&record) {
+            Some(looks) => looks.iter().filter(saw).map(|look| (look.thread, look.at)).collect(),
             None => return,
         };
         if who_saw.is_empty() || thread == 0 {
@@ -60,8 +60,9 @@ impl Seen {
         }
         let ancestors = std::iter::successors(parent_of(thread), |process| parent_of(*process));
         let ancestors: Vec<u32> = ancestors.take(ANCESTORS_MAX).collect();
-        for one in who_saw {
-            if process_of(one).is_some_and(|process| ancestors.contains(&process)) {
+        for (one, at) in who_saw {
+            let process = process_of(one).filter(|process| ancestors.contains(process));
+            if process.is_some_and(|process| was_there(process, at)) {
                 self.note(record, one, after);
             }
         }
@@ -77,16 +78,19 @@ impl Seen {
         let mut own = looks.iter().rev().filter(|look| {
             look.thread == thread || (process.is_some() && process_of(look.thread) == process)
         });
-        let last = own.next().filter(|look| {
-            // A process that is younger than the look is another one under the same number.
-            process.and_then(age).is_none_or(|age| age + SLACK >= look.at.elapsed())
-        });
+        let last = own.next();
+        let last = last.filter(|look| process.is_none_or(|process| was_there(process, look.at)));
         last.map_or(Base::Unseen, |look| Base::Seen(look.version))
     }
 }
 
 /// How far up one looks for who started a process.
 const ANCESTORS_MAX: usize = 16;
+
+/// A process that is younger than a look is another one under the same number.
+fn was_there(process: u32, at: Instant) -> bool {
+    age(process).is_none_or(|age| age + SLACK >= at.elapsed())
+}
 
 fn is_alive(thread: u32) -> bool {
     let pid = i32::try_from(thread).ok().and_then(rustix::process::Pid::from_raw);

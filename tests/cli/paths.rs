@@ -222,6 +222,9 @@ fn what_a_command_printed_is_understood_by_the_next_wherever_one_is() {
         assert!(path.starts_with("work/assigned/bob/t-"), "{claimed}");
         inside(&fixture, &dir, &["show", path]).success();
         inside(&fixture, &dir, &["release", path, "--agent", "bob"]).success();
+        // It is not there any more: where it is is told.
+        let gone = inside(&fixture, &dir, &["log", path]).failure();
+        assert!(gone.stderr.contains("it is `work/inbox/t-"), "{gone}");
     }
     // What lies where one is comes first.
     fs::create_dir_all(fixture.path("work/work/inbox")).unwrap();

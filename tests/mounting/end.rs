@@ -142,13 +142,11 @@ fn a_stopped_daemon_hangs_no_command() {
         &["backup", copy.to_str().unwrap()],
     ];
     send_signal(pid, Signal::STOP);
-    let mut followed = fixture.command(commands[3]).stdout(std::process::Stdio::null()).spawn();
     let deadline = std::time::Duration::from_secs(60);
     let ran: Vec<_> = std::thread::scope(|scope| {
         let fixture = &fixture;
         let run = |command| scope.spawn(move || fixture.workfs_within(command, deadline));
-        let asked = commands.into_iter().filter(|command| command[0] != "log");
-        let running: Vec<_> = asked.map(run).collect();
+        let running: Vec<_> = commands.into_iter().map(run).collect();
         running.into_iter().map(|one| one.join().unwrap()).collect()
     });
     send_signal(pid, Signal::CONT);
@@ -161,11 +159,6 @@ fn a_stopped_daemon_hangs_no_command() {
     assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "inbox");
     assert!(!copy.exists());
     assert_eq!(fixture.ledger().names("t-1"), ["created"]);
-    // Who follows has nothing to hear, and goes on.
-    let followed = followed.as_mut().unwrap();
-    assert_eq!(followed.try_wait().unwrap(), None);
-    followed.kill().unwrap();
-    followed.wait().unwrap();
 }
 
 // P6.3
@@ -205,4 +198,23 @@ fn what_a_mount_had_open_when_it_was_cut_off_hinders_nobody() {
     let to = fixture.path("work/assigned/bob/t-1.yaml");
     until_polled("the record is free", || fs::rename(&from, &to).ok());
     fixture.fsck_clean();
+}
+
+// P6.4 P10.3
+#[test]
+fn in_the_dead_mount_of_an_agent_nobody_acts_without_a_name() {
+    let fixture = Fixture::new();
+    let dir = fixture.base().join("eve");
+    fs::create_dir(&dir).unwrap();
+    fixture.workfs(&["mount", dir.to_str().unwrap(), "--agent", "eve"]).success();
+    let script = format!(
+        "cd \"$DIR\"; kill -9 {}; \"$WORKFS\" --store \"$STORE\" agent add intruder",
+        fixture.daemon_pid()
+    );
+    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs")).with("DIR", &dir);
+    let ran = shell.with("STORE", fixture.store()).run(&script).failure();
+    assert!(ran.code == 6 && ran.stderr.contains("whose mount"), "{ran}");
+    let agents = fixture.workfs(&["agent", "list"]).success();
+    assert!(!agents.stdout.contains("intruder"), "{agents}");
+    fixture.workfs(&["unmount", dir.to_str().unwrap()]).success();
 }

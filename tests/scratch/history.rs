@@ -47,6 +47,10 @@ fn each_version_is_a_file_and_comes_back() {
     fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", &at]).success();
     assert_eq!(fs::read_to_string(fixture.path("scratchpad/p/f.md")).unwrap(), "2\n");
     fixture.sh("rm scratchpad/p/f.md").success();
+    let shown = fixture.workfs(&["show", "scratchpad/p/f.md", "--g", &at]).success();
+    assert!(shown.stdout.ends_with("\n2\n"), "also when it is gone: {shown}");
+    let future = fixture.workfs(&["show", "scratchpad/p/f.md", "--g", "99999"]).failure();
+    assert_eq!(future.code, 4, "{future}");
     let time = events[0]["at"].as_str().unwrap();
     fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", time]).success();
     assert_eq!(fs::read_to_string(fixture.path("scratchpad/p/f.md")).unwrap(), "1\n");
@@ -172,6 +176,12 @@ fn names_that_look_the_same_have_pasts_of_their_own() {
         assert_eq!(versions(&fixture, &path), [format!("{nth} 0\n"), format!("{nth} 1\n")]);
         let events = fixture.workfs(&["log", "--json", &path]).success().json_lines();
         assert_eq!(events.len(), 2, "{name:?}: {events:?}");
+        let printed = events[0]["payload"]["path"].as_str().unwrap();
+        // Where another file has that very name it is meant.
+        let meant = names.iter().position(|name| printed.ends_with(&format!("/{name}")));
+        let shown = fixture.workfs(&["show", printed]).success();
+        let text = format!("{} 1\n", meant.unwrap_or(nth));
+        assert!(shown.stdout.ends_with(&text), "{printed:?}: {shown}");
     }
     fixture.fsck_clean();
     let backup = fixture.outside("backup.db");

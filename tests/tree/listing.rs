@@ -182,7 +182,10 @@ fn who_goes_back_to_a_place_in_a_listing_misses_no_name_that_stayed() {
         let first: Vec<String> = (0..many / 2).map_while(|_| next()).collect();
         // SAFETY: the stream is open.
         let place = unsafe { libc::telldir(stream) };
-        let rest: Vec<String> = std::iter::from_fn(next).collect();
+        let mut rest: Vec<String> = (0..many / 4).map_while(|_| next()).collect();
+        // SAFETY: the stream is open.
+        let later = unsafe { libc::telldir(stream) };
+        rest.extend(std::iter::from_fn(next));
         // Those that come before the place go, and some after it.
         let mut stay: BTreeSet<String> = rest.iter().cloned().collect();
         for name in first.iter().filter(|name| !name.starts_with('.')) {
@@ -193,6 +196,20 @@ fn who_goes_back_to_a_place_in_a_listing_misses_no_name_that_stayed() {
             stay.remove(name);
         }
         // SAFETY: the stream is open, and the place is one of it.
+        unsafe { libc::seekdir(stream, place) };
+        // Forward again to a place from before: it is where it was.
+        let some = (0..5).map_while(|_| next()).count();
+        assert_eq!(some, 5);
+        // SAFETY: the stream is open, and both places are of it.
+        let after = unsafe {
+            libc::seekdir(stream, later);
+            next()
+        };
+        assert!(
+            after.is_some_and(|after| rest[many / 4..many / 4 + 20].contains(&after)),
+            "{many}"
+        );
+        // SAFETY: as above.
         unsafe { libc::seekdir(stream, place) };
         let again: Vec<String> = std::iter::from_fn(next).collect();
         // SAFETY: the stream is open, and not used any more.

@@ -12,7 +12,7 @@ use super::super::place;
 use crate::daemon::{
     Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
 };
-use crate::limits::{DAEMON_SILENCE, LOCK_PATIENCE};
+use crate::limits::{DAEMON_SILENCE, DAEMON_SILENCE_MAX, LOCK_PATIENCE};
 use crate::service::{Caller, Reply, Report, Request, Service, dispatch};
 use crate::store::Durability;
 
@@ -179,14 +179,14 @@ pub fn patience() -> Result<Patience, Stop> {
     if patience.is_over() { Err(Stop::Interrupted) } else { Ok(patience) }
 }
 
-/// How long a daemon that is well may say nothing about a request.
-fn silence(request: &Request) -> Option<Duration> {
+/// How long a daemon that is well may say nothing about a request. To who follows what happens it
+/// says now and then that nothing did; to who waits for a record it says nothing.
+fn silence(request: &Request) -> Duration {
     let waits = match request {
         Request::Claim(args) => Duration::from_millis(args.wait_ms.unwrap_or(0)),
-        _ if request.is_endless() => return None,
         _ => Duration::ZERO,
     };
-    Some(waits + DAEMON_SILENCE)
+    DAEMON_SILENCE + waits.min(DAEMON_SILENCE_MAX)
 }
 
 /// Serves the request here. Ctrl-C ends it as soon as that is sound.

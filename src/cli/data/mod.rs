@@ -23,13 +23,15 @@ mod status;
 mod watch;
 mod why;
 
+use std::path::Path;
+
 use clap::Subcommand;
 
 use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
-use crate::daemon::{MountLine, StorePaths, mounted_around};
+use crate::daemon::{MountInfo, MountLine, StorePaths, mounted_around};
 use crate::kind::Role;
 use crate::names::AgentName;
 use crate::service::Request;
@@ -126,10 +128,19 @@ const AGENT_VARIABLE: &str = "WORKFS_AGENT";
 fn on_behalf(mut request: Request, paths: &StorePaths) -> Result<Request, Stop> {
     if let Some(open) = request.agent_left_open() {
         *open = match std::env::var(AGENT_VARIABLE) {
-            Ok(name) => Some(agent(&name).map_err(|why| {
-                let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
-                Stop::failed(Exit::Usage, reason, "mend it, or unset it")
-            })?),
+            Ok(name) => {
+                let name = agent(&name).map_err(|why| {
+                    let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
+                    Stop::failed(Exit::Usage, reason, "mend it, or unset it")
+                })?;
+                // `exec` names the agent of its mount, which may have been removed since.
+                if let Ok(Some(here)) = mount_here(paths)
+                    && here.agent.as_deref() == Some(name.as_str())
+                {
+                    require_more_than_reading(&here)?;
+                }
+                Some(name)
+            }
             Err(_) => agent_of_mount(paths)?,
         };
     }
@@ -138,30 +149,45 @@ fn on_behalf(mut request: Request, paths: &StorePaths) -> Result<Request, Stop> 
 
 /// The agent of the mount that one is in.
 fn agent_of_mount(paths: &StorePaths) -> Result<Option<AgentName>, Stop> {
+    let Some(here) = mount_here(paths)? else { return Ok(None) };
+    let Some(agent) = here.agent.as_ref().and_then(|name| AgentName::new(name).ok()) else {
+        return Ok(None);
+    };
+    require_more_than_reading(&here)?;
+    Ok(Some(agent))
+}
+
+/// At the socket an agent that is not registered any more would be one that never was.
+fn require_more_than_reading(here: &MountInfo) -> Result<(), Stop> {
+    if here.role != Role::Observer.as_str() {
+        return Ok(());
+    }
+    let agent = here.agent.as_deref().unwrap_or("the agent");
+    let reason = format!("{agent}, whose mount this is, may only read");
+    Err(Stop::failed(Exit::Denied, reason, "ask an operator for another role"))
+}
+
+/// The mount that one is in, if it is one of this store; refused where that cannot be told.
+fn mount_here(paths: &StorePaths) -> Result<Option<MountInfo>, Stop> {
     let here = std::env::current_dir().ok().and_then(|dir| mounted_around(&dir));
     let Some(here) = here.filter(MountLine::is_workfs) else { return Ok(None) };
     let mounts = match super::ps::ask(paths) {
-        Ok(Some((_, mounts))) => mounts,
-        Ok(None) => return Ok(None),
+        // Its daemon is gone: nobody knows any more whose it was.
+        Ok(asked) => asked.map(|(_, mounts)| mounts).unwrap_or_default(),
         // A user who is bound to an agent is not told; the daemon knows him by his user id.
         Err(Stop::Failed(failed)) if failed.exit == Exit::Denied => return Ok(None),
         Err(stop) => return Err(stop),
     };
-    let Some(found) = super::ps::same(&here, mounts) else {
-        if here.source != *paths.source() {
+    let found = super::ps::same(&here, mounts);
+    if found.is_none() {
+        let tells_another_store =
+            Path::new(&here.source).is_absolute() && here.source != *paths.source();
+        if tells_another_store {
             return Ok(None);
         }
         let reason = format!("it cannot be told whose mount {} is", here.dir.display());
         let remedy = format!("name the agent ({AGENT_VARIABLE}), or change to another directory");
         return Err(Stop::failed(Exit::Denied, reason, remedy));
-    };
-    let Some(agent) = found.agent.and_then(|name| AgentName::new(name).ok()) else {
-        return Ok(None);
-    };
-    // At the socket one who is not registered any more would be one who never was.
-    if found.role == Role::Observer.as_str() {
-        let reason = format!("{agent}, whose mount this is, may only read");
-        return Err(Stop::failed(Exit::Denied, reason, "ask an operator for another role"));
     }
-    Ok(Some(agent))
+    Ok(found)
 }

@@ -267,6 +267,24 @@ fn following_ends_when_the_client_is_gone() {
 }
 
 #[test]
+fn watching_for_longer_than_any_clock_goes_is_watching() {
+    let bench = bench();
+    let args = WatchArgs {
+        glob: "**".into(),
+        timeout_s: Some(u64::MAX),
+        count: None,
+        since: None,
+        json: false,
+    };
+    let mut replies = 0;
+    dispatch(&bench.service, &bench.caller(), Request::Watch(args), &mut |_| {
+        replies += 1;
+        replies < 2
+    });
+    assert!(replies >= 2, "it waits, and asks whether it should");
+}
+
+#[test]
 fn requests_have_one_form() {
     let request: Request = serde_json::from_str(r#"{"claim":{"agent":"bob"}}"#).unwrap();
     let ClaimArgs { what, agent: by, workspace, wait_ms: _ } = match &request {

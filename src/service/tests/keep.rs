@@ -95,6 +95,23 @@ fn of_two_backups_to_one_file_one_is_refused() {
 }
 
 #[test]
+fn a_backup_is_written_into_no_file_of_somebody_else_s() {
+    let bench = Bench::new();
+    let aside = |name: &str| bench.path(&format!("{name}.workfs-part"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, aside("pipe.db"), rustix::fs::Mode::RWXU).unwrap();
+    std::fs::write(bench.path("mine"), "mine").unwrap();
+    std::fs::hard_link(bench.path("mine"), aside("linked.db")).unwrap();
+    for name in ["pipe.db", "linked.db"] {
+        let file = bench.path(name);
+        backup(&bench, &file).unwrap();
+        let meta = file.metadata().unwrap();
+        assert!(meta.is_file() && meta.permissions().mode() & 0o777 == 0o600, "{name}");
+        put_back(&bench.path("other.db"), &file, true).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(bench.path("mine")).unwrap(), "mine");
+}
+
+#[test]
 fn an_export_that_nobody_waits_for_leaves_no_cut_file() {
     let bench = Bench::new();
     let root = bench.path("src");
