@@ -18,6 +18,7 @@ use crate::refusal::Rule;
 use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, StoreError, When};
 
 use super::governed::Home;
+use super::lease::told_of_return;
 use super::{Command, Effect, Stop, Text, Turn};
 
 /// Why a record is not ready: the first reason that holds.
@@ -81,13 +82,11 @@ pub fn explain(
 ) -> Result<Option<String>, StoreError> {
     let Some(hindrance) = hindrance(kind, record, now) else { return Ok(None) };
     let inbox = kind.state(kind.initial()).shown(None);
+    if let Some(told) = told_of_return(read, record)? {
+        return Ok(Some(format!("it is in {}; its lease ran out, and {told}", record.state)));
+    }
     Ok(Some(match hindrance {
         Hindrance::NotValid => "its content is not valid".to_owned(),
-        Hindrance::State(state) if read.is_to_return(record.key)? && record.is_lapsed() => {
-            format!(
-                "it is in {state}; its lease ran out, and it goes back when nothing is in its way"
-            )
-        }
         Hindrance::State(state) => format!("it is in {state}, not in {inbox}"),
         Hindrance::Unfit => {
             let content = read.version(record.version_g)?.map(|version| version.content);

@@ -42,6 +42,17 @@ pub(super) enum Moving<'t> {
     New(&'t Text),
 }
 
+/// A transition that nothing refuses, before it is made.
+pub(super) struct Entry {
+    transition: Transition,
+    /// The new content, where that changes.
+    content: Option<Vec<u8>>,
+    /// The status that it says.
+    status: Option<String>,
+    /// What a new text says about the record's turn.
+    links: Option<Links>,
+}
+
 /// A flagged record cannot change state.
 fn require_valid(record: &Record, home: &Home) -> Result<(), Stop> {
     if record.is_valid() {
@@ -229,25 +240,23 @@ impl Turn<'_> {
         Ok(transition)
     }
 
-    /// Moves `record` to `home` by a transition: patches what the daemon must change, and nothing
-    /// else. The caller moves the name.
-    pub(super) fn transition(
-        &mut self,
-        mut record: Record,
+    /// Looks at what takes `record` to `home` by a transition: what the daemon must change of its
+    /// text is patched, and nothing else. Refuses without having changed anything.
+    pub(super) fn entry(
+        &self,
+        record: &Record,
         home: &Home,
-        node: &mut Node,
         moving: Moving<'_>,
-        via: Option<Via>,
-    ) -> Result<Record, Stop> {
+    ) -> Result<Entry, Stop> {
         let refuse = |refusal| Stop::kept(refusal, home.file_path());
         let kind = home.kind();
-        let transition = self.legal(&record, home).map_err(refuse)?.clone();
+        let transition = self.legal(record, home).map_err(refuse)?.clone();
         let own;
         let (text, status_alone) = match moving {
             Moving::New(text) => (text, None),
             Moving::Own => {
-                require_valid(&record, home)?;
-                let bytes = self.content(&record)?;
+                require_valid(record, home)?;
+                let bytes = self.content(record)?;
                 // A claim depends on no more of the content than the status, and that is in the
                 // record's row: parsing is what would cost it most.
                 let alone = !kind.reads_content(&transition);
@@ -272,17 +281,44 @@ impl Turn<'_> {
         } else {
             Some(patch(&text.bytes, &edits).map_err(|flaw| refuse(Refusal::from(flaw)))?)
         };
-        let content = match (&patched, moving) {
-            (Some(patched), _) => Some(&patched[..]),
-            (None, Moving::New(text)) => Some(&text.bytes[..]),
-            (None, Moving::Own) => None,
+        let (content, links) = match moving {
+            Moving::New(text) => {
+                (patched.or_else(|| Some(text.bytes.to_vec())), self.links(home, text)?)
+            }
+            Moving::Own => (patched, None),
         };
+        Ok(Entry { transition, content, status, links })
+    }
+
+    /// Moves `record` to `home` by a transition. The caller moves the name.
+    pub(super) fn transition(
+        &mut self,
+        record: Record,
+        home: &Home,
+        node: &mut Node,
+        moving: Moving<'_>,
+        via: Option<Via>,
+    ) -> Result<Record, Stop> {
+        let entry = self.entry(&record, home, moving)?;
+        Ok(self.enter(record, home, node, entry, via)?)
+    }
+
+    /// Makes a transition that was looked at. The caller moves the name.
+    pub(super) fn enter(
+        &mut self,
+        mut record: Record,
+        home: &Home,
+        node: &mut Node,
+        entry: Entry,
+        via: Option<Via>,
+    ) -> Result<Record, StoreError> {
+        let Entry { transition, content, status, links } = entry;
         // Taking a record is a new attempt: the number that fences off the one before.
         if home.owner.is_some() && (record.owner != home.owner || record.is_lapsed()) {
             record.attempt = record.attempt.next();
             record.lapsed = None;
         }
-        if !kind.counts_lapses(home.state) {
+        if !home.kind().counts_lapses(home.state) {
             record.lapses = Lapses(0);
         }
         record.status = status;
@@ -292,11 +328,7 @@ impl Turn<'_> {
             _ => EventName::new(transition.event.as_str())
                 .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?,
         };
-        let links = match moving {
-            Moving::New(text) => self.links(home, text)?,
-            Moving::Own => None,
-        };
-        let links = links.as_ref();
+        let (content, links) = (content.as_deref(), links.as_ref());
         let step = Step { event, from: Some(&from), content, valid: true, via, links };
         let record = self.step(record, home, node, step)?;
         if record.state != from {

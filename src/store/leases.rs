@@ -30,8 +30,8 @@ pub trait ReadLeases {
     fn leases(&self, visit: Visit<'_, (LeaseRow, AgentName)>) -> Result<()>;
     /// Records whose lease is over and that could not go back yet.
     fn returns(&self) -> Result<Vec<RecordKey>>;
-    /// Whether a record is one of those.
-    fn is_to_return(&self, record: RecordKey) -> Result<bool>;
+    /// What is in the way of a record, if it is one of those; empty if nobody looked yet.
+    fn in_the_way(&self, record: RecordKey) -> Result<Option<String>>;
 }
 
 /// The operations that change leases.
@@ -40,8 +40,8 @@ pub trait TxnLeases {
     fn put_record_lease(&mut self, lease: &LeaseRow) -> Result<()>;
     /// Ends a record's lease.
     fn delete_record_lease(&mut self, record: RecordKey) -> Result<()>;
-    /// Notes that a record is to go back as soon as it can.
-    fn put_return(&mut self, record: RecordKey) -> Result<()>;
+    /// Notes that a record is to go back as soon as it can, and what is in its way.
+    fn put_return(&mut self, record: RecordKey, why: &str) -> Result<()>;
     /// It went, or need not any more.
     fn delete_return(&mut self, record: RecordKey) -> Result<()>;
 }

@@ -11,7 +11,9 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Opened};
 
 use crate::config::Config;
-use crate::engine::{Context, Fence, Origin, Refuse, ReleaseHold, Slot, path_of, slot};
+use crate::engine::{
+    Context, Fence, Origin, Refuse, ReleaseHold, Slot, path_of, slot, told_of_return,
+};
 use crate::names::{FileName, RecordId};
 use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -111,8 +113,10 @@ pub(super) fn render_all(read: &dyn Read, viewer: &Viewer) -> Result<String> {
         }
     }
     for record in read.returns()? {
-        if let Some(record) = read.record(record)?.filter(Record::is_lapsed) {
-            out.push_str(&over(read, &record)?);
+        if let Some(record) = read.record(record)?
+            && let Some(told) = told_of_return(read, &record)?
+        {
+            out.push_str(&over(read, &record, &told)?);
         }
     }
     if out.is_empty() {
@@ -122,14 +126,17 @@ pub(super) fn render_all(read: &dyn Read, viewer: &Viewer) -> Result<String> {
 }
 
 /// What is said of a record that cannot go back yet.
-fn over(read: &dyn Read, record: &Record) -> Result<String> {
-    let Record { id, owner, standing, .. } = record;
-    let owner = owner.as_ref().map_or("nobody", |owner| owner.as_str());
-    let what = match standing {
+fn over(read: &dyn Read, record: &Record, told: &str) -> Result<String> {
+    let owner = record.owner.as_ref().map_or("nobody", |owner| owner.as_str());
+    Ok(format!("over {owner}'s lease of {}: {told}\n", place(read, record)?))
+}
+
+/// Where a record lies; one whose name went to a backup is called by its id.
+fn place(read: &dyn Read, record: &Record) -> Result<String> {
+    Ok(match &record.standing {
         Standing::Live { dir, name, .. } => path_of(read, *dir, name)?.to_string(),
-        Standing::Parked { .. } | Standing::Gone => id.to_string(),
-    };
-    Ok(format!("over {owner}'s lease of {what}: it goes back when nothing is in its way\n"))
+        Standing::Parked { .. } | Standing::Gone => record.id.to_string(),
+    })
 }
 
 fn line(
@@ -138,12 +145,10 @@ fn line(
     record: &Record,
     row: &LeaseRow,
 ) -> Result<Option<String>> {
-    let (Standing::Live { dir, name, .. }, Some(owner)) = (&record.standing, &record.owner) else {
-        return Ok(None);
-    };
-    let path = path_of(read, *dir, name)?;
+    let Some(owner) = &record.owner else { return Ok(None) };
+    let place = place(read, record)?;
     let until = wall(viewer, row.until).rfc3339_seconds();
-    Ok(Some(format!("{until} {owner} attempt {} {path}\n", row.attempt)))
+    Ok(Some(format!("{until} {owner} attempt {} {place}\n", row.attempt)))
 }
 
 /// A moment of the lease clock as the wall clock would show it now.

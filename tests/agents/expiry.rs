@@ -124,7 +124,7 @@ fn what_cannot_go_back_does_so_when_nothing_is_in_its_way() {
     desk.pass(TTL + SECOND);
     let record = desk.record("t-1");
     assert_eq!((record.state.as_str(), record.lapsed), ("assigned", Some(agent("bob"))));
-    assert!(desk.read(|read| read.is_to_return(record.key)));
+    assert!(desk.read(|read| read.in_the_way(record.key)).is_some());
     let told = events(&desk).len();
     // Tried again, it makes no more events, in this daemon and the next.
     desk.pass(600 * SECOND);

@@ -17,4 +17,5 @@ mod parked;
 mod random;
 mod rights;
 mod root;
+mod stuck;
 mod team;

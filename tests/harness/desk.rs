@@ -274,9 +274,26 @@ impl Desk {
 
     /// An agent renames its task to a backup's name.
     pub fn park(&self, who: &str, task: &str) {
-        let new_name = FileName::new(format!("{task}.yaml~")).unwrap();
+        self.rename_to(who, task, &format!("{task}.yaml~")).unwrap();
+    }
+
+    /// An agent gives its task's file another name in its lane.
+    pub fn rename_to(&self, who: &str, task: &str, name: &str) -> std::result::Result<(), Refusal> {
+        let new_name = FileName::new(name).unwrap();
         let rename = Rename { new_name, ..self.rename(task, who, who) };
-        self.engine().run(Desk::context(who), rename).unwrap();
+        self.engine().run(Desk::context(who), rename).map(drop)
+    }
+
+    /// An agent removes its task.
+    pub fn remove(&self, who: &str, task: &str) -> std::result::Result<(), Refusal> {
+        let remove = Remove { parent: self.dirs[who], name: file(task), what: RemoveWhat::File };
+        self.engine().run(Desk::context(who), remove)
+    }
+
+    /// The operator removes it there.
+    pub fn discard(&self, dir: &str, task: &str) {
+        let remove = Remove { parent: self.dirs[dir], name: file(task), what: RemoveWhat::File };
+        self.engine().run(Desk::operator(), remove).unwrap();
     }
 
     /// An agent writes a new file of a task's name into its lane.
@@ -310,9 +327,20 @@ impl Desk {
         task: &str,
         (fence, more): (&Fence, &str),
     ) -> std::result::Result<(), Refusal> {
-        let ino = self.record(task).ino().unwrap();
         let more = format!("status: in_progress\nagent: {}\n{more}", fence.owner);
-        let (text, sight) = (Desk::text(task, &more), Sight::Known(Base::Unseen));
+        let text = format!("id: {task}\nresult: {{summary: made}}\n{more}\n");
+        self.save_text(who, task, (fence, &text))
+    }
+
+    /// The same with this text.
+    pub fn save_text(
+        &self,
+        who: &str,
+        task: &str,
+        (fence, text): (&Fence, &str),
+    ) -> std::result::Result<(), Refusal> {
+        let ino = self.record(task).ino().unwrap();
+        let (text, sight) = (Text::new(text.as_bytes()), Sight::Known(Base::Unseen));
         let fence = Some(fence.clone());
         let save = Save { fence, ..Save::of(ino, sight, text) };
         match self.engine().run(Desk::context(who), save)? {

@@ -10,10 +10,11 @@ use crate::ledger::Via;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Attempt, Lapses, RecordKey, UnixNanos};
 use crate::record::{Edit, patch};
+use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record, Standing};
 
 use super::super::governed::{Governed, Home, governed, path_of};
-use super::super::record::Moving;
+use super::super::record::{Entry, Moving};
 use super::super::save::home_of;
 use super::super::setattr::gone;
 use super::super::sight::{Base, Sight};
@@ -35,6 +36,20 @@ pub(super) struct Had {
     pub path: TreePath,
     /// Where it lies. A record whose name went to a backup has no file.
     pub file: Option<(Home, Node)>,
+}
+
+/// Whether a record can go back.
+pub(super) enum Way {
+    /// It can.
+    Open(Box<OpenWay>),
+    /// This is in its way.
+    Blocked(String),
+}
+
+/// A way on which nothing stops a record any more.
+pub(super) struct OpenWay {
+    home: Home,
+    entry: Entry,
 }
 
 /// What is told of a lease that ran out.
@@ -77,55 +92,70 @@ impl Had {
         }
     }
 
-    /// Where it goes from its state, whose kind says `to`, and how long it is left alone there; `None`
-    /// while there is no place for it.
-    pub fn way_back(
-        &self,
-        turn: &mut Turn<'_>,
-        to: StateIx,
-    ) -> Result<Option<(Home, Option<Duration>)>, Stop> {
+    /// The way from its state, whose kind says `to`; `ended` is the attempt that is over.
+    pub fn way_back(&self, turn: &mut Turn<'_>, to: StateIx, ended: Attempt) -> Result<Way, Stop> {
+        match self.open_way(turn, to, ended) {
+            Ok(open) => Ok(Way::Open(Box::new(open))),
+            Err(Stop::Refused(why)) => Ok(Way::Blocked(why.refusal.reason)),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn open_way(&self, turn: &mut Turn<'_>, to: StateIx, ended: Attempt) -> Result<OpenWay, Stop> {
         let kind = self.governed.binding.kind.clone();
         let retries = kind.state(self.state).retries.as_ref();
         let lapses = self.record.lapses;
         let spent = retries.filter(|retries| lapses.0 >= u64::from(retries.attempts));
         let to = spent.map_or(to, |retries| retries.exhausted);
-        let fit = match self.file {
-            Some(_) => self.record.is_valid(),
-            None => Text::new(turn.content(&self.record)?).document().is_ok(),
-        };
-        let home = home_in(turn, &self.governed, &self.name, to)?.filter(|_| fit);
+        let bytes = turn.content(&self.record)?;
+        self.require_fit(&Text::new(&bytes[..])).map_err(mended_by_others)?;
+        let home = home_in(turn, &self.governed, &self.name, to)?;
         let wait = match (retries, spent) {
             (Some(retries), None) => Some(back_off(turn, retries, lapses)),
             _ => None,
         };
-        Ok(home.map(|home| (home, wait)))
-    }
-
-    /// Back to where it can be claimed, or to where it has ended.
-    pub fn go_back(
-        self,
-        turn: &mut Turn<'_>,
-        home: &Home,
-        (ended, wait): (Attempt, Option<Duration>),
-    ) -> Result<(), Stop> {
-        let Had { mut record, file, .. } = self;
-        let kind = home.kind();
-        let reason = ran_out(&record, ended);
         let not_before = wait.map(|wait| {
             let wait = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
             UnixNanos(turn.now.0.saturating_add(wait)).rfc3339_seconds()
         });
+        let reason = ran_out(&self.record, ended);
         let mut edits = Vec::new();
         if let (Some(field), Some(value)) = (kind.not_before_field(), &not_before) {
             edits.push(Edit { field, value });
         }
+        let timed = edits.len();
         if let Some(field) = &kind.fields().reason {
             edits.push(Edit { field, value: &reason });
         }
-        let bytes = turn.content(&record)?;
-        // A text that cannot be changed in place says nothing of it; the ledger does.
-        let bytes = patch(&bytes, &edits).unwrap_or(bytes);
-        let text = Text::new(bytes);
+        // A text in which the reason cannot be written in place says only until when it is left
+        // alone, or nothing of it; the ledger does.
+        let mut refused = None;
+        for edits in [&edits[..], &edits[..timed], &[]] {
+            let Ok(patched) = patch(&bytes, edits) else { continue };
+            match turn.entry(&self.record, &home, Moving::New(&Text::new(patched))) {
+                Ok(entry) => return Ok(OpenWay { home, entry }),
+                Err(Stop::Refused(why)) => refused = Some(why.refusal),
+                Err(stop) => return Err(stop),
+            }
+        }
+        Err(mended_by_others(refused.unwrap_or_else(gone)).into())
+    }
+
+    /// Refuses a text with which it cannot leave: a flagged one, and what it had when its name went
+    /// to a backup, if that would not be taken now.
+    fn require_fit(&self, text: &Text) -> Result<(), Refusal> {
+        if self.file.is_some() && self.record.is_valid() {
+            return Ok(());
+        }
+        let (kind, strict) = (&self.governed.binding.kind, self.governed.binding.strict);
+        let judged = kind.judge(text.document()?.value(), &self.record.id, self.state, strict);
+        judged.map_err(|fault| text.refusal(fault))
+    }
+
+    /// Back to where it can be claimed, or to where it has ended.
+    pub fn go_back(self, turn: &mut Turn<'_>, way: OpenWay) -> Result<(), Stop> {
+        let Had { mut record, file, .. } = self;
+        let OpenWay { home, entry } = way;
         record.lapsed = record.owner.clone();
         let Some((lies, mut node)) = file else {
             let (parent, name) = (home.dir, home.name.clone());
@@ -137,7 +167,7 @@ impl Had {
             if let Some(dir) = turn.txn.node(home.dir)? {
                 (node.uid, node.gid) = (dir.uid, dir.gid);
             }
-            turn.transition(record, home, &mut node, Moving::New(&text), Some(Via::Expiry))?;
+            turn.enter(record, &home, &mut node, entry, Some(Via::Expiry))?;
             return Ok(());
         };
         let rename = Rename {
@@ -148,10 +178,16 @@ impl Had {
             mode: RenameMode::NoReplace,
             sight: Sight::Known(Base::Unseen),
         };
-        turn.transition(record, home, &mut node, Moving::New(&text), Some(Via::Expiry))?;
+        turn.enter(record, &home, &mut node, entry, Some(Via::Expiry))?;
         rename.relink(turn, &node, None)?;
         Ok(())
     }
+}
+
+/// What is in the way is the record's own text.
+fn mended_by_others(refusal: Refusal) -> Refusal {
+    let reason = format!("{}; whoever acts for others can mend its text", refusal.reason);
+    Refusal { reason, ..refusal }
 }
 
 /// How long a record is left alone before its next attempt.
@@ -164,20 +200,30 @@ fn back_off(turn: &Turn<'_>, retries: &Retries, lapses: Lapses) -> Duration {
     wait.saturating_add(wait.saturating_mul(part) / 100)
 }
 
-/// Where a file of this name lies in another state, whose directory is made where it is missing;
-/// `None` where there is no place for it.
+/// Where a file of this name lies in another state, whose directory is made where it is missing.
+///
+/// # Errors
+/// [`Rule::Absent`] and [`Rule::Taken`] where there is no place for it.
 pub(super) fn home_in(
     turn: &mut Turn<'_>,
     governed: &Governed,
     name: &FileName,
     to: StateIx,
-) -> Result<Option<Home>, Stop> {
-    let Some(at) = turn.state_dir(governed, to, None)? else { return Ok(None) };
-    let taken = turn.txn.lookup(at, name)?.is_some();
-    Ok(match turn.slot(at, name)? {
-        Slot::Record(home) if !taken => Some(*home),
-        _ => None,
-    })
+) -> Result<Home, Stop> {
+    let state = &governed.binding.kind.state(to).name;
+    let nowhere = || {
+        let reason = format!("nothing of this name can lie in the state {state}");
+        Refusal::new(Rule::Absent, reason, "see that its directory is there")
+    };
+    let at = turn.state_dir(governed, to, None)?.ok_or_else(nowhere)?;
+    if turn.txn.lookup(at, name)?.is_some() {
+        let reason = format!("`{}` is there already", path_of(turn.txn, at, name)?);
+        return Err(Refusal::new(Rule::Taken, reason, "move it away").into());
+    }
+    match turn.slot(at, name)? {
+        Slot::Record(home) => Ok(*home),
+        Slot::Plain => Err(nowhere().into()),
+    }
 }
 
 /// Tries again to take a record back whose way was blocked when its lease ran out.
@@ -200,9 +246,16 @@ impl Command for Return {
             let kind = had.governed.binding.kind.clone();
             let lease = kind.state(had.state).lease.as_ref();
             if let Some(OnExpiry::State(to)) = lease.map(|lease| &lease.on_expiry) {
-                let Some((home, wait)) = had.way_back(turn, *to)? else { return Ok(()) };
                 let ended = Attempt(had.record.attempt.0.saturating_sub(1));
-                had.go_back(turn, &home, (ended, wait))?;
+                match had.way_back(turn, *to, ended)? {
+                    Way::Open(way) => had.go_back(turn, *way)?,
+                    Way::Blocked(why) => {
+                        if turn.txn.in_the_way(self.record)?.is_none_or(|told| told != why) {
+                            turn.txn.put_return(self.record, &why)?;
+                        }
+                        return Ok(());
+                    }
+                }
             }
         }
         turn.txn.delete_return(self.record)?;

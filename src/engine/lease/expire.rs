@@ -11,7 +11,7 @@ use super::super::record::Step;
 use super::super::turn::Happening;
 use super::super::{Command, Effect, Stop, Text, Turn};
 use super::LeaseNote;
-use super::back::{Had, ran_out};
+use super::back::{Had, Way, ran_out};
 
 /// Tells that a lease will end soon.
 pub(in crate::engine) struct Warn {
@@ -111,10 +111,10 @@ impl Command for Expire {
                 lease_event(turn, had, EventName::EXPIRED, ("stays", Field::Flag(true)))?;
             }
             Some(OnExpiry::Status(status)) => stay(turn, had, Some(status))?,
-            Some(OnExpiry::State(to)) => match had.way_back(turn, *to)? {
-                Some((home, wait)) => had.go_back(turn, &home, (ended, wait))?,
-                None => {
-                    turn.txn.put_return(self.record)?;
+            Some(OnExpiry::State(to)) => match had.way_back(turn, *to, ended)? {
+                Way::Open(way) => had.go_back(turn, *way)?,
+                Way::Blocked(why) => {
+                    turn.txn.put_return(self.record, &why)?;
                     turn.effect(Effect::Lease(LeaseNote::Blocked(self.record)));
                     stay(turn, had, None)?;
                 }
@@ -141,17 +141,23 @@ fn stay(turn: &mut Turn<'_>, mut had: Had, status: Option<&str>) -> Result<(), S
         return lease_event(turn, had, EventName::EXPIRED, ("stays", Field::Flag(true)));
     };
     let mut record = had.record;
-    let text = match status {
+    let mut text = match status {
         Some(status) => failed_text(turn, &record, &lies, status, &reason)?,
         None => None,
     };
-    let links = match &text {
-        Some(text) => {
-            record.status = text.status(&lies);
-            turn.links(&lies, text)?
-        }
+    let links = match text.as_ref().map(|text| turn.links(&lies, text)) {
         None => None,
+        Some(Ok(links)) => links,
+        // What it says of others cannot be any more: its text stays as it is, too.
+        Some(Err(Stop::Refused(_))) => {
+            text = None;
+            None
+        }
+        Some(Err(stop)) => return Err(stop),
     };
+    if let Some(text) = &text {
+        record.status = text.status(&lies);
+    }
     let step = Step {
         event: EventName::EXPIRED,
         from: None,

@@ -35,7 +35,11 @@ impl Command for ReleaseHold {
         }
         let lies = home_of(turn, &record)?;
         let to = lies.kind().initial();
-        let Some(home) = home_in(turn, &lies.governed, &lies.name, to)? else { return Ok(false) };
+        let home = match home_in(turn, &lies.governed, &lies.name, to) {
+            Ok(home) => home,
+            Err(Stop::Refused(_)) => return Ok(false),
+            Err(stop) => return Err(stop),
+        };
         let rename = Rename {
             parent: dir,
             name: name.clone(),

@@ -27,7 +27,7 @@ use crate::kind::{Kind, Lease, OnExpiry};
 use crate::names::{AgentName, StateName};
 use crate::numbers::{Attempt, RecordKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Expected, LeaseRow, Record, Standing, StoreError};
+use crate::store::{Expected, LeaseRow, Read, Record, Standing, StoreError};
 
 use super::governed::Home;
 use super::{Effect, Turn};
@@ -89,6 +89,21 @@ pub(super) fn over(record: &Record, owner: &AgentName) -> Refusal {
         format!("{owner}'s claim of `{}` is over: {now}", record.id),
         "claim it again, if it is to be had, and begin from what it says then",
     )
+}
+
+/// What is told of a record whose lease is over and that cannot go back yet; `None` of any other.
+///
+/// # Errors
+/// A failure of the store.
+pub fn told_of_return(read: &dyn Read, record: &Record) -> Result<Option<String>, StoreError> {
+    if !record.is_lapsed() || record.standing == Standing::Gone {
+        return Ok(None);
+    }
+    let told = "it goes back when nothing is in its way";
+    Ok(read.in_the_way(record.key)?.map(|why| match why.as_str() {
+        "" => told.to_owned(),
+        why => format!("{told} ({why})"),
+    }))
 }
 
 /// The lease that a state gives to an owner.

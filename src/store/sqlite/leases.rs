@@ -46,10 +46,9 @@ impl ReadLeases for Conn {
         })
     }
 
-    fn is_to_return(&self, record: RecordKey) -> Result<bool> {
-        let found =
-            self.one("SELECT 1 FROM returns WHERE record = ?1", [int(record.0)], |_| Ok(()));
-        Ok(found?.is_some())
+    fn in_the_way(&self, record: RecordKey) -> Result<Option<String>> {
+        let sql = "SELECT why FROM returns WHERE record = ?1";
+        self.one(sql, [int(record.0)], |row| row.get(0))
     }
 }
 
@@ -75,8 +74,12 @@ impl TxnLeases for Conn {
         Ok(())
     }
 
-    fn put_return(&mut self, record: RecordKey) -> Result<()> {
-        self.change("INSERT OR IGNORE INTO returns (record) VALUES (?1)", [int(record.0)])?;
+    fn put_return(&mut self, record: RecordKey, why: &str) -> Result<()> {
+        self.change(
+            "INSERT INTO returns (record, why) VALUES (?1, ?2) \
+             ON CONFLICT (record) DO UPDATE SET why = excluded.why",
+            params![int(record.0), why],
+        )?;
         Ok(())
     }
 

@@ -262,6 +262,12 @@ ALTER TABLE records ADD COLUMN lapses INTEGER NOT NULL DEFAULT 0;
 -- Records whose lease is over and that could not go back yet.
 CREATE TABLE returns (record INTEGER PRIMARY KEY REFERENCES records(key)) STRICT;
 ",
+    r"
+-- What is in the way of each. Those that stayed before there was this table are tried again, too.
+ALTER TABLE returns ADD COLUMN why TEXT NOT NULL DEFAULT '';
+INSERT OR IGNORE INTO returns (record)
+SELECT key FROM records WHERE owner IS NOT NULL AND lapsed = owner AND standing <> 3;
+",
 ];
 
 /// The newest schema this program knows.
@@ -304,6 +310,31 @@ pub fn migrate(connection: &Connection, path: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use rusqlite::Connection;
+
+    /// Before there was `returns`, a record whose way back was blocked stayed for ever.
+    #[test]
+    fn who_was_stuck_in_an_older_store_is_tried_again() {
+        let sql = Connection::open_in_memory().unwrap();
+        let old = super::MIGRATIONS[..8].concat();
+        sql.execute_batch(&format!("{old} PRAGMA user_version = 8;")).unwrap();
+        sql.pragma_update(None, "application_id", super::APPLICATION_ID).unwrap();
+        let record = "INSERT INTO records (workspace, id, standing, ino, dir, name, state, owner, \
+             lapsed, attempt, version, version_g, last_g, trace) VALUES (1, ";
+        let more = "'assigned', 'bob', ";
+        let end = ", 1, 1, 1, 1, zeroblob(16));";
+        sql.execute_batch(&format!(
+            "INSERT INTO workspaces (key, path, kind) VALUES (1, x'77', 'task'); \
+             {record} 'stuck', 0, 7, 1, x'61', {more} 'bob' {end} \
+             {record} 'parked', 2, NULL, 1, NULL, {more} 'bob' {end} \
+             {record} 'gone', 3, NULL, NULL, NULL, {more} 'bob' {end} \
+             {record} 'held', 0, 8, 1, x'62', {more} NULL {end}"
+        ))
+        .unwrap();
+        super::migrate(&sql, "memory").unwrap();
+        let ids = "SELECT group_concat(id ORDER BY key) FROM returns JOIN records ON key = record";
+        let ids: String = sql.query_row(ids, [], |row| row.get(0)).unwrap();
+        assert_eq!(ids, "stuck,parked");
+    }
 
     /// A reference without an index makes each deletion of what is referred to read the whole table.
     #[test]

@@ -1,0 +1,141 @@
+//! The end of a lease is its end also where the record cannot go back, whatever is in its way.
+
+use workfs::config::Config;
+use workfs::engine::{Fence, told_of_return};
+use workfs::kind::{Kind, Kinds, builtin};
+use workfs::numbers::Attempt;
+use workfs::refusal::Rule;
+
+use crate::harness::{Desk, SECOND, agent};
+
+const TTL: u64 = 4 * 3600 * SECOND;
+
+/// Bob has `t-1`, of a kind that is the task but for this, in a workspace of this policy.
+fn bob_has((from, to): (&str, &str), policy: &str) -> Desk {
+    let task = builtin::task();
+    let definition = task.source().definition.replace("kind: task", "kind: errand");
+    let definition = definition.replace("task.v1.json", "errand.v1.json").replace(from, to);
+    let mut kinds = Kinds::default();
+    kinds.add(Kind::load("errand.kind.yaml", &definition, &task.source().schema).unwrap()).unwrap();
+    let text = format!("workspaces: [{{ path: work, kind: errand, policy: {policy} }}]");
+    let desk = Desk::with(&["bob", "ann"], Config::parse_with("c", &text, &kinds).unwrap());
+    desk.put("t-1", "title: a task");
+    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    desk
+}
+
+fn plain() -> Desk {
+    bob_has(("", ""), "refuse")
+}
+
+fn bobs() -> Fence {
+    Fence { owner: agent("bob"), attempt: Attempt(1) }
+}
+
+/// What is told of `t-1`, which cannot go back.
+#[track_caller]
+fn told(desk: &Desk) -> String {
+    let record = desk.record("t-1");
+    desk.read(|read| told_of_return(read, &record)).expect("it waits for its way back")
+}
+
+/// The lease of `t-1` is over: it stays, bob's no more, and this is told.
+#[track_caller]
+fn is_stuck(desk: &Desk, why: &str) {
+    let refused = |desk: &Desk| {
+        let mut refused = 0;
+        desk.read(|read| {
+            refused = 0;
+            read.refusals(&mut |_| {
+                refused += 1;
+                true
+            })
+        });
+        refused
+    };
+    let before = refused(desk);
+    desk.pass(TTL + SECOND);
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), &record.lapsed), ("assigned", &Some(agent("bob"))));
+    assert!(desk.lease("t-1").is_none());
+    assert!(told(desk).contains(why), "{}", told(desk));
+    let late = desk.save("bob", "t-1", (&bobs(), "title: late"));
+    assert_eq!(late.unwrap_err().rule, Rule::LeaseOver);
+    // Trying again and again is no refusal of anybody's.
+    desk.pass(600 * SECOND);
+    assert_eq!(refused(desk), before + 1, "bob's alone");
+    desk.fsck_clean();
+}
+
+/// Somebody mended what was in the way: it goes back.
+#[track_caller]
+fn goes_back(desk: &Desk) {
+    desk.pass(60 * SECOND);
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), record.owner), ("inbox", None));
+    assert!(desk.read(|read| read.returns()).is_empty());
+    desk.fsck_clean();
+}
+
+// P12.1 P12.7
+#[test]
+fn a_text_whose_status_cannot_be_written_keeps_nobody_s_lease_alive() {
+    let desk = plain();
+    let text = "id: t-1\nagent: bob\nstatus: &s assigned\nnotes: *s\n";
+    desk.save_text("bob", "t-1", (&bobs(), text)).unwrap();
+    is_stuck(&desk, "`status` cannot be changed in place; whoever acts for others can mend");
+}
+
+// P12.1 P12.7
+#[test]
+fn a_text_that_lacks_what_the_inbox_requires_keeps_nobody_s_lease_alive() {
+    let changes = ("status: [new, inbox]", "status: [new, inbox]\n    requires: [title]");
+    let desk = bob_has(changes, "refuse");
+    desk.save("bob", "t-1", (&bobs(), "")).unwrap();
+    is_stuck(&desk, "title");
+}
+
+// P12.1
+#[test]
+fn a_flagged_text_is_in_its_own_way_and_that_is_told() {
+    let desk = bob_has(("", ""), "flag");
+    desk.save("bob", "t-1", (&bobs(), "priority: 7\ndependencies: 8")).unwrap();
+    assert!(!desk.record("t-1").is_valid());
+    is_stuck(&desk, "can mend its text");
+}
+
+// P12.1
+#[test]
+fn a_flagged_text_under_a_backup_s_name_does_not_come_back_as_a_valid_one() {
+    let desk = bob_has(("", ""), "flag");
+    desk.save("bob", "t-1", (&bobs(), "priority: 7\ndependencies: 8")).unwrap();
+    desk.park("bob", "t-1");
+    desk.pass(TTL + SECOND);
+    assert_eq!(desk.record("t-1").state.as_str(), "assigned");
+    assert!(told(&desk).contains("can mend its text"), "{}", told(&desk));
+    desk.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn what_is_in_the_way_is_told_as_it_is_now() {
+    let desk = plain();
+    desk.block("inbox", "t-1");
+    desk.pass(TTL + SECOND);
+    assert!(told(&desk).ends_with("(`work/inbox/t-1.yaml` is there already)"), "{}", told(&desk));
+    desk.unblock("inbox", "t-1");
+    goes_back(&desk);
+}
+
+// P12.1
+#[test]
+fn where_the_reason_cannot_be_written_it_is_left_alone_all_the_same() {
+    let desk = plain();
+    let text = "id: t-1\nagent: bob\nstatus: assigned\nlast_error: &e before\nnotes: *e\n";
+    desk.save_text("bob", "t-1", (&bobs(), text)).unwrap();
+    desk.pass(TTL + SECOND);
+    assert_eq!(desk.record("t-1").state.as_str(), "inbox");
+    assert!(desk.content("t-1").contains("not_before: "), "{}", desk.content("t-1"));
+    assert!(desk.content("t-1").contains("before"), "{}", desk.content("t-1"));
+    desk.fsck_clean();
+}
