@@ -240,8 +240,9 @@ impl Put {
                 let event = EventName::IMPORTED;
                 turn.create_record(home, &mut node, event, (&said, links), via)?;
             }
-            Some(record) => {
-                let record = Record { status: said.status(home), ..record };
+            Some(mut record) => {
+                record.begin_again(home.owner.is_some());
+                record.status = said.status(home);
                 let content = Some(&said.bytes[..]);
                 let event = EventName::IMPORTED;
                 let step = Step { event, from: None, content, valid: true, via, links };

@@ -80,7 +80,7 @@ impl Command for Remove {
             let Slot::Record(home) = turn.slot(self.parent, &self.name)? else {
                 return Err(StoreError::Impossible(format!("record at {}", self.name)).into());
             };
-            turn.require_write(&home)?;
+            turn.require_own(&record, &home)?;
             retire(turn, record, &home, Standing::Gone, EventName::REMOVED, None)?;
         }
         turn.txn.delete_entry(self.parent, &self.name)?;
@@ -134,6 +134,9 @@ pub(super) fn retire(
         Standing::Live { .. } | Standing::Parked { .. } => None,
     };
     turn.write_back(&mut record, &expected, home.kind(), links.as_ref())?;
+    if record.is_lapsed() && record.standing == Standing::Gone {
+        turn.need_not_return(record.key)?;
+    }
     Ok(g)
 }
 

@@ -233,7 +233,7 @@ impl Rename {
         }
         let before = record.version;
         let moved = if self.parent == self.new_parent {
-            turn.require_write(lies)?;
+            turn.require_own(&record, lies)?;
             // Another extension of the same id.
             let step = super::record::Step {
                 event: EventName::RENAMED,
@@ -260,7 +260,7 @@ impl Rename {
         record: Record,
         lies: &Home,
     ) -> Result<Option<Made>, Stop> {
-        turn.require_write(lies)?;
+        turn.require_own(&record, lies)?;
         if self.parent != self.new_parent {
             turn.require_leave(lies)?;
             turn.require_no_lane(lies, self.new_parent, &self.new_name)?;

@@ -10,7 +10,7 @@ use crate::kind::{Holding, Kind, Place, Role, StateIx};
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType};
+use crate::store::{Class, Node, NodeType, Record};
 
 use super::governed::{Home, path_of_dir};
 use super::{Context, Stop, Text, Turn, governed};
@@ -115,6 +115,14 @@ impl Turn<'_> {
         self.context
             .may_write(home.kind(), home.state, home.owner.as_ref())
             .map_err(|refusal| Stop::kept(refusal, home.file_path()))
+    }
+
+    /// Refuses to remove the record at `home`, or to give its file another name, to whom
+    /// it is not, or is not any more: the lease of its owner may have run out.
+    pub(super) fn require_own(&self, record: &Record, home: &Home) -> Result<(), Stop> {
+        self.require_write(home)?;
+        let asked = self.revives(record, home).map(drop);
+        asked.map_err(|refusal| Stop::kept(refusal, home.file_path()))
     }
 
     /// Refuses a change of the names in a lane of somebody else. Operators are spared the look.

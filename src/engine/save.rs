@@ -378,6 +378,7 @@ pub(super) fn admit(
             if is_parked && record.is_lapsed() {
                 (record.lapsed, record.attempt) = (None, record.attempt.next());
             }
+            record.begin_again(home.owner.is_some());
             record.status = text.status(home);
             let content = Some(&text.bytes[..]);
             let step = Step { event, from: None, content, valid: true, via: None, links };

@@ -229,6 +229,15 @@ impl Record {
         self.owner.is_some() && self.owner == self.lapsed
     }
 
+    /// Where it was removed and one is made under its id again: what was claimed is over, and no
+    /// number of an attempt counts twice.
+    pub fn begin_again(&mut self, is_owned: bool) {
+        if self.standing == Standing::Gone {
+            (self.lapsed, self.lapses) = (None, Lapses(0));
+            self.attempt = if is_owned { self.attempt.next() } else { self.attempt };
+        }
+    }
+
     /// Whether it has a file with valid content.
     #[must_use]
     pub fn is_valid(&self) -> bool {

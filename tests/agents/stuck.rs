@@ -4,7 +4,7 @@ use workfs::config::Config;
 use workfs::engine::{Fence, told_of_return};
 use workfs::kind::{Kind, Kinds, builtin};
 use workfs::numbers::Attempt;
-use workfs::refusal::Rule;
+use workfs::refusal::{Refusal, Rule};
 
 use crate::harness::{Desk, SECOND, agent};
 
@@ -137,5 +137,66 @@ fn where_the_reason_cannot_be_written_it_is_left_alone_all_the_same() {
     assert_eq!(desk.record("t-1").state.as_str(), "inbox");
     assert!(desk.content("t-1").contains("not_before: "), "{}", desk.content("t-1"));
     assert!(desk.content("t-1").contains("before"), "{}", desk.content("t-1"));
+    desk.fsck_clean();
+}
+
+// P12.3
+#[test]
+fn the_old_owner_neither_removes_nor_renames_what_cannot_go_back() {
+    let desk = plain();
+    desk.block("inbox", "t-1");
+    desk.pass(TTL + SECOND);
+    let over = |asked: Result<(), Refusal>| assert_eq!(asked.unwrap_err().rule, Rule::LeaseOver);
+    over(desk.remove("bob", "t-1"));
+    over(desk.rename_to("bob", "t-1", "t-1.yaml~"));
+    over(desk.rename_to("bob", "t-1", "t-1.yml"));
+    assert_eq!(desk.record("t-1").lapsed, Some(agent("bob")));
+    desk.unblock("inbox", "t-1");
+    goes_back(&desk);
+}
+
+// P12.1
+#[test]
+fn what_was_removed_need_not_go_back() {
+    let desk = plain();
+    desk.block("inbox", "t-1");
+    desk.pass(TTL + SECOND);
+    desk.discard("bob", "t-1");
+    assert!(desk.read(|read| read.returns()).is_empty());
+    desk.fsck_clean();
+}
+
+// P12.1 P12.3
+#[test]
+fn what_is_made_anew_under_a_removed_id_begins_with_its_first_lease() {
+    let desk = plain();
+    desk.block("inbox", "t-1");
+    desk.pass(TTL + SECOND);
+    let old = Fence::of(&desk.record("t-1")).unwrap();
+    desk.discard("bob", "t-1");
+    desk.write("bob", "t-1").unwrap();
+    let record = desk.record("t-1");
+    assert_eq!((&record.lapsed, record.lapses.0), (&None, 0));
+    assert!(desk.lease("t-1").is_some());
+    // What was opened, or held, under the claim before is fenced off.
+    assert_eq!(record.attempt, old.attempt.next());
+    assert_eq!(desk.save("bob", "t-1", (&old, "")).unwrap_err().rule, Rule::LeaseOver);
+    desk.save("bob", "t-1", (&Fence::of(&record).unwrap(), "")).unwrap();
+    desk.fsck_clean();
+}
+
+// P12.4
+#[test]
+fn what_is_imported_under_a_removed_id_has_all_its_attempts() {
+    let desk = plain();
+    for _ in 1..5 {
+        desk.pass(TTL + SECOND);
+        desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    }
+    desk.discard("bob", "t-1");
+    desk.put("t-1", "title: another task");
+    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    desk.pass(TTL + SECOND);
+    assert_eq!(desk.record("t-1").state.as_str(), "inbox");
     desk.fsck_clean();
 }

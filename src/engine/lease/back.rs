@@ -11,7 +11,7 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::{Attempt, Lapses, RecordKey, UnixNanos};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Node, Record, Standing};
+use crate::store::{Node, Record, Standing, StoreError};
 
 use super::super::governed::{Governed, Home, governed, path_of};
 use super::super::record::{Entry, Moving};
@@ -258,8 +258,18 @@ impl Command for Return {
                 }
             }
         }
-        turn.txn.delete_return(self.record)?;
-        turn.effect(Effect::Lease(LeaseNote::Returned(self.record)));
+        Ok(turn.need_not_return(self.record)?)
+    }
+}
+
+impl Turn<'_> {
+    /// A record went back, or is where it need not.
+    pub(in crate::engine) fn need_not_return(
+        &mut self,
+        record: RecordKey,
+    ) -> Result<(), StoreError> {
+        self.txn.delete_return(record)?;
+        self.effect(Effect::Lease(LeaseNote::Returned(record)));
         Ok(())
     }
 }
