@@ -26,10 +26,15 @@ pub struct TxnArgs {
 /// Runs it.
 pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     let control = control()?;
-    // A signal that would end us is the command's, so that what it began is thrown away.
-    child::hold_signals();
     let dir = begin(&control.join("txn"))?;
+    // A signal that would end us is the command's, so that what it began is thrown away. Whoever
+    // waits for a daemon that does not answer, before and after, can be ended.
+    child::hold_signals();
     let ended = child::run(&args.command, &dir, &[]);
+    let ended = match child::release_signals() {
+        Some(interrupted) => Ok(interrupted),
+        None => ended,
+    };
     let result = match &ended {
         Ok(status) if status.success() => commit(&control, &dir),
         _ => Ok(()),

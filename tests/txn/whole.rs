@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -242,6 +244,46 @@ fn a_signal_ends_the_command_and_throws_all_away() {
         assert!(!fixture.path("y").exists());
         assert_eq!(fs::read_dir(&txns).unwrap().count(), 0);
     }
+}
+
+// P13.6
+#[test]
+fn who_waits_for_the_commit_can_be_interrupted() {
+    let fixture = Fixture::new();
+    let daemon = fixture.daemon_pid();
+    // Some of its threads stop a moment later; what they have taken on could not be interrupted.
+    let script = format!("echo x > y && kill -STOP {daemon} && sleep 0.5");
+    let mut command = fixture.command(&["txn", "--", "sh", "-c", &script]);
+    let mut child = command.current_dir(fixture.root()).spawn().unwrap();
+    until_polled("the daemon is stopped", || {
+        let status = fs::read_to_string(format!("/proc/{daemon}/status")).ok()?;
+        status.contains("State:\tT").then_some(())
+    });
+    std::thread::sleep(Duration::from_secs(1));
+    send_signal(child.id(), Signal::INT);
+    let ended = await_exit(child.id(), Duration::from_secs(5));
+    send_signal(daemon, Signal::CONT);
+    assert!(ended, "it waits for the daemon");
+    assert_eq!(child.wait().unwrap().signal(), Some(2));
+}
+
+// P13.6
+#[test]
+fn a_signal_that_comes_when_the_command_has_ended_throws_all_away() {
+    let fixture = Fixture::new();
+    // While `workfs` is stopped nobody sees that its command has ended.
+    let script = "echo x > y && kill -STOP $PPID";
+    let mut command = fixture.command(&["txn", "--", "sh", "-c", script]);
+    let mut child = command.current_dir(fixture.root()).spawn().unwrap();
+    until_polled("it is stopped", || {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        status.contains("State:\tT").then_some(())
+    });
+    send_signal(child.id(), Signal::INT);
+    send_signal(child.id(), Signal::CONT);
+    child.wait().unwrap();
+    assert!(!fixture.path("y").exists());
+    assert_eq!(fs::read_dir(fixture.path(".workfs/txn")).unwrap().count(), 0);
 }
 
 // P13.6

@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::mem::MaybeUninit;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
@@ -22,6 +22,36 @@ const PASSED: [libc::c_int; 6] =
 /// Keeps signals back until the command runs.
 pub fn hold_signals() {
     mask(libc::SIG_BLOCK);
+}
+
+/// Lets signals through again. One that was kept back since the command ended, and that would have
+/// ended this process, is told.
+pub fn release_signals() -> Option<ExitStatus> {
+    let (set, at_once) = (waited_for(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    let mut ended_by = None;
+    loop {
+        // SAFETY: both pointers are to valid places that outlive the call; it fills nothing.
+        let number =
+            unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const at_once) };
+        if number <= 0 {
+            break;
+        }
+        if number != libc::SIGCHLD && !is_ignored(number) {
+            ended_by = Some(ExitStatus::from_raw(number));
+        }
+    }
+    mask(libc::SIG_UNBLOCK);
+    ended_by
+}
+
+/// Whether it is ignored, as under `nohup`: one that is blocked waits all the same.
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: nothing is set; where the call succeeds it has filled `action`.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
 }
 
 fn mask(how: libc::c_int) {
@@ -69,6 +99,13 @@ fn await_end(mut child: Child) -> std::io::Result<ExitStatus> {
             return Ok(status);
         }
         let (number, by_kernel) = next_signal()?;
+        // The command has ended, and this comes too late for it: it waits for `release_signals`.
+        if let Some(status) = child.try_wait()? {
+            if let Some(signal) = Signal::from_named_raw(number) {
+                rustix::process::kill_process(getpid(), signal)?;
+            }
+            return Ok(status);
+        }
         // What a terminal sends (Ctrl-C) goes to all of the group, so the command has it already.
         if number != libc::SIGCHLD
             && !by_kernel
