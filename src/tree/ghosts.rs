@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use workfs_mount::{Attr, Caller, MountId};
+use workfs_mount::{Attr, Caller};
 
 use crate::limits::COPY_SOURCE_GRACE;
 use crate::names::FileName;
@@ -13,7 +13,6 @@ use crate::numbers::Ino;
 use super::seen::{has_ended, parent_of, process_of, removes_files};
 
 struct Ghost {
-    mount: MountId,
     uid: u32,
     process: Option<u32>,
     parent_process: Option<u32>,
@@ -31,7 +30,6 @@ impl Ghosts {
     /// `caller` took `name` in `dir` away, which was `attr`.
     pub fn add(&self, caller: &Caller, dir: Ino, name: FileName, attr: Attr) {
         let ghost = Ghost {
-            mount: caller.mount,
             uid: caller.uid,
             process: process_of(caller.pid),
             parent_process: parent_of(caller.pid),
@@ -77,12 +75,13 @@ impl Ghosts {
 }
 
 impl Ghost {
-    /// The process that copied; and, once that has ended, a `rm` of the same shell (`cp …; rm …`).
+    /// The process that copied, through whichever mount (`mv` from one mount to another copies, and
+    /// unlinks in the first); and, once that has ended, a `rm` of the same shell (`cp …; rm …`).
     /// To everything else of that shell the name is gone, as it is to everybody: `test -e` asks for
     /// the truth, `rm` for its half of the claim. What `/proc` says decides no right here, only
     /// whether `rm` hears success or ENOENT for a name that is gone either way.
     fn is(&self, caller: &Caller, dir: Ino, name: &FileName) -> bool {
-        if (self.dir, &self.name, self.mount, self.uid) != (dir, name, caller.mount, caller.uid) {
+        if (self.dir, &self.name, self.uid) != (dir, name, caller.uid) {
             return false;
         }
         let process = process_of(caller.pid);

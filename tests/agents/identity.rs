@@ -293,3 +293,21 @@ fn open_to_all(fixture: &Fixture) {
     fs::set_permissions(fixture.store().parent().unwrap(), all(0o777)).unwrap();
     fixture.sh("chmod -R a+rwX work").success();
 }
+
+// P1.3 P10.1
+#[test]
+fn a_claim_by_mv_from_another_mount_succeeds_and_says_so() {
+    let team = Team::of(&[("bob", ""), ("eye", "observer")]);
+    for id in ["t-1", "t-2"] {
+        team.fixture.task("inbox", &Task::new(id));
+    }
+    let from = |nth, id| team.work(nth).join(format!("inbox/{id}.yaml")).display().to_string();
+    team.sh(1, &format!("mv {} work/assigned/bob/", from(0, "t-1"))).success();
+    let ledger = team.fixture.ledger();
+    assert_eq!(ledger.names("t-1"), ["created", "claimed"]);
+    assert!(!team.work(0).join("inbox/t-1.yaml").exists());
+    assert!(team.work(1).join("assigned/bob/t-1.yaml").exists());
+    // What a mount may not do it may not do as the second half of a claim, either.
+    team.sh(1, &format!("mv {} work/assigned/bob/", from(2, "t-2"))).failure();
+    team.fixture.fsck_clean();
+}
