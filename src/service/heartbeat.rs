@@ -15,7 +15,7 @@ use super::{Caller, Exit, Failure, HeartbeatArgs, Service};
 pub struct LeaseInfo {
     /// The record.
     pub id: String,
-    /// Where it lies.
+    /// Where it lies; empty while its name is a backup's.
     pub path: String,
     /// Whose it is.
     pub owner: Option<AgentName>,
@@ -36,7 +36,10 @@ impl HeartbeatReport {
     /// One line a lease.
     #[must_use]
     pub fn human(&self) -> String {
-        let line = |lease: &LeaseInfo| format!("{} until {}", lease.path, lease.until);
+        let line = |lease: &LeaseInfo| {
+            let what = if lease.path.is_empty() { &lease.id } else { &lease.path };
+            format!("{what} until {}", lease.until)
+        };
         self.leases.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

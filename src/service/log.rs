@@ -268,8 +268,9 @@ pub(super) fn readable(line: &str) -> String {
     let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
     let mut out = format!("{} g{} ", seconds(&text("/at")), number("/g").unwrap_or(0));
     out.push_str(&text("/event"));
-    let path = text("/payload/path");
-    out.push_str(&format!(" {}", if path.is_empty() { text("/id") } else { path }));
+    let subjects = ["/payload/path", "/id", "/payload/agent"].map(text);
+    let subject = subjects.iter().find(|subject| !subject.is_empty());
+    out.push_str(&format!(" {}", subject.map_or("", String::as_str)));
     match number("/version_after").or_else(|| number("/version_before")) {
         Some(version) => out.push_str(&format!(" v{version} by {}", text("/actor"))),
         None => out.push_str(&format!(" by {}", text("/actor"))),

@@ -92,3 +92,17 @@ fn an_operator_mends_one_whose_lease_ran_out_and_its_owner_has_a_lease_again() {
     assert!(leases(&team).contains("bob attempt 3"), "{}", leases(&team));
     team.fixture.fsck_clean();
 }
+
+// P12.1 P12.2
+#[test]
+fn its_lease_is_shown_and_renewed_as_any_other() {
+    let team = bob_has_parked("");
+    assert!(leases(&team).contains(" bob attempt 1 t-1\n"), "{}", leases(&team));
+    for what in [&["t-1"][..], &[]] {
+        let arguments = [&["heartbeat"], what, &["--agent", "bob"]].concat();
+        let ran = team.fixture.workfs(&arguments).success();
+        assert!(ran.stdout.contains("t-1 until 20"), "{ran}");
+    }
+    let ran = team.fixture.workfs(&["heartbeat", "t-1", "--agent", "carol"]).failure();
+    assert!(ran.stderr.contains("bob's tasks"), "{ran}");
+}

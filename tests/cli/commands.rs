@@ -167,3 +167,12 @@ fn completions_and_version() {
     }
     assert!(!fixture.store().exists());
 }
+
+// P10.2
+#[test]
+fn the_log_names_the_agent_that_was_registered() {
+    let fixture = Fixture::new();
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    let log = fixture.workfs(&["log"]).success();
+    assert!(log.stdout.contains(" bob by "), "{log}");
+}

@@ -4,9 +4,9 @@ use crate::numbers::{LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, LeaseRow};
 
-use super::super::save::home_of;
 use super::super::setattr::gone;
 use super::super::{Command, Effect, Stop, Turn};
+use super::back::Had;
 use super::{LeaseClock, LeaseNote};
 
 /// Writes how long leases run on, and where the lease clock is.
@@ -63,13 +63,18 @@ impl Command for Heartbeat {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<LeaseTime, Stop> {
         let record = turn.txn.record(self.record)?.ok_or_else(gone)?;
-        let home = home_of(turn, &record)?;
-        turn.require_write(&home)?;
+        let id = record.id.clone();
+        let Some(Had { record, governed, state, path, .. }) = Had::find(turn, record)? else {
+            let reason = format!("`{id}` was removed");
+            return Err(Refusal::new(Rule::Absent, reason, "there is no lease to renew").into());
+        };
+        let may = turn.context.may_write(&governed.binding.kind, state, record.owner.as_ref());
+        may.map_err(|refusal| Stop::kept(refusal, path.clone()))?;
         let lease = turn.txn.lease(self.record)?;
-        let (Some(mut row), Some(owner)) = (lease, record.owner.clone()) else {
-            let reason = format!("nobody has a lease of `{}`", record.id);
+        let (Some(mut row), Some(owner)) = (lease, record.owner) else {
+            let reason = format!("nobody has a lease of `{id}`");
             let refusal = Refusal::new(Rule::LeaseOver, reason, "claim it first");
-            return Err(Stop::kept(refusal, home.file_path()));
+            return Err(Stop::kept(refusal, path));
         };
         (row.until, row.warned) = (turn.lease_now.after(row.ttl_ns), false);
         turn.txn.put_record_lease(&row)?;
