@@ -87,15 +87,33 @@ impl Turn<'_> {
             ) {
                 (None, None) => continue,
                 (Some(limit), _) => format!("`{name}` may hold {limit} bytes of files"),
-                (None, Some(limit)) => format!("`{name}` may hold {limit} files and directories"),
+                (None, Some(limit)) => too_many(&name, limit),
             };
-            let refusal = Refusal::new(
-                Rule::Quota,
-                reason,
-                "remove what is not needed (workfs gc tells of old projects), or ask for more",
-            );
-            return Err(Stop::kept(refusal, TreePath::root().join(name)));
+            return Err(exceeded(reason, name));
         }
         Ok(())
     }
+
+    /// Refuses one node more in `dir`, before it is made, where its quota has no room for it.
+    pub(super) fn require_room(&self, dir: Ino) -> std::result::Result<(), Stop> {
+        let Some(top) = self.txn.node(dir)?.and_then(|node| node.quota) else { return Ok(()) };
+        let (Some(name), Some(now)) = (self.txn.dir_name(top)?, self.txn.quota(top)?) else {
+            return Ok(());
+        };
+        let limit = self.config.quota(&name).and_then(|quota| quota.inodes);
+        match limit.filter(|limit| now.inodes >= *limit) {
+            Some(limit) => Err(exceeded(too_many(&name, limit), name)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn too_many(name: &FileName, limit: u64) -> String {
+    format!("`{name}` may hold {limit} files and directories")
+}
+
+fn exceeded(reason: String, name: FileName) -> Stop {
+    let remedy = "remove what is not needed (workfs gc tells of old projects), or ask for more";
+    let refusal = Refusal::new(Rule::Quota, reason, remedy);
+    Stop::kept(refusal, TreePath::root().join(name))
 }

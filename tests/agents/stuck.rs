@@ -10,6 +10,9 @@ use crate::harness::{Desk, SECOND, agent};
 
 const TTL: u64 = 4 * 3600 * SECOND;
 
+/// There is room for one file more than lies in the workspace of [`bob_has`].
+const QUOTAS: &str = "[{ path: work, inodes: 9 }]";
+
 /// Bob has `t-1`, of a kind that is the task but for this, in a workspace of this policy.
 fn bob_has((from, to): (&str, &str), policy: &str) -> Desk {
     let task = builtin::task();
@@ -17,7 +20,8 @@ fn bob_has((from, to): (&str, &str), policy: &str) -> Desk {
     let definition = definition.replace("task.v1.json", "errand.v1.json").replace(from, to);
     let mut kinds = Kinds::default();
     kinds.add(Kind::load("errand.kind.yaml", &definition, &task.source().schema).unwrap()).unwrap();
-    let text = format!("workspaces: [{{ path: work, kind: errand, policy: {policy} }}]");
+    let text =
+        format!("workspaces: [{{ path: work, kind: errand, policy: {policy} }}]\nquotas: {QUOTAS}");
     let desk = Desk::with(&["bob", "ann"], Config::parse_with("c", &text, &kinds).unwrap());
     desk.put("t-1", "title: a task");
     desk.mv("bob", "t-1", "inbox", "bob").unwrap();
@@ -124,6 +128,21 @@ fn what_is_in_the_way_is_told_as_it_is_now() {
     desk.pass(TTL + SECOND);
     assert!(told(&desk).ends_with("(`work/inbox/t-1.yaml` is there already)"), "{}", told(&desk));
     desk.unblock("inbox", "t-1");
+    goes_back(&desk);
+}
+
+// P12.1 P12.7 P11.11
+#[test]
+fn a_quota_in_the_way_keeps_nobody_s_lease_alive() {
+    let desk = plain();
+    desk.park("bob", "t-1");
+    desk.block("done", "t-2");
+    desk.pass(TTL + SECOND);
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), record.lapsed), ("assigned", Some(agent("bob"))));
+    assert!(told(&desk).contains("`work` may hold 9 files and directories"), "{}", told(&desk));
+    assert!(desk.write("bob", "t-1").is_err());
+    desk.unblock("done", "t-2");
     goes_back(&desk);
 }
 

@@ -86,6 +86,7 @@ impl Turn<'_> {
             at = match self.txn.lookup(at, &name)? {
                 Some(node) => node.ino,
                 None => {
+                    self.require_room(at)?;
                     let (content, mode) = (NewContent::Directory, 0o755);
                     Create { parent: at, name, mode, content, on_draft: None }.run(self)?.ino
                 }

@@ -110,6 +110,9 @@ impl Had {
         let bytes = turn.content(&self.record)?;
         self.require_fit(&Text::new(&bytes[..])).map_err(mended_by_others)?;
         let home = home_in(turn, &self.governed, &self.name, to)?;
+        if self.file.is_none() {
+            turn.require_room(home.dir)?;
+        }
         let wait = match (retries, spent) {
             (Some(retries), None) => Some(back_off(turn, retries, lapses)),
             _ => None,
