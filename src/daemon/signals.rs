@@ -118,7 +118,9 @@ fn ending() -> libc::sigset_t {
     }
 }
 
-fn is_ignored(signal: libc::c_int) -> bool {
+/// Whether a signal is ignored, as under `nohup`: one that is blocked waits all the same.
+#[must_use]
+pub fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: nothing is set; where the call succeeds it has filled `action`.
     unsafe {

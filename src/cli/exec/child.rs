@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 
 use super::super::exit::Exit;
 use super::super::output::Stop;
-use crate::daemon::Failure;
+use crate::daemon::{Failure, is_ignored};
 
 /// What is passed on.
 const PASSED: [libc::c_int; 6] =
@@ -42,16 +42,6 @@ pub fn release_signals() -> Option<ExitStatus> {
     }
     mask(libc::SIG_UNBLOCK);
     ended_by
-}
-
-/// Whether it is ignored, as under `nohup`: one that is blocked waits all the same.
-fn is_ignored(signal: libc::c_int) -> bool {
-    let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: nothing is set; where the call succeeds it has filled `action`.
-    unsafe {
-        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
-            && action.assume_init().sa_sigaction == libc::SIG_IGN
-    }
 }
 
 fn mask(how: libc::c_int) {
