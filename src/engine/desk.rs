@@ -385,6 +385,10 @@ impl Desk {
         let reclaimed = self.writer.transaction(&mut |txn| {
             let mut left = RECLAIMED_CHUNKS_AT_ONCE;
             for ino in &closed {
+                if left == 0 {
+                    rest.push(*ino);
+                    continue;
+                }
                 left -= txn.delete_some_chunks(*ino, left)?;
                 if left == 0 {
                     // Whoever was overtaken may still come upon it: it is empty by now.

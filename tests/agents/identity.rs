@@ -311,3 +311,27 @@ fn a_claim_by_mv_from_another_mount_succeeds_and_says_so() {
     team.sh(1, &format!("mv {} work/assigned/bob/", from(2, "t-2"))).failure();
     team.fixture.fsck_clean();
 }
+
+// P10.3
+#[test]
+fn a_removed_agent_acts_by_no_command_in_its_mount() {
+    let fixture = Fixture::new();
+    for id in ["t-1", "t-2"] {
+        fixture.task("inbox", &Task::new(id));
+    }
+    fixture.workfs(&["agent", "add", "eve"]).success();
+    fixture.workfs(&["claim", "t-1", "--agent", "eve"]).success();
+    // `exec` tells the command its agent by the environment, as well as by the mount.
+    let script = "cd / && env -u WORKFS_AGENT \"$WORKFS\" --store \"$STORE\" agent remove eve
+        cd \"$OLDPWD\"
+        for it in 'done t-1 --summary x' 'release t-1' 'claim t-2' 'project new' heartbeat; do
+            \"$WORKFS\" --store \"$STORE\" $it; echo $?
+        done";
+    let mut command = fixture.command(&["exec", "--agent", "eve", "--", "sh", "-c", script]);
+    command.env("WORKFS", env!("CARGO_BIN_EXE_workfs")).env("STORE", fixture.store());
+    let ran = crate::harness::run(&mut command).success();
+    let codes: Vec<&str> = ran.stdout.lines().rev().take(5).collect();
+    assert_eq!(codes, ["6"; 5], "{ran}");
+    fixture.workfs(&["claim", "t-2", "--agent", "ann"]).success();
+    fixture.fsck_clean();
+}

@@ -128,43 +128,30 @@ const AGENT_VARIABLE: &str = "WORKFS_AGENT";
 fn on_behalf(mut request: Request, paths: &StorePaths) -> Result<Request, Stop> {
     if let Some(open) = request.agent_left_open() {
         *open = match std::env::var(AGENT_VARIABLE) {
-            Ok(name) => {
-                let name = agent(&name).map_err(|why| {
-                    let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
-                    Stop::failed(Exit::Usage, reason, "mend it, or unset it")
-                })?;
-                // `exec` names the agent of its mount, which may have been removed since.
-                if let Ok(Some(here)) = mount_here(paths)
-                    && here.agent.as_deref() == Some(name.as_str())
-                {
-                    require_more_than_reading(&here)?;
-                }
-                Some(name)
-            }
+            Ok(name) => Some(agent(&name).map_err(|why| {
+                let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
+                Stop::failed(Exit::Usage, reason, "mend it, or unset it")
+            })?),
             Err(_) => agent_of_mount(paths)?,
         };
+    }
+    // At the socket an agent that is not registered any more would be one that never was. `exec` names
+    // that of its mount, so that the one who is named is looked at, too.
+    if let Some(agent) = request.agent()
+        && let Ok(Some(here)) = mount_here(paths)
+        && here.agent.as_deref() == Some(agent.as_str())
+        && here.role == Role::Observer.as_str()
+    {
+        let reason = format!("{agent}, whose mount this is, may only read");
+        return Err(Stop::failed(Exit::Denied, reason, "ask an operator for another role"));
     }
     Ok(request)
 }
 
 /// The agent of the mount that one is in.
 fn agent_of_mount(paths: &StorePaths) -> Result<Option<AgentName>, Stop> {
-    let Some(here) = mount_here(paths)? else { return Ok(None) };
-    let Some(agent) = here.agent.as_ref().and_then(|name| AgentName::new(name).ok()) else {
-        return Ok(None);
-    };
-    require_more_than_reading(&here)?;
-    Ok(Some(agent))
-}
-
-/// At the socket an agent that is not registered any more would be one that never was.
-fn require_more_than_reading(here: &MountInfo) -> Result<(), Stop> {
-    if here.role != Role::Observer.as_str() {
-        return Ok(());
-    }
-    let agent = here.agent.as_deref().unwrap_or("the agent");
-    let reason = format!("{agent}, whose mount this is, may only read");
-    Err(Stop::failed(Exit::Denied, reason, "ask an operator for another role"))
+    let here = mount_here(paths)?.and_then(|here| here.agent);
+    Ok(here.and_then(|name| AgentName::new(name).ok()))
 }
 
 /// The mount that one is in, if it is one of this store; refused where that cannot be told.
