@@ -113,7 +113,7 @@ pub fn doctor(store: &Path, service: Result<&Service, (&str, &str)>) -> DoctorRe
     kernel(&mut report);
     device(&mut report);
     helper(&mut report);
-    files(&mut report, store);
+    files(&mut report, store, service.is_ok());
     space(&mut report, store);
     match service {
         Ok(service) => inside(&mut report, service),
@@ -180,11 +180,11 @@ fn helper(report: &mut DoctorReport) {
     }
 }
 
-fn files(report: &mut DoctorReport, store: &Path) {
+fn files(report: &mut DoctorReport, store: &Path, is_open: bool) {
     let mode = |path: &Path| std::fs::metadata(path).map(|meta| meta.permissions().mode() & 0o7777);
     match mode(store) {
         // What is told of the store says so; nobody is to change another program's file.
-        Ok(_) if refuse_other(store).is_err() => {}
+        Ok(_) if !is_open && refuse_other(store).is_err() => {}
         Ok(mode) if mode & 0o077 == 0 => {
             report.ok("store file", format!("{} ({mode:04o})", store.display()));
         }
@@ -318,7 +318,7 @@ mod tests {
             set(&store, mode);
             set(dir.path(), dir_mode);
             let mut report = DoctorReport { findings: Vec::new() };
-            files(&mut report, &store);
+            files(&mut report, &store, false);
             report.exit()
         };
         assert_eq!(health(0o600, 0o700), Exit::Done);

@@ -104,3 +104,20 @@ fn a_daemon_that_hangs_is_a_finding() {
     assert!(findings(&ran).iter().any(|one| one.0 == "store"), "{ran}");
     assert_eq!(processes_of(fixture.store()).len(), 1);
 }
+
+// P8.1
+#[test]
+fn doctor_takes_no_lock_from_the_daemon_that_it_asks() {
+    use std::os::unix::fs::MetadataExt as _;
+    let fixture = Fixture::new();
+    let inode = format!(":{} ", fs::metadata(fixture.store()).unwrap().ino());
+    let locks = || {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().filter(|lock| lock.contains("POSIX") && lock.contains(&inode)).count()
+    };
+    let before = locks();
+    assert!(before > 0, "SQLite holds its store");
+    fixture.workfs(&["doctor"]);
+    fixture.workfs(&["status"]).success();
+    assert_eq!(locks(), before);
+}

@@ -1,6 +1,8 @@
 //! What the first bytes of a file tell: whether it can be a store at all.
 //!
-//! What must stay true: a file that is another's is left as it is, and nothing is left beside it.
+//! What must stay true: a file that is another's is left as it is, and nothing is left beside it; no
+//! store that this process has open is asked, since to close any descriptor of a file ends all POSIX
+//! locks that the process has on it, SQLite's, too.
 //! Deliberately not here: what only SQLite can tell (`schema`).
 
 use std::fs::File;
