@@ -282,6 +282,12 @@ impl TreePath {
         Some((TreePath(before.to_vec()), last))
     }
 
+    /// The rest of this path below `root`, if it lies there; the empty path if it is `root`.
+    #[must_use]
+    pub fn below(&self, root: &TreePath) -> Option<TreePath> {
+        self.0.strip_prefix(&root.0[..]).map(|rest| TreePath(rest.to_vec()))
+    }
+
     /// The components as bytes joined by `/`, for globs and for the store.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

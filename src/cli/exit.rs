@@ -1,10 +1,10 @@
 //! How the process ends: the one table of exit codes.
 //!
 //! What must stay true: every failure that a user can meet has one code here, chosen by cause, and
-//! `docs/cli.md` and `README.md` have the same table. Deliberately not here: what is printed.
+//! `docs/cli.md` and `README.md` have the same table. Deliberately not here: what is printed, and which
+//! rule is which cause (`service`).
 
 use crate::daemon::Cause;
-use crate::refusal::Rule;
 use crate::service;
 
 macro_rules! table {
@@ -100,45 +100,6 @@ impl From<Cause> for Exit {
     }
 }
 
-impl From<Rule> for Exit {
-    fn from(rule: Rule) -> Exit {
-        match rule {
-            Rule::Absent | Rule::Gone | Rule::NoAttribute => Exit::Absent,
-            Rule::LeaseOver => Exit::Conflict,
-            Rule::Taken
-            | Rule::Stale
-            | Rule::BeingWritten
-            | Rule::InUse
-            | Rule::Conflict
-            | Rule::Running
-            | Rule::NotEmpty => Exit::Conflict,
-            Rule::BadName
-            | Rule::NameTooLong
-            | Rule::NotDirectory
-            | Rule::IsDirectory
-            | Rule::Loop => Exit::Usage,
-            Rule::Syntax
-            | Rule::Schema
-            | Rule::IdDiffers
-            | Rule::StatusDiffers
-            | Rule::StatusMove
-            | Rule::Required
-            | Rule::Cycle
-            | Rule::TooLarge => Exit::Invalid,
-            Rule::Transition
-            | Rule::Draft
-            | Rule::Forbidden
-            | Rule::OneName
-            | Rule::Renamed
-            | Rule::Governed
-            | Rule::ReadOnly
-            | Rule::Unsupported => Exit::Denied,
-            Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline => Exit::Busy,
-            Rule::NoSpace | Rule::Quota | Rule::Store => Exit::Failed,
-        }
-    }
-}
-
 impl From<service::Exit> for Exit {
     fn from(exit: service::Exit) -> Exit {
         match exit {
@@ -147,27 +108,14 @@ impl From<service::Exit> for Exit {
             service::Exit::Usage => Exit::Usage,
             service::Exit::Nothing => Exit::Nothing,
             service::Exit::TimedOut => Exit::TimedOut,
-            // Without a rule it is something in the way: a file, a store that is not empty.
-            service::Exit::Refused => Exit::Conflict,
+            service::Exit::Refused | service::Exit::Lost => Exit::Conflict,
             service::Exit::Denied => Exit::Denied,
+            service::Exit::Invalid => Exit::Invalid,
+            service::Exit::Busy => Exit::Busy,
             service::Exit::Held => Exit::Held,
             service::Exit::Store => Exit::Store,
             service::Exit::Absent => Exit::Absent,
-            service::Exit::Lost => Exit::Conflict,
             service::Exit::Problems => Exit::Problems,
-        }
-    }
-}
-
-impl From<&service::Failure> for Exit {
-    /// The rule says more than the kind of end does, but where that names what no rule does.
-    fn from(failure: &service::Failure) -> Exit {
-        use service::Exit as E;
-        match (failure.exit, failure.rule) {
-            (E::Nothing | E::TimedOut | E::Lost | E::Held | E::Store, _) | (_, None) => {
-                failure.exit.into()
-            }
-            (_, Some(rule)) => rule.into(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod data;
 mod exec;
 mod exit;
 mod helper;
+mod here;
 mod init;
 mod local;
 mod mount;

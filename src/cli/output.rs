@@ -81,7 +81,7 @@ impl From<Failure> for Stop {
 
 impl From<service::Failure> for Stop {
     fn from(failure: service::Failure) -> Stop {
-        let exit = Exit::from(&failure);
+        let exit = failure.exit.into();
         let place = failure.place.map(|place| (place.line, place.column));
         let rule = failure.rule.map(crate::refusal::Rule::code);
         let service::Failure { reason, remedy, .. } = failure;

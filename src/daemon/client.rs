@@ -39,7 +39,9 @@ impl Client {
         let reason = format!("the daemon's socket {}: {error}", path.display());
         Err(match error.kind() {
             io::ErrorKind::PermissionDenied => {
-                let remedy = "ask the store's owner, or use a store of your own (`--store`)";
+                let remedy = "ask the store's owner to make you an agent (`workfs agent add NAME --uid \
+                              UID`) and to let you pass to the socket, or use a store of your own \
+                              (`--store`)";
                 Failure::new(Cause::Denied, reason, remedy)
             }
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {

@@ -39,7 +39,7 @@ pub use point::{clean_up, resolve};
 pub use setup::{Made, Setup, layout, set_up};
 pub use signals::{Patience, is_ignored, on_first as on_first_signal};
 pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};
-pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk};
+pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use workfs_mount::MountLine;
 
 pub(crate) use paths::canonical;

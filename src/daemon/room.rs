@@ -103,15 +103,15 @@ impl Room {
 
     /// Lets a client wait for what it asks for.
     pub fn enter(&self, service: &Service, caller: Caller, args: ClaimArgs, mut lines: Lines) {
-        let workspace = match service::claim_workspace(service, &args) {
-            Ok(workspace) => workspace,
+        let wish = match service::claim_wish(service, &caller, &args) {
+            Ok(wish) => wish,
             Err(failure) => {
                 // Who is gone does not hear it.
                 let _ = lines.send(&Answer::Reply(Reply::Error(failure)));
                 return;
             }
         };
-        let place = service.engine.line().place(workspace);
+        let place = service.engine.line().place(wish);
         let until = Instant::now() + Duration::from_millis(args.wait_ms.unwrap_or_default());
         let args = ClaimArgs { wait_ms: None, ..args };
         let client =
@@ -229,7 +229,7 @@ impl Keeper {
         self.service
             .engine
             .line()
-            .wait(client.place, move |workspace| bell.ring(Told::Ready(number, workspace)));
+            .wait(&client.place, move |workspace| bell.ring(Told::Ready(number, workspace)));
         // The workers live as long as this thread.
         let _ = self.jobs.send(Job::Claim(number, client.caller.clone(), client.args.clone()));
     }
@@ -263,7 +263,7 @@ impl Keeper {
             && !heard
         {
             tracing::info!(id = claimed.id, "whoever waited for this record is gone");
-            let args = ReleaseArgs { what: claimed.path, agent: Some(client.args.agent) };
+            let args = ReleaseArgs { what: claimed.path, agent: client.args.agent };
             let _ = self.jobs.send(Job::GiveBack(client.caller, args));
         }
     }
@@ -282,7 +282,7 @@ impl Keeper {
     fn take(&mut self, number: u64) -> Option<Client> {
         let client = self.clients.remove(&number)?;
         self.ends.remove(&(client.until, number));
-        self.service.engine.line().leave(client.place);
+        self.service.engine.line().leave(&client.place);
         if !client.gone {
             let _ = epoll::delete(&self.watched, client.lines.stream());
         }

@@ -1,6 +1,7 @@
 //! Serving the control socket: a thread a connection, at most so many.
 //!
-//! What must stay true: only root, the daemon's user and the store's owner are served; a client
+//! What must stay true: only root, the daemon's user and the store's owner are served, and users who
+//! are bound to agents, as these; a client
 //! that is gone, silent or slow holds a thread for a bounded time and nothing else. Deliberately
 //! not here: the form of what is said (`wire`), and what the commands do (`service`).
 
@@ -27,7 +28,9 @@ use super::socket::{self, End, Peer};
 use super::wire::{Answer, Ask, DaemonInfo, Lines, MountAsk};
 use super::{Options, StorePaths};
 use crate::limits::{CONNECTIONS_MAX, DAEMON_END_WAIT, SOCKET_PATIENCE};
-use crate::service::{Caller, ClaimArgs, Reply, Request, Service, dispatch};
+use crate::service::{
+    Caller, ClaimArgs, Effect, Of, Part, Properties, Reply, Request, Service, dispatch,
+};
 
 /// The serving of one socket.
 pub struct Server {
@@ -86,6 +89,7 @@ impl Server {
             farewells: Mutex::default(),
             room: Mutex::default(),
         });
+        shared.let_agents_in();
         let (taking, taker) = (listener.try_clone()?, Arc::clone(&shared));
         let accepting = std::thread::Builder::new()
             .name("socket".into())
@@ -131,6 +135,16 @@ impl Server {
     }
 }
 
+impl Shared {
+    /// The socket's mode follows the register: nobody else's user has anything to ask.
+    fn let_agents_in(&self) {
+        let let_in = self.service.engine.agents().binds_users();
+        if let Err(error) = socket::let_others_in(&self.paths.socket(), let_in) {
+            tracing::warn!(%error, let_in, "the socket's mode stays as it is");
+        }
+    }
+}
+
 fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
     for number in 0.. {
         let stream = match listener.accept() {
@@ -158,7 +172,11 @@ fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()
     let bound = shared.service.engine.agents().bound(peer.uid).is_some();
     if !bound && !is_welcome(peer, shared.paths.store()) {
         let reason = format!("this store is not user {}'s", peer.uid);
-        let remedy = "ask its owner, or use a store of your own (`--store`)";
+        let remedy = format!(
+            "ask its owner to make you an agent (`workfs agent add NAME --uid {}`), or use a store of \
+             your own (`--store`)",
+            peer.uid
+        );
         return lines.send(&Answer::Failed(Failure::new(Cause::Denied, reason, remedy)));
     }
     let mut connections = shared.connections.lock();
@@ -213,21 +231,26 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
             // was done.
             return Ok(());
         }
+        let mut command = None;
         let answer = match ask {
             Err(failure) => Some(Answer::Failed(failure)),
             // An agent by its user id asks for what agents do, and no more.
-            Ok(ask) if !matches!(ask, Ask::Do(_)) && is_agent(shared, peer) => {
+            Ok(Ask::Mount(_) | Ask::Unmount(_) | Ask::Stop) if is_agent(shared, peer) => {
                 let remedy = "ask whoever runs the store";
                 let reason = format!("user {} is an agent of this store", peer.uid);
                 Some(Answer::Failed(Failure::new(Cause::Denied, reason, remedy)))
             }
-            Ok(Ask::Do(Request::Claim(args))) if args.wait_ms.is_some() && args.what.is_none() => {
-                return enter_room(shared, peer, args, lines);
-            }
             Ok(Ask::Do(request)) => {
-                serve_request(shared, peer, request, &mut lines)?;
+                command = Some((Part::default(), request));
                 None
             }
+            Ok(Ask::Within(ask)) => match ask.part() {
+                Ok(part) => {
+                    command = Some((part, ask.request));
+                    None
+                }
+                Err(failure) => Some(Answer::Failed(failure)),
+            },
             Ok(Ask::Mount(ask)) => {
                 serve_mount(shared, peer, &ask, &mut lines)?;
                 None
@@ -258,6 +281,15 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
         if let Some(answer) = answer {
             lines.send(&answer)?;
         }
+        if let Some((part, request)) = command {
+            let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid)).seeing(part);
+            match request {
+                Request::Claim(args) if args.wait_ms.is_some() && args.what.is_none() => {
+                    return enter_room(shared, caller, args, lines);
+                }
+                request => serve_request(shared, &caller, request, &mut lines)?,
+            }
+        }
         if shared.stopping.load(Ordering::SeqCst) {
             break;
         }
@@ -266,7 +298,12 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
 }
 
 /// Who waits for a record waits in the room, and its thread is free.
-fn enter_room(shared: &Shared, peer: Peer, args: ClaimArgs, mut lines: Lines) -> io::Result<()> {
+fn enter_room(
+    shared: &Shared,
+    caller: Caller,
+    args: ClaimArgs,
+    mut lines: Lines,
+) -> io::Result<()> {
     let mut room = shared.room.lock();
     if shared.stopping.load(Ordering::SeqCst) {
         return Ok(());
@@ -281,7 +318,7 @@ fn enter_room(shared: &Shared, peer: Peer, args: ClaimArgs, mut lines: Lines) ->
             }
         },
     };
-    open.enter(&shared.service, Caller::new(peer.uid, peer.gid, Some(peer.pid)), args, lines);
+    open.enter(&shared.service, caller, args, lines);
     *room = Some(open);
     Ok(())
 }
@@ -309,20 +346,24 @@ impl Drop for Working<'_> {
 
 fn serve_request(
     shared: &Shared,
-    peer: Peer,
+    caller: &Caller,
     request: Request,
     lines: &mut Lines,
 ) -> io::Result<()> {
     if let Err(failure) = refuse_own_place(shared, &request) {
         return lines.send(&Answer::Failed(failure));
     }
-    let endless = request.is_endless();
+    let Properties { effect, of, .. } = request.properties();
+    let endless = effect == Effect::Follows;
+    let registers = of == Of::Store && effect == Effect::Changes;
     let _working = Working::new(shared, !endless);
-    let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid));
     let mut lost = None;
-    dispatch(&shared.service, &caller, request, &mut |reply: Reply| {
+    dispatch(&shared.service, caller, request, &mut |reply: Reply| {
         if lost.is_some() || (endless && shared.stopping.load(Ordering::SeqCst)) {
             return false;
+        }
+        if registers && matches!(reply, Reply::Report(_)) {
+            shared.let_agents_in();
         }
         lost = lines.send(&Answer::Reply(reply)).err();
         lost.is_none()

@@ -1,12 +1,14 @@
 //! The control socket: binding it, connecting to it, and who is at the other end.
 //!
-//! What must stay true: it is its owner's alone (0600) from the moment it exists; paths of any
-//! length work; connecting ends, whatever the other side does. Deliberately not here: what is
+//! What must stay true: it is its owner's alone (0600) from the moment it exists, unless users are
+//! bound to agents, who come to it, too; paths of any length work; connecting ends, whatever the other
+//! side does. Deliberately not here: what is
 //! said over it (`wire`).
 
+use std::fs::Permissions;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -48,6 +50,14 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
     with_address(path, |address| rustix::net::bind(&socket, address))?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Lets users besides its owner come to the socket, or none of them: who they are is asked then.
+///
+/// # Errors
+/// If the system refuses.
+pub fn let_others_in(path: &Path, let_in: bool) -> io::Result<()> {
+    std::fs::set_permissions(path, Permissions::from_mode(if let_in { 0o666 } else { 0o600 }))
 }
 
 /// Connects to the socket at `path`; `None` if nobody listens there.
@@ -165,7 +175,6 @@ fn with_address(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn long_paths_work_and_the_socket_is_private() {

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::failure::{Cause, Failure};
 use super::socket;
 use crate::limits::{ANSWER_BYTES_MAX, ASK_BYTES_MAX};
-use crate::service::{Reply, Request};
+use crate::names::{TreePath, path_of_text, printable};
+use crate::service::{Part, Reply, Request};
 
 /// The protocol's number; it changes when an older client would misunderstand.
 pub const PROTOCOL: u32 = 1;
@@ -48,6 +49,19 @@ pub enum Ask {
     Stop,
     /// One of the commands on what the store holds.
     Do(Request),
+    /// The same for somebody in a mount that shows a part of the tree.
+    Within(WithinAsk),
+}
+
+/// See [`Ask::Within`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WithinAsk {
+    /// The directory of the tree that is all there is; what the request names lies below it.
+    pub root: String,
+    /// What is asked.
+    #[serde(rename = "do")]
+    pub request: Request,
 }
 
 /// See [`Ask::Mount`].
@@ -169,6 +183,25 @@ pub enum Answer {
     Ended,
     /// It was not done.
     Failed(Failure),
+}
+
+impl WithinAsk {
+    /// What of the tree is in sight.
+    ///
+    /// # Errors
+    /// If its root is no path.
+    pub fn part(&self) -> Result<Part, Failure> {
+        part_of(&self.root).ok_or_else(|| {
+            let reason = format!("`{}` is no path of the tree", printable(self.root.as_bytes()));
+            Failure::new(Cause::Usage, reason, "name it as `ps` shows it")
+        })
+    }
+}
+
+/// The part of the tree at a path as it is printed.
+#[must_use]
+pub fn part_of(root: &str) -> Option<Part> {
+    TreePath::parse(path_of_text(root)?).ok().map(Part::below)
 }
 
 impl Answer {
@@ -301,6 +334,15 @@ impl Lines {
 }
 
 impl Ask {
+    /// What somebody asks who sees this of the tree.
+    #[must_use]
+    pub fn of(part: &Part, request: Request) -> Ask {
+        if part.is_whole() {
+            return Ask::Do(request);
+        }
+        Ask::Within(WithinAsk { root: part.root().to_string(), request })
+    }
+
     /// The line to send.
     ///
     /// # Errors

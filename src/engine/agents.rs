@@ -61,6 +61,12 @@ impl Registry {
         self.by_name.iter()
     }
 
+    /// Whether any user id is bound to an agent.
+    #[must_use]
+    pub fn binds_users(&self) -> bool {
+        !self.by_uid.is_empty()
+    }
+
     /// The agent that a user id is bound to.
     #[must_use]
     pub fn bound(&self, uid: u32) -> Option<&AgentName> {

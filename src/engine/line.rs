@@ -7,6 +7,7 @@
 //! to be had when the one who was woken looks.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
@@ -25,36 +26,39 @@ pub struct Line {
 #[derive(Default)]
 struct State {
     last: u64,
-    /// By what they wait for, a workspace or any, and then in the order in which they came.
-    waiting: HashMap<Option<WorkspaceKey>, BTreeMap<u64, Wake>>,
+    /// By what they wait for, and then in the order in which they came. There are few different wishes.
+    waiting: HashMap<Wish, BTreeMap<u64, Wake>>,
     watching: Vec<Sender<WorkspaceKey>>,
 }
 
+/// The workspaces for whose records somebody waits; any of them if that is left open.
+pub type Wish = Option<Arc<[WorkspaceKey]>>;
+
 /// A place in the line. It is kept over a wake-up that brought nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    workspace: Option<WorkspaceKey>,
+    wish: Wish,
     number: u64,
 }
 
 impl Line {
-    /// A place at the end of the line for records of `workspace`, or of any. Nobody waits at it
-    /// before [`Line::wait`].
+    /// A place at the end of the line. Nobody waits at it before [`Line::wait`].
     #[must_use]
-    pub fn place(&self, workspace: Option<WorkspaceKey>) -> Place {
+    pub fn place(&self, wish: Wish) -> Place {
         let mut state = self.state.lock();
         state.last += 1;
-        Place { workspace, number: state.last }
+        Place { wish, number: state.last }
     }
 
     /// Waits at a place: `wake` is called once, unless the place is left before.
-    pub fn wait(&self, place: Place, wake: impl FnOnce(WorkspaceKey) + Send + 'static) {
+    pub fn wait(&self, place: &Place, wake: impl FnOnce(WorkspaceKey) + Send + 'static) {
         let mut state = self.state.lock();
-        state.waiting.entry(place.workspace).or_default().insert(place.number, Box::new(wake));
+        let waiting = state.waiting.entry(place.wish.clone()).or_default();
+        waiting.insert(place.number, Box::new(wake));
     }
 
     /// Waits no longer; says whether it was still waiting.
-    pub fn leave(&self, place: Place) -> bool {
+    pub fn leave(&self, place: &Place) -> bool {
         self.state.lock().take(place).is_some()
     }
 
@@ -77,7 +81,7 @@ impl Line {
         let first = {
             let mut state = self.state.lock();
             let first = state.first(workspace);
-            first.and_then(|place| state.take(place))
+            first.and_then(|place| state.take(&place))
         };
         if let Some(wake) = first {
             wake(workspace);
@@ -88,19 +92,18 @@ impl Line {
 impl State {
     /// Who has waited longest for a record of this workspace.
     fn first(&self, workspace: WorkspaceKey) -> Option<Place> {
-        let head = |workspace: Option<WorkspaceKey>| {
-            let number = *self.waiting.get(&workspace)?.keys().next()?;
-            Some(Place { workspace, number })
-        };
-        let both = [head(Some(workspace)), head(None)];
-        both.into_iter().flatten().min_by_key(|place| place.number)
+        let wanted = |wish: &Wish| wish.as_ref().is_none_or(|some| some.contains(&workspace));
+        let heads = self.waiting.iter().filter(|(wish, _)| wanted(wish));
+        let heads = heads.filter_map(|(wish, waiting)| Some((*waiting.keys().next()?, wish)));
+        let (number, wish) = heads.min_by_key(|(number, _)| *number)?;
+        Some(Place { wish: wish.clone(), number })
     }
 
-    fn take(&mut self, place: Place) -> Option<Wake> {
-        let waiting = self.waiting.get_mut(&place.workspace)?;
+    fn take(&mut self, place: &Place) -> Option<Wake> {
+        let waiting = self.waiting.get_mut(&place.wish)?;
         let wake = waiting.remove(&place.number);
         if waiting.is_empty() {
-            self.waiting.remove(&place.workspace);
+            self.waiting.remove(&place.wish);
         }
         wake
     }
@@ -109,7 +112,6 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     const A: WorkspaceKey = WorkspaceKey(1);
     const B: WorkspaceKey = WorkspaceKey(2);
@@ -118,20 +120,21 @@ mod tests {
     fn each_record_wakes_one_the_first_come() {
         let line = Line::default();
         let woken: Arc<Mutex<Vec<&str>>> = Arc::default();
-        let wait = |place, name| {
+        let wait = |place: &Place, name| {
             let woken = Arc::clone(&woken);
             line.wait(place, move |_| woken.lock().push(name));
         };
-        let places = [Some(A), None, Some(A), Some(B)].map(|workspace| line.place(workspace));
-        for (place, name) in places.into_iter().zip(["a1", "any", "a2", "left"]) {
+        let wishes = [Some(&[A][..]), None, Some(&[B, A]), Some(&[B])];
+        let places = wishes.map(|wish| line.place(wish.map(Arc::from)));
+        for (place, name) in places.iter().zip(["a1", "any", "a2", "left"]) {
             wait(place, name);
         }
-        assert!(line.leave(places[3]) && !line.leave(places[3]));
+        assert!(line.leave(&places[3]) && !line.leave(&places[3]));
         line.call(B);
         assert_eq!(*woken.lock(), ["any"]);
         line.call(A);
         // It was too late, and waits on at the place it had.
-        wait(places[0], "a1 again");
+        wait(&places[0], "a1 again");
         line.call(A);
         line.call(A);
         line.call(A);
@@ -145,7 +148,7 @@ mod tests {
         let (watching, gone) = (line.watch(), line.watch());
         drop(gone);
         let (tell, told) = unbounded();
-        line.wait(line.place(Some(A)), move |workspace| tell.send(workspace).unwrap());
+        line.wait(&line.place(Some([A].into())), move |workspace| tell.send(workspace).unwrap());
         line.call(A);
         line.call(B);
         assert_eq!(watching.try_iter().collect::<Vec<_>>(), [A, B]);

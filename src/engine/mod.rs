@@ -69,7 +69,7 @@ pub use govern::Govern;
 pub use governed::{Governed, Home, Slot, governed, path_of, path_of_dir, slot, would_be_governed};
 pub use judge::Text;
 pub use lease::{Fence, Heartbeat, LeaseClock, LeaseNote, ReleaseHold, told_of_return};
-pub use line::{Line, Place};
+pub use line::{Line, Place, Wish};
 pub use link::Link;
 pub use lock_files::ExpireLocks;
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};

@@ -1,6 +1,7 @@
 //! The register of agents: shown, added to, taken from.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ pub struct AgentInfo {
 pub struct AgentsReport {
     /// All registered agents, by name.
     pub agents: Vec<AgentInfo>,
+    /// What stands in the way of one that was just added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl AgentsReport {
@@ -36,7 +40,7 @@ impl AgentsReport {
             let uid = agent.uid.map_or_else(String::new, |uid| format!("  uid {uid}"));
             format!("{}  {}{uid}", agent.name, agent.role)
         };
-        self.agents.iter().map(line).collect::<Vec<_>>().join("\n")
+        self.agents.iter().map(line).chain(self.note.clone()).collect::<Vec<_>>().join("\n")
     }
 
     /// How the process ends.
@@ -54,7 +58,7 @@ pub(super) fn list(service: &Service) -> AgentsReport {
         role: *role,
         uid: *uid,
     };
-    AgentsReport { agents: registry.all().map(info).collect() }
+    AgentsReport { agents: registry.all().map(info).collect(), note: None }
 }
 
 /// Registers one, or changes what is registered of it: what is not given stays.
@@ -71,7 +75,21 @@ pub(super) fn add(
     }
     let add = PutAgent { name: args.name.clone(), role, uid };
     service.engine.run(caller.context(), add)?;
-    Ok(list(service))
+    let note = args.uid.and_then(|uid| out_of_reach(&service.store, uid));
+    Ok(AgentsReport { note, ..list(service) })
+}
+
+/// Which directory keeps a user from the store's socket, if one does.
+fn out_of_reach(store: &Path, uid: u32) -> Option<String> {
+    let shut = |dir: &&Path| {
+        let found = std::fs::metadata(dir);
+        found.is_ok_and(|dir| dir.uid() != uid && dir.permissions().mode() & 0o1 == 0)
+    };
+    let dir = store.ancestors().skip(1).find(shut)?.display();
+    Some(format!(
+        "user {uid} works in mounts, and can call no commands: {dir} lets nobody pass to the store's \
+         socket (`chmod o+x {dir}` would; the store itself stays its owner's)"
+    ))
 }
 
 /// Takes one from the register.

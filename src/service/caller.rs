@@ -6,7 +6,7 @@ use crate::ledger::Actor;
 use crate::names::AgentName;
 use crate::refusal::{Door, Rule};
 
-use super::{Exit, Failure};
+use super::{Failure, Part};
 
 /// Who asks, as the socket's peer credentials (or the process's own) say it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Caller {
     pub gid: u32,
     /// The process, a label.
     pub pid: Option<u32>,
+    /// What of the tree is in their sight.
+    pub part: Part,
 }
 
 impl Caller {
@@ -28,7 +30,21 @@ impl Caller {
     #[must_use]
     pub fn new(uid: u32, gid: u32, pid: Option<u32>) -> Self {
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        Caller { name: name_of(uid, &passwd), role: Role::Operator, uid, gid, pid }
+        Caller {
+            name: name_of(uid, &passwd),
+            role: Role::Operator,
+            uid,
+            gid,
+            pid,
+            part: Part::default(),
+        }
+    }
+
+    /// The same caller, who sees this of the tree.
+    #[must_use]
+    pub fn seeing(mut self, part: Part) -> Self {
+        self.part = part;
+        self
     }
 
     /// This process.
@@ -51,8 +67,7 @@ impl Caller {
         if let Some((name, role)) = agents.forced(self.uid) {
             if let Some(other) = agent.filter(|agent| **agent != name) {
                 let reason = format!("user {} is the agent {name}, not {other}", self.uid);
-                let failure = Failure::new(Exit::Refused, reason, "leave --agent out");
-                return Err(Failure { rule: Some(Rule::Forbidden), ..failure });
+                return Err(Failure::by(Rule::Forbidden, reason, "leave --agent out"));
             }
             (self.name, self.role) = (name, role);
         } else if let Some(agent) = agent.filter(|agent| **agent != self.name) {

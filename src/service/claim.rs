@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Base, Rename, RenameMode, Sight, Take, Wanted, best_ready};
+use crate::engine::{Base, Rename, RenameMode, Sight, Take, Wanted, Wish, best_ready};
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
@@ -58,40 +58,37 @@ pub(super) fn claim(
     args: &ClaimArgs,
 ) -> Result<ClaimReport, Failure> {
     match &args.what {
-        Some(what) => claim_named(service, caller, what, &args.agent),
+        Some(what) => claim_named(service, caller, what),
         None => claim_best(service, caller, args),
     }
 }
 
-fn claim_named(
-    service: &Service,
-    caller: &Caller,
-    what: &str,
-    agent: &AgentName,
-) -> Result<ClaimReport, Failure> {
+fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimReport, Failure> {
     let config = service.engine.config();
     let (found, kind, from) = service.read(|read| {
-        let found = record(read, &config, what)?;
+        let found = record(read, &config, &caller.part, what)?;
+        caller.part.expect_all_of(&found.workspace)?;
         let governed = found.governed(read, &config)?;
         let kind = governed.binding.kind.clone();
         let from = kind.state_named(found.record.state.as_str());
         Ok((found, kind, from))
     })?;
     let Some(claim) = from.and_then(|from| kind.claim_from(from)) else {
-        return Err(not_to_be_had(&found));
+        return Err(not_to_be_had(caller, &found));
     };
     if found.record.ino().is_some_and(|ino| (service.is_written)(ino)) {
         return Err(Refusal::being_written(&found.record.id).into());
     }
-    let names = lane::names(&kind, claim.to, Some(agent), service.engine.now())?;
+    let names = lane::names(&kind, claim.to, Some(&caller.name), service.engine.now())?;
     let (parent, name) = found.entry()?;
     let new_parent = lane::make(service, caller, &found.workspace, &names)?;
     let rename = rename(parent, &name, new_parent);
     match service.engine.run(caller.context(), rename) {
-        Ok(_) => report(service, &found.workspace, &found.record, agent),
+        Ok(_) => report(service, caller, &found.workspace, &found.record),
         Err(refusal) if refusal.rule == Rule::Absent => {
-            let now = service.read(|read| record(read, &config, found.record.id.as_str()));
-            Err(now.map_or_else(|_| refusal.into(), |now| not_to_be_had(&now)))
+            let id = found.record.id.as_str();
+            let now = service.read(|read| record(read, &config, &caller.part, id));
+            Err(now.map_or_else(|_| refusal.into(), |now| not_to_be_had(caller, &now)))
         }
         Err(refusal) => Err(refusal.into()),
     }
@@ -109,9 +106,10 @@ fn rename(parent: Ino, name: &FileName, new_parent: Ino) -> Rename {
 }
 
 /// It is not where it could be claimed from.
-fn not_to_be_had(found: &FoundRecord) -> Failure {
+fn not_to_be_had(caller: &Caller, found: &FoundRecord) -> Failure {
     let record = &found.record;
-    let place = found.path.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string);
+    let place = found.path.as_ref();
+    let place = place.map_or_else(|| "gone".to_owned(), |path| caller.part.show(path));
     let remedy = "claim another one; without an id `workfs claim` takes the best that is ready";
     match &record.owner {
         Some(owner) => {
@@ -120,7 +118,7 @@ fn not_to_be_had(found: &FoundRecord) -> Failure {
         }
         None => {
             let reason = format!("`{}` is in {} and cannot be claimed", record.id, record.state);
-            Failure { rule: Some(Rule::Transition), ..Failure::new(Exit::Refused, reason, remedy) }
+            Failure::by(Rule::Transition, reason, remedy)
         }
     }
 }
@@ -138,13 +136,13 @@ fn claim_best(
     args: &ClaimArgs,
 ) -> Result<ClaimReport, Failure> {
     for _ in 0..ROUNDS_MAX {
-        let Some(Best { workspace, lane, .. }) = best(service, args)? else { break };
+        let Some(Best { workspace, lane, .. }) = best(service, caller, args)? else { break };
         let Some(dir) = workspace.dir else { break };
         let to = lane::make(service, caller, &workspace, &lane)?;
         let wanted = Wanted::Best(Arc::clone(&service.is_written));
         let take = Take { dir, wanted, to, mode: RenameMode::NoReplace };
         match service.engine.run(caller.context(), take) {
-            Ok(taken) => return report(service, &workspace, &taken.record, &args.agent),
+            Ok(taken) => return report(service, caller, &workspace, &taken.record),
             Err(refusal) if refusal.rule == Rule::Absent => {}
             Err(refusal) => return Err(refusal.into()),
         }
@@ -157,15 +155,16 @@ fn claim_best(
 }
 
 /// Where the best of all workspaces is: one look into the index of each.
-fn best(service: &Service, args: &ClaimArgs) -> Result<Option<Best>, Failure> {
+fn best(service: &Service, caller: &Caller, args: &ClaimArgs) -> Result<Option<Best>, Failure> {
     let (config, now) = (service.engine.config(), service.engine.now());
     service.read(|read| {
         let workspaces = match &args.workspace {
-            Some(path) => vec![workspace(read, path)?],
+            Some(path) => vec![workspace(read, &caller.part, path)?],
             None => read.workspaces()?,
         };
         let mut best: Option<Best> = None;
-        for workspace in workspaces.into_iter().filter(|row| row.dir.is_some()) {
+        let in_sight = |row: &WorkspaceRow| row.dir.is_some() && caller.part.has(&row.path);
+        for workspace in workspaces.into_iter().filter(in_sight) {
             let Some(binding) = config.bind(&workspace.path) else { continue };
             let kind = &binding.kind;
             let Some(claim) = kind.claim() else { continue };
@@ -174,7 +173,7 @@ fn best(service: &Service, args: &ClaimArgs) -> Result<Option<Best>, Failure> {
             };
             let key = (first.readiness.priority, first.readiness.since);
             if best.as_ref().is_none_or(|best| key < best.key) {
-                let lane = lane::names(kind, claim.to, Some(&args.agent), now)?;
+                let lane = lane::names(kind, claim.to, Some(&caller.name), now)?;
                 best = Some(Best { key, workspace, lane });
             }
         }
@@ -182,16 +181,27 @@ fn best(service: &Service, args: &ClaimArgs) -> Result<Option<Best>, Failure> {
     })
 }
 
-/// The workspace that a claim is limited to.
+/// The workspaces for whose records a claim can wait.
 ///
 /// # Errors
-/// If there is none of that path.
-pub fn claim_workspace(
-    service: &Service,
-    args: &ClaimArgs,
-) -> Result<Option<WorkspaceKey>, Failure> {
-    let Some(path) = &args.workspace else { return Ok(None) };
-    Ok(Some(service.read(|read| workspace(read, path))?.key))
+/// If there is none of the path that was given, or none in sight.
+pub fn claim_wish(service: &Service, caller: &Caller, args: &ClaimArgs) -> Result<Wish, Failure> {
+    let part = &caller.part;
+    if let Some(path) = &args.workspace {
+        let one = service.read(|read| workspace(read, part, path))?;
+        return Ok(Some([one.key].into()));
+    }
+    if part.is_whole() {
+        return Ok(None);
+    }
+    let all = service.read(|read| part.workspaces(read))?;
+    let keys: Arc<[WorkspaceKey]> =
+        all.iter().filter(|row| part.has(&row.path)).map(|row| row.key).collect();
+    if keys.is_empty() {
+        let reason = "this mount shows no workspace as a whole";
+        return Err(Failure::new(Exit::Usage, reason, "wait where there is one"));
+    }
+    Ok(Some(keys))
 }
 
 /// What a client hears whose time to wait is over.
@@ -202,19 +212,19 @@ pub fn waited_in_vain() -> Failure {
 
 fn report(
     service: &Service,
+    caller: &Caller,
     workspace: &WorkspaceRow,
     record: &Record,
-    agent: &AgentName,
 ) -> Result<ClaimReport, Failure> {
     service.read(|read| {
         let now = read.record_named(workspace.key, &record.id)?;
         let now = now.as_ref().unwrap_or(record);
-        let path = path_of(read, now)?.map_or_else(String::new, |path| path.to_string());
+        let path = path_of(read, now)?.map_or_else(String::new, |path| caller.part.show(&path));
         Ok(ClaimReport {
             id: now.id.to_string(),
             path,
-            workspace: workspace.path.to_string(),
-            owner: agent.clone(),
+            workspace: caller.part.show(&workspace.path),
+            owner: caller.name.clone(),
             version: now.version,
             attempt: now.attempt,
         })

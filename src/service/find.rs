@@ -1,13 +1,15 @@
-//! What somebody means: an id, or a path from the root of the tree.
+//! What somebody means: an id, or a path from the root of what is in sight.
 
 use crate::config::Config;
 use crate::engine::{Governed, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
-use crate::names::{FileName, RecordId, TreePath, path_of_text};
+use crate::names::{FileName, RecordId, TreePath};
 use crate::numbers::Ino;
+use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
 
-use super::{Exit, Failure};
+use super::part::path_of_ledger;
+use super::{Exit, Failure, Part};
 
 /// The inode of the root.
 pub(super) const ROOT: Ino = Ino(1);
@@ -22,6 +24,16 @@ pub(super) enum Found {
     Node(TreePath, Node),
 }
 
+impl Found {
+    /// Where it lies; `None` if it is a record without a file.
+    pub fn path(&self) -> Option<&TreePath> {
+        match self {
+            Found::Record(found) => found.path.as_ref(),
+            Found::Draft(path, ..) | Found::Node(path, _) => Some(path),
+        }
+    }
+}
+
 /// A record that was meant.
 pub(super) struct FoundRecord {
     /// The record.
@@ -30,6 +42,8 @@ pub(super) struct FoundRecord {
     pub workspace: WorkspaceRow,
     /// Where it lies; `None` if it has no file.
     pub path: Option<TreePath>,
+    /// The directory that it lies in, or in which it has its place; `None` if it is gone.
+    pub dir: Option<TreePath>,
 }
 
 impl FoundRecord {
@@ -37,7 +51,12 @@ impl FoundRecord {
     pub fn entry(&self) -> Result<(Ino, FileName), Failure> {
         match &self.record.standing {
             Standing::Live { dir, name, .. } => Ok((*dir, name.clone())),
-            Standing::Parked { .. } | Standing::Gone => Err(Failure::new(
+            Standing::Parked { .. } => Err(Failure::new(
+                Exit::Absent,
+                format!("`{}` has no file at the moment: its name is a backup's", self.record.id),
+                "give it its name back (`mv X.yaml~ X.yaml`), or save it under that name",
+            )),
+            Standing::Gone => Err(Failure::new(
                 Exit::Absent,
                 format!("`{}` has no file any more: it was removed or moved out", self.record.id),
                 format!("`workfs log {}` says when and by whom", self.record.id),
@@ -80,17 +99,18 @@ pub(super) fn node_at(read: &dyn Read, path: &TreePath) -> Result<Option<Node>, 
 }
 
 /// The workspace at `path`, as somebody typed it.
-pub(super) fn workspace(read: &dyn Read, path: &str) -> Result<WorkspaceRow, Failure> {
-    let path = tree_path(path)?;
+pub(super) fn workspace(read: &dyn Read, part: &Part, path: &str) -> Result<WorkspaceRow, Failure> {
+    let path = part.path(path)?;
     if let Some(row) = read.workspace_at(&path)? {
         return Ok(row);
     }
-    let known: Vec<String> = read.workspaces()?.iter().map(|row| row.path.to_string()).collect();
+    let known = part.workspaces(read)?;
+    let known: Vec<String> = known.iter().map(|row| part.show(&row.path)).collect();
     let remedy = match known.as_slice() {
         [] => "there is none yet: make its directory, or import one".to_owned(),
         known => format!("there are {}", known.join(", ")),
     };
-    Err(Failure::new(Exit::Absent, format!("`{path}` is no workspace"), remedy))
+    Err(Failure::new(Exit::Absent, format!("`{}` is no workspace", part.show(&path)), remedy))
 }
 
 /// Where a living record's file lies.
@@ -101,15 +121,28 @@ pub(super) fn path_of(read: &dyn Read, record: &Record) -> Result<Option<TreePat
     }
 }
 
+/// The directory that a record lies in, or has its place in; `None` if it is gone.
+pub(super) fn dir_of(read: &dyn Read, record: &Record) -> Result<Option<TreePath>, Failure> {
+    match &record.standing {
+        Standing::Live { dir, .. } | Standing::Parked { dir } => Ok(Some(path_of_dir(read, *dir)?)),
+        Standing::Gone => Ok(None),
+    }
+}
+
 /// Finds what `what` means: a path if it has a slash, else an id, else a name at the root.
-pub(super) fn find(read: &dyn Read, config: &Config, what: &str) -> Result<Found, Failure> {
-    let path = tree_path(what)?;
+pub(super) fn find(
+    read: &dyn Read,
+    config: &Config,
+    part: &Part,
+    what: &str,
+) -> Result<Found, Failure> {
+    let path = part.path(what)?;
     if !what.contains('/') {
-        let mut found = by_id(read, config, what)?;
+        let mut found = by_id(read, config, part, what)?;
         match found.len() {
             0 => {}
             1 => return Ok(Found::Record(Box::new(found.remove(0)))),
-            _ => return Err(ambiguous(what, &found)),
+            _ => return Err(ambiguous(part, what, &found)),
         }
     }
     if let Some(node) = node_at(read, &path)? {
@@ -117,12 +150,12 @@ pub(super) fn find(read: &dyn Read, config: &Config, what: &str) -> Result<Found
     }
     // It may be copied from what a command or the ledger printed.
     if what.contains('\\')
-        && let Some(printed) = path_of_text(what).and_then(|bytes| TreePath::parse(bytes).ok())
+        && let Some(printed) = path_of_ledger(what).map(|printed| part.join(&printed))
         && let Some(node) = node_at(read, &printed)?
     {
         return at_node(read, printed, node);
     }
-    Err(absent(read, config, &path)?)
+    Err(absent(read, config, part, &path)?)
 }
 
 fn at_node(read: &dyn Read, path: TreePath, node: Node) -> Result<Found, Failure> {
@@ -131,8 +164,8 @@ fn at_node(read: &dyn Read, path: TreePath, node: Node) -> Result<Found, Failure
             if let Some(record) = read.record_at(node.ino)?
                 && let Some(workspace) = read.workspace(record.workspace)?
             {
-                let path = Some(path);
-                return Ok(Found::Record(Box::new(FoundRecord { record, workspace, path })));
+                let (dir, path) = (dir_of(read, &record)?, Some(path));
+                return Ok(Found::Record(Box::new(FoundRecord { record, workspace, path, dir })));
             }
         }
         Class::Draft => {
@@ -145,69 +178,87 @@ fn at_node(read: &dyn Read, path: TreePath, node: Node) -> Result<Found, Failure
     Ok(Found::Node(path, node))
 }
 
-/// All records of that id; those that have a file come alone where there are any.
-fn by_id(read: &dyn Read, config: &Config, what: &str) -> Result<Vec<FoundRecord>, Failure> {
+/// All records of that id in sight; those that are not gone come alone where there are any.
+fn by_id(
+    read: &dyn Read,
+    config: &Config,
+    part: &Part,
+    what: &str,
+) -> Result<Vec<FoundRecord>, Failure> {
     let mut found = Vec::new();
-    for workspace in read.workspaces()? {
+    for workspace in part.workspaces(read)? {
         let as_name = FileName::new(what).ok().and_then(|name| {
             config.bind(&workspace.path).and_then(|binding| binding.kind.record_id(&name))
         });
         for id in [RecordId::new(what).ok(), as_name].into_iter().flatten() {
             if let Some(record) = read.record_named(workspace.key, &id)? {
-                let path = path_of(read, &record)?;
-                found.push(FoundRecord { record, workspace: workspace.clone(), path });
+                let (path, dir) = (path_of(read, &record)?, dir_of(read, &record)?);
+                found.push(FoundRecord { record, workspace: workspace.clone(), path, dir });
             }
         }
     }
-    if found.iter().any(|one| one.path.is_some()) {
-        found.retain(|one| one.path.is_some());
+    found.retain(|one| part.has(one.dir.as_ref().unwrap_or(&one.workspace.path)));
+    if found.iter().any(|one| one.dir.is_some()) {
+        found.retain(|one| one.dir.is_some());
     }
     Ok(found)
 }
 
-fn ambiguous(what: &str, found: &[FoundRecord]) -> Failure {
+fn ambiguous(part: &Part, what: &str, found: &[FoundRecord]) -> Failure {
     let places: Vec<String> = found
         .iter()
-        .map(|one| one.path.as_ref().unwrap_or(&one.workspace.path).to_string())
+        .map(|one| part.show(one.path.as_ref().unwrap_or(&one.workspace.path)))
         .collect();
     let reason = format!("{} workspaces have `{what}`", found.len());
     Failure::new(Exit::Usage, reason, format!("give the path: {}", places.join(" or ")))
 }
 
 /// There is nothing at `path`; a record that was there may be elsewhere.
-fn absent(read: &dyn Read, config: &Config, path: &TreePath) -> Result<Failure, Failure> {
+fn absent(
+    read: &dyn Read,
+    config: &Config,
+    part: &Part,
+    path: &TreePath,
+) -> Result<Failure, Failure> {
     let mut remedy = "`workfs list` shows what there is".to_owned();
     if let Some((above, name)) = path.split_last()
         && let Some(dir) = node_at(read, &above)?
         && let Slot::Record(home) = slot(read, config, dir.ino, name)?
         && let Some(record) = read.record_named(home.governed.workspace, &home.id)?
     {
+        let parked = matches!(record.standing, Standing::Parked { .. });
         remedy = match path_of(read, &record)? {
-            Some(now) => format!("it is `{now}` now"),
+            None if parked => {
+                "its name is a backup's now, and it comes back with the name".to_owned()
+            }
+            Some(now) if part.has(&now) => format!("it is `{}` now", part.show(&now)),
+            Some(_) => "it is not in what this mount shows any more".to_owned(),
             None => format!("it was removed: `workfs log {}` says by whom", record.id),
         };
     }
-    Ok(Failure::new(Exit::Absent, format!("there is no `{path}`"), remedy))
+    Ok(Failure::new(Exit::Absent, format!("there is no `{}`", part.show(path)), remedy))
 }
 
 /// A record that somebody wants to change; drafts and plain files are refused with the reason.
-pub(super) fn record(read: &dyn Read, config: &Config, what: &str) -> Result<FoundRecord, Failure> {
-    match find(read, config, what)? {
+pub(super) fn record(
+    read: &dyn Read,
+    config: &Config,
+    part: &Part,
+    what: &str,
+) -> Result<FoundRecord, Failure> {
+    match find(read, config, part, what)? {
         Found::Record(found) => Ok(*found),
         Found::Draft(path, _, draft) => {
             let why = draft.why;
             let because = why.as_ref().map_or_else(String::new, |why| format!(": {}", why.reason));
-            Err(Failure {
-                exit: Exit::Refused,
-                rule: Some(crate::refusal::Rule::Draft),
-                reason: format!("`{path}` is a draft and no record yet{because}"),
-                remedy: why.map_or_else(|| "save it with content".to_owned(), |why| why.remedy),
-                place: None,
-            })
+            let path = part.show(&path);
+            let reason = format!("`{path}` is a draft and no record yet{because}");
+            let remedy = why.map_or_else(|| "save it with content".to_owned(), |why| why.remedy);
+            Err(Failure::by(Rule::Draft, reason, remedy))
         }
         Found::Node(path, _) => Err(Failure::new(
             Exit::Usage,
-            format!("`{path}` is no record"),
+            format!("`{}` is no record", part.show(&path)),
             "give a record's id, or its path",
         )),
     }

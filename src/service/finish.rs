@@ -56,10 +56,11 @@ struct Present {
     content: Vec<u8>,
 }
 
-fn present(service: &Service, what: &str) -> Result<Present, Failure> {
+fn present(service: &Service, caller: &Caller, what: &str) -> Result<Present, Failure> {
     let config = service.engine.config();
     service.read(|read| {
-        let found = record(read, &config, what)?;
+        let found = record(read, &config, &caller.part, what)?;
+        caller.part.expect_all_of(&found.workspace)?;
         let kind = found.governed(read, &config)?.binding.kind.clone();
         let state = &found.record.state;
         let from = kind.state_named(state.as_str()).ok_or_else(|| {
@@ -125,7 +126,7 @@ pub(super) fn release(
 /// Does what the record's kind says of the command.
 fn end(service: &Service, caller: &Caller, end: &End<'_>) -> Result<MoveReport, Failure> {
     again(|| {
-        let present = present(service, end.what)?;
+        let present = present(service, caller, end.what)?;
         let ending = present.ending(end.command)?;
         let text = end.text.map(|text| present.told(end.command, ending, text)).transpose()?;
         match &ending.becomes {
@@ -139,7 +140,7 @@ fn end(service: &Service, caller: &Caller, end: &End<'_>) -> Result<MoveReport, 
                 save_status(service, caller, &present, status, content)?;
             }
         }
-        report(service, &present, end.command)
+        report(service, caller, &present, end.command)
     })
 }
 
@@ -153,8 +154,7 @@ impl Present {
                  would say it",
                 self.found.record.id
             );
-            let failure = Failure::new(Exit::Refused, reason, remedy);
-            Failure { rule: Some(Rule::Transition), ..failure }
+            Failure::by(Rule::Transition, reason, remedy)
         })
     }
 
@@ -257,6 +257,7 @@ fn moved_meanwhile(present: &Present) -> Failure {
 
 fn report(
     service: &Service,
+    caller: &Caller,
     present: &Present,
     command: EndCommand,
 ) -> Result<MoveReport, Failure> {
@@ -272,8 +273,8 @@ fn report(
         Ok(MoveReport {
             what: what.to_owned(),
             id: now.id.to_string(),
-            path: path_of(read, now)?.map_or_else(String::new, |path| path.to_string()),
-            workspace: workspace.path.to_string(),
+            path: path_of(read, now)?.map_or_else(String::new, |path| caller.part.show(&path)),
+            workspace: caller.part.show(&workspace.path),
             state: now.state.to_string(),
             owner: now.owner.clone(),
             version: now.version,

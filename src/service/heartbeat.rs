@@ -7,7 +7,7 @@ use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
 use crate::store::{Read, Record};
 
-use super::find::{path_of, record};
+use super::find::{dir_of, path_of, record};
 use super::{Caller, Exit, Failure, HeartbeatArgs, Service};
 
 /// A lease.
@@ -68,7 +68,8 @@ pub(super) fn lease_until(
 /// Renews the lease of one record, or all leases of the caller.
 ///
 /// # Errors
-/// A record that nobody has a lease of, or that is somebody else's.
+/// [`Exit::Nothing`] if the caller has none; a record that nobody has a lease of, or that is somebody
+/// else's.
 pub(super) fn heartbeat(
     service: &Service,
     caller: &Caller,
@@ -77,7 +78,7 @@ pub(super) fn heartbeat(
     let config = service.engine.config();
     let keys = service.read(|read| {
         if let Some(what) = &args.what {
-            return Ok(vec![record(read, &config, what)?.record.key]);
+            return Ok(vec![record(read, &config, &caller.part, what)?.record.key]);
         }
         let mut own = Vec::new();
         read.leases(&mut |(row, owner)| {
@@ -86,14 +87,26 @@ pub(super) fn heartbeat(
             }
             true
         })?;
-        Ok(own)
+        let mut in_sight = Vec::new();
+        for key in own {
+            let Some(record) = read.record(key)? else { continue };
+            let dir = dir_of(read, &record)?;
+            in_sight.extend(dir.is_some_and(|dir| caller.part.has(&dir)).then_some(key));
+        }
+        Ok(in_sight)
     })?;
+    if keys.is_empty() {
+        let reason = format!("nothing to renew: {} has no record with a lease", caller.name);
+        let remedy = "claim one first, or say with --agent whose they are";
+        return Err(Failure::new(Exit::Nothing, reason, remedy));
+    }
     let mut leases = Vec::new();
     for key in keys {
         let until = service.engine.run(caller.context(), Heartbeat { record: key })?;
         let told = service.read(|read| {
             let Some(record) = read.record(key)? else { return Ok(None) };
-            let path = path_of(read, &record)?.map_or_else(String::new, |path| path.to_string());
+            let path = path_of(read, &record)?.map(|path| caller.part.show(&path));
+            let path = path.unwrap_or_default();
             let Record { id, owner, attempt, .. } = record;
             let until = shown(service, until);
             Ok(Some(LeaseInfo { id: id.to_string(), path, owner, attempt, until }))

@@ -1,17 +1,19 @@
 //! Records and drafts, without their content.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::engine::Text;
 use crate::kind::nearest;
 use crate::names::AgentName;
-use crate::numbers::Version;
+use crate::numbers::{Ino, Version};
 use crate::refusal::Rule;
-use crate::store::{Class, Node, Read, Standing, WorkspaceRow};
+use crate::store::{Class, Node, Read, Record, Standing, WorkspaceRow};
 
 use super::find::{StateDir, state_dirs, workspace};
-use super::{Exit, Failure, ListArgs, Service};
+use super::{Exit, Failure, ListArgs, Part, Service};
 
 /// One record or draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +36,9 @@ pub struct ListRow {
     pub rule: Option<Rule>,
     /// The same in words.
     pub why: Option<String>,
+    /// Its name went to a backup (`X.yaml~`) and is not there; `path` is where it lay.
+    #[serde(default)]
+    pub parked: bool,
 }
 
 /// See [`super::Request::List`].
@@ -61,9 +66,13 @@ impl ListReport {
             }
             let version =
                 row.version.map_or_else(|| "draft".to_owned(), |version| format!("v{version}"));
-            let flagged = if row.version.is_some() && row.why.is_some() { "flagged" } else { "" };
+            let mark = match row {
+                ListRow { parked: true, .. } => "parked",
+                ListRow { version: Some(_), why: Some(_), .. } => "flagged",
+                _ => "",
+            };
             let line = format!(
-                "  {:state_width$}  {:owner_width$}  {version:>5}  {} {flagged}",
+                "  {:state_width$}  {:owner_width$}  {version:>5}  {} {mark}",
                 row.state,
                 row.owner(),
                 row.id
@@ -104,24 +113,28 @@ fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 ///
 /// # Errors
 /// A workspace or state that there is not, or a failure of the store.
-pub(super) fn list(service: &Service, args: &ListArgs) -> Result<ListReport, Failure> {
+pub(super) fn list(service: &Service, part: &Part, args: &ListArgs) -> Result<ListReport, Failure> {
     let config = service.engine.config();
     service.read(|read| {
         let workspaces = match &args.workspace {
-            Some(path) => vec![workspace(read, path)?],
-            None => read.workspaces()?,
+            Some(path) => vec![workspace(read, part, path)?],
+            None => part.workspaces(read)?,
         };
         if let Some(state) = &args.state {
             require_state(&config, &workspaces, state)?;
         }
         let mut rows = Vec::new();
         for workspace in &workspaces {
+            let parked = parked(read, workspace)?;
             for place in state_dirs(read, &config, workspace)? {
                 let state = place.governed.binding.kind.state(place.state).name.as_str();
                 let wanted = args.state.as_deref().is_none_or(|wanted| wanted == state)
                     && args.owner.as_ref().is_none_or(|owner| place.owner.as_ref() == Some(owner));
-                if wanted {
-                    list_dir((service, read), &config, &place, &mut rows)?;
+                if wanted && part.has(&place.governed.dir_path()) {
+                    list_dir((service, read), (&config, part), &place, &mut rows)?;
+                    for record in parked.get(&place.dir).into_iter().flatten() {
+                        rows.push(parked_row((service, read), part, &place, record)?);
+                    }
                 }
             }
         }
@@ -150,7 +163,7 @@ fn require_state(config: &Config, workspaces: &[WorkspaceRow], state: &str) -> R
 
 fn list_dir(
     (service, read): (&Service, &dyn Read),
-    config: &Config,
+    (config, part): (&Config, &Part),
     place: &StateDir,
     rows: &mut Vec<ListRow>,
 ) -> Result<(), Failure> {
@@ -182,17 +195,50 @@ fn list_dir(
         let (rule, why) = why.map_or((None, None), |(rule, why)| (Some(rule), Some(why)));
         rows.push(ListRow {
             id,
-            path: path.join(name).to_string(),
-            workspace: place.governed.path.to_string(),
+            path: part.show(&path.join(name)),
+            workspace: part.show(&place.governed.path),
             state: kind.state(place.state).name.to_string(),
             owner: place.owner.clone(),
             lease_until,
             version,
             rule,
             why,
+            parked: false,
         });
     }
     Ok(())
+}
+
+/// Records whose names are backups' at the moment, by the directories that they lie in.
+fn parked(read: &dyn Read, workspace: &WorkspaceRow) -> Result<HashMap<Ino, Vec<Record>>, Failure> {
+    let mut parked: HashMap<Ino, Vec<Record>> = HashMap::new();
+    read.records(workspace.key, &mut |record| {
+        if let Standing::Parked { dir } = record.standing {
+            parked.entry(dir).or_default().push(record);
+        }
+        true
+    })?;
+    Ok(parked)
+}
+
+fn parked_row(
+    (service, read): (&Service, &dyn Read),
+    part: &Part,
+    place: &StateDir,
+    record: &Record,
+) -> Result<ListRow, Failure> {
+    Ok(ListRow {
+        id: record.id.to_string(),
+        path: part.show(&place.governed.dir_path()),
+        workspace: part.show(&place.governed.path),
+        state: place.governed.binding.kind.state(place.state).name.to_string(),
+        owner: place.owner.clone(),
+        lease_until: super::heartbeat::lease_until(service, read, record.key)?,
+        version: Some(record.version),
+        rule: None,
+        why: None,
+        parked: true,
+    })
 }
 
 /// What is wrong with a draft.
@@ -210,7 +256,7 @@ fn flaw_of(
     config: &Config,
     place: &StateDir,
     name: &crate::names::FileName,
-    record: &crate::store::Record,
+    record: &Record,
 ) -> Result<Option<(Rule, String)>, Failure> {
     let crate::engine::Slot::Record(home) = crate::engine::slot(read, config, place.dir, name)?
     else {

@@ -10,9 +10,9 @@ use crate::names::{TreePath, printable};
 use crate::numbers::G;
 use crate::store::{NodeType, Read};
 
-use super::find::{Found, find, tree_path};
+use super::find::{Found, find};
 use super::show::seconds;
-use super::{Exit, Failure, LogArgs, Reply, Service, Sink};
+use super::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 
 /// Events that are read from one snapshot: bounds how long it holds the log of the store.
 const PAGE: u64 = 512;
@@ -82,7 +82,12 @@ impl Filter {
 ///
 /// # Errors
 /// Nothing is meant by `what`, or a failure of the store.
-pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<LogReport, Failure> {
+pub(super) fn log(
+    service: &Service,
+    part: &Part,
+    args: &LogArgs,
+    sink: Sink<'_>,
+) -> Result<LogReport, Failure> {
     let config = service.engine.config();
     let since = args.since.unwrap_or(G(0));
     let (filter, wanted, last) = service.read(|read| {
@@ -90,10 +95,10 @@ pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<L
         let Some(what) = &args.what else {
             return Ok((Filter::All, None, last));
         };
-        let found = match find(read, &config, what) {
+        let found = match find(read, &config, part, what) {
             Err(failure) if failure.exit == Exit::Absent => {
                 // A plain file that is gone has its past all the same.
-                let path = tree_path(what)?;
+                let path = part.path(what)?;
                 return match history_of(read, &path, since, args.limit)? {
                     Some(gs) => Ok((Filter::Below(path.to_string()), Some(gs), last)),
                     None => Err(failure),
@@ -118,13 +123,13 @@ pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<L
     let mut give = |row_g: G, line: String, report: &mut LogReport| {
         report.events += 1;
         report.last_g = row_g;
-        let line = if args.json { line } else { readable(&line) };
+        let line = if args.json { line } else { readable(part, &line) };
         if sink(Reply::Line(line)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     match (&wanted, args.limit) {
         (Some(gs), _) => {
             for page in gs.chunks(PAGE as usize) {
-                for (g, line) in lines(service, page.iter().copied(), &Filter::All)? {
+                for (g, line) in lines((service, part), page.iter().copied(), &Filter::All)? {
                     if give(g, line, &mut report).is_break() {
                         return Ok(report);
                     }
@@ -132,7 +137,7 @@ pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<L
             }
         }
         (None, Some(limit)) => {
-            for (g, line) in newest(service, since, last, limit, &filter)? {
+            for (g, line) in newest((service, part), since, last, limit, &filter)? {
                 if give(g, line, &mut report).is_break() {
                     return Ok(report);
                 }
@@ -143,7 +148,7 @@ pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<L
             while at < last {
                 let end = G(last.0.min(at.0 + PAGE));
                 let page = (at.0 + 1..=end.0).map(G);
-                for (g, line) in lines(service, page, &filter)? {
+                for (g, line) in lines((service, part), page, &filter)? {
                     if give(g, line, &mut report).is_break() {
                         return Ok(report);
                     }
@@ -154,7 +159,7 @@ pub(super) fn log(service: &Service, args: &LogArgs, sink: Sink<'_>) -> Result<L
     }
     report.last_g = last.max(since);
     if args.follow {
-        follow(service, args, &filter, &mut report, sink)?;
+        follow((service, part), args, &filter, &mut report, sink)?;
     }
     Ok(report)
 }
@@ -188,7 +193,7 @@ fn history_of(
 
 /// The wanted lines among the events `gs`, from one snapshot.
 fn lines(
-    service: &Service,
+    (service, part): (&Service, &Part),
     gs: impl Iterator<Item = G>,
     filter: &Filter,
 ) -> Result<Vec<(G, String)>, Failure> {
@@ -196,6 +201,7 @@ fn lines(
         let mut found = Vec::new();
         for g in gs {
             if let Some(row) = read.event(g)?
+                && part.hears(&row.line)
                 && filter.wants(&row.line)
             {
                 found.push((g, row.line));
@@ -207,7 +213,7 @@ fn lines(
 
 /// The newest `limit` wanted lines after `since`, in their order.
 fn newest(
-    service: &Service,
+    asked: (&Service, &Part),
     since: G,
     last: G,
     limit: u64,
@@ -217,7 +223,7 @@ fn newest(
     let mut end = last.0;
     while end > since.0 && (found.len() as u64) < limit {
         let start = since.0.max(end.saturating_sub(PAGE));
-        let mut page = lines(service, (start + 1..=end).map(G), filter)?;
+        let mut page = lines(asked, (start + 1..=end).map(G), filter)?;
         page.append(&mut found);
         found = page;
         end = start;
@@ -228,7 +234,7 @@ fn newest(
 
 /// Goes on with events as they happen, until the client is gone.
 fn follow(
-    service: &Service,
+    (service, part): (&Service, &Part),
     args: &LogArgs,
     filter: &Filter,
     report: &mut LogReport,
@@ -245,9 +251,9 @@ fn follow(
             continue;
         }
         let end = G(end.0.min(report.last_g.0 + PAGE));
-        for (_, line) in lines(service, (report.last_g.0 + 1..=end.0).map(G), filter)? {
+        for (_, line) in lines((service, part), (report.last_g.0 + 1..=end.0).map(G), filter)? {
             report.events += 1;
-            let line = if args.json { line } else { readable(&line) };
+            let line = if args.json { line } else { readable(part, &line) };
             if !sink(Reply::Line(line)) {
                 return Ok(());
             }
@@ -261,10 +267,18 @@ pub(super) fn field(event: &Value, pointer: &str) -> String {
     event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// An event as one line for people.
-pub(super) fn readable(line: &str) -> String {
+/// An event as one line for people who see this of the tree.
+pub(super) fn readable(part: &Part, line: &str) -> String {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
-    let text = |pointer: &str| field(&event, pointer);
+    let names_paths: &[&str] = match event.get("workspace") {
+        Some(_) => &["/payload/path"],
+        None => &["/payload/path", "/payload/from_path", "/payload/to"],
+    };
+    let text = |pointer: &str| {
+        let text = field(&event, pointer);
+        let is_path = names_paths.contains(&pointer) && !text.is_empty();
+        if is_path { part.show_text(&text) } else { text }
+    };
     let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
     let mut out = format!("{} g{} ", seconds(&text("/at")), number("/g").unwrap_or(0));
     out.push_str(&text("/event"));

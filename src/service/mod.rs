@@ -24,6 +24,8 @@ mod import;
 mod lane;
 mod list;
 mod log;
+mod part;
+mod permitted;
 mod project;
 mod ready;
 mod reply;
@@ -44,7 +46,7 @@ use std::sync::Arc;
 pub use agents::{AgentInfo, AgentsReport};
 pub use backup::BackupReport;
 pub use caller::Caller;
-pub use claim::{ClaimReport, claim_workspace, waited_in_vain};
+pub use claim::{ClaimReport, claim_wish, waited_in_vain};
 pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::ExportReport;
 pub use finish::MoveReport;
@@ -55,6 +57,7 @@ pub use heartbeat::{HeartbeatReport, LeaseInfo};
 pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 pub use list::{ListReport, ListRow};
 pub use log::LogReport;
+pub use part::Part;
 pub use project::{PARTS, ProjectReport, SCRATCHPAD};
 pub use ready::{ReadyReport, ReadyRow};
 pub use reply::{Exit, Failure, Reply, Report, Sink};
@@ -67,6 +70,7 @@ pub use watch::WatchReport;
 pub use why::{WhyReport, WhyRow};
 
 use crate::engine::{Engine, IsWritten};
+use crate::refusal::Rule;
 use crate::store::{Read, Readers, StoreError};
 
 /// What serves requests: an engine, and where its store lies.
@@ -106,7 +110,7 @@ fn ask<T>(
 /// [`Reply::Report`] or [`Reply::Error`], and there is always exactly one of them, unless the
 /// client is gone: `sink` returns false then, and the request ends as soon as that is sound.
 pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink<'_>) {
-    let operation = request.name();
+    let operation = request.properties().name;
     let caller = match admitted(service, caller, &request) {
         Ok(caller) => caller,
         Err(failure) => {
@@ -117,16 +121,16 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
     let caller = &caller;
     tracing::debug!(operation, actor = %caller.name, "a request");
     let done = match request {
-        Request::Show(args) => show::show(service, &args).map(Report::Show),
-        Request::List(args) => list::list(service, &args).map(Report::List),
-        Request::Ready(args) => ready::ready(service, &args).map(Report::Ready),
+        Request::Show(args) => show::show(service, caller, &args).map(Report::Show),
+        Request::List(args) => list::list(service, &caller.part, &args).map(Report::List),
+        Request::Ready(args) => ready::ready(service, &caller.part, &args).map(Report::Ready),
         Request::Claim(args) => claim::claim(service, caller, &args).map(Report::Claim),
         Request::Done(args) => finish::done(service, caller, &args).map(Report::Move),
         Request::Fail(args) => finish::fail(service, caller, &args).map(Report::Move),
         Request::Release(args) => finish::release(service, caller, &args).map(Report::Move),
-        Request::Log(args) => log::log(service, &args, sink).map(Report::Log),
-        Request::Watch(args) => watch::watch(service, &args, sink).map(Report::Watch),
-        Request::Why(args) => why::why(service, &args).map(Report::Why),
+        Request::Log(args) => log::log(service, &caller.part, &args, sink).map(Report::Log),
+        Request::Watch(args) => watch::watch(service, &caller.part, &args, sink).map(Report::Watch),
+        Request::Why(args) => why::why(service, caller, &args).map(Report::Why),
         Request::Heartbeat(args) => {
             heartbeat::heartbeat(service, caller, &args).map(Report::Heartbeat)
         }
@@ -135,7 +139,9 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::AgentRemove(args) => agents::remove(service, caller, &args).map(Report::Agents),
         Request::Status => status::status(service).map(Report::Status),
         Request::Import(args) => import::import(service, caller, &args, sink).map(Report::Import),
-        Request::Export(args) => export::export(service, &args, sink).map(Report::Export),
+        Request::Export(args) => {
+            export::export(service, &caller.part, &args, sink).map(Report::Export)
+        }
         Request::Fsck => fsck::fsck(&**service.engine.readers(), sink).map(Report::Fsck),
         Request::Doctor => Ok(Report::Doctor(doctor(&service.store, Ok(service)))),
         Request::Gc(args) => gc::gc(service, caller, &args).map(Report::Gc),
@@ -155,12 +161,16 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
 /// and nothing for which the store's owner answers.
 fn admitted(service: &Service, caller: &Caller, request: &Request) -> Result<Caller, Failure> {
     let registry = service.engine.agents();
+    let Properties { name, by, of, .. } = request.properties();
     if let Some(agent) = registry.bound(caller.uid)
-        && !request.is_an_agents()
+        && by == By::Owner
     {
-        let reason = format!("`{}` is not for {agent}, an agent", request.name());
-        let failure = Failure::new(Exit::Refused, reason, "ask whoever runs the store");
-        return Err(Failure { rule: Some(crate::refusal::Rule::Forbidden), ..failure });
+        let reason = format!("`{name}` is not for {agent}, an agent");
+        return Err(Failure::by(Rule::Forbidden, reason, "ask whoever runs the store"));
+    }
+    match of {
+        Of::Store => caller.part.expect_whole(name)?,
+        Of::Tree => {}
     }
     caller.clone().acting(&registry, request.agent())
 }

@@ -7,7 +7,7 @@ use crate::numbers::UnixNanos;
 use crate::store::{Read, Record, Standing, When, WorkspaceRow};
 
 use super::find::{path_of, workspace};
-use super::{Exit, Failure, ReadyArgs, Service};
+use super::{Exit, Failure, Part, ReadyArgs, Service};
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,12 +59,16 @@ impl ReadyReport {
 ///
 /// # Errors
 /// A workspace that there is not, or a failure of the store.
-pub(super) fn ready(service: &Service, args: &ReadyArgs) -> Result<ReadyReport, Failure> {
+pub(super) fn ready(
+    service: &Service,
+    part: &Part,
+    args: &ReadyArgs,
+) -> Result<ReadyReport, Failure> {
     let (config, now) = (service.engine.config(), service.engine.now());
     service.read(|read| {
         let workspaces = match &args.workspace {
-            Some(path) => vec![workspace(read, path)?],
-            None => read.workspaces()?,
+            Some(path) => vec![workspace(read, part, path)?],
+            None => part.workspaces(read)?,
         };
         let mut rows = Vec::new();
         let bound = workspaces.iter().filter(|workspace| workspace.dir.is_some());
@@ -76,7 +80,7 @@ pub(super) fn ready(service: &Service, args: &ReadyArgs) -> Result<ReadyReport, 
                 true
             })?;
             for record in &found {
-                rows.push(row(read, workspace, record, None)?);
+                rows.extend(row((read, part), workspace, record, None)?);
             }
             if !args.explain {
                 continue;
@@ -93,27 +97,29 @@ pub(super) fn ready(service: &Service, args: &ReadyArgs) -> Result<ReadyReport, 
             for record in &waiting {
                 // Its time may have come this very moment.
                 let why = explain(read, &binding.kind, record, now)?;
-                rows.push(row(read, workspace, record, why)?);
+                rows.extend(row((read, part), workspace, record, why)?);
             }
         }
         Ok(ReadyReport { rows })
     })
 }
 
+/// A record's row, if it is in sight.
 fn row(
-    read: &dyn Read,
+    (read, part): (&dyn Read, &Part),
     workspace: &WorkspaceRow,
     record: &Record,
     why: Option<String>,
-) -> Result<ReadyRow, Failure> {
+) -> Result<Option<ReadyRow>, Failure> {
     let UnixNanos(since) = record.readiness.since;
-    Ok(ReadyRow {
+    let Some(path) = path_of(read, record)?.filter(|path| part.has(path)) else { return Ok(None) };
+    Ok(Some(ReadyRow {
         id: record.id.to_string(),
-        path: path_of(read, record)?.map_or_else(String::new, |path| path.to_string()),
-        workspace: workspace.path.to_string(),
+        path: part.show(&path),
+        workspace: part.show(&workspace.path),
         ready: why.is_none(),
         why,
         priority: record.readiness.priority,
         since: UnixNanos(since).rfc3339(),
-    })
+    }))
 }

@@ -51,10 +51,14 @@ pub enum Exit {
     Nothing,
     /// There was nothing to claim until the time to wait was over.
     TimedOut,
-    /// A rule said no; nothing was changed.
+    /// Something is in the way, such as a file or a store that is not empty.
     Refused,
-    /// The operating system does not let the caller.
+    /// The lifecycle, a role or the operating system does not let the caller.
     Denied,
+    /// The content is not valid.
+    Invalid,
+    /// A limit or a deadline.
+    Busy,
     /// Another process holds the store.
     Held,
     /// The store, or what was to become one, is newer, damaged or none.
@@ -65,6 +69,46 @@ pub enum Exit {
     Lost,
     /// `fsck` or `doctor` found something, or `import` could not read something.
     Problems,
+}
+
+impl From<Rule> for Exit {
+    /// What a refusal by this rule is.
+    fn from(rule: Rule) -> Exit {
+        match rule {
+            Rule::Absent | Rule::Gone | Rule::NoAttribute => Exit::Absent,
+            Rule::LeaseOver
+            | Rule::Taken
+            | Rule::Stale
+            | Rule::BeingWritten
+            | Rule::InUse
+            | Rule::Conflict
+            | Rule::Running
+            | Rule::NotEmpty => Exit::Lost,
+            Rule::BadName
+            | Rule::NameTooLong
+            | Rule::NotDirectory
+            | Rule::IsDirectory
+            | Rule::Loop => Exit::Usage,
+            Rule::Syntax
+            | Rule::Schema
+            | Rule::IdDiffers
+            | Rule::StatusDiffers
+            | Rule::StatusMove
+            | Rule::Required
+            | Rule::Cycle
+            | Rule::TooLarge => Exit::Invalid,
+            Rule::Transition
+            | Rule::Draft
+            | Rule::Forbidden
+            | Rule::OneName
+            | Rule::Renamed
+            | Rule::Governed
+            | Rule::ReadOnly
+            | Rule::Unsupported => Exit::Denied,
+            Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline => Exit::Busy,
+            Rule::NoSpace | Rule::Quota | Rule::Store => Exit::Failed,
+        }
+    }
 }
 
 impl From<std::io::ErrorKind> for Exit {
@@ -102,6 +146,11 @@ impl Failure {
         Failure { exit, rule: None, reason: reason.into(), remedy: remedy.into(), place: None }
     }
 
+    /// A failure that a rule made, found before the tree was asked.
+    pub(super) fn by(rule: Rule, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Refusal::new(rule, reason, remedy).into()
+    }
+
     /// For a terminal: two lines, the reason with its rule and place, and the remedy.
     #[must_use]
     pub fn human(&self) -> String {
@@ -116,14 +165,7 @@ impl Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         let Refusal { rule, reason, remedy, place } = refusal;
-        let exit = match rule {
-            Rule::Store | Rule::NoSpace | Rule::Quota | Rule::Deadline | Rule::TooManyHandles => {
-                Exit::Failed
-            }
-            Rule::Absent | Rule::Gone => Exit::Absent,
-            Rule::Stale => Exit::Lost,
-            _ => Exit::Refused,
-        };
+        let exit = rule.into();
         Failure { exit, rule: Some(rule), reason, remedy, place }
     }
 }

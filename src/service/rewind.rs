@@ -10,8 +10,8 @@ use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
 use crate::store::{FileVersion, Read, VersionRow};
 
-use super::find::{Found, FoundRecord, find, node_at, tree_path};
-use super::{Caller, Exit, Failure, RewindArgs, Service};
+use super::find::{Found, FoundRecord, find, node_at};
+use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
 
 /// See [`super::Request::Rewind`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,12 +89,17 @@ pub(super) fn rewind(
         service.read(|read| require_past(read, g))?;
     }
     let config = service.engine.config();
-    let past = service.read(|read| match find(read, &config, &args.what) {
+    let part = &caller.part;
+    let past = service.read(|read| match find(read, &config, part, &args.what) {
         Ok(Found::Record(found)) => record_past(read, found, when),
-        Ok(Found::Node(path, _) | Found::Draft(path, ..)) => file_past(read, path, when),
+        Ok(Found::Node(path, _) | Found::Draft(path, ..)) => file_past((read, part), path, when),
         Err(failure) if failure.exit == Exit::Absent => {
-            let path = tree_path(&args.what)?;
-            if read.history(&path)?.is_some() { file_past(read, path, when) } else { Err(failure) }
+            let path = part.path(&args.what)?;
+            if read.history(&path)?.is_some() {
+                file_past((read, part), path, when)
+            } else {
+                Err(failure)
+            }
         }
         Err(failure) => Err(failure),
     })?;
@@ -105,7 +110,9 @@ pub(super) fn rewind(
             let ino = node.map(|node| node.ino).or(found.record.ino());
             let ino = ino.ok_or_else(|| lost(&found.record.id.to_string()))?;
             let report = RewindReport {
-                path: found.path.map_or_else(|| found.record.id.to_string(), |p| p.to_string()),
+                path: found
+                    .path
+                    .map_or_else(|| found.record.id.to_string(), |path| part.show(&path)),
                 from_g: g,
                 from_at: version.at.rfc3339_seconds(),
                 size: version.content.len() as u64,
@@ -121,14 +128,14 @@ pub(super) fn rewind(
         Past::File(path, version, content) => {
             let Some((above, name)) = path.split_last() else { return Err(lost("the root")) };
             let parent = service.read(|read| node_at(read, &above))?.ok_or_else(|| {
-                let reason = format!("the directory `{above}` is gone");
+                let reason = format!("the directory `{}` is gone", part.show(&above));
                 Failure::new(Exit::Absent, reason, "make it first, then restore the file")
             })?;
             let name = name.clone();
             let restore = RestoreFile { parent: parent.ino, name, from_g: version.g, content };
             service.engine.run(caller.context(), restore)?;
             Ok(RewindReport {
-                path: path.to_string(),
+                path: part.show(&path),
                 from_g: version.g,
                 from_at: version.at.rfc3339_seconds(),
                 size: version.size,
@@ -154,9 +161,13 @@ fn record_past(read: &dyn Read, found: Box<FoundRecord>, when: When) -> Result<P
     Err(Failure::new(Exit::Absent, format!("`{id}` was not there yet"), remedy))
 }
 
-fn file_past(read: &dyn Read, path: TreePath, when: When) -> Result<Past, Failure> {
+fn file_past(
+    (read, part): (&dyn Read, &Part),
+    path: TreePath,
+    when: When,
+) -> Result<Past, Failure> {
     let (version, content) =
-        kept_version(read, &path, |version| when.includes(version.g, version.at))?;
+        kept_version((read, part), &path, |version| when.includes(version.g, version.at))?;
     Ok(Past::File(path, version, content))
 }
 
@@ -171,7 +182,7 @@ pub(super) fn require_past(read: &dyn Read, g: G) -> Result<(), Failure> {
 
 /// The newest version of a plain file that is wanted, if one is kept.
 pub(super) fn kept_version(
-    read: &dyn Read,
+    (read, part): (&dyn Read, &Part),
     path: &TreePath,
     wanted: impl Fn(&FileVersion) -> bool,
 ) -> Result<(FileVersion, Vec<u8>), Failure> {
@@ -187,7 +198,7 @@ pub(super) fn kept_version(
     {
         return Ok((version.clone(), content));
     }
-    let reason = format!("no version of `{path}` is kept from then");
+    let reason = format!("no version of `{}` is kept from then", part.show(path));
     let remedy = match (kept.last(), kept.first()) {
         (Some(oldest), Some(newest)) => {
             format!("kept are those of events {} to {}", oldest.g, newest.g)

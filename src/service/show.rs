@@ -8,10 +8,11 @@ use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
 use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow};
 
-use super::find::{Found, FoundRecord, find, tree_path};
+use super::find::{Found, FoundRecord, find};
 use super::log::field;
+use super::permitted::{expect_readable, is_bound, not_the_past};
 use super::rewind::{kept_version, require_past};
-use super::{Exit, Failure, Service, ShowArgs};
+use super::{Caller, Exit, Failure, Part, Service, ShowArgs};
 
 /// Events of a record that are shown with it.
 const HISTORY_ROWS_MAX: usize = 20;
@@ -41,8 +42,11 @@ pub struct ShowReport {
     pub what: String,
     /// The record's id.
     pub id: Option<String>,
-    /// Where it lies; none if it has no file any more.
+    /// Where it lies; none if it has no file.
     pub path: Option<String>,
+    /// Where it lay, and will again, if its name is a backup's (`X.yaml~`) at the moment.
+    #[serde(default)]
+    pub parked_in: Option<String>,
     /// The record's workspace.
     pub workspace: Option<String>,
     /// Its state.
@@ -79,7 +83,12 @@ impl ShowReport {
         let mut say = |text: String| out.push_str(&format!("# {text}\n"));
         match (&self.path, &self.id) {
             (Some(path), _) => say(path.clone()),
-            (None, Some(id)) => say(format!("{id}: has no file any more")),
+            (None, Some(id)) => say(match &self.parked_in {
+                Some(dir) => {
+                    format!("{id}: parked in {dir}/, until its name is no backup's any more")
+                }
+                None => format!("{id}: has no file any more"),
+            }),
             (None, None) => {}
         }
         let mut facts = vec![self.what.clone()];
@@ -118,6 +127,7 @@ impl ShowReport {
             what: what.to_owned(),
             id: None,
             path: None,
+            parked_in: None,
             workspace: None,
             state: None,
             owner: None,
@@ -139,41 +149,56 @@ impl ShowReport {
 ///
 /// # Errors
 /// Nothing is meant by `what`, or there is no such version.
-pub(super) fn show(service: &Service, args: &ShowArgs) -> Result<ShowReport, Failure> {
+pub(super) fn show(
+    service: &Service,
+    caller: &Caller,
+    args: &ShowArgs,
+) -> Result<ShowReport, Failure> {
+    let part = &caller.part;
     let config = service.engine.config();
     if args.at.is_some() && args.g.is_some() {
         let remedy = "give one of the two";
         return Err(Failure::new(Exit::Usage, "a version and an event were given", remedy));
     }
-    service.read(|read| match find(read, &config, &args.what) {
+    let is_bound = is_bound(service, caller);
+    if is_bound && (args.at.is_some() || args.g.is_some()) {
+        return Err(not_the_past(caller));
+    }
+    service.read(|read| match find(read, &config, part, &args.what) {
         // A file that is gone has a past.
         Err(failure) if failure.exit == Exit::Absent && args.g.is_some() => {
-            let path = tree_path(&args.what)?;
+            let path = part.path(&args.what)?;
             let is_known = read.history(&path)?.is_some();
-            if is_known { file(read, &path, None, args) } else { Err(failure) }
+            if is_known { file((read, part), &path, None, args) } else { Err(failure) }
         }
         Err(failure) => Err(failure),
-        Ok(found) => shown(service, read, found, args),
+        Ok(found) => {
+            if is_bound {
+                let path = found.path().ok_or_else(|| not_the_past(caller))?;
+                expect_readable(read, caller, path)?;
+            }
+            shown(service, (read, part), found, args)
+        }
     })
 }
 
 fn shown(
     service: &Service,
-    read: &dyn Read,
+    (read, part): (&dyn Read, &Part),
     found: Found,
     args: &ShowArgs,
 ) -> Result<ShowReport, Failure> {
     let config = service.engine.config();
     match found {
         Found::Record(found) => {
-            let mut report = record(read, &config, &found, args)?;
+            let mut report = record((read, part), &config, &found, args)?;
             report.lease_until = super::heartbeat::lease_until(service, read, found.record.key)?;
             Ok(report)
         }
         Found::Draft(path, node, draft) => {
             no_versions(args)?;
             let mut report = ShowReport::empty("draft");
-            report.path = Some(path.to_string());
+            report.path = Some(part.show(&path));
             report.at = Some(node.mtime.rfc3339_seconds());
             report.text = String::from_utf8_lossy(&draft.content).into_owned();
             match draft.why {
@@ -187,12 +212,12 @@ fn shown(
             Ok(report)
         }
         Found::Node(path, node) if node.node_type == NodeType::File => {
-            file(read, &path, Some(&node), args)
+            file((read, part), &path, Some(&node), args)
         }
         Found::Node(path, node) => {
             no_versions(args)?;
             let mut report = plain(read, &node)?;
-            report.path = Some(path.to_string());
+            report.path = Some(part.show(&path));
             report.at = Some(node.mtime.rfc3339_seconds());
             Ok(report)
         }
@@ -209,7 +234,7 @@ fn no_versions(args: &ShowArgs) -> Result<(), Failure> {
 
 /// A plain file as it is, or as it was after an event.
 fn file(
-    read: &dyn Read,
+    (read, part): (&dyn Read, &Part),
     path: &TreePath,
     node: Option<&Node>,
     args: &ShowArgs,
@@ -217,6 +242,7 @@ fn file(
     let mut report = ShowReport::empty("file");
     let mut newest = read.history(path)?.map(|history| history.last_g);
     if args.at.is_some() {
+        let path = part.show(path);
         let reason = format!("versions of files such as `{path}` have no numbers of their own");
         return Err(Failure::new(
             Exit::Usage,
@@ -226,7 +252,7 @@ fn file(
     }
     if let Some(g) = args.g {
         require_past(read, g)?;
-        let (version, content) = kept_version(read, path, |version| version.g <= g)?;
+        let (version, content) = kept_version((read, part), path, |version| version.g <= g)?;
         report.text = String::from_utf8_lossy(&content).into_owned();
         report.at = Some(version.at.rfc3339_seconds());
         newest = Some(version.g);
@@ -234,7 +260,7 @@ fn file(
         report = plain(read, node)?;
         report.at = Some(node.mtime.rfc3339_seconds());
     }
-    report.path = Some(path.to_string());
+    report.path = Some(part.show(path));
     if let Some(newest) = newest {
         (report.history, report.more_history) = history(read, newest)?;
     }
@@ -271,7 +297,7 @@ fn plain(read: &dyn Read, node: &Node) -> Result<ShowReport, Failure> {
 }
 
 fn record(
-    read: &dyn Read,
+    (read, part): (&dyn Read, &Part),
     config: &crate::config::Config,
     found: &FoundRecord,
     args: &ShowArgs,
@@ -279,8 +305,10 @@ fn record(
     let record = &found.record;
     let mut report = ShowReport::empty("record");
     report.id = Some(record.id.to_string());
-    report.path = found.path.as_ref().map(ToString::to_string);
-    report.workspace = Some(found.workspace.path.to_string());
+    report.path = found.path.as_ref().map(|path| part.show(path));
+    let is_parked = matches!(record.standing, Standing::Parked { .. });
+    report.parked_in = found.dir.as_ref().filter(|_| is_parked).map(|dir| part.show(dir));
+    report.workspace = Some(part.show(&found.workspace.path));
     report.state = Some(record.state.to_string());
     report.owner.clone_from(&record.owner);
     report.attempt = Some(record.attempt);
@@ -301,7 +329,7 @@ fn record(
         newest = then.g;
         report.state = then.state;
         report.owner = then.owner.and_then(|owner| AgentName::new(owner).ok());
-        report.path = then.path;
+        report.path = then.path.map(|path| part.show_text(&path));
     }
     let version = version_of(read, record, wanted.unwrap_or(record.version))?;
     report.version = Some(version.version);

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::FileGlob;
-use crate::names::{TreePath, path_of_text};
 use crate::numbers::G;
 
 use super::log::{IDLE_AFTER, readable};
-use super::{Exit, Failure, Reply, Service, Sink, WatchArgs};
+use super::part::path_of_ledger;
+use super::{Exit, Failure, Part, Reply, Service, Sink, WatchArgs};
 
 /// Events that are read from one snapshot.
 const PAGE: u64 = 512;
@@ -51,6 +51,7 @@ impl WatchReport {
 /// No glob, or a failure of the store.
 pub(super) fn watch(
     service: &Service,
+    part: &Part,
     args: &WatchArgs,
     sink: Sink<'_>,
 ) -> Result<WatchReport, Failure> {
@@ -79,9 +80,9 @@ pub(super) fn watch(
         })?;
         report.last_g = page.1;
         let all_read = page.0.is_empty();
-        for line in page.0.into_iter().filter(|line| tells_of(&glob, line)) {
+        for line in page.0.into_iter().filter(|line| tells_of(&glob, part, line)) {
             report.events += 1;
-            if !sink(Reply::Line(if args.json { line } else { readable(&line) })) {
+            if !sink(Reply::Line(if args.json { line } else { readable(part, &line) })) {
                 return Ok(report);
             }
             if args.count.is_some_and(|count| report.events >= count) {
@@ -103,10 +104,10 @@ pub(super) fn watch(
 }
 
 /// Whether an event is about a file that the glob matches.
-fn tells_of(glob: &FileGlob, line: &str) -> bool {
+fn tells_of(glob: &FileGlob, part: &Part, line: &str) -> bool {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
     ["/payload/path", "/payload/to", "/payload/from_path"]
         .iter()
-        .filter_map(|at| TreePath::parse(path_of_text(event.pointer(at)?.as_str()?)?).ok())
+        .filter_map(|at| path_of_ledger(event.pointer(at)?.as_str()?)?.below(part.root()))
         .any(|path| glob.matches(&path))
 }

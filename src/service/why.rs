@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::kind::Role;
 use crate::names::{TreePath, path_text};
 use crate::refusal::{Rule, TextPlace};
 use crate::store::{Read, RefusalRow, Standing};
 
 use super::find::{Found, find};
-use super::{Exit, Failure, Service, WhyArgs};
+use super::{Caller, Exit, Failure, Part, Service, WhyArgs};
 
 /// Rows that are given if nobody says how many.
 const ROWS: u64 = 10;
@@ -83,27 +84,33 @@ pub(super) fn placed(reason: &str, place: Option<TextPlace>) -> String {
 ///
 /// # Errors
 /// Nothing is meant by `what`, and nothing of that name was ever refused.
-pub(super) fn why(service: &Service, args: &WhyArgs) -> Result<WhyReport, Failure> {
+pub(super) fn why(
+    service: &Service,
+    caller: &Caller,
+    args: &WhyArgs,
+) -> Result<WhyReport, Failure> {
     let config = service.engine.config();
+    let part = &caller.part;
     let limit = usize::try_from(args.limit.unwrap_or(ROWS)).unwrap_or(usize::MAX);
+    let of_all = |_: &RefusalRow| true;
     service.read(|read| {
         let Some(what) = &args.what else {
-            return Ok(WhyReport { rows: refusals(read, limit, &|_| true)? });
+            return Ok(WhyReport { rows: refusals(read, limit, caller, &of_all)? });
         };
         let mut rows = Vec::new();
-        let found = find(read, &config, what);
+        let found = find(read, &config, part, what);
         let (path, id) = match &found {
             Ok(Found::Record(found)) => {
-                rows.extend(flagged(read, &config, found)?);
+                rows.extend(flagged(read, (&config, part), found)?);
                 (found.path.clone(), Some(found.record.id.to_string()))
             }
             Ok(Found::Draft(path, _, draft)) => {
-                rows.push(wrong_now(path, draft.why.as_ref()));
+                rows.push(wrong_now(part.show(path), draft.why.as_ref()));
                 (Some(path.clone()), None)
             }
             Ok(Found::Node(path, _)) => (Some(path.clone()), None),
             // What was refused may not be there.
-            Err(_) => (TreePath::parse(what).ok(), Some(what.clone())),
+            Err(_) => (part.path(what).ok(), Some(what.clone())),
         };
         let wanted = |row: &RefusalRow| {
             let same = path.as_ref().is_some_and(|path| path.to_bytes() == row.path);
@@ -114,7 +121,7 @@ pub(super) fn why(service: &Service, args: &WhyArgs) -> Result<WhyReport, Failur
             });
             same || of_id
         };
-        rows.extend(refusals(read, limit.saturating_sub(rows.len()), &wanted)?);
+        rows.extend(refusals(read, limit.saturating_sub(rows.len()), caller, &wanted)?);
         match found {
             Err(failure) if rows.is_empty() => Err(failure),
             _ => Ok(WhyReport { rows }),
@@ -122,38 +129,44 @@ pub(super) fn why(service: &Service, args: &WhyArgs) -> Result<WhyReport, Failur
     })
 }
 
+/// The newest refusals in the caller's sight: as in `.workfs/why`, an agent's are its own.
 fn refusals(
     read: &dyn Read,
     limit: usize,
+    caller: &Caller,
     wanted: &dyn Fn(&RefusalRow) -> bool,
 ) -> Result<Vec<WhyRow>, Failure> {
     let mut rows = Vec::new();
     read.refusals(&mut |row| {
-        if rows.len() < limit && wanted(&row) {
-            rows.push(of_refusal(row));
+        let theirs = caller.role == Role::Operator || row.actor == caller.name;
+        if rows.len() < limit && theirs && wanted(&row) {
+            rows.extend(of_refusal(&caller.part, row));
         }
         rows.len() < limit
     })?;
     Ok(rows)
 }
 
-fn of_refusal(row: RefusalRow) -> WhyRow {
-    WhyRow {
+fn of_refusal(part: &Part, row: RefusalRow) -> Option<WhyRow> {
+    let path = match TreePath::parse(&row.path) {
+        Ok(path) => part.has(&path).then(|| part.show(&path))?,
+        Err(_) => part.is_whole().then(|| path_text(&row.path))?,
+    };
+    Some(WhyRow {
         at: Some(row.at.rfc3339_seconds()),
         operation: Some(row.operation),
         errno: Some(row.errno),
         uid: Some(row.uid),
-        path: path_text(&row.path),
+        path,
         rule: row.why.rule,
         reason: row.why.reason,
         place: row.why.place,
         remedy: row.why.remedy,
         rejected: (row.rejected_bytes > 0).then(|| row.key.to_string()),
-    }
+    })
 }
 
-fn wrong_now(path: &TreePath, why: Option<&crate::store::RefusedText>) -> WhyRow {
-    let path = path.to_string();
+fn wrong_now(path: String, why: Option<&crate::store::RefusedText>) -> WhyRow {
     let (rule, reason, remedy, place) = match why {
         Some(why) => (why.rule, why.reason.clone(), why.remedy.clone(), why.place),
         None => (
@@ -180,7 +193,7 @@ fn wrong_now(path: &TreePath, why: Option<&crate::store::RefusedText>) -> WhyRow
 /// What is wrong with a record that was flagged.
 fn flagged(
     read: &dyn Read,
-    config: &crate::config::Config,
+    (config, part): (&crate::config::Config, &Part),
     found: &super::find::FoundRecord,
 ) -> Result<Option<WhyRow>, Failure> {
     if let Standing::Live { dir, name, valid: false, .. } = &found.record.standing
@@ -194,7 +207,7 @@ fn flagged(
             remedy: why.remedy,
             place: why.place,
         };
-        return Ok(Some(wrong_now(&home.file_path(), Some(&text))));
+        return Ok(Some(wrong_now(part.show(&home.file_path()), Some(&text))));
     }
     Ok(None)
 }

@@ -373,7 +373,7 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         Computed::Why => why::refusals(read, viewer)?.into_bytes(),
         Computed::Status => status(read)?.into_bytes(),
         Computed::Rejected(key) => read.rejected(key)?.unwrap_or_default(),
-        Computed::FileWhy(ino) => why::file(read, config, ino, viewer.now)?.into_bytes(),
+        Computed::FileWhy(ino) => why::file(read, viewer, ino)?.into_bytes(),
         Computed::Past(g) => history::content(read, g)?,
         Computed::Leases => super::hold::render_all(read, viewer)?.into_bytes(),
         Computed::Hold(key) => super::hold::render(read, viewer, key)?.into_bytes(),

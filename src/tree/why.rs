@@ -1,14 +1,15 @@
 //! What `.workfs/why` and `X.yaml.why` say.
 //!
-//! What must stay true: a mount shows what was refused to its own agent; the operator sees all.
+//! What must stay true: a mount shows what was refused to its own agent, of what it shows; the operator
+//! sees all of that.
 
 use std::fmt::Write as _;
 
 use crate::config::Config;
-use crate::engine::{Slot, Text, explain, governed, path_of, slot};
+use crate::engine::{Slot, Text, explain, governed, path_of, path_of_dir, slot};
 use crate::kind::Role;
 use crate::names::{FileName, TreePath, path_text, printable};
-use crate::numbers::{G, Ino, UnixNanos};
+use crate::numbers::{G, Ino};
 use crate::refusal::Refusal;
 use crate::store::{Read, RefusalRow, RefusedText, Result, Standing};
 
@@ -21,10 +22,10 @@ const SHOWN_MAX: usize = 50;
 pub(super) fn refusals(read: &dyn Read, viewer: &Viewer) -> Result<String> {
     let mut out = String::new();
     let mut shown = 0;
+    let root = path_of_dir(read, viewer.root)?;
     read.refusals(&mut |row| {
         if viewer.role == Role::Operator || row.actor == viewer.actor {
-            push_refusal(&mut out, &row);
-            shown += 1;
+            shown += usize::from(push_refusal(&mut out, &root, &row));
         }
         shown < SHOWN_MAX
     })?;
@@ -42,14 +43,19 @@ pub(super) fn rejected_name(row: &RefusalRow) -> Vec<u8> {
     name
 }
 
-fn push_refusal(out: &mut String, row: &RefusalRow) {
+/// What was refused, if it is about something below `root`, the directory that is the mount's.
+fn push_refusal(out: &mut String, root: &TreePath, row: &RefusalRow) -> bool {
     let RefusalRow { at, operation, path, errno, why, key, .. } = row;
+    let path = match TreePath::parse(path) {
+        Ok(path) => path.below(root).map(|below| below.to_string()),
+        Err(_) => root.names().is_empty().then(|| path_text(path)),
+    };
+    let Some(path) = path else { return false };
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "{} {operation} {} {errno} [{} {}]",
+        "{} {operation} {path} {errno} [{} {}]",
         at.rfc3339(),
-        path_text(path),
         why.rule.code(),
         why.rule.title(),
     );
@@ -59,6 +65,7 @@ fn push_refusal(out: &mut String, row: &RefusalRow) {
         let _ = writeln!(out, "  kept:   .workfs/rejected/{name} ({} bytes)", row.rejected_bytes);
     }
     let _ = writeln!(out, "  number: {key}\n");
+    true
 }
 
 fn push_reason(out: &mut String, why: &RefusedText) {
@@ -70,7 +77,8 @@ fn push_reason(out: &mut String, why: &RefusedText) {
 }
 
 /// What `X.yaml.why` says.
-pub(super) fn file(read: &dyn Read, config: &Config, ino: Ino, now: UnixNanos) -> Result<String> {
+pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String> {
+    let (config, now) = (&*viewer.config, viewer.now);
     let mut out = String::new();
     let path = if let Some(draft) = read.draft(ino)? {
         out.push_str("this file is a draft: it cannot be claimed or moved to another state\n");
@@ -118,7 +126,7 @@ pub(super) fn file(read: &dyn Read, config: &Config, ino: Ino, now: UnixNanos) -
     };
     if let Some(row) = read.last_refusal_of(&path.to_bytes())? {
         out.push_str("last refused:\n");
-        push_refusal(&mut out, &row);
+        push_refusal(&mut out, &path_of_dir(read, viewer.root)?, &row);
     }
     Ok(out)
 }

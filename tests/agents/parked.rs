@@ -103,6 +103,17 @@ fn its_lease_is_shown_and_renewed_as_any_other() {
         let ran = team.fixture.workfs(&arguments).success();
         assert!(ran.stdout.contains("t-1 until 20"), "{ran}");
     }
+    // It is listed and shown where it has its place.
+    let listed = team.fixture.workfs(&["list", "--owner", "bob", "--json"]).success().json();
+    let row = &listed["rows"][0];
+    assert_eq!((&row["id"], &row["parked"]), (&"t-1".into(), &true.into()), "{listed}");
+    assert_eq!((&row["path"], &row["owner"]), (&"work/assigned/bob".into(), &"bob".into()));
+    let listed = team.fixture.workfs(&["list"]).success();
+    assert!(listed.stdout.contains(" t-1 parked\n1 records"), "{listed}");
+    let shown = team.fixture.workfs(&["show", "t-1"]).success();
+    assert!(shown.stdout.starts_with("# t-1: parked in work/assigned/bob/"), "{shown}");
+    let ran = team.fixture.workfs(&["done", "t-1", "--summary", "x"]).failure();
+    assert!(ran.code == 4 && ran.stderr.contains("its name is a backup's"), "{ran}");
     let ran = team.fixture.workfs(&["heartbeat", "t-1", "--agent", "carol"]).failure();
     assert!(ran.stderr.contains("bob's tasks"), "{ran}");
 }

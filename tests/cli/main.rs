@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod asks;
 mod backup;
 mod commands;
 mod corpus;
@@ -13,5 +14,6 @@ mod doctor;
 mod exits;
 mod govern;
 mod own_kind;
+mod part;
 mod paths;
 mod printing;

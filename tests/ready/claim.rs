@@ -25,10 +25,21 @@ struct Waiter(UnixStream);
 
 impl Waiter {
     fn new(fixture: &Fixture, agent: &str, wait: Duration) -> Waiter {
+        let claim = serde_json::json!({"agent": agent, "wait_ms": wait.as_millis() as u64});
+        Waiter::asking(fixture, &serde_json::json!({"do": {"claim": claim}}))
+    }
+
+    /// The same from inside of a mount that shows this of the tree.
+    fn within(fixture: &Fixture, root: &str, agent: &str, wait: Duration) -> Waiter {
+        let claim = serde_json::json!({"agent": agent, "wait_ms": wait.as_millis() as u64});
+        let within = serde_json::json!({"root": root, "do": {"claim": claim}});
+        Waiter::asking(fixture, &serde_json::json!({"within": within}))
+    }
+
+    fn asking(fixture: &Fixture, ask: &serde_json::Value) -> Waiter {
         let socket: PathBuf = StorePaths::of(fixture.store()).unwrap().socket();
         let mut stream = UnixStream::connect(socket).unwrap();
-        let claim = serde_json::json!({"agent": agent, "wait_ms": wait.as_millis() as u64});
-        let ask = serde_json::json!({"workfs": 1, "ask": {"do": {"claim": claim}}});
+        let ask = serde_json::json!({"workfs": 1, "ask": ask});
         stream.write_all(format!("{ask}\n").as_bytes()).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         Waiter(stream)
@@ -233,4 +244,20 @@ fn one_of_many_hears_within_milliseconds() {
     assert!(half < Duration::from_millis(100), "median {half:?}");
     assert!(!long() || p99 <= Duration::from_millis(10), "p99 {p99:?}");
     fixture.fsck_clean();
+}
+
+// P9.9 P10.8
+#[test]
+fn who_waits_in_a_part_hears_of_its_records_and_takes_nobody_s_wake_up() {
+    let fixture = Fixture::new();
+    let part = Waiter::within(&fixture, "work/collaboration", "bob", DEADLINE);
+    // By then it waits, most likely; what must come out is the same if it does not yet.
+    fixture.workfs(&["ps"]).success();
+    let whole = Waiter::new(&fixture, "ann", DEADLINE);
+    fixture.workfs(&["ps"]).success();
+    put(&fixture, "t-2", "status: new\n");
+    assert_eq!(whole.answer(), Ok("t-2".to_owned()));
+    let other = fixture.work().join("collaboration/inbox/t-3.yaml");
+    save(&other, b"id: t-3\nstatus: new\n").unwrap();
+    assert_eq!(part.answer(), Ok("t-3".to_owned()));
 }

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::local;
 use super::super::output::{Output, Stop};
 use super::super::place;
@@ -13,7 +14,7 @@ use crate::daemon::{
     Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
 };
 use crate::limits::{DAEMON_SILENCE, DAEMON_SILENCE_MAX, LOCK_PATIENCE};
-use crate::service::{Caller, Reply, Report, Request, Service, dispatch};
+use crate::service::{Caller, Effect, Part, Reply, Report, Request, Service, dispatch};
 use crate::store::Durability;
 
 /// What to do where there is no store.
@@ -26,16 +27,12 @@ pub enum Missing {
 }
 
 /// Asks and prints.
-pub fn ask(
-    paths: &StorePaths,
-    request: Request,
-    missing: Missing,
-    output: &Output,
-) -> Result<Exit, Stop> {
+pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, Stop> {
+    let output = here.output();
     let is_log = matches!(request, Request::Log(_));
-    let follows = request.is_endless();
+    let follows = request.properties().effect == Effect::Follows;
     let mut exit = Exit::Failed;
-    each_reply(paths, request, missing, &mut |reply| {
+    each_reply(here, request, missing, &mut |reply| {
         match reply {
             Reply::Progress { done, total, what } => output.progress(done, total, &what),
             Reply::Line(line) => {
@@ -71,16 +68,18 @@ pub fn print(report: &Report, output: &Output) -> Result<(), Stop> {
 
 /// Asks and gives each reply to `each`.
 pub fn each_reply(
-    paths: &StorePaths,
+    here: &Here<'_>,
     request: Request,
     missing: Missing,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let request = place::in_tree(super::on_behalf(request, paths)?, paths)?;
+    let request = place::in_tree(here.on_behalf(request)?, here)?;
+    here.mind_the_transaction(&request)?;
+    let (paths, part) = (here.paths(), here.part()?);
     let begin = Instant::now();
     loop {
         let again = if let Some(client) = Client::connect(paths)? {
-            over_socket(client, &request, each)?
+            over_socket(client, (&part, &request), each)?
         } else {
             if missing == Missing::Refuse && !paths.exists() {
                 return Err(no_store(paths));
@@ -88,7 +87,7 @@ pub fn each_reply(
             // Before the store's threads start.
             let patience = patience()?;
             match local::try_open(paths, Durability::Power, None) {
-                Ok(store) => return in_process(store, paths, request, &patience, each),
+                Ok(store) => return in_process(store, paths, (part, request), &patience, each),
                 // A daemon that just starts or ends, or another command.
                 Err(failure) if failure.cause == Cause::Held => Some(failure),
                 Err(failure) => return Err(failure.into()),
@@ -105,11 +104,12 @@ pub fn each_reply(
 /// Gives the failure after which it is worth asking again.
 fn over_socket(
     mut client: Client,
-    request: &Request,
+    (part, request): (&Part, &Request),
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<Option<Failure>, Stop> {
+    let only_tells = matches!(request.properties().effect, Effect::Reads | Effect::Follows);
     let again = |failure: Failure, answered: bool| {
-        if failure.cause != Cause::Mount || changes(request) {
+        if failure.cause != Cause::Mount || !only_tells {
             return Err(failure.into());
         }
         if !answered {
@@ -122,7 +122,7 @@ fn over_socket(
             ..failure
         })?
     };
-    let answers = match client.ask_many(&Ask::Do(request.clone()), silence(request)) {
+    let answers = match client.ask_many(&Ask::of(part, request.clone()), silence(request)) {
         Ok(answers) => answers,
         Err(failure) => return again(failure, false),
     };
@@ -141,35 +141,6 @@ fn over_socket(
         }
     }
     Ok(None)
-}
-
-/// Whether a request changes the store or makes files.
-fn changes(request: &Request) -> bool {
-    match request {
-        Request::Show(_)
-        | Request::List(_)
-        | Request::Ready(_)
-        | Request::Log(_)
-        | Request::Watch(_)
-        | Request::Why(_)
-        | Request::Agents
-        | Request::Status
-        | Request::Fsck
-        | Request::Doctor => false,
-        Request::Claim(_)
-        | Request::Heartbeat(_)
-        | Request::AgentAdd(_)
-        | Request::AgentRemove(_)
-        | Request::Done(_)
-        | Request::Fail(_)
-        | Request::Release(_)
-        | Request::Import(_)
-        | Request::Export(_)
-        | Request::Gc(_)
-        | Request::ProjectNew(_)
-        | Request::Rewind(_)
-        | Request::Backup(_) => true,
-    }
 }
 
 /// From here on Ctrl-C ends this process as soon as that is sound.
@@ -193,13 +164,13 @@ fn silence(request: &Request) -> Duration {
 fn in_process(
     store: OpenStore,
     paths: &StorePaths,
-    request: Request,
+    (part, request): (Part, Request),
     patience: &Patience,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let service = Service::new(store.engine.clone(), paths.store());
     let mut result = Ok(());
-    dispatch(&service, &Caller::this_process(), request, &mut |reply| {
+    dispatch(&service, &Caller::this_process().seeing(part), request, &mut |reply| {
         let is_end = matches!(reply, Reply::Report(_) | Reply::Error(_));
         // What was done in spite of the signal is told all the same.
         if result.is_ok() && !is_end && patience.is_over() {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask};
-use crate::daemon::StorePaths;
 use crate::names::AgentName;
-use crate::service::{self, Caller, Request};
+use crate::service::{self, Request};
 use crate::units;
 
 /// As long as anybody waits.
@@ -51,16 +51,17 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
     let until = args.wait.then(|| Instant::now() + timeout);
     let mut claim = service::ClaimArgs {
         what: args.what.clone(),
-        agent: agent(args, &paths)?,
+        agent: args.agent.clone(),
         workspace: args.workspace.clone(),
         wait_ms: None,
     };
+    let here = Here::new(paths, output);
     loop {
         claim.wait_ms = until.map(|until| {
             u64::try_from(until.saturating_duration_since(Instant::now()).as_millis())
                 .unwrap_or(u64::MAX)
         });
-        let asked = ask(&paths, Request::Claim(claim.clone()), Missing::Refuse, output);
+        let asked = ask(&here, Request::Claim(claim.clone()), Missing::Refuse);
         // A daemon lets wait. Where there is none, or it is full, one looks again.
         let exit = match &asked {
             Err(Stop::Failed(failed)) => failed.exit,
@@ -75,12 +76,4 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
             _ => return asked,
         }
     }
-}
-
-/// Who claims: whoever is named, else the agent of the mount that one is in, else the user.
-fn agent(args: &ClaimArgs, paths: &StorePaths) -> Result<AgentName, Stop> {
-    if let Some(agent) = &args.agent {
-        return Ok(agent.clone());
-    }
-    Ok(super::agent_of_mount(paths)?.unwrap_or_else(|| Caller::this_process().name))
 }

@@ -1,8 +1,9 @@
 //! `workfs doctor`.
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::output::{Output, Stop};
-use super::super::{Global, ps, store};
+use super::super::{Global, store};
 use super::ask::{Missing, ask, print};
 use crate::service::{Report, Request, doctor};
 
@@ -10,11 +11,17 @@ use crate::service::{Report, Request, doctor};
 pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
     // A daemon that hangs does not answer this either, and that is not waited for without end.
-    let asked = ps::ask(&paths).and_then(|_| ask(&paths, Request::Doctor, Missing::Refuse, output));
+    let here = Here::new(paths, output);
+    let part = here.part();
+    if let Ok(part) = &part {
+        part.expect_whole("doctor")?;
+    }
+    let asked =
+        part.and_then(|_| here.daemon()).and_then(|_| ask(&here, Request::Doctor, Missing::Refuse));
     match asked {
         Err(Stop::Failed(failed)) => {
             let why = (&*failed.reason, &*failed.remedy);
-            let report = Report::Doctor(doctor(paths.store(), Err(why)));
+            let report = Report::Doctor(doctor(here.paths().store(), Err(why)));
             print(&report, output)?;
             Ok(report.exit().into())
         }

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask};
@@ -34,5 +35,5 @@ pub fn run(args: &GcArgs, global: &Global, output: &Output) -> Result<Exit, Stop
         delete: args.delete && !args.dry_run,
         agent: None,
     });
-    ask(&paths, request, Missing::Refuse, output)
+    ask(&Here::new(paths, output), request, Missing::Refuse)
 }

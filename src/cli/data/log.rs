@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask, each_reply};
@@ -52,7 +53,7 @@ pub fn run(args: &LogArgs, global: &Global, output: &Output) -> Result<Exit, Sto
     if args.follow {
         until_served(&paths, &mut request, output)?;
     }
-    ask(&paths, Request::Log(request), Missing::Refuse, output)
+    ask(&Here::new(paths, output), Request::Log(request), Missing::Refuse)
 }
 
 /// Follows a store that no daemon serves, until one does. Its lock is held only to read what is
@@ -67,7 +68,8 @@ fn until_served(
         let changed = last_change(paths);
         if seen != Some(changed) {
             let page = service::LogArgs { follow: false, ..request.clone() };
-            each_reply(paths, Request::Log(page), Missing::Refuse, &mut |reply| match reply {
+            let here = Here::new(paths.clone(), output);
+            each_reply(&here, Request::Log(page), Missing::Refuse, &mut |reply| match reply {
                 Reply::Line(line) => output.line(&line),
                 Reply::Report(report) => {
                     if let Report::Log(log) = *report {

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask};
@@ -29,5 +30,5 @@ pub fn run(args: &ProjectArgs, global: &Global, output: &Output) -> Result<Exit,
     let paths = store::paths(global, &[])?;
     let ProjectCommand::New { id } = &args.command;
     let request = Request::ProjectNew(ProjectNewArgs { id: id.clone(), agent: None });
-    ask(&paths, request, Missing::Refuse, output)
+    ask(&Here::new(paths, output), request, Missing::Refuse)
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::output::{Output, Stop};
-use super::super::{Global, ps, store};
+use super::super::{Global, store};
 use super::ask::{Missing, ask, print};
 use crate::service::{Reply, Report, Request, RewindArgs, restore};
 
@@ -29,7 +30,9 @@ pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit,
         return rewind(&args.what, at, global, output);
     }
     let paths = store::paths(global, &[])?;
-    if let Some((daemon, _)) = ps::ask(&paths)? {
+    let here = Here::new(paths.clone(), output);
+    here.part()?.expect_whole("restore")?;
+    if let Some((daemon, _)) = here.daemon()? {
         let reason = format!("{} is served by process {}", daemon.store, daemon.pid);
         return Err(Stop::failed(Exit::Held, reason, "unmount it first (`workfs unmount --all`)"));
     }
@@ -59,5 +62,5 @@ fn rewind(what: &Path, at: &str, global: &Global, output: &Output) -> Result<Exi
         return Err(Stop::failed(Exit::Usage, reason, "rename it first"));
     };
     let rewind = RewindArgs { what: what.to_owned(), at: at.to_owned(), agent: None };
-    ask(&paths, Request::Rewind(rewind), Missing::Refuse, output)
+    ask(&Here::new(paths, output), Request::Rewind(rewind), Missing::Refuse)
 }

@@ -3,23 +3,25 @@
 use serde_json::json;
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::output::{Output, Stop};
-use super::super::{Global, ps, store};
+use super::super::{Global, store};
 use super::ask::{Missing, each_reply};
 use crate::service::{Reply, Request};
 
 /// Runs it.
 pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
-    let served = ps::ask(&paths)?;
+    let here = Here::new(paths, output);
+    let served = here.daemon()?;
     let mut exit = Exit::Failed;
-    each_reply(&paths, Request::Status, Missing::Refuse, &mut |reply| match reply {
+    each_reply(&here, Request::Status, Missing::Refuse, &mut |reply| match reply {
         Reply::Report(report) => {
             exit = report.exit().into();
             if output.json {
                 let mut value = report.json();
-                value["daemon"] = json!(served.as_ref().map(|(daemon, _)| daemon));
-                value["mounts"] = json!(served.as_ref().map(|(_, mounts)| mounts));
+                value["daemon"] = json!(served.map(|(daemon, _)| daemon));
+                value["mounts"] = json!(served.map(|(_, mounts)| mounts));
                 return output.value(&value);
             }
             output.line(&report.human())?;

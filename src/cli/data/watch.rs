@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::super::exit::Exit;
+use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, each_reply, no_daemon};
@@ -49,7 +50,7 @@ pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, S
         json: output.json || args.exec.is_some(),
     });
     let mut exit = Exit::Failed;
-    each_reply(&paths, request, Missing::Refuse, &mut |reply| {
+    each_reply(&Here::new(paths, output), request, Missing::Refuse, &mut |reply| {
         match reply {
             Reply::Line(line) => {
                 if let Some(command) = &args.exec {

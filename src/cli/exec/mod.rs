@@ -17,6 +17,7 @@ use clap::Args;
 
 use super::Global;
 use super::exit::Exit;
+use super::here::MOUNT_VARIABLE;
 use super::mount::{answers, at_daemon, told};
 use super::output::{Output, Stop};
 use super::store;
@@ -159,7 +160,7 @@ impl Mounted {
         let agent = self.info.agent.as_ref();
         let mut variables = vec![
             ("WORKFS_STORE", paths.store().into()),
-            ("WORKFS_MOUNT", self.dir().into()),
+            (MOUNT_VARIABLE, self.dir().into()),
             ("WORKFS_ROLE", self.info.role.clone().into()),
         ];
         variables.extend(agent.map(|agent| ("WORKFS_AGENT", agent.into())));

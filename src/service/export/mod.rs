@@ -22,9 +22,9 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::store::{Class, Node, NodeType, Read};
 
-use super::find::{node_at, tree_path};
+use super::find::node_at;
 use super::status::size;
-use super::{Exit, ExportArgs, Failure, Reply, Service, Sink, Unreadable};
+use super::{Exit, ExportArgs, Failure, Part, Reply, Service, Sink, Unreadable};
 
 /// Deepest directory that is exported: each level on the way holds a descriptor.
 const DEPTH_MAX: usize = 200;
@@ -105,10 +105,11 @@ impl ExportReport {
 /// A path that is not there, a target that is not empty or cannot be written.
 pub(super) fn export(
     service: &Service,
+    part: &Part,
     args: &ExportArgs,
     sink: Sink<'_>,
 ) -> Result<ExportReport, Failure> {
-    let from = tree_path(args.path.as_deref().unwrap_or(""))?;
+    let from = part.path(args.path.as_deref().unwrap_or(""))?;
     let target = target(args)?;
     let failed = |error: std::io::Error| {
         let reason = format!("{}: {error}", args.to.display());
@@ -116,17 +117,18 @@ pub(super) fn export(
     };
     service.read(|read| {
         let Some(start) = node_at(read, &from)? else {
-            let remedy = "`workfs list` shows what there is";
+            let (from, remedy) = (part.show(&from), "`workfs list` shows what there is");
             return Err(Failure::new(Exit::Absent, format!("there is no `{from}`"), remedy));
         };
         let report = ExportReport {
-            from: from.to_string(),
+            from: part.show(&from),
             to: args.to.display().to_string(),
             ..ExportReport::default()
         };
         let root = rustix::process::geteuid().is_root();
         let links = HashMap::new();
-        let mut export = Export { read, report, target: target.as_fd(), root, links, sink };
+        let target_fd = target.as_fd();
+        let mut export = Export { read, part, report, target: target_fd, root, links, sink };
         if start.node_type == NodeType::Directory {
             export.fill(target.as_fd(), &start, &TreePath::root()).map_err(failed)?;
         } else if let Some((_, name)) = from.split_last() {
@@ -173,6 +175,7 @@ fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
 
 struct Export<'r, 's> {
     read: &'r dyn Read,
+    part: &'r Part,
     report: ExportReport,
     target: BorrowedFd<'r>,
     root: bool,

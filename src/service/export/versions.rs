@@ -93,7 +93,8 @@ impl Export<'_, '_> {
     /// The directory of a path's versions, made as far as it is not there.
     fn past(&self, of: &TreePath) -> Io<OwnedFd> {
         let mut dir = self.target.try_clone_to_owned()?;
-        let names = of.names().iter().map(|name| name.as_bytes());
+        let shown = of.below(self.part.root()).unwrap_or_default();
+        let names = shown.names().iter().map(|name| name.as_bytes());
         for name in HISTORY.into_iter().chain(names) {
             match mkdirat(&dir, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}

@@ -31,7 +31,7 @@ pub use report::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 use self::flow::Flow;
 use self::walk::{FoundDir, Meta, Source, open, shown};
 
-use super::find::{ROOT, tree_path};
+use super::find::ROOT;
 use super::{Caller, Exit, Failure, ImportArgs, Reply, Service, Sink};
 
 /// Larger files are not put by one change.
@@ -55,11 +55,11 @@ pub(super) fn import(
         let reason = format!("{} is no absolute path", args.from.display());
         return Err(Failure::new(Exit::Usage, reason, "name it from the root of the host"));
     }
-    let to = tree_path(&args.to)?;
+    let to = caller.part.path(&args.to)?;
     let source = Source::open(&args.from)?;
     let mut report = ImportReport {
         from: args.from.display().to_string(),
-        to: to.to_string(),
+        to: caller.part.show(&to),
         ..ImportReport::default()
     };
     let found = source.walk(&mut |one| report.unreadable.push(one));
@@ -97,7 +97,8 @@ impl Import<'_> {
             at = match found {
                 Some(node) if node.node_type == NodeType::Directory => node.ino,
                 Some(_) => {
-                    let reason = format!("`{name}` in `{}` is no directory", self.to);
+                    let to = self.caller.part.show(&self.to);
+                    let reason = format!("`{name}` in `{to}` is no directory");
                     return Err(Failure::new(Exit::Usage, reason, "name another target"));
                 }
                 None => {
@@ -359,7 +360,7 @@ impl Import<'_> {
     /// A path in the tree, as people read it.
     fn shown(&self, path: &TreePath) -> String {
         let names = self.to.names().iter().chain(path.names());
-        names.cloned().collect::<TreePath>().to_string()
+        self.caller.part.show(&names.cloned().collect())
     }
 }
 

@@ -19,7 +19,7 @@ fn bench() -> Bench {
 
 fn claim(bench: &Bench, what: Option<&str>, by: &str) -> Result<ClaimReport, Failure> {
     let what = what.map(str::to_owned);
-    let args = ClaimArgs { what, agent: agent(by), workspace: None, wait_ms: None };
+    let args = ClaimArgs { what, agent: Some(agent(by)), workspace: None, wait_ms: None };
     bench.ask(Request::Claim(args)).map(|report| match report {
         Report::Claim(report) => report,
         other => panic!("{other:?}"),
@@ -51,7 +51,7 @@ fn a_record_goes_its_whole_way() {
     assert_eq!(shown.history[0].event, "claimed");
 
     let refused = done(&bench, "a", None).unwrap_err();
-    assert_eq!((refused.rule, refused.exit), (Some(Rule::Required), Exit::Refused));
+    assert_eq!((refused.rule, refused.exit), (Some(Rule::Required), Exit::Invalid));
     assert!(bench.node("work/done").is_some());
     let finished = done(&bench, "work/assigned/bob/a.yaml", Some("all: well\nreally")).unwrap();
     assert_eq!((finished.path.as_str(), finished.version), ("work/done/bob/a.yaml", Version(3)));
@@ -136,7 +136,7 @@ fn what_somebody_has_is_lost_and_says_to_whom() {
     assert_eq!(bench.node("work/assigned/ann"), None);
     bench.save("work/inbox/draft.yaml", "id: other\n");
     let draft = claim(&bench, Some("work/inbox/draft.yaml"), "ann").unwrap_err();
-    assert_eq!((draft.exit, draft.rule), (Exit::Refused, Some(Rule::Draft)));
+    assert_eq!((draft.exit, draft.rule), (Exit::Denied, Some(Rule::Draft)));
     assert!(draft.reason.contains("`id` is not the file's name"), "{draft:?}");
 }
 
@@ -150,7 +150,7 @@ fn fail_marks_and_release_gives_back() {
     let text = bench.show("a").text;
     assert!(text.contains("status: error") && text.contains("message: \"no: disk\""), "{text}");
     let refused = bench.ask(Request::Fail(args("b"))).unwrap_err();
-    assert_eq!(refused.exit, Exit::Refused);
+    assert_eq!(refused.exit, Exit::Invalid);
     assert!(bench.show("b").text.contains("status: new"));
 
     let release = |what: &str, by: Option<&str>| {
@@ -291,7 +291,7 @@ fn requests_have_one_form() {
         Request::Claim(args) => args.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!((what, by, workspace), (None, agent("bob"), None));
+    assert_eq!((what, by, workspace), (None, Some(agent("bob")), None));
     assert_eq!(serde_json::from_str::<Request>("\"status\"").unwrap(), Request::Status);
     assert!(serde_json::from_str::<Request>(r#"{"claim":{"agent":"../x"}}"#).is_err());
     assert!(serde_json::from_str::<Request>(r#"{"claim":{"agent":"b","x":1}}"#).is_err());

@@ -113,7 +113,7 @@ fn importing_again_changes_nothing() {
     // What has moved on since is left where and as it is.
     let claim = ClaimArgs {
         what: Some("good".into()),
-        agent: agent("bob"),
+        agent: Some(agent("bob")),
         workspace: None,
         wait_ms: None,
     };
@@ -221,7 +221,8 @@ fn ten_thousand_files() {
     println!("export: {:?}", start.elapsed());
     for _ in 0..2 {
         let start = std::time::Instant::now();
-        let args = ClaimArgs { what: None, agent: agent("bob"), workspace: None, wait_ms: None };
+        let args =
+            ClaimArgs { what: None, agent: Some(agent("bob")), workspace: None, wait_ms: None };
         bench.ask(Request::Claim(args)).unwrap();
         println!("claim of any: {:?}", start.elapsed());
     }

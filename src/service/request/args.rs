@@ -1,7 +1,4 @@
-//! What can be asked for. The form is JSON's: `{"show":{"what":"X"}}`, `"status"`.
-//!
-//! `what` is an id, or a path from the root of the tree (`work/inbox/X.yaml`). An id that several
-//! workspaces have is refused with the paths that it could be.
+//! The arguments of each request.
 
 use std::path::PathBuf;
 
@@ -11,195 +8,7 @@ use crate::kind::Role;
 use crate::names::AgentName;
 use crate::numbers::{G, Version};
 
-/// A request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
-    /// A record, a draft or a file: text, state, owner, version, history.
-    Show(ShowArgs),
-    /// Records and drafts.
-    List(ListArgs),
-    /// What can be claimed now.
-    Ready(ReadyArgs),
-    /// Takes a record for an agent.
-    Claim(ClaimArgs),
-    /// Moves a record to where finished ones lie.
-    Done(DoneArgs),
-    /// Marks a record as failed; it stays with its owner.
-    Fail(FailArgs),
-    /// Gives a record back.
-    Release(ReleaseArgs),
-    /// Events.
-    Log(LogArgs),
-    /// Events as they happen.
-    Watch(WatchArgs),
-    /// Refusals, and what is wrong with drafts.
-    Why(WhyArgs),
-    /// Renews leases.
-    Heartbeat(HeartbeatArgs),
-    /// The registered agents.
-    Agents,
-    /// Registers an agent, or changes what is registered of it.
-    AgentAdd(AgentAddArgs),
-    /// Takes an agent from the register.
-    AgentRemove(AgentRemoveArgs),
-    /// Counts and sizes.
-    Status,
-    /// Takes a plain directory in.
-    Import(ImportArgs),
-    /// Gives a plain directory back.
-    Export(ExportArgs),
-    /// Checks the tree, the records and the ledger.
-    Fsck,
-    /// Checks the environment.
-    Doctor,
-    /// Lets old projects go, or says which would.
-    Gc(GcArgs),
-    /// Makes a project's directories in the scratchpad.
-    ProjectNew(ProjectNewArgs),
-    /// Makes a record or a plain file what it was.
-    Rewind(RewindArgs),
-    /// Copies the store while it is in use.
-    Backup(BackupArgs),
-}
-
-impl Request {
-    /// Whether it goes on until its client is gone, so that nothing waits for its end.
-    #[must_use]
-    pub fn is_endless(&self) -> bool {
-        match self {
-            Request::Log(args) => args.follow,
-            Request::Watch(_) => true,
-            _ => false,
-        }
-    }
-
-    /// Its name on the command line.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Request::Show(_) => "show",
-            Request::List(_) => "list",
-            Request::Ready(_) => "ready",
-            Request::Claim(_) => "claim",
-            Request::Done(_) => "done",
-            Request::Fail(_) => "fail",
-            Request::Release(_) => "release",
-            Request::Log(_) => "log",
-            Request::Watch(_) => "watch",
-            Request::Why(_) => "why",
-            Request::Heartbeat(_) => "heartbeat",
-            Request::Agents => "agent list",
-            Request::AgentAdd(_) => "agent add",
-            Request::AgentRemove(_) => "agent remove",
-            Request::Status => "status",
-            Request::Import(_) => "import",
-            Request::Export(_) => "export",
-            Request::Fsck => "fsck",
-            Request::Doctor => "doctor",
-            Request::Gc(_) => "gc",
-            Request::ProjectNew(_) => "project",
-            Request::Rewind(_) => "restore",
-            Request::Backup(_) => "backup",
-        }
-    }
-
-    /// The agent that the caller wants to act for.
-    #[must_use]
-    pub fn agent(&self) -> Option<&AgentName> {
-        match self {
-            Request::Claim(args) => Some(&args.agent),
-            Request::Done(args) => args.agent.as_ref(),
-            Request::Fail(args) => args.agent.as_ref(),
-            Request::Release(args) => args.agent.as_ref(),
-            Request::Heartbeat(args) => args.agent.as_ref(),
-            Request::AgentAdd(args) => args.agent.as_ref(),
-            Request::AgentRemove(args) => args.agent.as_ref(),
-            Request::Import(args) => args.agent.as_ref(),
-            Request::Gc(args) => args.agent.as_ref(),
-            Request::ProjectNew(args) => args.agent.as_ref(),
-            Request::Rewind(args) => args.agent.as_ref(),
-            Request::Show(_)
-            | Request::List(_)
-            | Request::Ready(_)
-            | Request::Log(_)
-            | Request::Watch(_)
-            | Request::Why(_)
-            | Request::Agents
-            | Request::Status
-            | Request::Export(_)
-            | Request::Fsck
-            | Request::Doctor
-            | Request::Backup(_) => None,
-        }
-    }
-
-    /// Where a request that changes the tree or the register says whom it acts for, if it leaves that
-    /// open. Whoever has a mount's or an environment's agent to tell puts it here.
-    pub fn agent_left_open(&mut self) -> Option<&mut Option<AgentName>> {
-        let agent = match self {
-            Request::Done(args) => &mut args.agent,
-            Request::Fail(args) => &mut args.agent,
-            Request::Release(args) => &mut args.agent,
-            Request::Heartbeat(args) => &mut args.agent,
-            Request::AgentAdd(args) => &mut args.agent,
-            Request::AgentRemove(args) => &mut args.agent,
-            Request::Import(args) => &mut args.agent,
-            Request::Gc(args) if args.delete => &mut args.agent,
-            Request::ProjectNew(args) => &mut args.agent,
-            Request::Rewind(args) => &mut args.agent,
-            Request::Claim(_)
-            | Request::Show(_)
-            | Request::List(_)
-            | Request::Ready(_)
-            | Request::Log(_)
-            | Request::Watch(_)
-            | Request::Why(_)
-            | Request::Agents
-            | Request::Status
-            | Request::Export(_)
-            | Request::Fsck
-            | Request::Doctor
-            | Request::Gc(_)
-            | Request::Backup(_) => return None,
-        };
-        agent.is_none().then_some(agent)
-    }
-
-    /// Whether a user who is bound to an agent may ask this: nothing that reads or writes outside
-    /// the tree with the daemon's rights, or that changes the register.
-    #[must_use]
-    pub fn is_an_agents(&self) -> bool {
-        match self {
-            Request::Show(_)
-            | Request::List(_)
-            | Request::Ready(_)
-            | Request::Claim(_)
-            | Request::Done(_)
-            | Request::Fail(_)
-            | Request::Release(_)
-            | Request::Heartbeat(_)
-            | Request::Log(_)
-            | Request::Watch(_)
-            | Request::ProjectNew(_)
-            | Request::Why(_)
-            | Request::Agents
-            | Request::Status => true,
-            Request::AgentAdd(_)
-            | Request::AgentRemove(_)
-            | Request::Import(_)
-            | Request::Export(_)
-            | Request::Fsck
-            | Request::Doctor
-            | Request::Gc(_)
-            // It asks no permissions of a plain file.
-            | Request::Rewind(_)
-            | Request::Backup(_) => false,
-        }
-    }
-}
-
-/// See [`Request::Show`].
+/// See [`super::Request::Show`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShowArgs {
@@ -213,7 +22,7 @@ pub struct ShowArgs {
     pub g: Option<G>,
 }
 
-/// See [`Request::List`].
+/// See [`super::Request::List`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListArgs {
@@ -228,7 +37,7 @@ pub struct ListArgs {
     pub owner: Option<AgentName>,
 }
 
-/// See [`Request::Ready`].
+/// See [`super::Request::Ready`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadyArgs {
@@ -240,15 +49,16 @@ pub struct ReadyArgs {
     pub explain: bool,
 }
 
-/// See [`Request::Claim`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// See [`super::Request::Claim`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimArgs {
     /// Id or path; if absent the first by priority, then by age.
     #[serde(default)]
     pub what: Option<String>,
-    /// For whom.
-    pub agent: AgentName,
+    /// For whom; the caller if absent.
+    #[serde(default)]
+    pub agent: Option<AgentName>,
     /// Where to look for one if `what` is absent; all workspaces if absent.
     #[serde(default)]
     pub workspace: Option<String>,
@@ -257,7 +67,7 @@ pub struct ClaimArgs {
     pub wait_ms: Option<u64>,
 }
 
-/// See [`Request::Done`].
+/// See [`super::Request::Done`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DoneArgs {
@@ -271,7 +81,7 @@ pub struct DoneArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::Fail`].
+/// See [`super::Request::Fail`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailArgs {
@@ -284,7 +94,7 @@ pub struct FailArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::Release`].
+/// See [`super::Request::Release`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseArgs {
@@ -295,7 +105,7 @@ pub struct ReleaseArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::Log`].
+/// See [`super::Request::Log`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogArgs {
@@ -316,7 +126,7 @@ pub struct LogArgs {
     pub json: bool,
 }
 
-/// See [`Request::Watch`].
+/// See [`super::Request::Watch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatchArgs {
@@ -336,7 +146,7 @@ pub struct WatchArgs {
     pub json: bool,
 }
 
-/// See [`Request::Why`].
+/// See [`super::Request::Why`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WhyArgs {
@@ -348,7 +158,7 @@ pub struct WhyArgs {
     pub limit: Option<u64>,
 }
 
-/// See [`Request::Heartbeat`].
+/// See [`super::Request::Heartbeat`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatArgs {
@@ -360,7 +170,7 @@ pub struct HeartbeatArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::AgentAdd`].
+/// See [`super::Request::AgentAdd`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentAddArgs {
@@ -377,7 +187,7 @@ pub struct AgentAddArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::AgentRemove`].
+/// See [`super::Request::AgentRemove`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRemoveArgs {
@@ -388,7 +198,7 @@ pub struct AgentRemoveArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::Import`].
+/// See [`super::Request::Import`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportArgs {
@@ -402,7 +212,7 @@ pub struct ImportArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::Export`].
+/// See [`super::Request::Export`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportArgs {
@@ -419,7 +229,7 @@ pub struct ExportArgs {
     pub versions: bool,
 }
 
-/// See [`Request::Gc`].
+/// See [`super::Request::Gc`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GcArgs {
@@ -435,7 +245,7 @@ pub struct GcArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::ProjectNew`].
+/// See [`super::Request::ProjectNew`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectNewArgs {
@@ -447,7 +257,7 @@ pub struct ProjectNewArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::Rewind`].
+/// See [`super::Request::Rewind`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RewindArgs {
@@ -460,7 +270,7 @@ pub struct RewindArgs {
     pub agent: Option<AgentName>,
 }
 
-/// See [`Request::Backup`].
+/// See [`super::Request::Backup`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackupArgs {

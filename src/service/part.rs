@@ -1,0 +1,150 @@
+//! The part of the tree that is in sight of somebody who asks from inside of a mount which shows no
+//! more.
+//!
+//! What must stay true: what lies outside is not there; what lies inside is called as the mount shows
+//! it, and understood so. Deliberately not here: which mount one is in (the command line knows), and
+//! rights: whoever can reach the socket can ask without it.
+
+use serde_json::Value;
+
+use crate::names::{TreePath, path_of_text};
+use crate::store::{Read, WorkspaceRow};
+
+use super::find::tree_path;
+use super::log::field;
+use super::{Exit, Failure};
+
+/// A part of the tree; the whole of it by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    root: TreePath,
+}
+
+impl Part {
+    /// What lies at `root` and below.
+    #[must_use]
+    pub fn below(root: TreePath) -> Part {
+        Part { root }
+    }
+
+    /// The directory of the tree that is its root.
+    #[must_use]
+    pub fn root(&self) -> &TreePath {
+        &self.root
+    }
+
+    /// Whether nothing is out of sight.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.root.names().is_empty()
+    }
+
+    /// Fails where not all of the store is in sight, of which a command would tell.
+    ///
+    /// # Errors
+    /// [`Exit::Denied`].
+    pub fn expect_whole(&self, command: &str) -> Result<(), Failure> {
+        if self.is_whole() {
+            return Ok(());
+        }
+        let reason =
+            format!("`{command}` is about the whole store, and this mount shows a part of it");
+        Err(Failure::new(Exit::Denied, reason, "call it outside of this mount, or ask who made it"))
+    }
+
+    /// Whether a path of the tree is in sight.
+    pub(super) fn has(&self, path: &TreePath) -> bool {
+        path.below(&self.root).is_some()
+    }
+
+    /// A path of the tree as it is shown; what is not in sight is only known to lie elsewhere.
+    pub(super) fn show(&self, path: &TreePath) -> String {
+        match path.below(&self.root) {
+            Some(below) if below.names().is_empty() && !self.is_whole() => ".".to_owned(),
+            Some(below) => below.to_string(),
+            None => "..".to_owned(),
+        }
+    }
+
+    /// The same of a path that stands in the ledger.
+    pub(super) fn show_text(&self, text: &str) -> String {
+        if self.is_whole() {
+            return text.to_owned();
+        }
+        path_of_ledger(text).map_or_else(|| "..".to_owned(), |path| self.show(&path))
+    }
+
+    /// A path of the tree, as somebody typed it who sees this.
+    pub(super) fn path(&self, typed: &str) -> Result<TreePath, Failure> {
+        Ok(self.join(&tree_path(typed)?))
+    }
+
+    /// A path of the tree, given from the root of this.
+    #[must_use]
+    pub fn join(&self, path: &TreePath) -> TreePath {
+        self.root.names().iter().chain(path.names()).cloned().collect()
+    }
+
+    /// The workspaces of which something may be in sight.
+    pub(super) fn workspaces(&self, read: &dyn Read) -> Result<Vec<WorkspaceRow>, Failure> {
+        let mut all = read.workspaces()?;
+        all.retain(|row| self.has(&row.path) || self.root.below(&row.path).is_some());
+        Ok(all)
+    }
+
+    /// Fails where only some of a workspace is in sight: its records go from one directory of it to
+    /// another.
+    pub(super) fn expect_all_of(&self, workspace: &WorkspaceRow) -> Result<(), Failure> {
+        if self.has(&workspace.path) {
+            return Ok(());
+        }
+        let reason = "this mount shows only some of the workspace's directories";
+        let remedy = "move files between those it shows, or call it where the workspace is seen";
+        Err(Failure::new(Exit::Denied, reason, remedy))
+    }
+
+    /// Whether an event is about something in sight.
+    pub(super) fn hears(&self, line: &str) -> bool {
+        if self.is_whole() {
+            return true;
+        }
+        let event: Value = serde_json::from_str(line).unwrap_or_default();
+        // What a record's event calls `to` is a state.
+        let pointers: &[&str] = match event.get("workspace") {
+            Some(_) => &["/workspace", "/payload/path", "/payload/from_path"],
+            None => &["/payload/path", "/payload/to", "/payload/from_path"],
+        };
+        let mut paths = pointers.iter().map(|pointer| field(&event, pointer));
+        paths.any(|text| {
+            let path = (!text.is_empty()).then(|| path_of_ledger(&text)).flatten();
+            path.is_some_and(|path| self.has(&path))
+        })
+    }
+}
+
+/// The path that a text in the ledger stands for.
+pub(super) fn path_of_ledger(text: &str) -> Option<TreePath> {
+    TreePath::parse(path_of_text(text)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_understood_and_what_is_outside_has_no_name() {
+        let path = |text: &str| TreePath::parse(text).unwrap();
+        let part = Part::below(path("work/inbox"));
+        assert_eq!(part.path("x.yaml").unwrap(), path("work/inbox/x.yaml"));
+        assert_eq!(part.show(&path("work/inbox/x.yaml")), "x.yaml");
+        assert_eq!(part.show(&path("work/inbox")), ".");
+        for outside in ["work", "work/done/x.yaml", "work/inboxes", ""] {
+            assert!(!part.has(&path(outside)), "{outside}");
+            assert_eq!(part.show(&path(outside)), "..");
+        }
+        assert!(part.path("../done").is_err());
+        let whole = Part::default();
+        assert_eq!((whole.show(&path("a/b")), whole.show(&path(""))), ("a/b".into(), "".into()));
+        assert!(whole.expect_whole("fsck").is_ok() && part.expect_whole("fsck").is_err());
+    }
+}

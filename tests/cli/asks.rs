@@ -1,0 +1,58 @@
+//! What a command says to the daemon.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write, copy};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::harness::{Fixture, Task, run};
+
+/// What `workfs ARGUMENTS` in a directory asks, line by line, seen by somebody in between.
+fn asked(fixture: &Fixture, dir: &Path, arguments: &[&str]) -> Vec<String> {
+    let socket = PathBuf::from(format!("{}.sock", fixture.store().display()));
+    let daemon = socket.with_extension("daemon");
+    fs::rename(&socket, &daemon).unwrap();
+    let listener = UnixListener::bind(&socket).unwrap();
+    let heard = Mutex::new(Vec::new());
+    std::thread::scope(|threads| {
+        let between = threads.spawn(|| {
+            for client in listener.incoming() {
+                let client = client.unwrap();
+                let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
+                // Only who ends the test says nothing.
+                let Some(Ok(first)) = lines.next() else { return };
+                let mut there = UnixStream::connect(&daemon).unwrap();
+                writeln!(there, "{first}").unwrap();
+                heard.lock().unwrap().push(first);
+                there.shutdown(Shutdown::Write).unwrap();
+                // A client that has its answer may be gone.
+                let _ = copy(&mut there, &mut &client);
+            }
+        });
+        run(fixture.command(arguments).current_dir(dir)).success();
+        drop(UnixStream::connect(&socket).unwrap());
+        between.join().unwrap();
+    });
+    fs::remove_file(&socket).unwrap();
+    fs::rename(&daemon, &socket).unwrap();
+    heard.into_inner().unwrap()
+}
+
+// P8.1
+#[test]
+fn a_command_asks_for_the_mounts_once_where_they_matter_and_else_not() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let work = fixture.work();
+    for arguments in
+        [&["show", "inbox/t-1.yaml"][..], &["list", "."], &["claim", "t-1"], &["status"]]
+    {
+        let asked = asked(&fixture, &work, arguments);
+        assert_eq!(asked.len(), 2, "{arguments:?} asks {asked:?}");
+        assert!(asked[0].contains("\"ps\"") && asked[1].contains("\"do\""), "{asked:?}");
+    }
+    let asked = asked(&fixture, fixture.base(), &["show", "t-1"]);
+    assert!(asked.len() == 1 && asked[0].contains("\"do\""), "{asked:?}");
+}
