@@ -5,7 +5,6 @@
 //! here: looking at mount points (`point`), sessions (`workfs_mount`).
 
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,13 +22,13 @@ use super::options::{self, OwnOptions};
 use super::paths::StorePaths;
 use super::point;
 use super::wire::{MountAsk, MountInfo, UnmountAsk};
-use crate::engine::{Engine, PutAgent};
+use crate::engine::{Engine, PutAgent, path_of_dir};
 use crate::kind::Role;
 use crate::limits::MOUNTS_MAX;
 use crate::names::{AgentName, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
-use crate::store::Durability;
+use crate::store::{Durability, Read};
 use crate::tree::{Hub, Identity, TxnTree, user_name};
 
 /// The mounts of one daemon.
@@ -178,7 +177,7 @@ impl Mounts {
         self.hub.add_mount(Arc::clone(&mount));
         let (temporary, row) = (ask.temporary, Arc::clone(&mount));
         self.table.lock().rows.push(Row { mount: row, info: info.clone(), temporary });
-        let info = self.with_role(info);
+        let info = self.as_of_now(info);
         Ok(Added { mount, info, already: false, notes })
     }
 
@@ -244,14 +243,23 @@ impl Mounts {
         }
     }
 
-    /// What is told of a mount, with the role that its agent has now.
-    fn with_role(&self, mut info: MountInfo) -> MountInfo {
+    /// What is told of a mount, with the role that its agent has now, and where its root lies now.
+    fn as_of_now(&self, mut info: MountInfo) -> MountInfo {
         let name = info.agent.as_deref().and_then(|name| AgentName::new(name).ok());
         let role = match name {
             None => Role::Operator,
             Some(name) => self.engine.agents().get(&name).map_or(Role::Observer, |a| a.role),
         };
         info.role = role.to_string();
+        if let Some(shown) = self.hub.identity(MountId(info.mount)) {
+            let path = |read: &dyn Read| path_of_dir(read, shown.root);
+            // One that was removed since has no name any more, and the whole tree has none ever.
+            if let Ok(root) = crate::store::read(&**self.engine.readers(), path)
+                && !root.names().is_empty()
+            {
+                info.root = root.to_string();
+            }
+        }
         info
     }
 
@@ -373,7 +381,7 @@ impl Mounts {
             self.give_back(row.mount.dir());
         }
         if row.temporary {
-            remove_own(row.mount.dir(), row.info.uid);
+            point::remove_own(row.mount.dir(), row.info.uid);
         }
     }
 
@@ -396,7 +404,7 @@ impl Mounts {
         self.finish_ended();
         let all: Vec<MountInfo> =
             self.table.lock().rows.iter().map(|row| row.info.clone()).collect();
-        all.into_iter().map(|info| self.with_role(info)).collect()
+        all.into_iter().map(|info| self.as_of_now(info)).collect()
     }
 
     /// What tells of each mount's end.
@@ -416,15 +424,6 @@ impl Row {
     /// Whether its directory is where this daemon sees the mount.
     fn is_seen(&self) -> bool {
         !self.info.detached && !self.info.private
-    }
-}
-
-/// Removes a directory that was made for a mount, where whoever made it did not: that user's own,
-/// and only while it is empty.
-fn remove_own(dir: &Path, uid: u32) {
-    let own = std::fs::symlink_metadata(dir).is_ok_and(|found| found.uid() == uid);
-    if own && let Err(error) = std::fs::remove_dir(dir) {
-        tracing::warn!(dir = %dir.display(), %error, "a mount's own directory stays");
     }
 }
 

@@ -4,6 +4,7 @@
 //! Deliberately not here: mounting.
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
 
 use workfs_mount::{DirState, detach_dead, state_of};
@@ -143,6 +144,15 @@ pub fn clean_up(dir: &Path, covers: &Covers) -> Result<Option<String>, Failure> 
         (false, true) => Some(format!("{} is writable again", dir.display())),
         (false, false) => None,
     })
+}
+
+/// Removes a directory that was made for a mount, where whoever made it did not: that user's own,
+/// and only while it is empty.
+pub fn remove_own(dir: &Path, uid: u32) {
+    let own = std::fs::symlink_metadata(dir).is_ok_and(|found| found.uid() == uid);
+    if own && let Err(error) = std::fs::remove_dir(dir) {
+        tracing::warn!(dir = %dir.display(), %error, "a mount's own directory stays");
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,12 @@ pub(super) fn refusals(read: &dyn Read, viewer: &Viewer) -> Result<String> {
     let mut out = String::new();
     let mut shown = 0;
     let root = path_of_dir(read, viewer.root)?;
+    // The root of a part that was removed has no name, and nothing is below it.
+    let is_there = viewer.root == workfs_mount::ROOT || !root.names().is_empty();
     read.refusals(&mut |row| {
+        if !is_there {
+            return false;
+        }
         if viewer.role == Role::Operator || row.actor == viewer.actor {
             shown += usize::from(push_refusal(&mut out, &root, &row));
         }

@@ -91,6 +91,18 @@ fn a_record_goes_its_way_where_the_whole_workspace_is_shown() {
 
 // P10.8
 #[test]
+fn a_part_that_is_moved_is_the_same_part() {
+    let narrow = Narrow::of("scratchpad/secret");
+    let dir = |name: &str| narrow.fixture.path("scratchpad").join(name);
+    fs::rename(dir("secret"), dir("moved")).unwrap();
+    fs::create_dir(dir("secret")).unwrap();
+    fs::write(dir("secret/notes.md"), "another\n").unwrap();
+    let shown = narrow.here("", &["show", "notes.md"]).success();
+    assert!(shown.stdout.ends_with("secret\n"), "{shown}");
+}
+
+// P10.8
+#[test]
 fn what_is_about_the_whole_store_is_refused_there() {
     let narrow = Narrow::new();
     let file = narrow.fixture.outside("backup.db");
