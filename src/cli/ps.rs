@@ -62,13 +62,15 @@ pub fn ask(paths: &StorePaths) -> Result<Option<(DaemonInfo, Vec<MountInfo>)>, S
 }
 
 /// Which of the daemon's mounts a mount is, wherever it is bound to: the mounts of one device are one.
+/// Of a device that the daemon does not see, the mount on its directory is looked for here.
 pub fn same(mount: &MountLine, known: Vec<MountInfo>) -> Option<MountInfo> {
     let places = of_workfs().into_iter().filter(|place| place.device == mount.device);
     let places: Vec<MountLine> = places.collect();
-    let lies_there = |known: &MountInfo| {
-        !known.detached && places.iter().any(|place| Path::new(&known.dir) == place.dir)
+    let is_it = |known: &MountInfo| match known.device {
+        Some(device) => device == mount.device,
+        None => places.iter().any(|place| Path::new(&known.dir) == place.dir),
     };
-    known.into_iter().find(lies_there)
+    known.into_iter().find(is_it)
 }
 
 fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {

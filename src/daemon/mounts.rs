@@ -173,6 +173,7 @@ impl Mounts {
             uid,
             detached: false,
             private,
+            device: mount.device(),
         };
         self.hub.add_mount(Arc::clone(&mount));
         let (temporary, row) = (ask.temporary, Arc::clone(&mount));

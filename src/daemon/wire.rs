@@ -131,6 +131,8 @@ pub struct MountInfo {
     pub detached: bool,
     /// Seen only in a name space of its own (`workfs exec`).
     pub private: bool,
+    /// The device number of its files, wherever they are seen; none where the daemon does not see them.
+    pub device: Option<u64>,
 }
 
 /// A daemon.

@@ -7,7 +7,7 @@ use crate::names::TreePath;
 use crate::refusal::Rule;
 use crate::store::{Node, Read};
 
-use super::find::{ROOT, node_at};
+use super::find::node_at;
 use super::{Caller, Failure, Service};
 
 /// Whether the caller is an agent by its user id.
@@ -23,7 +23,7 @@ pub(super) fn expect_readable(
 ) -> Result<(), Failure> {
     let names = path.names();
     let top = caller.part.root().names().len();
-    let mut at = node_at(read, caller.part.root())?.or(read.node(ROOT)?);
+    let mut at = node_at(read, caller.part.root())?;
     for name in names.iter().skip(top) {
         let Some(dir) = at.filter(|dir| allows(dir, caller, 0o1)) else {
             return Err(not_theirs(caller, path));

@@ -229,9 +229,20 @@ fn a_mount_that_is_seen_at_another_place_is_still_its_agent_s() {
     };
     let ran = added("");
     assert!(ran.code == 6 && ran.stderr.contains("bob (agent) may not"), "{ran}");
-    // Where nothing tells whose it is, it is nobody's.
     let ran = added(&format!("umount {} &&", team.fixture.mount(1).display()));
-    assert!(ran.code == 6 && ran.stderr.contains("cannot be told whose mount"), "{ran}");
+    assert!(ran.code == 6 && ran.stderr.contains("bob (agent) may not"), "{ran}");
+    // Where nothing tells whose it is, it is nobody's, and what it shows is not known either.
+    for (command, refused) in
+        [("agent add eve", "cannot be told whose mount"), ("list", "cannot be told what")]
+    {
+        let script = format!(
+            "mount --bind . {to} && cd {to} && umount \"$WORKFS_MOUNT\" && \
+             env -u WORKFS_AGENT -u WORKFS_MOUNT {workfs} --store {store} {command}",
+            to = elsewhere.display()
+        );
+        let ran = team.fixture.workfs(&["exec", "--agent", "bob", "--", "sh", "-c", &script]);
+        assert!(ran.code == 6 && ran.stderr.contains(refused), "{ran}");
+    }
 }
 
 // P10.4

@@ -60,13 +60,19 @@ fn in_a_bind_mount_paths_begin_at_what_is_bound() {
     fixture.task("inbox", &Task::new("t-1"));
     let bound = fixture.base().join("bound");
     fs::create_dir(&bound).unwrap();
-    let script = "mount --bind work \"$BOUND\" && cd \"$BOUND\" &&
-        exec \"$WORKFS\" --store \"$STORE\" show inbox/t-1.yaml";
-    let mut command = std::process::Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script]).current_dir(fixture.root());
-    command.env("BOUND", &bound).env("WORKFS", env!("CARGO_BIN_EXE_workfs"));
-    let shown = run(command.env("STORE", fixture.store())).success();
-    assert!(shown.stdout.starts_with("# inbox/t-1.yaml\n"), "{shown}");
+    // Also where what it was bound from is not to be seen.
+    for hidden in ["", "umount \"$ROOT\" &&"] {
+        let script = format!(
+            "mount --bind work \"$BOUND\" && cd \"$BOUND\" && {hidden}
+            exec \"$WORKFS\" --store \"$STORE\" show inbox/t-1.yaml"
+        );
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script]).current_dir(fixture.root());
+        command.env("BOUND", &bound).env("ROOT", fixture.root());
+        command.env("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+        let shown = run(command.env("STORE", fixture.store())).success();
+        assert!(shown.stdout.starts_with("# inbox/t-1.yaml\n"), "{shown}");
+    }
 }
 
 // P8.1
