@@ -108,12 +108,9 @@ impl Command for PruneVersions {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Pruned, Stop> {
         let above = self.all_of.clone().unwrap_or_default();
-        let after = self.after.as_ref().map(TreePath::to_bytes);
         let mut batch: Vec<History> = Vec::new();
-        turn.txn.histories(&above, &mut |history| {
-            if after.as_ref().is_none_or(|after| history.path.to_bytes() > *after) {
-                batch.push(history);
-            }
+        turn.txn.histories(&above, self.after.as_ref(), &mut |history| {
+            batch.push(history);
             batch.len() < SWEPT_HISTORIES_AT_ONCE
         })?;
         let mut pruned = Pruned::default();

@@ -151,7 +151,7 @@ fn late(
     going: &[TreePath],
 ) -> Result<Pruned, Failure> {
     let (mut sum, mut failed) = (Pruned::default(), Ok(()));
-    read.histories(&TreePath::root(), &mut |history| {
+    read.histories(&TreePath::root(), None, &mut |history| {
         let goes_anyway = going.iter().any(|path| history.path.names().starts_with(path.names()));
         let Some(keep) = retention(config, &history.path).filter(|_| !goes_anyway) else {
             return true;
@@ -255,7 +255,7 @@ fn measure(
             true
         })?;
     }
-    read.histories(path, &mut |history| {
+    read.histories(path, None, &mut |history| {
         one.version_bytes += history.bytes;
         true
     })?;

@@ -42,8 +42,14 @@ pub trait ReadFiles {
     fn name_in(&self, dir: Ino, ino: Ino) -> Result<Option<FileName>>;
     /// The past of a path.
     fn history(&self, path: &TreePath) -> Result<Option<History>>;
-    /// The pasts of all paths below `above`, in the order of their bytes.
-    fn histories(&self, above: &TreePath, visit: Visit<'_, History>) -> Result<()>;
+    /// The pasts of all paths below `above`, in the order of their bytes; those behind `after`, if that
+    /// is one of them.
+    fn histories(
+        &self,
+        above: &TreePath,
+        after: Option<&TreePath>,
+        visit: Visit<'_, History>,
+    ) -> Result<()>;
     /// The versions of a past, the newest first.
     fn file_versions(&self, history: HistoryKey, visit: Visit<'_, FileVersion>) -> Result<()>;
     /// The content of a version.

@@ -222,10 +222,12 @@ impl WorkTree {
 /// Refuses attributes of other name spaces than `user.` and `trusted.`, without a look at the
 /// store: access control lists and security labels would promise rights that nobody checks, and
 /// `ls -l` asks for them once a run where the answer is "not supported", else for every file.
+/// A name space alone names nothing (`xattr_resolve_name` of the kernel, which FUSE leaves to us).
 pub(super) fn require_user_attribute(name: &OsStr) -> Result<(), Errno> {
     let name = name.as_bytes();
-    if name.starts_with(b"user.") || name.starts_with(b"trusted.") {
-        return Ok(());
+    match name.strip_prefix(b"user.").or_else(|| name.strip_prefix(b"trusted.")) {
+        Some(b"") => Err(Rule::BadName.errno(Door::Name)),
+        Some(_) => Ok(()),
+        None => Err(Rule::Unsupported.errno(Door::Name)),
     }
-    Err(Rule::Unsupported.errno(Door::Name))
 }

@@ -64,7 +64,7 @@ pub(super) fn lookup(
     let mut any = read.history(&child)?.is_some() || record_at(read, &child)?.is_some();
     any |= read.workspaces()?.iter().any(|row| row.path.names().starts_with(child.names()));
     if !any {
-        read.histories(&child, &mut |_| {
+        read.histories(&child, None, &mut |_| {
             any = true;
             false
         })?;
@@ -82,7 +82,7 @@ pub(super) fn list(
     let Some(path) = pasts.path(dir) else { return Ok(Vec::new()) };
     let depth = path.names().len();
     let mut below = std::collections::BTreeSet::new();
-    read.histories(&path, &mut |history| {
+    read.histories(&path, None, &mut |history| {
         below.extend(history.path.names().get(depth).cloned());
         true
     })?;

@@ -15,12 +15,15 @@ fn projects(fixture: &Fixture, arguments: &[&str]) -> (Vec<String>, serde_json::
 #[test]
 fn old_projects_are_told_and_go_when_that_is_said() {
     let fixture = Fixture::new();
-    for (id, status) in [("001", "active"), ("002", "completed"), ("003", "archived")] {
+    // 002 has more files than one change of `gc` looks at.
+    for (id, status, files) in
+        [("001", "active", 3), ("002", "completed", 600), ("003", "archived", 3)]
+    {
         fixture.workfs(&["project", "new"]).success();
         fixture
             .sh(&format!(
                 "cd scratchpad; echo 'status: {status}' > info/{id}/project.yaml
-                 for n in $(seq 300); do echo $n > progress/{id}/results/$n; done
+                 for n in $(seq {files}); do echo $n > progress/{id}/results/$n; done
                  echo 1 > documents/{id}/d; echo 22 > documents/{id}/d"
             ))
             .success();
@@ -38,7 +41,7 @@ fn old_projects_are_told_and_go_when_that_is_said() {
     assert_eq!(goes, ["002"]);
     assert_eq!(report["deleted"], false);
     let freed = report["freed_bytes"].as_u64().unwrap();
-    assert!(freed > 300 * 4, "{report}");
+    assert!(freed > 600 * 4, "{report}");
     assert!(fixture.path("scratchpad/info/002").exists());
     assert_eq!(projects(&fixture, &["--older-than", "0"]).0, ["002", "003"]);
     assert_eq!(projects(&fixture, &["--older-than", "0", "--status", "active"]).0, ["001"]);
@@ -46,7 +49,9 @@ fn old_projects_are_told_and_go_when_that_is_said() {
     let (goes, report) = projects(&fixture, &["--delete"]);
     assert_eq!((goes, &report["deleted"]), (vec!["002".to_owned()], &true.into()));
     assert_eq!(report["freed_bytes"], freed);
-    let left = fixture.sh("ls -d scratchpad/*/002 .workfs/history/scratchpad/documents/002/d/*");
+    let past = ".workfs/history/scratchpad";
+    let all = format!("scratchpad/*/002 {past}/documents/002/d/* {past}/progress/002/results/*/*");
+    let left = fixture.sh(&format!("ls -d {all}"));
     assert_eq!(left.stdout, "", "{left}");
     assert!(fixture.path("scratchpad/info/001/project.yaml").exists());
     let log = fixture.workfs(&["log", "--json", "scratchpad/documents/002/d"]).success();

@@ -102,7 +102,7 @@ for mode in ('delete', 'wal'):
 fn the_file_functions_of_python() {
     let fixture = Fixture::new();
     let script = "
-import os, pathlib, shutil, tempfile, glob, fcntl
+import errno, os, pathlib, shutil, tempfile, glob, fcntl
 os.chdir('scratchpad')
 p = pathlib.Path('a/b'); p.mkdir(parents=True); (p / 'f').write_text('x'); (p / 'f').touch()
 shutil.copytree('a', 'c'); shutil.move('c', 'd'); shutil.copy2('a/b/f', 'g')
@@ -116,6 +116,8 @@ os.replace('g', 'd/g'); os.symlink('g', 'd/s'); assert os.path.samefile('d/g', '
 os.utime('d/g', ns=(1, 2)); assert os.stat('d/g').st_mtime_ns == 2
 try:
     os.setxattr('d/g', 'user.a', b'1'); assert os.listxattr('d/g') == ['user.a']
+    try: os.setxattr('d/g', 'user.', b'1'); assert False
+    except OSError as error: assert error.errno == errno.EINVAL, error
 finally:
     shutil.rmtree('a'); shutil.rmtree('d')
 assert os.listdir('.') == []

@@ -204,14 +204,15 @@ mod tests {
                        "requirements": {"functional": [{"id": "FR-001", "title": "T"}],
                                         "nonFunctional": [{"id": "NFR-001"}]},
                        "constraints": [], "assumptions": [], "dependencies": [],
-                       "clarifications": [], "sources": [], "createdAt": now, "updatedAt": now}),
+                       "clarifications": [], "sources": [], "createdAt": now, "updatedAt": now,
+                       "completedAt": now}),
                 "/requirements/functional/0/id",
             ),
             (
                 "work_order",
                 json!({"orderId": "WO-1", "issueId": "I-1", "issueUrl": "https://example.org/1",
                        "createdAt": now, "priority": 0,
-                       "context": {"relatedFiles": [{"path": "a.rs", "reason": "r"}],
+                       "context": {"sdsComponent": "S", "relatedFiles": [{"path": "a.rs", "reason": "r"}],
                                    "dependenciesStatus": [{"issueId": "I-0", "status": "closed"}]},
                        "acceptanceCriteria": ["works"]}),
                 "/context/dependenciesStatus/0/status",
@@ -222,7 +223,7 @@ mod tests {
                        "branchName": "b", "completedAt": now,
                        "changes": [{"filePath": "a.rs", "changeType": "modify", "linesAdded": 1,
                                     "linesRemoved": 0}],
-                       "testsAdded": [{"filePath": "t.rs", "testCount": 2}]}),
+                       "testsAdded": [{"filePath": "t.rs", "testCount": 2, "passed": 2}]}),
                 "/changes/0/changeType",
             ),
             (
@@ -257,11 +258,36 @@ mod tests {
             let refusal = check.judge(wrong.to_string().as_bytes()).unwrap_err();
             assert_eq!(refusal.rule, Rule::Schema, "{name}");
             assert!(refusal.reason.contains(name), "{refusal}");
-            let mut lacking = document.clone();
-            let first =
-                document.as_object().unwrap().keys().find(|key| key.ends_with("Id")).unwrap();
-            lacking.as_object_mut().unwrap().remove(first);
-            assert!(check.judge(lacking.to_string().as_bytes()).is_err(), "{name} lacks {first}");
+            for field in fields(document, String::new()) {
+                let mut lacking = document.clone();
+                let (above, last) = field.rsplit_once('/').unwrap();
+                lacking.pointer_mut(above).unwrap().as_object_mut().unwrap().remove(last);
+                let may_lack = FREE.contains(&last) && (*name, last) != RESULT_ENDS;
+                let judged = check.judge(lacking.to_string().as_bytes());
+                assert_eq!(judged.is_ok(), may_lack, "{name} lacks {field}: {judged:?}");
+            }
         }
+    }
+
+    /// What a document may lack; all other fields that the documents above have are required.
+    const FREE: &[&str] = &["schemaVersion", "completedAt", "sdsComponent", "passed", "title"];
+    const RESULT_ENDS: (&str, &str) = ("implementation_result", "completedAt");
+
+    /// The pointers of all fields of a document.
+    fn fields(value: &Value, at: String) -> Vec<String> {
+        let below: Vec<(String, &Value)> = match value {
+            Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), value)).collect(),
+            Value::Array(all) => all.iter().enumerate().map(|(n, v)| (n.to_string(), v)).collect(),
+            _ => Vec::new(),
+        };
+        let mut found = Vec::new();
+        for (key, below) in below {
+            let pointer = format!("{at}/{key}");
+            found.extend(fields(below, pointer.clone()));
+            if value.is_object() {
+                found.push(pointer);
+            }
+        }
+        found
     }
 }

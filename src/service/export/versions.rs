@@ -25,7 +25,7 @@ impl Export<'_, '_> {
             pasts.push(history);
             true
         });
-        read.histories(from, &mut all).map_err(store)?;
+        read.histories(from, None, &mut all).map_err(store)?;
         for history in pasts {
             let mut versions = Vec::new();
             let mut all = |version| {

@@ -30,7 +30,7 @@ pub(super) fn check(
         }
     }
     let mut histories = Vec::new();
-    read.histories(&TreePath::root(), &mut |history| {
+    read.histories(&TreePath::root(), None, &mut |history| {
         histories.push(history);
         true
     })?;

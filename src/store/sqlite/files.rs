@@ -46,16 +46,22 @@ impl ReadFiles for Conn {
         self.one(sql, [path.to_bytes()], history)
     }
 
-    fn histories(&self, above: &TreePath, visit: Visit<'_, History>) -> Result<()> {
+    fn histories(
+        &self,
+        above: &TreePath,
+        after: Option<&TreePath>,
+        visit: Visit<'_, History>,
+    ) -> Result<()> {
         // All paths that begin with the directory's and a slash; the byte after `/` is `0`.
-        let mut first = above.to_bytes();
-        let mut end = first.clone();
-        if first.is_empty() {
-            let sql = "SELECT key, path, last_g, versions, bytes FROM histories ORDER BY path";
-            return self.each(sql, [], history, visit);
+        let dir = above.to_bytes();
+        let below = |last: u8| [&dir[..], &[last]].concat();
+        if dir.is_empty() {
+            let first = after.map(TreePath::to_bytes).unwrap_or_default();
+            let sql = "SELECT key, path, last_g, versions, bytes FROM histories \
+                       WHERE path > ?1 ORDER BY path";
+            return self.each(sql, [first], history, visit);
         }
-        first.push(b'/');
-        end.push(b'0');
+        let (first, end) = (after.map_or_else(|| below(b'/'), TreePath::to_bytes), below(b'0'));
         let sql = "SELECT key, path, last_g, versions, bytes FROM histories \
                    WHERE path > ?1 AND path < ?2 ORDER BY path";
         self.each(sql, [first, end], history, visit)
