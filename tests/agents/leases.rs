@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::harness::{Errno, Setup, Task, close, left_out, needs, save, until_polled};
 use crate::team::{Team, errno, mv};
@@ -118,6 +118,37 @@ fn after_the_end_the_old_owner_s_saves_and_moves_are_refused() {
     let ledger = team.fixture.ledger();
     let last = ledger.of_record("t-1").pop().unwrap().clone();
     assert_eq!((last.name(), &last.0["payload"]["attempt"]), ("claimed", &2.into()));
+    team.fixture.fsck_clean();
+}
+
+// P12.2 P12.3
+#[test]
+fn after_the_end_the_old_owner_s_changes_of_attributes_are_refused_and_renew_nothing() {
+    let team = bob_has("1s");
+    let (operator, bob) = (team.work(0), team.work(1));
+    let own = bob.join("assigned/bob/t-1.yaml");
+    let read = fs::File::open(&own).unwrap();
+    let open = fs::OpenOptions::new().write(true).open(&own).unwrap();
+    // There it would go back to, so that it stays where it is.
+    fs::create_dir(operator.join("inbox/t-1.yaml")).unwrap();
+    await_event(&team, "t-1", "expired");
+    let mode = || fs::metadata(operator.join("assigned/bob/t-1.yaml")).unwrap().mode() & 0o777;
+    let before = mode();
+    let all = fs::Permissions::from_mode(0o777);
+    assert_eq!(errno(fs::set_permissions(&own, all.clone())), Errno::ACCESS);
+    assert_eq!(errno(read.set_permissions(all.clone())), Errno::ACCESS);
+    assert_eq!(errno(read.set_modified(SystemTime::now())), Errno::ACCESS);
+    let key = c"user.note";
+    let set = rustix::fs::setxattr(&own, key, b"x", rustix::fs::XattrFlags::empty());
+    assert_eq!(set, Err(Errno::ACCESS));
+    assert_eq!(errno(open.set_len(0)), Errno::STALE);
+    assert_eq!(mode(), before);
+    assert!(team.why(1).contains("W035"), "{}", team.why(1));
+    // It went to somebody else, whose lease bob's touch does not renew.
+    fs::remove_dir(operator.join("inbox/t-1.yaml")).unwrap();
+    mv(&operator, "t-1", "assigned/bob", "assigned/ann").unwrap();
+    assert_eq!(errno(read.set_modified(SystemTime::now())), Errno::ACCESS);
+    assert_eq!(errno(read.set_permissions(all)), Errno::ACCESS);
     team.fixture.fsck_clean();
 }
 

@@ -8,16 +8,18 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use workfs::config::Config;
 use workfs::engine::{
-    self, Audience, Base, Context, Create, Doors, Effect, Engine, Fence, NewContent, Origin, Put,
-    PutContent, Remove, RemoveWhat, Rename, RenameMode, RestoreFile, Save, Saved, Sight, Silence,
-    Sync, Text,
+    self, Audience, Base, Command, Context, Create, Doors, Effect, Engine, Fence, NewContent,
+    Origin, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, RestoreFile, Save, Saved,
+    Sight, Silence, Sync, Text,
 };
 use workfs::kind::Role;
 use workfs::names::{AgentName, FileName, RecordId};
 use workfs::numbers::{G, Ino, UnixNanos, WorkspaceKey};
 use workfs::refusal::Refusal;
 use workfs::service::{Caller, fsck};
-use workfs::store::{Durability, LeaseRow, Read, Readers, Record, Result, read, sqlite::Sqlite};
+use workfs::store::{
+    Durability, LeaseRow, NodeType, Read, Readers, Record, Result, read, sqlite::Sqlite,
+};
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -164,10 +166,14 @@ impl Desk {
     }
 
     fn mkdir(&self, parent: Ino, dir: &str) -> Ino {
+        self.try_mkdir(parent, dir).unwrap()
+    }
+
+    fn try_mkdir(&self, parent: Ino, dir: &str) -> std::result::Result<Ino, Refusal> {
         let name = FileName::new(dir).unwrap();
         let content = NewContent::Directory;
         let create = Create { parent, name, mode: 0o755, content, on_draft: None };
-        self.engine().run(Desk::operator(), create).unwrap().ino
+        self.engine().run(Desk::operator(), create).map(|node| node.ino)
     }
 
     pub fn read<T>(&self, work: impl FnMut(&dyn Read) -> Result<T>) -> T {
@@ -236,6 +242,14 @@ impl Desk {
         self.read(|read| read.lease(key))
     }
 
+    /// A plain file is made in the workspace's directory.
+    pub fn make(&self, name: &str) {
+        let parent = self.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+        let (name, content) = (FileName::new(name).unwrap(), NewContent::File);
+        let create = Create { parent, name, mode: 0o644, content, on_draft: None };
+        self.engine().run(Desk::operator(), create).unwrap();
+    }
+
     /// An agent moves a task between directories: `inbox`, `done`, or an agent's lane.
     pub fn mv(
         &self,
@@ -250,7 +264,27 @@ impl Desk {
     /// The operator moves it.
     #[track_caller]
     pub fn take(&self, task: &str, from: &str, to: &str) {
-        self.engine().run(Desk::operator(), self.rename(task, from, to)).unwrap();
+        self.hand_over(task, from, to).unwrap();
+    }
+
+    /// The operator tries to.
+    pub fn hand_over(&self, task: &str, from: &str, to: &str) -> std::result::Result<(), Refusal> {
+        self.engine().run(Desk::operator(), self.rename(task, from, to)).map(drop)
+    }
+
+    /// An agent does this.
+    pub fn act<C: Command>(&self, who: &str, command: C) -> std::result::Result<C::Out, Refusal> {
+        self.engine().run(Desk::context(who), command)
+    }
+
+    /// The directories in which a file has a task's name.
+    pub fn places(&self, task: &str) -> Vec<&str> {
+        let mut places: Vec<&str> = self.dirs.keys().map(String::as_str).collect();
+        places.retain(|dir| {
+            let found = self.read(|read| read.lookup(self.dirs[*dir], &file(task)));
+            found.is_some_and(|node| node.node_type == NodeType::File)
+        });
+        places
     }
 
     /// An agent brings a plain file of `dir` back.
@@ -267,7 +301,17 @@ impl Desk {
 
     /// It goes.
     pub fn unblock(&self, dir: &str, task: &str) {
-        let (parent, name) = (self.dirs[dir], file(task));
+        self.rmdir(dir, &format!("{task}.yaml"));
+    }
+
+    /// A directory is made in `dir`, if it may.
+    pub fn fill(&self, dir: &str, name: &str) -> std::result::Result<(), Refusal> {
+        self.try_mkdir(self.dirs[dir], name).map(drop)
+    }
+
+    /// It goes.
+    pub fn rmdir(&self, dir: &str, name: &str) {
+        let (parent, name) = (self.dirs[dir], FileName::new(name).unwrap());
         let remove = Remove { parent, name, what: RemoveWhat::Directory };
         self.engine().run(Desk::operator(), remove).unwrap();
     }
@@ -298,10 +342,20 @@ impl Desk {
 
     /// An agent writes a new file of a task's name into its lane.
     pub fn write(&self, who: &str, task: &str) -> std::result::Result<(), Refusal> {
+        self.write_with(who, task, "status: assigned")
+    }
+
+    /// The same with these fields.
+    pub fn write_with(
+        &self,
+        who: &str,
+        task: &str,
+        more: &str,
+    ) -> std::result::Result<(), Refusal> {
         let (parent, name, content) = (self.dirs[who], file(task), NewContent::File);
         let create = Create { parent, name, mode: 0o644, content, on_draft: None };
         let ino = self.engine().run(Desk::context(who), create)?.ino;
-        let text = Desk::text(task, &format!("status: assigned\nagent: {who}"));
+        let text = Desk::text(task, &format!("agent: {who}\n{more}"));
         let save = Save::of(ino, Sight::Known(Base::Unseen), text);
         match self.engine().run(Desk::context(who), save)? {
             Saved::Kept(_) => Ok(()),
