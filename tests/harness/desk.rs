@@ -1,4 +1,5 @@
-//! A store with its engine and one workspace, without a kernel; its clocks are set by hand.
+//! A store with its engine and one workspace, without a kernel; its clocks are set by hand, or are the
+//! machine's.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use workfs::numbers::{G, Ino, UnixNanos, WorkspaceKey};
 use workfs::refusal::Refusal;
 use workfs::service::{Caller, fsck};
 use workfs::store::{
-    Durability, LeaseRow, NodeType, Read, Readers, Record, Result, read, sqlite::Sqlite,
+    Durability, LeaseRow, NodeType, Read, Readers, Record, Result, Txn, Writer as _, read,
+    sqlite::Sqlite,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -47,6 +49,8 @@ pub struct Desk {
     steady: Arc<AtomicU64>,
     wall: Arc<AtomicI64>,
     boot: u32,
+    /// Its clocks are the machine's.
+    is_live: bool,
     workspace: WorkspaceKey,
     dirs: HashMap<String, Ino>,
     config: Arc<Config>,
@@ -66,8 +70,17 @@ impl Desk {
         Desk::with(agents, Config::default())
     }
 
+    /// In real time.
+    pub fn live(agents: &[&str]) -> Desk {
+        Desk::of(agents, Config::default(), true)
+    }
+
     /// With this configuration, whose `work` is a workspace with the task's directories.
     pub fn with(agents: &[&str], config: Config) -> Desk {
+        Desk::of(agents, config, false)
+    }
+
+    fn of(agents: &[&str], config: Config, is_live: bool) -> Desk {
         let memory = std::path::Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let mut desk = Desk {
@@ -76,6 +89,7 @@ impl Desk {
             steady: Arc::new(AtomicU64::new(1_000 * SECOND)),
             wall: Arc::new(AtomicI64::new(1_764_000_000_000_000_000)),
             boot: 1,
+            is_live,
             workspace: WorkspaceKey(0),
             dirs: HashMap::new(),
             config: Arc::new(config),
@@ -99,12 +113,13 @@ impl Desk {
         let (store, writer) = Sqlite::open(&self.dir.path().join("store.db")).unwrap();
         let readers: Arc<dyn Readers> = Arc::new(store);
         let (steady, wall) = (Arc::clone(&self.steady), Arc::clone(&self.wall));
-        let doors = Doors {
+        let by_hand = Doors {
             clock: Arc::new(move || UnixNanos(wall.load(Ordering::SeqCst))),
             steady: Arc::new(move || steady.load(Ordering::SeqCst)),
             boot: format!("boot {}", self.boot).into(),
             ..Doors::default()
         };
+        let doors = if self.is_live { Doors::default() } else { by_hand };
         let (config, seen) = (Arc::clone(&self.config), Arc::clone(&self.seen));
         let started =
             engine::start(Box::new(writer), readers, config, Durability::Process, doors, seen);
@@ -125,6 +140,15 @@ impl Desk {
             self.steady.store(SECOND, Ordering::SeqCst);
             self.seen.0.lock().clear();
         }
+        self.start();
+    }
+
+    /// Writes rows while there is no engine, which then begins anew.
+    pub fn fill_store(&mut self, mut work: impl FnMut(&mut dyn Txn) -> Result<Durability>) {
+        self.stop();
+        let (_, mut writer) = Sqlite::open(&self.dir.path().join("store.db")).unwrap();
+        writer.transaction(&mut work).unwrap();
+        drop(writer);
         self.start();
     }
 
@@ -155,7 +179,7 @@ impl Desk {
         self.seen.0.lock().insert(agent(name), self.steady.load(Ordering::SeqCst));
     }
 
-    fn operator() -> Context {
+    pub fn operator() -> Context {
         Caller::this_process().context()
     }
 
@@ -174,6 +198,15 @@ impl Desk {
         let content = NewContent::Directory;
         let create = Create { parent, name, mode: 0o755, content, on_draft: None };
         self.engine().run(Desk::operator(), create).map(|node| node.ino)
+    }
+
+    /// A directory of the workspace: a state's, or an agent's lane.
+    pub fn dir(&self, name: &str) -> Ino {
+        self.dirs[name]
+    }
+
+    pub fn workspace(&self) -> WorkspaceKey {
+        self.workspace
     }
 
     pub fn read<T>(&self, work: impl FnMut(&dyn Read) -> Result<T>) -> T {
