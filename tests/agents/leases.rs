@@ -69,17 +69,16 @@ fn whatever_the_owner_does_through_its_mount_keeps_its_lease() {
 // P12.2
 #[test]
 fn what_the_kernel_answers_from_its_cache_keeps_the_owner_s_lease_too() {
-    let team = bob_has("2s");
+    let team = bob_has("4s");
     let plain = team.fixture.mount(1).join("notes");
     fs::create_dir(&plain).unwrap();
-    let until = Instant::now() + Duration::from_secs(6);
+    let until = Instant::now() + Duration::from_secs(9);
     while Instant::now() < until {
         // Of most of these no daemon hears.
         assert!(fs::metadata(&plain).unwrap().is_dir());
         std::thread::park_timeout(Duration::from_millis(100));
     }
     assert_eq!(team.fixture.ledger().names("t-1"), ["created", "claimed"]);
-    await_event(&team, "t-1", "expired");
 }
 
 // P12.2
