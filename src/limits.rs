@@ -185,8 +185,12 @@ pub const LEASE_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// could not show life while there was no daemon.
 pub const LEASE_GRACE: Duration = Duration::from_secs(60);
 
-/// An owner is warned this long before the end of its lease, or when a tenth of it is left.
+/// An owner is warned when a tenth of its lease is left, but no earlier than this before the end.
 pub const LEASE_WARNING_MAX: Duration = Duration::from_secs(600);
+
+/// Nor later than this, so that a short lease's warning is not lost in its end. Of a lease that is
+/// shorter than four times as long a quarter is left: its owner is listened for from the half on.
+pub const LEASE_WARNING_MIN: Duration = Duration::from_secs(1);
 
 /// Renewals of leases that come within this time of each other share a commit.
 pub const LEASE_BATCH: Duration = Duration::from_secs(1);

@@ -69,7 +69,13 @@ impl Notices {
         invalidations.for_each(|invalidation| self.tell(invalidation));
     }
 
-    /// The same, and of answers with attributes none leaves until the guard is dropped.
+    /// Makes the kernel forget all names, where it has epochs: the next use of any is asked for.
+    pub(crate) fn forget_names(&self) {
+        self.gate.settle();
+        self.line.forget_names();
+    }
+
+    /// The same as [`send`](Self::send), and of answers with attributes none leaves until the guard is dropped.
     pub(crate) fn silence<'i>(
         &self,
         invalidations: impl IntoIterator<Item = &'i Invalidation>,

@@ -236,6 +236,12 @@ impl Mount {
         self.notices.send(invalidations);
     }
 
+    /// Makes the kernel ask for the next name that anybody uses, where it can: what it answers from its
+    /// cache is not seen ([`Mount::last_seen_ns`]). Never blocks.
+    pub fn forget_names(&self) {
+        self.notices.forget_names();
+    }
+
     /// Makes the kernel forget, and holds back every answer that carries names or attributes until
     /// what is returned is dropped: what is committed meanwhile is seen all at once. Waits for the
     /// answers that are under way. Whoever holds it must not call [`Mount::invalidate`].

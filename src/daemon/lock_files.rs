@@ -24,7 +24,7 @@ pub fn start(engine: &Engine, ends: Receiver<()>) -> std::io::Result<()> {
         while ends.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
             wait = match engine.run(Context::daemon(), ExpireLocks) {
                 Ok(next) => next.map_or(LOOK_EVERY, |at| {
-                    let left = at.0.saturating_sub(engine.now().0).max(0).unsigned_abs();
+                    let left = at.0.saturating_sub(engine.lease_now().0);
                     Duration::from_nanos(left).min(LOOK_EVERY)
                 }),
                 Err(refusal) => {

@@ -5,16 +5,16 @@
 //! who commits; the first refusal undoes them all; nothing is overwritten that changed since the
 //! transaction used it. Deliberately not here: what the transaction looks like from inside (`tree/txn`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::limits::CONFLICTS_SHOWN_MAX;
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, TreePath, printable};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, StoreError};
 
-use super::save::Saved;
+use super::save::{Saved, home_of};
 use super::setattr::gone;
 use super::sight::{Base, Sight};
 use super::take::IsWritten;
@@ -158,9 +158,9 @@ impl Command for Commit {
         self.require_unchanged(turn)?;
         self.require_unwritten(turn)?;
         turn.trace = Some(turn.new_trace());
-        let mut made = HashMap::new();
+        let mut done = Done::default();
         for (step, path) in self.steps {
-            step.run(turn, &mut made, &path).map_err(|stop| at(stop, path))?;
+            step.run(turn, &mut done, &path).map_err(|stop| at(stop, path))?;
         }
         Ok(())
     }
@@ -228,13 +228,18 @@ fn listed(paths: &[TreePath]) -> String {
     shown.join(", ") + &more
 }
 
+/// What the steps before have done.
+#[derive(Default)]
+struct Done {
+    /// The nodes that were made, by their number in the transaction.
+    made: HashMap<u32, Ino>,
+    /// The files of records that were moved to another state.
+    moved: HashSet<Ino>,
+}
+
 impl Step {
-    fn run(
-        self,
-        turn: &mut Turn<'_>,
-        made: &mut HashMap<u32, Ino>,
-        path: &TreePath,
-    ) -> Result<(), Stop> {
+    fn run(self, turn: &mut Turn<'_>, done: &mut Done, path: &TreePath) -> Result<(), Stop> {
+        let made = &mut done.made;
         let ino = |made: &HashMap<u32, Ino>, node| match node {
             TxnNode::Stored(ino) => Ok(ino),
             TxnNode::Made(nth) => made.get(&nth).copied().ok_or_else(gone),
@@ -245,14 +250,23 @@ impl Step {
                 let node = Create { parent, name, mode, content, on_draft: None }.run(turn)?;
                 made.insert(nth, node.ino);
             }
-            Step::Save { node, bytes } => save(turn, ino(made, node)?, &bytes, path)?,
+            Step::Save { node, bytes } => {
+                let ino = ino(made, node)?;
+                let saved = save(turn, ino, &bytes, path);
+                if done.moved.contains(&ino) {
+                    return saved.map_err(|stop| written_after(turn, ino, stop));
+                }
+                saved?;
+            }
             Step::Set { node, set } => {
                 SetAttributes { ino: ino(made, node)?, ..set }.run(turn)?;
             }
             Step::Rename { from: (from, name), to: (to, new_name), mode } => {
                 let (parent, new_parent) = (ino(made, from)?, ino(made, to)?);
                 let sight = Sight::Known(Base::Unseen);
-                Rename { parent, name, new_parent, new_name, mode, sight }.run(turn)?;
+                let rename = Rename { parent, name, new_parent, new_name, mode, sight };
+                let moved = rename.run(turn)?.filter(|made| made.moved.is_some());
+                done.moved.extend(moved.and_then(|made| made.ino));
             }
             Step::Remove { at: (parent, name), what } => {
                 Remove { parent: ino(made, parent)?, name, what }.run(turn)?;
@@ -260,6 +274,38 @@ impl Step {
         }
         Ok(())
     }
+}
+
+/// A text that was written after a move still says what it said before: in a transaction the move
+/// itself is made only now. What it says of the status then looks like another move.
+fn written_after(turn: &Turn<'_>, ino: Ino, stop: Stop) -> Stop {
+    let Stop::Refused(mut refused) = stop else { return stop };
+    if !matches!(refused.refusal.rule, Rule::StatusDiffers | Rule::StatusMove) {
+        return Stop::Refused(refused);
+    }
+    match said_by_move(turn, ino) {
+        Ok(said) => {
+            refused.refusal.remedy = format!(
+                "in a transaction a move changes the text at the commit: write the text before the \
+                 `mv`, or write in it what the `mv` brings: {said}"
+            );
+            Stop::Refused(refused)
+        }
+        Err(stop) => stop,
+    }
+}
+
+/// The fields that a move has just written into a record.
+fn said_by_move(turn: &Turn<'_>, ino: Ino) -> Result<String, Stop> {
+    let record = turn.txn.record_at(ino)?.ok_or_else(gone)?;
+    let home = home_of(turn, &record)?;
+    let fields = home.kind().fields();
+    let owner = record.owner.as_ref().map(|owner| owner.as_str());
+    let said = [(&fields.status, record.status.as_deref()), (&fields.owner, owner)];
+    let said = said.into_iter().filter_map(|(field, value)| {
+        Some(format!("`{}: {}`", field.as_ref()?, printable(value?.as_bytes())))
+    });
+    Ok(said.collect::<Vec<_>>().join(" and "))
 }
 
 /// Saves a text. What was seen of a record is asked once, for the whole transaction. A text that

@@ -230,7 +230,11 @@ impl Desk {
             audience.last_seen(agent).max(through_any).map(|at| clock.of_steady(at))
         };
         let held = |row: &LeaseRow| audience.is_held(row.record, row.attempt);
-        self.leases.due(now, &seen, &held).changes(clock)
+        let due = self.leases.due(now, &seen, &held);
+        for agent in &due.unheard {
+            audience.listen_for(agent, agents.get(agent).and_then(|known| known.uid));
+        }
+        due.changes(clock)
     }
 
     /// The change that makes those ready whose time has come.

@@ -103,6 +103,8 @@ pub trait Audience: Send + Sync {
     fn last_seen_user(&self, _: u32) -> Option<u64> {
         None
     }
+    /// Nothing was seen of an agent, or of the user who is bound to it: what it does next must be.
+    fn listen_for(&self, _: &AgentName, _: Option<u32>) {}
     /// Whether a descriptor holds a record for its owner, under this claim.
     fn is_held(&self, _: RecordKey, _: Attempt) -> bool {
         false

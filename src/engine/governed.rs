@@ -35,6 +35,12 @@ impl Governed {
         self.place == Place::Root && self.binding.kind.order().dir == *name
     }
 
+    /// Whether it is somebody's own.
+    #[must_use]
+    pub fn is_lane(&self) -> bool {
+        matches!(self.place, Place::State { owner: Some(_), .. })
+    }
+
     /// The directory's path from the root of the tree.
     #[must_use]
     pub fn dir_path(&self) -> TreePath {

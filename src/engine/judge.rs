@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use crate::kind::{Fault, Role};
+use crate::names::RecordId;
 use crate::record::{Document, Flaw};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Record, Standing, StoreError};
 
-use super::governed::Home;
+use super::Turn;
+use super::governed::{Home, path_of};
 
 /// A whole text, parsed before it comes to the writer, so that the writer does not wait for it.
 #[derive(Clone, Debug)]
@@ -90,5 +93,34 @@ impl Text {
         }
         kind.judge_status_move(home.state, from.as_deref(), to.as_deref(), role)
             .map_err(|fault| self.refusal(fault))
+    }
+}
+
+impl Turn<'_> {
+    /// The refusal of a text that says another record's id, as it is where that lies somewhere: who
+    /// copied it there, perhaps through a link, wanted to move it.
+    pub(super) fn told_whose(
+        &self,
+        text: &Text,
+        home: &Home,
+        refusal: Refusal,
+    ) -> Result<Refusal, StoreError> {
+        if refusal.rule != Rule::IdDiffers {
+            return Ok(refusal);
+        }
+        let said = text.parsed.as_ref().ok().and_then(|said| {
+            RecordId::new(said.value().get(&home.kind().fields().id)?.as_str()?).ok()
+        });
+        let other = said.map(|id| self.txn.record_named(home.governed.workspace, &id));
+        let Some(Record { id, standing: Standing::Live { dir, name, .. }, .. }) =
+            other.transpose()?.flatten()
+        else {
+            return Ok(refusal);
+        };
+        let (from, to) = (path_of(self.txn, dir, &name)?, home.governed.dir_path());
+        let reason = format!("this is the text of `{id}`, in the file of `{}`", home.id);
+        let remedy =
+            format!("a copy moves nothing: mv {from} {to}/; or say `id: {}` in it", home.id);
+        Ok(Refusal { reason, remedy, ..refusal })
     }
 }

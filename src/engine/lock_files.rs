@@ -1,17 +1,17 @@
 //! Files that are locks by the configuration: each has a lease, which its making, a touch and a write
 //! renew, and vanishes when that is over.
 //!
-//! What must stay true: a lease stands in the transaction of the change that began or renewed it;
+//! What must stay true: time is that of all leases (`lease/clock`); a lease stands in the transaction of the change that began or renewed it;
 //! where the configuration names no locks nothing is asked. Deliberately not here: `flock` and
 //! `fcntl` locks, which end with their process.
 
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
 use crate::names::FileName;
-use crate::numbers::{Ino, UnixNanos};
+use crate::numbers::{Ino, LeaseTime};
 use crate::store::{Class, Durability, Node, NodeType, StoreError};
 
-use super::{Command, Effect, Fate, Stop, Turn};
+use super::{Command, Effect, Fate, Stop, Turn, lease_nanos};
 
 /// Removes the lock files whose lease is over.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct ExpireLocks;
 
 impl Command for ExpireLocks {
     /// When the next lease ends, if there is one.
-    type Out = Option<UnixNanos>;
+    type Out = Option<LeaseTime>;
 
     fn operation(&self) -> &'static str {
         "expire"
@@ -29,10 +29,10 @@ impl Command for ExpireLocks {
         Durability::Process
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> Result<Option<UnixNanos>, Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> Result<Option<LeaseTime>, Stop> {
         for _ in 0..SWEPT_AT_ONCE {
             match turn.txn.next_lease()? {
-                Some((ino, until)) if until <= turn.now => {
+                Some((ino, until)) if until <= turn.lease_now => {
                     turn.txn.delete_lease(ino)?;
                     // It may have more than one name.
                     while turn.expire(ino)? {}
@@ -40,7 +40,7 @@ impl Command for ExpireLocks {
                 next => return Ok(next.map(|(_, until)| until)),
             }
         }
-        Ok(Some(turn.now))
+        Ok(Some(turn.lease_now))
     }
 }
 
@@ -69,9 +69,9 @@ impl Turn<'_> {
         }
         let Some(scope) = self.scope(dir)? else { return Ok(()) };
         let Some(lease) = self.config.files().lock(&scope, name) else { return Ok(()) };
-        let lease = i64::try_from(lease.as_nanos()).unwrap_or(i64::MAX);
+        let until = self.lease_now.after(lease_nanos(lease));
         self.txn.put_file_name(ino, dir, name)?;
-        self.txn.put_lease(ino, UnixNanos(self.now.0.saturating_add(lease)))
+        self.txn.put_lease(ino, until)
     }
 
     /// Takes a name of a lock whose lease is over, with an event; false if it has none.

@@ -24,6 +24,7 @@ use super::quota::ROOT;
 use super::record::Step;
 use super::save::home_of;
 use super::setattr::gone;
+use super::take::NEXT;
 use super::{Command, Slot, Stop, Text, Turn, plain};
 
 /// How far back in a record's history its import is looked for: bounds the work of one change.
@@ -122,13 +123,14 @@ impl Command for Put {
 
 impl Put {
     /// Whether it would hide what the tree shows under its name, as a copy of a mount would: `ready/` of
-    /// a workspace, and what lies at the root.
+    /// a workspace, `.next` of a lane, and what lies at the root.
     fn is_computed(&self, turn: &Turn<'_>) -> Result<bool, StoreError> {
         if self.parent == ROOT {
             return Ok([CONTROL_DIR, AGENTS_FILE].contains(&self.name.as_bytes()));
         }
         let above = governed(turn.txn, turn.config, self.parent)?;
-        Ok(above.is_some_and(|above| above.is_order_dir(&self.name)))
+        let is_next = self.name.as_bytes() == NEXT;
+        Ok(above.is_some_and(|above| above.is_order_dir(&self.name) || is_next && above.is_lane()))
     }
 
     /// Makes the node and its name.

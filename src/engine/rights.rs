@@ -117,8 +117,8 @@ impl Turn<'_> {
             .map_err(|refusal| Stop::kept(refusal, home.file_path()))
     }
 
-    /// Refuses to remove the record at `home`, or to give its file another name, to whom
-    /// it is not, or is not any more: the lease of its owner may have run out.
+    /// Refuses to remove the record at `home`, or to give its file another name or other attributes,
+    /// to whom it is not, or is not any more: the lease of its owner may have run out.
     pub(super) fn require_own(&self, record: &Record, home: &Home) -> Result<(), Stop> {
         self.require_write(home)?;
         let asked = self.revives(record, home).map(drop);
@@ -212,7 +212,8 @@ impl Turn<'_> {
         Err(Stop::kept(refusal, path))
     }
 
-    /// Refuses a change of attributes of what is somebody else's.
+    /// Refuses a change of attributes of what is somebody else's, or was the caller's until its
+    /// lease ran out.
     pub(super) fn require_node(&self, node: &Node) -> Result<(), Stop> {
         if self.context.role == Role::Operator {
             return Ok(());
@@ -220,7 +221,7 @@ impl Turn<'_> {
         match node.class {
             Class::Record => {
                 let record = self.txn.record_at(node.ino)?.ok_or_else(super::setattr::gone)?;
-                self.require_write(&super::save::home_of(self, &record)?)
+                self.require_own(&record, &super::save::home_of(self, &record)?)
             }
             Class::Draft => match self.txn.draft(node.ino)? {
                 Some(draft) => self.require_lane(draft.dir, &draft.name),

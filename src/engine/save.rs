@@ -230,7 +230,10 @@ pub(super) fn next_version(
     let flags = home.governed.binding.policy == Policy::Flag;
     let before = Text::new(before);
     turn.require_own_names(home, &before, text).map_err(refuse)?;
-    let judged = text.judge_next(home, &before, turn.context.role);
+    let judged = match text.judge_next(home, &before, turn.context.role) {
+        Err(refusal) => Err(turn.told_whose(text, home, refusal)?),
+        judged => judged,
+    };
     let (valid, links) = match judged.map_err(refuse).and_then(|()| turn.links(home, text)) {
         Ok(links) => (true, links),
         Err(Stop::Refused(_)) if flags => (false, None),

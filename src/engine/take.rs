@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::kind::Place;
 use crate::limits::PASSED_OVER_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, Record, Standing, StoreError};
 
-use super::governed::path_of;
+use super::governed::{Governed, path_of};
 use super::rename::{Rename, RenameMode};
 use super::save::Made;
 use super::sight::{Base, Sight};
@@ -47,17 +46,14 @@ pub struct Take {
 }
 
 impl Turn<'_> {
-    /// Refuses a copy of `.next` in a lane: it would look like a claim, and claim nothing.
+    /// Refuses a copy of `.next` in a lane, and whatever else would have its name there: it would look
+    /// like a claim, and claim nothing; and what is copied over it later would.
     pub(super) fn require_not_next(&self, parent: Ino, name: &FileName) -> Result<(), Stop> {
         if name.as_bytes() != NEXT {
             return Ok(());
         }
         let lane = governed(self.txn, self.config, parent)?;
-        let Some(lane) =
-            lane.filter(|dir| matches!(dir.place, Place::State { owner: Some(_), .. }))
-        else {
-            return Ok(());
-        };
+        let Some(lane) = lane.filter(Governed::is_lane) else { return Ok(()) };
         let ready = lane.path.join(lane.binding.kind.order().dir.clone());
         let lane = lane.dir_path();
         let refusal = Refusal::new(

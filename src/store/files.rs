@@ -2,7 +2,7 @@
 
 use crate::ledger::Hash;
 use crate::names::{FileName, TreePath};
-use crate::numbers::{G, HistoryKey, Ino, UnixNanos};
+use crate::numbers::{G, HistoryKey, Ino, LeaseTime, UnixNanos};
 
 use super::{Result, Visit};
 
@@ -55,7 +55,7 @@ pub trait ReadFiles {
     /// The content of a version.
     fn file_version(&self, g: G) -> Result<Option<Vec<u8>>>;
     /// The lock file whose lease ends first.
-    fn next_lease(&self) -> Result<Option<(Ino, UnixNanos)>>;
+    fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>>;
     /// All names of files by inode, for `fsck`.
     fn all_file_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()>;
 }
@@ -67,7 +67,7 @@ pub trait TxnFiles: ReadFiles {
     /// Forgets them.
     fn delete_file_name(&mut self, ino: Ino) -> Result<()>;
     /// Sets until when a lock file holds.
-    fn put_lease(&mut self, ino: Ino, until: UnixNanos) -> Result<()>;
+    fn put_lease(&mut self, ino: Ino, until: LeaseTime) -> Result<()>;
     /// It is no lock (any more).
     fn delete_lease(&mut self, ino: Ino) -> Result<()>;
     /// Begins the past of a path.

@@ -317,6 +317,16 @@ impl Audience for Hub {
         members.iter().filter_map(|member| member.mount.last_seen_of_ns(uid)).max()
     }
 
+    fn listen_for(&self, agent: &AgentName, uid: Option<u32>) {
+        let is_used = |member: &&Member| {
+            let identity = self.identity(member.mount.id());
+            let acts = identity.is_some_and(|identity| identity.agent.as_ref() == Some(agent));
+            acts || uid.is_some_and(|uid| member.mount.last_seen_of_ns(uid).is_some())
+        };
+        let members = self.members();
+        members.iter().filter(is_used).for_each(|member| member.mount.forget_names());
+    }
+
     fn is_held(&self, record: RecordKey, attempt: Attempt) -> bool {
         self.holds.has(record, attempt)
     }

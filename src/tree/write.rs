@@ -292,7 +292,8 @@ impl WorkTree {
         if cuts_by_name && staged_size.is_none() {
             return self.cut_by_name(caller, command, reply);
         }
-        self.submit(caller, Door::Name, command, reply, move |node| {
+        let door = if open.is_some() { Door::Handle } else { Door::Name };
+        self.submit(caller, door, command, reply, move |node| {
             let mut entry = Self::entry(&node);
             if let Some(size) = staged_size {
                 entry.attr.size = size;

@@ -114,6 +114,30 @@ fn events(desk: &Desk) -> Vec<String> {
     lines
 }
 
+// P12.1
+#[test]
+fn the_warning_comes_before_the_end_however_short_the_lease() {
+    // Each lease, and how long before its end the warning comes, in milliseconds.
+    let leases = [("1s", 250), ("4s", 1_000), ("5s", 1_000), ("60s", 6_000), ("4h", 600_000)];
+    for (lease, ahead) in leases {
+        let desk = Desk::new(&["bob"]);
+        desk.put("t-1", &format!("lease: {lease}"));
+        desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+        let told = |what: &str| events(&desk)[0].contains(&format!("\"event\":\"{what}\""));
+        let (ttl, ahead) = (desk.lease("t-1").unwrap().ttl_ns, ahead * SECOND / 1_000);
+        // As the daemon looks: at the half, too.
+        desk.pass(ttl / 2 - 1);
+        desk.pass(ttl / 2 - ahead);
+        assert!(told("claimed"), "{lease}: {:?}", events(&desk));
+        desk.pass(1);
+        assert!(told("lease_ending"), "{lease}: {:?}", events(&desk));
+        desk.pass(ahead - 1);
+        assert!(told("lease_ending"), "{lease}: {:?}", events(&desk));
+        desk.pass(1);
+        assert!(told("expired"), "{lease}: {:?}", events(&desk));
+    }
+}
+
 // P12.1 P12.7
 #[test]
 fn what_cannot_go_back_does_so_when_nothing_is_in_its_way() {

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::harness::{Errno, Setup, Task, close, left_out, needs, save, until_polled};
 use crate::team::{Team, errno, mv};
@@ -68,6 +68,21 @@ fn whatever_the_owner_does_through_its_mount_keeps_its_lease() {
 
 // P12.2
 #[test]
+fn what_the_kernel_answers_from_its_cache_keeps_the_owner_s_lease_too() {
+    let team = bob_has("4s");
+    let plain = team.fixture.mount(1).join("notes");
+    fs::create_dir(&plain).unwrap();
+    let until = Instant::now() + Duration::from_secs(9);
+    while Instant::now() < until {
+        // Of most of these no daemon hears.
+        assert!(fs::metadata(&plain).unwrap().is_dir());
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+    assert_eq!(team.fixture.ledger().names("t-1"), ["created", "claimed"]);
+}
+
+// P12.2
+#[test]
 fn a_user_who_is_an_agent_keeps_its_lease_through_a_plain_mount_by_reading() {
     if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
         return left_out("acting as another user needs root and setpriv");
@@ -118,6 +133,37 @@ fn after_the_end_the_old_owner_s_saves_and_moves_are_refused() {
     let ledger = team.fixture.ledger();
     let last = ledger.of_record("t-1").pop().unwrap().clone();
     assert_eq!((last.name(), &last.0["payload"]["attempt"]), ("claimed", &2.into()));
+    team.fixture.fsck_clean();
+}
+
+// P12.2 P12.3
+#[test]
+fn after_the_end_the_old_owner_s_changes_of_attributes_are_refused_and_renew_nothing() {
+    let team = bob_has("1s");
+    let (operator, bob) = (team.work(0), team.work(1));
+    let own = bob.join("assigned/bob/t-1.yaml");
+    let read = fs::File::open(&own).unwrap();
+    let open = fs::OpenOptions::new().write(true).open(&own).unwrap();
+    // There it would go back to, so that it stays where it is.
+    fs::create_dir(operator.join("inbox/t-1.yaml")).unwrap();
+    await_event(&team, "t-1", "expired");
+    let mode = || fs::metadata(operator.join("assigned/bob/t-1.yaml")).unwrap().mode() & 0o777;
+    let before = mode();
+    let all = fs::Permissions::from_mode(0o777);
+    assert_eq!(errno(fs::set_permissions(&own, all.clone())), Errno::ACCESS);
+    assert_eq!(errno(read.set_permissions(all.clone())), Errno::ACCESS);
+    assert_eq!(errno(read.set_modified(SystemTime::now())), Errno::ACCESS);
+    let key = c"user.note";
+    let set = rustix::fs::setxattr(&own, key, b"x", rustix::fs::XattrFlags::empty());
+    assert_eq!(set, Err(Errno::ACCESS));
+    assert_eq!(errno(open.set_len(0)), Errno::STALE);
+    assert_eq!(mode(), before);
+    assert!(team.why(1).contains("W035"), "{}", team.why(1));
+    // It went to somebody else, whose lease bob's touch does not renew.
+    fs::remove_dir(operator.join("inbox/t-1.yaml")).unwrap();
+    mv(&operator, "t-1", "assigned/bob", "assigned/ann").unwrap();
+    assert_eq!(errno(read.set_modified(SystemTime::now())), Errno::ACCESS);
+    assert_eq!(errno(read.set_permissions(all)), Errno::ACCESS);
     team.fixture.fsck_clean();
 }
 

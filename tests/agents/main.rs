@@ -15,6 +15,7 @@ mod leases;
 mod linear;
 mod parked;
 mod random;
+mod random_model;
 mod rights;
 mod root;
 mod stuck;

@@ -7,6 +7,7 @@
 mod harness;
 
 mod assign;
+mod cost;
 mod handoff;
 mod rounds;
 

@@ -1,4 +1,5 @@
-//! A store with its engine and one workspace, without a kernel; its clocks are set by hand.
+//! A store with its engine and one workspace, without a kernel; its clocks are set by hand, or are the
+//! machine's.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,16 +9,19 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use workfs::config::Config;
 use workfs::engine::{
-    self, Audience, Base, Context, Create, Doors, Effect, Engine, Fence, NewContent, Origin, Put,
-    PutContent, Remove, RemoveWhat, Rename, RenameMode, RestoreFile, Save, Saved, Sight, Silence,
-    Sync, Text,
+    self, Audience, Base, Command, Context, Create, Doors, Effect, Engine, Fence, NewContent,
+    Origin, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, RestoreFile, Save, Saved,
+    Sight, Silence, Sync, Text,
 };
 use workfs::kind::Role;
 use workfs::names::{AgentName, FileName, RecordId};
 use workfs::numbers::{G, Ino, UnixNanos, WorkspaceKey};
 use workfs::refusal::Refusal;
 use workfs::service::{Caller, fsck};
-use workfs::store::{Durability, LeaseRow, Read, Readers, Record, Result, read, sqlite::Sqlite};
+use workfs::store::{
+    Durability, LeaseRow, NodeType, Read, Readers, Record, Result, Txn, Writer as _, read,
+    sqlite::Sqlite,
+};
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -45,6 +49,8 @@ pub struct Desk {
     steady: Arc<AtomicU64>,
     wall: Arc<AtomicI64>,
     boot: u32,
+    /// Its clocks are the machine's.
+    is_live: bool,
     workspace: WorkspaceKey,
     dirs: HashMap<String, Ino>,
     config: Arc<Config>,
@@ -64,8 +70,17 @@ impl Desk {
         Desk::with(agents, Config::default())
     }
 
+    /// In real time.
+    pub fn live(agents: &[&str]) -> Desk {
+        Desk::of(agents, Config::default(), true)
+    }
+
     /// With this configuration, whose `work` is a workspace with the task's directories.
     pub fn with(agents: &[&str], config: Config) -> Desk {
+        Desk::of(agents, config, false)
+    }
+
+    fn of(agents: &[&str], config: Config, is_live: bool) -> Desk {
         let memory = std::path::Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let mut desk = Desk {
@@ -74,6 +89,7 @@ impl Desk {
             steady: Arc::new(AtomicU64::new(1_000 * SECOND)),
             wall: Arc::new(AtomicI64::new(1_764_000_000_000_000_000)),
             boot: 1,
+            is_live,
             workspace: WorkspaceKey(0),
             dirs: HashMap::new(),
             config: Arc::new(config),
@@ -97,12 +113,13 @@ impl Desk {
         let (store, writer) = Sqlite::open(&self.dir.path().join("store.db")).unwrap();
         let readers: Arc<dyn Readers> = Arc::new(store);
         let (steady, wall) = (Arc::clone(&self.steady), Arc::clone(&self.wall));
-        let doors = Doors {
+        let by_hand = Doors {
             clock: Arc::new(move || UnixNanos(wall.load(Ordering::SeqCst))),
             steady: Arc::new(move || steady.load(Ordering::SeqCst)),
             boot: format!("boot {}", self.boot).into(),
             ..Doors::default()
         };
+        let doors = if self.is_live { Doors::default() } else { by_hand };
         let (config, seen) = (Arc::clone(&self.config), Arc::clone(&self.seen));
         let started =
             engine::start(Box::new(writer), readers, config, Durability::Process, doors, seen);
@@ -123,6 +140,15 @@ impl Desk {
             self.steady.store(SECOND, Ordering::SeqCst);
             self.seen.0.lock().clear();
         }
+        self.start();
+    }
+
+    /// Writes rows while there is no engine, which then begins anew.
+    pub fn fill_store(&mut self, mut work: impl FnMut(&mut dyn Txn) -> Result<Durability>) {
+        self.stop();
+        let (_, mut writer) = Sqlite::open(&self.dir.path().join("store.db")).unwrap();
+        writer.transaction(&mut work).unwrap();
+        drop(writer);
         self.start();
     }
 
@@ -153,7 +179,7 @@ impl Desk {
         self.seen.0.lock().insert(agent(name), self.steady.load(Ordering::SeqCst));
     }
 
-    fn operator() -> Context {
+    pub fn operator() -> Context {
         Caller::this_process().context()
     }
 
@@ -164,10 +190,23 @@ impl Desk {
     }
 
     fn mkdir(&self, parent: Ino, dir: &str) -> Ino {
+        self.try_mkdir(parent, dir).unwrap()
+    }
+
+    fn try_mkdir(&self, parent: Ino, dir: &str) -> std::result::Result<Ino, Refusal> {
         let name = FileName::new(dir).unwrap();
         let content = NewContent::Directory;
         let create = Create { parent, name, mode: 0o755, content, on_draft: None };
-        self.engine().run(Desk::operator(), create).unwrap().ino
+        self.engine().run(Desk::operator(), create).map(|node| node.ino)
+    }
+
+    /// A directory of the workspace: a state's, or an agent's lane.
+    pub fn dir(&self, name: &str) -> Ino {
+        self.dirs[name]
+    }
+
+    pub fn workspace(&self) -> WorkspaceKey {
+        self.workspace
     }
 
     pub fn read<T>(&self, work: impl FnMut(&dyn Read) -> Result<T>) -> T {
@@ -236,6 +275,14 @@ impl Desk {
         self.read(|read| read.lease(key))
     }
 
+    /// A plain file is made in the workspace's directory.
+    pub fn make(&self, name: &str) {
+        let parent = self.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+        let (name, content) = (FileName::new(name).unwrap(), NewContent::File);
+        let create = Create { parent, name, mode: 0o644, content, on_draft: None };
+        self.engine().run(Desk::operator(), create).unwrap();
+    }
+
     /// An agent moves a task between directories: `inbox`, `done`, or an agent's lane.
     pub fn mv(
         &self,
@@ -250,7 +297,27 @@ impl Desk {
     /// The operator moves it.
     #[track_caller]
     pub fn take(&self, task: &str, from: &str, to: &str) {
-        self.engine().run(Desk::operator(), self.rename(task, from, to)).unwrap();
+        self.hand_over(task, from, to).unwrap();
+    }
+
+    /// The operator tries to.
+    pub fn hand_over(&self, task: &str, from: &str, to: &str) -> std::result::Result<(), Refusal> {
+        self.engine().run(Desk::operator(), self.rename(task, from, to)).map(drop)
+    }
+
+    /// An agent does this.
+    pub fn act<C: Command>(&self, who: &str, command: C) -> std::result::Result<C::Out, Refusal> {
+        self.engine().run(Desk::context(who), command)
+    }
+
+    /// The directories in which a file has a task's name.
+    pub fn places(&self, task: &str) -> Vec<&str> {
+        let mut places: Vec<&str> = self.dirs.keys().map(String::as_str).collect();
+        places.retain(|dir| {
+            let found = self.read(|read| read.lookup(self.dirs[*dir], &file(task)));
+            found.is_some_and(|node| node.node_type == NodeType::File)
+        });
+        places
     }
 
     /// An agent brings a plain file of `dir` back.
@@ -267,7 +334,17 @@ impl Desk {
 
     /// It goes.
     pub fn unblock(&self, dir: &str, task: &str) {
-        let (parent, name) = (self.dirs[dir], file(task));
+        self.rmdir(dir, &format!("{task}.yaml"));
+    }
+
+    /// A directory is made in `dir`, if it may.
+    pub fn fill(&self, dir: &str, name: &str) -> std::result::Result<(), Refusal> {
+        self.try_mkdir(self.dirs[dir], name).map(drop)
+    }
+
+    /// It goes.
+    pub fn rmdir(&self, dir: &str, name: &str) {
+        let (parent, name) = (self.dirs[dir], FileName::new(name).unwrap());
         let remove = Remove { parent, name, what: RemoveWhat::Directory };
         self.engine().run(Desk::operator(), remove).unwrap();
     }
@@ -298,10 +375,20 @@ impl Desk {
 
     /// An agent writes a new file of a task's name into its lane.
     pub fn write(&self, who: &str, task: &str) -> std::result::Result<(), Refusal> {
+        self.write_with(who, task, "status: assigned")
+    }
+
+    /// The same with these fields.
+    pub fn write_with(
+        &self,
+        who: &str,
+        task: &str,
+        more: &str,
+    ) -> std::result::Result<(), Refusal> {
         let (parent, name, content) = (self.dirs[who], file(task), NewContent::File);
         let create = Create { parent, name, mode: 0o644, content, on_draft: None };
         let ino = self.engine().run(Desk::context(who), create)?.ino;
-        let text = Desk::text(task, &format!("status: assigned\nagent: {who}"));
+        let text = Desk::text(task, &format!("agent: {who}\n{more}"));
         let save = Save::of(ino, Sight::Known(Base::Unseen), text);
         match self.engine().run(Desk::context(who), save)? {
             Saved::Kept(_) => Ok(()),

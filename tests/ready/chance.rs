@@ -145,5 +145,5 @@ fn walk(seed: u64, steps: usize) {
 
 fn remove(desk: &Desk, parent: workfs::numbers::Ino, task: &str) {
     let remove = Remove { parent, name: name(&format!("{task}.yaml")), what: RemoveWhat::File };
-    desk.engine.run(Desk::context(), remove).unwrap();
+    desk.engine().run(Desk::context(), remove).unwrap();
 }

@@ -23,7 +23,7 @@ fn graph(desk: &Desk, count: usize) -> u64 {
         let fields = format!("dependencies: [{}]\n", after.join(", "));
         let put = Desk::put_of(desk.inbox, &format!("t{nth}"), &fields);
         let send = send.clone();
-        desk.engine.submit(Desk::context(), put, move |end| send.send(end).unwrap());
+        desk.engine().submit(Desk::context(), put, move |end| send.send(end).unwrap());
         while placed.len() > 512 {
             assert!(matches!(placed.recv().unwrap().unwrap(), Placed::Record(..)));
         }
@@ -96,7 +96,7 @@ fn a_claim_without_a_kernel() {
     let round = |from, to| {
         let begin = Instant::now();
         for name in &names {
-            desk.engine.run(context.clone(), Desk::rename_of(from, to, name)).unwrap();
+            desk.engine().run(context.clone(), Desk::rename_of(from, to, name)).unwrap();
         }
         begin.elapsed() / TASKS as u32
     };

@@ -142,9 +142,36 @@ fn a_copy_of_next_claims_nothing_and_says_so() {
     let why = fixture.why();
     assert!(why.contains("mv work/ready/.next work/assigned/bob/"), "{why}");
     assert!(names(&fixture.path("work/assigned/bob")).is_empty());
+    // Nor does anything else get its name there, over which it could be copied.
+    for take in ["mv", "ln", "ln -s", "mkdir plain/d && mv -T plain/d"] {
+        let from = if take.contains(" -T") { "" } else { "plain/f" };
+        let to = "work/assigned/bob/.next";
+        let refused = fixture
+            .sh(&format!("rm -rf plain && mkdir plain && echo x > plain/f && {take} {from} {to}"));
+        assert!(refused.failure().stderr.contains("Operation not permitted"), "{take}");
+    }
     fixture.sh("mv work/ready/.next work/assigned/bob/").success();
     // Elsewhere it is a name like any other.
     fixture.sh("echo x > work/inbox/.next && echo x > .next").success();
+    fixture.fsck_clean();
+}
+
+// P9.6
+#[test]
+fn a_copy_over_the_link_that_a_lane_has_claims_nothing_and_says_what_does() {
+    let fixture = Fixture::new();
+    put(&fixture, "first", "priority: critical\n");
+    put(&fixture, "second", "");
+    fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+    let claimed = fs::read(fixture.path("work/assigned/bob/first.yaml")).unwrap();
+    let refused = fixture.sh("cp work/ready/.next work/assigned/bob/").failure();
+    assert!(refused.stderr.contains("Invalid argument"), "{refused}");
+    let why = fixture.why();
+    assert!(why.contains("this is the text of `second`, in the file of `first`"), "{why}");
+    assert!(why.contains("mv work/inbox/second.yaml work/assigned/bob/"), "{why}");
+    assert_eq!(fs::read(fixture.path("work/assigned/bob/first.yaml")).unwrap(), claimed);
+    // What it says is the way.
+    fixture.sh("mv work/inbox/second.yaml work/assigned/bob/").success();
     fixture.fsck_clean();
 }
 

@@ -67,7 +67,7 @@ fn what_is_not_there_or_removed_is_waited_for() {
         name: crate::desk::name("a.yaml"),
         what: workfs::engine::RemoveWhat::File,
     };
-    desk.engine.run(Desk::context(), remove).unwrap();
+    desk.engine().run(Desk::context(), remove).unwrap();
     assert!(desk.why("b").contains("`a` (removed before it was done)"), "{}", desk.why("b"));
     desk.put("nowhere", "");
     desk.mv(desk.inbox, desk.done, "nowhere");
@@ -80,7 +80,7 @@ fn what_is_not_there_or_removed_is_waited_for() {
         name: crate::desk::name("a.yaml"),
         what: workfs::engine::RemoveWhat::File,
     };
-    desk.engine.run(Desk::context(), remove).unwrap();
+    desk.engine().run(Desk::context(), remove).unwrap();
     assert_eq!(desk.ready(), ["b"]);
     desk.fsck_clean();
 }
@@ -117,7 +117,7 @@ fn two_that_finish_at_once_make_their_dependant_ready() {
         let (send, done) = bounded(2);
         for task in [&a, &b] {
             let (send, rename) = (send.clone(), Desk::rename_of(desk.inbox, desk.done, task));
-            desk.engine.submit(Desk::context(), rename, move |end| send.send(end).unwrap());
+            desk.engine().submit(Desk::context(), rename, move |end| send.send(end).unwrap());
         }
         done.recv().unwrap().unwrap();
         done.recv().unwrap().unwrap();
@@ -133,7 +133,7 @@ fn what_is_not_to_begin_yet_becomes_ready_by_the_clock() {
     let desk = Desk::new();
     let news = desk.watch();
     let at = |ahead: Duration| {
-        let at = UnixNanos(desk.engine.now().0 + ahead.as_nanos() as i64);
+        let at = UnixNanos(desk.engine().now().0 + ahead.as_nanos() as i64);
         format!("not_before: '{}'\n", at.rfc3339())
     };
     desk.put("hours", &at(Duration::from_secs(7200)));
@@ -165,7 +165,7 @@ fn a_done_record_that_is_imported_counts() {
     let desk = Desk::new();
     desk.put("b", "dependencies: [a]\n");
     let put = Desk::put_of(desk.done, "a", "status: done\n");
-    assert!(matches!(desk.engine.run(Desk::context(), put).unwrap(), Placed::Record(..)));
+    assert!(matches!(desk.engine().run(Desk::context(), put).unwrap(), Placed::Record(..)));
     assert_eq!(desk.ready(), ["b"]);
     desk.fsck_clean();
 }

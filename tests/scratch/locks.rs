@@ -3,12 +3,44 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Setup, until_polled};
+use workfs::config::Config;
+use workfs::engine::ExpireLocks;
+
+use crate::harness::{Desk, SECOND, Setup, until_polled};
 
 const LAYOUT: &str = "workspaces: []
 locks:
   - { path: \"**/*.lock\", lease: 2s }
 ";
+
+/// Whether the lock is there still, after those that are over were let go.
+fn is_locked(desk: &Desk) -> bool {
+    desk.act("bob", ExpireLocks).unwrap();
+    desk.at_path("a.lock").is_some()
+}
+
+// P11.10
+#[test]
+fn the_wall_clock_ends_no_lock_s_lease_and_makes_none_longer() {
+    let layout = "workspaces: [{ path: work, kind: task }]\n\
+                  locks: [{ path: \"**/*.lock\", lease: 60s }]";
+    let mut desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    desk.make("a.lock");
+    for days in [400, -800, 1] {
+        desk.set_wall(days * 86_400 * SECOND as i64);
+        assert!(is_locked(&desk), "{days}");
+    }
+    // In another boot, too, whose wall clock begins earlier: no time has passed.
+    desk.pass(40 * SECOND);
+    desk.restart(false);
+    desk.set_wall(-3600 * SECOND as i64);
+    desk.restart(true);
+    desk.pass(19 * SECOND);
+    assert!(is_locked(&desk));
+    desk.pass(SECOND);
+    assert!(!is_locked(&desk));
+    desk.fsck_clean();
+}
 
 // P11.10
 #[test]

@@ -104,6 +104,37 @@ fn one_refused_record_among_plain_files_refuses_all() {
     fixture.fsck_clean();
 }
 
+// P13.2
+#[test]
+fn who_writes_after_a_move_is_told_what_the_text_must_say() {
+    let fixture = Fixture::new();
+    fixture.tasks(1);
+    let txn = |script: &str| {
+        let mut command = fixture.command(&["txn", "--", "sh", "-c", script]);
+        crate::harness::run(command.current_dir(fixture.root()))
+    };
+    let ran = txn("mv work/inbox/t-0001.yaml work/assigned/bob/ && \
+                   echo 'notes: more' >> work/assigned/bob/t-0001.yaml");
+    assert!(!ran.ok(), "{ran}");
+    let why = fixture.why();
+    let newest = why.split("\n\n").next().unwrap();
+    let remedy = "write the text before the `mv`, or write in it what the `mv` brings: \
+                  `status: assigned` and `agent: bob`";
+    assert!(newest.contains("W013") && newest.contains(remedy), "{why}");
+    // What is told helps, either way.
+    let ways = [
+        "echo 'notes: more' >> work/inbox/t-0001.yaml && mv work/inbox/t-0001.yaml work/assigned/bob/",
+        "mv work/assigned/bob/t-0001.yaml work/inbox/ && \
+         mv work/inbox/t-0001.yaml work/assigned/bob/ && \
+         sed -i 's/^status: .*/status: assigned/; s/^agent: .*/agent: bob/' \
+             work/assigned/bob/t-0001.yaml",
+    ];
+    for way in ways {
+        txn(way).success();
+    }
+    fixture.fsck_clean();
+}
+
 // P13.4
 #[test]
 fn rmdir_throws_it_away() {

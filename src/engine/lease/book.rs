@@ -1,12 +1,15 @@
 //! What the writer remembers of all running leases, by the time at which each must be looked at.
 //!
 //! A lease is looked at when half of it is over, before its end, and at its end: signs of life cost
-//! nothing until then. What must stay true: it says what the rows say after the last commit, but
-//! for signs of life that are not written yet. Deliberately not here: transactions.
+//! nothing until then, and who gave none by the half is listened for, since kernels answer much from
+//! their caches. What must stay true: it says what the rows say after the last commit, but for signs of
+//! life that are not written yet. Deliberately not here: transactions.
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::limits::{LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_GRACE, LEASE_WARNING_MAX};
+use crate::limits::{
+    LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_GRACE, LEASE_WARNING_MAX, LEASE_WARNING_MIN,
+};
 use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::Refusal;
@@ -24,6 +27,8 @@ const AGAIN_NS: u64 = 30_000_000_000;
 pub(in crate::engine) struct Due {
     /// These run on, until then.
     pub renewed: Vec<LeaseRow>,
+    /// Of these owners nothing was seen, and half of a lease is over.
+    pub unheard: BTreeSet<AgentName>,
     /// The owners of these are to be warned.
     pub warned: Vec<(RecordKey, Attempt)>,
     /// These are over.
@@ -198,6 +203,7 @@ impl Book {
                 due.warned.push((record, row.attempt));
                 entry.look = row.until;
             } else {
+                due.unheard.insert(entry.owner.clone());
                 entry.look = next_look(row, now);
             }
             self.looks.insert((entry.look, record));
@@ -216,7 +222,8 @@ impl Book {
 
 /// When the owner is to be warned.
 fn warning(row: &LeaseRow) -> LeaseTime {
-    row.until.before((row.ttl_ns / 10).min(nanos(LEASE_WARNING_MAX)))
+    let ahead = (row.ttl_ns / 10).clamp(nanos(LEASE_WARNING_MIN), nanos(LEASE_WARNING_MAX));
+    row.until.before(ahead.min(row.ttl_ns / 4))
 }
 
 /// When a lease is to be looked at next. Looks at the half of long leases are put together, so

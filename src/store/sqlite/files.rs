@@ -6,7 +6,7 @@ use super::Conn;
 use super::columns::{damaged, file_name, int, number, tree_path};
 use crate::ledger::Hash;
 use crate::names::{FileName, TreePath};
-use crate::numbers::{G, HistoryKey, Ino, UnixNanos};
+use crate::numbers::{G, HistoryKey, Ino, LeaseTime, UnixNanos};
 use crate::store::{FileVersion, History, ReadFiles, Result, TxnFiles, Visit};
 
 fn history(row: &Row<'_>) -> rusqlite::Result<History> {
@@ -77,9 +77,9 @@ impl ReadFiles for Conn {
         self.one("SELECT content FROM file_versions WHERE g = ?1", [int(g.0)], |row| row.get(0))
     }
 
-    fn next_lease(&self) -> Result<Option<(Ino, UnixNanos)>> {
+    fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>> {
         let sql = "SELECT ino, until FROM lock_leases ORDER BY until LIMIT 1";
-        self.one(sql, [], |row| Ok((Ino(number(row, 0)?), UnixNanos(row.get(1)?))))
+        self.one(sql, [], |row| Ok((Ino(number(row, 0)?), LeaseTime(number(row, 1)?))))
     }
 
     fn all_file_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()> {
@@ -102,10 +102,10 @@ impl TxnFiles for Conn {
         Ok(())
     }
 
-    fn put_lease(&mut self, ino: Ino, until: UnixNanos) -> Result<()> {
+    fn put_lease(&mut self, ino: Ino, until: LeaseTime) -> Result<()> {
         let sql = "INSERT INTO lock_leases (ino, until) VALUES (?1, ?2) \
                    ON CONFLICT (ino) DO UPDATE SET until = excluded.until";
-        self.change(sql, [int(ino.0), until.0])?;
+        self.change(sql, [int(ino.0), int(until.0)])?;
         Ok(())
     }
 

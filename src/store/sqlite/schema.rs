@@ -268,6 +268,14 @@ ALTER TABLE returns ADD COLUMN why TEXT NOT NULL DEFAULT '';
 INSERT OR IGNORE INTO returns (record)
 SELECT key FROM records WHERE owner IS NOT NULL AND lapsed = owner AND standing <> 3;
 ",
+    r"
+-- Lock files' leases ended by the wall clock; now by the lease clock, as it was when it was kept last. A
+-- store from before that clock begins it at 0.
+UPDATE lock_leases SET until = max(0, until
+    - coalesce((SELECT value ->> 'wall' FROM meta WHERE key = 'lease_clock'),
+               unixepoch() * 1000000000)
+    + coalesce((SELECT value ->> 'at' FROM meta WHERE key = 'lease_clock'), 0));
+",
 ];
 
 /// The newest schema this program knows.
@@ -334,6 +342,30 @@ mod tests {
         let ids = "SELECT group_concat(id ORDER BY key) FROM returns JOIN records ON key = record";
         let ids: String = sql.query_row(ids, [], |row| row.get(0)).unwrap();
         assert_eq!(ids, "stuck,parked");
+    }
+
+    /// Of a lock's lease is left what was left.
+    #[test]
+    fn the_leases_of_locks_go_over_to_the_lease_clock() {
+        let left = |clock: Option<&str>, until: &str| -> i64 {
+            let sql = Connection::open_in_memory().unwrap();
+            let old = super::MIGRATIONS[..10].concat();
+            sql.execute_batch(&format!("{old} PRAGMA user_version = 10;")).unwrap();
+            sql.pragma_update(None, "application_id", super::APPLICATION_ID).unwrap();
+            if let Some(clock) = clock {
+                let keep = "INSERT INTO meta (key, value) VALUES ('lease_clock', ?1)";
+                sql.execute(keep, [clock]).unwrap();
+            }
+            let lock = format!("INSERT INTO lock_leases (ino, until) VALUES (1, {until})");
+            sql.execute(&lock, []).unwrap();
+            super::migrate(&sql, "memory").unwrap();
+            sql.query_row("SELECT until FROM lock_leases", [], |row| row.get(0)).unwrap()
+        };
+        let clock = r#"{"at":5000,"steady":7,"boot":"b","wall":1764000000000000000}"#;
+        assert_eq!(left(Some(clock), "1764000000000000300"), 5_300);
+        assert_eq!(left(Some(clock), "1000"), 0, "long ago");
+        let soon = left(None, "unixepoch() * 1000000000 + 60000000000");
+        assert!((58_000_000_000..=60_000_000_000).contains(&soon), "{soon}");
     }
 
     /// A reference without an index makes each deletion of what is referred to read the whole table.

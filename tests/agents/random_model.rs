@@ -1,0 +1,212 @@
+//! What the walk of `random` knows of leases: nothing of the engine, only what is promised.
+
+use workfs::engine::Fence;
+use workfs::numbers::Attempt;
+
+use crate::harness::{SECOND, agent};
+
+pub const AGENTS: [&str; 3] = ["ann", "bob", "eve"];
+pub const TASKS: [&str; 3] = ["t-0", "t-1", "t-2"];
+pub const TTL: u64 = 10 * SECOND;
+/// How often a lease may run out, as the built-in kind has it.
+const ATTEMPTS: u64 = 5;
+/// What cannot go back is tried again after this.
+const AGAIN: u64 = 30 * SECOND;
+
+/// Where a task stands. The first four are where it rests, or lives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Task {
+    Free,
+    Held {
+        by: usize,
+        until: u64,
+    },
+    Done,
+    Dead,
+    /// Its lease is over, and something is in its way back.
+    Stuck {
+        by: usize,
+    },
+}
+
+/// A directory that a task goes back to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rest {
+    Inbox,
+    Dead,
+}
+
+impl Rest {
+    pub fn dir(self) -> &'static str {
+        if self == Rest::Inbox { "inbox" } else { "dead" }
+    }
+}
+
+/// One task, and what is in its way.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub task: Task,
+    pub attempts: u64,
+    /// How many leases ran out; what is given back does not count.
+    lapses: u64,
+    /// Something else has its name in the inbox, or where what has ended lies.
+    blocked: [bool; 2],
+    /// Its text says its status in a way that nobody can change in place.
+    pub is_odd: bool,
+    /// Its name is a backup's.
+    pub is_parked: bool,
+    /// When it is looked at whether it can go back, if it could not.
+    pub again: Option<u64>,
+}
+
+impl Known {
+    pub fn blocked(&mut self, rest: Rest) -> &mut bool {
+        &mut self.blocked[rest as usize]
+    }
+
+    pub fn is_blocked(&self, rest: Rest) -> bool {
+        self.blocked[rest as usize]
+    }
+
+    /// Whose it is to change, if it is anybody's.
+    pub fn owner(&self) -> Option<usize> {
+        match self.task {
+            Task::Held { by, .. } => Some(by),
+            Task::Free | Task::Done | Task::Dead | Task::Stuck { .. } => None,
+        }
+    }
+
+    /// In whose lane it lies.
+    pub fn lane(&self) -> Option<usize> {
+        match self.task {
+            Task::Held { by, .. } | Task::Stuck { by } => Some(by),
+            Task::Free | Task::Done | Task::Dead => None,
+        }
+    }
+
+    /// The directory that its file lies in, or lay in before it was parked.
+    pub fn dir(&self) -> &'static str {
+        match (self.task, self.lane()) {
+            (_, Some(by)) => AGENTS[by],
+            (Task::Done, _) => "done",
+            (Task::Dead, _) => "dead",
+            _ => "inbox",
+        }
+    }
+
+    /// The name of its state.
+    pub fn state(&self) -> &'static str {
+        if self.lane().is_some() { "assigned" } else { self.dir() }
+    }
+
+    /// Whether nothing of itself keeps it from another state: its file, or its text.
+    pub fn can_be_moved(&self) -> bool {
+        !self.is_parked && !self.is_odd
+    }
+
+    /// Goes to where it rests, if nothing is in its way.
+    fn goes_back(&mut self, is_full: bool) -> bool {
+        let rest = if self.lapses < ATTEMPTS { Rest::Inbox } else { Rest::Dead };
+        // What has ended says nothing of its status, and what has no file needs one.
+        let is_odd = self.is_odd && rest == Rest::Inbox;
+        if self.is_blocked(rest) || is_odd || (self.is_parked && is_full) {
+            return false;
+        }
+        self.is_parked = false;
+        match rest {
+            Rest::Inbox => self.task = Task::Free,
+            Rest::Dead => (self.task, self.lapses) = (Task::Dead, 0),
+        }
+        true
+    }
+
+    fn settle(&mut self, now: u64, is_full: bool) {
+        if let Task::Held { by, until } = self.task
+            && now >= until
+        {
+            self.lapses += 1;
+            if !self.goes_back(is_full) {
+                // It stays, and what is under the old claim is fenced off.
+                self.attempts += 1;
+                (self.task, self.again) = (Task::Stuck { by }, Some(now + AGAIN));
+            }
+        }
+        if self.again.is_some_and(|again| now >= again) {
+            let is_stuck = matches!(self.task, Task::Stuck { .. });
+            let stays = is_stuck && !self.goes_back(is_full);
+            self.again = stays.then_some(now + AGAIN);
+        }
+    }
+}
+
+pub struct Model {
+    pub now: u64,
+    pub tasks: [Known; 3],
+    /// The workspace's quota has no room for one file more.
+    pub is_full: bool,
+    /// What agents opened, each under some claim.
+    pub fences: Vec<(usize, usize, Fence)>,
+}
+
+impl Model {
+    pub fn new() -> Model {
+        let known = Known {
+            task: Task::Free,
+            attempts: 0,
+            lapses: 0,
+            blocked: [false; 2],
+            is_odd: false,
+            is_parked: false,
+            again: None,
+        };
+        let tasks = [(); 3].map(|()| known.clone());
+        Model { now: 0, tasks, is_full: false, fences: Vec::new() }
+    }
+
+    /// A sign of life of an agent, now.
+    pub fn lives(&mut self, who: usize) {
+        let until = self.now + TTL;
+        for known in &mut self.tasks {
+            if known.owner() == Some(who) {
+                known.task = Task::Held { by: who, until };
+            }
+        }
+    }
+
+    /// Somebody who may has the task from now on, or has it anew: another claim.
+    pub fn claimed(&mut self, by: usize, nth: usize) {
+        let known = &mut self.tasks[nth];
+        known.task = Task::Held { by, until: self.now + TTL };
+        known.attempts += 1;
+        let fence = Fence { owner: agent(AGENTS[by]), attempt: Attempt(known.attempts) };
+        self.fences.push((by, nth, fence));
+    }
+
+    /// It goes out of somebody's hands, and rests.
+    pub fn rests(&mut self, nth: usize, task: Task) {
+        let known = &mut self.tasks[nth];
+        // Who takes it back from where it has ended gives it all its attempts again.
+        if task != Task::Free {
+            known.lapses = 0;
+        }
+        known.task = task;
+    }
+
+    pub fn pass(&mut self, nanos: u64) {
+        self.now += nanos;
+        for known in &mut self.tasks {
+            known.settle(self.now, self.is_full);
+        }
+    }
+
+    /// Another daemon: nobody could show life meanwhile, and what could not go back is tried at once.
+    pub fn restart(&mut self) {
+        for known in &mut self.tasks {
+            if let Task::Held { until, .. } = &mut known.task {
+                *until = self.now + TTL;
+            }
+            known.again = known.again.map(|_| self.now);
+        }
+        self.pass(0);
+    }
+}
