@@ -28,7 +28,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 pub use head::refuse_other;
 pub use lock::Lock;
@@ -194,9 +194,19 @@ impl Conn {
 
     /// The cause of a failure of this connection, right after it.
     fn cause(&self, error: rusqlite::Error) -> StoreError {
-        match fail(error) {
-            StoreError::Failed(text) if room::is_disk_full(&self.sql) => StoreError::Full(text),
-            other => other,
+        if error.sqlite_error_code() != Some(ErrorCode::SystemIoFailure) {
+            return fail(error);
+        }
+        // SAFETY: the connection is open.
+        let errno = unsafe { ffi::sqlite3_system_errno(self.sql.handle()) };
+        match errno {
+            libc::ENOSPC | libc::EDQUOT => StoreError::Full(error.to_string()),
+            libc::EROFS | libc::EPERM => {
+                let (path, why) =
+                    (self.sql.path().unwrap_or_default(), std::io::Error::from_raw_os_error(errno));
+                StoreError::ReadOnly(format!("{path}: {why}"))
+            }
+            _ => fail(error),
         }
     }
 
