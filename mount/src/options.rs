@@ -87,7 +87,7 @@ pub enum OptionError {
 
 /// Options that take no value, and options that do (with `=`): for whoever says which one might have
 /// been meant.
-pub const KNOWN: [&str; 20] = [
+pub const KNOWN: [&str; 22] = [
     "ro",
     "rw",
     "allow_other",
@@ -106,6 +106,8 @@ pub const KNOWN: [&str; 20] = [
     "gid=",
     "umask=",
     "fsname=",
+    "subtype=",
+    "max_read=",
     "nofail",
     "noauto",
 ];
@@ -113,7 +115,7 @@ pub const KNOWN: [&str; 20] = [
 /// What `mount`, `fstab` and service managers write for themselves, and what is always so here.
 /// `auto_unmount` is among them: the daemon unmounts when it ends, and after a crash the next one
 /// heals the mount point; fuser's helper process for it would uncover the directory below.
-const IGNORED: [&str; 20] = [
+const IGNORED: [&str; 29] = [
     "defaults",
     "default_permissions",
     "auto_unmount",
@@ -126,9 +128,18 @@ const IGNORED: [&str; 20] = [
     "owner",
     "group",
     "_netdev",
+    "_rnetdev",
     "async",
+    "dirsync",
+    "silent",
+    "loud",
+    "mand",
+    "nomand",
+    "iversion",
+    "noiversion",
     "relatime",
     "norelatime",
+    "strictatime",
     "nostrictatime",
     "diratime",
     "nodiratime",
@@ -186,8 +197,19 @@ impl MountOptions {
             Some(("gid", value)) => self.gid = Some(number("gid", value)?),
             Some(("umask", value)) => self.umask = Some(octal("umask", value)?),
             Some(("fsname", value)) => self.fs_name = printable("fsname", value)?,
-            Some(("comment", _)) => {}
-            _ if IGNORED.contains(&option) || option.starts_with("x-") => {}
+            // The kernel asks for no more than it is told at the beginning; what it asks for is given.
+            Some(("max_read", value)) => drop(number("max_read", value)?),
+            // It is always this one, by which our mounts are known.
+            Some(("subtype", SUBTYPE)) => {}
+            Some(("subtype", value)) => {
+                let (name, value, expected) = ("subtype", value.to_owned(), "`workfs`");
+                return Err(OptionError::BadValue { name, value, expected });
+            }
+            // Who mounted it, as mount(8) notes it for umount(8).
+            Some(("comment" | "user", _)) => {}
+            _ if IGNORED.contains(&option) => {}
+            // Of mount(8) and of service managers.
+            _ if option.starts_with("x-") || option.starts_with("X-") => {}
             _ => return Err(OptionError::Unknown { name: option.to_owned() }),
         }
         Ok(())
@@ -240,7 +262,8 @@ mod tests {
     fn the_habits_of_mount_and_fstab_are_understood() {
         let text = "ro,allow_other,default_permissions,uid=1000,gid=100,umask=027,dev,suid,noexec,\
                     noatime,fsname=team,auto_unmount,_netdev,x-systemd.automount,nofail,user,\
-                    nodiratime,lazytime";
+                    nodiratime,lazytime,max_read=131072,subtype=workfs,X-mount.mkdir,user=bob,\
+                    comment=systemd.automount,strictatime";
         let options = MountOptions::parse(text).unwrap();
         assert_eq!(
             options,
@@ -278,6 +301,8 @@ mod tests {
         assert!(matches!(MountOptions::parse("uid=bob"), Err(OptionError::BadValue { .. })));
         assert!(matches!(MountOptions::parse("umask=8"), Err(OptionError::BadValue { .. })));
         assert!(matches!(MountOptions::parse("umask=1777"), Err(OptionError::BadValue { .. })));
+        assert!(matches!(MountOptions::parse("subtype=sshfs"), Err(OptionError::BadValue { .. })));
+        assert!(matches!(MountOptions::parse("max_read=x"), Err(OptionError::BadValue { .. })));
         assert!(matches!(MountOptions::parse("fsname="), Err(OptionError::BadValue { .. })));
         let both = MountOptions::parse("allow_other,allow_root");
         assert_eq!(both, Err(OptionError::Conflict("allow_other", "allow_root")));

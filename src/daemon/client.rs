@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use super::failure::{Cause, Failure};
@@ -28,8 +29,16 @@ impl Client {
     /// # Errors
     /// If the system refuses, or the daemon does not accept.
     pub fn connect(paths: &StorePaths) -> Result<Option<Client>, Failure> {
-        let path = paths.socket();
-        let error = match socket::connect(&path) {
+        for path in paths.sockets() {
+            if let Some(client) = Client::connect_to(paths, &path)? {
+                return Ok(Some(client));
+            }
+        }
+        Ok(None)
+    }
+
+    fn connect_to(paths: &StorePaths, path: &Path) -> Result<Option<Client>, Failure> {
+        let error = match socket::connect(path) {
             Ok(None) => return Ok(None),
             Ok(Some(stream)) => {
                 return Ok(Some(Client { lines: Lines::new(stream), paths: paths.clone() }));

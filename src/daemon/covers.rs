@@ -74,7 +74,9 @@ impl Covers {
     pub fn give_back(&self, dir: &Path) -> std::io::Result<bool> {
         let Some(cover) = self.of(dir) else { return Ok(false) };
         workfs_mount::uncover(&cover)?;
-        self.forget(dir)?;
+        if let Err(error) = self.forget(dir) {
+            tracing::warn!(dir = %dir.display(), %error, "a cover that was taken off stays listed");
+        }
         Ok(true)
     }
 

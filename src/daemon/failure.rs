@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::refusal::{Refusal, Rule};
 use crate::store::StoreError;
 
 /// What kind of failure it is; the command line makes an exit code of it.
@@ -63,6 +64,16 @@ impl Failure {
     }
 }
 
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let cause = match refusal.rule {
+            Rule::Forbidden | Rule::ReadOnly => Cause::Denied,
+            _ => Cause::Other,
+        };
+        Failure::new(cause, refusal.to_string(), refusal.remedy)
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (cause, remedy) = match &error {
@@ -74,7 +85,10 @@ impl From<StoreError> for Failure {
                 (Cause::Other, "make the store's file and directory writable")
             }
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
-            StoreError::Held { .. } => (Cause::Held, ""),
+            StoreError::Held { .. } | StoreError::BeingRead { .. } => (Cause::Held, ""),
+            StoreError::Older { .. } => {
+                (Cause::Store, "make its file and directory writable, then run any command on it")
+            }
             StoreError::Newer { .. } => (Cause::Store, ""),
             StoreError::NotAStore(_) => {
                 (Cause::Store, "name the store's file with `--store`; this one was left alone")

@@ -49,7 +49,7 @@ fn is_set(variable: &str) -> bool {
 /// If the store's directory cannot be made.
 pub fn trim_log(paths: &StorePaths) -> Result<PathBuf, Failure> {
     let log = paths.log();
-    make_directory(paths)?;
+    paths.make_directory()?;
     if std::fs::metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_BYTES_MAX) {
         let mut aside = log.as_os_str().to_owned();
         aside.push(".1");
@@ -58,14 +58,4 @@ pub fn trim_log(paths: &StorePaths) -> Result<PathBuf, Failure> {
         }
     }
     Ok(log)
-}
-
-fn make_directory(paths: &StorePaths) -> Result<(), Failure> {
-    use std::os::unix::fs::DirBuilderExt;
-    let Some(parent) = paths.store().parent() else { return Ok(()) };
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(parent)
-        .map_err(|error| Failure::io(format!("making {}", parent.display()), &error))
 }

@@ -126,8 +126,10 @@ pub fn run(
     let unmounted = Service::new(store.engine.clone(), options.paths.store());
     let service = Arc::new(Service { is_written: hub.is_written(), ..unmounted });
     let (looks, ends) = bounded(0);
-    chores::start(&store.engine, ends.clone()).map_err(other("starting the chores"))?;
-    lock_files::start(&store.engine, ends).map_err(other("starting to look after locks"))?;
+    if store.engine.write_protection().is_none() {
+        chores::start(&store.engine, ends.clone()).map_err(other("starting the chores"))?;
+        lock_files::start(&store.engine, ends).map_err(other("starting to look after locks"))?;
+    }
     nudge::start(&hub, &store.engine).map_err(other("starting to tell watchers"))?;
     let tree = TxnTree::new(WorkTree::new(store.engine.clone(), Arc::clone(&hub)));
     let mounts = Arc::new(Mounts::new(
@@ -137,6 +139,7 @@ pub fn run(
         (hub, store.engine.clone()),
         wake.clone(),
     ));
+    options.paths.make_directory()?;
     let socket = options.paths.socket();
     let listener = socket::bind(&socket)
         .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))?;

@@ -143,6 +143,7 @@ impl Mounts {
         if !own.names_source() {
             kernel.fs_name = self.paths.source();
         }
+        notes.extend(options::protect(&mut kernel, self.engine.write_protection()));
         let id = {
             let mut table = self.table.lock();
             if table.rows.len() >= MOUNTS_MAX {
@@ -232,14 +233,7 @@ impl Mounts {
                 let role = role.unwrap_or(Role::Agent);
                 let add = PutAgent { name: name.clone(), role, uid: None };
                 let context = Caller::new(uid, 0, None).context();
-                self.engine.run(context, add).map_err(|refusal| {
-                    let cause = if refusal.rule == crate::refusal::Rule::Forbidden {
-                        Cause::Denied
-                    } else {
-                        Cause::Other
-                    };
-                    Failure::new(cause, refusal.reason, refusal.remedy)
-                })
+                Ok(self.engine.run(context, add)?)
             }
         }
     }

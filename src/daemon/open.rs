@@ -3,6 +3,7 @@
 //! What must stay true: the lock is held as long as the engine lives. Deliberately not here: what
 //! the store is opened for.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,8 +13,8 @@ use super::paths::StorePaths;
 use crate::config::Config;
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
 use crate::numbers::Ino;
-use crate::store::sqlite::Sqlite;
-use crate::store::{Durability, Readers};
+use crate::store::sqlite::{Sqlite, write_protection};
+use crate::store::{Durability, Readers, StoreError, Writer};
 
 /// The key under which a store keeps its configuration, as text.
 pub const CONFIG_KEY: &str = "config";
@@ -44,10 +45,10 @@ impl Audience for Nobody {
     }
 }
 
-/// Opens the store, making it where there is none. `config` is used in place of the one it keeps.
+/// Opens the store, making it where there is none; only for reading where it cannot be written. `config` is used in place of the one it keeps.
 ///
 /// # Errors
-/// Held by another process, newer, damaged, not writable, or its configuration is wrong.
+/// Held by another process, newer, damaged, not readable, or its configuration is wrong.
 pub fn open(
     paths: &StorePaths,
     sync: Durability,
@@ -56,14 +57,23 @@ pub fn open(
 ) -> Result<OpenStore, Failure> {
     let doors = doors()?;
     let is_new = !paths.exists();
-    let (store, writer) = Sqlite::open(paths.store())?;
+    let (store, writer) = open_store(paths.store())?;
     let readers: Arc<dyn Readers> = Arc::new(store);
     let config = match config {
         Some(config) => config,
         None => Arc::new(kept_config(&*readers)?),
     };
-    let (engine, writer) = engine::start(Box::new(writer), readers, config, sync, doors, audience)?;
+    let (engine, writer) = engine::start(writer, readers, config, sync, doors, audience)?;
     Ok(OpenStore { engine, writer, is_new })
+}
+
+fn open_store(path: &Path) -> Result<(Sqlite, Box<dyn Writer>), StoreError> {
+    match write_protection(path) {
+        None => Sqlite::open(path).map(|(store, writer)| (store, Box::new(writer) as _)),
+        Some(why) => {
+            Sqlite::open_protected(path, why).map(|(store, writer)| (store, Box::new(writer) as _))
+        }
+    }
 }
 
 /// The configuration that a store keeps, else the default.

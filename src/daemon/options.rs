@@ -83,6 +83,14 @@ impl OwnOptions {
     }
 }
 
+/// What cannot be written, and why, is mounted read-only; gives what is to be said of that. As mount(8)
+/// does it with what is write-protected.
+pub fn protect(kernel: &mut MountOptions, why: Option<&str>) -> Option<String> {
+    let why = why.filter(|_| !kernel.read_only)?;
+    kernel.read_only = true;
+    Some(format!("the store cannot be written ({why}): mounted read-only"))
+}
+
 /// The known option that an unknown one is nearest to.
 fn meant(option: &str) -> Option<&'static str> {
     // A value is not part of the resemblance: `uids=1000` is near `uid=`.

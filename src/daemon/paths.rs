@@ -1,17 +1,22 @@
 //! Where a store lies, and what lies beside it: socket, log, list of covered directories.
 //!
-//! What must stay true: one store has one set of paths, however it was named. Deliberately not
-//! here: which store is meant if none is named (`cli`).
+//! What must stay true: one store has one set of paths, however it was named; beside a store that
+//! cannot be written nothing is made: there they lie in a directory of the user's own, which nobody
+//! else can have made. Deliberately not here: which store is meant if none is named (`cli`).
 
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf, absolute};
 
 use super::failure::{Cause, Failure};
 use super::mount_table;
+use crate::store::sqlite::write_protection;
 
 /// A store and what lies beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePaths {
     store: PathBuf,
+    /// What is beside it begins so.
+    beside: PathBuf,
 }
 
 impl StorePaths {
@@ -40,7 +45,8 @@ impl StorePaths {
         if path.to_str().is_none() {
             return Err(wrong("its path is not UTF-8"));
         }
-        Ok(StorePaths { store: path })
+        let elsewhere = write_protection(&path).and_then(|_| away_from(&path));
+        Ok(StorePaths { beside: elsewhere.unwrap_or_else(|| path.clone()), store: path })
     }
 
     /// The store's file.
@@ -59,6 +65,28 @@ impl StorePaths {
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.beside(".sock")
+    }
+
+    /// Where its daemon may listen: one that is running began when the store could still be
+    /// written, or when it could not yet.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let [first, second] = [Some(self.store.clone()), away_from(&self.store)];
+        [first, second].into_iter().flatten().map(|beginning| with_end(&beginning, ".sock"))
+    }
+
+    /// Makes the directory of what lies beside the store.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is not this user's alone where it is not the store's.
+    pub fn make_directory(&self) -> Result<(), Failure> {
+        let Some(parent) = self.beside.parent() else { return Ok(()) };
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
+        made.map_err(|error| Failure::io(format!("making {}", parent.display()), &error))?;
+        if self.beside == self.store || is_own(parent) {
+            return Ok(());
+        }
+        let reason = format!("{} is not this user's alone", parent.display());
+        Err(Failure::new(Cause::Denied, reason, "remove it, or set XDG_RUNTIME_DIR"))
     }
 
     /// The daemon's log.
@@ -80,10 +108,44 @@ impl StorePaths {
     }
 
     fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.store.as_os_str().to_owned();
-        name.push(suffix);
-        name.into()
+        with_end(&self.beside, suffix)
     }
+}
+
+fn with_end(beginning: &Path, end: &str) -> PathBuf {
+    let mut name = beginning.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+/// How the names begin of what cannot lie beside the store; `None` where there is no store. The
+/// same for one file, wherever it is bound to.
+fn away_from(store: &Path) -> Option<PathBuf> {
+    let found = std::fs::metadata(store).ok()?;
+    let dir = own_directory();
+    (!dir.exists() || is_own(&dir)).then(|| dir.join(format!("{}-{}", found.dev(), found.ino())))
+}
+
+/// A directory of this user's for sockets and logs.
+fn own_directory() -> PathBuf {
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    if let Some(dir) = named.filter(|dir| dir.is_absolute()) {
+        return dir.join("workfs");
+    }
+    let uid = rustix::process::geteuid();
+    let of_session = PathBuf::from(format!("/run/user/{}", uid.as_raw()));
+    match (uid.is_root(), of_session.is_dir()) {
+        (true, _) => PathBuf::from("/run/workfs"),
+        (false, true) => of_session.join("workfs"),
+        (false, false) => PathBuf::from(format!("/tmp/workfs-{}", uid.as_raw())),
+    }
+}
+
+/// Whether nobody else can put anything into a directory.
+fn is_own(dir: &Path) -> bool {
+    let uid = rustix::process::geteuid().as_raw();
+    std::fs::symlink_metadata(dir)
+        .is_ok_and(|dir| dir.is_dir() && dir.uid() == uid && dir.mode() & 0o022 == 0)
 }
 
 /// The path with the symbolic links of what exists of it resolved.

@@ -61,18 +61,14 @@ pub fn layout(file: &Path) -> Result<Config, Failure> {
 pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
     let caller = Caller::this_process();
     let context = caller.context();
-    let refused = |refusal: Refusal| {
-        let remedy = refusal.remedy.clone();
-        Failure::new(Cause::Other, refusal.to_string(), remedy)
-    };
     if let Some(config) = &setup.config {
         let keep = KeepConfig { text: config.to_yaml() };
-        engine.run(context.clone(), keep).map_err(refused)?;
+        engine.run(context.clone(), keep)?;
     }
     let root = crate::store::read(&**engine.readers(), |read| read.node(workfs_mount::ROOT))?;
     if root.is_some_and(|root| root.uid != caller.uid && root.nlink <= 2) {
         // The schema makes the root root's.
-        engine.run(context.clone(), own_root(&caller)).map_err(refused)?;
+        engine.run(context.clone(), own_root(&caller))?;
     }
     let mut made = Made::default();
     if setup.bare {
@@ -81,7 +77,7 @@ pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
     let config = engine.config();
     let scratchpad = if setup.scratchpad { scratchpad(&config) } else { Vec::new() };
     for path in directories(&config).into_iter().chain(scratchpad) {
-        let existed = make_path(engine, &context, &path).map_err(refused)?;
+        let existed = make_path(engine, &context, &path)?;
         if existed { &mut made.there } else { &mut made.made }.push(path.to_string());
     }
     Ok(made)

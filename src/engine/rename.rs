@@ -159,7 +159,8 @@ impl Rename {
                 }
                 made
             }
-            None => admit(turn, home, &mut source, (&self.sight, &text), EventName::CREATED)?,
+            None => admit(turn, home, &mut source, (&self.sight, &text), EventName::CREATED)
+                .map_err(|stop| tell_of_backup(turn, home, stop))?,
         };
         match was {
             Class::Draft => turn.txn.delete_draft(source.ino)?,
@@ -409,6 +410,25 @@ impl Rename {
             turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         }
         Ok(None)
+    }
+}
+
+/// What is refused leaves the name as free as it was. If it is a record's that went to a backup, as
+/// `sed -i.bak` does it, the way out is to take that back.
+fn tell_of_backup(turn: &Turn<'_>, home: &Home, stop: Stop) -> Stop {
+    let Stop::Refused(mut why) = stop else { return stop };
+    match turn.txn.record_named(home.governed.workspace, &home.id) {
+        Ok(Some(Record { standing: Standing::Parked { .. }, .. })) => {
+            let remedy = &mut why.refusal.remedy;
+            *remedy = format!(
+                "{remedy}. The record has no file now, its text is in the backup that was made of it: \
+                 rename that to `{}` first",
+                home.name
+            );
+            Stop::Refused(why)
+        }
+        Ok(_) => Stop::Refused(why),
+        Err(error) => Stop::Store(error),
     }
 }
 

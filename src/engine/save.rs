@@ -184,8 +184,8 @@ impl Command for SaveDraft {
                     Slot::Record(home) => home,
                     Slot::Plain => return Err(gone().into()),
                 };
-                refuse_draft(turn, node, draft, &home, self.refusal, self.bytes)?;
-                Ok(())
+                leave_draft(turn, node, draft, &home, &self.refusal, &self.bytes)?;
+                Ok(turn.keep(refused(&home, self.refusal, self.bytes))?)
             }
             Class::Record => {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
@@ -263,11 +263,21 @@ fn save_draft(
             Ok(Saved::Kept(Some(made)))
         }
         Err(Stop::Store(error)) => Err(Stop::Store(error)),
-        Err(Stop::Refused(refused)) => {
-            let bytes = Arc::clone(&text.bytes);
-            refuse_draft(turn, node, draft, &home, refused.refusal, bytes)
+        Err(Stop::Refused(why)) => {
+            let (refusal, bytes) = (why.refusal, &text.bytes);
+            let stays = leave_draft(turn, node, draft, &home, &refusal, bytes)?;
+            if stays && home.governed.binding.policy == Policy::Flag {
+                return Ok(Saved::Kept(None));
+            }
+            turn.keep(refused(&home, refusal.clone(), Arc::clone(bytes)))?;
+            Ok(Saved::Refused(refusal))
         }
     }
+}
+
+/// A text that was refused, as `why` is told of it.
+fn refused(home: &Home, refusal: Refusal, bytes: Arc<[u8]>) -> Refused {
+    Refused { refusal, path: home.file_path(), rejected: Some(bytes), kept: true }
 }
 
 /// Whether a record lay at `home` before it was parked. Its directory may be another state's by now.
@@ -278,16 +288,16 @@ fn is_parked_at(record: &Record, home: &Home) -> bool {
 }
 
 /// Leaves a draft a draft, with the bytes and the reason; where a record is parked under its name
-/// (an editor moved it to a backup), the record's last version comes back instead.
-fn refuse_draft(
+/// (an editor moved it to a backup), the record's last version comes back instead. Says whether the
+/// bytes are there now.
+fn leave_draft(
     turn: &mut Turn<'_>,
     mut node: Node,
     draft: Draft,
     home: &Home,
-    refusal: Refusal,
-    bytes: Arc<[u8]>,
-) -> Result<Saved, Stop> {
-    let path = home.file_path();
+    refusal: &Refusal,
+    bytes: &[u8],
+) -> Result<bool, Stop> {
     let parked = turn.txn.record_named(home.governed.workspace, &home.id)?;
     if let Some(record) = parked.filter(|record| is_parked_at(record, home)) {
         turn.txn.delete_draft(node.ino)?;
@@ -301,6 +311,7 @@ fn refuse_draft(
             links: None,
         };
         turn.step(record, home, &mut node, step)?;
+        Ok(false)
     } else if matches!(refusal.rule, Rule::Taken | Rule::LeaseOver) && draft.why.is_none() {
         // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
         let parent = turn.directory(home.dir)?;
@@ -310,6 +321,7 @@ fn refuse_draft(
         let (parent, name, ino) = (home.dir, home.name.clone(), node.ino);
         let fate = Fate::Removed(node.node_type);
         turn.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
+        Ok(false)
     } else {
         node.size = bytes.len() as u64;
         node.ctime = turn.now;
@@ -322,13 +334,9 @@ fn refuse_draft(
             place: refusal.place,
         };
         turn.txn.put_draft(&Draft { why: Some(why), content: bytes.to_vec(), ..draft })?;
-        turn.drafted(home, &refusal)?;
+        turn.drafted(home, refusal)?;
+        Ok(true)
     }
-    turn.keep(Refused { refusal: refusal.clone(), path, rejected: Some(bytes), kept: true })?;
-    if home.governed.binding.policy == Policy::Flag {
-        return Ok(Saved::Kept(None));
-    }
-    Ok(Saved::Refused(refusal))
 }
 
 /// Takes `text` in the file `node` as a record at `home`: a new one, one that comes back, or one
@@ -351,16 +359,20 @@ pub(super) fn admit(
     }
     turn.context.may_create(home).map_err(refuse)?;
     let is_parked = matches!(&known, Some(Record { standing: Standing::Parked { .. }, .. }));
-    match &known {
+    let mut flags = false;
+    let judged = match &known {
         // Its name went to a backup and comes back: this is its next version.
         Some(record) if is_parked_at(record, home) => {
             sight.require_current(record, home).map_err(refuse)?;
             turn.revives(record, home).map_err(refuse)?;
             let before = Text::new(turn.content(record)?);
-            text.judge_next(home, &before, turn.context.role).map_err(refuse)?;
+            flags = home.governed.binding.policy == Policy::Flag;
+            text.judge_next(home, &before, turn.context.role)
         }
-        _ => text.judge(home).map_err(refuse)?,
-    }
+        _ => text.judge(home),
+    };
+    let valid = judged.is_ok();
+    judged.or_else(|refusal| if flags { Ok(()) } else { Err(refuse(refusal)) })?;
     turn.require_own_names(home, &Text::new([]), text).map_err(refuse)?;
     // It comes back elsewhere: whose it is and where it lay count as if it had never left.
     if let Some(record) = &known
@@ -372,7 +384,7 @@ pub(super) fn admit(
         let moved = turn.transition(record.clone(), home, node, Moving::New(text), via)?;
         return Ok(Made::of(&moved));
     }
-    let links = turn.links(home, text)?;
+    let links = if valid { turn.links(home, text)? } else { None };
     let links = links.as_ref();
     let record = match known {
         None => turn.create_record(home, node, event, (text, links), None)?,
@@ -384,7 +396,7 @@ pub(super) fn admit(
             record.begin_again(home.owner.is_some());
             record.status = text.status(home);
             let content = Some(&text.bytes[..]);
-            let step = Step { event, from: None, content, valid: true, via: None, links };
+            let step = Step { event, from: None, content, valid, via: None, links };
             turn.step(record, home, node, step)?
         }
     };

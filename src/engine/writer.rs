@@ -70,7 +70,7 @@ pub struct Engine {
     line: Arc<Line>,
 }
 
-/// Starts the writer thread of a store.
+/// Starts the writer thread of a store; of one that cannot be written nothing is done by itself.
 ///
 /// # Errors
 /// A store that cannot be read.
@@ -83,22 +83,28 @@ pub fn start(
     audience: Arc<dyn Audience>,
 ) -> Result<(Engine, JoinHandle<()>)> {
     let head = crate::store::read(&*readers, |snapshot| read_head(snapshot))?;
-    at_start(&mut *writer, &mut |txn| {
-        for ino in txn.orphans()? {
-            txn.delete_node(ino)?;
-        }
-        super::quota::charge_all(txn, &config)?;
-        Ok(Durability::Process)
-    })?;
+    let can_be_written = readers.write_protection().is_none();
+    let clock = crate::store::read(&*readers, |snapshot| LeaseClock::start(snapshot, &doors))?;
+    if can_be_written {
+        at_start(&mut *writer, &mut |txn| {
+            for ino in txn.orphans()? {
+                txn.delete_node(ino)?;
+            }
+            super::quota::charge_all(txn, &config)?;
+            clock.keep(txn, (doors.clock)())?;
+            Ok(Durability::Process)
+        })?;
+    }
     let queue = Arc::new(Queue::bounded(QUEUE_CHANGES_MAX));
     let config = Arc::new(RwLock::new(config));
     let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
     let agents = Arc::new(RwLock::new(Arc::new(agents)));
-    let clock = crate::store::read(&*readers, |snapshot| LeaseClock::start(snapshot, &doors))?;
-    at_start(&mut *writer, &mut |txn| {
-        clock.keep(txn, (doors.clock)())?;
-        Ok(Durability::Process)
-    })?;
+    let (leases, due) = if can_be_written {
+        let leases = crate::store::read(&*readers, |read| Book::load(read, clock.now()))?;
+        (leases, crate::store::read(&*readers, |read| read.next_turn())?)
+    } else {
+        (Book::default(), None)
+    };
     let bell = Arc::new(Bell::default());
     bell.ring(head.g);
     let line = Arc::new(Line::default());
@@ -115,9 +121,9 @@ pub fn start(
         head,
         nameless: Nameless::default(),
         scopes: Scopes::default(),
-        leases: crate::store::read(&*readers, |snapshot| Book::load(snapshot, clock.now()))?,
+        leases,
         clock: clock.clone(),
-        due: crate::store::read(&*readers, |snapshot| snapshot.next_turn())?,
+        due,
         next_due: Arc::default(),
     }));
     let door = Arc::new(Door { queue: Arc::clone(&queue), desk: Some(Arc::clone(&desk)) });
@@ -228,6 +234,12 @@ impl Engine {
     #[must_use]
     pub fn readers(&self) -> &Arc<dyn Readers> {
         &self.readers
+    }
+
+    /// Why nothing can be changed, where nothing can.
+    #[must_use]
+    pub fn write_protection(&self) -> Option<&str> {
+        self.readers.write_protection()
     }
 
     /// Wakes whoever subscribes with every event.

@@ -242,6 +242,10 @@ fn inside(report: &mut DoctorReport, service: &Service) {
         }
         Err(error) => report.bad("store", error.to_string(), RESTORE),
     }
+    if let Some(why) = service.engine.write_protection() {
+        let found = format!("cannot be written: {why}");
+        report.warn("store", found, "make it writable and mount it anew; till then it can be read");
+    }
     let config = service.engine.config();
     let rows = crate::store::read(&**service.engine.readers(), |read| read.workspaces());
     let rows = rows.unwrap_or_default();

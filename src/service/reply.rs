@@ -173,8 +173,9 @@ impl From<Refusal> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let exit = match &error {
-            StoreError::Held { .. } => Some(Exit::Held),
-            StoreError::Newer { .. }
+            StoreError::Held { .. } | StoreError::BeingRead { .. } => Some(Exit::Held),
+            StoreError::Older { .. }
+            | StoreError::Newer { .. }
             | StoreError::NotAStore(_)
             | StoreError::Network { .. }
             | StoreError::Impossible(_) => Some(Exit::Store),

@@ -128,7 +128,9 @@ fn is_empty(store: &Path) -> Result<bool, Failure> {
     }
     let open = match Sqlite::open(store) {
         Ok((open, _)) => open,
-        Err(held @ StoreError::Held { .. }) => return Err(held.into()),
+        Err(held @ (StoreError::Held { .. } | StoreError::BeingRead { .. })) => {
+            return Err(held.into());
+        }
         Err(_) => return Ok(false),
     };
     let mut any = false;

@@ -22,6 +22,23 @@ pub enum StoreError {
         /// The daemon.
         pid: u32,
     },
+    /// Processes that may not write it read it.
+    #[error("the store {path} is being read by a process that may not write it; end that first")]
+    BeingRead {
+        /// The store's file.
+        path: String,
+    },
+    /// A store of an earlier version of workfs, which cannot be written.
+    #[error(
+        "the store has schema {found}, older than {known}: it must be brought up to date where it can \
+         be written"
+    )]
+    Older {
+        /// Its schema.
+        found: i64,
+        /// The newest that is known.
+        known: i64,
+    },
     /// A store of a later version of workfs.
     #[error("the store has schema {found}, this workfs knows up to {known}: use a newer workfs")]
     Newer {
@@ -61,7 +78,8 @@ impl From<StoreError> for Refusal {
             StoreError::ReadOnly(_) => Refusal::new(
                 Rule::ReadOnly,
                 reason,
-                "make the store's file and directory writable: nothing was changed",
+                "make the store's file and directory writable, and mount it again if it was mounted \
+                 read-only: nothing was changed",
             ),
             StoreError::Busy(_) => Refusal::new(
                 Rule::Deadline,
@@ -69,6 +87,8 @@ impl From<StoreError> for Refusal {
                 "end what writes to the store's file, then try again: nothing was changed",
             ),
             StoreError::Held { .. }
+            | StoreError::BeingRead { .. }
+            | StoreError::Older { .. }
             | StoreError::Newer { .. }
             | StoreError::NotAStore(_)
             | StoreError::Network { .. }

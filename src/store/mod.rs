@@ -237,6 +237,8 @@ pub trait Readers: Send + Sync {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
     /// Where the store lies.
     fn path(&self) -> &std::path::Path;
+    /// Why nothing can be changed, where nothing can: what hinders writing the store.
+    fn write_protection(&self) -> Option<&str>;
     /// Copies the whole store, as of one commit, to `target`. `progress` hears of pages that are
     /// done and of all; where it says false the copy is given up, and this is false.
     fn backup(

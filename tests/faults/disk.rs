@@ -147,6 +147,27 @@ fn on_a_full_disk_space_can_be_made_by_removing() {
 
 // P4.3
 #[test]
+fn a_small_store_whose_disk_somebody_else_fills_can_make_space_by_removing() {
+    let mut fixture = Setup::default().prepare();
+    let Some(disk) = small_disk(fixture.base(), "8m") else { return };
+    fixture.set_store(disk.join("team.db"));
+    fixture.mount_all();
+    fixture.make_directories();
+    let ids = fixture.tasks(10);
+    fixture.sh("for i in 1 2 3 4; do head -c 20000 /dev/zero > plain$i; done").success();
+    // Less than a page is left after this.
+    let filled = Shell::bash(&disk).run("cat /dev/zero > ballast").failure();
+    assert!(filled.stderr.contains("No space left"), "{filled}");
+    for id in &ids {
+        let path = fixture.work().join(format!("inbox/{id}.yaml"));
+        fs::remove_file(&path).unwrap_or_else(|error| panic!("{id}: {error}"));
+    }
+    fixture.sh("rm plain*").success();
+    fixture.fsck_clean();
+}
+
+// P4.3
+#[test]
 fn plain_files_that_are_removed_make_space_on_a_full_disk() {
     let Some((fixture, _)) = on_small_disk() else { return };
     let dir = fixture.path("notes");

@@ -92,6 +92,37 @@ fn who_is_not_root_mounts_claims_saves_and_unmounts() {
     assert!(ran.stdout.ends_with("65534\n"), "{ran}");
 }
 
+// P4.5
+#[test]
+fn who_may_only_read_the_store_reads_it_and_mounts_it_read_only() {
+    if !can_become_another() {
+        return;
+    }
+    let fixture = of_nobody();
+    let ran = as_nobody(
+        &fixture,
+        "w mount $M 2>/dev/null
+         echo kept > $M/note
+         w unmount $M
+         chmod 400 $S; chmod 500 $(dirname $S)
+         w status; w mount $M
+         cat $M/note
+         if echo x > $M/note; then exit 9; fi
+         w ps | grep -F $M
+         w unmount $M
+         chmod 700 $(dirname $S)
+         # The directory may be written, its file not.
+         w mount $M -o ro
+         cat $M/note
+         w unmount $M
+         if w agent add carl; then exit 9; fi
+         chmod 600 $S
+         w agent add carl",
+    );
+    assert!(ran.stderr.contains("Permission denied"), "{ran}");
+    assert!(ran.stderr.contains("mounted read-only"), "{ran}");
+}
+
 // P6.3 P10.7
 #[test]
 fn who_is_not_root_unmounts_with_fusermount_and_has_mounts_for_commands() {

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::harness::{
-    Fixture, Setup, Task, await_end, mounted_below, pid_alive, processes_of, send_signal,
-    until_polled,
+    Fixture, Setup, Task, await_end, left_out, mounted_below, needs, pid_alive, processes_of, run,
+    send_signal, until_polled,
 };
 
 // P6.1
@@ -100,6 +100,50 @@ fn ps_says_what_is_mounted_where_and_nothing_if_nothing_is() {
     fixture.mount_all();
     let json = fixture.workfs(&["ps", "--json"]).success().json();
     assert!(json.to_string().contains(fixture.root().to_str().unwrap()), "{json}");
+}
+
+/// `mount` and `mount -a`, in a name space of its own in which the program is installed as `$HELPER`:
+/// mount(8) looks for the one, `mount.fuse3` for the other.
+const BY_MOUNT: &str = "set -eu
+mkdir upper temporary
+ln -s \"$W\" \"upper/$HELPER\"
+mount -t overlay -o lowerdir=/usr/sbin,upperdir=upper,workdir=temporary overlay /usr/sbin
+echo \"$S $M fuse.workfs $OPTIONS 0 0\" > fstab
+mount -a -T fstab -t fuse.workfs
+grep -F \" $M fuse.workfs \" /proc/self/mounts | grep -F noatime
+echo x > \"$M/f\"
+umount \"$M\"
+mount -t fuse.workfs -o \"$OPTIONS,ro\" \"$S\" \"$M\"
+cat \"$M/f\"
+if touch \"$M/f\"; then exit 9; fi
+umount \"$M\"";
+
+// P6.1
+#[test]
+fn mount_and_fstab_bring_their_own_options() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("mount(8) of any directory needs root");
+    }
+    if !needs(&["unshare", "mount.fuse3"]) {
+        return;
+    }
+    for helper in ["workfs", "mount.fuse.workfs"] {
+        let fixture = Setup::default().prepare();
+        let own = fixture.command(&[]);
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "bash", "-c", BY_MOUNT]).current_dir(fixture.base());
+        command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.env("W", own.get_program()).env("S", fixture.store()).env("M", fixture.root());
+        command.env("HELPER", helper).env(
+            "OPTIONS",
+            "defaults,auto,nofail,users,exec,_netdev,x-systemd.requires=network.target,\
+             comment=systemd.automount,noatime,nodiratime,max_read=131072,subtype=workfs",
+        );
+        let ran = run(&mut command).success();
+        assert!(ran.stdout.ends_with("x\n"), "{ran}");
+        let ended = || processes_of(fixture.store()).is_empty().then_some(());
+        until_polled("the daemon ends", ended);
+    }
 }
 
 // P6.1

@@ -1,5 +1,8 @@
 //! Editors, driven without a person.
 
+use std::fs;
+
+use crate::harness::{Fixture, Task, save};
 use crate::way::Way;
 
 fn vim(options: &str) {
@@ -117,4 +120,53 @@ fn emacs_that_writes_a_temp_file_first() {
 #[test]
 fn emacs_without_backup() {
     emacs("(setq make-backup-files nil)", &[]);
+}
+
+// P3.1
+#[test]
+fn sed_with_a_backup_saves_or_leaves_the_record_in_the_backup_and_says_so() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    fixture.sh("cd work/inbox; sed -i.bak 's/^priority: .*/priority: high/' t-1.yaml").success();
+    let good = fs::read_to_string(&path).unwrap();
+    assert!(good.contains("priority: high"));
+    let bad = "cd work/inbox; sed -i.bak 's/^status: .*/status: nonsense/' t-1.yaml";
+    let ran = fixture.sh(bad).failure();
+    assert!(ran.stderr.contains("Operation not permitted"), "{ran}");
+    assert!(!path.exists());
+    assert_eq!(fs::read_to_string(fixture.path("work/inbox/t-1.yaml.bak")).unwrap(), good);
+    let why = fixture.why();
+    assert!(why.contains("W011") && why.contains("in the backup"), "{why}");
+    // As it says.
+    fixture.sh("cd work/inbox; mv t-1.yaml.bak t-1.yaml").success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), good);
+    let saved = ["created", "renamed", "saved", "renamed", "saved"];
+    assert_eq!(fixture.ledger().names("t-1"), saved);
+    assert!(
+        !fs::read_to_string(fixture.path("work/inbox/t-1.yaml.why")).unwrap().contains("draft")
+    );
+    fixture.fsck_clean();
+}
+
+// P3.1
+#[test]
+fn a_backup_may_have_any_ending() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let old = fs::read_to_string(&path).unwrap();
+    for ending in ["~", ".bak", ".orig", ".old", ".~1~"] {
+        let backup = fixture.path(&format!("work/inbox/t-1.yaml{ending}"));
+        fs::rename(&path, &backup).unwrap();
+        save(&path, old.replace("status: new", "status: nonsense").as_bytes()).unwrap_err();
+        assert_eq!(fs::read_to_string(&path).unwrap(), old, "{ending}");
+        assert_eq!(fs::read_to_string(&backup).unwrap(), old, "{ending}");
+        fs::rename(&path, &backup).unwrap();
+        let new = format!("{old}# saved beside {ending}\n");
+        save(&path, new.as_bytes()).unwrap();
+        save(&path, old.as_bytes()).unwrap();
+    }
+    let ledger = fixture.ledger();
+    let saved = ledger.names("t-1").into_iter().filter(|name| *name == "saved");
+    assert_eq!(saved.count(), 10);
+    fixture.fsck_clean();
 }

@@ -42,6 +42,42 @@ fn flag_takes_new_files_that_are_not_valid() {
     fixture.fsck_clean();
 }
 
+// P3.6
+#[test]
+fn flag_tells_nothing_as_refused_that_it_took() {
+    let fixture = flagging();
+    save(&fixture.path("work/inbox/t-1.yaml"), b"status: [").unwrap();
+    let why = fs::read_to_string(fixture.path("work/inbox/t-1.yaml.why")).unwrap();
+    assert!(why.contains("W010") && !why.contains("refused"), "{why}");
+    assert!(fixture.why().contains("nothing of yours was refused"), "{}", fixture.why());
+    assert!(fixture.rejected().is_empty());
+    // What is not taken is refused and told so: a second file of a record that lives elsewhere.
+    let task = Task::new("t-2");
+    fixture.sh("mkdir work/assigned/ann").success();
+    fixture.task("inbox", &task);
+    fixture.sh("mv work/inbox/t-2.yaml work/assigned/bob/").success();
+    let copy = fixture.path("work/assigned/ann/t-2.yaml");
+    save(&copy, task.text().as_bytes()).unwrap_err();
+    assert!(!copy.exists());
+    assert!(fixture.why().contains("W002"), "{}", fixture.why());
+    fixture.fsck_clean();
+}
+
+// P3.6
+#[test]
+fn flag_takes_the_bad_save_of_an_editor_that_makes_a_backup() {
+    let fixture = flagging();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let bad = Task::new("t-1").status("nonsense").text();
+    fixture.sh("mv work/inbox/t-1.yaml work/inbox/t-1.yaml~").success();
+    save(&path, bad.as_bytes()).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), bad);
+    let why = fs::read_to_string(fixture.path("work/inbox/t-1.yaml.why")).unwrap();
+    assert!(why.contains("flagged as not valid") && why.contains("W011"), "{why}");
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "renamed", "saved"]);
+    fixture.fsck_clean();
+}
+
 // P3.7
 #[test]
 fn other_directories_may_be_bound_to_the_kind() {

@@ -4,7 +4,7 @@
 //! it must be cut; then the writer does it itself, when nothing can be added meanwhile.
 
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -31,7 +31,7 @@ const AHEAD_BYTES: u64 = 4 << 20;
 const AHEAD_FROM_PAGES: u64 = 512;
 
 /// A page in the log, with its header.
-const FRAME_BYTES: u64 = 4096 + 24;
+pub(super) const FRAME_BYTES: u64 = 4096 + 24;
 
 /// The thread that moves the log.
 pub(super) struct Checkpointer {
@@ -45,8 +45,8 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Watches the log of `writer`; `own` is the thread's connection, `main` the main file.
-    pub fn start(writer: &mut Conn, own: Conn, main: MainFile) -> Result<Self> {
+    /// Watches the log of `writer`, which is `log`; `own` is the thread's connection, `main` the main file.
+    pub fn start(writer: &mut Conn, own: Conn, main: MainFile, log: PathBuf) -> Result<Self> {
         let pages = Arc::new(AtomicU64::new(0));
         let moved = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&pages);
@@ -68,7 +68,7 @@ impl Checkpointer {
                 }
             })
             .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
-        let room = Room::new(main);
+        let room = Room::new(main, log);
         Ok(Checkpointer { pages, moved, ahead: 0, room, wake: Some(wake), thread: Some(thread) })
     }
 
@@ -97,8 +97,10 @@ impl Checkpointer {
 
     /// Lets the log begin anew and takes room ahead; true if there is any.
     pub fn find_room(&mut self, writer: &Conn) -> Result<bool> {
-        checkpoint(writer)?;
-        self.room.look(&writer.sql, self.pages.load(Ordering::Relaxed))?;
+        let moved = checkpoint(writer)?;
+        // A log of which all was moved begins anew with the next commit.
+        let pages = self.pages.load(Ordering::Relaxed);
+        self.room.look(&writer.sql, if moved < pages { pages } else { 0 })?;
         Ok(!self.room.is_tight())
     }
 

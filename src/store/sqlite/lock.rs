@@ -47,11 +47,12 @@ impl Lock {
         };
         let mut file = options.open(&lock).map_err(|error| failed("opening", error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut pid = String::new();
-            // An unreadable pid is reported as 0: the lock is what counts.
-            let _ = file.read_to_string(&mut pid);
-            let pid = pid.trim().parse().unwrap_or(0);
-            return Err(StoreError::Held { path: path.display().to_string(), pid });
+            let path = path.display().to_string();
+            // Those who only read share it; what else there was has left its number behind.
+            return match flock(&file, FlockOperation::NonBlockingLockShared) {
+                Ok(()) => Err(StoreError::BeingRead { path }),
+                Err(_) => Err(StoreError::Held { path, pid: holder(&mut file) }),
+            };
         }
         // Whoever had it may have removed it meanwhile: then this one is nobody's lock.
         let own = file.metadata().map_err(|error| failed("looking at", error))?.ino();
@@ -65,6 +66,36 @@ impl Lock {
         write.map_err(|error| failed("writing", error))?;
         Ok(Lock(file))
     }
+
+    /// Takes the lock together with others who only read; `None` where there is none, since nobody
+    /// has served the store there.
+    ///
+    /// # Errors
+    /// Held by a process that writes, or not to be read: then that cannot be told.
+    pub fn share(path: &Path) -> Result<Option<Lock>> {
+        let lock = lock_path(path);
+        let mut file = match File::open(&lock) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                let lock = lock.display();
+                let what = format!("whether somebody writes it cannot be told: {lock}: {error}");
+                return Err(StoreError::ReadOnly(what));
+            }
+        };
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+            let (path, pid) = (path.display().to_string(), holder(&mut file));
+            return Err(StoreError::Held { path, pid });
+        }
+        Ok(Some(Lock(file)))
+    }
+}
+
+/// Who says to have the lock. An unreadable number is reported as 0: the lock is what counts.
+fn holder(lock: &mut File) -> u32 {
+    let mut pid = String::new();
+    let _ = lock.read_to_string(&mut pid);
+    pid.trim().parse().unwrap_or(0)
 }
 
 /// Refuses network file systems, on which neither locks nor shared memory can be trusted.

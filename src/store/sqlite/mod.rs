@@ -17,6 +17,7 @@ mod read;
 mod chores;
 mod leases;
 mod quotas;
+mod reading;
 mod ready;
 mod room;
 mod schema;
@@ -28,10 +29,11 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 pub use head::refuse_other;
 pub use lock::Lock;
+pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
 use super::{Read, Readers, Result, StoreError};
@@ -51,9 +53,12 @@ struct Conn {
 pub struct Sqlite {
     path: PathBuf,
     idle: Mutex<Vec<Conn>>,
-    _lock: lock::Lock,
+    /// Why it cannot be written.
+    protection: Option<String>,
+    /// `None` where it is only read, and nobody has ever served it.
+    _lock: Option<lock::Lock>,
     // Dropped last: see `room`.
-    _main: room::MainFile,
+    _main: Option<room::MainFile>,
 }
 
 /// Maps an SQLite failure to its cause.
@@ -118,12 +123,14 @@ impl Sqlite {
         let connections = (writer, connect(path, true)?);
         let writer = SqliteWriter::new(connections, path, std::sync::Arc::clone(&main))?;
         let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
-        Ok((Sqlite { path, idle, _lock: lock, _main: main }, writer))
+        let (protection, _lock, _main) = (None, Some(lock), Some(main));
+        Ok((Sqlite { path, idle, protection, _lock, _main }, writer))
     }
 
     fn take(&self) -> Result<Conn> {
         match self.idle.lock().pop() {
             Some(connection) => Ok(connection),
+            None if self.protection.is_some() => reading::connect(&self.path),
             None => connect(&self.path, false),
         }
     }
@@ -164,7 +171,10 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     };
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     gather::register()?;
-    let sql = Connection::open_with_flags_and_vfs(path, flags, gather::NAME).map_err(fail)?;
+    configure(Connection::open_with_flags_and_vfs(path, flags, gather::NAME).map_err(fail)?, write)
+}
+
+fn configure(sql: Connection, write: bool) -> Result<Conn> {
     sql.set_prepared_statement_cache_capacity(128);
     sql.busy_timeout(std::time::Duration::from_secs(1)).map_err(fail)?;
     // A hostile store file must not run code or trick the reader (6-safety.md).
@@ -192,11 +202,22 @@ impl Conn {
         stepped.map(drop).map_err(|error| self.cause(error))
     }
 
-    /// The cause of a failure of this connection, right after it.
+    /// The cause of a failure of this connection, right after it. SQLite says by itself of most writes
+    /// that the disk is full, and "disk I/O error" of the others and of what may not be written.
     fn cause(&self, error: rusqlite::Error) -> StoreError {
-        match fail(error) {
-            StoreError::Failed(text) if room::is_disk_full(&self.sql) => StoreError::Full(text),
-            other => other,
+        if error.sqlite_error_code() != Some(ErrorCode::SystemIoFailure) {
+            return fail(error);
+        }
+        // SAFETY: the connection is open.
+        let errno = unsafe { ffi::sqlite3_system_errno(self.sql.handle()) };
+        match errno {
+            libc::ENOSPC | libc::EDQUOT => StoreError::Full(error.to_string()),
+            libc::EROFS | libc::EPERM => {
+                let (path, why) =
+                    (self.sql.path().unwrap_or_default(), std::io::Error::from_raw_os_error(errno));
+                StoreError::ReadOnly(format!("{path}: {why}"))
+            }
+            _ => fail(error),
         }
     }
 
@@ -230,6 +251,10 @@ impl Readers for Sqlite {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn write_protection(&self) -> Option<&str> {
+        self.protection.as_deref()
     }
 
     fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<bool> {

@@ -1,7 +1,7 @@
-//! Room in the main file, taken before it is needed.
+//! Room in the main file and in the log, taken before it is needed.
 //!
 //! On a full disk a change still needs space in the log, and the log begins anew only when all of it
-//! has been moved into the main file. What that file will grow by is therefore taken ahead, as long
+//! has been moved into the main file. What both will grow by is therefore taken ahead, as long
 //! as the disk has it: then the log can always be moved, and names can be removed to make space.
 //!
 //! What must stay true:
@@ -14,13 +14,14 @@
 //! Deliberately not here: who is refused then, and when the log is moved otherwise (`checkpoint`).
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rusqlite::{Connection, ffi};
+use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
+use super::checkpoint::FRAME_BYTES;
 use super::fail;
 use crate::store::{Result, StoreError};
 
@@ -46,14 +47,15 @@ pub(super) fn open_main(path: &Path) -> std::io::Result<MainFile> {
 #[derive(Debug)]
 pub(super) struct Room {
     main: MainFile,
-    /// How long the log was at the last look, in pages.
-    looked_at: u64,
+    log: PathBuf,
+    /// How long the log was at the last look, in pages; `None` before the first.
+    looked_at: Option<u64>,
     is_tight: bool,
 }
 
 impl Room {
-    pub fn new(main: MainFile) -> Self {
-        Room { main, looked_at: 0, is_tight: false }
+    pub fn new(main: MainFile, log: PathBuf) -> Self {
+        Room { main, log, looked_at: None, is_tight: false }
     }
 
     /// Whether the disk was full at the last look or change.
@@ -66,12 +68,13 @@ impl Room {
         self.is_tight = true;
     }
 
-    /// Whether enough was changed to look again.
+    /// Whether enough was changed to look again. After the first change one looks at once: a store may
+    /// be small when something else fills its disk.
     pub fn wants_look(&self, log_pages: u64) -> bool {
-        log_pages < self.looked_at || log_pages - self.looked_at >= LOOK_EVERY_PAGES
+        self.looked_at.is_none_or(|at| log_pages < at || log_pages - at >= LOOK_EVERY_PAGES)
     }
 
-    /// Takes what is missing.
+    /// Takes what is missing; the log is so many pages long.
     ///
     /// # Errors
     /// If the store cannot be asked; that there is no space is none.
@@ -83,25 +86,28 @@ impl Room {
         let pages = count("PRAGMA page_count").map_err(fail)?;
         let free = count("PRAGMA freelist_count").map_err(fail)?;
         let wanted = (pages + AHEAD_PAGES.saturating_sub(free)) * PAGE_BYTES;
-        let length = self.main.metadata().map(|metadata| metadata.len());
-        let length = length.map_err(|error| StoreError::Failed(format!("its size: {error}")))?;
-        let taken = match wanted.checked_sub(length) {
-            None | Some(0) => Ok(()),
-            Some(more) => fallocate(&*self.main, FallocateFlags::KEEP_SIZE, length, more),
+        let of_main = take(&self.main, wanted)?;
+        let of_log = match File::options().write(true).open(&self.log) {
+            Ok(log) => take(&log, (log_pages + AHEAD_PAGES) * FRAME_BYTES)?,
+            // There is none yet, or no descriptor for it: the next commit says more.
+            Err(_) => true,
         };
-        // A file system that takes nothing ahead hinders nobody.
-        self.is_tight = matches!(taken, Err(Errno::NOSPC | Errno::DQUOT));
-        self.looked_at = log_pages;
+        self.is_tight = !(of_main && of_log);
+        self.looked_at = Some(log_pages);
         Ok(())
     }
 }
 
-/// Whether the last failure of this connection was that the disk, or the user's share of it, is full.
-/// SQLite says so itself for most writes, and "disk I/O error" for the others.
-pub(super) fn is_disk_full(sql: &Connection) -> bool {
-    // SAFETY: the connection is open.
-    let errno = unsafe { ffi::sqlite3_system_errno(sql.handle()) };
-    matches!(errno, libc::ENOSPC | libc::EDQUOT)
+/// Takes room in a file up to this length; false where the disk has none.
+fn take(file: &File, wanted: u64) -> Result<bool> {
+    let length = file.metadata().map(|metadata| metadata.len());
+    let length = length.map_err(|error| StoreError::Failed(format!("its size: {error}")))?;
+    let taken = match wanted.checked_sub(length) {
+        None | Some(0) => Ok(()),
+        Some(more) => fallocate(file, FallocateFlags::KEEP_SIZE, length, more),
+    };
+    // A file system that takes nothing ahead hinders nobody.
+    Ok(!matches!(taken, Err(Errno::NOSPC | Errno::DQUOT)))
 }
 
 #[cfg(test)]
@@ -109,6 +115,61 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
+
+    /// SQLite's way of taking room wrote zeros, and did so where a checkpoint had just put a page.
+    #[test]
+    fn room_is_taken_beside_a_checkpoint_that_fills_it() {
+        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+        const COMMITS: usize = 300;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let open = || {
+            let sql = Connection::open(&path).unwrap();
+            sql.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+            sql.execute_batch("PRAGMA synchronous = off; PRAGMA wal_autocheckpoint = 0").unwrap();
+            sql
+        };
+        let main = {
+            let sql = open();
+            sql.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (n INTEGER, x BLOB)")
+                .unwrap();
+            open_main(&path).unwrap()
+        };
+        let blob = |n: usize| vec![n as u8 | 1; 20_000];
+        let (ended, moved) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let sql = open();
+                while !ended.load(Relaxed) {
+                    let pages: i64 = sql
+                        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))
+                        .unwrap();
+                    moved.fetch_or(pages > 0, Relaxed);
+                }
+            });
+            scope.spawn(|| {
+                let (sql, mut room) =
+                    (open(), Room::new(Arc::clone(&main), dir.path().join("s.db-wal")));
+                while !ended.load(Relaxed) {
+                    room.look(&sql, 0).unwrap();
+                }
+            });
+            let sql = open();
+            for n in 0..COMMITS {
+                sql.execute("INSERT INTO t VALUES (?1, ?2)", (n as i64, blob(n))).unwrap();
+            }
+            ended.store(true, Relaxed);
+        });
+        assert!(moved.into_inner(), "no checkpoint met a page");
+        let sql = open();
+        let whole: String = sql.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(whole, "ok");
+        let mut all = sql.prepare("SELECT n, x FROM t ORDER BY n").unwrap();
+        let all: Vec<(i64, Vec<u8>)> =
+            all.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().flatten().collect();
+        assert_eq!(all.len(), COMMITS);
+        assert!(all.iter().all(|(n, x)| *x == blob(*n as usize)), "a page is another than it was");
+    }
 
     #[test]
     fn taking_room_writes_nothing() {
@@ -119,8 +180,8 @@ mod tests {
             .unwrap();
         let main = open_main(&path).unwrap();
         let before = (std::fs::read(&path).unwrap(), main.metadata().unwrap().blocks());
-        let mut room = Room::new(Arc::clone(&main));
-        assert!(room.wants_look(LOOK_EVERY_PAGES));
+        let mut room = Room::new(Arc::clone(&main), dir.path().join("s.db-wal"));
+        assert!(room.wants_look(0), "a small store, too");
         room.look(&sql, LOOK_EVERY_PAGES).unwrap();
         assert!(!room.is_tight() && !room.wants_look(LOOK_EVERY_PAGES));
         assert_eq!(std::fs::read(&path).unwrap(), before.0, "and it is as long as it was");

@@ -289,6 +289,21 @@ pub fn known() -> i64 {
 /// [`StoreError::Newer`] for a store of a later workfs, [`StoreError::NotAStore`] for another
 /// program's database.
 pub fn migrate(connection: &Connection, path: &str) -> Result<()> {
+    let found = look(connection, path)?;
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
+        let version = index + 1;
+        connection
+            .execute_batch(&format!(
+                "BEGIN IMMEDIATE; {migration} PRAGMA user_version = {version}; \
+                 PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
+            ))
+            .map_err(fail)?;
+    }
+    Ok(())
+}
+
+/// The store's schema, of which this program knows enough.
+fn look(connection: &Connection, path: &str) -> Result<i64> {
     let number = |pragma: &str| -> Result<i64> {
         connection.pragma_query_value(None, pragma, |row| row.get(0)).map_err(fail)
     };
@@ -303,16 +318,18 @@ pub fn migrate(connection: &Connection, path: &str) -> Result<()> {
     if found > known() {
         return Err(StoreError::Newer { found, known: known() });
     }
-    for (index, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
-        let version = index + 1;
-        connection
-            .execute_batch(&format!(
-                "BEGIN IMMEDIATE; {migration} PRAGMA user_version = {version}; \
-                 PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
-            ))
-            .map_err(fail)?;
+    Ok(found)
+}
+
+/// Expects the schema to be [`known`], where it cannot be brought there.
+///
+/// # Errors
+/// As [`migrate`], and [`StoreError::Older`].
+pub fn check(connection: &Connection, path: &str) -> Result<()> {
+    match look(connection, path)? {
+        found if found < known() => Err(StoreError::Older { found, known: known() }),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checkpoint::Checkpointer;
+use super::lock::beside;
 use super::places::Places;
 use super::room::MainFile;
 use super::{Conn, gather};
@@ -30,11 +31,10 @@ impl SqliteWriter {
         path: &Path,
         main: MainFile,
     ) -> Result<Self> {
-        let checkpointer = Checkpointer::start(&mut connection, second, Arc::clone(&main))?;
+        let wal_path = beside(path, "-wal");
+        let (own_main, log) = (Arc::clone(&main), wal_path.clone());
+        let checkpointer = Checkpointer::start(&mut connection, second, own_main, log)?;
         connection.places = RefCell::new(Places::of_writer());
-        let mut wal_path = path.as_os_str().to_owned();
-        wal_path.push("-wal");
-        let wal_path = wal_path.into();
         let (wal, unflushed, _main) = (None, true, main);
         Ok(SqliteWriter { checkpointer, connection, wal_path, wal, unflushed, _main })
     }

@@ -1,0 +1,245 @@
+//! A store that cannot be written: on a read-only file system, or by who may only read it.
+//!
+//! What must stay true: nothing is written and nothing is left beside it; nobody writes it meanwhile,
+//! as far as its lock can tell; the last commits are read, too, which may be in the log only. SQLite
+//! itself gives one or the other: with `immutable` it reads no log, and without it makes files
+//! beside the store. So a log is read with an index in each connection's own memory, which is what
+//! SQLite does where it has a database to itself.
+//! Deliberately not here: who hears that it cannot be written.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use super::lock::{self, Lock, beside};
+use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
+use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
+
+/// SQLite's file system without locks: ours holds for the whole store.
+const WITHOUT_LOCKS: &std::ffi::CStr = c"unix-none";
+
+/// What hinders this process from writing the store at `path`; `None` where nothing does, or where
+/// there is no store.
+#[must_use]
+pub fn write_protection(path: &Path) -> Option<String> {
+    if !path.is_file() {
+        return None;
+    }
+    let told = |file: &Path, error: std::io::Error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        (!is_missing).then(|| format!("{}: {error}", file.display()))
+    };
+    let refused = |file: &Path| {
+        let asked = accessat(CWD, file, Access::WRITE_OK, AtFlags::EACCESS);
+        asked.err().and_then(|error| told(file, error.into()))
+    };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let of_directory = refused(parent.unwrap_or(Path::new(".")));
+    let mut files = [path.to_owned(), log_path(path), beside(path, "-shm")].into_iter();
+    let by_access = of_directory.or_else(|| files.find_map(|file| refused(&file)));
+    // A file system that was found damaged says only by this that it takes no changes.
+    let lock = lock::lock_path(path);
+    let open = || File::options().read(true).write(true).open(&lock).err();
+    by_access.or_else(|| open().and_then(|error| told(&lock, error)))
+}
+
+fn log_path(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+impl Sqlite {
+    /// Opens the store at `path`, which cannot be written for this reason. Its writer makes no change.
+    ///
+    /// # Errors
+    /// Held by another process, of another version, not a store, or not to be read either.
+    pub fn open_protected(path: &Path, why: String) -> Result<(Sqlite, ProtectedWriter)> {
+        refuse_other(path)?;
+        lock::refuse_network(path)?;
+        let lock = Lock::share(path)?;
+        if std::fs::metadata(beside(path, "-journal")).is_ok_and(|journal| journal.len() > 0) {
+            let what = format!("{} was being made when that was broken off", path.display());
+            return Err(StoreError::ReadOnly(what));
+        }
+        let connection = connect(path).map_err(|error| named(error, path))?;
+        let shown = path.display().to_string();
+        schema::check(&connection.sql, &shown).map_err(|error| named(error, path))?;
+        let (path, idle) = (path.to_owned(), Mutex::default());
+        let store = Sqlite { path, idle, protection: Some(why.clone()), _lock: lock, _main: None };
+        Ok((store, ProtectedWriter { connection, why }))
+    }
+}
+
+/// A connection that reads, with what is in the log.
+pub(super) fn connect(path: &Path) -> Result<Conn> {
+    let cannot = |what: &Path, error: std::io::Error| {
+        StoreError::ReadOnly(format!("opening {}: {error}", what.display()))
+    };
+    // Closed at once: it holds no locks, and SQLite says less about what is wrong.
+    drop(File::open(path).map_err(|error| cannot(path, error))?);
+    let log = log_path(path);
+    let has_log = match File::open(&log) {
+        Ok(file) => file.metadata().map_err(|error| cannot(&log, error))?.len() > 0,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(cannot(&log, error)),
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let sql = if has_log {
+        let sql = Connection::open_with_flags_and_vfs(path, flags, WITHOUT_LOCKS).map_err(fail)?;
+        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
+        sql.pragma_update(None, "locking_mode", "exclusive").map_err(fail)?;
+        sql
+    } else {
+        let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+        Connection::open_with_flags(immutable(path), flags).map_err(fail)?
+    };
+    configure(sql, false)
+}
+
+/// The name by which SQLite takes a file as one that nobody changes.
+fn immutable(path: &Path) -> String {
+    let mut name = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => name.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => name.push(char::from(*byte)),
+            // Writing into a string cannot fail.
+            byte => drop(write!(name, "%{byte:02x}")),
+        }
+    }
+    name + "?immutable=1"
+}
+
+/// What sits at the desk of a store that cannot be written: what changes nothing is done.
+pub struct ProtectedWriter {
+    connection: Conn,
+    why: String,
+}
+
+impl Writer for ProtectedWriter {
+    fn transaction(
+        &mut self,
+        work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
+    ) -> Result<()> {
+        self.connection.step("BEGIN")?;
+        self.connection.begin_work();
+        let worked = work(&mut self.connection).and_then(|_| self.connection.write_nodes());
+        self.connection.end_work(false);
+        // There is nothing to be kept.
+        self.connection.step("ROLLBACK")?;
+        worked.map_err(|error| match error {
+            StoreError::ReadOnly(_) => StoreError::ReadOnly(self.why.clone()),
+            other => other,
+        })
+    }
+
+    fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
+        self.connection.snapshot(work)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_tight(&self) -> bool {
+        false
+    }
+
+    fn find_room(&mut self) -> bool {
+        false
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        false
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::read;
+
+    fn put(writer: &mut dyn Writer, key: &str) -> Result<()> {
+        writer.transaction(&mut |txn| {
+            txn.savepoint()?;
+            txn.put_meta(key, "there")?;
+            txn.release()?;
+            Ok(Durability::Process)
+        })
+    }
+
+    fn has(store: &Sqlite, key: &str) -> bool {
+        read(store, |read| read.meta(key)).unwrap().is_some()
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_in_the_log_only_is_read_and_nothing_is_left_beside() {
+        let dir = tempfile::tempdir().unwrap();
+        // A name with all that a URI would take for something else.
+        let path = dir.path().join("a ?#%&é.db");
+        let copied = tempfile::tempdir().unwrap();
+        let copy = copied.path().join("c?.db");
+        let (_store, mut writer) = Sqlite::open(&path).unwrap();
+        put(&mut writer, "one").unwrap();
+        // As a daemon leaves it that is killed; and without the index that goes with it.
+        std::fs::copy(&path, &copy).unwrap();
+        std::fs::copy(log_path(&path), log_path(&copy)).unwrap();
+        let (store, mut protected) = Sqlite::open_protected(&copy, "a test".into()).unwrap();
+        assert!(has(&store, "one"));
+        let refused = put(&mut protected, "two").unwrap_err();
+        assert_eq!(refused.to_string(), "the store cannot be written: a test");
+        assert!(!has(&store, "two"));
+        protected.transaction(&mut |_| Ok(Durability::Flush)).unwrap();
+        drop((store, protected));
+        assert_eq!(names(copied.path()), ["c?.db", "c?.db-wal"]);
+        // After an end in order there is no log.
+        drop((_store, writer));
+        let before = names(dir.path());
+        let (store, _protected) = Sqlite::open_protected(&path, "a test".into()).unwrap();
+        assert!(has(&store, "one"));
+        assert_eq!(names(dir.path()), before);
+    }
+
+    #[test]
+    fn who_writes_and_who_only_reads_keep_each_other_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let open = Sqlite::open(&path).unwrap();
+        let protected = || Sqlite::open_protected(&path, "a test".into());
+        assert!(matches!(protected().map(drop), Err(StoreError::Held { .. })));
+        drop(open);
+        let readers = (protected().unwrap(), protected().unwrap());
+        assert!(matches!(Sqlite::open(&path).map(drop), Err(StoreError::BeingRead { .. })));
+        drop(readers);
+        Sqlite::open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_store_that_must_be_brought_up_to_date_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        drop(Sqlite::open(&path).unwrap());
+        let sql = Connection::open(&path).unwrap();
+        sql.pragma_update(None, "user_version", 1).unwrap();
+        drop(sql);
+        let older = Sqlite::open_protected(&path, "a test".into()).map(drop);
+        assert!(matches!(older, Err(StoreError::Older { found: 1, .. })));
+    }
+}
