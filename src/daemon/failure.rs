@@ -85,7 +85,9 @@ impl From<StoreError> for Failure {
                 (Cause::Other, "make the store's file and directory writable")
             }
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
-            StoreError::Held { .. } | StoreError::BeingRead { .. } => (Cause::Held, ""),
+            StoreError::Held { .. }
+            | StoreError::HeldElsewhere { .. }
+            | StoreError::BeingRead { .. } => (Cause::Held, ""),
             StoreError::Older { .. } => {
                 (Cause::Store, "make its file and directory writable, then run any command on it")
             }

@@ -173,7 +173,9 @@ impl From<Refusal> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let exit = match &error {
-            StoreError::Held { .. } | StoreError::BeingRead { .. } => Some(Exit::Held),
+            StoreError::Held { .. }
+            | StoreError::HeldElsewhere { .. }
+            | StoreError::BeingRead { .. } => Some(Exit::Held),
             StoreError::Older { .. }
             | StoreError::Newer { .. }
             | StoreError::NotAStore(_)

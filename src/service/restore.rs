@@ -128,7 +128,11 @@ fn is_empty(store: &Path) -> Result<bool, Failure> {
     }
     let open = match Sqlite::open(store) {
         Ok((open, _)) => open,
-        Err(held @ (StoreError::Held { .. } | StoreError::BeingRead { .. })) => {
+        Err(
+            held @ (StoreError::Held { .. }
+            | StoreError::HeldElsewhere { .. }
+            | StoreError::BeingRead { .. }),
+        ) => {
             return Err(held.into());
         }
         Err(_) => return Ok(false),

@@ -22,6 +22,17 @@ pub enum StoreError {
         /// The daemon.
         pid: u32,
     },
+    /// Someone holds the store under another name, or in another place.
+    #[error(
+        "the store {path} is the same file as one that process {pid} holds by another name or in \
+         another place; use that daemon by the name that it has, or end it first"
+    )]
+    HeldElsewhere {
+        /// The store's file, as it was named here.
+        path: String,
+        /// The daemon; 0 where it cannot be told.
+        pid: u32,
+    },
     /// Processes that may not write it read it.
     #[error("the store {path} is being read by a process that may not write it; end that first")]
     BeingRead {
@@ -87,6 +98,7 @@ impl From<StoreError> for Refusal {
                 "end what writes to the store's file, then try again: nothing was changed",
             ),
             StoreError::Held { .. }
+            | StoreError::HeldElsewhere { .. }
             | StoreError::BeingRead { .. }
             | StoreError::Older { .. }
             | StoreError::Newer { .. }

@@ -91,6 +91,24 @@ fn a_store_that_is_held_names_who_holds_it() {
     fixture.mount_at(fixture.mount(1)).success();
 }
 
+// P6.2
+#[test]
+fn a_store_by_another_name_is_not_served_twice() {
+    let fixture = Setup::default().mounts(2).start();
+    let elsewhere = fixture.outside("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let other = elsewhere.join("other.db");
+    fs::hard_link(fixture.store(), &other).unwrap();
+    let pid = fixture.daemon_pid().to_string();
+    for words in [&["list"][..], &["fsck"], &["mount", elsewhere.to_str().unwrap()]] {
+        let ran = crate::harness::run(&mut fixture.command_on(&other, words)).failure();
+        assert_eq!(ran.code, 8, "{ran}");
+        assert!(ran.stderr.contains("the same file") && ran.stderr.contains(&pid), "{ran}");
+    }
+    fs::write(fixture.path("work/inbox/a.yaml"), "status: new\n").unwrap();
+    fixture.fsck_clean();
+}
+
 // P6.1
 #[test]
 fn a_store_inside_its_own_mount_is_refused() {

@@ -1,23 +1,51 @@
-//! One daemon a store: a lock file beside it, which dies with its holder, and names it.
+//! One daemon a store: a lock file beside it, which dies with its holder, and names it; and a lock of
+//! the store's file itself, since that may have another name, or lie in another place as well (a bind
+//! mount, a container), with another lock file and another log beside it.
+//!
+//! What must stay true: the file's own lock is one of flock(2), which SQLite's do not meet.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::room::MainFile;
 use crate::store::{Result, StoreError};
 
-/// The held lock.
-pub struct Lock(File);
+/// What a store's file is locked for.
+#[derive(Clone, Copy)]
+pub enum Use {
+    /// By one alone.
+    Write,
+    /// Together with others who do not write.
+    Read,
+}
+
+/// A held lock, of flock(2).
+pub struct Lock(Arc<File>);
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // Not left to the descriptor's end: a child that is just being started has a copy of it. If
         // it fails, that end is what is left.
-        let _ = flock(&self.0, FlockOperation::Unlock);
+        let _ = flock(&*self.0, FlockOperation::Unlock);
     }
+}
+
+/// Who has a lock of flock(2) on this file, by proc_locks(5).
+fn locker(file: &File) -> Option<u32> {
+    let ino = file.metadata().ok()?.ino().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (kind, pid, place) = (words.next()?, words.nth(2)?, words.next()?);
+        // The device's numbers are not compared: they may differ from those of stat(2).
+        let is_it = kind == "FLOCK" && place.rsplit(':').next() == Some(&ino);
+        is_it.then(|| pid.parse().ok()).flatten()
+    })
 }
 
 /// The lock file of the store at `path`.
@@ -64,7 +92,7 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         write.map_err(|error| failed("writing", error))?;
-        Ok(Lock(file))
+        Ok(Lock(Arc::new(file)))
     }
 
     /// Takes the lock together with others who only read; `None` where there is none, since nobody
@@ -87,8 +115,24 @@ impl Lock {
             let (path, pid) = (path.display().to_string(), holder(&mut file));
             return Err(StoreError::Held { path, pid });
         }
-        Ok(Some(Lock(file)))
+        Ok(Some(Lock(Arc::new(file))))
     }
+}
+
+/// Locks the file of the store at `path` itself, which somebody may have open by another name.
+///
+/// # Errors
+/// Held by a process that writes it; if it is to be written itself, by any.
+pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<Lock> {
+    let operation = match use_it {
+        Use::Write => FlockOperation::NonBlockingLockExclusive,
+        Use::Read => FlockOperation::NonBlockingLockShared,
+    };
+    if flock(&**main, operation).is_ok() {
+        return Ok(Lock(Arc::clone(main)));
+    }
+    let (path, pid) = (path.display().to_string(), locker(main).unwrap_or(0));
+    Err(StoreError::HeldElsewhere { path, pid })
 }
 
 /// Who says to have the lock. An unreadable number is reported as 0: the lock is what counts.

@@ -57,8 +57,8 @@ pub struct Sqlite {
     protection: Option<String>,
     /// `None` where it is only read, and nobody has ever served it.
     _lock: Option<lock::Lock>,
-    // Dropped last: see `room`.
-    _main: Option<room::MainFile>,
+    // Dropped last: it has the main file open, see `room`.
+    _main_lock: lock::Lock,
 }
 
 /// Maps an SQLite failure to its cause.
@@ -112,6 +112,7 @@ impl Sqlite {
         let lock = lock::Lock::take(path)?;
         make(path).map_err(|e| io("making", e))?;
         let main = room::open_main(path).map_err(|e| io("opening", e))?;
+        let main_lock = lock::lock_main(path, &main, lock::Use::Write)?;
         let writer = connect(path, true).map_err(|error| named(error, path))?;
         let shown = path.display().to_string();
         schema::migrate(&writer.sql, &shown).map_err(|error| named(error, path))?;
@@ -123,8 +124,8 @@ impl Sqlite {
         let connections = (writer, connect(path, true)?);
         let writer = SqliteWriter::new(connections, path, std::sync::Arc::clone(&main))?;
         let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
-        let (protection, _lock, _main) = (None, Some(lock), Some(main));
-        Ok((Sqlite { path, idle, protection, _lock, _main }, writer))
+        let (_lock, _main_lock) = (Some(lock), main_lock);
+        Ok((Sqlite { path, idle, protection: None, _lock, _main_lock }, writer))
     }
 
     fn take(&self) -> Result<Conn> {

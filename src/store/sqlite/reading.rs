@@ -66,22 +66,24 @@ impl Sqlite {
             let what = format!("{} was being made when that was broken off", path.display());
             return Err(StoreError::ReadOnly(what));
         }
+        let main = File::open(path).map_err(|error| cannot(path, error))?;
+        let _main_lock = lock::lock_main(path, &main.into(), lock::Use::Read)?;
         let connection = connect(path).map_err(|error| named(error, path))?;
         let shown = path.display().to_string();
         schema::check(&connection.sql, &shown).map_err(|error| named(error, path))?;
         let (path, idle) = (path.to_owned(), Mutex::default());
-        let store = Sqlite { path, idle, protection: Some(why.clone()), _lock: lock, _main: None };
+        let (protection, _lock) = (Some(why.clone()), lock);
+        let store = Sqlite { path, idle, protection, _lock, _main_lock };
         Ok((store, ProtectedWriter { connection, why }))
     }
 }
 
+fn cannot(what: &Path, error: std::io::Error) -> StoreError {
+    StoreError::ReadOnly(format!("opening {}: {error}", what.display()))
+}
+
 /// A connection that reads, with what is in the log.
 pub(super) fn connect(path: &Path) -> Result<Conn> {
-    let cannot = |what: &Path, error: std::io::Error| {
-        StoreError::ReadOnly(format!("opening {}: {error}", what.display()))
-    };
-    // Closed at once: it holds no locks, and SQLite says less about what is wrong.
-    drop(File::open(path).map_err(|error| cannot(path, error))?);
     let log = log_path(path);
     let has_log = match File::open(&log) {
         Ok(file) => file.metadata().map_err(|error| cannot(&log, error))?.len() > 0,
@@ -229,6 +231,26 @@ mod tests {
         assert!(matches!(Sqlite::open(&path).map(drop), Err(StoreError::BeingRead { .. })));
         drop(readers);
         Sqlite::open(&path).unwrap();
+    }
+
+    #[test]
+    fn the_same_file_by_another_name_is_the_same_store() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (path, other) = (dir.path().join("s.db"), elsewhere.path().join("o.db"));
+        let open = Sqlite::open(&path).unwrap();
+        std::fs::hard_link(&path, &other).unwrap();
+        let own = std::process::id();
+        for second in [
+            Sqlite::open(&other).map(drop),
+            Sqlite::open_protected(&other, "a test".into()).map(drop),
+        ] {
+            assert!(matches!(second, Err(StoreError::HeldElsewhere { pid, .. }) if pid == own));
+        }
+        drop(open);
+        let read = Sqlite::open_protected(&path, "a test".into()).unwrap();
+        assert!(matches!(Sqlite::open(&other).map(drop), Err(StoreError::HeldElsewhere { .. })));
+        drop(read);
+        Sqlite::open(&other).unwrap();
     }
 
     #[test]
