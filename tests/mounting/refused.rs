@@ -102,7 +102,7 @@ fn a_store_by_another_name_is_not_served_twice() {
     let pid = fixture.daemon_pid().to_string();
     for words in [&["list"][..], &["fsck"], &["mount", elsewhere.to_str().unwrap()]] {
         let ran = crate::harness::run(&mut fixture.command_on(&other, words)).failure();
-        assert_eq!(ran.code, 8, "{ran}");
+        assert_eq!(ran.code, 9, "{ran}");
         assert!(ran.stderr.contains("the same file") && ran.stderr.contains(&pid), "{ran}");
     }
     fs::write(fixture.path("work/inbox/a.yaml"), "status: new\n").unwrap();
