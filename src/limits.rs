@@ -199,7 +199,10 @@ pub const LEASE_BATCH: Duration = Duration::from_secs(1);
 pub const LEASE_CHANGES_MAX: usize = 4096;
 
 /// Transactions that are open at once: each may hold its bytes in the daemon's memory.
-pub const TXNS_MAX: usize = 32;
+pub const TXNS_MAX: usize = 64;
+
+/// The same of one mount, so that one agent's forgotten ones are in nobody else's way.
+pub const TXNS_OF_MOUNT_MAX: usize = 16;
 
 /// Changes of one transaction: everybody else waits while they are made.
 pub const TXN_STEPS_MAX: usize = 2_000;

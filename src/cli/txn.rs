@@ -85,6 +85,7 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
         let exit = match error.raw_os_error() {
             Some(libc::EBUSY) => Exit::Conflict,
             Some(libc::EPERM | libc::EACCES) => Exit::Denied,
+            Some(libc::ENOTCONN | libc::ECONNABORTED) => return failed("committing", &error),
             _ => Exit::Failed,
         };
         let why = fs::read_to_string(control.join("why")).unwrap_or_default();
@@ -95,5 +96,14 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
 }
 
 fn failed(what: &str, error: &io::Error) -> Stop {
-    Stop::failed(Exit::Failed, format!("{what}: {error}"), "")
+    let (exit, remedy) = match error.raw_os_error() {
+        Some(libc::EMFILE) => {
+            (Exit::Busy, "too many are open: `rmdir` those in .workfs/txn/ that nobody uses")
+        }
+        Some(libc::ENOTCONN | libc::ECONNABORTED) => {
+            (Exit::Mount, "the daemon has ended: mount the store again")
+        }
+        _ => (Exit::Failed, ""),
+    };
+    Stop::failed(exit, format!("{what}: {error}"), remedy)
 }

@@ -48,6 +48,22 @@ fn known_fields_may_be_null_or_in_any_case() {
 }
 
 #[test]
+fn examples_are_told_as_all_there_is_only_where_they_are() {
+    let told = |content: &Value| {
+        let Fault { reason, remedy, .. } = fault(content, "inbox");
+        format!("{reason}; {remedy}")
+    };
+    let priority = told(&json!({"priority": "hihg"}));
+    assert!(priority.contains("`high`, or another of critical"), "{priority}");
+    assert!(priority.contains("(any case)"), "{priority}");
+    for wrong in [json!("1H"), json!(0), json!(10)] {
+        let lease = told(&json!({ "lease": wrong }));
+        assert!(lease.contains("write `lease` like one of 30m, 4h, 2d"), "{lease}");
+        assert!(!lease.contains("any case") && !lease.contains("quotes"), "{lease}");
+    }
+}
+
+#[test]
 fn content_that_is_no_mapping_is_refused() {
     for content in [json!([]), json!("text"), Value::Null] {
         assert_eq!(fault(&content, "inbox").rule, Rule::Syntax);

@@ -90,13 +90,23 @@ impl Schema {
                 one_of(&field, found, &options, "")
             }
             ValidationErrorKind::Pattern { pattern } => match self.examples(error) {
-                Some(examples) => one_of(&field, found, &examples, " (any case)"),
+                Some(words) if is_of_words(pattern, &words) => {
+                    one_of(&field, found, &words, " (any case)")
+                }
+                Some(examples) => {
+                    let found = shortened(found.as_str().unwrap_or_default());
+                    let reason = format!("{field} is `{found}`, which is not in its form");
+                    (reason, like(&field, &examples))
+                }
                 None => (
                     format!("{field} does not match the pattern {pattern}"),
                     format!("write {field} in that form"),
                 ),
             },
-            ValidationErrorKind::Type { kind } => wrong_type(&field, found, kind),
+            ValidationErrorKind::Type { kind } => {
+                let (reason, remedy) = wrong_type(&field, found, kind);
+                (reason, self.examples(error).map_or(remedy, |all| like(&field, &all)))
+            }
             ValidationErrorKind::Required { property } => {
                 (format!("{field} lacks the field {property}"), format!("add {property}"))
             }
@@ -155,6 +165,17 @@ pub(super) fn one_of(field: &str, found: &Value, allowed: &[&str], note: &str) -
         None => format!("set {field} to one of {list}{note}"),
     };
     (reason, remedy)
+}
+
+/// Whether the examples of a pattern are words that it takes in any case, and so all that it takes.
+fn is_of_words(pattern: &str, examples: &[&str]) -> bool {
+    let schema = serde_json::json!({ "pattern": pattern });
+    let takes = |word: &str| jsonschema::is_valid(&schema, &word.to_uppercase().into());
+    examples.iter().all(|example| takes(example))
+}
+
+fn like(field: &str, examples: &[&str]) -> String {
+    format!("write {field} like one of {}", examples.join(", "))
 }
 
 fn wrong_type(field: &str, found: &Value, wanted: &TypeKind) -> (String, String) {

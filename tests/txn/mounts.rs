@@ -42,3 +42,18 @@ fn mounts_come_and_go_while_transactions_are_committed() {
     });
     fixture.fsck_clean();
 }
+
+// P13.5
+#[test]
+fn forgotten_transactions_of_one_mount_are_in_no_others_way() {
+    let fixture = Setup::default().mounts(2).start();
+    fixture.sh("for n in $(seq 16); do mkdir .workfs/txn/t$n || exit 1; done").success();
+    let txn = |mount: usize| {
+        let mut command = fixture.command(&["txn", "--", "true"]);
+        crate::harness::run(command.current_dir(fixture.mount(mount)))
+    };
+    let ran = txn(0).failure();
+    assert_eq!(ran.code, 75, "{ran}");
+    assert!(ran.stderr.contains("rmdir"), "{ran}");
+    txn(1).success();
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Handle, MountId};
 
-use crate::limits::{HANDLES_MAX, TXNS_MAX};
+use crate::limits::{HANDLES_MAX, TXNS_MAX, TXNS_OF_MOUNT_MAX};
 use crate::names::FileName;
 use crate::refusal::{Door, Rule};
 
@@ -66,7 +66,7 @@ impl Table {
         if self.find(mount, &name).is_some() {
             return Err(Rule::Taken.errno(Door::Name));
         }
-        if self.open.len() >= TXNS_MAX {
+        if self.open.len() >= TXNS_MAX || self.of(mount).count() >= TXNS_OF_MOUNT_MAX {
             return Err(Rule::TooManyHandles.errno(Door::Name));
         }
         while self.open.contains_key(&self.next) {
