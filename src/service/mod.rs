@@ -126,7 +126,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::Release(args) => finish::release(service, caller, &args).map(Report::Move),
         Request::Log(args) => log::log(service, &args, sink).map(Report::Log),
         Request::Watch(args) => watch::watch(service, &args, sink).map(Report::Watch),
-        Request::Why(args) => why::why(service, &args).map(Report::Why),
+        Request::Why(args) => why::why(service, caller, &args).map(Report::Why),
         Request::Heartbeat(args) => {
             heartbeat::heartbeat(service, caller, &args).map(Report::Heartbeat)
         }

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::sees_refusal;
 use crate::names::{TreePath, path_text};
 use crate::refusal::{Rule, TextPlace};
 use crate::store::{Read, RefusalRow, Standing};
 
 use super::find::{Found, find};
-use super::{Exit, Failure, Service, WhyArgs};
+use super::{Caller, Exit, Failure, Service, WhyArgs};
 
 /// Rows that are given if nobody says how many.
 const ROWS: u64 = 10;
@@ -83,12 +84,16 @@ pub(super) fn placed(reason: &str, place: Option<TextPlace>) -> String {
 ///
 /// # Errors
 /// Nothing is meant by `what`, and nothing of that name was ever refused.
-pub(super) fn why(service: &Service, args: &WhyArgs) -> Result<WhyReport, Failure> {
+pub(super) fn why(
+    service: &Service,
+    caller: &Caller,
+    args: &WhyArgs,
+) -> Result<WhyReport, Failure> {
     let config = service.engine.config();
     let limit = usize::try_from(args.limit.unwrap_or(ROWS)).unwrap_or(usize::MAX);
     service.read(|read| {
         let Some(what) = &args.what else {
-            return Ok(WhyReport { rows: refusals(read, limit, &|_| true)? });
+            return Ok(WhyReport { rows: refusals(read, limit, caller, &|_| true)? });
         };
         let mut rows = Vec::new();
         let found = find(read, &config, what);
@@ -114,7 +119,7 @@ pub(super) fn why(service: &Service, args: &WhyArgs) -> Result<WhyReport, Failur
             });
             same || of_id
         };
-        rows.extend(refusals(read, limit.saturating_sub(rows.len()), &wanted)?);
+        rows.extend(refusals(read, limit.saturating_sub(rows.len()), caller, &wanted)?);
         match found {
             Err(failure) if rows.is_empty() => Err(failure),
             _ => Ok(WhyReport { rows }),
@@ -122,14 +127,17 @@ pub(super) fn why(service: &Service, args: &WhyArgs) -> Result<WhyReport, Failur
     })
 }
 
+/// The newest refusals in the caller's sight.
 fn refusals(
     read: &dyn Read,
     limit: usize,
+    caller: &Caller,
     wanted: &dyn Fn(&RefusalRow) -> bool,
 ) -> Result<Vec<WhyRow>, Failure> {
     let mut rows = Vec::new();
     read.refusals(&mut |row| {
-        if rows.len() < limit && wanted(&row) {
+        let theirs = sees_refusal(&row, caller.uid, (caller.role, &caller.name));
+        if rows.len() < limit && theirs && wanted(&row) {
             rows.push(of_refusal(row));
         }
         rows.len() < limit

@@ -1,12 +1,12 @@
 //! What `.workfs/why` and `X.yaml.why` say.
 //!
-//! What must stay true: a mount shows what was refused to its own agent; the operator sees all.
+//! What must stay true: a mount shows what was refused to its own agent, the operator's all; and of
+//! that each user its own, but root and who runs the store all.
 
 use std::fmt::Write as _;
 
 use crate::config::Config;
-use crate::engine::{Slot, Text, explain, governed, path_of, slot};
-use crate::kind::Role;
+use crate::engine::{Slot, Text, explain, governed, path_of, sees_refusal, slot};
 use crate::names::{FileName, TreePath, path_text, printable};
 use crate::numbers::{G, Ino, UnixNanos};
 use crate::refusal::Refusal;
@@ -22,7 +22,7 @@ pub(super) fn refusals(read: &dyn Read, viewer: &Viewer) -> Result<String> {
     let mut out = String::new();
     let mut shown = 0;
     read.refusals(&mut |row| {
-        if viewer.role == Role::Operator || row.actor == viewer.actor {
+        if sees_refusal(&row, viewer.uid, (viewer.role, &viewer.actor)) {
             push_refusal(&mut out, &row);
             shown += 1;
         }
