@@ -24,14 +24,18 @@ pub struct RewindReport {
     pub from_at: String,
     /// Its bytes.
     pub size: u64,
+    /// It was gone: it is its restorer's alone now.
+    #[serde(default)]
+    pub made: bool,
 }
 
 impl RewindReport {
     /// One line.
     #[must_use]
     pub fn human(&self) -> String {
-        let RewindReport { path, from_g, from_at, size } = self;
-        format!("{path} is what it was at event {from_g} ({from_at}): {size} bytes")
+        let RewindReport { path, from_g, from_at, size, made } = self;
+        let made = if *made { "\nit was gone: its mode is 0600 and its owner you now" } else { "" };
+        format!("{path} is what it was at event {from_g} ({from_at}): {size} bytes{made}")
     }
 
     /// How the process ends.
@@ -109,6 +113,7 @@ pub(super) fn rewind(
                 from_g: g,
                 from_at: version.at.rfc3339_seconds(),
                 size: version.content.len() as u64,
+                made: false,
             };
             let sight = Sight::Known(Base::Seen(found.record.version));
             let text = Text::new(version.content);
@@ -126,12 +131,13 @@ pub(super) fn rewind(
             })?;
             let name = name.clone();
             let restore = RestoreFile { parent: parent.ino, name, from_g: version.g, content };
-            service.engine.run(caller.context(), restore)?;
+            let made = service.engine.run(caller.context(), restore)?;
             Ok(RewindReport {
                 path: path.to_string(),
                 from_g: version.g,
                 from_at: version.at.rfc3339_seconds(),
                 size: version.size,
+                made,
             })
         }
     }

@@ -208,3 +208,28 @@ fn versions_that_are_too_old_go_with_the_next_save() {
     assert_eq!(versions(&fixture, "scratchpad/f"), ["4\n"]);
     fixture.fsck_clean();
 }
+
+// P11.3
+#[test]
+fn a_file_that_is_gone_comes_back_to_who_restores_it_alone() {
+    use std::os::unix::fs::MetadataExt;
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/documents; cd scratchpad/documents
+             (umask 027; echo secret > f); echo 2 > f")
+        .success();
+    let path = fixture.path("scratchpad/documents/f");
+    let gs = fixture.sh("ls .workfs/history/scratchpad/documents/f").success();
+    let first = gs.stdout.lines().next().unwrap().to_owned();
+    let restore = || {
+        let ran = fixture.workfs(&["restore", "scratchpad/documents/f", "--at", &first]).success();
+        assert_eq!(fs::read(&path).unwrap(), b"secret\n");
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!(metadata.uid(), rustix::process::geteuid().as_raw());
+        (metadata.mode() & 0o777, ran.stdout.contains("0600"))
+    };
+    assert_eq!(restore(), (0o640, false));
+    fixture.sh("rm scratchpad/documents/f").success();
+    assert_eq!(restore(), (0o600, true));
+    fixture.fsck_clean();
+}
