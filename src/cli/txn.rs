@@ -85,6 +85,7 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
         let exit = match error.raw_os_error() {
             Some(libc::EBUSY) => Exit::Conflict,
             Some(libc::EPERM | libc::EACCES) => Exit::Denied,
+            Some(libc::EDQUOT) => Exit::Busy,
             _ => Exit::Failed,
         };
         let why = fs::read_to_string(control.join("why")).unwrap_or_default();

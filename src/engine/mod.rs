@@ -29,6 +29,7 @@ mod lease;
 mod line;
 mod link;
 mod lock_files;
+mod make_dirs;
 mod nameless;
 mod plain;
 mod put;
@@ -72,6 +73,7 @@ pub use lease::{Fence, Heartbeat, LeaseClock, LeaseNote, ReleaseHold, told_of_re
 pub use line::{Line, Place};
 pub use link::Link;
 pub use lock_files::ExpireLocks;
+pub use make_dirs::MakeDirs;
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};
 pub use put::{Corrected, Placed, Put, PutContent};
 pub use ready::{Hindrance, explain, hindrance};
