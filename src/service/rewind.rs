@@ -4,13 +4,17 @@
 //! the rules of any save. Restoring a whole store from a backup is another thing (`restore`).
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::engine::{Base, RestoreFile, Save, Saved, Sight, Text};
+use crate::ledger::EventName;
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
+use crate::refusal::Refusal;
 use crate::store::{FileVersion, Read, VersionRow};
 
 use super::find::{Found, FoundRecord, find, node_at, tree_path};
+use super::log::field;
 use super::{Caller, Exit, Failure, RewindArgs, Service};
 
 /// See [`super::Request::Rewind`].
@@ -118,9 +122,11 @@ pub(super) fn rewind(
             let sight = Sight::Known(Base::Seen(found.record.version));
             let text = Text::new(version.content);
             let save = Save::of(ino, sight, text);
-            match service.engine.run(caller.context(), save)? {
-                Saved::Kept(_) => Ok(report),
-                Saved::Refused(refusal) => Err(refusal.into()),
+            match service.engine.run(caller.context(), save) {
+                Ok(Saved::Kept(_)) => Ok(report),
+                Ok(Saved::Refused(refusal)) | Err(refusal) => {
+                    Err(not_now(&report.path, g, refusal))
+                }
             }
         }
         Past::File(path, version, content) => {
@@ -131,7 +137,9 @@ pub(super) fn rewind(
             })?;
             let name = name.clone();
             let restore = RestoreFile { parent: parent.ino, name, from_g: version.g, content };
-            let made = service.engine.run(caller.context(), restore)?;
+            let restored = service.engine.run(caller.context(), restore);
+            let made =
+                restored.map_err(|refusal| not_now(&path.to_string(), version.g, refusal))?;
             Ok(RewindReport {
                 path: path.to_string(),
                 from_g: version.g,
@@ -141,6 +149,13 @@ pub(super) fn rewind(
             })
         }
     }
+}
+
+/// What a rule refuses to become what it was.
+fn not_now(path: &str, g: G, refusal: Refusal) -> Failure {
+    let failure = Failure::from(refusal);
+    let reason = format!("`{path}` cannot be what event {g} made it: {}", failure.reason);
+    Failure { reason, ..failure }
 }
 
 fn lost(what: &str) -> Failure {
@@ -163,7 +178,30 @@ fn record_past(read: &dyn Read, found: Box<FoundRecord>, when: When) -> Result<P
 fn file_past(read: &dyn Read, path: TreePath, when: When) -> Result<Past, Failure> {
     let (version, content) =
         kept_version(read, &path, |version| when.includes(version.g, version.at))?;
+    require_there(read, &path, version.g, when)?;
     Ok(Past::File(path, version, content))
+}
+
+/// Fails where the file was gone at that moment: `before` made what it had been until then.
+fn require_there(read: &dyn Read, path: &TreePath, before: G, when: When) -> Result<(), Failure> {
+    let mut at = read.history(path)?.map_or(G(0), |history| history.last_g);
+    let mut after = None;
+    while let Some(row) = read.event(at)? {
+        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        let time = UnixNanos::parse_rfc3339(&field(&event, "/at")).unwrap_or(UnixNanos(0));
+        if when.includes(row.g, time) {
+            if field(&event, "/event") != EventName::REMOVED.as_str() {
+                return Ok(());
+            }
+            let next = after.map_or_else(String::new, |g| format!(", event {g} the next after it"));
+            let reason = format!("there was no `{path}` then: event {} removed it", row.g);
+            let remedy = format!("event {before} made the last version before that{next}");
+            return Err(Failure::new(Exit::Absent, reason, remedy));
+        }
+        after = Some(row.g);
+        at = row.before_g;
+    }
+    Ok(())
 }
 
 /// An event that has not happened is a typing error: it would be the newest version.
