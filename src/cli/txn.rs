@@ -86,6 +86,7 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
             Some(libc::EBUSY) => Exit::Conflict,
             Some(libc::EPERM | libc::EACCES) => Exit::Denied,
             Some(libc::ENOTCONN | libc::ECONNABORTED) => return failed("committing", &error),
+            Some(libc::EDQUOT) => Exit::Busy,
             _ => Exit::Failed,
         };
         let why = fs::read_to_string(control.join("why")).unwrap_or_default();

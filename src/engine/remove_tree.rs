@@ -15,6 +15,8 @@ pub struct RemoveTree {
     pub parent: Ino,
     /// Its name.
     pub name: FileName,
+    /// Names in it that go with it, in the last change: who is interrupted finds them.
+    pub last: Vec<FileName>,
 }
 
 impl Command for RemoveTree {
@@ -31,6 +33,24 @@ impl Command for RemoveTree {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let mut left = SWEPT_AT_ONCE;
+        if !self.last.is_empty() {
+            let node = turn.existing(self.parent, &self.name)?;
+            let mut others = Vec::new();
+            turn.txn.list(node.ino, None, &mut |(name, _)| {
+                if !self.last.contains(&name) {
+                    others.push(name);
+                }
+                others.len() <= SWEPT_AT_ONCE
+            })?;
+            for name in others {
+                if !remove(turn, node.ino, &name, &mut left)? {
+                    return Ok(false);
+                }
+            }
+            if left <= self.last.len() {
+                return Ok(false);
+            }
+        }
         remove(turn, self.parent, &self.name, &mut left)
     }
 }

@@ -1,4 +1,7 @@
 //! Bringing back what a plain file was: one change, one event.
+//!
+//! What must stay true: what comes back is read by nobody who could not read it before. Versions say
+//! neither mode nor owner, so a file that is gone is made for who asks, alone.
 
 use crate::ledger::EventName;
 use crate::names::FileName;
@@ -23,17 +26,20 @@ pub struct RestoreFile {
 }
 
 impl Command for RestoreFile {
-    type Out = G;
+    /// Whether it was made anew.
+    type Out = bool;
 
     fn operation(&self) -> &'static str {
         "restore"
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> Result<G, Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let parent = turn.directory(self.parent)?;
         turn.require_lane(self.parent, &self.name)?;
         turn.require_content(self.parent, &self.name, &self.content)?;
-        let mut node = match turn.txn.lookup(self.parent, &self.name)? {
+        let there = turn.txn.lookup(self.parent, &self.name)?;
+        let is_new = there.is_none();
+        let mut node = match there {
             Some(node) if node.node_type == NodeType::File && node.class == Class::Plain => node,
             Some(_) => {
                 let reason = format!("`{}` is no plain file now", self.name);
@@ -55,7 +61,7 @@ impl Command for RestoreFile {
         let from_g = Some(self.from_g);
         let saved = Saved { event: EventName::RESTORED, from_g, ..Saved::by(None) };
         turn.file_saved(self.parent, &self.name, &node, saved)?;
-        Ok(turn.head.g)
+        Ok(is_new)
     }
 }
 
@@ -64,7 +70,7 @@ impl RestoreFile {
         let new = NewNode {
             node_type: NodeType::File,
             class: Class::Plain,
-            mode: 0o644,
+            mode: 0o600,
             uid: turn.context.actor.uid,
             gid: turn.context.gid,
             rdev: 0,

@@ -10,10 +10,18 @@ use crate::kind::{Holding, Kind, Place, Role, StateIx};
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Record};
+use crate::store::{Class, Node, NodeType, Record, RefusalRow};
 
 use super::governed::{Home, path_of_dir};
 use super::{Context, Stop, Text, Turn, governed};
+
+/// Whether who looks (its user, its role and name) may see this refusal, which may quote what was
+/// written: each user its own, root and who runs the store all; and of that an agent its own.
+#[must_use]
+pub fn sees_refusal(row: &RefusalRow, uid: u32, (role, name): (Role, &AgentName)) -> bool {
+    let runs_the_store = uid == 0 || uid == rustix::process::geteuid().as_raw();
+    (runs_the_store || uid == row.uid) && (role == Role::Operator || row.actor == *name)
+}
 
 impl Context {
     /// Whose a record of this owner is to the caller.

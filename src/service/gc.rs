@@ -1,7 +1,8 @@
 //! `gc`: old projects go, by status and age; and versions that nothing keeps any more.
 //!
 //! What must stay true: nothing is removed unless `delete` says so, and what would be removed is
-//! told before. A project whose status cannot be read is never removed. Events stay.
+//! told before. A project whose status cannot be read is never removed, so what tells the status goes
+//! last: whatever ends a removal half-way, the next one goes on with it. Events stay.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +15,14 @@ use crate::engine::{
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, TreePath, printable};
 use crate::numbers::{Ino, UnixNanos};
-use crate::refusal::Refusal;
 use crate::store::{Class, NodeType, Read};
 
 use super::find::{node_at, tree_path};
 use super::status::size;
-use super::{Caller, Exit, Failure, GcArgs, PARTS, SCRATCHPAD, Service};
+use super::{Caller, Exit, Failure, GcArgs, PARTS, Reply, SCRATCHPAD, Service, Sink};
+
+/// The files of which one tells a project's status.
+const STATUS_FILES: [&str; 3] = ["project.yaml", "project.yml", "project.json"];
 
 /// Deepest directory that is looked into.
 const DEPTH_MAX: usize = 200;
@@ -56,6 +59,9 @@ pub struct GcReport {
     pub pruned_versions: u64,
     /// Their bytes.
     pub pruned_bytes: u64,
+    /// The client went away before the end: of what goes the last may be there still, in part or whole.
+    #[serde(default)]
+    pub interrupted: bool,
 }
 
 impl GcReport {
@@ -72,6 +78,10 @@ impl GcReport {
                 one.nodes,
                 size(one.bytes + one.version_bytes),
             ));
+        }
+        if self.interrupted {
+            out.push_str("interrupted: what went is gone; the same command again removes the rest");
+            return out;
         }
         let goes = self.projects.iter().filter(|one| one.goes).count();
         let (freed, of) = (size(self.freed_bytes), self.projects.len());
@@ -92,7 +102,7 @@ impl GcReport {
     /// How the process ends.
     #[must_use]
     pub fn exit(&self) -> Exit {
-        Exit::Done
+        if self.interrupted { Exit::Problems } else { Exit::Done }
     }
 }
 
@@ -100,13 +110,19 @@ impl GcReport {
 ///
 /// # Errors
 /// A refusal (a project that holds records), or a failure of the store. What went before stays gone.
-pub(super) fn gc(service: &Service, caller: &Caller, args: &GcArgs) -> Result<GcReport, Failure> {
+pub(super) fn gc(
+    service: &Service,
+    caller: &Caller,
+    args: &GcArgs,
+    sink: Sink<'_>,
+) -> Result<GcReport, Failure> {
     let now = service.engine.now();
     let age = i64::try_from(args.older_than_s).unwrap_or(i64::MAX).saturating_mul(1_000_000_000);
     let oldest = now.0.saturating_sub(age);
     let mut report = GcReport { deleted: args.delete, ..GcReport::default() };
     let found = service.read(|read| projects(read))?;
     refuse_unknown(service, args, &found)?;
+    let mut sweep = Sweep { engine: &service.engine, caller, sink, changes: 0, goes_on: true };
     let mut going = Vec::new();
     for (name, places) in found {
         let mut one = GcProject { project: name.to_string(), ..GcProject::default() };
@@ -125,21 +141,28 @@ pub(super) fn gc(service: &Service, caller: &Caller, args: &GcArgs) -> Result<Gc
             going.extend(places.iter().map(|(path, _)| path.join(name.clone())));
             report.freed_bytes += one.bytes + one.version_bytes;
             if args.delete {
-                for (path, dir) in &places {
-                    remove(&service.engine, caller, *dir, &name)?;
-                    let all_of = Some(path.join(name.clone()));
-                    prune(&service.engine, caller, all_of)?;
+                // The first place tells the status.
+                for (path, dir) in places.iter().rev() {
+                    sweep.prune(Some(path.join(name.clone())))?;
+                    sweep.remove(*dir, &name)?;
                 }
             }
         }
         report.projects.push(one);
+        if !sweep.goes_on {
+            break;
+        }
     }
     let pruned = if args.delete {
-        prune(&service.engine, caller, None)?
+        sweep.prune(None)?
     } else {
         service.read(|read| late(read, &service.engine.config(), now, &going))?
     };
     (report.pruned_versions, report.pruned_bytes) = (pruned.versions, pruned.bytes);
+    report.interrupted = !sweep.goes_on;
+    if report.interrupted {
+        tracing::info!(changes = sweep.changes, "gc ends early: nobody waits for the rest");
+    }
     Ok(report)
 }
 
@@ -189,7 +212,7 @@ fn projects(read: &dyn Read) -> Result<Vec<(FileName, Places)>, Failure> {
 
 /// The status that a project's file says.
 fn status(read: &dyn Read, project: &FileName) -> Result<Option<String>, Failure> {
-    for name in ["project.yaml", "project.yml", "project.json"] {
+    for name in STATUS_FILES {
         let dir = tree_path(&format!("{SCRATCHPAD}/{}", PARTS[0]))?.join(project.clone());
         let path = dir.join(tree_path(name)?.names()[0].clone());
         let Some(node) = node_at(read, &path)?.filter(|node| node.class == Class::Plain) else {
@@ -262,21 +285,45 @@ fn measure(
     Ok(())
 }
 
-fn remove(engine: &Engine, caller: &Caller, parent: Ino, name: &FileName) -> Result<(), Refusal> {
-    while !engine.run(caller.context(), RemoveTree { parent, name: name.clone() })? {}
-    Ok(())
+/// A removal under way: one change after the other, as long as somebody waits for it.
+struct Sweep<'s> {
+    engine: &'s Engine,
+    caller: &'s Caller,
+    sink: Sink<'s>,
+    changes: u64,
+    goes_on: bool,
 }
 
-fn prune(engine: &Engine, caller: &Caller, all_of: Option<TreePath>) -> Result<Pruned, Refusal> {
-    let mut sum = Pruned::default();
-    loop {
-        let prune = PruneVersions { after: sum.last.take(), all_of: all_of.clone() };
-        let pruned = engine.run(caller.context(), prune)?;
-        sum.versions += pruned.versions;
-        sum.bytes += pruned.bytes;
-        sum.last = pruned.last;
-        if sum.last.is_none() {
-            return Ok(sum);
+impl Sweep<'_> {
+    /// Counts a change; false when nobody waits for the next.
+    fn goes_on(&mut self) -> bool {
+        self.changes += 1;
+        let what = "changes".to_owned();
+        self.goes_on &= (self.sink)(Reply::Progress { done: self.changes, total: 0, what });
+        self.goes_on
+    }
+
+    fn remove(&mut self, parent: Ino, name: &FileName) -> Result<(), Failure> {
+        let last = STATUS_FILES.iter().filter_map(|name| FileName::new(name).ok());
+        let remove = RemoveTree { parent, name: name.clone(), last: last.collect() };
+        while self.goes_on && !self.engine.run(self.caller.context(), remove.clone())? {
+            self.goes_on();
         }
+        Ok(())
+    }
+
+    fn prune(&mut self, all_of: Option<TreePath>) -> Result<Pruned, Failure> {
+        let mut sum = Pruned::default();
+        while self.goes_on {
+            let prune = PruneVersions { after: sum.last.take(), all_of: all_of.clone() };
+            let pruned = self.engine.run(self.caller.context(), prune)?;
+            sum.versions += pruned.versions;
+            sum.bytes += pruned.bytes;
+            sum.last = pruned.last;
+            if !self.goes_on() || sum.last.is_none() {
+                break;
+            }
+        }
+        Ok(sum)
     }
 }

@@ -144,7 +144,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         }
         Request::Fsck => fsck::fsck(&**service.engine.readers(), sink).map(Report::Fsck),
         Request::Doctor => Ok(Report::Doctor(doctor(&service.store, Ok(service)))),
-        Request::Gc(args) => gc::gc(service, caller, &args).map(Report::Gc),
+        Request::Gc(args) => gc::gc(service, caller, &args, sink).map(Report::Gc),
         Request::ProjectNew(args) => project::new(service, caller, &args).map(Report::Project),
         Request::Rewind(args) => rewind::rewind(service, caller, &args).map(Report::Rewind),
         Request::Backup(args) => backup::backup(service, &args, sink).map(Report::Backup),

@@ -1,20 +1,19 @@
 //! `project new`: a new project's directories in the scratchpad.
 //!
 //! What must stay true: of many that ask at once each gets an id of its own, because making
-//! `info/<id>` is what takes it. Other layouts are just directories, and nobody's business.
+//! `info/<id>` is what takes it; a project has all its directories or is not there. Other layouts are just directories, and nobody's business.
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Create, NewContent};
+use crate::engine::MakeDirs;
 use crate::names::{FileName, TreePath};
-use crate::numbers::Ino;
-use crate::refusal::Rule;
-use crate::store::{Node, NodeType};
+use crate::refusal::{Refusal, Rule};
 
-use super::find::{ROOT, node_at, tree_path};
+use super::find::{node_at, tree_path};
 use super::{Caller, Exit, Failure, ProjectNewArgs, Service};
 
-/// The scratchpad, and its parts that have a directory for each project. The first takes the id.
+/// The scratchpad, and its parts that have a directory for each project. The first takes the id, in the
+/// last lies more than files.
 pub const SCRATCHPAD: &str = "scratchpad";
 /// See [`SCRATCHPAD`].
 pub const PARTS: [&str; 4] = ["info", "documents", "issues", "progress"];
@@ -56,38 +55,22 @@ pub(super) fn new(
     caller: &Caller,
     args: &ProjectNewArgs,
 ) -> Result<ProjectReport, Failure> {
-    let mut made = Vec::new();
-    let mut parts = Vec::new();
-    for part in PARTS {
-        let path = tree_path(&format!("{SCRATCHPAD}/{part}"))?;
-        parts.push((path.clone(), directories(service, caller, &path)?));
-    }
-    let (info, dir) = &parts[0];
-    let id = match &args.id {
+    let parts: Result<Vec<_>, _> =
+        PARTS.iter().map(|part| tree_path(&format!("{SCRATCHPAD}/{part}"))).collect();
+    let parts = parts?;
+    let (id, made) = match &args.id {
         Some(id) => {
             let id = FileName::new(id).map_err(|why| {
                 let shown = crate::names::printable(id.as_bytes());
                 let remedy = "give a name of one directory";
                 Failure::new(Exit::Usage, format!("`{shown}` is no project id: {why}"), remedy)
             })?;
-            create(service, caller, *dir, &id)?;
-            id
+            let made = make(service, caller, &parts, &id)?;
+            (id, made)
         }
         None => take_next(service, caller, &parts)?,
     };
-    made.push(info.join(id.clone()).to_string());
-    for (path, dir) in &parts[1..] {
-        let (ino, is_new) = directory(service, caller, *dir, &id)?;
-        let path = path.join(id.clone());
-        made.extend(is_new.then(|| path.to_string()));
-        if path.names().get(1).map(FileName::as_bytes) == Some(b"progress") {
-            for name in PROGRESS {
-                let name = tree_path(name)?.names()[0].clone();
-                let (_, is_new) = directory(service, caller, ino, &name)?;
-                made.extend(is_new.then(|| path.join(name).to_string()));
-            }
-        }
-    }
+    let made = made.iter().map(TreePath::to_string).collect();
     Ok(ProjectReport { project: id.to_string(), made })
 }
 
@@ -95,12 +78,13 @@ pub(super) fn new(
 fn take_next(
     service: &Service,
     caller: &Caller,
-    parts: &[(TreePath, Ino)],
-) -> Result<FileName, Failure> {
+    parts: &[TreePath],
+) -> Result<(FileName, Vec<TreePath>), Failure> {
     let mut last = 0;
     service.read(|read| {
-        for (_, dir) in parts {
-            read.list(*dir, None, &mut |(name, _)| {
+        for part in parts {
+            let Some(dir) = node_at(read, part)? else { continue };
+            read.list(dir.ino, None, &mut |(name, _)| {
                 let number = name.as_str().and_then(|name| name.parse::<u32>().ok());
                 last = last.max(number.unwrap_or(0));
                 true
@@ -109,56 +93,30 @@ fn take_next(
         Ok(())
     })?;
     for number in last.saturating_add(1)..=last.saturating_add(TRIES_MAX) {
-        let name = tree_path(&format!("{number:03}"))?.names()[0].clone();
-        match create(service, caller, parts[0].1, &name) {
-            Ok(_) => return Ok(name),
+        let id = tree_path(&format!("{number:03}"))?.names()[0].clone();
+        match make(service, caller, parts, &id) {
+            Ok(made) => return Ok((id, made)),
             // Somebody else was faster.
-            Err(failure) if failure.rule == Some(Rule::Taken) => {}
-            Err(failure) => return Err(failure),
+            Err(refusal) if refusal.rule == Rule::Taken => {}
+            Err(refusal) => return Err(refusal.into()),
         }
     }
     Err(Failure::new(Exit::Failed, "no number is free", "name an id: `workfs project new ID`"))
 }
 
-/// Makes a directory; it must not be there.
-fn create(
+/// Makes all directories of a project, or none.
+fn make(
     service: &Service,
     caller: &Caller,
-    parent: Ino,
-    name: &FileName,
-) -> Result<Ino, Failure> {
-    let content = NewContent::Directory;
-    let create = Create { parent, name: name.clone(), mode: 0o755, content, on_draft: None };
-    Ok(service.engine.run(caller.context(), create)?.ino)
-}
-
-/// Makes a directory where there is none; says whether it was made.
-fn directory(
-    service: &Service,
-    caller: &Caller,
-    parent: Ino,
-    name: &FileName,
-) -> Result<(Ino, bool), Failure> {
-    let there = |read: &dyn crate::store::Read| Ok(read.lookup(parent, name)?);
-    let known = |node: Node| (node.node_type == NodeType::Directory).then_some((node.ino, false));
-    if let Some(found) = service.read(there)?.and_then(known) {
-        return Ok(found);
-    }
-    match create(service, caller, parent, name) {
-        Ok(ino) => Ok((ino, true)),
-        // Somebody else was faster.
-        Err(failure) => service.read(there)?.and_then(known).ok_or(failure),
-    }
-}
-
-/// Makes a directory and those above it.
-fn directories(service: &Service, caller: &Caller, path: &TreePath) -> Result<Ino, Failure> {
-    if let Some(node) = service.read(|read| node_at(read, path))? {
-        return Ok(node.ino);
-    }
-    let mut at = ROOT;
-    for name in path.names() {
-        (at, _) = directory(service, caller, at, name)?;
-    }
-    Ok(at)
+    parts: &[TreePath],
+    id: &FileName,
+) -> Result<Vec<TreePath>, Refusal> {
+    let own: Vec<TreePath> = parts.iter().map(|part| part.join(id.clone())).collect();
+    let progress = own.last().into_iter();
+    let inner = progress.flat_map(|path| {
+        let names = PROGRESS.iter().filter_map(|name| FileName::new(name).ok());
+        names.map(|name| path.join(name))
+    });
+    let others = own.iter().skip(1).cloned().chain(inner).collect();
+    service.engine.run(caller.context(), MakeDirs { new: own[0].clone(), others })
 }

@@ -105,8 +105,8 @@ impl From<Rule> for Exit {
             | Rule::Governed
             | Rule::ReadOnly
             | Rule::Unsupported => Exit::Denied,
-            Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline => Exit::Busy,
-            Rule::NoSpace | Rule::Quota | Rule::Store => Exit::Failed,
+            Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline | Rule::Quota => Exit::Busy,
+            Rule::NoSpace | Rule::Store => Exit::Failed,
         }
     }
 }

@@ -4,13 +4,17 @@
 //! the rules of any save. Restoring a whole store from a backup is another thing (`restore`).
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::engine::{Base, RestoreFile, Save, Saved, Sight, Text};
+use crate::ledger::EventName;
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
+use crate::refusal::Refusal;
 use crate::store::{FileVersion, Read, VersionRow};
 
 use super::find::{Found, FoundRecord, find, node_at};
+use super::log::field;
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
 
 /// See [`super::Request::Rewind`].
@@ -24,14 +28,18 @@ pub struct RewindReport {
     pub from_at: String,
     /// Its bytes.
     pub size: u64,
+    /// It was gone: it is its restorer's alone now.
+    #[serde(default)]
+    pub made: bool,
 }
 
 impl RewindReport {
     /// One line.
     #[must_use]
     pub fn human(&self) -> String {
-        let RewindReport { path, from_g, from_at, size } = self;
-        format!("{path} is what it was at event {from_g} ({from_at}): {size} bytes")
+        let RewindReport { path, from_g, from_at, size, made } = self;
+        let made = if *made { "\nit was gone: its mode is 0600 and its owner you now" } else { "" };
+        format!("{path} is what it was at event {from_g} ({from_at}): {size} bytes{made}")
     }
 
     /// How the process ends.
@@ -116,13 +124,16 @@ pub(super) fn rewind(
                 from_g: g,
                 from_at: version.at.rfc3339_seconds(),
                 size: version.content.len() as u64,
+                made: false,
             };
             let sight = Sight::Known(Base::Seen(found.record.version));
             let text = Text::new(version.content);
             let save = Save::of(ino, sight, text);
-            match service.engine.run(caller.context(), save)? {
-                Saved::Kept(_) => Ok(report),
-                Saved::Refused(refusal) => Err(refusal.into()),
+            match service.engine.run(caller.context(), save) {
+                Ok(Saved::Kept(_)) => Ok(report),
+                Ok(Saved::Refused(refusal)) | Err(refusal) => {
+                    Err(not_now(&report.path, g, refusal))
+                }
             }
         }
         Past::File(path, version, content) => {
@@ -133,15 +144,25 @@ pub(super) fn rewind(
             })?;
             let name = name.clone();
             let restore = RestoreFile { parent: parent.ino, name, from_g: version.g, content };
-            service.engine.run(caller.context(), restore)?;
+            let restored = service.engine.run(caller.context(), restore);
+            let made =
+                restored.map_err(|refusal| not_now(&part.show(&path), version.g, refusal))?;
             Ok(RewindReport {
                 path: part.show(&path),
                 from_g: version.g,
                 from_at: version.at.rfc3339_seconds(),
                 size: version.size,
+                made,
             })
         }
     }
+}
+
+/// What a rule refuses to become what it was.
+fn not_now(path: &str, g: G, refusal: Refusal) -> Failure {
+    let failure = Failure::from(refusal);
+    let reason = format!("`{path}` cannot be what event {g} made it: {}", failure.reason);
+    Failure { reason, ..failure }
 }
 
 fn lost(what: &str) -> Failure {
@@ -168,7 +189,36 @@ fn file_past(
 ) -> Result<Past, Failure> {
     let (version, content) =
         kept_version((read, part), &path, |version| when.includes(version.g, version.at))?;
+    require_there((read, part), &path, version.g, when)?;
     Ok(Past::File(path, version, content))
+}
+
+/// Fails where the file was gone at that moment: `before` made what it had been until then.
+fn require_there(
+    (read, part): (&dyn Read, &Part),
+    path: &TreePath,
+    before: G,
+    when: When,
+) -> Result<(), Failure> {
+    let mut at = read.history(path)?.map_or(G(0), |history| history.last_g);
+    let mut after = None;
+    while let Some(row) = read.event(at)? {
+        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        let time = UnixNanos::parse_rfc3339(&field(&event, "/at")).unwrap_or(UnixNanos(0));
+        if when.includes(row.g, time) {
+            if field(&event, "/event") != EventName::REMOVED.as_str() {
+                return Ok(());
+            }
+            let next = after.map_or_else(String::new, |g| format!(", event {g} the next after it"));
+            let path = part.show(path);
+            let reason = format!("there was no `{path}` then: event {} removed it", row.g);
+            let remedy = format!("event {before} made the last version before that{next}");
+            return Err(Failure::new(Exit::Absent, reason, remedy));
+        }
+        after = Some(row.g);
+        at = row.before_g;
+    }
+    Ok(())
 }
 
 /// An event that has not happened is a typing error: it would be the newest version.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kind::Role;
+use crate::engine::sees_refusal;
 use crate::names::{TreePath, path_text};
 use crate::refusal::{Rule, TextPlace};
 use crate::store::{Read, RefusalRow, Standing};
@@ -129,7 +129,7 @@ pub(super) fn why(
     })
 }
 
-/// The newest refusals in the caller's sight: as in `.workfs/why`, an agent's are its own.
+/// The newest refusals in the caller's sight.
 fn refusals(
     read: &dyn Read,
     limit: usize,
@@ -138,7 +138,7 @@ fn refusals(
 ) -> Result<Vec<WhyRow>, Failure> {
     let mut rows = Vec::new();
     read.refusals(&mut |row| {
-        let theirs = caller.role == Role::Operator || row.actor == caller.name;
+        let theirs = sees_refusal(&row, caller.uid, (caller.role, &caller.name));
         if rows.len() < limit && theirs && wanted(&row) {
             rows.extend(of_refusal(&caller.part, row));
         }

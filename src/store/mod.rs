@@ -94,7 +94,7 @@ pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas + R
     /// Refusals, newest first.
     fn refusals(&self, visit: Visit<'_, RefusalRow>) -> Result<()>;
     /// The bytes that a refusal kept.
-    fn rejected(&self, key: RefusalKey) -> Result<Option<Vec<u8>>>;
+    fn rejected(&self, key: RefusalKey) -> Result<Option<Rejected>>;
     /// The newest refusal that names this path.
     fn last_refusal_of(&self, path: &[u8]) -> Result<Option<RefusalRow>>;
     /// Inodes with no name, kept for open handles.

@@ -328,6 +328,15 @@ pub struct RefusalRow {
     pub rejected_bytes: u64,
 }
 
+/// Bytes that were refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// Who wrote them.
+    pub uid: u32,
+    /// They.
+    pub content: Vec<u8>,
+}
+
 /// Sizes of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {

@@ -55,8 +55,16 @@ impl WorkTree {
             _ => 0,
         };
         let mut attr = self.computed_attr(computed, size);
-        if let Computed::Ready(dir) = computed {
-            take_over(&mut attr, read, dir)?;
+        match computed {
+            Computed::Ready(dir) => take_over(&mut attr, read, dir)?,
+            Computed::FileWhy(file) => {
+                take_over(&mut attr, read, file)?;
+                attr.mode &= computed.mode();
+            }
+            Computed::Rejected(key) => {
+                attr.uid = read.rejected(key)?.map_or(attr.uid, |kept| kept.uid);
+            }
+            _ => {}
         }
         Ok(Entry { attr, ttl: Duration::ZERO })
     }
@@ -90,10 +98,10 @@ impl WorkTree {
     }
 }
 
-/// Moving something out of `ready/` is moving it out of the workspace's directory: who may do the
-/// one may do the other.
-fn take_over(attr: &mut Attr, read: &dyn Read, dir: Ino) -> Result<(), StoreError> {
-    if let Some(node) = read.node(dir)? {
+/// Moving something out of `ready/` is moving it out of the workspace's directory, and `X.why` quotes
+/// what was written to X: who may do the one may do the other.
+fn take_over(attr: &mut Attr, read: &dyn Read, of: Ino) -> Result<(), StoreError> {
+    if let Some(node) = read.node(of)? {
         (attr.mode, attr.uid, attr.gid) = (node.mode, node.uid, node.gid);
     }
     Ok(())

@@ -28,6 +28,7 @@ impl WorkTree {
     pub(super) fn viewer(&self, caller: &Caller) -> Viewer {
         let context = self.context(caller, Door::Name);
         Viewer {
+            uid: caller.uid,
             config: self.engine.config(),
             agents: self.engine.agents(),
             actor: context.actor.name,

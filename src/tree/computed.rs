@@ -196,10 +196,10 @@ impl Computed {
         )
     }
 
-    /// Its permissions. The past of a file may be of one that was not everybody's.
+    /// Its permissions. The past of a file, and what was refused, may be of one that is not everybody's.
     pub fn mode(self) -> u32 {
         match self {
-            Computed::Past(_) => 0o400,
+            Computed::Past(_) | Computed::Rejected(_) => 0o400,
             // A hold may be opened for writing, as shells' redirections do.
             Computed::Hold(_) => 0o666,
             // Whoever may come in may make a transaction, and end only its own.
@@ -227,6 +227,8 @@ impl Computed {
 
 /// Who looks, and through what.
 pub(super) struct Viewer {
+    /// The user.
+    pub uid: u32,
     pub config: Arc<Config>,
     pub agents: Arc<Registry>,
     /// Whom it acts for.
@@ -372,7 +374,7 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         }
         Computed::Why => why::refusals(read, viewer)?.into_bytes(),
         Computed::Status => status(read)?.into_bytes(),
-        Computed::Rejected(key) => read.rejected(key)?.unwrap_or_default(),
+        Computed::Rejected(key) => read.rejected(key)?.map_or_else(Vec::new, |kept| kept.content),
         Computed::FileWhy(ino) => why::file(read, viewer, ino)?.into_bytes(),
         Computed::Past(g) => history::content(read, g)?,
         Computed::Leases => super::hold::render_all(read, viewer)?.into_bytes(),

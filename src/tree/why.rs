@@ -1,13 +1,12 @@
 //! What `.workfs/why` and `X.yaml.why` say.
 //!
-//! What must stay true: a mount shows what was refused to its own agent, of what it shows; the operator
-//! sees all of that.
+//! What must stay true: a mount shows what was refused to its own agent, of what it shows, the operator's
+//! all of that; and of that each user its own, but root and who runs the store all.
 
 use std::fmt::Write as _;
 
 use crate::config::Config;
-use crate::engine::{Slot, Text, explain, governed, path_of, path_of_dir, slot};
-use crate::kind::Role;
+use crate::engine::{Slot, Text, explain, governed, path_of, path_of_dir, sees_refusal, slot};
 use crate::names::{FileName, TreePath, path_text, printable};
 use crate::numbers::{G, Ino};
 use crate::refusal::Refusal;
@@ -29,7 +28,7 @@ pub(super) fn refusals(read: &dyn Read, viewer: &Viewer) -> Result<String> {
         if !is_there {
             return false;
         }
-        if viewer.role == Role::Operator || row.actor == viewer.actor {
+        if sees_refusal(&row, viewer.uid, (viewer.role, &viewer.actor)) {
             shown += usize::from(push_refusal(&mut out, &root, &row));
         }
         shown < SHOWN_MAX

@@ -132,6 +132,9 @@ fn at_the_socket_a_bound_user_is_its_agent_and_no_operator() {
     assert_eq!(as_bob("unmount --all").code, 6);
     as_bob("claim t-1 --agent bob").success();
     assert_eq!(fixture.ledger().of_record("t-1")[1].text("role"), "agent");
+    fixture.sh("mv work/assigned/bob/t-1.yaml work/assigned/bob/x.yaml").failure();
+    assert!(fixture.workfs(&["why"]).success().stdout.contains("t-1"));
+    assert_eq!(as_bob("why").success().stdout, "nothing was refused\n");
 }
 
 // P10.3

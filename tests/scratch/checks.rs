@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use crate::harness::{Errno, Fixture, Setup, close, save};
+use crate::harness::{Errno, Fixture, Ran, Setup, close, left_out, needs, save};
 
 const LAYOUT: &str = "workspaces: []
 checks:
@@ -150,4 +150,41 @@ fn a_layout_brings_schemas_as_files() {
     fs::write(&file, wrong).unwrap();
     let ran = fixture.workfs(&["init", "--dry-run", "--layout", file.to_str().unwrap()]).failure();
     assert!(ran.stderr.contains("plan"), "{ran}");
+}
+
+// P3.10
+#[test]
+fn what_was_refused_is_read_by_who_wrote_it_alone() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other"]).layout(LAYOUT).start();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(fixture.base(), open).unwrap();
+    // Here the kernel is told that everybody may read everything.
+    let shown = fixture.outside("shown");
+    fs::create_dir(&shown).unwrap();
+    fixture.workfs(&["mount", shown.to_str().unwrap(), "-o", "allow_other,umask=0"]).success();
+    fixture.sh("chmod 777 scratchpad").success();
+    let by = |uid: u32, script: &str| -> Ran {
+        let user = format!("setpriv --reuid {uid} --regid {uid} --clear-groups");
+        fixture.sh(&format!("exec {user} bash -c '{script}'"))
+    };
+    by(64001, "umask 077; echo \"a: 1\" > scratchpad/f.yaml").success();
+    by(64001, "echo \"a: [secret\" | dd of=scratchpad/f.yaml").failure();
+    for uid in [64001, 0] {
+        let kept = by(uid, "cat .workfs/rejected/*").success();
+        assert!(kept.stdout.contains("secret"), "{uid}: {kept}");
+        let why = by(uid, "cat .workfs/why scratchpad/f.yaml.why").success();
+        assert_eq!(why.stdout.matches("scratchpad/f.yaml E").count(), 2, "{uid}: {why}");
+    }
+    for path in [".workfs/rejected/*", "scratchpad/f.yaml.why", "$OUT/shown/.workfs/rejected/*"] {
+        let refused = by(64002, &format!("cat {path}")).failure();
+        assert!(refused.stderr.contains("Permission denied"), "{path}: {refused}");
+    }
+    let why = by(64002, "cat .workfs/why $OUT/shown/.workfs/why").success();
+    assert_eq!(why.stdout, "nothing of yours was refused\n".repeat(2));
+    by(64002, "echo \"b: [\" | dd of=scratchpad/g.yaml").failure();
+    let why = by(64002, "cat .workfs/why").success();
+    assert!(why.stdout.contains("g.yaml") && !why.stdout.contains("f.yaml"), "{why}");
 }

@@ -82,3 +82,30 @@ fn what_retention_no_longer_keeps_is_told_and_goes() {
     assert_eq!(none["pruned_versions"], 0);
     fixture.fsck_clean();
 }
+
+// P11.9
+#[test]
+fn a_project_whose_removal_was_cut_short_goes_the_next_time() {
+    let mut fixture = Fixture::new();
+    fixture.workfs(&["project", "new"]).success();
+    fixture
+        .sh("cd scratchpad; echo 'status: completed' > info/001/project.yaml
+             for n in $(seq 400); do echo $n > progress/001/$n; echo $n > info/001/x$n; done")
+        .success();
+    let gc = ["gc", "--delete", "--older-than", "0"];
+    let mut rounds = 0;
+    while fixture.path("scratchpad/info/001").exists() {
+        assert!(fixture.path("scratchpad/info/001/project.yaml").exists(), "round {rounds}");
+        fixture.unmount_all();
+        // It ends with its fourth commit: some let go of versions, the others remove names.
+        fixture.set_variable("WORKFS_FAULT", Some("after-commit:4"));
+        let _ = fixture.workfs(&gc);
+        fixture.set_variable("WORKFS_FAULT", None);
+        fixture.mount_all();
+        rounds += 1;
+        assert!(rounds < 50);
+    }
+    assert!(!fixture.path("scratchpad/progress/001").exists());
+    assert!(rounds > 1, "{rounds}");
+    fixture.fsck_clean();
+}

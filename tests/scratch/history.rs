@@ -208,3 +208,68 @@ fn versions_that_are_too_old_go_with_the_next_save() {
     assert_eq!(versions(&fixture, "scratchpad/f"), ["4\n"]);
     fixture.fsck_clean();
 }
+
+// P11.3
+#[test]
+fn a_file_that_is_gone_comes_back_to_who_restores_it_alone() {
+    use std::os::unix::fs::MetadataExt;
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/documents; cd scratchpad/documents
+             (umask 027; echo secret > f); echo 2 > f")
+        .success();
+    let path = fixture.path("scratchpad/documents/f");
+    let gs = fixture.sh("ls .workfs/history/scratchpad/documents/f").success();
+    let first = gs.stdout.lines().next().unwrap().to_owned();
+    let restore = || {
+        let ran = fixture.workfs(&["restore", "scratchpad/documents/f", "--at", &first]).success();
+        assert_eq!(fs::read(&path).unwrap(), b"secret\n");
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!(metadata.uid(), rustix::process::geteuid().as_raw());
+        (metadata.mode() & 0o777, ran.stdout.contains("0600"))
+    };
+    assert_eq!(restore(), (0o640, false));
+    fixture.sh("rm scratchpad/documents/f").success();
+    assert_eq!(restore(), (0o600, true));
+    fixture.fsck_clean();
+}
+
+// P11.3
+#[test]
+fn what_was_not_there_then_or_is_refused_now_is_told_with_its_path() {
+    let layout = "workspaces: []\nfiles: [ { path: \"scratchpad/**\" } ]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture
+        .sh("mkdir -p scratchpad/d; cd scratchpad; echo 1 > d/f; rm d/f; echo 2 > d/f")
+        .success();
+    let events = fixture.workfs(&["log", "--json", "scratchpad/d/f"]).success().json_lines();
+    let gs: Vec<String> = events.iter().map(|event| event["g"].to_string()).collect();
+    let restore = |path: &str, at: &str| fixture.workfs(&["restore", path, "--at", at]);
+    for at in [&*gs[1], events[1]["at"].as_str().unwrap()] {
+        let absent = restore("scratchpad/d/f", at).failure();
+        assert_eq!(absent.code, 4, "{absent}");
+        for named in ["`scratchpad/d/f`", &gs[0], &gs[1], &gs[2]] {
+            assert!(absent.stderr.contains(named), "{named}: {absent}");
+        }
+    }
+    assert_eq!(fs::read(fixture.path("scratchpad/d/f")).unwrap(), b"2\n");
+    // Where its directory was there is a file.
+    fixture.sh("rm -r scratchpad/d; echo x > scratchpad/d").success();
+    let refused = restore("scratchpad/d/f", &gs[0]).failure();
+    assert!(refused.stderr.contains("scratchpad/d"), "{refused}");
+    // A check that there was not yet.
+    fixture.sh("cd scratchpad; echo [ > a.json; echo {} > a.json").success();
+    let events = fixture.workfs(&["log", "--json", "scratchpad/a.json"]).success().json_lines();
+    let checking = fixture.outside("checking.yaml");
+    let text = format!("{layout}checks: [ {{ path: \"scratchpad/*.json\" }} ]\n");
+    fs::write(&checking, text).unwrap();
+    fixture.unmount_all();
+    fixture.workfs(&["init", "--layout", checking.to_str().unwrap()]).success();
+    let g = events[0]["g"].to_string();
+    let refused = restore("scratchpad/a.json", &g).failure();
+    assert_eq!(refused.code, 7, "{refused}");
+    for named in ["`scratchpad/a.json`", &*g, "W010"] {
+        assert!(refused.stderr.contains(named), "{named}: {refused}");
+    }
+    fixture.fsck_clean();
+}

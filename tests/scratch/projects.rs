@@ -52,3 +52,27 @@ fn other_layouts_are_just_directories() {
     fixture.workfs(&["project", "new", "x"]).success();
     assert!(fixture.path("scratchpad/progress/x/reviews").is_dir());
 }
+
+// P11.6, P11.11
+#[test]
+fn where_a_quota_has_no_room_for_all_of_a_project_there_is_none_of_it() {
+    let layout = "workspaces: []\nfiles: []\nquotas:\n  - { path: scratchpad, inodes: 20 }\n";
+    let fixture = Setup::default().layout(layout).start();
+    // Five directories, then seven for each project.
+    fixture.workfs(&["project", "new"]).success();
+    fixture.workfs(&["project", "new"]).success();
+    let tree = || fixture.sh("find scratchpad | sort").success().stdout;
+    let before = tree();
+    assert_eq!(before.lines().count(), 19);
+    for arguments in [&["project", "new"][..], &["project", "new", "x"]] {
+        let full = fixture.workfs(arguments).failure();
+        assert_eq!(tree(), before);
+        assert_eq!(full.code, 75, "{full}");
+        assert!(full.stderr.contains("W043"), "{full}");
+    }
+    let mut txn = fixture.command(&["txn", "--", "sh", "-c", "cd scratchpad; touch 1 2 3"]);
+    let full = crate::harness::run(txn.current_dir(fixture.root())).failure();
+    assert_eq!(full.code, 75, "{full}");
+    assert_eq!(tree(), before);
+    fixture.fsck_clean();
+}

@@ -178,6 +178,9 @@ fn in_process(
         }
         if result.is_ok() {
             result = each(reply);
+        } else if is_end && matches!(result, Err(Stop::Interrupted)) {
+            // How far it came; a failure says no more than the signal does.
+            let _ = each(reply);
         }
         result.is_ok()
     });

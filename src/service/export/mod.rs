@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
 
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chownat, linkat, mkdirat, openat,
@@ -18,6 +19,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::read_plain;
+use crate::limits::CHUNK_BYTES;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::store::{Class, Node, NodeType, Read};
@@ -29,8 +31,8 @@ use super::{Exit, ExportArgs, Failure, Part, Reply, Service, Sink, Unreadable};
 /// Deepest directory that is exported: each level on the way holds a descriptor.
 const DEPTH_MAX: usize = 200;
 
-/// Bytes that are copied at once.
-const PIECE_BYTES: usize = 1 << 20;
+/// Where in a large file it is told that it goes on: at the multiples.
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// Files between two replies about progress.
 const PROGRESS_EVERY: u64 = 64;
@@ -343,18 +345,7 @@ impl Export<'_, '_> {
     /// Writes a file's bytes, as long as somebody waits for it, and says how many.
     fn content(&mut self, node: &Node, file: &mut File) -> Io<u64> {
         let whole = match node.class {
-            Class::Plain => {
-                let mut at = 0;
-                while at < node.size && !self.report.interrupted {
-                    let piece = read_plain(self.read, node, at, PIECE_BYTES).map_err(store)?;
-                    file.write_all(&piece)?;
-                    at += piece.len() as u64;
-                    if at < node.size {
-                        self.tell();
-                    }
-                }
-                return Ok(at);
-            }
+            Class::Plain => return self.plain(node, file),
             Class::Draft => self.read.draft(node.ino).map_err(store)?.map(|draft| draft.content),
             Class::Record => match self.read.record_at(node.ino).map_err(store)? {
                 Some(record) => {
@@ -368,6 +359,24 @@ impl Export<'_, '_> {
         let whole = whole.ok_or_else(missing)?;
         file.write_all(&whole)?;
         Ok(whole.len() as u64)
+    }
+
+    /// Writes what a plain file has, and leaves its holes.
+    fn plain(&mut self, node: &Node, file: &mut File) -> Io<u64> {
+        let chunk = CHUNK_BYTES as u64;
+        let mut at = 0;
+        while at < node.size && !self.report.interrupted {
+            let next = self.read.next_chunk(node.ino, (at / chunk) as u32).map_err(store)?;
+            let Some(start) = next.map(|index| u64::from(index) * chunk) else { break };
+            let piece = read_plain(self.read, node, start, CHUNK_BYTES).map_err(store)?;
+            file.write_all_at(&piece, start)?;
+            at = start + chunk;
+            if start.is_multiple_of(PIECE_BYTES) {
+                self.tell();
+            }
+        }
+        file.set_len(node.size)?;
+        Ok(node.size)
     }
 
     /// Owner (where that is allowed), permissions and time, in the order in which they hold.

@@ -227,3 +227,38 @@ fn ten_thousand_files() {
         println!("claim of any: {:?}", start.elapsed());
     }
 }
+
+#[test]
+fn holes_are_exported_as_holes() {
+    use std::os::unix::fs::MetadataExt as _;
+    let bench = Bench::new();
+    let chunk = crate::limits::CHUNK_BYTES as u64;
+    bench.mkdir("scratchpad");
+    bench.save("scratchpad/f", "head");
+    let ino = bench.node("scratchpad/f").unwrap().ino;
+    let write = |at, data: &str| {
+        let (at, data) = (WriteAt::Offset(at), data.as_bytes().to_vec());
+        bench.service.engine.run(bench.context(), Write { ino, at, data }).unwrap();
+    };
+    write(40 * chunk + 7, "middle");
+    write(41 * chunk, "next");
+    let size = 1 << 40;
+    let grow = SetAttributes { size: Some(size), ..SetAttributes::none(ino) };
+    bench.service.engine.run(bench.context(), grow).unwrap();
+    let report = bench.export(&bench.path("out"), Some("scratchpad")).unwrap();
+    assert_eq!((report.files, report.bytes), (1, size));
+    let file = std::fs::File::open(bench.path("out/f")).unwrap();
+    let metadata = file.metadata().unwrap();
+    assert_eq!(metadata.len(), size);
+    assert!(metadata.blocks() * 512 <= 4 * chunk, "{}", metadata.blocks());
+    let read = |at: u64, wanted: &str| {
+        use std::os::unix::fs::FileExt as _;
+        let mut found = vec![0; wanted.len()];
+        file.read_exact_at(&mut found, at).unwrap();
+        assert_eq!(found, wanted.as_bytes());
+    };
+    read(0, "head\0");
+    read(40 * chunk, "\0\0\0\0\0\0\0middle\0");
+    read(41 * chunk - 1, "\0next\0");
+    read(size - 1, "\0");
+}

@@ -3,6 +3,7 @@
 mod commands;
 mod corpus;
 mod damage;
+mod gc;
 mod import;
 mod keep;
 
@@ -14,7 +15,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::Config;
 use crate::engine::{
-    Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, Sight, Silence, Text,
+    Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, SetAttributes, Sight,
+    Silence, Text, Write, WriteAt,
 };
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;

@@ -11,8 +11,8 @@ use crate::numbers::{
     Attempt, G, Ino, Lapses, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey,
 };
 use crate::store::{
-    Class, Draft, EventRow, Node, NodeKind, NodeType, PlaceRow, Read, Record, RefusalRow, Result,
-    Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
+    Class, Draft, EventRow, Node, NodeKind, NodeType, PlaceRow, Read, Record, RefusalRow, Rejected,
+    Result, Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
 };
 
 // The columns of a node, in the order `node` reads them.
@@ -392,9 +392,10 @@ impl Read for Conn {
         self.each(sql, [], refusal, visit)
     }
 
-    fn rejected(&self, key: RefusalKey) -> Result<Option<Vec<u8>>> {
-        let sql = "SELECT rejected FROM refusals WHERE key = ?1 AND rejected IS NOT NULL";
-        self.one(sql, [int(key.0)], |row| row.get(0))
+    fn rejected(&self, key: RefusalKey) -> Result<Option<Rejected>> {
+        let sql = "SELECT uid, rejected FROM refusals WHERE key = ?1 AND rejected IS NOT NULL";
+        let read = |row: &Row<'_>| Ok(Rejected { uid: row.get(0)?, content: row.get(1)? });
+        self.one(sql, [int(key.0)], read)
     }
 
     fn last_refusal_of(&self, path: &[u8]) -> Result<Option<RefusalRow>> {
