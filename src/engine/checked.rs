@@ -56,11 +56,11 @@ impl Command for SaveChecked {
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         turn.context.may_change()?;
         let mut node = checked_file(turn, self.ino)?;
-        if let Some((dir, name)) = turn.name_of_file(&node)?
-            && let Some(Err(refusal)) = turn.judge_file(dir, &name, &self.bytes)?
-        {
-            turn.keep_refused(&node, self.is_new, refusal.clone(), self.bytes)?;
-            return Ok(Saved::Refused(refusal));
+        for (dir, name) in turn.names_of_file(&node)? {
+            if let Some(Err(refusal)) = turn.judge_file(dir, &name, &self.bytes)? {
+                turn.keep_refused(&node, self.is_new, refusal.clone(), self.bytes)?;
+                return Ok(Saved::Refused(refusal));
+            }
         }
         plain::replace(turn, &mut node, &self.bytes)?;
         if !self.keeps_time {
@@ -188,8 +188,7 @@ impl Turn<'_> {
         };
         let parent = self.directory(dir)?;
         self.txn.delete_entry(dir, &name)?;
-        self.txn.delete_file_name(node.ino)?;
-        self.unname(node)?;
+        self.unname(node, dir, &name)?;
         self.touch_dir(parent, 0)?;
         let fate = Fate::Removed(node.node_type);
         self.effect(Effect::Name { parent: dir, name, ino: node.ino, also_origin: true, fate });

@@ -44,6 +44,31 @@ impl WorkTree {
         Ok(scope.and_then(|scope| config.files().check(&scope, name).cloned()))
     }
 
+    /// What the content of a file must be by one of its names.
+    fn check_of_any(
+        &self,
+        ticket: ScopeTicket,
+        read: &dyn Read,
+        node: &Node,
+    ) -> Result<Option<Check>, StoreError> {
+        let mut names = if node.nlink > 1 { read.further_names(node.ino)? } else { Vec::new() };
+        let rules = self.engine.config();
+        if self.hub.scopes.of(ticket, read, &rules, node.parent)?.is_some() {
+            let noted = read.file_name(node.ino)?.filter(|noted| !names.contains(noted));
+            let first = match noted {
+                Some(noted) => Some(noted),
+                None => read.name_in(node.parent, node.ino)?.map(|name| (node.parent, name)),
+            };
+            names.extend(first);
+        }
+        for (dir, name) in names {
+            if let Some(check) = self.check_of(ticket, read, dir, &name)? {
+                return Ok(Some(check));
+            }
+        }
+        Ok(None)
+    }
+
     /// Opens a plain file that is checked; `None` if it is not.
     pub(super) fn open_checked(
         &self,
@@ -53,22 +78,14 @@ impl WorkTree {
         flags: OpenFlags,
     ) -> Result<Option<Open>, StoreError> {
         let rules = self.engine.config();
-        if !rules.files().has_checks()
-            || node.node_type != NodeType::File
-            || self.hub.scopes.of(ticket, read, &rules, node.parent)?.is_none()
-        {
+        if !rules.files().has_checks() || node.node_type != NodeType::File {
             return Ok(None);
         }
         // What is larger came here unchecked and is read as it is.
         if node.size > RECORD_BYTES_MAX as u64 && !flags.truncate {
             return Ok(None);
         }
-        let named = match read.file_name(node.ino)? {
-            Some(named) => Some(named),
-            None => read.name_in(node.parent, node.ino)?.map(|name| (node.parent, name)),
-        };
-        let Some((dir, name)) = named else { return Ok(None) };
-        let Some(check) = self.check_of(ticket, read, dir, &name)? else { return Ok(None) };
+        let Some(check) = self.check_of_any(ticket, read, node)? else { return Ok(None) };
         let pinned =
             if flags.truncate { Vec::new() } else { read_plain(read, node, 0, RECORD_BYTES_MAX)? };
         let mut staged = Staged::new(None, pinned.into(), Base::Unseen);
