@@ -279,6 +279,7 @@ impl Turn<'_> {
         if node.node_type == NodeType::Directory {
             self.scopes.forget();
             self.effect(Effect::DirectoryMoved);
+            self.begin_locks_below(node.ino)?;
         }
         let comes_from_scope = self.scope(from_dir)?.is_some();
         let goes_to_scope = self.scope(dir)?.is_some();

@@ -14,7 +14,7 @@ use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::store::{Class, Durability, Node, NodeType, StoreError};
 
-use super::{Command, Effect, Fate, Stop, Turn};
+use super::{Command, Effect, Fate, Stop, Turn, path_of_dir};
 
 /// Removes the lock files whose lease is over.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +81,31 @@ impl Turn<'_> {
         let Some(lease) = self.config.files().lock(&scope, name) else { return Ok(()) };
         let lease = i64::try_from(lease.as_nanos()).unwrap_or(i64::MAX);
         self.txn.put_lease(ino, UnixNanos(self.now.0.saturating_add(lease)))
+    }
+
+    /// Begins the leases of the locks that have come with the directory `dir`. All below it is looked
+    /// at, so that such a rename costs what lies there; elsewhere nothing is.
+    pub(super) fn begin_locks_below(&mut self, dir: Ino) -> Result<(), StoreError> {
+        let files = self.config.files();
+        if !files.has_locks() || !files.may_lock_below(&path_of_dir(self.txn, dir)?) {
+            return Ok(());
+        }
+        let mut left = vec![dir];
+        while let Some(dir) = left.pop() {
+            let mut files = Vec::new();
+            self.txn.list_names(dir, None, &mut |(name, node)| {
+                match (node.node_type, node.class) {
+                    (NodeType::Directory, _) => left.push(node.ino),
+                    (NodeType::File, Class::Plain) => files.push((name, node.ino)),
+                    _ => {}
+                }
+                true
+            })?;
+            for (name, ino) in files {
+                self.renew_lock_named(dir, &name, ino)?;
+            }
+        }
+        Ok(())
     }
 
     /// A name by which a file is a lock.

@@ -118,6 +118,12 @@ impl FileRules {
         !self.locks.is_empty()
     }
 
+    /// Whether files in `dir` or below it may be locks.
+    #[must_use]
+    pub fn may_lock_below(&self, dir: &TreePath) -> bool {
+        self.locks.iter().any(|lock| lock.path.may_lie_below(dir.names()))
+    }
+
     /// The rules that may count for files of the directory `dir`; `None` if there are none.
     #[must_use]
     pub fn scope(&self, dir: &TreePath) -> Option<Scope> {
