@@ -153,6 +153,22 @@ impl Turn<'_> {
         }
     }
 
+    /// Refuses what a write has made of a plain file that is checked: it came by a descriptor from
+    /// before the check counted, and is not staged.
+    pub(super) fn require_still_valid(&mut self, node: &Node) -> Result<(), Stop> {
+        if !self.config.files().has_checks() || node.nlink == 0 {
+            return Ok(());
+        }
+        let here = self.scope(node.parent)?.is_some_and(|scope| scope.has_checks());
+        if !here && node.nlink == 1 {
+            return Ok(());
+        }
+        for (dir, name) in self.names_of_file(node)? {
+            self.require_checked(node, dir, &name)?;
+        }
+        Ok(())
+    }
+
     fn require_valid(
         &self,
         check: &Check,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 
 use crate::harness::{Errno, Fixture, Setup, close, save};
 
@@ -150,4 +151,33 @@ fn a_layout_brings_schemas_as_files() {
     fs::write(&file, wrong).unwrap();
     let ran = fixture.workfs(&["init", "--dry-run", "--layout", file.to_str().unwrap()]).failure();
     assert!(ran.stderr.contains("plan"), "{ran}");
+}
+
+// P11.7
+#[test]
+fn a_descriptor_from_before_the_file_was_checked_writes_nothing_invalid() {
+    let fixture = checked();
+    let (temporary, path) = (fixture.path("scratchpad/g.txt"), fixture.path("scratchpad/g.yaml"));
+    let open = || fs::OpenOptions::new().read(true).write(true).create(true).open(&temporary);
+    let file = open().unwrap();
+    file.write_all_at(b"a: 1\nb: 2\n", 0).unwrap();
+    fs::rename(&temporary, &path).unwrap();
+    let seen = || fs::read_to_string(&path).unwrap();
+    let errno = |result: std::io::Result<()>| {
+        Errno::from_io_error(&result.expect_err("this should have failed"))
+    };
+    assert_eq!(errno(file.write_all_at(b"[", 3)), Some(Errno::INVAL));
+    assert_eq!(seen(), "a: 1\nb: 2\n");
+    assert!(fixture.why().contains("scratchpad/g.yaml"), "{}", fixture.why());
+    // A hole reads as zeros, which are no text.
+    let zeros = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 20);
+    assert_eq!(zeros, Err(Errno::INVAL));
+    assert_eq!(errno(file.set_len(15)), Some(Errno::INVAL));
+    assert_eq!(seen(), "a: 1\nb: 2\n");
+    assert_eq!(fixture.rejected().len(), 3);
+    file.write_all_at(b"3", 3).unwrap();
+    file.sync_all().unwrap();
+    close(file).unwrap();
+    assert_eq!(seen(), "a: 3\nb: 2\n");
+    fixture.fsck_clean();
 }

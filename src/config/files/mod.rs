@@ -79,6 +79,14 @@ pub struct Scope {
     locks: Vec<usize>,
 }
 
+impl Scope {
+    /// Whether files of the directory may be checked.
+    #[must_use]
+    pub fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+}
+
 impl FileRules {
     /// What holds where the configuration says nothing: all of `scratchpad/` is kept, but not what
     /// tools make there by the thousands, and not databases, which change with each `fsync`.
