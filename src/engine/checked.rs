@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::config::Check;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Class, Durability, Node, NodeType, StoreError};
 
@@ -31,6 +31,8 @@ pub struct SaveChecked {
     pub is_new: bool,
     /// The writer set the file's time after its last write: that time stays.
     pub keeps_time: bool,
+    /// Only if the file still has this time: nothing was saved since.
+    pub only_at: Option<UnixNanos>,
 }
 
 /// Keeps what was written to a checked file and can not become valid any more, with the reason.
@@ -56,6 +58,9 @@ impl Command for SaveChecked {
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         turn.context.may_change()?;
         let mut node = checked_file(turn, self.ino)?;
+        if self.only_at.is_some_and(|at| at != node.mtime) {
+            return Ok(Saved::Kept(None));
+        }
         for (dir, name) in turn.names_of_file(&node)? {
             if let Some(Err(refusal)) = turn.judge_file(dir, &name, &self.bytes)? {
                 turn.keep_refused(&node, self.is_new, refusal.clone(), self.bytes)?;

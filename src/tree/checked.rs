@@ -15,7 +15,7 @@ use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 
 use super::WorkTree;
 use super::handles::Open;
-use super::staged::Staged;
+use super::staged::{Emptied, Staged};
 
 impl WorkTree {
     /// Whether `caller` must not see a file yet: a new one that was not judged is its maker's alone.
@@ -74,7 +74,7 @@ impl WorkTree {
         &self,
         ticket: ScopeTicket,
         read: &dyn Read,
-        node: &Node,
+        (caller, node): (&Caller, &Node),
         flags: OpenFlags,
     ) -> Result<Option<Open>, StoreError> {
         let rules = self.engine.config();
@@ -91,6 +91,9 @@ impl WorkTree {
         let mut staged = Staged::new(None, pinned.into(), Base::Unseen);
         staged.check = Some(check);
         staged.opened(flags.truncate, flags.append);
+        if flags.truncate && node.size > 0 {
+            staged.emptied = Some(Emptied { by: *caller, mtime: node.mtime });
+        }
         Ok(Some(Open::Staged(Box::new(Mutex::new(staged)))))
     }
 
@@ -150,7 +153,17 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         let keeps_time = self.timed.lock().remove(&ino);
-        let command = SaveChecked { ino, bytes, is_new, keeps_time };
+        let command = SaveChecked { ino, bytes, is_new, keeps_time, only_at: None };
         self.save(caller, (ino, open), command, reply);
+    }
+
+    /// The last descriptor of a checked file is gone that emptied it and wrote nothing. Whether it may
+    /// be empty nobody hears but `why`.
+    pub(super) fn save_emptied(&self, ino: Ino, open: Arc<Open>, emptied: Emptied) {
+        let keeps_time = self.timed.lock().remove(&ino);
+        let (bytes, only_at) = (Arc::from([]), Some(emptied.mtime));
+        let command = SaveChecked { ino, bytes, is_new: false, keeps_time, only_at };
+        self.busy.begin(ino);
+        self.save(&emptied.by, (ino, open), command, Reply::new(|_| {}));
     }
 }

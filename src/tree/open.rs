@@ -176,7 +176,7 @@ impl WorkTree {
                 let dir = dir_that_counts(read, &node)?;
                 let looked = self.look_at_plain(caller, dir, flags);
                 if let Looked::Open(_) = &looked
-                    && let Some(open) = self.open_checked(ticket, read, &node, flags)?
+                    && let Some(open) = self.open_checked(ticket, read, (caller, &node), flags)?
                 {
                     let hidden = self.is_hidden(&node.kind(), caller);
                     return Ok((!hidden).then_some(Looked::Open(open)));
