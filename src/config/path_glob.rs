@@ -228,6 +228,12 @@ impl FileGlob {
         self.glob.after(dir).is_some_and(|at| at.contains(&last))
     }
 
+    /// Could one of these files lie in `dir`, or anywhere below it?
+    #[must_use]
+    pub fn may_lie_below(&self, dir: &[FileName]) -> bool {
+        self.glob.may_lie_below(dir)
+    }
+
     /// Whether a file of this name is one, in a directory where one may lie.
     #[must_use]
     pub fn takes_name(&self, name: &FileName) -> bool {

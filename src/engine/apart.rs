@@ -39,7 +39,7 @@ impl Command for SetApart {
         record.standing = Standing::Live { ino, dir, name: name.clone(), valid };
         turn.write_back(&mut record, &expected, home.kind(), None)?;
         turn.txn.replace_entry(dir, &name, ino)?;
-        turn.unname(&before)?;
+        turn.unname(&before, dir, &name)?;
         let (parent, ino, fate) = (dir, old, Fate::Replaced);
         turn.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
         Ok(())

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::config::Check;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Class, Durability, Node, NodeType, StoreError};
 
@@ -31,6 +31,8 @@ pub struct SaveChecked {
     pub is_new: bool,
     /// The writer set the file's time after its last write: that time stays.
     pub keeps_time: bool,
+    /// Only if the file still has this time: nothing was saved since.
+    pub only_at: Option<UnixNanos>,
 }
 
 /// Keeps what was written to a checked file and can not become valid any more, with the reason.
@@ -56,11 +58,14 @@ impl Command for SaveChecked {
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         turn.context.may_change()?;
         let mut node = checked_file(turn, self.ino)?;
-        if let Some((dir, name)) = turn.name_of_file(&node)?
-            && let Some(Err(refusal)) = turn.judge_file(dir, &name, &self.bytes)?
-        {
-            turn.keep_refused(&node, self.is_new, refusal.clone(), self.bytes)?;
-            return Ok(Saved::Refused(refusal));
+        if self.only_at.is_some_and(|at| at != node.mtime) {
+            return Ok(Saved::Kept(None));
+        }
+        for (dir, name) in turn.names_of_file(&node)? {
+            if let Some(Err(refusal)) = turn.judge_file(dir, &name, &self.bytes)? {
+                turn.keep_refused(&node, self.is_new, refusal.clone(), self.bytes)?;
+                return Ok(Saved::Refused(refusal));
+            }
         }
         plain::replace(turn, &mut node, &self.bytes)?;
         if !self.keeps_time {
@@ -153,6 +158,22 @@ impl Turn<'_> {
         }
     }
 
+    /// Refuses what a write has made of a plain file that is checked: it came by a descriptor from
+    /// before the check counted, and is not staged.
+    pub(super) fn require_still_valid(&mut self, node: &Node) -> Result<(), Stop> {
+        if !self.config.files().has_checks() || node.nlink == 0 {
+            return Ok(());
+        }
+        let here = self.scope(node.parent)?.is_some_and(|scope| scope.has_checks());
+        if !here && node.nlink == 1 {
+            return Ok(());
+        }
+        for (dir, name) in self.names_of_file(node)? {
+            self.require_checked(node, dir, &name)?;
+        }
+        Ok(())
+    }
+
     fn require_valid(
         &self,
         check: &Check,
@@ -188,8 +209,7 @@ impl Turn<'_> {
         };
         let parent = self.directory(dir)?;
         self.txn.delete_entry(dir, &name)?;
-        self.txn.delete_file_name(node.ino)?;
-        self.unname(node)?;
+        self.unname(node, dir, &name)?;
         self.touch_dir(parent, 0)?;
         let fate = Fate::Removed(node.node_type);
         self.effect(Effect::Name { parent: dir, name, ino: node.ino, also_origin: true, fate });

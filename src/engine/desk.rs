@@ -54,6 +54,7 @@ impl Queued {
         let operation = command.operation();
         let (durability, changes) = (command.durability(), command.is_change());
         let (is_seen_whole, needs_no_room) = (command.is_seen_whole(), command.needs_no_room());
+        let keeps_quotas = command.keeps_quotas();
         let job: Job = Box::new(move |turn| {
             let turn = match turn {
                 Ok(turn) => turn,
@@ -65,6 +66,7 @@ impl Queued {
             let may = if changes { turn.context.may_change() } else { Ok(()) };
             let ran = match may {
                 Err(refusal) => Err(Stop::kept(refusal, TreePath::root())),
+                Ok(()) if !keeps_quotas => command.run(turn),
                 Ok(()) => command.run(turn).and_then(|out| turn.require_quotas().map(|()| out)),
             };
             Some(match ran {

@@ -46,24 +46,19 @@ impl Rename {
         turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
         let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);
         let shift = if self.parent == self.new_parent { 0 } else { moves(&b) - moves(&a) };
-        for (mut node, parent, name) in
-            [(a, self.new_parent, self.new_name.clone()), (b, self.parent, self.name.clone())]
-        {
+        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
+        for (mut node, from, to) in [(a, old, new), (b, new, old)] {
             node.ctime = turn.now;
-            node.parent = parent;
-            if node.node_type != NodeType::Directory {
-                node.quota = turn.directory(parent)?.quota;
-            }
+            turn.shift_name(&mut node, from, to)?;
             turn.txn.update_node(&node)?;
             if node.node_type == NodeType::Directory {
-                turn.settle_dir(parent, &name, node.ino)?;
+                turn.settle_dir(to.0, to.1, node.ino)?;
             }
             turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
         }
-        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
         for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
             if let Some(node) = turn.txn.node(ino)? {
-                turn.file_moved(from, to, &node, None, Via::Exchange)?;
+                turn.file_moved(from, to, &node, Via::Exchange)?;
                 let (parent, name) = (from.0, from.1.clone());
                 let to = (to.0, to.1.clone());
                 let fate = Fate::Moved { to, node_type: node.node_type, over: None };

@@ -63,7 +63,7 @@ impl Command for SaveFile {
             return Ok(());
         };
         if let Some((dir, name)) = turn.name_of_file(&node)? {
-            turn.renew_lock_named(dir, &name, node.ino)?;
+            turn.renew_lock(&node)?;
             let saved = Saved { digest: self.digest, ..Saved::by(None) };
             turn.file_saved(dir, &name, &node, saved)?;
         }
@@ -125,6 +125,56 @@ impl Turn<'_> {
             self.renew_lock_named(dir, name, ino)?;
         }
         Ok(())
+    }
+
+    /// The name `(dir, name)` of `node` is gone; `next` has become its first one by this.
+    pub(super) fn forget_file_name(
+        &mut self,
+        node: &Node,
+        (dir, name): (Ino, &FileName),
+        next: Option<(Ino, FileName)>,
+    ) -> Result<(), StoreError> {
+        let file = node.node_type == NodeType::File && node.class == Class::Plain;
+        if !file || self.config.files().is_empty() {
+            return Ok(());
+        }
+        if node.nlink == 0 {
+            return match self.scope(dir)? {
+                Some(_) => self.txn.delete_file_name(node.ino),
+                None => Ok(()),
+            };
+        }
+        if let Some((noted_dir, noted)) = self.txn.file_name(node.ino)? {
+            if (noted_dir, &noted) != (dir, name) {
+                return Ok(());
+            }
+            self.txn.delete_file_name(node.ino)?;
+        }
+        match next {
+            Some((dir, name)) => self.name_file(dir, &name, node.ino),
+            None => Ok(()),
+        }
+    }
+
+    /// A plain file has the further name `name` in `dir` from now on.
+    pub(super) fn file_linked(
+        &mut self,
+        node: &Node,
+        dir: Ino,
+        name: &FileName,
+    ) -> Result<(), StoreError> {
+        // It stands for the file where nothing is told of the name that did.
+        if node.node_type == NodeType::File && self.kept(dir, name)?.is_some() {
+            let told = match self.txn.file_name(node.ino)? {
+                Some((dir, name)) => self.kept(dir, &name)?.is_some(),
+                None => self.scope(node.parent)?.is_some(),
+            };
+            if !told {
+                self.txn.put_file_name(node.ino, dir, name)?;
+            }
+        }
+        self.renew_lock_named(dir, name, node.ino)?;
+        self.file_saved(dir, name, node, Saved::by(Some(Via::Link)))
     }
 
     /// The directory and name of a file, where rules count.
@@ -214,13 +264,12 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The node `node` went from one name to another, over what lay there.
+    /// The node `node` went from one name to another.
     pub(super) fn file_moved(
         &mut self,
         (from_dir, from_name): (Ino, &FileName),
         (dir, name): (Ino, &FileName),
         node: &Node,
-        over: Option<&Node>,
         via: Via,
     ) -> Result<(), StoreError> {
         if self.config.files().is_empty() {
@@ -230,16 +279,16 @@ impl Turn<'_> {
         if node.node_type == NodeType::Directory {
             self.scopes.forget();
             self.effect(Effect::DirectoryMoved);
+            self.begin_locks_below(node.ino)?;
         }
         let comes_from_scope = self.scope(from_dir)?.is_some();
         let goes_to_scope = self.scope(dir)?.is_some();
-        if let (true, Some(over)) = (goes_to_scope, over) {
-            // Whatever took its name: it may have others, and go on.
-            self.txn.delete_file_name(over.ino)?;
-        }
         if file && goes_to_scope {
             self.txn.put_file_name(node.ino, dir, name)?;
-            self.txn.delete_lease(node.ino)?;
+            // Another of its names may be a lock's.
+            if node.nlink == 1 {
+                self.txn.delete_lease(node.ino)?;
+            }
             self.renew_lock_named(dir, name, node.ino)?;
         } else if file && comes_from_scope {
             self.txn.delete_file_name(node.ino)?;

@@ -1,13 +1,11 @@
 //! Giving a file another name.
 
-use crate::ledger::Via;
 use crate::limits::LINKS_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType};
 
-use super::files::Saved;
 use super::governed::path_of;
 use super::turn::taken;
 use super::{Command, Effect, Slot, Stop, Turn};
@@ -63,10 +61,10 @@ impl Command for Link {
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
         turn.txn.insert_entry(self.parent, &self.name, self.ino)?;
+        turn.txn.insert_further_name(self.ino, self.parent, &self.name)?;
         turn.touch_dir(parent, 0)?;
         turn.effect(Effect::Attr { ino: self.ino, also_origin: false });
-        turn.renew_lock_named(self.parent, &self.name, self.ino)?;
-        turn.file_saved(self.parent, &self.name, &node, Saved::by(Some(Via::Link)))?;
+        turn.file_linked(&node, self.parent, &self.name)?;
         let (parent, name) = (self.parent, self.name.clone());
         turn.effect(Effect::Appeared { parent, name, node_type: node.node_type });
         Ok(node)

@@ -5,13 +5,16 @@
 //! where the configuration names no locks nothing is asked. Deliberately not here: `flock` and
 //! `fcntl` locks, which end with their process.
 
+use std::sync::Arc;
+
+use crate::config::Scope;
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
 use crate::names::FileName;
 use crate::numbers::{Ino, LeaseTime};
 use crate::store::{Class, Durability, Node, NodeType, StoreError};
 
-use super::{Command, Effect, Fate, Stop, Turn, lease_nanos};
+use super::{Command, Effect, Fate, Stop, Turn, lease_nanos, path_of_dir};
 
 /// Removes the lock files whose lease is over.
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +32,18 @@ impl Command for ExpireLocks {
         Durability::Process
     }
 
+    /// A lock that is over may be charged elsewhere then, by its next name: it must not keep all others.
+    fn keeps_quotas(&self) -> bool {
+        false
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<LeaseTime>, Stop> {
         for _ in 0..SWEPT_AT_ONCE {
             match turn.txn.next_lease()? {
                 Some((ino, until)) if until <= turn.lease_now => {
-                    turn.txn.delete_lease(ino)?;
                     // It may have more than one name.
                     while turn.expire(ino)? {}
+                    turn.txn.delete_lease(ino)?;
                 }
                 next => return Ok(next.map(|(_, until)| until)),
             }
@@ -53,8 +61,10 @@ impl Turn<'_> {
         {
             return Ok(());
         }
-        let Some((dir, name)) = self.name_of_file(node)? else { return Ok(()) };
-        self.renew_lock_named(dir, &name, node.ino)
+        for (dir, name) in self.names_of_file(node)? {
+            self.renew_lock_named(dir, &name, node.ino)?;
+        }
+        Ok(())
     }
 
     /// The same, for a file that has this name now.
@@ -69,9 +79,47 @@ impl Turn<'_> {
         }
         let Some(scope) = self.scope(dir)? else { return Ok(()) };
         let Some(lease) = self.config.files().lock(&scope, name) else { return Ok(()) };
-        let until = self.lease_now.after(lease_nanos(lease));
-        self.txn.put_file_name(ino, dir, name)?;
-        self.txn.put_lease(ino, until)
+        self.txn.put_lease(ino, self.lease_now.after(lease_nanos(lease)))
+    }
+
+    /// Begins the leases of the locks that have come with the directory `dir`. All below it is looked
+    /// at, so that such a rename costs what lies there; elsewhere nothing is.
+    pub(super) fn begin_locks_below(&mut self, dir: Ino) -> Result<(), StoreError> {
+        let files = self.config.files();
+        if !files.has_locks() || !files.may_lock_below(&path_of_dir(self.txn, dir)?) {
+            return Ok(());
+        }
+        let mut left = vec![dir];
+        while let Some(dir) = left.pop() {
+            let mut files = Vec::new();
+            self.txn.list_names(dir, None, &mut |(name, node)| {
+                match (node.node_type, node.class) {
+                    (NodeType::Directory, _) => left.push(node.ino),
+                    (NodeType::File, Class::Plain) => files.push((name, node.ino)),
+                    _ => {}
+                }
+                true
+            })?;
+            for (name, ino) in files {
+                self.renew_lock_named(dir, &name, ino)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A name by which a file is a lock.
+    fn name_of_lock(
+        &mut self,
+        node: &Node,
+    ) -> Result<Option<(Ino, FileName, Arc<Scope>)>, StoreError> {
+        for (dir, name) in self.names_of_file(node)? {
+            if let Some(scope) = self.scope(dir)?
+                && self.config.files().lock(&scope, &name).is_some()
+            {
+                return Ok(Some((dir, name, scope)));
+            }
+        }
+        Ok(None)
     }
 
     /// Takes a name of a lock whose lease is over, with an event; false if it has none.
@@ -79,15 +127,10 @@ impl Turn<'_> {
         let Some(node) = self.txn.node(ino)?.filter(|node| node.nlink > 0) else {
             return Ok(false);
         };
-        let Some((dir, name)) = self.name_of_file(&node)? else { return Ok(false) };
-        let Some(scope) = self.scope(dir)? else { return Ok(false) };
-        if self.config.files().lock(&scope, &name).is_none() {
-            return Ok(false);
-        }
+        let Some((dir, name, scope)) = self.name_of_lock(&node)? else { return Ok(false) };
         let parent = self.directory(dir)?;
         self.txn.delete_entry(dir, &name)?;
-        self.txn.delete_file_name(ino)?;
-        self.unname(&node)?;
+        self.unname(&node, dir, &name)?;
         self.touch_dir(parent, 0)?;
         let path = scope.path.join(name.clone());
         let shown = path.to_string();

@@ -31,6 +31,7 @@ mod link;
 mod lock_files;
 mod make_dirs;
 mod nameless;
+mod names;
 mod plain;
 mod put;
 mod queue;
@@ -124,6 +125,11 @@ pub trait Command: Send + 'static {
     /// Whether it is done on a full disk, too: it makes space, or needs none.
     fn needs_no_room(&self) -> bool {
         false
+    }
+
+    /// Whether it is undone where it makes a sum larger than a quota.
+    fn keeps_quotas(&self) -> bool {
+        true
     }
 
     /// Makes the change in the transaction of `turn`.

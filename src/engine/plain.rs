@@ -82,6 +82,7 @@ impl Command for Write {
             WriteAt::End => node.size,
         };
         put(turn, &mut node, offset, &self.data)?;
+        turn.require_still_valid(&node)?;
         node.mtime = turn.now;
         node.ctime = turn.now;
         drop_privileges(turn, &mut node);
@@ -118,6 +119,7 @@ impl Command for Allocate {
         if !self.keep_size && end > node.size {
             node.size = end;
         }
+        turn.require_still_valid(&node)?;
         node.mtime = turn.now;
         node.ctime = turn.now;
         drop_privileges(turn, &mut node);

@@ -2,7 +2,7 @@
 //!
 //! What must stay true: everything below a directory with a quota is charged to it, and a change
 //! that makes a sum larger than its limit is undone, whichever change it is. A file with several
-//! names is charged where it was made or last renamed. The sums themselves are the store's
+//! names is charged where its first one lies (`names`). The sums themselves are the store's
 //! (`store::quotas`). A directory with all below it that comes under another quota is walked, so
 //! that such a rename costs what lies there.
 
@@ -38,7 +38,10 @@ pub(super) fn charge_dir(
     while let Some(mut node) = left.pop() {
         if node.node_type == NodeType::Directory {
             txn.list(node.ino, None, &mut |(_, below)| {
-                left.push(below);
+                // Others have a further name here.
+                if below.parent == node.ino {
+                    left.push(below);
+                }
                 true
             })?;
         }

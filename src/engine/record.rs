@@ -346,7 +346,7 @@ impl Turn<'_> {
     ) -> Result<(), StoreError> {
         self.txn.delete_entry(dir, name)?;
         if let Some(old) = self.txn.node(ino)? {
-            self.unname(&old)?;
+            self.unname(&old, dir, name)?;
         }
         if let Some(node) = self.txn.node(dir)? {
             self.touch_dir(node, 0)?;

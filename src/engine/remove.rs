@@ -84,13 +84,9 @@ impl Command for Remove {
             retire(turn, record, &home, Standing::Gone, EventName::REMOVED, None)?;
         }
         turn.txn.delete_entry(self.parent, &self.name)?;
-        turn.unname(&node)?;
+        turn.unname(&node, self.parent, &self.name)?;
         turn.touch_dir(parent, -i32::from(directory))?;
         if node.class == Class::Plain {
-            // It may be the noted one, and not the only one.
-            if !directory && turn.scope(self.parent)?.is_some() {
-                turn.txn.delete_file_name(node.ino)?;
-            }
             turn.file_gone(self.parent, &self.name, EventName::REMOVED, None)?;
         }
         let (parent, name, ino) = (self.parent, self.name, node.ino);

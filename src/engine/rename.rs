@@ -353,9 +353,9 @@ impl Rename {
             }
         }
         turn.require_checked(&source, self.new_parent, &self.new_name)?;
-        self.relink(turn, &source, target.clone())?;
+        self.relink(turn, &source, target)?;
         let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
-        turn.file_moved(from, to, &source, target.as_ref(), Via::Rename)?;
+        turn.file_moved(from, to, &source, Via::Rename)?;
         Ok(None)
     }
 
@@ -373,16 +373,14 @@ impl Rename {
         match &target {
             Some(target) => {
                 turn.txn.replace_entry(self.new_parent, &self.new_name, source.ino)?;
-                turn.unname(target)?;
+                turn.unname(target, self.new_parent, &self.new_name)?;
             }
             None => turn.txn.insert_entry(self.new_parent, &self.new_name, source.ino)?,
         }
         let mut source = source.clone();
         source.ctime = turn.now;
-        source.parent = self.new_parent;
-        if !directory {
-            source.quota = turn.directory(self.new_parent)?.quota;
-        }
+        let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
+        turn.shift_name(&mut source, from, to)?;
         turn.txn.update_node(&source)?;
         if directory {
             turn.unsettle_dir(source.ino)?;

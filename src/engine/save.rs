@@ -105,7 +105,7 @@ impl Command for Save {
         }
         match node.class {
             Class::Plain => {
-                if let Some((dir, name)) = turn.name_of_file(&node)? {
+                for (dir, name) in turn.names_of_file(&node)? {
                     turn.require_content(dir, &name, &self.text.bytes)?;
                 }
                 plain::replace(turn, &mut node, &self.text.bytes)?;
@@ -316,7 +316,7 @@ fn leave_draft(
         // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
         let parent = turn.directory(home.dir)?;
         turn.txn.delete_entry(home.dir, &home.name)?;
-        turn.unname(&node)?;
+        turn.unname(&node, home.dir, &home.name)?;
         turn.touch_dir(parent, 0)?;
         let (parent, name, ino) = (home.dir, home.name.clone(), node.ino);
         let fate = Fate::Removed(node.node_type);

@@ -242,21 +242,26 @@ impl Turn<'_> {
         self.txn.update_node(&dir)
     }
 
-    /// Takes one name from a node; without a name it lives on only for its open handles.
+    /// Takes the name `name` in `dir` from a node; without a name it lives on only for its open
+    /// handles.
     ///
     /// # Errors
     /// A failure of the store.
-    pub fn unname(&mut self, node: &Node) -> Result<(), StoreError> {
+    pub fn unname(&mut self, node: &Node, dir: Ino, name: &FileName) -> Result<(), StoreError> {
         let mut node = node.clone();
         node.ctime = self.now;
         node.nlink = match node.node_type {
             NodeType::Directory => 0,
             _ => node.nlink.saturating_sub(1),
         };
-        if node.nlink == 0 {
+        let next = if node.nlink == 0 {
             self.uncharge(&mut node)?;
-        }
+            None
+        } else {
+            self.lose_name(&mut node, dir, name)?
+        };
         self.txn.update_node(&node)?;
+        self.forget_file_name(&node, (dir, name), next)?;
         self.effects.push(Effect::Attr { ino: node.ino, also_origin: false });
         if node.nlink == 0 {
             if node.class == Class::Draft {

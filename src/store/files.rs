@@ -38,7 +38,8 @@ pub struct FileVersion {
 pub trait ReadFiles {
     /// The directory and name under which a file was made or last renamed, where rules count.
     fn file_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>>;
-    /// A name of `ino` in `dir`, found by looking at all: for files that came in unnoticed.
+    /// The first name of `ino`, if it lies in `dir`, found by looking at all: for files that came in
+    /// unnoticed.
     fn name_in(&self, dir: Ino, ino: Ino) -> Result<Option<FileName>>;
     /// The past of a path.
     fn history(&self, path: &TreePath) -> Result<Option<History>>;

@@ -10,6 +10,7 @@ mod chores;
 mod error;
 mod files;
 mod leases;
+mod links;
 mod quotas;
 mod ready;
 mod rows;
@@ -20,6 +21,7 @@ pub use chores::{ReadChores, TxnChores};
 pub use error::StoreError;
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};
 pub use leases::{LeaseRow, ReadLeases, TxnLeases};
+pub use links::{ReadLinks, TxnLinks};
 pub use quotas::{Charged, Growth, ReadQuotas, TxnQuotas, stored_bytes};
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;
@@ -34,7 +36,9 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub type Visit<'a, T> = &'a mut dyn FnMut(T) -> bool;
 
 /// What can be asked of a committed snapshot (or, inside a transaction, of its own state).
-pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas + ReadChores {
+pub trait Read:
+    ReadFiles + ReadLinks + ReadReady + ReadLeases + ReadAgents + ReadQuotas + ReadChores
+{
     /// One inode.
     fn node(&self, ino: Ino) -> Result<Option<Node>>;
     /// What a name in a directory stands for.
@@ -112,7 +116,9 @@ pub trait Read: ReadFiles + ReadReady + ReadLeases + ReadAgents + ReadQuotas + R
 }
 
 /// The few operations the rules need to change rows.
-pub trait Txn: Read + TxnFiles + TxnReady + TxnLeases + TxnAgents + TxnQuotas + TxnChores {
+pub trait Txn:
+    Read + TxnFiles + TxnLinks + TxnReady + TxnLeases + TxnAgents + TxnQuotas + TxnChores
+{
     /// Makes an inode.
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
     /// Writes an inode's attributes back.

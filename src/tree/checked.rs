@@ -15,7 +15,7 @@ use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 
 use super::WorkTree;
 use super::handles::Open;
-use super::staged::Staged;
+use super::staged::{Emptied, Staged};
 
 impl WorkTree {
     /// Whether `caller` must not see a file yet: a new one that was not judged is its maker's alone.
@@ -44,36 +44,56 @@ impl WorkTree {
         Ok(scope.and_then(|scope| config.files().check(&scope, name).cloned()))
     }
 
+    /// What the content of a file must be by one of its names.
+    fn check_of_any(
+        &self,
+        ticket: ScopeTicket,
+        read: &dyn Read,
+        node: &Node,
+    ) -> Result<Option<Check>, StoreError> {
+        let mut names = if node.nlink > 1 { read.further_names(node.ino)? } else { Vec::new() };
+        let rules = self.engine.config();
+        if self.hub.scopes.of(ticket, read, &rules, node.parent)?.is_some() {
+            let noted = read.file_name(node.ino)?.filter(|noted| !names.contains(noted));
+            let first = match noted {
+                Some(noted) => Some(noted),
+                None => read.name_in(node.parent, node.ino)?.map(|name| (node.parent, name)),
+            };
+            names.extend(first);
+        }
+        for (dir, name) in names {
+            if let Some(check) = self.check_of(ticket, read, dir, &name)? {
+                return Ok(Some(check));
+            }
+        }
+        Ok(None)
+    }
+
     /// Opens a plain file that is checked; `None` if it is not.
     pub(super) fn open_checked(
         &self,
         ticket: ScopeTicket,
         read: &dyn Read,
-        node: &Node,
+        (caller, node): (&Caller, &Node),
         flags: OpenFlags,
     ) -> Result<Option<Open>, StoreError> {
         let rules = self.engine.config();
-        if !rules.files().has_checks()
-            || node.node_type != NodeType::File
-            || self.hub.scopes.of(ticket, read, &rules, node.parent)?.is_none()
-        {
+        if !rules.files().has_checks() || node.node_type != NodeType::File {
             return Ok(None);
         }
         // What is larger came here unchecked and is read as it is.
         if node.size > RECORD_BYTES_MAX as u64 && !flags.truncate {
             return Ok(None);
         }
-        let named = match read.file_name(node.ino)? {
-            Some(named) => Some(named),
-            None => read.name_in(node.parent, node.ino)?.map(|name| (node.parent, name)),
-        };
-        let Some((dir, name)) = named else { return Ok(None) };
-        let Some(check) = self.check_of(ticket, read, dir, &name)? else { return Ok(None) };
+        let Some(check) = self.check_of_any(ticket, read, node)? else { return Ok(None) };
         let pinned =
             if flags.truncate { Vec::new() } else { read_plain(read, node, 0, RECORD_BYTES_MAX)? };
         let mut staged = Staged::new(None, pinned.into(), Base::Unseen);
         staged.check = Some(check);
         staged.opened(flags.truncate, flags.append);
+        if flags.truncate && node.size > 0 {
+            staged.emptied = Some(Emptied { by: *caller, mtime: node.mtime });
+        }
         Ok(Some(Open::Staged(Box::new(Mutex::new(staged)))))
     }
 
@@ -133,7 +153,17 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         let keeps_time = self.timed.lock().remove(&ino);
-        let command = SaveChecked { ino, bytes, is_new, keeps_time };
+        let command = SaveChecked { ino, bytes, is_new, keeps_time, only_at: None };
         self.save(caller, (ino, open), command, reply);
+    }
+
+    /// The last descriptor of a checked file is gone that emptied it and wrote nothing. Whether it may
+    /// be empty nobody hears but `why`.
+    pub(super) fn save_emptied(&self, ino: Ino, open: Arc<Open>, emptied: Emptied) {
+        let keeps_time = self.timed.lock().remove(&ino);
+        let (bytes, only_at) = (Arc::from([]), Some(emptied.mtime));
+        let command = SaveChecked { ino, bytes, is_new: false, keeps_time, only_at };
+        self.busy.begin(ino);
+        self.save(&emptied.by, (ino, open), command, Reply::new(|_| {}));
     }
 }

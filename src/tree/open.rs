@@ -18,7 +18,7 @@ use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, Ve
 
 use super::computed::{self, Computed};
 use super::handles::{Held, Open};
-use super::plain_save::Wrote;
+use super::plain_save::{Wrote, dir_that_counts};
 use super::staged::Staged;
 use super::{Answer, WorkTree, events, waits};
 
@@ -173,9 +173,10 @@ impl WorkTree {
         let config = self.engine.config();
         let mut staged = match node.class {
             Class::Plain => {
-                let looked = self.look_at_plain(caller, &node, flags);
+                let dir = dir_that_counts(read, &node)?;
+                let looked = self.look_at_plain(caller, dir, flags);
                 if let Looked::Open(_) = &looked
-                    && let Some(open) = self.open_checked(ticket, read, &node, flags)?
+                    && let Some(open) = self.open_checked(ticket, read, (caller, &node), flags)?
                 {
                     let hidden = self.is_hidden(&node.kind(), caller);
                     return Ok((!hidden).then_some(Looked::Open(open)));
@@ -223,15 +224,15 @@ impl WorkTree {
         Ok(Some(Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))))
     }
 
-    /// A plain file, where nothing more is known of it.
-    pub(super) fn look_at_plain(&self, caller: &Caller, node: &Node, flags: OpenFlags) -> Looked {
+    /// A plain file for which the rules of `dir` count, where nothing more is known of it.
+    pub(super) fn look_at_plain(&self, caller: &Caller, dir: Ino, flags: OpenFlags) -> Looked {
         if flags.write || flags.truncate {
             let writer = self.context(caller, Door::Name);
             if let Err(refusal) = writer.may_change() {
                 return Looked::Refused(refusal, None);
             }
         }
-        Looked::Open(plain(flags, Wrote::new(node.parent, caller, flags.truncate)))
+        Looked::Open(plain(flags, Wrote::new(dir, caller, flags.truncate)))
     }
 
     /// A version of a record that a program opens, with what it has seen of it. Who may write has seen

@@ -131,6 +131,6 @@ impl WorkTree {
         let gone = gone.filter(|gone| {
             gone.class == Class::Plain && is_whole(gone) && !self.is_hidden(&gone.kind(), caller)
         });
-        Ok(gone.map(|gone| self.look_at_plain(caller, &gone, flags)))
+        Ok(gone.map(|gone| self.look_at_plain(caller, gone.parent, flags)))
     }
 }

@@ -18,7 +18,7 @@ use crate::ledger::Hash;
 use crate::limits::{HASH_AWAITED_BYTES_MAX, HASHED_BYTES_MAX, HASHED_IN_TURN_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::Door;
-use crate::store::{Class, Durability, Node};
+use crate::store::{Class, Durability, Node, Read, StoreError};
 
 use super::{Touch, WorkTree};
 
@@ -27,7 +27,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// Whether a handle has written since its last `close`, and who opened it.
 pub(super) struct Wrote {
-    /// The directory that the file lay in when it was opened.
+    /// The directory whose rules counted for the file when it was opened.
     dir: Ino,
     opener: Caller,
     /// It wrote since the last save.
@@ -155,7 +155,8 @@ impl WorkTree {
 
     /// The save of a file that was changed by its name: `truncate(2)`.
     pub(super) fn log_cut(&self, caller: &Caller, node: &Node, reply: Reply<()>) {
-        if node.class == Class::Plain && self.scope(node.parent).is_some() {
+        let counts = || self.read(|read| dir_that_counts(read, node)).ok();
+        if node.class == Class::Plain && counts().is_some_and(|dir| self.scope(dir).is_some()) {
             return self.log_save(caller, node.ino, Durability::Process, reply);
         }
         reply.send(Ok(()));
@@ -193,6 +194,12 @@ impl WorkTree {
             }
         }));
     }
+}
+
+/// The directory whose rules count for a plain file: that of its first name, if no other is noted.
+pub(super) fn dir_that_counts(read: &dyn Read, node: &Node) -> Result<Ino, StoreError> {
+    let noted = if node.nlink > 1 { read.file_name(node.ino)? } else { None };
+    Ok(noted.map_or(node.parent, |(dir, _)| dir))
 }
 
 /// Hashes a file, from as many snapshots as it takes; nothing if it changed meanwhile.

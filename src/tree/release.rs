@@ -32,7 +32,14 @@ impl WorkTree {
             | Open::Ready(_) => return,
         };
         self.born(ino);
-        if staged.lock().unsaved.is_any() {
+        let (is_unsaved, emptied) = {
+            let staged = staged.lock();
+            (staged.unsaved.is_any(), staged.emptied)
+        };
+        if let Some(emptied) = emptied {
+            return self.save_emptied(ino, open, emptied);
+        }
+        if is_unsaved {
             // `flush` comes before every release, so that only a write through a mapping that
             // outlived its descriptor gets here. Nobody would hear a verdict.
             tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use workfs_mount::Reply;
+use workfs_mount::{Caller, Reply};
 
 use crate::config::{Binding, Check, Policy};
 use crate::engine::{Base, Fence, Home};
 use crate::limits::RECORD_BYTES_MAX;
-use crate::numbers::{RecordKey, Version};
+use crate::numbers::{RecordKey, UnixNanos, Version};
 use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
 
@@ -40,6 +40,8 @@ pub(super) struct Staged {
     buffer: Option<Vec<u8>>,
     /// What was written since the last judgement.
     pub unsaved: Unsaved,
+    /// It is a checked file, opening it emptied it, and nothing was written since.
+    pub emptied: Option<Emptied>,
     /// A judgement is under way, and these wait for it too.
     pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
@@ -52,6 +54,16 @@ pub(super) struct Staged {
     poison: Option<Refusal>,
     /// How the last judgement ended, if badly; until something is written again.
     pub failed: Option<Refusal>,
+}
+
+/// Who emptied a checked file by opening it, and what it was then. Counts at the end only: shells
+/// close a copy of the descriptor before anything is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Emptied {
+    /// Who opened it.
+    pub by: Caller,
+    /// Its time: what is saved meanwhile is not emptied.
+    pub mtime: UnixNanos,
 }
 
 impl Staged {
@@ -67,6 +79,7 @@ impl Staged {
             pinned,
             buffer: None,
             unsaved: Unsaved::default(),
+            emptied: None,
             judging: None,
             sequential: true,
             append: false,
@@ -109,6 +122,7 @@ impl Staged {
     /// Takes what is to be judged.
     pub fn take(&mut self) -> (Arc<[u8]>, Base) {
         self.unsaved.clear();
+        self.emptied = None;
         self.judging = Some(Vec::new());
         (self.whole(), self.base)
     }
@@ -134,6 +148,7 @@ impl Staged {
         }
         self.sequential &= at == end;
         self.unsaved.note_write(files);
+        self.emptied = None;
         self.failed = None;
         let buffer = self.buffer();
         if buffer.len() < stop {
@@ -174,7 +189,8 @@ impl Staged {
         self.home.as_ref().map(|home| &*home.governed.binding)
     }
 
-    /// Stages a change of size. A cut to nothing alone is not judged: it is how writes begin.
+    /// Stages a change of size. Of a record a cut to nothing alone is not judged: it is how writes
+    /// begin.
     ///
     /// # Errors
     /// Too large.
@@ -186,9 +202,10 @@ impl Staged {
         }
         if size != self.text().len() {
             self.buffer().resize(size, 0);
-            if size > 0 {
+            if size > 0 || self.check.is_some() {
                 self.unsaved.note_change();
             }
+            self.emptied = None;
             self.sequential = size == 0;
             self.failed = None;
             self.poison = None;

@@ -113,8 +113,10 @@ impl WorkTree {
             if let Some(failed) = &staged.failed {
                 return reply.send(Err(failed.rule.errno(Door::Handle)));
             }
-            let unsaved = &staged.unsaved;
-            if !(if sync { unsaved.is_any() } else { unsaved.is_ended_by(caller.files) }) {
+            let is_unsaved = staged.unsaved.is_any();
+            if sync && !is_unsaved && staged.emptied.is_some() {
+                self.busy.begin(ino);
+            } else if !(if sync { is_unsaved } else { staged.unsaved.is_ended_by(caller.files) }) {
                 return reply.send(Ok(()));
             }
             let (whole, base) = staged.take();
@@ -341,7 +343,7 @@ impl WorkTree {
             let Some(node) = read.node(ino)? else { return Ok(None) };
             match node.class {
                 Class::Plain => {
-                    let checked = self.open_checked(ticket, read, &node, cut)?;
+                    let checked = self.open_checked(ticket, read, (caller, &node), cut)?;
                     Ok(checked.and_then(|open| match open {
                         Open::Staged(staged) => {
                             Some((Sight::Known(Base::Unseen), staged.lock().text().to_vec()))

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 
-use crate::harness::{Errno, Fixture, Ran, Setup, close, left_out, needs, save};
+use crate::harness::{Errno, Fixture, Ran, Setup, close, left_out, needs, save, until_polled};
 
 const LAYOUT: &str = "workspaces: []
 checks:
@@ -121,8 +122,8 @@ fn a_new_file_that_is_not_valid_leaves_no_name() {
     assert!(!fixture.path("scratchpad/n2.yaml").exists());
     save(&path, b"- a\n- b: {c: d}\n").unwrap();
     assert_eq!(fs::read(fixture.mount(1).join("scratchpad/new.yaml")).unwrap().len(), 16);
-    // Emptying alone is how writes begin, and is not judged.
-    fixture.sh(": > scratchpad/new.yaml; touch scratchpad/t.yaml").success();
+    // A new empty file is judged when something is written to it.
+    fixture.sh("touch scratchpad/t.yaml").success();
     // A schema of one's own, and files for which no check counts.
     assert_eq!(save(&fixture.path("plans/p.json"), b"{\"gaol\": 1}"), Err(Errno::INVAL));
     save(&fixture.path("plans/p.json"), b"{\"goal\": 1}").unwrap();
@@ -187,4 +188,83 @@ fn what_was_refused_is_read_by_who_wrote_it_alone() {
     by(64002, "echo \"b: [\" | dd of=scratchpad/g.yaml").failure();
     let why = by(64002, "cat .workfs/why").success();
     assert!(why.stdout.contains("g.yaml") && !why.stdout.contains("f.yaml"), "{why}");
+}
+
+// P11.7
+#[test]
+fn a_descriptor_from_before_the_file_was_checked_writes_nothing_invalid() {
+    let fixture = checked();
+    let (temporary, path) = (fixture.path("scratchpad/g.txt"), fixture.path("scratchpad/g.yaml"));
+    let file = fs::File::create(&temporary).unwrap();
+    file.write_all_at(b"a: 1\nb: 2\n", 0).unwrap();
+    fs::rename(&temporary, &path).unwrap();
+    let seen = || fs::read_to_string(&path).unwrap();
+    let errno = |result: std::io::Result<()>| {
+        Errno::from_io_error(&result.expect_err("this should have failed"))
+    };
+    assert_eq!(errno(file.write_all_at(b"[", 3)), Some(Errno::INVAL));
+    assert_eq!(seen(), "a: 1\nb: 2\n");
+    assert!(fixture.why().contains("scratchpad/g.yaml"), "{}", fixture.why());
+    // A hole reads as zeros, which are no text.
+    let zeros = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 20);
+    assert_eq!(zeros, Err(Errno::INVAL));
+    assert_eq!(errno(file.set_len(15)), Some(Errno::INVAL));
+    assert_eq!(seen(), "a: 1\nb: 2\n");
+    assert_eq!(fixture.rejected().len(), 3);
+    file.write_all_at(b"3", 3).unwrap();
+    file.sync_all().unwrap();
+    close(file).unwrap();
+    assert_eq!(seen(), "a: 3\nb: 2\n");
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn an_emptied_file_is_judged_as_the_empty_text() {
+    let fixture = checked();
+    let (json, yaml) = (fixture.path("scratchpad/a.json"), fixture.path("scratchpad/a.yaml"));
+    let content = |path: &std::path::Path| fs::read_to_string(path).unwrap();
+    let saves = |path: &str| {
+        let (path, ledger) = (format!("scratchpad/{path}"), fixture.ledger());
+        ledger.0.iter().filter(|event| event.0["payload"]["path"] == path).count()
+    };
+    save(&json, b"{}").unwrap();
+    save(&yaml, b"a: 1\n").unwrap();
+    let made = saves("a.json");
+    let refused = || fixture.why().lines().filter(|line| line.contains("a.json")).count();
+    // Where nothing is a text that the check takes, who asks hears that it does not.
+    fixture.sh("truncate -s 0 scratchpad/a.json").failure();
+    let once = refused();
+    let writer = fs::OpenOptions::new().write(true).open(&json).unwrap();
+    writer.set_len(0).unwrap();
+    assert_eq!(Errno::from_io_error(&writer.sync_all().unwrap_err()), Some(Errno::INVAL));
+    drop(writer);
+    let writer = fs::File::create(&json).unwrap();
+    assert_eq!(Errno::from_io_error(&writer.sync_all().unwrap_err()), Some(Errno::INVAL));
+    drop(writer);
+    assert!(once > 0 && refused() == 3 * once, "{}", fixture.why());
+    // What a shell empties it closes once before a command may write: that is judged at the end.
+    fixture.sh(": > scratchpad/a.json").success();
+    until_polled("it is refused", || (refused() == 4 * once).then_some(()));
+    assert_eq!((content(&json), saves("a.json")), ("{}".to_owned(), made));
+    fixture.sh("(echo '[1]') > scratchpad/a.json").success();
+    assert_eq!((content(&json), saves("a.json")), ("[1]\n".to_owned(), made + 1));
+    assert_eq!(refused(), 4 * once);
+    // Where the check takes it, it is a save; of one that comes too late nothing is seen.
+    let made = saves("a.yaml");
+    fixture.sh(": > scratchpad/a.yaml").success();
+    until_polled("it is empty", || content(&yaml).is_empty().then_some(()));
+    assert_eq!(saves("a.yaml"), made + 1);
+    for nth in 0..20 {
+        fixture
+            .sh(&format!(
+                "echo 'a: 0' > scratchpad/a.yaml; : > scratchpad/a.yaml; \
+                             echo 'a: {nth}' > scratchpad/a.yaml"
+            ))
+            .success();
+        assert_eq!(content(&yaml), format!("a: {nth}\n"));
+    }
+    fixture.sh("truncate -s 0 scratchpad/a.yaml").success();
+    assert_eq!(content(&yaml), "");
+    fixture.fsck_clean();
 }

@@ -73,3 +73,20 @@ fn a_lock_whose_holder_is_silent_vanishes_with_an_event() {
         .success();
     fixture.fsck_clean();
 }
+
+// P11.10
+#[test]
+fn a_lock_that_comes_with_a_directory_vanishes_too() {
+    let layout = LAYOUT.replace("**/*.lock", "s/**/*.lock");
+    let fixture = Setup::default().mounts(2).layout(&layout).start();
+    fixture
+        .sh("mkdir -p s out/d/e other/f; echo 1 | tee out/d/e/in.lock out/d/kept out/out.lock \
+             other/f/in.lock; ln out/d/e/in.lock out/second; mv out/d s/d; mv other s/")
+        .success();
+    let gone = |name: &str| !fixture.mount(1).join(name).exists();
+    until_polled("both are gone", || {
+        (gone("s/d/e/in.lock") && gone("s/other/f/in.lock")).then_some(())
+    });
+    fixture.sh("cat s/d/kept out/out.lock out/second").success();
+    fixture.fsck_clean();
+}

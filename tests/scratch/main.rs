@@ -11,6 +11,7 @@ mod events;
 mod gc;
 mod history;
 mod inotify;
+mod links;
 mod locks;
 mod projects;
 mod quotas;

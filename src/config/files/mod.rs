@@ -79,6 +79,14 @@ pub struct Scope {
     locks: Vec<usize>,
 }
 
+impl Scope {
+    /// Whether files of the directory may be checked.
+    #[must_use]
+    pub fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+}
+
 impl FileRules {
     /// What holds where the configuration says nothing: all of `scratchpad/` is kept, but not what
     /// tools make there by the thousands, and not databases, which change with each `fsync`.
@@ -116,6 +124,12 @@ impl FileRules {
     #[must_use]
     pub fn has_locks(&self) -> bool {
         !self.locks.is_empty()
+    }
+
+    /// Whether files in `dir` or below it may be locks.
+    #[must_use]
+    pub fn may_lock_below(&self, dir: &TreePath) -> bool {
+        self.locks.iter().any(|lock| lock.path.may_lie_below(dir.names()))
     }
 
     /// The rules that may count for files of the directory `dir`; `None` if there are none.

@@ -297,16 +297,12 @@ fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Pla
     {
         return Ok(None);
     }
-    let name = match read.file_name(ino)? {
-        Some((_, name)) => Some(name),
-        None => read.name_in(node.parent, ino)?,
+    let at = match read.file_name(ino)? {
+        Some(named) => Some(named),
+        None => read.name_in(node.parent, ino)?.map(|name| (node.parent, name)),
     };
     let node_type = node.node_type;
-    Ok(name.map(|name| Place {
-        at: (node.parent, name),
-        node: Some((ino, node_type)),
-        computed: false,
-    }))
+    Ok(at.map(|at| Place { at, node: Some((ino, node_type)), computed: false }))
 }
 
 /// The path of `dir` below the directory that a mount shows as its root.

@@ -18,8 +18,8 @@ pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Re
             sum.bytes += one.bytes;
             sum.inodes += one.inodes;
         }
-        // Files may have other names elsewhere.
-        let below = node.node_type == NodeType::Directory && node.nlink > 0 && node.parent != ROOT;
+        let top = node.node_type == NodeType::Directory && node.parent == ROOT;
+        let below = node.nlink > 0 && !top;
         let above = nodes.get(&node.parent).and_then(|above| above.node.quota);
         if below && node.quota != above {
             check.problem(shown(read, node.ino), "is not charged to the quota of its parent");

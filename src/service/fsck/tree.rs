@@ -1,6 +1,6 @@
 //! The tree: every node has the names that it says it has, and every name leads to a node.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -21,6 +21,8 @@ pub(super) struct Seen {
     pub node: Node,
     /// Names that lead to it.
     pub names: u32,
+    /// Those of them that are noted as further ones.
+    pub further: u32,
     /// Directories in it.
     pub directories: u32,
 }
@@ -28,7 +30,7 @@ pub(super) struct Seen {
 pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Failure> {
     let mut nodes = Nodes::new();
     read.all_nodes(&mut |node| {
-        nodes.insert(node.ino, Seen { node, names: 0, directories: 0 });
+        nodes.insert(node.ino, Seen { node, names: 0, further: 0, directories: 0 });
         true
     })?;
     check.report.nodes = nodes.len() as u64;
@@ -62,6 +64,11 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Fai
 
 /// Every name is of a directory and leads to a node; counts them.
 fn entries(read: &dyn Read, nodes: &mut Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
+    let mut further = HashSet::new();
+    read.all_further_names(&mut |name| {
+        further.insert(name);
+        true
+    })?;
     let mut directories: Vec<(Ino, FileName, Ino)> = Vec::new();
     let mut problems: Vec<(String, String)> = Vec::new();
     let mut count = 0;
@@ -85,9 +92,18 @@ fn entries(read: &dyn Read, nodes: &mut Nodes, check: &mut Check<'_>) -> Result<
                 above.directories += 1;
             }
             directories.push((parent, name, ino));
+        } else if further.remove(&(ino, parent, name.clone())) {
+            seen.further += 1;
+        } else if seen.node.parent != parent {
+            let what = format!("leads to node {}, whose first name lies elsewhere", ino.0);
+            problems.push((thing(), what));
         }
         true
     })?;
+    for (ino, dir, name) in further {
+        let thing = format!("name {name} in node {}", dir.0);
+        problems.push((thing, format!("is noted as a further one of node {}, and is not", ino.0)));
+    }
     check.report.entries = count;
     for (thing, what) in problems {
         check.problem(thing, what);
@@ -107,7 +123,7 @@ fn entries(read: &dyn Read, nodes: &mut Nodes, check: &mut Check<'_>) -> Result<
 
 /// The number of links is that of the names; a node without one is marked so.
 fn links(read: &dyn Read, seen: &Seen, orphan: bool, check: &mut Check<'_>) {
-    let Seen { node, names, directories } = seen;
+    let Seen { node, names, further, directories } = seen;
     let root = node.ino == ROOT;
     if *names == 0 && !root {
         if !orphan {
@@ -125,6 +141,10 @@ fn links(read: &dyn Read, seen: &Seen, orphan: bool, check: &mut Check<'_>) {
     }
     if node.node_type == NodeType::Directory && *names > u32::from(!root) {
         check.problem(shown(read, node.ino), format!("is a directory with {names} names"));
+    }
+    if node.node_type != NodeType::Directory && names - further != 1 {
+        let what = format!("has {names} names, of which {further} are noted as further ones");
+        check.problem(shown(read, node.ino), what);
     }
     if node.class != Class::Plain && (node.node_type != NodeType::File || *names != 1) {
         check.problem(format!("node {}", node.ino.0), "is a record or draft without one name");

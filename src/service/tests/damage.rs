@@ -82,6 +82,22 @@ fn broken_links_and_names() {
 }
 
 #[test]
+fn further_names_that_are_wrong() {
+    let problems = damage(|txn| {
+        let mut file = at(txn, "other/file");
+        let place = at(txn, "other/place").ino;
+        txn.insert_entry(place, &name("second"), file.ino)?;
+        txn.insert_further_name(file.ino, place, &name("third"))?;
+        file.nlink = 2;
+        txn.update_node(&file)
+    });
+    found(&problems, "whose first name lies elsewhere");
+    found(&problems, "is noted as a further one");
+    found(&problems, "has 2 names, of which 0 are noted as further ones");
+    assert_eq!(problems.len(), 3, "{problems:#?}");
+}
+
+#[test]
 fn lost_nodes() {
     let problems = damage(|txn| {
         let other = at(txn, "other").ino;

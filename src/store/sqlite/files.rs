@@ -37,7 +37,9 @@ impl ReadFiles for Conn {
     }
 
     fn name_in(&self, dir: Ino, ino: Ino) -> Result<Option<FileName>> {
-        let sql = "SELECT name FROM entries WHERE parent = ?1 AND ino = ?2 LIMIT 1";
+        let sql = "SELECT name FROM entries e WHERE parent = ?1 AND ino = ?2 AND NOT EXISTS \
+                   (SELECT 1 FROM further_names f \
+                    WHERE f.ino = ?2 AND f.dir = ?1 AND f.name = e.name) LIMIT 1";
         self.one(sql, [int(dir.0), int(ino.0)], |row| file_name(row, 0))
     }
 

@@ -16,6 +16,7 @@ mod places;
 mod read;
 mod chores;
 mod leases;
+mod links;
 mod quotas;
 mod reading;
 mod ready;

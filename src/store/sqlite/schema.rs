@@ -276,6 +276,31 @@ UPDATE lock_leases SET until = max(0, until
                unixepoch() * 1000000000)
     + coalesce((SELECT value ->> 'at' FROM meta WHERE key = 'lease_clock'), 0));
 ",
+    r"
+-- Files with more than one name: all names but the first, which lies in the node's `parent`.
+CREATE TABLE further_names (
+  ino  INTEGER NOT NULL,
+  dir  INTEGER NOT NULL,
+  name BLOB NOT NULL,
+  PRIMARY KEY (ino, dir, name)
+) STRICT, WITHOUT ROWID;
+INSERT INTO further_names
+SELECT n.ino, e.parent, e.name FROM entries e JOIN nodes n ON n.ino = e.ino
+WHERE n.type <> 1 AND n.nlink > 1;
+
+-- Before there was this table a file whose first name went did not know where the others lie.
+UPDATE nodes SET parent = e.parent FROM entries e
+WHERE e.ino = nodes.ino AND nodes.type <> 1 AND nodes.nlink = 1 AND nodes.parent <> e.parent;
+UPDATE nodes SET parent = (SELECT min(dir) FROM further_names f WHERE f.ino = nodes.ino)
+WHERE ino IN (SELECT ino FROM further_names) AND NOT EXISTS
+  (SELECT 1 FROM further_names f WHERE f.ino = nodes.ino AND f.dir = nodes.parent);
+DELETE FROM further_names WHERE (ino, dir, name) IN
+  (SELECT f.ino, f.dir, min(f.name) FROM further_names f
+   JOIN nodes n ON n.ino = f.ino AND n.parent = f.dir GROUP BY f.ino);
+-- Who opens the store charges all anew.
+UPDATE nodes SET quota = NULL WHERE quota IS NOT NULL;
+DELETE FROM quotas;
+",
 ];
 
 /// The newest schema this program knows.
@@ -383,6 +408,43 @@ mod tests {
         assert_eq!(left(Some(clock), "1000"), 0, "long ago");
         let soon = left(None, "unixepoch() * 1000000000 + 60000000000");
         assert!((58_000_000_000..=60_000_000_000).contains(&soon), "{soon}");
+    }
+
+    /// Before there was `further_names`, a file whose first name went did not know of the others.
+    #[test]
+    fn every_file_of_an_older_store_lies_where_one_name_of_it_does() {
+        let sql = Connection::open_in_memory().unwrap();
+        let old = super::MIGRATIONS[..10].concat();
+        sql.execute_batch(&format!("{old} PRAGMA user_version = 10;")).unwrap();
+        sql.pragma_update(None, "application_id", super::APPLICATION_ID).unwrap();
+        let node = |ino: i64, kind: i64, nlink: i64, parent: i64, names: &[(i64, &str)]| {
+            let node = "INSERT INTO nodes (ino, type, class, mode, uid, gid, rdev, nlink, size, \
+                 atime, mtime, ctime, parent, quota) \
+                 VALUES (?1, ?2, 0, 0, 0, 0, 0, ?3, 0, 0, 0, 0, ?4, 9)";
+            sql.execute(node, (ino, kind, nlink, parent)).unwrap();
+            for (dir, name) in names {
+                let entry = "INSERT INTO entries (parent, name, ino) VALUES (?1, ?2, ?3)";
+                sql.execute(entry, (dir, name.as_bytes(), ino)).unwrap();
+            }
+        };
+        node(2, 1, 2, 1, &[(1, "a")]);
+        node(3, 1, 2, 1, &[(1, "b")]);
+        node(10, 0, 1, 2, &[(2, "whole")]);
+        node(11, 0, 1, 2, &[(3, "fallen")]);
+        node(12, 0, 2, 2, &[(2, "first"), (3, "further")]);
+        node(13, 0, 2, 1, &[(2, "one"), (3, "other")]);
+        node(14, 0, 3, 3, &[(3, "x"), (3, "y"), (2, "z")]);
+        super::migrate(&sql, "memory").unwrap();
+        let text = |query: &str| -> String { sql.query_row(query, [], |row| row.get(0)).unwrap() };
+        let parents =
+            text("SELECT group_concat(ino || ' ' || parent, ', ') FROM nodes WHERE ino > 9");
+        assert_eq!(parents, "10 2, 11 3, 12 2, 13 2, 14 3");
+        let further = text(
+            "SELECT group_concat(ino || ' ' || dir || ' ' || CAST(name AS TEXT), ', ') \
+             FROM further_names",
+        );
+        assert_eq!(further, "12 3 further, 13 3 other, 14 2 z, 14 3 y");
+        assert_eq!(text("SELECT CAST(count(quota) AS TEXT) FROM nodes"), "0");
     }
 
     /// A reference without an index makes each deletion of what is referred to read the whole table.

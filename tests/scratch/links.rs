@@ -1,0 +1,125 @@
+//! Files with more than one name: when the name by which they were made is gone, another one stands
+//! for them, wherever it lies.
+
+use crate::harness::{Fixture, Setup, until_polled};
+
+const LAYOUT: &str = "workspaces: []
+files:
+  - { path: 'kept/**' }
+checks:
+  - { path: 'kept/**/*.yaml', syntax: yaml }
+locks:
+  - { path: '**/*.lock', lease: 1s }
+quotas:
+  - { path: 'team-*', bytes: 1MiB }
+";
+
+fn fixture() -> Fixture {
+    let fixture = Setup::default().layout(LAYOUT).start();
+    fixture.sh("mkdir -p kept/a kept/b out team-x team-y").success();
+    fixture
+}
+
+/// The events' names of a path, in their order.
+fn events(fixture: &Fixture, path: &str) -> Vec<String> {
+    let ledger = fixture.ledger();
+    let of_path = ledger.0.iter().filter(|event| event.0["payload"]["path"] == path);
+    of_path.map(|event| event.name().to_owned()).collect()
+}
+
+fn charged(fixture: &Fixture, dir: &str) -> u64 {
+    let status = fixture.workfs(&["status", "--json"]).success().json();
+    let all = status["quotas"].as_array().unwrap();
+    all.iter().find(|one| one["path"] == dir).unwrap()["bytes"].as_u64().unwrap()
+}
+
+// P11.1
+#[test]
+fn a_file_whose_first_name_is_gone_is_told_of_by_another() {
+    for lose in ["rm FIRST", "mv other FIRST", "mv FIRST out/away; rm out/away"] {
+        for first in ["kept/a/first", "out/first"] {
+            let fixture = fixture();
+            let lose = lose.replace("FIRST", first);
+            let made = format!("echo 1 > {first}; echo o > other; ln {first} kept/b/final; {lose}");
+            fixture.sh(&made).success();
+            let before = events(&fixture, "kept/b/final").len();
+            fixture
+                .sh("echo 2 > kept/b/final; echo 3 > kept/b/final; truncate -s 1 kept/b/final")
+                .success();
+            let told = events(&fixture, "kept/b/final").len() - before;
+            assert_eq!(told, 3, "{lose}");
+            // It is a file like others: its last name may go, and its inode.
+            fixture.fsck_clean();
+            fixture.sh("rm kept/b/final").success();
+            fixture.fsck_clean();
+        }
+    }
+}
+
+// P11.1
+#[test]
+fn of_a_file_made_elsewhere_the_name_that_counts_is_told_while_it_has_both() {
+    let fixture = fixture();
+    fixture.sh("echo 1 > out/f; ln out/f kept/a/f; echo 2 > kept/a/f; echo 3 > out/f").success();
+    assert_eq!(events(&fixture, "kept/a/f").len(), 3);
+    fixture.sh("ln kept/a/f kept/b/g; rm kept/a/f; echo 4 > out/f").success();
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn a_check_counts_for_every_name() {
+    let fixture = fixture();
+    fixture.sh("echo 'a: 1' > kept/a/t; ln kept/a/t kept/b/c.yaml").success();
+    let bad = |name: &str| fixture.sh(&format!("echo 'a: [' > $OUT/bad; cp $OUT/bad {name}"));
+    for name in ["kept/a/t", "kept/b/c.yaml"] {
+        bad(name).failure();
+        assert_eq!(fixture.sh("cat kept/b/c.yaml").success().stdout, "a: 1\n", "{name}");
+    }
+    fixture.sh("rm kept/a/t").success();
+    bad("kept/b/c.yaml").failure();
+    assert_eq!(fixture.sh("cat kept/b/c.yaml").success().stdout, "a: 1\n");
+    fixture.sh("echo 'a: 2' > kept/b/c.yaml").success();
+    fixture.fsck_clean();
+}
+
+// P11.11
+#[test]
+fn a_file_is_charged_where_its_first_name_lies() {
+    let fixture = fixture();
+    fixture.sh("printf 12345 > out/f; ln out/f team-x/f; ln out/f team-y/f").success();
+    let both = || (charged(&fixture, "team-x"), charged(&fixture, "team-y"));
+    assert_eq!(both(), (0, 0));
+    fixture.sh("mv team-x/f team-x/g").success();
+    assert_eq!(both(), (0, 0), "the first one is where it was");
+    fixture.sh("rm out/f").success();
+    assert!(both() == (5, 0) || both() == (0, 5), "{:?}", both());
+    fixture.sh("rm team-x/g").success();
+    assert_eq!(both(), (0, 5));
+    fixture.sh("ln team-y/f out/h; rm team-y/f").success();
+    assert_eq!(both(), (0, 0));
+    fixture.sh("head -c 1000000 /dev/zero | tr '\\0' x > team-x/big").success();
+    fixture
+        .sh("head -c 1000000 /dev/zero | tr '\\0' x > out/big; ln out/big team-x/more")
+        .success();
+    let refused = fixture.sh("rm out/big").failure();
+    assert!(refused.stderr.contains("quota"), "{refused}");
+    fixture.sh("rm team-x/more out/big").success();
+    fixture.sh("mkdir out/d; ln out/h out/d/i; mv out/d team-y/").success();
+    assert_eq!(both().1, 0, "a further name is not charged");
+    fixture.fsck_clean();
+}
+
+// P11.10
+#[test]
+fn a_lock_made_by_link_vanishes_although_its_first_name_is_gone() {
+    let fixture = fixture();
+    fixture
+        .sh("echo 1 > out/u; ln out/u kept/b/z.lock; rm out/u; \
+             echo 2 > kept/a/v; ln kept/a/v out/y.lock; mv kept/a/v kept/a/w")
+        .success();
+    let gone = |name: &str| !fixture.path(name).exists();
+    until_polled("both are gone", || (gone("kept/b/z.lock") && gone("out/y.lock")).then_some(()));
+    fixture.sh("cat kept/a/w").success();
+    fixture.fsck_clean();
+}
