@@ -1,5 +1,7 @@
 //! The reference's records: saves, transitions, removal, in the words of the design.
 
+use std::collections::BTreeSet;
+
 use super::lifecycle::{self, State, edits, may_become, may_enter, may_move, status};
 use super::reference::{Body, Home, Model, NodeId, Outcome, no};
 use super::text::{Edits, Reading, read};
@@ -18,6 +20,8 @@ pub struct Record {
     pub standing: Standing,
     pub state: State,
     pub owner: Option<String>,
+    /// Who had it at some time.
+    had: BTreeSet<String>,
     /// How often it was claimed.
     pub claims: u64,
     pub version: u64,
@@ -63,6 +67,15 @@ pub enum Base {
     Seen,
 }
 
+/// Whether a text says an id, where that is known. What is no text at all is refused as that.
+fn says_id(text: &[u8]) -> Option<bool> {
+    match read(text) {
+        Reading::Fields(fields) => Some(fields.contains_key("id")),
+        Reading::Broken => Some(true),
+        Reading::Unknown => None,
+    }
+}
+
 impl Door {
     fn bad<T>(self) -> Outcome<T> {
         no(if self == Door::Handle { "EINVAL" } else { "EPERM" })
@@ -100,11 +113,16 @@ impl Model {
         Some((record.owner.clone()?, record.claims))
     }
 
-    fn is_stale(&self, id: &str, base: Base, pid: u32) -> bool {
-        let base = match base {
+    /// The version that a save was made from, if that is known.
+    fn made_from(&self, id: &str, base: Base, pid: u32) -> Option<u64> {
+        match base {
             Base::Opened(version) => version,
             Base::Seen => self.base(id, pid),
-        };
+        }
+    }
+
+    fn is_stale(&self, id: &str, base: Base, pid: u32) -> bool {
+        let base = self.made_from(id, base, pid);
         let stale = base.is_some_and(|base| base != self.records[id].version);
         if stale {
             self.met("a stale save");
@@ -151,7 +169,8 @@ impl Model {
                 match self.admit(&home, node, text, Door::Handle, base, pid) {
                     Ok(()) => Ok(Some(self.records[&home.id].version)),
                     Err(why) => {
-                        self.keep_draft(node, text, why.contains(&"EEXIST"));
+                        let leaves = why.contains(&"EEXIST") || why.contains(&"ESTALE");
+                        self.keep_draft(node, text, leaves);
                         Err(why)
                     }
                 }
@@ -263,6 +282,7 @@ impl Model {
             standing: Standing::Gone,
             state: home.state,
             owner: None,
+            had: BTreeSet::new(),
             claims: u64::from(home.owner.is_some()),
             version: 0,
             content: Vec::new(),
@@ -270,6 +290,7 @@ impl Model {
         record.standing = Standing::Live(node);
         record.state = home.state;
         record.owner.clone_from(&home.owner);
+        record.had.extend(home.owner.clone());
         if let Some(content) = content {
             record.version += 1;
             record.content = content;
@@ -292,6 +313,24 @@ impl Model {
         if record.state == home.state || record.owner.is_some() && record.owner != home.owner {
             self.met("a copy that came too late");
             return no("EEXIST");
+        }
+        let is_current = self.made_from(&home.id, base, pid) == Some(record.version);
+        if let (Some(owner), None) = (&home.owner, &record.owner)
+            && !is_current
+            && record.content != text
+        {
+            if record.had.contains(owner) {
+                self.met("a late write");
+                return no(if door == Door::Handle { "ESTALE" } else { "ENOENT" });
+            }
+            match (says_id(text), says_id(&record.content)) {
+                (Some(false), Some(true)) => {
+                    self.met("a copy that says no id");
+                    return no("EEXIST");
+                }
+                (None, _) | (Some(false), None) => self.lost = true,
+                _ => {}
+            }
         }
         if self.is_stale(&home.id, base, pid) {
             self.met("a stale copy");

@@ -185,20 +185,4 @@ impl Turn<'_> {
             _ => Ok(false),
         }
     }
-
-    /// Refuses a claim by copy of a text that its owner wrote before its lease ran out: what it
-    /// would now claim again is not what it wrote about.
-    pub(super) fn require_fresh(
-        &self,
-        record: &Record,
-        home: &Home,
-        is_current: bool,
-    ) -> Result<(), Refusal> {
-        match (&record.lapsed, &home.owner) {
-            (Some(lapsed), Some(owner)) if lapsed == owner && !is_current => {
-                Err(over(record, owner))
-            }
-            _ => Ok(()),
-        }
-    }
 }
