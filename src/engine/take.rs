@@ -16,8 +16,8 @@ use super::sight::{Base, Sight};
 use super::turn::absent;
 use super::{Command, Effect, Stop, Turn, governed, hindrance};
 
-/// Whether a file is still being written: such a record is left for the next.
-pub type IsWritten = Arc<dyn Fn(Ino) -> bool + Send + Sync>;
+/// Whether a file is still being written, where it is this record's: such a one is left for the next.
+pub type IsWritten = Arc<dyn Fn(Ino, Option<&Record>) -> bool + Send + Sync>;
 
 /// The name beside the ready records by which the best of them is taken, and by which its lane then
 /// leads to it. Nothing else has it in a lane.
@@ -81,11 +81,11 @@ pub struct Taken {
 pub fn best_ready(
     read: &dyn Read,
     workspace: WorkspaceKey,
-    is_written: &dyn Fn(Ino) -> bool,
+    is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
 ) -> Result<Option<Record>, StoreError> {
     let mut best = None;
     read.ready(workspace, None, &mut |record| {
-        let free = record.ino().is_some_and(|ino| !is_written(ino));
+        let free = record.ino().is_some_and(|ino| !is_written(ino, Some(&record)));
         if free {
             best = Some(record);
         }
@@ -125,12 +125,13 @@ impl Take {
         &self,
         turn: &mut Turn<'_>,
         workspace: WorkspaceKey,
-        is_written: &dyn Fn(Ino) -> bool,
+        is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
     ) -> Result<Taken, Stop> {
         let mut passed: Vec<Ino> = Vec::new();
         let mut first = None;
         loop {
-            let is_out = |ino| is_written(ino) || passed.contains(&ino);
+            let is_out =
+                |ino, record: Option<&Record>| passed.contains(&ino) || is_written(ino, record);
             let Some(found) = best_ready(turn.txn, workspace, &is_out)? else { break };
             let Standing::Live { ino, dir, name, .. } = found.standing.clone() else { break };
             match self.one(turn, found, None) {

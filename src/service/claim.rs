@@ -80,7 +80,7 @@ fn claim_named(
     let Some(claim) = from.and_then(|from| kind.claim_from(from)) else {
         return Err(not_to_be_had(&found));
     };
-    if found.record.ino().is_some_and(|ino| (service.is_written)(ino)) {
+    if found.record.ino().is_some_and(|ino| (service.is_written)(ino, Some(&found.record))) {
         return Err(Refusal::being_written(&found.record.id).into());
     }
     let names = lane::names(&kind, claim.to, Some(agent), service.engine.now())?;

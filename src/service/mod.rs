@@ -83,7 +83,7 @@ impl Service {
     /// A service on a running engine whose store lies at `store`, and that is not mounted.
     #[must_use]
     pub fn new(engine: Engine, store: impl Into<PathBuf>) -> Self {
-        Service { engine, store: store.into(), is_written: Arc::new(|_| false) }
+        Service { engine, store: store.into(), is_written: Arc::new(|_, _| false) }
     }
 
     /// Asks one snapshot.

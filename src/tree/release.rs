@@ -32,11 +32,12 @@ impl WorkTree {
             | Open::Ready(_) => return,
         };
         self.born(ino);
-        if staged.lock().unsaved.is_any() {
+        let staged = staged.lock();
+        if staged.unsaved.is_any() {
             // `flush` comes before every release, so that only a write through a mapping that
             // outlived its descriptor gets here. Nobody would hear a verdict.
             tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
-            self.busy.end(ino);
+            self.busy.end(ino, staged.fence.as_ref());
         }
     }
 }

@@ -57,7 +57,7 @@ impl WorkTree {
             let known = staged.failed.is_some();
             let written = staged.write(caller.files, offset, data);
             self.timed.lock().remove(&ino);
-            self.note_dirty(ino, was_dirty, staged.unsaved.is_any());
+            self.note_dirty(ino, &staged, was_dirty);
             match written {
                 Ok(()) => return reply.send(Ok(data.len() as u32)),
                 Err(refusal) if known => {
@@ -81,10 +81,10 @@ impl WorkTree {
         });
     }
 
-    fn note_dirty(&self, ino: Ino, was: bool, is: bool) {
-        match (was, is) {
-            (false, true) => self.busy.begin(ino),
-            (true, false) => self.busy.end(ino),
+    fn note_dirty(&self, ino: Ino, staged: &Staged, was: bool) {
+        match (was, staged.unsaved.is_any()) {
+            (false, true) => self.busy.begin(ino, staged.fence.clone()),
+            (true, false) => self.busy.end(ino, staged.fence.as_ref()),
             _ => {}
         }
     }
@@ -155,8 +155,7 @@ impl WorkTree {
                 }
                 Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
             };
-            let (answer, waiting) = me.judged(&caller, &open, verdict);
-            me.busy.end(ino);
+            let (answer, waiting) = me.judged(&caller, (ino, &open), verdict);
             for reply in waiting.into_iter().chain([reply]) {
                 reply.send(answer);
             }
@@ -178,11 +177,12 @@ impl WorkTree {
     fn judged(
         &self,
         caller: &Caller,
-        open: &Arc<Open>,
+        (ino, open): (Ino, &Open),
         verdict: Result<Option<Made>, Refusal>,
     ) -> (Result<(), Errno>, Vec<Reply<()>>) {
-        let Open::Staged(staged) = &**open else { return (Ok(()), Vec::new()) };
+        let Open::Staged(staged) = open else { return (Ok(()), Vec::new()) };
         let mut staged = staged.lock();
+        let under = staged.fence.clone();
         let waiting = staged.judging.take().unwrap_or_default();
         let answer = match verdict {
             Ok(made) => {
@@ -204,6 +204,8 @@ impl WorkTree {
                 Err(errno)
             }
         };
+        drop(staged);
+        self.busy.end(ino, under.as_ref());
         (answer, waiting)
     }
 
@@ -273,7 +275,7 @@ impl WorkTree {
                 Ok(Sized::Plain) => {}
             }
         }
-        if set.mtime.is_some() && self.busy.is_written(ino) {
+        if set.mtime.is_some() && self.busy.is_written(ino, None) {
             self.timed.lock().insert(ino);
         }
         let time = |time: workfs_mount::TimeOrNow| match time {
@@ -330,7 +332,7 @@ impl WorkTree {
             let mut staged = staged.lock();
             let was = staged.unsaved.is_any();
             let resized = staged.resize(size);
-            self.note_dirty(ino, was, staged.unsaved.is_any());
+            self.note_dirty(ino, &staged, was);
             return match resized {
                 Ok(()) => Ok(Sized::Staged),
                 Err(refusal) => Err(refusal.rule.errno(Door::Handle)),

@@ -1,9 +1,11 @@
 //! What a former owner writes late: it takes nothing back, and keeps nothing from others.
 
 use std::fs;
+use std::io::Write;
 
-use crate::harness::Task;
-use crate::team::{Team, mv};
+use crate::harness::{Errno, Task, close};
+use crate::leases::await_event;
+use crate::team::{Team, errno, mv};
 
 /// Bob had `t-1` and kept a copy of its text; since then ann had it, and wrote to it.
 fn ann_had_it_since(ends: impl Fn(&Team)) -> Team {
@@ -73,5 +75,46 @@ fn what_does_not_say_whose_text_it_is_claims_nothing_and_erases_nothing() {
         .success();
     team.sh(1, "cat $OUT/bare > work/assigned/bob/t-1.yaml").success();
     assert!(!path.exists());
+    team.fixture.fsck_clean();
+}
+
+// P12.3 P1.6
+#[test]
+fn what_a_former_owner_has_written_and_not_closed_keeps_the_record_from_nobody() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    for id in ["t-1", "t-2", "t-3"] {
+        team.fixture.task("inbox", &Task::new(id).with("lease: 1s\n"));
+        mv(&team.work(1), id, "inbox", "assigned/bob").unwrap();
+    }
+    let open = |id| {
+        let path = team.work(1).join(format!("assigned/bob/{id}.yaml"));
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(b"note: half\n").unwrap();
+        file
+    };
+    let hung = ["t-1", "t-2", "t-3"].map(open);
+    // While he has it, it is being written.
+    assert_eq!(errno(mv(&team.work(0), "t-1", "assigned/bob", "inbox")), Errno::BUSY);
+    for id in ["t-1", "t-2", "t-3"] {
+        await_event(&team, id, "expired");
+    }
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    team.fixture.workfs(&["claim", "t-2", "--agent", "ann"]).success();
+    // In place, so that the file stays the one that bob has open.
+    let now =
+        "grep -v ^not_before: work/inbox/t-3.yaml > $OUT/now; cp $OUT/now work/inbox/t-3.yaml";
+    team.sh(0, now).success();
+    team.sh(2, "mv work/ready/.next work/assigned/ann/").success();
+    assert!(team.work(2).join("assigned/ann/t-3.yaml").exists());
+    for file in hung {
+        assert_eq!(close(file), Err(Errno::STALE));
+    }
+    // What ann writes now counts.
+    let path = team.work(2).join("assigned/ann/t-1.yaml");
+    let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(b"note: whole\n").unwrap();
+    assert_eq!(errno(mv(&team.work(2), "t-1", "assigned/ann", "inbox")), Errno::BUSY);
+    close(file).unwrap();
+    mv(&team.work(2), "t-1", "assigned/ann", "inbox").unwrap();
     team.fixture.fsck_clean();
 }

@@ -64,6 +64,12 @@ impl Fence {
         Some(Fence { owner, attempt: record.attempt })
     }
 
+    /// Whether the record is under another claim now, or under none.
+    #[must_use]
+    pub fn is_over(&self, record: &Record) -> bool {
+        self.require(record).is_err()
+    }
+
     /// Refuses what was begun under another claim than the record is under now.
     pub(super) fn require(&self, record: &Record) -> Result<(), Refusal> {
         self.require_same(record)?;
