@@ -144,8 +144,8 @@ pub const LISTING_REMEMBERED_MAX: usize = 16_384;
 /// Events of a record that a change looks back at, for what only its history tells: bounds its work.
 pub const HISTORY_STEPS_MAX: usize = 4096;
 
-/// Ready records that a claim of the best passes over because their texts are in the way: bounds the work
-/// of one change.
+/// Ready records that a claim of the best passes over because their texts, or names in the lane, are in
+/// the way: bounds the work of one change.
 pub const PASSED_OVER_MAX: usize = 16;
 
 /// Refusals kept for `.workfs/why`; the oldest go, some at a time ([`REFUSALS_STRIDE`]).

@@ -137,8 +137,9 @@ fn claim_best(
     caller: &Caller,
     args: &ClaimArgs,
 ) -> Result<ClaimReport, Failure> {
+    let (mut passed, mut first) = (Vec::new(), None);
     for _ in 0..ROUNDS_MAX {
-        let Some(Best { workspace, lane, .. }) = best(service, args)? else { break };
+        let Some(Best { workspace, lane, .. }) = best(service, args, &passed)? else { break };
         let Some(dir) = workspace.dir else { break };
         let to = lane::make(service, caller, &workspace, &lane)?;
         let wanted = Wanted::Best(Arc::clone(&service.is_written));
@@ -146,8 +147,16 @@ fn claim_best(
         match service.engine.run(caller.context(), take) {
             Ok(taken) => return report(service, &workspace, &taken.record, &args.agent),
             Err(refusal) if refusal.rule == Rule::Absent => {}
+            // Something is in the way of all that is ready there.
+            Err(refusal) if refusal.rule.passes_over() => {
+                passed.push(workspace.key);
+                first.get_or_insert(refusal);
+            }
             Err(refusal) => return Err(refusal.into()),
         }
+    }
+    if let Some(refusal) = first {
+        return Err(refusal.into());
     }
     Err(Failure::new(
         Exit::Nothing,
@@ -156,8 +165,13 @@ fn claim_best(
     ))
 }
 
-/// Where the best of all workspaces is: one look into the index of each.
-fn best(service: &Service, args: &ClaimArgs) -> Result<Option<Best>, Failure> {
+/// Where the best of all workspaces is, but for those that were passed over: one look into the index
+/// of each.
+fn best(
+    service: &Service,
+    args: &ClaimArgs,
+    passed: &[WorkspaceKey],
+) -> Result<Option<Best>, Failure> {
     let (config, now) = (service.engine.config(), service.engine.now());
     service.read(|read| {
         let workspaces = match &args.workspace {
@@ -167,6 +181,9 @@ fn best(service: &Service, args: &ClaimArgs) -> Result<Option<Best>, Failure> {
         let mut best: Option<Best> = None;
         for workspace in workspaces.into_iter().filter(|row| row.dir.is_some()) {
             let Some(binding) = config.bind(&workspace.path) else { continue };
+            if passed.contains(&workspace.key) {
+                continue;
+            }
             let kind = &binding.kind;
             let Some(claim) = kind.claim() else { continue };
             let Some(first) = best_ready(read, workspace.key, &*service.is_written)? else {
