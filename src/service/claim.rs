@@ -211,6 +211,14 @@ pub fn claim_workspace(
     Ok(Some(service.read(|read| workspace(read, path))?.key))
 }
 
+/// Whether anything is ready in a workspace that nobody writes.
+///
+/// # Errors
+/// A failure of the store.
+pub fn is_any_ready(service: &Service, workspace: WorkspaceKey) -> Result<bool, Failure> {
+    service.read(|read| Ok(best_ready(read, workspace, &*service.is_written)?.is_some()))
+}
+
 /// What a client hears whose time to wait is over.
 #[must_use]
 pub fn waited_in_vain() -> Failure {

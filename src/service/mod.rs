@@ -44,7 +44,7 @@ use std::sync::Arc;
 pub use agents::{AgentInfo, AgentsReport};
 pub use backup::BackupReport;
 pub use caller::Caller;
-pub use claim::{ClaimReport, claim_workspace, waited_in_vain};
+pub use claim::{ClaimReport, claim_workspace, is_any_ready, waited_in_vain};
 pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::ExportReport;
 pub use finish::MoveReport;

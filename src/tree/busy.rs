@@ -4,7 +4,7 @@
 //! writing, or refused by the timer; what was written under a claim that is over hinders nobody, since
 //! it is not taken any more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,6 +22,8 @@ type Waiting = Box<dyn FnOnce(bool) + Send>;
 struct State {
     /// The claim that each handle writes under.
     writers: HashMap<Ino, Vec<Option<Fence>>>,
+    /// Those of which somebody was told that they are being written, and who left them for it.
+    left: HashSet<Ino>,
     waiting: Vec<(Ino, Instant, Waiting)>,
     timer: bool,
 }
@@ -39,37 +41,43 @@ impl Busy {
         self.state.lock().writers.entry(ino).or_default().push(under);
     }
 
-    /// A handle of `ino` has none any more.
-    pub fn end(&self, ino: Ino, under: Option<&Fence>) {
-        let ready = {
+    /// A handle of `ino` has none any more. Says whether somebody left the record for that, who may look
+    /// again: what others still write may be under a claim that is over.
+    pub fn end(&self, ino: Ino, under: Option<&Fence>) -> bool {
+        let (ready, was_left) = {
             let mut state = self.state.lock();
             if let Some(writers) = state.writers.get_mut(&ino) {
                 if let Some(at) = writers.iter().position(|own| own.as_ref() == under) {
                     writers.swap_remove(at);
                 }
                 if !writers.is_empty() {
-                    return;
+                    return state.left.remove(&ino);
                 }
                 state.writers.remove(&ino);
             }
             let waiting = std::mem::take(&mut state.waiting);
             let (ready, still) = waiting.into_iter().partition(|(of, ..)| *of == ino);
             state.waiting = still;
-            ready
+            (ready, state.left.remove(&ino))
         };
         run(ready, false);
+        was_left
     }
 
     /// Whether a handle of `ino` has unjudged writes that may still be taken, where it is this record's
     /// file.
     pub fn is_written(&self, ino: Ino, record: Option<&Record>) -> bool {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         let Some(writers) = state.writers.get(&ino) else { return false };
         let is_over = |under: &Option<Fence>| match (under, record) {
             (Some(fence), Some(record)) => fence.is_over(record),
             _ => false,
         };
-        !writers.iter().all(is_over)
+        let is_written = !writers.iter().all(is_over);
+        if is_written && record.is_some() {
+            state.left.insert(ino);
+        }
+        is_written
     }
 
     /// Whether nothing at all is being written: the usual case, asked on every rename.

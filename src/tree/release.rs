@@ -32,12 +32,15 @@ impl WorkTree {
             | Open::Ready(_) => return,
         };
         self.born(ino);
-        let staged = staged.lock();
-        if staged.unsaved.is_any() {
+        let (is_unsaved, under) = {
+            let staged = staged.lock();
+            (staged.unsaved.is_any(), staged.fence.clone())
+        };
+        if is_unsaved {
             // `flush` comes before every release, so that only a write through a mapping that
             // outlived its descriptor gets here. Nobody would hear a verdict.
             tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
-            self.busy.end(ino, staged.fence.as_ref());
+            self.end_writing(ino, under.as_ref());
         }
     }
 }

@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr};
 
 use crate::engine::{
-    Allocate, Audience as _, Base, Command, Made, Save, SaveDraft, Saved, SetAttributes, Sight,
-    Text, TimeOrNow, Write, WriteAt,
+    Allocate, Audience as _, Base, Command, Fence, Made, Save, SaveDraft, Saved, SetAttributes,
+    Sight, Text, TimeOrNow, Write, WriteAt,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, Record, Standing};
+use crate::store::{Class, Record, Standing, When};
 
 use super::handles::Open;
 use super::staged::Staged;
@@ -84,7 +84,21 @@ impl WorkTree {
     fn note_dirty(&self, ino: Ino, staged: &Staged, was: bool) {
         match (was, staged.unsaved.is_any()) {
             (false, true) => self.busy.begin(ino, staged.fence.clone()),
-            (true, false) => self.busy.end(ino, staged.fence.as_ref()),
+            (true, false) => self.end_writing(ino, staged.fence.as_ref()),
+            _ => {}
+        }
+    }
+
+    /// A handle of `ino` has nothing unjudged any more. Whoever waits to claim what is ready, and left its
+    /// record for that, hears of it.
+    pub(super) fn end_writing(&self, ino: Ino, under: Option<&Fence>) {
+        if !self.busy.end(ino, under) {
+            return;
+        }
+        match self.read(|read| read.record_at(ino)) {
+            Ok(Some(record)) if record.readiness.when == When::Now => {
+                self.engine.line().call(record.workspace);
+            }
             _ => {}
         }
     }
@@ -205,7 +219,7 @@ impl WorkTree {
             }
         };
         drop(staged);
-        self.busy.end(ino, under.as_ref());
+        self.end_writing(ino, under.as_ref());
         (answer, waiting)
     }
 
