@@ -141,8 +141,11 @@ pub const LISTING_PAGE: usize = 1024;
 /// Names that an open directory remembers, so that a reader can go back to any of them.
 pub const LISTING_REMEMBERED_MAX: usize = 16_384;
 
-/// Ready records that a claim of the best passes over because their texts are in the way: bounds the work
-/// of one change.
+/// Events of a record that a change looks back at, for what only its history tells: bounds its work.
+pub const HISTORY_STEPS_MAX: usize = 4096;
+
+/// Ready records that a claim of the best passes over because their texts, or names in the lane, are in
+/// the way: bounds the work of one change.
 pub const PASSED_OVER_MAX: usize = 16;
 
 /// Refusals kept for `.workfs/why`; the oldest go, some at a time ([`REFUSALS_STRIDE`]).

@@ -133,10 +133,11 @@ rules! {
 }
 
 impl Rule {
-    /// Whether it is broken by a record's own text, whoever asks for what.
+    /// Whether it keeps one record from who may take any, who is then given the next best: the record's
+    /// own text is in the way, or its name is taken where it would go.
     #[must_use]
-    pub fn is_of_the_text(self) -> bool {
-        matches!(self, Rule::TooLarge | Rule::Syntax | Rule::Required)
+    pub fn passes_over(self) -> bool {
+        matches!(self, Rule::TooLarge | Rule::Syntax | Rule::Required | Rule::Taken)
     }
 
     /// The errno that unmodified tools see.

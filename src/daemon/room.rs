@@ -2,8 +2,9 @@
 //!
 //! One thread holds all their connections and sees when one is gone or its time is over; a few
 //! others make the claims. What must stay true: each waits at its place in the engine's line while
-//! it is tried, so that no record becomes ready unheard; who is woken and does not need it passes
-//! the wake-up on; a record that was claimed for a client which is gone by then is given back.
+//! it is tried, so that no record becomes ready unheard; who is woken and takes nothing, since it needs
+//! it no more, may not or cannot, passes the wake-up on; a record that was claimed for a client which
+//! is gone by then is given back.
 //! Deliberately not here: which record is claimed (`service`).
 
 use std::collections::{BTreeSet, HashMap};
@@ -57,7 +58,9 @@ struct Client {
     place: Place,
     trying: bool,
     /// It was woken while it was tried already.
-    again: Option<WorkspaceKey>,
+    again: bool,
+    /// The workspaces for whose records it was woken, until it took one or passed the wake-up on.
+    called: Vec<WorkspaceKey>,
     gone: bool,
 }
 
@@ -114,8 +117,8 @@ impl Room {
         let place = service.engine.line().place(wish);
         let until = Instant::now() + Duration::from_millis(args.wait_ms.unwrap_or_default());
         let args = ClaimArgs { wait_ms: None, ..args };
-        let client =
-            Client { lines, caller, args, until, place, trying: false, again: None, gone: false };
+        let (trying, again, called, gone) = (false, false, Vec::new(), false);
+        let client = Client { lines, caller, args, until, place, trying, again, called, gone };
         self.bell.ring(Told::Enter(Box::new(client)));
     }
 
@@ -235,11 +238,17 @@ impl Keeper {
     }
 
     fn woken(&mut self, number: u64, workspace: WorkspaceKey) {
-        match self.clients.get_mut(&number) {
+        let Some(client) = self.clients.get_mut(&number) else {
             // It has what it wanted, or wants no more: this is for the next.
-            None => self.service.engine.line().pass_on(workspace),
-            Some(client) if client.trying => client.again = Some(workspace),
-            Some(_) => self.try_for(number),
+            return self.service.engine.line().pass_on(workspace);
+        };
+        if !client.called.contains(&workspace) {
+            client.called.push(workspace);
+        }
+        if client.trying {
+            client.again = true;
+        } else {
+            self.try_for(number);
         }
     }
 
@@ -248,14 +257,20 @@ impl Keeper {
         client.trying = false;
         let nothing = matches!(&reply, Reply::Error(failure) if failure.exit == Exit::Nothing);
         if nothing && !client.gone {
-            if client.again.take().is_some() {
-                self.try_for(number);
+            if std::mem::take(&mut client.again) {
+                return self.try_for(number);
+            }
+            let (place, called) = (client.place.clone(), std::mem::take(&mut client.called));
+            for workspace in called.into_iter().filter(|workspace| self.is_any_left(*workspace)) {
+                self.service.engine.line().pass_behind(&place, workspace);
             }
             return;
         }
         let Some(mut client) = self.take(number) else { return };
-        if let Some(workspace) = client.again {
-            self.service.engine.line().pass_on(workspace);
+        if client.again || !matches!(reply, Reply::Report(_)) {
+            for workspace in client.called {
+                self.service.engine.line().pass_on(workspace);
+            }
         }
         let heard = !client.gone && client.lines.send(&Answer::Reply(reply.clone())).is_ok();
         if let Reply::Report(report) = reply
@@ -266,6 +281,14 @@ impl Keeper {
             let args = ReleaseArgs { what: claimed.path, agent: client.args.agent };
             let _ = self.jobs.send(Job::GiveBack(client.caller, args));
         }
+    }
+
+    /// Whether a record of the workspace can be claimed, though not by the one that was woken for it.
+    fn is_any_left(&self, workspace: WorkspaceKey) -> bool {
+        service::is_any_ready(&self.service, workspace).unwrap_or_else(|failure| {
+            tracing::warn!(%failure, "whether anything is ready cannot be read");
+            false
+        })
     }
 
     /// A client hung up.

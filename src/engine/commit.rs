@@ -206,8 +206,8 @@ impl Commit {
     fn require_unwritten(&self, turn: &Turn<'_>) -> Result<(), Stop> {
         for used in &self.used {
             if let UsedWhat::File(ino) = used.what
-                && (self.is_written)(ino)
-                && turn.txn.node(ino)?.is_some_and(|node| node.class != Class::Plain)
+                && let Some(node) = turn.txn.node(ino)?.filter(|node| node.class != Class::Plain)
+                && (self.is_written)(node.ino, turn.txn.record_at(node.ino)?.as_ref())
             {
                 let reason = format!("`{}` is being written outside", used.path);
                 let remedy = "try again when that program has closed it";

@@ -70,17 +70,26 @@ impl Line {
         told
     }
 
-    /// A record of `workspace` became ready.
-    pub(super) fn call(&self, workspace: WorkspaceKey) {
+    /// A record of `workspace` became ready, or is no longer being written.
+    pub fn call(&self, workspace: WorkspaceKey) {
         self.state.lock().watching.retain(|watching| watching.send(workspace).is_ok());
         self.pass_on(workspace);
     }
 
     /// Wakes the first in the line: also for who was woken and needs it no more.
     pub fn pass_on(&self, workspace: WorkspaceKey) {
+        self.wake_from(workspace, 0);
+    }
+
+    /// Wakes the first behind a place, for who was woken there, takes nothing and waits on.
+    pub fn pass_behind(&self, place: &Place, workspace: WorkspaceKey) {
+        self.wake_from(workspace, place.number + 1);
+    }
+
+    fn wake_from(&self, workspace: WorkspaceKey, number: u64) {
         let first = {
             let mut state = self.state.lock();
-            let first = state.first(workspace);
+            let first = state.first(workspace, number);
             first.and_then(|place| state.take(&place))
         };
         if let Some(wake) = first {
@@ -90,11 +99,12 @@ impl Line {
 }
 
 impl State {
-    /// Who has waited longest for a record of this workspace.
-    fn first(&self, workspace: WorkspaceKey) -> Option<Place> {
+    /// Who has waited longest for a record of this workspace, of those from this number.
+    fn first(&self, workspace: WorkspaceKey, from: u64) -> Option<Place> {
         let wanted = |wish: &Wish| wish.as_ref().is_none_or(|some| some.contains(&workspace));
         let heads = self.waiting.iter().filter(|(wish, _)| wanted(wish));
-        let heads = heads.filter_map(|(wish, waiting)| Some((*waiting.keys().next()?, wish)));
+        let heads =
+            heads.filter_map(|(wish, waiting)| Some((*waiting.range(from..).next()?.0, wish)));
         let (number, wish) = heads.min_by_key(|(number, _)| *number)?;
         Some(Place { wish: wish.clone(), number })
     }
@@ -139,6 +149,13 @@ mod tests {
         line.call(A);
         line.call(A);
         assert_eq!(*woken.lock(), ["any", "a1", "a1 again", "a2"]);
+        // Who was woken, can take nothing and waits on does not hear of it again by passing it on.
+        wait(&places[0], "a1");
+        wait(&places[2], "behind a1");
+        line.pass_behind(&places[0], A);
+        line.pass_behind(&places[2], A);
+        assert_eq!(woken.lock().last(), Some(&"behind a1"));
+        assert!(line.leave(&places[0]));
         assert!(line.state.lock().waiting.is_empty());
     }
 

@@ -27,9 +27,6 @@ use super::setattr::gone;
 use super::take::NEXT;
 use super::{Command, Slot, Stop, Text, Turn, plain};
 
-/// How far back in a record's history its import is looked for: bounds the work of one change.
-const HISTORY_STEPS_MAX: usize = 4096;
-
 /// What is put.
 #[derive(Clone, Debug)]
 pub enum PutContent {
@@ -364,19 +361,10 @@ fn imported_as(
 ) -> Result<Option<G>, StoreError> {
     debug_assert!(content.len() <= RECORD_BYTES_MAX * 16, "only small files come as one change");
     let sha256 = Hash::of(content).to_string();
-    let mut at = record.last_g;
-    for _ in 0..HISTORY_STEPS_MAX {
-        let Some(row) = turn.txn.event(at)? else { break };
-        let line: serde_json::Value = serde_json::from_str(&row.line)
-            .map_err(|why| StoreError::Impossible(format!("event {at}: {why}")))?;
+    turn.find_event(record, |line| {
         let said = |pointer: &str| line.pointer(pointer).and_then(serde_json::Value::as_str);
-        if said("/event") == Some(EventName::IMPORTED.as_str())
+        said("/event") == Some(EventName::IMPORTED.as_str())
             && said("/payload/path") == Some(path)
             && said("/payload/content_sha256") == Some(&sha256)
-        {
-            return Ok(Some(at));
-        }
-        at = row.before_g;
-    }
-    Ok(None)
+    })
 }

@@ -18,7 +18,7 @@ use crate::store::{
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
 use super::setattr::gone;
-use super::sight::{Base, Sight};
+use super::sight::Sight;
 use super::{Command, Effect, Fate, Fence, LeaseNote, Refused, Slot, Stop, Text, Turn, plain};
 
 /// Saves a whole text as the content of a governed file, by its inode.
@@ -423,9 +423,7 @@ fn move_by_copy(
             "someone else was faster, or the id is in use: take another one",
         )));
     }
-    let is_current = sight.of(record.key) == Base::Seen(record.version);
-    turn.require_fresh(&record, home, is_current).map_err(refuse)?;
-    sight.require_current(&record, &lies).map_err(refuse)?;
+    turn.require_made_of(&record, (&lies, home), (sight, text))?;
     judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, Moving::New(text), Some(Via::Copy))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;

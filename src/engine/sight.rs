@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::numbers::{RecordKey, Version};
+use serde_json::Value;
+
+use crate::names::AgentName;
+use crate::numbers::{Attempt, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
-use crate::store::Record;
+use crate::store::{Record, StoreError};
 
 use super::governed::Home;
+use super::lease::over;
+use super::{Stop, Text, Turn};
 
 /// Which version a save was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,56 @@ impl std::fmt::Debug for Sight {
             Sight::Known(base) => base.fmt(f),
             Sight::Ask(_) => f.write_str("Ask"),
         }
+    }
+}
+
+impl Turn<'_> {
+    /// Refuses a text that would move `record`, by being written at `home`, and was not made from
+    /// what it says now. Whoever never read it may write it anew; but one who had it before and lost
+    /// it writes late, and what does not say whose text it is, where the record does, is none of it.
+    pub(super) fn require_made_of(
+        &self,
+        record: &Record,
+        (lies, home): (&Home, &Home),
+        (sight, text): (&Sight, &Text),
+    ) -> Result<(), Stop> {
+        if sight.of(record.key) == Base::Seen(record.version) {
+            return Ok(());
+        }
+        let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
+        let before = self.content(record)?;
+        if before[..] != text.bytes[..]
+            && let Some(owner) = &home.owner
+        {
+            if self.has_lost(record, owner)? {
+                return Err(refuse(over(record, owner)));
+            }
+            let id = &home.kind().fields().id;
+            let says_id = |text: &Text| {
+                text.parsed.as_ref().map(|said| said.value().get(id).is_some()).unwrap_or(true)
+            };
+            if record.owner.is_none() && !says_id(text) && says_id(&Text::new(before)) {
+                let (lies, to) = (lies.file_path(), home.governed.dir_path());
+                let reason = format!("`{lies}` is there already, and this is no text of it");
+                let remedy = format!("move it first: mv {lies} {to}/; then write");
+                return Err(refuse(Refusal::new(Rule::Taken, reason, remedy)));
+            }
+        }
+        sight.require_current(record, lies).map_err(refuse)
+    }
+
+    /// Whether `owner` had the record before and has it no more, however that ended.
+    fn has_lost(&self, record: &Record, owner: &AgentName) -> Result<bool, StoreError> {
+        if record.lapsed.as_ref() == Some(owner) {
+            return Ok(true);
+        }
+        if record.owner.is_some() || record.attempt == Attempt(0) {
+            return Ok(false);
+        }
+        let had = self.find_event(record, |line| {
+            line.pointer("/payload/owner").and_then(Value::as_str) == Some(owner.as_str())
+        })?;
+        Ok(had.is_some())
     }
 }
 

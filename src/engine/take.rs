@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::limits::PASSED_OVER_MAX;
-use crate::names::FileName;
+use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, Record, Standing, StoreError};
@@ -16,8 +16,8 @@ use super::sight::{Base, Sight};
 use super::turn::absent;
 use super::{Command, Effect, Stop, Turn, governed, hindrance};
 
-/// Whether a file is still being written: such a record is left for the next.
-pub type IsWritten = Arc<dyn Fn(Ino) -> bool + Send + Sync>;
+/// Whether a file is still being written, where it is this record's: such a one is left for the next.
+pub type IsWritten = Arc<dyn Fn(Ino, Option<&Record>) -> bool + Send + Sync>;
 
 /// The name beside the ready records by which the best of them is taken, and by which its lane then
 /// leads to it. Nothing else has it in a lane.
@@ -81,11 +81,11 @@ pub struct Taken {
 pub fn best_ready(
     read: &dyn Read,
     workspace: WorkspaceKey,
-    is_written: &dyn Fn(Ino) -> bool,
+    is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
 ) -> Result<Option<Record>, StoreError> {
     let mut best = None;
     read.ready(workspace, None, &mut |record| {
-        let free = record.ino().is_some_and(|ino| !is_written(ino));
+        let free = record.ino().is_some_and(|ino| !is_written(ino, Some(&record)));
         if free {
             best = Some(record);
         }
@@ -120,21 +120,27 @@ impl Command for Take {
 
 impl Take {
     /// The best that can be taken. One whose own text is in the way, such as one into which no owner
-    /// can be written, is passed over: it would keep all from the rest.
+    /// can be written, is passed over: it would keep all from the rest. So is one whose name is taken
+    /// where it would go: it would keep that lane's agent from the rest.
     fn best(
         &self,
         turn: &mut Turn<'_>,
         workspace: WorkspaceKey,
-        is_written: &dyn Fn(Ino) -> bool,
+        is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
     ) -> Result<Taken, Stop> {
         let mut passed: Vec<Ino> = Vec::new();
         let mut first = None;
         loop {
-            let is_out = |ino| is_written(ino) || passed.contains(&ino);
+            let is_out =
+                |ino, record: Option<&Record>| passed.contains(&ino) || is_written(ino, record);
             let Some(found) = best_ready(turn.txn, workspace, &is_out)? else { break };
             let Standing::Live { ino, dir, name, .. } = found.standing.clone() else { break };
             match self.one(turn, found, None) {
-                Err(Stop::Refused(mut refused)) if refused.refusal.rule.is_of_the_text() => {
+                Err(Stop::Refused(mut refused)) if refused.refusal.rule.passes_over() => {
+                    if refused.refusal.rule == Rule::Taken {
+                        refused.refusal = in_its_place(&path_of(turn.txn, self.to, &name)?);
+                    }
+                    refused.kept = true;
                     refused.path = path_of(turn.txn, dir, &name)?;
                     passed.push(ino);
                     first.get_or_insert(refused);
@@ -191,6 +197,11 @@ impl Take {
         let record = record.filter(|record| record.ino() == Some(ino));
         Ok(Taken { name, record: record.ok_or_else(super::setattr::gone)? })
     }
+}
+
+fn in_its_place(path: &TreePath) -> Refusal {
+    let reason = format!("`{path}` is there already, where it would go");
+    Refusal::new(Rule::Taken, reason, format!("remove `{path}`, or give it another name"))
 }
 
 fn nothing_ready() -> Refusal {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::ledger::{self, Event, EventName, Hash, Payload, Trace};
-use crate::limits::{REFUSALS_STRIDE, REJECTED_SMALL_BYTES};
+use crate::limits::{HISTORY_STEPS_MAX, REFUSALS_STRIDE, REJECTED_SMALL_BYTES};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos, Version};
 use crate::refusal::{Refusal, Rule};
@@ -200,6 +200,25 @@ impl Turn<'_> {
         self.txn.insert_event(&EventRow { g, before_g, end, line: sealed.line })?;
         *self.head = Head { g, hash: sealed.hash, end };
         Ok(g)
+    }
+
+    /// The newest event about `record` of which `is_it` holds, as far back as is looked.
+    pub(super) fn find_event(
+        &self,
+        record: &Record,
+        is_it: impl Fn(&serde_json::Value) -> bool,
+    ) -> Result<Option<G>, StoreError> {
+        let mut at = record.last_g;
+        for _ in 0..HISTORY_STEPS_MAX {
+            let Some(row) = self.txn.event(at)? else { break };
+            let line = serde_json::from_str(&row.line)
+                .map_err(|why| StoreError::Impossible(format!("event {at}: {why}")))?;
+            if is_it(&line) {
+                return Ok(Some(at));
+            }
+            at = row.before_g;
+        }
+        Ok(None)
     }
 
     /// The directory `ino`, if it is one and still has a name.

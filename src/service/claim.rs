@@ -76,7 +76,7 @@ fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimRe
     let Some(claim) = from.and_then(|from| kind.claim_from(from)) else {
         return Err(not_to_be_had(caller, &found));
     };
-    if found.record.ino().is_some_and(|ino| (service.is_written)(ino)) {
+    if found.record.ino().is_some_and(|ino| (service.is_written)(ino, Some(&found.record))) {
         return Err(Refusal::being_written(&found.record.id).into());
     }
     let names = lane::names(&kind, claim.to, Some(&caller.name), service.engine.now())?;
@@ -135,8 +135,11 @@ fn claim_best(
     caller: &Caller,
     args: &ClaimArgs,
 ) -> Result<ClaimReport, Failure> {
+    let (mut passed, mut first) = (Vec::new(), None);
     for _ in 0..ROUNDS_MAX {
-        let Some(Best { workspace, lane, .. }) = best(service, caller, args)? else { break };
+        let Some(Best { workspace, lane, .. }) = best(service, caller, args, &passed)? else {
+            break;
+        };
         let Some(dir) = workspace.dir else { break };
         let to = lane::make(service, caller, &workspace, &lane)?;
         let wanted = Wanted::Best(Arc::clone(&service.is_written));
@@ -144,8 +147,16 @@ fn claim_best(
         match service.engine.run(caller.context(), take) {
             Ok(taken) => return report(service, caller, &workspace, &taken.record),
             Err(refusal) if refusal.rule == Rule::Absent => {}
+            // Something is in the way of all that is ready there.
+            Err(refusal) if refusal.rule.passes_over() => {
+                passed.push(workspace.key);
+                first.get_or_insert(refusal);
+            }
             Err(refusal) => return Err(refusal.into()),
         }
+    }
+    if let Some(refusal) = first {
+        return Err(refusal.into());
     }
     Err(Failure::new(
         Exit::Nothing,
@@ -154,8 +165,14 @@ fn claim_best(
     ))
 }
 
-/// Where the best of all workspaces is: one look into the index of each.
-fn best(service: &Service, caller: &Caller, args: &ClaimArgs) -> Result<Option<Best>, Failure> {
+/// Where the best of all workspaces is, but for those that were passed over: one look into the index
+/// of each.
+fn best(
+    service: &Service,
+    caller: &Caller,
+    args: &ClaimArgs,
+    passed: &[WorkspaceKey],
+) -> Result<Option<Best>, Failure> {
     let (config, now) = (service.engine.config(), service.engine.now());
     service.read(|read| {
         let workspaces = match &args.workspace {
@@ -166,6 +183,9 @@ fn best(service: &Service, caller: &Caller, args: &ClaimArgs) -> Result<Option<B
         let in_sight = |row: &WorkspaceRow| row.dir.is_some() && caller.part.has(&row.path);
         for workspace in workspaces.into_iter().filter(in_sight) {
             let Some(binding) = config.bind(&workspace.path) else { continue };
+            if passed.contains(&workspace.key) {
+                continue;
+            }
             let kind = &binding.kind;
             let Some(claim) = kind.claim() else { continue };
             let Some(first) = best_ready(read, workspace.key, &*service.is_written)? else {
@@ -202,6 +222,14 @@ pub fn claim_wish(service: &Service, caller: &Caller, args: &ClaimArgs) -> Resul
         return Err(Failure::new(Exit::Usage, reason, "wait where there is one"));
     }
     Ok(Some(keys))
+}
+
+/// Whether anything is ready in a workspace that nobody writes.
+///
+/// # Errors
+/// A failure of the store.
+pub fn is_any_ready(service: &Service, workspace: WorkspaceKey) -> Result<bool, Failure> {
+    service.read(|read| Ok(best_ready(read, workspace, &*service.is_written)?.is_some()))
 }
 
 /// What a client hears whose time to wait is over.

@@ -46,7 +46,7 @@ use std::sync::Arc;
 pub use agents::{AgentInfo, AgentsReport};
 pub use backup::BackupReport;
 pub use caller::Caller;
-pub use claim::{ClaimReport, claim_wish, waited_in_vain};
+pub use claim::{ClaimReport, claim_wish, is_any_ready, waited_in_vain};
 pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::ExportReport;
 pub use finish::MoveReport;
@@ -87,7 +87,7 @@ impl Service {
     /// A service on a running engine whose store lies at `store`, and that is not mounted.
     #[must_use]
     pub fn new(engine: Engine, store: impl Into<PathBuf>) -> Self {
-        Service { engine, store: store.into(), is_written: Arc::new(|_| false) }
+        Service { engine, store: store.into(), is_written: Arc::new(|_, _| false) }
     }
 
     /// Asks one snapshot.

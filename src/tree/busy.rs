@@ -1,23 +1,29 @@
 //! Records that are being written: a claim waits for the writer to finish, but not for long.
 //!
 //! What must stay true: no thread sleeps; a waiting change is started by the flush that ends the
-//! writing, or refused by the timer.
+//! writing, or refused by the timer; what was written under a claim that is over hinders nobody, since
+//! it is not taken any more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::engine::Fence;
 use crate::limits::BUSY_WAIT;
 use crate::numbers::Ino;
+use crate::store::Record;
 
 /// A change that waits; told whether the record is still busy.
 type Waiting = Box<dyn FnOnce(bool) + Send>;
 
 #[derive(Default)]
 struct State {
-    writers: HashMap<Ino, u32>,
+    /// The claim that each handle writes under.
+    writers: HashMap<Ino, Vec<Option<Fence>>>,
+    /// Those of which somebody was told that they are being written, and who left them for it.
+    left: HashSet<Ino>,
     waiting: Vec<(Ino, Instant, Waiting)>,
     timer: bool,
 }
@@ -31,32 +37,47 @@ pub(super) struct Busy {
 
 impl Busy {
     /// A handle of `ino` has unjudged writes now.
-    pub fn begin(&self, ino: Ino) {
-        *self.state.lock().writers.entry(ino).or_insert(0) += 1;
+    pub fn begin(&self, ino: Ino, under: Option<Fence>) {
+        self.state.lock().writers.entry(ino).or_default().push(under);
     }
 
-    /// A handle of `ino` has none any more.
-    pub fn end(&self, ino: Ino) {
-        let ready = {
+    /// A handle of `ino` has none any more. Says whether somebody left the record for that, who may look
+    /// again: what others still write may be under a claim that is over.
+    pub fn end(&self, ino: Ino, under: Option<&Fence>) -> bool {
+        let (ready, was_left) = {
             let mut state = self.state.lock();
-            if let Some(count) = state.writers.get_mut(&ino) {
-                *count -= 1;
-                if *count > 0 {
-                    return;
+            if let Some(writers) = state.writers.get_mut(&ino) {
+                if let Some(at) = writers.iter().position(|own| own.as_ref() == under) {
+                    writers.swap_remove(at);
+                }
+                if !writers.is_empty() {
+                    return state.left.remove(&ino);
                 }
                 state.writers.remove(&ino);
             }
             let waiting = std::mem::take(&mut state.waiting);
             let (ready, still) = waiting.into_iter().partition(|(of, ..)| *of == ino);
             state.waiting = still;
-            ready
+            (ready, state.left.remove(&ino))
         };
         run(ready, false);
+        was_left
     }
 
-    /// Whether a handle of `ino` has unjudged writes.
-    pub fn is_written(&self, ino: Ino) -> bool {
-        self.state.lock().writers.contains_key(&ino)
+    /// Whether a handle of `ino` has unjudged writes that may still be taken, where it is this record's
+    /// file.
+    pub fn is_written(&self, ino: Ino, record: Option<&Record>) -> bool {
+        let mut state = self.state.lock();
+        let Some(writers) = state.writers.get(&ino) else { return false };
+        let is_over = |under: &Option<Fence>| match (under, record) {
+            (Some(fence), Some(record)) => fence.is_over(record),
+            _ => false,
+        };
+        let is_written = !writers.iter().all(is_over);
+        if is_written && record.is_some() {
+            state.left.insert(ino);
+        }
+        is_written
     }
 
     /// Whether nothing at all is being written: the usual case, asked on every rename.

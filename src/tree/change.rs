@@ -11,7 +11,7 @@ use crate::engine::{
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::NodeType;
+use crate::store::{Class, NodeType, Read, StoreError};
 
 use super::WorkTree;
 use super::computed::Computed;
@@ -116,7 +116,7 @@ impl WorkTree {
         let written = if self.busy.is_idle() {
             None
         } else {
-            self.read(|read| read.lookup(from.0, &from.1)).ok().flatten().map(|node| node.ino)
+            self.read(|read| self.written_at(read, from.0, &from.1)).ok().flatten()
         };
         let Some(ino) = written else { return self.rename_now(caller, from, to, mode, reply) };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
@@ -130,6 +130,18 @@ impl WorkTree {
                 me.rename_now(&caller, from, to, mode, reply);
             }),
         );
+    }
+
+    /// The file under this name, if it is being written.
+    fn written_at(
+        &self,
+        read: &dyn Read,
+        dir: Ino,
+        name: &FileName,
+    ) -> Result<Option<Ino>, StoreError> {
+        let Some(node) = read.lookup(dir, name)? else { return Ok(None) };
+        let record = if node.class == Class::Record { read.record_at(node.ino)? } else { None };
+        Ok(self.busy.is_written(node.ino, record.as_ref()).then_some(node.ino))
     }
 
     /// A handle that wrote the record is still open.

@@ -91,7 +91,7 @@ impl Hub {
     #[must_use]
     pub fn is_written(&self) -> IsWritten {
         let busy = Arc::clone(&self.busy);
-        Arc::new(move |ino| busy.is_written(ino))
+        Arc::new(move |ino, record| busy.is_written(ino, record))
     }
 
     /// Whether nobody has this inode open.

@@ -64,7 +64,7 @@ impl WorkTree {
         read: &dyn Read,
         workspace: WorkspaceKey,
     ) -> Result<Option<FileName>, StoreError> {
-        let best = best_ready(read, workspace, &|ino| self.busy.is_written(ino))?;
+        let best = best_ready(read, workspace, &|ino, record| self.busy.is_written(ino, record))?;
         Ok(best.and_then(|record| match record.standing {
             Standing::Live { name, .. } => Some(name),
             Standing::Parked { .. } | Standing::Gone => None,
@@ -228,7 +228,10 @@ impl WorkTree {
                 Some(workspace) => self.ready_file(read, &workspace, &name),
                 None => Ok(None),
             });
-            found.ok().flatten().map(|(_, node)| node.ino)
+            let written = |(record, node): (Record, Node)| {
+                self.busy.is_written(node.ino, Some(&record)).then_some(node.ino)
+            };
+            found.ok().flatten().and_then(written)
         };
         let take = Take { dir, wanted: Wanted::Named(name.clone(), new_name), to, mode };
         let Some(ino) = written else { return me.take(&caller, take, reply) };

@@ -32,9 +32,9 @@ impl WorkTree {
             | Open::Ready(_) => return,
         };
         self.born(ino);
-        let (is_unsaved, emptied) = {
+        let (is_unsaved, emptied, under) = {
             let staged = staged.lock();
-            (staged.unsaved.is_any(), staged.emptied)
+            (staged.unsaved.is_any(), staged.emptied, staged.fence.clone())
         };
         if let Some(emptied) = emptied {
             return self.save_emptied(ino, open, emptied);
@@ -43,7 +43,7 @@ impl WorkTree {
             // `flush` comes before every release, so that only a write through a mapping that
             // outlived its descriptor gets here. Nobody would hear a verdict.
             tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
-            self.busy.end(ino);
+            self.end_writing(ino, under.as_ref());
         }
     }
 }

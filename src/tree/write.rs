@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr};
 
 use crate::engine::{
-    Allocate, Audience as _, Base, Command, Made, Save, SaveDraft, Saved, SetAttributes, Sight,
-    Text, TimeOrNow, Write, WriteAt,
+    Allocate, Audience as _, Base, Command, Fence, Made, Save, SaveDraft, Saved, SetAttributes,
+    Sight, Text, TimeOrNow, Write, WriteAt,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, Record, Standing};
+use crate::store::{Class, Record, Standing, When};
 
 use super::handles::Open;
 use super::staged::Staged;
@@ -57,7 +57,7 @@ impl WorkTree {
             let known = staged.failed.is_some();
             let written = staged.write(caller.files, offset, data);
             self.timed.lock().remove(&ino);
-            self.note_dirty(ino, was_dirty, staged.unsaved.is_any());
+            self.note_dirty(ino, &staged, was_dirty);
             match written {
                 Ok(()) => return reply.send(Ok(data.len() as u32)),
                 Err(refusal) if known => {
@@ -81,10 +81,24 @@ impl WorkTree {
         });
     }
 
-    fn note_dirty(&self, ino: Ino, was: bool, is: bool) {
-        match (was, is) {
-            (false, true) => self.busy.begin(ino),
-            (true, false) => self.busy.end(ino),
+    fn note_dirty(&self, ino: Ino, staged: &Staged, was: bool) {
+        match (was, staged.unsaved.is_any()) {
+            (false, true) => self.busy.begin(ino, staged.fence.clone()),
+            (true, false) => self.end_writing(ino, staged.fence.as_ref()),
+            _ => {}
+        }
+    }
+
+    /// A handle of `ino` has nothing unjudged any more. Whoever waits to claim what is ready, and left its
+    /// record for that, hears of it.
+    pub(super) fn end_writing(&self, ino: Ino, under: Option<&Fence>) {
+        if !self.busy.end(ino, under) {
+            return;
+        }
+        match self.read(|read| read.record_at(ino)) {
+            Ok(Some(record)) if record.readiness.when == When::Now => {
+                self.engine.line().call(record.workspace);
+            }
             _ => {}
         }
     }
@@ -157,8 +171,7 @@ impl WorkTree {
                 }
                 Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
             };
-            let (answer, waiting) = me.judged(&caller, &open, verdict);
-            me.busy.end(ino);
+            let (answer, waiting) = me.judged(&caller, (ino, &open), verdict);
             for reply in waiting.into_iter().chain([reply]) {
                 reply.send(answer);
             }
@@ -180,11 +193,12 @@ impl WorkTree {
     fn judged(
         &self,
         caller: &Caller,
-        open: &Arc<Open>,
+        (ino, open): (Ino, &Open),
         verdict: Result<Option<Made>, Refusal>,
     ) -> (Result<(), Errno>, Vec<Reply<()>>) {
-        let Open::Staged(staged) = &**open else { return (Ok(()), Vec::new()) };
+        let Open::Staged(staged) = open else { return (Ok(()), Vec::new()) };
         let mut staged = staged.lock();
+        let under = staged.fence.clone();
         let waiting = staged.judging.take().unwrap_or_default();
         let answer = match verdict {
             Ok(made) => {
@@ -206,6 +220,8 @@ impl WorkTree {
                 Err(errno)
             }
         };
+        drop(staged);
+        self.end_writing(ino, under.as_ref());
         (answer, waiting)
     }
 
@@ -275,7 +291,7 @@ impl WorkTree {
                 Ok(Sized::Plain) => {}
             }
         }
-        if set.mtime.is_some() && self.busy.is_written(ino) {
+        if set.mtime.is_some() && self.busy.is_written(ino, None) {
             self.timed.lock().insert(ino);
         }
         let time = |time: workfs_mount::TimeOrNow| match time {
@@ -332,7 +348,7 @@ impl WorkTree {
             let mut staged = staged.lock();
             let was = staged.unsaved.is_any();
             let resized = staged.resize(size);
-            self.note_dirty(ino, was, staged.unsaved.is_any());
+            self.note_dirty(ino, &staged, was);
             return match resized {
                 Ok(()) => Ok(Sized::Staged),
                 Err(refusal) => Err(refusal.rule.errno(Door::Handle)),

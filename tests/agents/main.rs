@@ -11,6 +11,7 @@ mod forging;
 mod history;
 mod hold;
 mod identity;
+mod late;
 mod leases;
 mod linear;
 mod parked;

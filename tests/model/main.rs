@@ -7,7 +7,7 @@
 //! | `client` | a process on a mount: paths, open files, answers as names of errnos |
 //! | `text` | the texts that are written, and a reader of them that is not the program's |
 //! | `lifecycle` | the task's lifecycle, written down a second time |
-//! | `reference`, `renames`, `records`, `opens` | the model: POSIX, records, open files |
+//! | `reference`, `renames`, `records`, `copies`, `opens` | the model: POSIX, records, open files |
 //! | `world` | both side by side |
 //! | `compare` | the whole tree against the model's; what must hold in the store |
 //! | `ops`, `walk` | operations over a tiny alphabet, and random walks of them |
@@ -20,6 +20,7 @@
 mod apart;
 mod client;
 mod compare;
+mod copies;
 mod found;
 mod harness;
 mod lifecycle;

@@ -1,5 +1,7 @@
 //! The reference's records: saves, transitions, removal, in the words of the design.
 
+use std::collections::BTreeSet;
+
 use super::lifecycle::{self, State, edits, may_become, may_enter, may_move, status};
 use super::reference::{Body, Home, Model, NodeId, Outcome, no};
 use super::text::{Edits, Reading, read};
@@ -18,6 +20,8 @@ pub struct Record {
     pub standing: Standing,
     pub state: State,
     pub owner: Option<String>,
+    /// Who had it at some time.
+    pub had: BTreeSet<String>,
     /// How often it was claimed.
     pub claims: u64,
     pub version: u64,
@@ -64,14 +68,14 @@ pub enum Base {
 }
 
 impl Door {
-    fn bad<T>(self) -> Outcome<T> {
+    pub fn bad<T>(self) -> Outcome<T> {
         no(if self == Door::Handle { "EINVAL" } else { "EPERM" })
     }
 }
 
 impl Model {
     /// Judges a text; where the reader is not sure, what really happened decides.
-    fn judge(&self, text: &[u8], id: &str, state: State, door: Door) -> Outcome {
+    pub fn judge(&self, text: &[u8], id: &str, state: State, door: Door) -> Outcome {
         match lifecycle::judge(text, id, state) {
             Ok(_) => Ok(()),
             Err(None) if self.hint => Ok(()),
@@ -100,11 +104,16 @@ impl Model {
         Some((record.owner.clone()?, record.claims))
     }
 
-    fn is_stale(&self, id: &str, base: Base, pid: u32) -> bool {
-        let base = match base {
+    /// The version that a save was made from, if that is known.
+    pub fn made_from(&self, id: &str, base: Base, pid: u32) -> Option<u64> {
+        match base {
             Base::Opened(version) => version,
             Base::Seen => self.base(id, pid),
-        };
+        }
+    }
+
+    pub fn is_stale(&self, id: &str, base: Base, pid: u32) -> bool {
+        let base = self.made_from(id, base, pid);
         let stale = base.is_some_and(|base| base != self.records[id].version);
         if stale {
             self.met("a stale save");
@@ -151,7 +160,8 @@ impl Model {
                 match self.admit(&home, node, text, Door::Handle, base, pid) {
                     Ok(()) => Ok(Some(self.records[&home.id].version)),
                     Err(why) => {
-                        self.keep_draft(node, text, why.contains(&"EEXIST"));
+                        let leaves = why.contains(&"EEXIST") || why.contains(&"ESTALE");
+                        self.keep_draft(node, text, leaves);
                         Err(why)
                     }
                 }
@@ -263,6 +273,7 @@ impl Model {
             standing: Standing::Gone,
             state: home.state,
             owner: None,
+            had: BTreeSet::new(),
             claims: u64::from(home.owner.is_some()),
             version: 0,
             content: Vec::new(),
@@ -270,6 +281,7 @@ impl Model {
         record.standing = Standing::Live(node);
         record.state = home.state;
         record.owner.clone_from(&home.owner);
+        record.had.extend(home.owner.clone());
         if let Some(content) = content {
             record.version += 1;
             record.content = content;
@@ -278,51 +290,8 @@ impl Model {
         self.nodes[node].body = Body::Record(home.id.clone());
     }
 
-    /// The claim by copy: the id lives in one place, so that writing it elsewhere moves it.
-    fn move_by_copy(
-        &mut self,
-        home: &Home,
-        old: NodeId,
-        node: NodeId,
-        text: &[u8],
-        (door, base): (Door, Base),
-        pid: u32,
-    ) -> Outcome {
-        let record = self.records[&home.id].clone();
-        if record.state == home.state || record.owner.is_some() && record.owner != home.owner {
-            self.met("a copy that came too late");
-            return no("EEXIST");
-        }
-        if self.is_stale(&home.id, base, pid) {
-            self.met("a stale copy");
-            return no("EBUSY");
-        }
-        if !may_move(record.state, home.state) {
-            self.met("a copy that the lifecycle forbids");
-            return no("EPERM");
-        }
-        // The copy may say the old status still: the move writes the new one.
-        let fields = |text: &[u8]| match read(text) {
-            Reading::Fields(fields) => Some(fields),
-            _ => None,
-        };
-        let (Some(before), Some(after)) = (fields(&record.content), fields(text)) else {
-            self.lost = read(text) == Reading::Unknown || read(&record.content) == Reading::Unknown;
-            return door.bad();
-        };
-        let moved = status(&before) != status(&after);
-        let judged_in = if moved { home.state } else { record.state };
-        self.judge(text, &home.id, judged_in, door)?;
-        self.enter(home, node, text, true, door)?;
-        self.met("a move by copy");
-        let (dir, name) = (self.nodes[old].parent, self.nodes[old].name.clone());
-        self.drop_name(dir, &name);
-        self.saw(&home.id, pid);
-        Ok(())
-    }
-
     /// A transition of a record with this text; the name is moved by others.
-    fn enter(
+    pub fn enter(
         &mut self,
         home: &Home,
         node: NodeId,

@@ -72,6 +72,8 @@ pub const MEETS: &[&str] = &[
     "a copy that came too late",
     "a copy that came too late over a draft",
     "a copy that the lifecycle forbids",
+    "a copy that says no id",
+    "a late write",
     "a save of a record that has another file",
     "a save under a claim that is over",
     "a stale save",

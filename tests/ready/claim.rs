@@ -13,7 +13,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use workfs::daemon::StorePaths;
 
-use crate::harness::{DEADLINE, Fixture, Setup, await_end, long, save, send_signal, until_polled};
+use crate::harness::{
+    DEADLINE, Fixture, Setup, await_end, close, long, save, send_signal, until_polled,
+};
 
 fn put(fixture: &Fixture, task: &str, fields: &str) {
     let path = fixture.work().join("inbox").join(format!("{task}.yaml"));
@@ -181,6 +183,44 @@ fn who_waits_and_is_gone_takes_nothing_with_him() {
     put(&fixture, "a", "");
     assert_eq!(stays.answer().unwrap(), "a");
     assert!(fixture.path("work/assigned/bob/a.yaml").exists());
+    fixture.fsck_clean();
+}
+
+// P9.9
+#[test]
+fn who_is_woken_and_takes_nothing_leaves_it_to_the_next() {
+    let fixture = Fixture::new();
+    fixture.workfs(&["agent", "add", "olga"]).success();
+    fixture.sh("mkdir -p work/assigned/olga; ln -s nowhere work/assigned/bob/a.yaml").success();
+    let come = |agent| {
+        let waiter = Waiter::new(&fixture, agent, 10 * DEADLINE);
+        settled(fixture.daemon_pid());
+        waiter
+    };
+    // A name is in the way of the first, the second may not any more, the third can.
+    let waiters = ["bob", "olga", "ann"].map(come);
+    fixture.workfs(&["agent", "add", "olga", "--role", "observer"]).success();
+    assert!(waiters.iter().all(|waiter| !waiter.is_answered()));
+    put(&fixture, "a", "");
+    let refused = || Err("refused".to_owned());
+    let answers = waiters.each_ref().map(Waiter::answer);
+    assert_eq!(answers, [refused(), refused(), Ok("a".to_owned())]);
+    fixture.fsck_clean();
+}
+
+// P9.9 P1.6
+#[test]
+fn who_waits_gets_what_somebody_was_writing_when_that_is_closed() {
+    let fixture = Fixture::new();
+    put(&fixture, "a", "");
+    let path = fixture.path("work/inbox/a.yaml");
+    let mut writer = fs::OpenOptions::new().append(true).open(path).unwrap();
+    writer.write_all(b"note: half\n").unwrap();
+    let waiter = Waiter::new(&fixture, "bob", 10 * DEADLINE);
+    settled(fixture.daemon_pid());
+    assert!(!waiter.is_answered());
+    close(writer).unwrap();
+    assert_eq!(waiter.answer().unwrap(), "a");
     fixture.fsck_clean();
 }
 

@@ -271,6 +271,33 @@ fn many_who_call_next_at_once_get_different_records_and_none_is_left() {
     fixture.fsck_clean();
 }
 
+// P9.6 P9.9
+#[test]
+fn what_has_its_name_in_the_lane_is_passed_over_for_that_agent_alone() {
+    let fixture = Fixture::new();
+    for (task, priority) in [("a", "critical"), ("b", "high"), ("c", "normal"), ("d", "low")] {
+        put(&fixture, task, &format!("priority: {priority}\n"));
+    }
+    let leftovers = "cd work/assigned/bob; ln -s nowhere a.yaml; echo 'status: [' > b.yaml; true";
+    fixture.sh(leftovers).success();
+    fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+    assert!(fixture.path("work/assigned/bob/c.yaml").exists());
+    let claimed = fixture.workfs(&["claim", "--next", "--agent", "bob"]).success();
+    assert_eq!(claimed.stdout, "work/assigned/bob/d.yaml\n");
+    assert_eq!(fixture.why().matches("work/assigned/bob/a.yaml").count(), 2, "told once");
+    // Where there is nothing else, it is said what is to be done.
+    let nothing = fixture.workfs(&["claim", "--next", "--agent", "bob"]).failure();
+    assert!(nothing.stderr.contains("remove `work/assigned/bob/a.yaml`"), "{nothing}");
+    let nothing = fixture.sh("mv work/ready/.next work/assigned/bob/").failure();
+    assert!(nothing.stderr.contains("File exists"), "{nothing}");
+    // Others have it, and so has bob when the name is free.
+    fixture.sh("mv work/ready/.next work/assigned/ann/").success();
+    assert!(fixture.path("work/assigned/ann/a.yaml").exists());
+    fixture.sh("rm work/assigned/bob/b.yaml; mv work/ready/.next work/assigned/bob/").success();
+    assert!(fixture.path("work/assigned/bob/b.yaml").exists());
+    fixture.fsck_clean();
+}
+
 // P9.7
 #[test]
 fn why_says_what_is_missing() {

@@ -64,6 +64,12 @@ impl Fence {
         Some(Fence { owner, attempt: record.attempt })
     }
 
+    /// Whether the record is under another claim now, or under none.
+    #[must_use]
+    pub fn is_over(&self, record: &Record) -> bool {
+        self.require(record).is_err()
+    }
+
     /// Refuses what was begun under another claim than the record is under now.
     pub(super) fn require(&self, record: &Record) -> Result<(), Refusal> {
         self.require_same(record)?;
@@ -183,22 +189,6 @@ impl Turn<'_> {
                 Err(over(record, owner))
             }
             _ => Ok(false),
-        }
-    }
-
-    /// Refuses a claim by copy of a text that its owner wrote before its lease ran out: what it
-    /// would now claim again is not what it wrote about.
-    pub(super) fn require_fresh(
-        &self,
-        record: &Record,
-        home: &Home,
-        is_current: bool,
-    ) -> Result<(), Refusal> {
-        match (&record.lapsed, &home.owner) {
-            (Some(lapsed), Some(owner)) if lapsed == owner && !is_current => {
-                Err(over(record, owner))
-            }
-            _ => Ok(()),
         }
     }
 }

@@ -141,8 +141,7 @@ impl TxnTree {
             }
             view.committing = true;
             let (steps, used, unsaved) = view.finished();
-            let busy = Arc::clone(&self.below.busy);
-            let is_written = Arc::new(move |ino| busy.is_written(ino));
+            let is_written = self.below.hub.is_written();
             Commit { path: path_of_txn(name), steps, used, unsaved, is_written }
         };
         // The mount's own kernel knows nothing of these changes either.

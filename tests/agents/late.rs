@@ -1,0 +1,120 @@
+//! What a former owner writes late: it takes nothing back, and keeps nothing from others.
+
+use std::fs;
+use std::io::Write;
+
+use crate::harness::{Errno, Task, close};
+use crate::leases::await_event;
+use crate::team::{Team, errno, mv};
+
+/// Bob had `t-1` and kept a copy of its text; since then ann had it, and wrote to it.
+fn ann_had_it_since(ends: impl Fn(&Team)) -> Team {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    team.fixture.task("inbox", &Task::new("t-1"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    team.sh(1, "cp work/assigned/bob/t-1.yaml $OUT/stale").success();
+    ends(&team);
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    team.sh(2, "echo 'progress: half' >> work/assigned/ann/t-1.yaml").success();
+    mv(&team.work(2), "t-1", "assigned/ann", "inbox").unwrap();
+    team
+}
+
+#[track_caller]
+fn is_untouched(team: &Team) {
+    let text = fs::read_to_string(team.work(0).join("inbox/t-1.yaml")).unwrap();
+    assert!(text.contains("progress: half"), "{text}");
+    assert!(!team.work(0).join("assigned/bob/t-1.yaml").exists());
+    assert!(team.why(1).contains("W035"), "{}", team.why(1));
+}
+
+// P1.3 P12.3
+#[test]
+fn a_former_owner_s_late_write_is_no_claim_however_its_own_ended() {
+    let ends: [fn(&Team); 2] = [
+        |team| mv(&team.work(1), "t-1", "assigned/bob", "inbox").unwrap(),
+        // The operator takes it back.
+        |team| mv(&team.work(0), "t-1", "assigned/bob", "inbox").unwrap(),
+    ];
+    for end in ends {
+        let team = ann_had_it_since(end);
+        let late = team.sh(1, "cp $OUT/stale work/assigned/bob/t-1.yaml").failure();
+        assert!(late.stderr.contains("Stale file handle"), "{late}");
+        is_untouched(&team);
+        let kept = team.fixture.rejected();
+        assert!(kept.contains(&fs::read(team.fixture.outside("stale")).unwrap()), "{kept:?}");
+        let over = "cp $OUT/stale work/assigned/bob/t-1.tmp
+                    mv work/assigned/bob/t-1.tmp work/assigned/bob/t-1.yaml";
+        team.sh(1, over).failure();
+        is_untouched(&team);
+        // He may have it again as anybody, by `mv` or with what it says now.
+        let again = "set -e; cd work; cp inbox/t-1.yaml $OUT/now
+                     cp $OUT/now assigned/bob/t-1.yaml; mv assigned/bob/t-1.yaml inbox/
+                     sed 's/half/most/' inbox/t-1.yaml > assigned/bob/t-1.yaml
+                     mv assigned/bob/t-1.yaml inbox/; mv inbox/t-1.yaml assigned/bob/";
+        team.sh(1, again).success();
+        let text = fs::read_to_string(team.work(0).join("assigned/bob/t-1.yaml")).unwrap();
+        assert!(text.contains("progress: most"), "{text}");
+        team.fixture.fsck_clean();
+    }
+}
+
+// P1.3
+#[test]
+fn what_does_not_say_whose_text_it_is_claims_nothing_and_erases_nothing() {
+    let team = Team::of(&[("bob", "")]);
+    let path = team.fixture.task("inbox", &Task::new("t-1"));
+    let before = fs::read_to_string(&path).unwrap();
+    let late = team.sh(1, "echo 'note: hi' | cat >> work/assigned/bob/t-1.yaml").failure();
+    assert!(late.stderr.contains("File exists"), "{late}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    assert!(!team.work(1).join("assigned/bob/t-1.yaml").exists());
+    assert!(team.why(1).contains("W002"), "{}", team.why(1));
+    // A record that says no id is written as it ever was.
+    team.sh(1, "grep -v ^id: work/inbox/t-1.yaml > $OUT/bare; cp $OUT/bare work/inbox/t-1.yaml")
+        .success();
+    team.sh(1, "cat $OUT/bare > work/assigned/bob/t-1.yaml").success();
+    assert!(!path.exists());
+    team.fixture.fsck_clean();
+}
+
+// P12.3 P1.6
+#[test]
+fn what_a_former_owner_has_written_and_not_closed_keeps_the_record_from_nobody() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    for id in ["t-1", "t-2", "t-3"] {
+        team.fixture.task("inbox", &Task::new(id).with("lease: 1s\n"));
+        mv(&team.work(1), id, "inbox", "assigned/bob").unwrap();
+    }
+    let open = |id| {
+        let path = team.work(1).join(format!("assigned/bob/{id}.yaml"));
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(b"note: half\n").unwrap();
+        file
+    };
+    let hung = ["t-1", "t-2", "t-3"].map(open);
+    // While he has it, it is being written.
+    assert_eq!(errno(mv(&team.work(0), "t-1", "assigned/bob", "inbox")), Errno::BUSY);
+    for id in ["t-1", "t-2", "t-3"] {
+        await_event(&team, id, "expired");
+    }
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    team.fixture.workfs(&["claim", "t-2", "--agent", "ann"]).success();
+    // In place, so that the file stays the one that bob has open.
+    let now =
+        "grep -v ^not_before: work/inbox/t-3.yaml > $OUT/now; cp $OUT/now work/inbox/t-3.yaml";
+    team.sh(0, now).success();
+    team.sh(2, "mv work/ready/.next work/assigned/ann/").success();
+    assert!(team.work(2).join("assigned/ann/t-3.yaml").exists());
+    for file in hung {
+        assert_eq!(close(file), Err(Errno::STALE));
+    }
+    // What ann writes now counts.
+    let path = team.work(2).join("assigned/ann/t-1.yaml");
+    let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(b"note: whole\n").unwrap();
+    assert_eq!(errno(mv(&team.work(2), "t-1", "assigned/ann", "inbox")), Errno::BUSY);
+    close(file).unwrap();
+    mv(&team.work(2), "t-1", "assigned/ann", "inbox").unwrap();
+    team.fixture.fsck_clean();
+}
