@@ -40,6 +40,17 @@ impl Governed {
     pub fn dir_path(&self) -> TreePath {
         self.path.names().iter().chain(&self.relative).cloned().collect()
     }
+
+    /// Whether the record `id` of this workspace would lie at `path` in one of its states.
+    #[must_use]
+    pub fn names(&self, path: &[u8], id: &RecordId) -> bool {
+        let Ok(path) = TreePath::parse(path) else { return false };
+        let Some((name, dirs)) = path.names().split_last() else { return false };
+        let Some(relative) = dirs.strip_prefix(self.path.names()) else { return false };
+        let kind = &self.binding.kind;
+        matches!(kind.place(relative), Place::State { .. })
+            && kind.record_id(name).as_ref() == Some(id)
+    }
 }
 
 /// Where a record of a certain id lies or would lie.

@@ -167,3 +167,33 @@ fn a_task_does_not_become_the_lane_that_is_not_there() {
     fs::create_dir(&lane).unwrap();
     fs::rename(&from, lane.join("t-1.yaml")).unwrap();
 }
+
+// P3.2
+#[test]
+fn the_why_beside_a_task_tells_of_its_last_refusal_until_it_changes() {
+    let fixture = Fixture::new();
+    let free = fixture.task("inbox", &Task::new("t-1"));
+    let taken = fixture.path("work/assigned/bob/t-1.yaml");
+    let finished = fixture.path("work/done/bob/t-1.yaml");
+    let why = |file: &Path| fs::read_to_string(file.with_extension("yaml.why")).unwrap();
+
+    assert_eq!(save(&free, b"status: ["), Err(Errno::INVAL));
+    assert!(
+        why(&free).contains("last refused:\n") && why(&free).contains("save"),
+        "{}",
+        why(&free)
+    );
+    // It is filed under where the task was to go, and is newer than the save.
+    assert_eq!(refused(&free, &finished), Errno::PERM);
+    let said = why(&free);
+    assert!(said.contains("rename work/done/bob/t-1.yaml EPERM [W015"), "{said}");
+    assert!(!said.contains("W010"), "{said}");
+
+    fs::rename(&free, &taken).unwrap();
+    assert!(!why(&taken).contains("last refused"), "{}", why(&taken));
+    assert_eq!(refused(&taken, &finished), Errno::PERM);
+    assert!(why(&taken).contains("result.summary"), "{}", why(&taken));
+    // Who comes too late for it was refused nothing of it.
+    assert_eq!(refused(&free, &fixture.path("work/assigned/ann/t-1.yaml")), Errno::NOENT);
+    assert!(why(&taken).contains("result.summary"), "{}", why(&taken));
+}
