@@ -141,6 +141,10 @@ pub const LISTING_PAGE: usize = 1024;
 /// Names that an open directory remembers, so that a reader can go back to any of them.
 pub const LISTING_REMEMBERED_MAX: usize = 16_384;
 
+/// Names below a directory that is moved to where workspaces may lie below it which are looked at for one:
+/// some tenths of a second of the one writer.
+pub const MOVED_NAMES_MAX: usize = 100_000;
+
 /// Ready records that a claim of the best passes over because their texts are in the way: bounds the work
 /// of one change.
 pub const PASSED_OVER_MAX: usize = 16;

@@ -21,6 +21,7 @@ mod doors;
 mod effects;
 mod exchange;
 mod files;
+mod filling;
 mod finish;
 mod govern;
 mod governed;
