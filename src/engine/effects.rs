@@ -103,6 +103,10 @@ pub trait Audience: Send + Sync {
     fn last_seen_user(&self, _: u32) -> Option<u64> {
         None
     }
+    /// Whether a mount shows owners and permission bits as they are stored, so that its kernel goes by them.
+    fn shows_stored(&self, _: u32) -> bool {
+        true
+    }
     /// Whether a descriptor holds a record for its owner, under this claim.
     fn is_held(&self, _: RecordKey, _: Attempt) -> bool {
         false

@@ -67,7 +67,9 @@ pub use effects::{Audience, Effect, Fate, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
 pub use govern::Govern;
-pub use governed::{Governed, Home, Slot, governed, path_of, path_of_dir, slot, would_be_governed};
+pub use governed::{
+    Governed, Home, Slot, governed, path_of, path_of_dir, slot, would_be_governed,
+};
 pub use judge::Text;
 pub use lease::{Fence, Heartbeat, LeaseClock, LeaseNote, ReleaseHold, told_of_return};
 pub use line::{Line, Place};
@@ -81,6 +83,7 @@ pub use remove::{Remove, RemoveWhat};
 pub use remove_tree::{PruneVersions, Pruned, RemoveTree};
 pub use rename::{Rename, RenameMode};
 pub use restore::RestoreFile;
+pub use rights::forbids_taking;
 pub use save::{Left, Made, Save, SaveDraft, Saved};
 pub use scopes::{ScopeTicket, Scopes};
 pub use setattr::{SetAttributes, TimeOrNow};

@@ -408,6 +408,7 @@ fn move_by_copy(
             "someone else was faster, or the id is in use: take another one",
         )));
     }
+    turn.require_taking(&lies, old_ino)?;
     let is_current = sight.of(record.key) == Base::Seen(record.version);
     turn.require_fresh(&record, home, is_current).map_err(refuse)?;
     sight.require_current(&record, &lies).map_err(refuse)?;
