@@ -109,7 +109,7 @@ pub(super) fn find(read: &dyn Read, config: &Config, what: &str) -> Result<Found
         match found.len() {
             0 => {}
             1 => return Ok(Found::Record(Box::new(found.remove(0)))),
-            _ => return Err(ambiguous(what, &found)),
+            _ => return Err(ambiguous(read, what, &found)?),
         }
     }
     if let Some(node) = node_at(read, &path)? {
@@ -122,7 +122,28 @@ pub(super) fn find(read: &dyn Read, config: &Config, what: &str) -> Result<Found
     {
         return at_node(read, printed, node);
     }
-    Err(absent(read, config, &path)?)
+    match named(read, config, &path)? {
+        // Of what was removed the past is there.
+        Some((record, workspace)) if record.ino().is_none() => {
+            Ok(Found::Record(Box::new(FoundRecord { record, workspace, path: None })))
+        }
+        named => Err(absent(read, &path, named.map(|(record, _)| record))?),
+    }
+}
+
+/// The record that `path` would be, wherever it is.
+fn named(
+    read: &dyn Read,
+    config: &Config,
+    path: &TreePath,
+) -> Result<Option<(Record, WorkspaceRow)>, Failure> {
+    let Some((above, name)) = path.split_last() else { return Ok(None) };
+    let Some(dir) = node_at(read, &above)? else { return Ok(None) };
+    let Slot::Record(home) = slot(read, config, dir.ino, name)? else { return Ok(None) };
+    let Some(record) = read.record_named(home.governed.workspace, &home.id)? else {
+        return Ok(None);
+    };
+    Ok(read.workspace(record.workspace)?.map(|workspace| (record, workspace)))
 }
 
 fn at_node(read: &dyn Read, path: TreePath, node: Node) -> Result<Found, Failure> {
@@ -165,28 +186,34 @@ fn by_id(read: &dyn Read, config: &Config, what: &str) -> Result<Vec<FoundRecord
     Ok(found)
 }
 
-fn ambiguous(what: &str, found: &[FoundRecord]) -> Failure {
-    let places: Vec<String> = found
-        .iter()
-        .map(|one| one.path.as_ref().unwrap_or(&one.workspace.path).to_string())
-        .collect();
+fn ambiguous(read: &dyn Read, what: &str, found: &[FoundRecord]) -> Result<Failure, Failure> {
+    let mut places = Vec::new();
+    for one in found {
+        places.push(match &one.path {
+            Some(path) => path.to_string(),
+            None => last_path(read, one)?,
+        });
+    }
     let reason = format!("{} workspaces have `{what}`", found.len());
-    Failure::new(Exit::Usage, reason, format!("give the path: {}", places.join(" or ")))
+    Ok(Failure::new(Exit::Usage, reason, format!("give the path: {}", places.join(" or "))))
+}
+
+/// Where a record lay that was removed, as its last event says.
+fn last_path(read: &dyn Read, found: &FoundRecord) -> Result<String, Failure> {
+    let last = read.event(found.record.last_g)?;
+    let said = last.and_then(|row| serde_json::from_str::<serde_json::Value>(&row.line).ok());
+    let path = said.map(|event| super::log::field(&event, "/payload/path"));
+    let known = path.filter(|path| !path.is_empty());
+    Ok(known.unwrap_or_else(|| found.workspace.path.to_string()))
 }
 
 /// There is nothing at `path`; a record that was there may be elsewhere.
-fn absent(read: &dyn Read, config: &Config, path: &TreePath) -> Result<Failure, Failure> {
-    let mut remedy = "`workfs list` shows what there is".to_owned();
-    if let Some((above, name)) = path.split_last()
-        && let Some(dir) = node_at(read, &above)?
-        && let Slot::Record(home) = slot(read, config, dir.ino, name)?
-        && let Some(record) = read.record_named(home.governed.workspace, &home.id)?
-    {
-        remedy = match path_of(read, &record)? {
-            Some(now) => format!("it is `{now}` now"),
-            None => format!("it was removed: `workfs log {}` says by whom", record.id),
-        };
-    }
+fn absent(read: &dyn Read, path: &TreePath, named: Option<Record>) -> Result<Failure, Failure> {
+    let now = named.map_or(Ok(None), |record| path_of(read, &record))?;
+    let remedy = match now {
+        Some(now) => format!("it is `{now}` now"),
+        None => "`workfs list` shows what there is".to_owned(),
+    };
     Ok(Failure::new(Exit::Absent, format!("there is no `{path}`"), remedy))
 }
 
