@@ -68,7 +68,7 @@ pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
 pub use govern::Govern;
 pub use governed::{
-    Governed, Home, Slot, governed, path_of, path_of_dir, slot, would_be_governed,
+    Governed, Home, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot, would_be_governed,
 };
 pub use judge::Text;
 pub use lease::{Fence, Heartbeat, LeaseClock, LeaseNote, ReleaseHold, told_of_return};

@@ -72,6 +72,7 @@ impl Command for Rename {
             turn.require_directory(&source)?;
         }
         turn.require_new_lane(self.new_parent, &self.new_name, source.node_type)?;
+        turn.require_not_why(self.new_parent, &self.new_name)?;
         let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
         if let Some(target) = target.as_ref().filter(|t| t.node_type == NodeType::Directory) {
             turn.require_directory(target)?;
