@@ -144,6 +144,10 @@ pub const LISTING_REMEMBERED_MAX: usize = 16_384;
 /// Events of a record that a change looks back at, for what only its history tells: bounds its work.
 pub const HISTORY_STEPS_MAX: usize = 4096;
 
+/// Names below a directory that is moved to where workspaces may lie below it which are looked at for one:
+/// some tenths of a second of the one writer.
+pub const MOVED_NAMES_MAX: usize = 100_000;
+
 /// Ready records that a claim of the best passes over because their texts, or names in the lane, are in
 /// the way: bounds the work of one change.
 pub const PASSED_OVER_MAX: usize = 16;

@@ -215,6 +215,12 @@ impl MountOptions {
         Ok(())
     }
 
+    /// Whether owners and permission bits are shown as the tree has them.
+    #[must_use]
+    pub fn shows_stored(&self) -> bool {
+        self.uid.is_none() && self.gid.is_none() && self.umask.is_none()
+    }
+
     pub(crate) fn view(&self) -> View {
         View { uid: self.uid, gid: self.gid, umask: self.umask, root: self.root }
     }

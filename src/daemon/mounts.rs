@@ -155,7 +155,9 @@ impl Mounts {
         };
         let maker = user_name(uid);
         self.register(&who, uid)?;
-        self.hub.introduce(id, Identity { agent: who.agent.clone(), maker, root });
+        let shows_stored = kernel.shows_stored();
+        let identity = Identity { agent: who.agent.clone(), maker, root, shows_stored };
+        self.hub.introduce(id, identity);
         let private = matches!(place, Place::Elsewhere(_));
         let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
         let served = match place {

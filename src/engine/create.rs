@@ -87,6 +87,7 @@ impl Command for Create {
         };
         turn.require_new_lane(self.parent, &self.name, node_type)?;
         turn.require_not_next(self.parent, &self.name)?;
+        turn.require_not_why(self.parent, &self.name)?;
         let draft = node_type == NodeType::File
             && matches!(turn.slot(self.parent, &self.name)?, Slot::Record(_));
         let directory = node_type == NodeType::Directory;

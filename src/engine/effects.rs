@@ -105,6 +105,10 @@ pub trait Audience: Send + Sync {
     }
     /// Nothing was seen of an agent, or of the user who is bound to it: what it does next must be.
     fn listen_for(&self, _: &AgentName, _: Option<u32>) {}
+    /// Whether a mount shows owners and permission bits as they are stored, so that its kernel goes by them.
+    fn shows_stored(&self, _: u32) -> bool {
+        true
+    }
     /// Whether a descriptor holds a record for its owner, under this claim.
     fn is_held(&self, _: RecordKey, _: Attempt) -> bool {
         false

@@ -4,9 +4,10 @@ use crate::ledger::Via;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
+use super::filling::require_not_filling;
 use super::governed::path_of;
 use super::remove::require_idle;
-use super::rename::{Rename, require_not_below, require_not_filling};
+use super::rename::{Rename, require_not_below};
 use super::save::Made;
 use super::{Effect, Fate, Slot, Stop, Turn};
 

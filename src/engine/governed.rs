@@ -7,11 +7,15 @@ use crate::kind::{Place, StateIx};
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::{AgentName, FileName, KindName, RecordId, TreePath};
 use crate::numbers::{Ino, WorkspaceKey};
+use crate::refusal::{Refusal, Rule};
 use crate::store::{PlaceRow, Read, Result};
 
-use super::Turn;
 use super::quota::charge_dir;
 use super::turn::Happening;
+use super::{Stop, Turn};
+
+/// What the computed name beside a record ends in that tells why.
+pub const WHY_SUFFIX: &[u8] = b".why";
 
 /// A directory of a workspace.
 #[derive(Clone, Debug)]
@@ -45,6 +49,17 @@ impl Governed {
     #[must_use]
     pub fn dir_path(&self) -> TreePath {
         self.path.names().iter().chain(&self.relative).cloned().collect()
+    }
+
+    /// Whether the record `id` of this workspace would lie at `path` in one of its states.
+    #[must_use]
+    pub fn names(&self, path: &[u8], id: &RecordId) -> bool {
+        let Ok(path) = TreePath::parse(path) else { return false };
+        let Some((name, dirs)) = path.names().split_last() else { return false };
+        let Some(relative) = dirs.strip_prefix(self.path.names()) else { return false };
+        let kind = &self.binding.kind;
+        matches!(kind.place(relative), Place::State { .. })
+            && kind.record_id(name).as_ref() == Some(id)
     }
 }
 
@@ -180,6 +195,23 @@ impl Turn<'_> {
     /// [`slot`] in this turn.
     pub(super) fn slot(&self, dir: Ino, name: &FileName) -> Result<Slot> {
         slot(self.txn, self.config, dir, name)
+    }
+
+    /// Refuses the name that tells why beside a record: what is stored would hide what is computed.
+    pub(super) fn require_not_why(
+        &self,
+        dir: Ino,
+        name: &FileName,
+    ) -> std::result::Result<(), Stop> {
+        let stem = name.as_bytes().strip_suffix(WHY_SUFFIX);
+        let Some(stem) = stem.and_then(|stem| FileName::new(stem).ok()) else { return Ok(()) };
+        let Slot::Record(home) = self.slot(dir, &stem)? else { return Ok(()) };
+        let refusal = Refusal::new(
+            Rule::ReadOnly,
+            format!("`{name}` is computed: it tells why `{stem}` is refused"),
+            "choose another name",
+        );
+        Err(Stop::kept(refusal, home.governed.dir_path().join(name.clone())))
     }
 
     /// Says what the directory `dir`, just made or moved to `name` in `parent`, is to a workspace.

@@ -21,6 +21,7 @@ mod doors;
 mod effects;
 mod exchange;
 mod files;
+mod filling;
 mod finish;
 mod govern;
 mod governed;
@@ -68,7 +69,9 @@ pub use effects::{Audience, Effect, Fate, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
 pub use govern::Govern;
-pub use governed::{Governed, Home, Slot, governed, path_of, path_of_dir, slot, would_be_governed};
+pub use governed::{
+    Governed, Home, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot, would_be_governed,
+};
 pub use judge::Text;
 pub use lease::{Fence, Heartbeat, LeaseClock, LeaseNote, ReleaseHold, told_of_return};
 pub use line::{Line, Place, Wish};
@@ -83,7 +86,7 @@ pub use remove::{Remove, RemoveWhat};
 pub use remove_tree::{PruneVersions, Pruned, RemoveTree};
 pub use rename::{Rename, RenameMode};
 pub use restore::RestoreFile;
-pub use rights::sees_refusal;
+pub use rights::{forbids_taking, sees_refusal};
 pub use save::{Left, Made, Save, SaveDraft, Saved};
 pub use scopes::{ScopeTicket, Scopes};
 pub use setattr::{SetAttributes, TimeOrNow};

@@ -10,6 +10,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType, Record, Standing};
 
+use super::filling::require_not_filling;
 use super::governed::{Home, path_of};
 use super::record::Moving;
 use super::remove::{is_directory, require_empty, require_idle, retire};
@@ -72,6 +73,7 @@ impl Command for Rename {
         }
         turn.require_new_lane(self.new_parent, &self.new_name, source.node_type)?;
         turn.require_not_next(self.new_parent, &self.new_name)?;
+        turn.require_not_why(self.new_parent, &self.new_name)?;
         let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
         if let Some(target) = target.as_ref().filter(|t| t.node_type == NodeType::Directory) {
             turn.require_directory(target)?;
@@ -448,39 +450,5 @@ pub(super) fn require_not_below(
             Some(node) if node.parent != at => at = node.parent,
             _ => return Ok(()),
         }
-    }
-}
-
-/// A directory that becomes a governed one must be empty: its files were never judged.
-pub(super) fn require_not_filling(
-    turn: &Turn<'_>,
-    dir: &Node,
-    name: &FileName,
-    to: Ino,
-    new_name: &FileName,
-) -> Result<(), Stop> {
-    let path = path_of(turn.txn, to, new_name)?;
-    let becomes = match super::governed(turn.txn, turn.config, to)? {
-        Some(above) => {
-            let mut relative = above.relative.clone();
-            relative.push(new_name.clone());
-            above.binding.kind.place(&relative) != crate::kind::Place::Outside
-        }
-        None => false,
-    };
-    let governed = becomes || turn.config.bind(&path).is_some();
-    if !governed {
-        return Ok(());
-    }
-    match require_empty(turn.txn, dir, name) {
-        Err(Stop::Refused(_)) => {
-            let refusal = Refusal::new(
-                Rule::Governed,
-                format!("`{path}` would be a governed directory, and `{name}` holds files"),
-                "make the directory with mkdir and move the files into it one by one",
-            );
-            Err(Stop::kept(refusal, path))
-        }
-        asked => asked,
     }
 }

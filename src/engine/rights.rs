@@ -4,13 +4,14 @@
 //! own, and others' ([`Rights`](crate::kind::Rights)); a transition says which roles may make it.
 //! Whose a record is, its lane says. What must stay true: an observer changes nothing; whoever may
 //! not act for others changes nothing in others' lanes, and neither moves nor removes the
-//! directories of a workspace. Deliberately not here: permission bits, which the kernel checks.
+//! directories of a workspace. Permission bits the kernel checks, but for names that
+//! change without a call that names their directory: a claim by copy, and the end of a hold.
 
 use crate::kind::{Holding, Kind, Place, Role, StateIx};
-use crate::names::{AgentName, FileName};
+use crate::names::{AgentName, FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Record, RefusalRow};
+use crate::store::{Class, Node, NodeType, Read, Record, RefusalRow, StoreError};
 
 use super::governed::{Home, path_of_dir};
 use super::{Context, Stop, Text, Turn, governed};
@@ -21,6 +22,49 @@ use super::{Context, Stop, Text, Turn, governed};
 pub fn sees_refusal(row: &RefusalRow, uid: u32, (role, name): (Role, &AgentName)) -> bool {
     let runs_the_store = uid == 0 || uid == rustix::process::geteuid().as_raw();
     (runs_the_store || uid == row.uid) && (role == Role::Operator || row.actor == *name)
+}
+
+/// The sticky bit: of its directory only its owner, or that of the file, takes a file away.
+const S_ISVTX: u32 = 0o1000;
+
+/// Whether permission bits let this user and group take the name of `file` out of `dir`, as the kernel
+/// would ask of a `rename`. Which other groups the user is in, nobody tells.
+fn may_take_out((uid, gid): (u32, u32), dir: &Node, file: &Node) -> bool {
+    if uid == 0 || uid == rustix::process::geteuid().as_raw() {
+        return true;
+    }
+    let shift = match () {
+        () if uid == dir.uid => 6,
+        () if gid == dir.gid => 3,
+        () => 0,
+    };
+    let is_stuck = dir.mode & S_ISVTX != 0 && uid != dir.uid && uid != file.uid;
+    (dir.mode >> shift) & 0o3 == 0o3 && !is_stuck
+}
+
+/// Refuses to take the file `ino` out of the directory `dir`, which is called `shown`, to whom its
+/// permission bits do not allow it. `as_stored` says whether the caller's mount shows the stored ones.
+///
+/// # Errors
+/// A failure of the store.
+pub fn forbids_taking(
+    read: &dyn Read,
+    context: &Context,
+    as_stored: bool,
+    (dir, ino, shown): (Ino, Ino, &TreePath),
+) -> Result<Option<Refusal>, StoreError> {
+    let (Some(dir), Some(file)) = (read.node(dir)?, read.node(ino)?) else { return Ok(None) };
+    if !as_stored || may_take_out((context.actor.uid, context.gid), &dir, &file) {
+        return Ok(None);
+    }
+    Ok(Some(Refusal::new(
+        Rule::Forbidden,
+        format!("user {} may not take a name out of `{shown}`", context.actor.uid),
+        format!(
+            "if another of your groups than the first may, `mv` does it; else ask its owner, user {}",
+            dir.uid
+        ),
+    )))
 }
 
 impl Context {
@@ -147,6 +191,17 @@ impl Turn<'_> {
                 .map_err(|refusal| Stop::kept(refusal, governed.dir_path().join(name.clone())));
         }
         Ok(())
+    }
+
+    /// Refuses a claim by copy to whom permission bits forbid the `mv`.
+    pub(super) fn require_taking(&self, lies: &Home, ino: Ino) -> Result<(), Stop> {
+        let Some(mount) = self.context.actor.mount else { return Ok(()) };
+        let as_stored = self.audience.shows_stored(mount);
+        let there = (lies.dir, ino, &lies.governed.dir_path());
+        match forbids_taking(self.txn, self.context, as_stored, there)? {
+            Some(refusal) => Err(Stop::kept(refusal, lies.file_path())),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a record the name of a lane that is not there: it was to go into it.

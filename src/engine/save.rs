@@ -423,6 +423,7 @@ fn move_by_copy(
             "someone else was faster, or the id is in use: take another one",
         )));
     }
+    turn.require_taking(&lies, old_ino)?;
     turn.require_made_of(&record, (&lies, home), (sight, text))?;
     judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, Moving::New(text), Some(Via::Copy))?;

@@ -32,7 +32,8 @@ impl Kind {
                 remedy: "write it as `field: value` lines".to_owned(),
             });
         }
-        self.schema.judge(content)?;
+        let schema = self.schema.judge(content);
+        schema.map_err(|fault| self.with_words_of(state, content.as_object(), fault))?;
         self.judge_id(content, id)?;
         self.judge_status(content, state)?;
         self.judge_required(content, &self.state(state).requires, state)?;
@@ -109,12 +110,33 @@ impl Kind {
     }
 
     /// Judges fields that are complete while the rest is still being written: types and
-    /// enumerations, each field for itself, nothing required.
+    /// enumerations, each field for itself, nothing required. It is for a record that lies, or is to
+    /// lie, in `state`.
     ///
     /// # Errors
     /// [`Rule::Schema`] for the first field that no further byte can mend.
-    pub fn judge_complete(&self, fields: &Map<String, Value>) -> Result<(), Fault> {
-        self.schema.judge_partial(&Value::Object(fields.clone()))
+    pub fn judge_complete(&self, fields: &Map<String, Value>, state: StateIx) -> Result<(), Fault> {
+        let judged = self.schema.judge_partial(&Value::Object(fields.clone()));
+        judged.map_err(|fault| self.with_words_of(state, Some(fields), fault))
+    }
+
+    /// Of a status that the schema does not know: the way out is a word that the state has, since
+    /// the next rule refuses all others.
+    fn with_words_of(
+        &self,
+        state: StateIx,
+        fields: Option<&Map<String, Value>>,
+        fault: Fault,
+    ) -> Fault {
+        let Some(field) = &self.fields.status else { return fault };
+        match (&self.state(state).status, fields.and_then(|fields| fields.get(field))) {
+            (Statuses::Listed(all), Some(found)) if fault.pointer == format!("/{field}") => {
+                let all: Vec<&str> = all.iter().map(String::as_str).collect();
+                let (_, remedy) = one_of(&format!("`{field}`"), found, &all, "");
+                Fault { remedy, ..fault }
+            }
+            _ => fault,
+        }
     }
 
     /// The status that content carries, if it is text.

@@ -94,8 +94,11 @@ fn types_and_enumerations_of_known_fields_are_checked() {
         assert!(fault.reason.contains(reason), "{fault}");
         assert!(!fault.remedy.is_empty());
     }
-    let near = fault(&json!({"status": "Inprogress"}), "inbox");
+    let near = fault(&json!({"status": "Inprogress"}), "assigned");
     assert!(near.remedy.starts_with("set `status` to `in_progress`"), "{}", near.remedy);
+    // Another directory's word would be refused next.
+    let near = fault(&json!({"status": "don"}), "assigned");
+    assert_eq!(near.remedy, "set `status` to one of assigned, in_progress, blocked, error");
 }
 
 #[test]
@@ -239,7 +242,8 @@ fn a_refused_status_move_says_what_is_possible() {
 
 #[test]
 fn complete_fields_are_judged_while_the_rest_is_being_written() {
-    let judge = |fields: Value| task().judge_complete(fields.as_object().unwrap());
+    let done = task().state_named("done").unwrap();
+    let judge = |fields: Value| task().judge_complete(fields.as_object().unwrap(), done);
     assert_eq!(judge(json!({})), Ok(()));
     assert_eq!(judge(json!({"status": "done", "priority": "low", "own": 1})), Ok(()));
     let fault = judge(json!({"id": "x", "status": "dne"})).unwrap_err();

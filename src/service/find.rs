@@ -142,7 +142,7 @@ pub(super) fn find(
         match found.len() {
             0 => {}
             1 => return Ok(Found::Record(Box::new(found.remove(0)))),
-            _ => return Err(ambiguous(part, what, &found)),
+            _ => return Err(ambiguous(read, part, what, &found)?),
         }
     }
     if let Some(node) = node_at(read, &path)? {
@@ -155,7 +155,29 @@ pub(super) fn find(
     {
         return at_node(read, printed, node);
     }
-    Err(absent(read, config, part, &path)?)
+    match named(read, config, &path)? {
+        // Of what was removed the past is there.
+        Some((record, workspace)) if record.standing == Standing::Gone => {
+            let (path, dir) = (None, None);
+            Ok(Found::Record(Box::new(FoundRecord { record, workspace, path, dir })))
+        }
+        named => Err(absent(read, part, &path, named.map(|(record, _)| record))?),
+    }
+}
+
+/// The record that `path` would be, wherever it is.
+fn named(
+    read: &dyn Read,
+    config: &Config,
+    path: &TreePath,
+) -> Result<Option<(Record, WorkspaceRow)>, Failure> {
+    let Some((above, name)) = path.split_last() else { return Ok(None) };
+    let Some(dir) = node_at(read, &above)? else { return Ok(None) };
+    let Slot::Record(home) = slot(read, config, dir.ino, name)? else { return Ok(None) };
+    let Some(record) = read.record_named(home.governed.workspace, &home.id)? else {
+        return Ok(None);
+    };
+    Ok(read.workspace(record.workspace)?.map(|workspace| (record, workspace)))
 }
 
 fn at_node(read: &dyn Read, path: TreePath, node: Node) -> Result<Found, Failure> {
@@ -204,36 +226,45 @@ fn by_id(
     Ok(found)
 }
 
-fn ambiguous(part: &Part, what: &str, found: &[FoundRecord]) -> Failure {
-    let places: Vec<String> = found
-        .iter()
-        .map(|one| part.show(one.path.as_ref().unwrap_or(&one.workspace.path)))
-        .collect();
+fn ambiguous(
+    read: &dyn Read,
+    part: &Part,
+    what: &str,
+    found: &[FoundRecord],
+) -> Result<Failure, Failure> {
+    let mut places = Vec::new();
+    for one in found {
+        places.push(match &one.path {
+            Some(path) => part.show(path),
+            None => last_path(read, part, one)?,
+        });
+    }
     let reason = format!("{} workspaces have `{what}`", found.len());
-    Failure::new(Exit::Usage, reason, format!("give the path: {}", places.join(" or ")))
+    Ok(Failure::new(Exit::Usage, reason, format!("give the path: {}", places.join(" or "))))
+}
+
+/// Where a record lay that was removed, as its last event says.
+fn last_path(read: &dyn Read, part: &Part, found: &FoundRecord) -> Result<String, Failure> {
+    let last = read.event(found.record.last_g)?;
+    let said = last.and_then(|row| serde_json::from_str::<serde_json::Value>(&row.line).ok());
+    let path = said.map(|event| super::log::field(&event, "/payload/path"));
+    let known = path.filter(|path| !path.is_empty());
+    Ok(known.map_or_else(|| part.show(&found.workspace.path), |path| part.show_text(&path)))
 }
 
 /// There is nothing at `path`; a record that was there may be elsewhere.
 fn absent(
     read: &dyn Read,
-    config: &Config,
     part: &Part,
     path: &TreePath,
+    named: Option<Record>,
 ) -> Result<Failure, Failure> {
     let mut remedy = "`workfs list` shows what there is".to_owned();
-    if let Some((above, name)) = path.split_last()
-        && let Some(dir) = node_at(read, &above)?
-        && let Slot::Record(home) = slot(read, config, dir.ino, name)?
-        && let Some(record) = read.record_named(home.governed.workspace, &home.id)?
-    {
-        let parked = matches!(record.standing, Standing::Parked { .. });
+    if let Some(record) = named {
         remedy = match path_of(read, &record)? {
-            None if parked => {
-                "its name is a backup's now, and it comes back with the name".to_owned()
-            }
+            None => "its name is a backup's now, and it comes back with the name".to_owned(),
             Some(now) if part.has(&now) => format!("it is `{}` now", part.show(&now)),
             Some(_) => "it is not in what this mount shows any more".to_owned(),
-            None => format!("it was removed: `workfs log {}` says by whom", record.id),
         };
     }
     Ok(Failure::new(Exit::Absent, format!("there is no `{}`", part.show(path)), remedy))

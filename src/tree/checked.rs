@@ -163,7 +163,7 @@ impl WorkTree {
         let keeps_time = self.timed.lock().remove(&ino);
         let (bytes, only_at) = (Arc::from([]), Some(emptied.mtime));
         let command = SaveChecked { ino, bytes, is_new: false, keeps_time, only_at };
-        self.busy.begin(ino);
+        self.busy.begin(ino, None);
         self.save(&emptied.by, (ino, open), command, Reply::new(|_| {}));
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::config::{AGENTS_FILE, Binding, CONTROL_DIR, Config, agents_md};
-use crate::engine::{Registry, Slot, governed, path_of_dir, slot};
+use crate::engine::{Registry, Slot, WHY_SUFFIX, governed, path_of_dir, slot};
 use crate::kind::Role;
 use crate::names::{AgentName, FileName};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos};
@@ -107,9 +107,6 @@ const CONTROL_OF_A_PART: &[(&str, Computed)] = &[
 
 /// The numbers of files in `.workfs/kinds/`, from [`FIRST`] on: more than two a kind.
 const KIND_FILES: std::ops::Range<u64> = 64..256;
-
-/// The suffix that asks why.
-const WHY_SUFFIX: &[u8] = b".why";
 
 /// The inode that `ready/` has in the workspace with this directory.
 #[must_use]

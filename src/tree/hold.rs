@@ -12,7 +12,8 @@ use workfs_mount::{Caller, Opened};
 
 use crate::config::Config;
 use crate::engine::{
-    Context, Fence, Origin, Refuse, ReleaseHold, Slot, path_of, slot, told_of_return,
+    Audience as _, Context, Fence, Origin, Refuse, ReleaseHold, Slot, forbids_taking, path_of,
+    slot, told_of_return,
 };
 use crate::names::{FileName, RecordId};
 use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
@@ -157,17 +158,24 @@ fn wall(viewer: &Viewer, at: LeaseTime) -> UnixNanos {
     UnixNanos(viewer.now.0.saturating_add(left))
 }
 
+/// The end of a hold takes the record out of its lane.
 fn not_to_hold(
-    context: &Context,
+    (context, as_stored): (&Context, bool),
     config: &Config,
     read: &dyn Read,
     record: &Record,
 ) -> Result<Option<Refusal>> {
-    let Standing::Live { dir, name, .. } = &record.standing else { return Ok(None) };
+    let Standing::Live { ino, dir, name, .. } = &record.standing else { return Ok(None) };
     let Slot::Record(home) = slot(read, config, *dir, name)? else { return Ok(None) };
     let may = context.may_change();
     let may = may.and_then(|()| context.may_write(home.kind(), home.state, home.owner.as_ref()));
-    Ok(may.err())
+    match may {
+        Err(refusal) => Ok(Some(refusal)),
+        Ok(()) => {
+            let there = (*dir, *ino, &home.governed.dir_path());
+            forbids_taking(read, context, as_stored, there)
+        }
+    }
 }
 
 impl WorkTree {
@@ -175,11 +183,12 @@ impl WorkTree {
     pub(super) fn open_hold(&self, caller: &Caller, key: RecordKey) -> Answer<Opened> {
         let (config, viewer) = (self.engine.config(), self.viewer(caller));
         let context = self.context(caller, Door::Name);
+        let as_stored = self.hub.shows_stored(caller.mount.0);
         let found = self.read(|read| {
             let Some(record) = read.record(key)? else { return Ok(None) };
             let leased = read.lease(key)?.is_some();
             let Some(fence) = Fence::of(&record).filter(|_| leased) else { return Ok(None) };
-            let refusal = not_to_hold(&context, &config, read, &record)?;
+            let refusal = not_to_hold((&context, as_stored), &config, read, &record)?;
             let text = render(read, &viewer, key)?;
             Ok(Some((record, fence, refusal, text)))
         })?;

@@ -32,13 +32,15 @@ pub struct Identity {
     pub maker: AgentName,
     /// The directory that is the mount's root.
     pub root: Ino,
+    /// Whether it shows owners and permission bits as they are stored.
+    pub shows_stored: bool,
 }
 
 impl Identity {
     /// A plain mount of the whole tree, made by this user.
     #[must_use]
     pub fn plain(maker: AgentName) -> Identity {
-        Identity { agent: None, maker, root: workfs_mount::ROOT }
+        Identity { agent: None, maker, root: workfs_mount::ROOT, shows_stored: true }
     }
 }
 
@@ -325,6 +327,10 @@ impl Audience for Hub {
         };
         let members = self.members();
         members.iter().filter(is_used).for_each(|member| member.mount.forget_names());
+    }
+
+    fn shows_stored(&self, mount: u32) -> bool {
+        self.identity(MountId(mount)).is_none_or(|identity| identity.shows_stored)
     }
 
     fn is_held(&self, record: RecordKey, attempt: Attempt) -> bool {

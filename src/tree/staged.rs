@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use workfs_mount::{Caller, Reply};
 
-use crate::config::{Binding, Check, Policy};
+use crate::config::{Check, Policy};
 use crate::engine::{Base, Fence, Home};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::numbers::{RecordKey, UnixNanos, Version};
@@ -175,18 +175,16 @@ impl Staged {
         if let Some(check) = &self.check {
             return check.judge_so_far(self.text());
         }
-        let Some(binding) = self.binding().filter(|b| b.policy == Policy::Refuse) else {
+        let Some(home) = self.home.as_ref() else { return Ok(()) };
+        let binding = &home.governed.binding;
+        if binding.policy != Policy::Refuse {
             return Ok(());
-        };
+        }
         let found = prefix(self.text()).map_err(Refusal::from)?;
-        binding.kind.judge_complete(&found.complete).map_err(|fault| {
+        binding.kind.judge_complete(&found.complete, home.state).map_err(|fault| {
             let place = crate::record::place_in(self.text(), &fault.pointer);
             Refusal { place, ..Refusal::from(fault) }
         })
-    }
-
-    fn binding(&self) -> Option<&Binding> {
-        self.home.as_ref().map(|home| &*home.governed.binding)
     }
 
     /// Stages a change of size. Of a record a cut to nothing alone is not judged: it is how writes

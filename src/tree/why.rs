@@ -9,8 +9,8 @@ use crate::config::Config;
 use crate::engine::{Slot, Text, explain, governed, path_of, path_of_dir, sees_refusal, slot};
 use crate::names::{FileName, TreePath, path_text, printable};
 use crate::numbers::{G, Ino};
-use crate::refusal::Refusal;
-use crate::store::{Read, RefusalRow, RefusedText, Result, Standing};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Read, Record, RefusalRow, RefusedText, Result, Standing};
 
 use super::computed::Viewer;
 
@@ -84,7 +84,7 @@ fn push_reason(out: &mut String, why: &RefusedText) {
 pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String> {
     let (config, now) = (&*viewer.config, viewer.now);
     let mut out = String::new();
-    let path = if let Some(draft) = read.draft(ino)? {
+    let last = if let Some(draft) = read.draft(ino)? {
         out.push_str("this file is a draft: it cannot be claimed or moved to another state\n");
         match &draft.why {
             Some(why) => {
@@ -93,7 +93,7 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
             }
             None => out.push_str("  why:    nothing was written to it yet\n"),
         }
-        path_of(read, draft.dir, &draft.name)?
+        last_refusal_at(read, draft.dir, &draft.name)?
     } else if let Some(record) = read.record_at(ino)? {
         let owner = record.owner.as_ref().map_or_else(String::new, |o| format!(" of {o}"));
         let _ = writeln!(
@@ -113,26 +113,51 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
                 Some(reason) => writeln!(out, "  ready:  no; {reason}"),
             };
         }
-        match record.standing {
-            Standing::Live { dir, name, valid, .. } => {
-                if !valid {
-                    push_flaw(&mut out, read, config, dir, &name, record.version_g)?;
-                }
-                path_of(read, dir, &name)?
-            }
-            Standing::Parked { .. } | Standing::Gone => TreePath::root(),
+        if let Standing::Live { dir, name, valid: false, .. } = &record.standing {
+            push_flaw(&mut out, read, config, *dir, name, record.version_g)?;
         }
+        last_refusal_since(read, config, &record)?
     } else if let Some((dir, name)) = read.file_name(ino)? {
         out.push_str("this file is checked when it is saved\n");
-        path_of(read, dir, &name)?
+        last_refusal_at(read, dir, &name)?
     } else {
         return Ok("this file is gone\n".to_owned());
     };
-    if let Some(row) = read.last_refusal_of(&path.to_bytes())? {
+    if let Some(row) = last {
         out.push_str("last refused:\n");
         push_refusal(&mut out, &path_of_dir(read, viewer.root)?, &row);
     }
     Ok(out)
+}
+
+fn last_refusal_at(read: &dyn Read, dir: Ino, name: &FileName) -> Result<Option<RefusalRow>> {
+    read.last_refusal_of(&path_of(read, dir, name)?.to_bytes())
+}
+
+/// The newest refusal of a record since it changed, under whichever of its names it was filed: that
+/// of a move names where the record was to go.
+fn last_refusal_since(
+    read: &dyn Read,
+    config: &Config,
+    record: &Record,
+) -> Result<Option<RefusalRow>> {
+    let Standing::Live { ino, dir, name, .. } = &record.standing else { return Ok(None) };
+    let Some(home) = governed(read, config, *dir)? else { return Ok(None) };
+    let Some(node) = read.node(*ino)? else { return Ok(None) };
+    let lies = home.dir_path().join(name.clone()).to_bytes();
+    let mut last = None;
+    read.refusals(&mut |row| {
+        if row.at < node.ctime {
+            return false;
+        }
+        // Who looked for it where it is not came too late: nothing was refused to this record.
+        let late = matches!(row.why.rule, Rule::Absent | Rule::Taken);
+        if row.path == lies || (!late && home.names(&row.path, &record.id)) {
+            last = Some(row);
+        }
+        last.is_none()
+    })?;
+    Ok(last)
 }
 
 /// What is wrong with a flagged record: judged anew, since only its bytes are kept.

@@ -129,7 +129,7 @@ impl WorkTree {
             }
             let is_unsaved = staged.unsaved.is_any();
             if sync && !is_unsaved && staged.emptied.is_some() {
-                self.busy.begin(ino);
+                self.busy.begin(ino, staged.fence.clone());
             } else if !(if sync { is_unsaved } else { staged.unsaved.is_ended_by(caller.files) }) {
                 return reply.send(Ok(()));
             }

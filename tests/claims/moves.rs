@@ -167,3 +167,61 @@ fn a_task_does_not_become_the_lane_that_is_not_there() {
     fs::create_dir(&lane).unwrap();
     fs::rename(&from, lane.join("t-1.yaml")).unwrap();
 }
+
+// P3.2
+#[test]
+fn the_why_beside_a_task_tells_of_its_last_refusal_until_it_changes() {
+    let fixture = Fixture::new();
+    let free = fixture.task("inbox", &Task::new("t-1"));
+    let taken = fixture.path("work/assigned/bob/t-1.yaml");
+    let finished = fixture.path("work/done/bob/t-1.yaml");
+    let why = |file: &Path| fs::read_to_string(file.with_extension("yaml.why")).unwrap();
+
+    assert_eq!(save(&free, b"status: ["), Err(Errno::INVAL));
+    assert!(
+        why(&free).contains("last refused:\n") && why(&free).contains("save"),
+        "{}",
+        why(&free)
+    );
+    // It is filed under where the task was to go, and is newer than the save.
+    assert_eq!(refused(&free, &finished), Errno::PERM);
+    let said = why(&free);
+    assert!(said.contains("rename work/done/bob/t-1.yaml EPERM [W015"), "{said}");
+    assert!(!said.contains("W010"), "{said}");
+
+    fs::rename(&free, &taken).unwrap();
+    assert!(!why(&taken).contains("last refused"), "{}", why(&taken));
+    assert_eq!(refused(&taken, &finished), Errno::PERM);
+    assert!(why(&taken).contains("result.summary"), "{}", why(&taken));
+    // Who comes too late for it was refused nothing of it.
+    assert_eq!(refused(&free, &fixture.path("work/assigned/ann/t-1.yaml")), Errno::NOENT);
+    assert!(why(&taken).contains("result.summary"), "{}", why(&taken));
+}
+
+// P8.5
+#[test]
+fn a_directory_is_not_moved_to_where_one_below_it_would_be_governed() {
+    let layout = "workspaces:
+  - { path: 'teams/*/tasks', kind: task }
+  - { path: '**/collab', kind: task }
+";
+    let fixture = Setup::default().layout(layout).start();
+    let path = |name: &str| fixture.path(name);
+    fixture.sh("mkdir -p a/z/tasks/inbox b/z teams/y c/collab").success();
+    assert_eq!(refused(&path("a/z"), &path("teams/z")), Errno::PERM);
+    let why = fixture.why();
+    assert!(why.contains("W028") && why.contains("`teams/z/tasks` would be"), "{why}");
+    assert_eq!(
+        rename_with(&path("a/z"), &path("teams/y"), RenameFlags::EXCHANGE),
+        Err(Errno::PERM)
+    );
+    // At any depth, but not below a scratchpad, where the configuration says nothing.
+    fixture.sh("mkdir -p scratchpad/x/y/collab").success();
+    assert_eq!(refused(&path("scratchpad/x"), &path("x")), Errno::PERM);
+    fs::rename(path("scratchpad/x"), path("scratchpad/z")).unwrap();
+
+    fs::rename(path("b/z"), path("teams/z")).unwrap();
+    fixture.sh("mkdir -p teams/z/tasks/inbox").success();
+    assert_eq!(save(&path("teams/z/tasks/inbox/t.yaml"), b"status: nonsense"), Err(Errno::INVAL));
+    fixture.fsck_clean();
+}

@@ -310,3 +310,24 @@ fn what_a_command_printed_is_understood_by_the_next_wherever_one_is() {
     assert!(shown.stdout.contains("another"), "{shown}");
     fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
 }
+
+#[test]
+fn a_removed_record_is_found_by_its_path() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p work/collaboration/inbox").success();
+    for dir in ["work/inbox", "work/collaboration/inbox"] {
+        fixture.sh(&format!("echo 'title: {dir}' > {dir}/x.yaml && rm {dir}/x.yaml")).success();
+    }
+    let both = fixture.workfs(&["log", "x"]).failure();
+    assert!(both.stderr.contains("work/collaboration/inbox/x.yaml"), "{both}");
+    for path in ["work/inbox/x.yaml", "work/collaboration/inbox/x.yaml"] {
+        let said = fixture.workfs(&["log", path]).success();
+        let lines: Vec<&str> = said.stdout.lines().collect();
+        assert!(lines.len() == 2 && lines[1].contains(&format!(" removed {path}")), "{said}");
+        let dir = path.strip_suffix("/x.yaml").unwrap();
+        let text = fixture.workfs(&["show", path, "--at", "1"]).success();
+        assert!(text.stdout.contains(&format!("title: {dir}")), "{text}");
+    }
+    let never = fixture.workfs(&["log", "work/inbox/y.yaml"]).failure();
+    assert!(never.stderr.contains("there is no `work/inbox/y.yaml`"), "{never}");
+}

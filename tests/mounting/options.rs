@@ -122,3 +122,43 @@ fn a_mount_with_a_setting_that_does_not_exist_is_refused() {
     let ran = fixture.workfs(&["mount", dir, "--sync", "sometimes"]).failure();
     assert_eq!(ran.code, 2, "{ran}");
 }
+
+// P6.9
+#[test]
+fn permission_bits_hold_where_a_name_goes_without_a_call() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other"]).start();
+    fs::set_permissions(fixture.base(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let other = |command: &str| {
+        fixture.sh(&format!(
+            "exec setpriv --reuid 65534 --regid 65534 --clear-groups bash -c '{command}'"
+        ))
+    };
+    fixture.task("inbox", &Task::new("t-1"));
+    fs::write(fixture.outside("t-1.yaml"), Task::new("t-1").text()).unwrap();
+    let copy = format!("cp {} work/assigned/bob/", fixture.outside("t-1.yaml").display());
+    let copy = copy.as_str();
+    fixture.sh("chmod 777 work/assigned/bob").success();
+    for mode in ["700", "755", "1777"] {
+        fixture.sh(&format!("chmod {mode} work/inbox")).success();
+        let refused = other(copy).failure();
+        assert!(refused.stderr.contains("Permission denied"), "{mode}: {refused}");
+        assert!(fixture.path("work/inbox/t-1.yaml").exists(), "{mode}");
+        fixture.sh("rm -f work/assigned/bob/t-1.yaml").success();
+    }
+    assert!(fixture.why().contains("may not take a name out of `work/inbox`"), "{}", fixture.why());
+    fixture.sh("chmod 777 work/inbox").success();
+    other(copy).success();
+
+    // Whoever could not move it back does not give it back.
+    let hold = "exec 9< .workfs/hold/t-1";
+    fixture.sh("chmod 755 work/assigned/bob").success();
+    assert!(other(hold).failure().stderr.contains("Permission denied"));
+    assert!(fixture.path("work/assigned/bob/t-1.yaml").exists());
+    fixture.sh("chmod 777 work/assigned/bob").success();
+    other(hold).success();
+    until_polled("it is given back", || fixture.path("work/inbox/t-1.yaml").exists().then_some(()));
+}

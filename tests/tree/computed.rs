@@ -86,3 +86,19 @@ fn an_agent_is_told_how_to_work_here() {
     let metadata = fs::metadata(fixture.path("AGENTS.md")).unwrap();
     assert_eq!(metadata.len(), text.len() as u64);
 }
+
+// P7.5
+#[test]
+fn nothing_is_stored_under_the_name_that_tells_why() {
+    let fixture = Fixture::new();
+    fixture.sh("touch f").success();
+    for make in ["touch", "mkdir", "cp f", "mv f", "ln f", "ln -s f"] {
+        let refused = fixture.sh(&format!("{make} work/inbox/q.yaml.why")).failure();
+        assert!(refused.stderr.contains("Read-only file system"), "{make}: {refused}");
+    }
+    // Beside what is no record's name, and where nothing is governed, it is a name as any other.
+    fixture.sh("touch work/inbox/README.md.why work/q.yaml.why q.yaml.why").success();
+    fixture.task("inbox", &Task::new("q"));
+    let why = fs::read_to_string(fixture.path("work/inbox/q.yaml.why")).unwrap();
+    assert!(why.contains("it can be claimed now"), "{why}");
+}
