@@ -35,7 +35,7 @@ impl Turn<'_> {
         if self.txn.delete_further_name(node.ino, dir, name)? {
             return Ok(None);
         }
-        let next = self.txn.further_names(node.ino)?.into_iter().next();
+        let next = self.txn.further_name(node.ino)?;
         if let Some((dir, name)) = &next {
             self.txn.delete_further_name(node.ino, *dir, name)?;
             self.lies_in(node, *dir)?;

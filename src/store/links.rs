@@ -12,6 +12,8 @@ use super::{Result, Visit};
 pub trait ReadLinks {
     /// The further names of a file, with their directories.
     fn further_names(&self, ino: Ino) -> Result<Vec<(Ino, FileName)>>;
+    /// One of them, whichever is found at once.
+    fn further_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>>;
     /// All of them with their files, for `fsck`.
     fn all_further_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()>;
 }

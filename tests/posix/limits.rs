@@ -39,6 +39,9 @@ fn one_file_has_ten_thousand_names() {
     assert_eq!(listed.filter(|entry| entry.ino() == ino).count() as u64, many - 1);
     fs::write(links.join("77"), b"the same").unwrap();
     assert_eq!(fs::read(&first).unwrap(), b"the same");
+    // It goes on under another name, and under the next when that goes.
+    fs::remove_file(&first).unwrap();
+    fs::hard_link(links.join("77"), &first).unwrap();
     fs::remove_dir_all(&links).unwrap();
     assert_eq!(fs::metadata(&first).unwrap().nlink(), 1);
     fixture.fsck_clean();

@@ -23,6 +23,12 @@ impl ReadLinks for Conn {
         Ok(all)
     }
 
+    fn further_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>> {
+        let sql = "SELECT ino, dir, name FROM further_names WHERE ino = ?1 LIMIT 1";
+        let found = self.one(sql, [int(ino.0)], further)?;
+        Ok(found.map(|(_, dir, name)| (dir, name)))
+    }
+
     fn all_further_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()> {
         self.each("SELECT ino, dir, name FROM further_names", [], further, visit)
     }
