@@ -36,6 +36,10 @@ const LOCKS_MAX: usize = 1 << 20;
 /// Who may wait at once: each is looked at every [`LOOK_EVERY`].
 const WAITERS_MAX: usize = 1 << 14;
 
+/// Looks in a row after which who may have been told of a signal has been: a first thread that is in the
+/// midst of handling one blocks it, too, and takes the next one itself a moment later.
+const PERHAPS_LOOKS: u32 = 10;
+
 /// How soon an interrupted waiter goes. A look costs some microseconds a waiter.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -49,7 +53,22 @@ struct Waiter {
     lock: Lock,
     thread: u32,
     since: Instant,
+    /// How many times in a row it may have been told of a signal.
+    perhaps: u32,
     reply: Reply<()>,
+}
+
+impl Waiter {
+    /// With what its waiting ends, if it does: by how it stands with its thread now.
+    fn ends(&mut self, thread: Thread) -> Option<Errno> {
+        self.perhaps = if thread == Thread::Perhaps { self.perhaps + 1 } else { 0 };
+        match thread {
+            Thread::Signalled => Some(Errno::EINTR),
+            Thread::Perhaps => (self.perhaps >= PERHAPS_LOOKS).then_some(Errno::EINTR),
+            Thread::Unseen => (self.since.elapsed() >= UNSEEN_WAIT).then_some(Errno::ETIMEDOUT),
+            Thread::Waits => None,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -192,7 +211,7 @@ impl Locks {
         let Some(verdict) = verdict else {
             let (number, since) = (state.next_waiter, Instant::now());
             state.next_waiter += 1;
-            state.waiters.push(Waiter { number, ino, lock, thread, since, reply });
+            state.waiters.push(Waiter { number, ino, lock, thread, since, perhaps: 0, reply });
             self.watch(&mut state);
             drop(state);
             return answer(granted);
@@ -272,20 +291,17 @@ impl Locks {
                 parking_lot::MutexGuard::unlocked(&mut state, || {
                     threads.iter().map(|(number, id)| (*number, signals::look(*id))).collect()
                 });
-            let waiters = std::mem::take(&mut state.waiters);
-            let (gone, stay): (Vec<_>, Vec<_>) =
-                waiters.into_iter().partition(|waiter| match looked.get(&waiter.number) {
-                    Some(Thread::Signalled) => true,
-                    Some(Thread::Unseen) => waiter.since.elapsed() >= UNSEEN_WAIT,
-                    Some(Thread::Waits) | None => false,
-                });
+            let (mut gone, mut stay) = (Vec::new(), Vec::new());
+            for mut waiter in std::mem::take(&mut state.waiters) {
+                let thread = looked.get(&waiter.number).copied().unwrap_or(Thread::Waits);
+                match waiter.ends(thread) {
+                    Some(errno) => gone.push((waiter, errno)),
+                    None => stay.push(waiter),
+                }
+            }
             state.waiters = stay;
             parking_lot::MutexGuard::unlocked(&mut state, || {
-                for waiter in gone {
-                    let signalled = looked.get(&waiter.number) == Some(&Thread::Signalled);
-                    let errno = if signalled { Errno::EINTR } else { Errno::ETIMEDOUT };
-                    waiter.reply.send(Err(errno));
-                }
+                gone.into_iter().for_each(|(waiter, errno)| waiter.reply.send(Err(errno)));
             });
         }
         state.watched = false;

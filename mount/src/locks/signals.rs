@@ -13,6 +13,8 @@ pub(crate) enum Thread {
     Waits,
     /// A signal is there that it is to take (SIGKILL among them).
     Signalled,
+    /// A signal is there that it takes if the first thread goes on blocking it.
+    Perhaps,
     /// It cannot be seen: it lives outside the daemon's name space of processes.
     Unseen,
 }
@@ -38,16 +40,20 @@ fn judge(id: u32, status: &str, leader: impl FnOnce(u32) -> Option<String>) -> T
         return Thread::Unseen;
     };
     let for_process = shared & !blocked;
-    let is_told = own & !blocked != 0
-        || for_process != 0
-            && match field(status, "Tgid:").and_then(|process| process.parse().ok()) {
-                Some(process) if process != id => {
-                    let left = leader(process).and_then(|status| mask(&status, "SigBlk:"));
-                    for_process & left.unwrap_or(u64::MAX) != 0
-                }
-                _ => true,
-            };
-    if is_told { Thread::Signalled } else { Thread::Waits }
+    if own & !blocked != 0 {
+        return Thread::Signalled;
+    }
+    if for_process == 0 {
+        return Thread::Waits;
+    }
+    match field(status, "Tgid:").and_then(|process| process.parse().ok()) {
+        Some(process) if process != id => {
+            let left = leader(process).and_then(|status| mask(&status, "SigBlk:"));
+            let is_left = for_process & left.unwrap_or(u64::MAX) != 0;
+            if is_left { Thread::Perhaps } else { Thread::Waits }
+        }
+        _ => Thread::Signalled,
+    }
 }
 
 fn field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
@@ -91,7 +97,7 @@ mod tests {
             judge(8, &status(own, shared, none), |_| Some(status(none, shared, blocked_by_first)))
         };
         assert_eq!(other(none, alarm, none), Thread::Waits);
-        assert_eq!(other(none, alarm, alarm), Thread::Signalled);
+        assert_eq!(other(none, alarm, alarm), Thread::Perhaps);
         assert_eq!(other(alarm, none, none), Thread::Signalled);
     }
 
