@@ -69,13 +69,24 @@ impl Line {
         }
     }
 
+    /// The same, whatever the kernel was told: names that it made or moved itself it knows without that.
+    pub(crate) fn forget_all_names(&self) {
+        if let Some(device) = &*self.device.lock()
+            && self.has_epochs.load(Ordering::Relaxed)
+        {
+            self.gate.take_names();
+            self.begin_epoch(device);
+        }
+    }
+
     fn new_epoch(&self, device: &OwnedFd) -> bool {
         if !self.has_epochs.load(Ordering::Relaxed) {
             return false;
         }
-        if !self.gate.take_names() {
-            return true;
-        }
+        !self.gate.take_names() || self.begin_epoch(device)
+    }
+
+    fn begin_epoch(&self, device: &OwnedFd) -> bool {
         match tell(device, INC_EPOCH, &[]) {
             Ok(()) => true,
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {

@@ -72,7 +72,7 @@ impl Notices {
     /// Makes the kernel forget all names, where it has epochs: the next use of any is asked for.
     pub(crate) fn forget_names(&self) {
         self.gate.settle();
-        self.line.forget_names();
+        self.line.forget_all_names();
     }
 
     /// The same as [`send`](Self::send), and of answers with attributes none leaves until the guard is dropped.
