@@ -202,9 +202,9 @@ fn who_is_woken_and_takes_nothing_leaves_it_to_the_next() {
     fixture.workfs(&["agent", "add", "olga", "--role", "observer"]).success();
     assert!(waiters.iter().all(|waiter| !waiter.is_answered()));
     put(&fixture, "a", "");
-    let refused = || Err("refused".to_owned());
+    let refused = |why: &str| Err(why.to_owned());
     let answers = waiters.each_ref().map(Waiter::answer);
-    assert_eq!(answers, [refused(), refused(), Ok("a".to_owned())]);
+    assert_eq!(answers, [refused("lost"), refused("denied"), Ok("a".to_owned())]);
     fixture.fsck_clean();
 }
 
