@@ -141,13 +141,14 @@ fn last_refusal_since(
     config: &Config,
     record: &Record,
 ) -> Result<Option<RefusalRow>> {
-    let Standing::Live { ino, dir, name, .. } = &record.standing else { return Ok(None) };
+    let Standing::Live { dir, name, .. } = &record.standing else { return Ok(None) };
     let Some(home) = governed(read, config, *dir)? else { return Ok(None) };
-    let Some(node) = read.node(*ino)? else { return Ok(None) };
+    // Not the file's time: editors set modes and times after a save that was refused.
+    let Some(version) = read.version(record.version_g)? else { return Ok(None) };
     let lies = home.dir_path().join(name.clone()).to_bytes();
     let mut last = None;
     read.refusals(&mut |row| {
-        if row.at < node.ctime {
+        if row.at < version.at {
             return false;
         }
         // Who looked for it where it is not came too late: nothing was refused to this record.
