@@ -15,6 +15,15 @@ pub const AGENT_NAME_BYTES_MAX: usize = 64;
 /// Largest record. The largest of 258 real task files has 36 KB; parsing stays under 10 ms at 1 MiB.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
 
+/// What is read of a text while it is written, of a judgement: so many bytes in all are always read again
+/// at each write (a text of 4 KB in a hundred writes, some 10 ms), beyond that [`JUDGED_TIMES`] as many as
+/// the text has. Judging each of many small writes would take quadratic time: 5 s for 4,000 of them.
+pub const JUDGED_BYTES_FREE: usize = 256 << 10;
+
+/// How often each byte of a text may be read while it is written: it is judged when it has grown by a
+/// seventh.
+pub const JUDGED_TIMES: usize = 8;
+
 /// Deepest nesting of a record's YAML: real ones reach 6; a recursive reader's stack must hold.
 pub const RECORD_DEPTH_MAX: usize = 64;
 
@@ -78,7 +87,7 @@ pub const BATCH_CHANGES_MAX: usize = 512;
 
 /// How long an inode without a name stays, up to twice: its removal is no commit that the next caller
 /// waits for, and who is about to open it still can.
-pub const NAMELESS_REST: Duration = Duration::from_millis(50);
+pub const NAMELESS_REST: Duration = Duration::from_millis(200);
 
 /// Chunks of nameless files that are freed in one transaction, which callers wait for: 32 MiB.
 pub const RECLAIMED_CHUNKS_AT_ONCE: u64 = 512;
@@ -144,8 +153,8 @@ pub const LISTING_REMEMBERED_MAX: usize = 16_384;
 /// Events of a record that a change looks back at, for what only its history tells: bounds its work.
 pub const HISTORY_STEPS_MAX: usize = 4096;
 
-/// Names below a directory that is moved to where workspaces may lie below it which are looked at for one:
-/// some tenths of a second of the one writer.
+/// Names below a directory that is moved to where workspaces may lie below it which are looked at
+/// for one: some tenths of a second of the one writer.
 pub const MOVED_NAMES_MAX: usize = 100_000;
 
 /// Ready records that a claim of the best passes over because their texts, or names in the lane, are in
@@ -171,6 +180,16 @@ pub const SEEN_RECORDS_MAX: usize = 4096;
 /// See [`SEEN_RECORDS_MAX`].
 pub const SEEN_READERS_MAX: usize = 64;
 
+/// How far up those who started a process count as its family: a shell, the subshell of a pipeline,
+/// and a program such as `timeout` between them.
+pub const ANCESTORS_MAX: usize = 3;
+
+/// What `/proc` said of a thread is asked anew after this: a number may then be another's.
+pub const LINEAGES_KEPT_FOR: Duration = Duration::from_secs(2);
+
+/// Threads of which that is kept.
+pub const LINEAGES_MAX: usize = 4096;
+
 /// Changes that wait to be told to watchers in other mounts; what is over is lost, as inotify's own
 /// queue loses.
 pub const NUDGES_MAX: usize = 4096;
@@ -189,7 +208,7 @@ pub const NEW_DIRS_LOOK_FOR: Duration = Duration::from_secs(2);
 pub const LEASE_MAX: Duration = Duration::from_secs(30 * 86_400);
 
 /// What every lease has left when the daemon starts, if its lifetime is not shorter: its owner
-/// could not show life while there was no daemon.
+/// could not show life while there was no daemon. It counts at most from the lease's own end.
 pub const LEASE_GRACE: Duration = Duration::from_secs(60);
 
 /// An owner is warned when a tenth of its lease is left, but no earlier than this before the end.
@@ -239,6 +258,9 @@ pub const LEADER_LEASE: Duration = Duration::from_secs(180);
 /// Records of one sort that one round takes up; the next takes more.
 pub const CHORES_AT_ONCE: usize = 1024;
 
+/// Chores that cannot be done of which `status` and `doctor` tell.
+pub const UNDONE_TOLD_MAX: usize = 64;
+
 /// Drafts of one name that are put aside, each with another number.
 pub const PUT_ASIDE_MAX: u32 = 1000;
 
@@ -273,6 +295,10 @@ pub const DAEMON_SILENCE: Duration = Duration::from_secs(5);
 /// Longer than this, and [`DAEMON_SILENCE`], nobody waits without having asked that.
 pub const DAEMON_SILENCE_MAX: Duration = Duration::from_secs(60);
 
+/// How much later than a client asked for may a daemon say that the time is over; one that is stopped
+/// says nothing.
+pub const DAEMON_LATE: Duration = Duration::from_secs(1);
+
 /// How long a new daemon may take until it serves; opening recovers what a crash left in the log.
 pub const DAEMON_START_WAIT: Duration = Duration::from_secs(60);
 
@@ -290,3 +316,7 @@ pub const LOG_BYTES_MAX: u64 = 8 << 20;
 
 /// How long a client waits for what a daemon answers at once (a mount, `ps`); sessions end in 2 s.
 pub const DAEMON_ANSWER_WAIT: Duration = Duration::from_secs(20);
+
+/// How long a daemon that is stopped may stay so before who asked it is told: one that somebody stops for
+/// a look goes on in a moment.
+pub const DAEMON_STOPPED_WAIT: Duration = Duration::from_secs(2);

@@ -137,6 +137,96 @@ pub fn path_of_text(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// A path or name as a text that JSON carries: itself. One that is not UTF-8, which JSON cannot say,
+/// is there as its [`path_text`], and so is one that reads like such a text.
+#[must_use]
+pub fn json_path(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if named_by_escapes(text).is_none() => text.to_owned(),
+        _ => path_text(bytes),
+    }
+}
+
+/// The bytes whose [`json_path`] this is: each text is that of one path.
+#[must_use]
+pub fn path_of_json(text: &str) -> Vec<u8> {
+    named_by_escapes(text).unwrap_or_else(|| text.as_bytes().to_vec())
+}
+
+/// What a text in JSON stands for other than itself.
+fn named_by_escapes(text: &str) -> Option<Vec<u8>> {
+    if !text.contains('\\') {
+        return None;
+    }
+    // A name that reads like an escaped one has more backslashes when escaped itself, so this ends.
+    let bytes = path_of_text(text).filter(|bytes| path_text(bytes) == text)?;
+    match std::str::from_utf8(&bytes) {
+        Ok(plain) => named_by_escapes(plain).is_some().then_some(bytes),
+        Err(_) => Some(bytes),
+    }
+}
+
+/// A path in a report: for people its [`path_text`], in JSON its [`json_path`].
+#[derive(Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct ShownPath(Box<[u8]>);
+
+impl ShownPath {
+    /// One of these bytes.
+    #[must_use]
+    pub fn new(bytes: impl AsRef<[u8]>) -> Self {
+        ShownPath(bytes.as_ref().into())
+    }
+
+    /// The path itself.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether nothing is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<&TreePath> for ShownPath {
+    fn from(path: &TreePath) -> Self {
+        ShownPath(path.to_bytes().into())
+    }
+}
+
+impl From<&FileName> for ShownPath {
+    fn from(name: &FileName) -> Self {
+        ShownPath(name.0.clone())
+    }
+}
+
+impl From<String> for ShownPath {
+    fn from(json: String) -> Self {
+        ShownPath(path_of_json(&json).into())
+    }
+}
+
+impl From<ShownPath> for String {
+    fn from(path: ShownPath) -> String {
+        json_path(&path.0)
+    }
+}
+
+impl fmt::Display for ShownPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&path_text(&self.0))
+    }
+}
+
+impl fmt::Debug for ShownPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ShownPath({self})")
+    }
+}
+
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -312,6 +402,27 @@ impl fmt::Display for TreePath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_has_a_name_as_it_is_and_each_text_names_one() {
+        let as_they_are = ["cafe\u{301}", "a\nb", "a\\b", "a\\u{301}", "\u{202e}x", "a\\xfg", ""];
+        for name in as_they_are {
+            assert_eq!(json_path(name.as_bytes()), name);
+            assert_eq!(path_of_json(name), name.as_bytes(), "{name:?}");
+        }
+        let mut escaped: Vec<Vec<u8>> = vec![b"a\xff".to_vec(), b"d\n/\xff\\".to_vec()];
+        for nth in 0..6 {
+            escaped.push(path_text(&escaped[nth]).into_bytes());
+        }
+        let mut texts: Vec<String> = escaped.iter().map(|name| json_path(name)).collect();
+        assert_eq!(texts[..3], ["a\\xff", "d\\n/\\xff\\\\", "a\\\\xff"]);
+        for (text, name) in texts.iter().zip(&escaped) {
+            assert_eq!(path_of_json(text), *name, "{text:?}");
+        }
+        texts.sort();
+        texts.dedup();
+        assert_eq!(texts.len(), escaped.len(), "two names have one text");
+    }
 
     #[test]
     fn two_names_never_have_one_text() {

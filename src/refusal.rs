@@ -73,7 +73,7 @@ rules! {
     /// Computed or read-only.
     ReadOnly = "W009", "read-only";
     /// The text is not one strict YAML mapping.
-    Syntax = "W010", "not one well-formed YAML mapping";
+    Syntax = "W010", "not a well-formed text";
     /// A field breaks the kind's schema.
     Schema = "W011", "a field breaks the schema";
     /// The `id` is not the file's name.

@@ -1,9 +1,9 @@
 //! Mounting and unmounting: `/dev/fuse`, `mount(2)`, `umount2(2)`.
 //!
-//! What must stay true: `default_permissions` is given wherever anybody but root comes in; the type is `fuse.workfs`; the
-//! cause of a refusal is kept (the FUSE library's own mounting loses it, and forgets a mount that
-//! was busy once, hence ours). Deliberately not here: the mount helper for users (`fusermount`)
-//! and the session.
+//! What must stay true: `default_permissions` is given wherever anybody but root comes in; the type
+//! is `fuse.workfs`; the cause of a refusal is kept (the FUSE library's own mounting loses it, and
+//! forgets a mount that was busy once, hence ours). Deliberately not here: the mount helper for
+//! users (`fusermount`) and the session.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
@@ -56,7 +56,7 @@ fn mount(dir: &Path, options: &MountOptions, device: &File) -> io::Result<()> {
     );
     // Root's own mount lets nobody else in, and root passes every check: without the checks the
     // kernel need not ask for both directories' attributes at each rename.
-    if uid != 0 || options.allow_other || options.allow_root {
+    if options.is_checked(uid) {
         data.push_str(",default_permissions");
     }
     if options.allow_other || options.allow_root {
@@ -111,6 +111,22 @@ pub(crate) fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
         return fusermount::unmount(dir, lazily);
     }
     Err(error)
+}
+
+/// Takes the topmost mount on `dir` away and ends its connection, so that whoever still uses it fails.
+pub(crate) fn cut_off(dir: &Path) -> io::Result<()> {
+    let target = c_string(dir.as_os_str())?;
+    let flags = libc::UMOUNT_NOFOLLOW | libc::MNT_DETACH | libc::MNT_FORCE;
+    // SAFETY: the pointer is to a string that ends in NUL and outlives the call.
+    let done = unsafe { libc::umount2(target.as_ptr(), flags) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Ends the connection of the mount whose files have this device number, wherever it lies by now: the
+/// kernel gives the file for that (Documentation/filesystems/fuse, "Control filesystem") to whoever
+/// mounted it.
+pub(crate) fn abort(device: u64) -> io::Result<()> {
+    std::fs::write(format!("/sys/fs/fuse/connections/{device}/abort"), b"1")
 }
 
 pub(crate) fn is_root() -> bool {

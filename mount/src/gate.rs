@@ -96,9 +96,9 @@ impl Gate {
         self.told.lock().stale.told_attributes(ino);
     }
 
-    /// The kernel is about to be told the attributes of an inode that it changed or made. It takes them
-    /// unseen (`fuse_do_setattr`, `create_new_entry`), also where a notice came before they were read: so
-    /// of such an inode it is told each time.
+    /// The kernel is about to be told the attributes of an inode that it changed or made. It takes
+    /// them unseen (`fuse_do_setattr`, `create_new_entry`), also where a notice came before they
+    /// were read: so of such an inode it is told each time.
     pub(crate) fn note_changed(&self, ino: Ino) {
         self.told.lock().lookups.note_changed(ino);
     }
@@ -121,6 +121,12 @@ impl Gate {
     /// Whether the kernel may have cached anything of an inode. The root is always known.
     pub(crate) fn knows(&self, ino: Ino) -> bool {
         ino == self.root || self.told.lock().lookups.contains(ino)
+    }
+
+    /// All of which the kernel may have cached anything.
+    pub(crate) fn known(&self) -> Vec<Ino> {
+        let told = self.told.lock();
+        told.lookups.all().chain([self.root]).collect()
     }
 
     /// Whether the kernel may know the attributes of an inode. If so, it is about to forget them.

@@ -1,12 +1,13 @@
-//! The line by which a kernel is made to forget at once, and without a lock: attributes, and all names by
-//! a new epoch (FUSE_NOTIFY_INC_EPOCH, Linux 6.16), after which it looks each up anew when it is next used.
+//! The line by which a kernel is made to forget at once, and without a lock: attributes, and all
+//! names by a new epoch (FUSE_NOTIFY_INC_EPOCH, Linux 6.16), after which it looks each up anew when
+//! it is next used.
 //!
 //! The library's own notices of attributes hide that the kernel does not know the inode. Where it was
 //! told of it, that means that the caller has not yet read the answer, which will be taken for new then.
 //! So all names are forgotten: the one that was asked for before is looked up anew, with what is true.
 //!
-//! What must stay true: nothing here blocks; when it returns, the kernel has forgotten, also where another
-//! thread was just telling it. Deliberately not here: deciding what must go.
+//! What must stay true: nothing here blocks; when it returns, the kernel has forgotten, also where
+//! another thread was just telling it. Deliberately not here: deciding what must go.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -60,8 +61,8 @@ impl Line {
         }
     }
 
-    /// Makes the kernel forget all names, unless it was told none since it last did; false where it has no
-    /// epochs. After [`end`](Self::end) it does nothing.
+    /// Makes the kernel forget all names, unless it was told none since it last did; false where it
+    /// has no epochs. After [`end`](Self::end) it does nothing.
     pub(crate) fn forget_names(&self) -> bool {
         match &*self.device.lock() {
             Some(device) => self.new_epoch(device),

@@ -38,6 +38,14 @@ impl Lookups {
         self.pages.entry(page).or_default()[at] |= CHANGED;
     }
 
+    /// All inodes that are held.
+    pub fn all(&self) -> impl Iterator<Item = Ino> {
+        self.pages.iter().flat_map(|(page, counts)| {
+            let held = counts.iter().zip(page * PAGE..).filter(|(count, _)| **count & FULL != 0);
+            held.map(|(_, ino)| Ino(ino))
+        })
+    }
+
     /// Whether the kernel changed an inode since it holds it.
     pub fn is_changed(&self, ino: Ino) -> bool {
         let (page, at) = place(ino);

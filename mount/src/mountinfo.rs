@@ -21,6 +21,8 @@ pub struct MountLine {
     pub dir: PathBuf,
     /// For example `fuse.workfs`.
     pub fs_type: String,
+    /// Nothing can be changed through it: the mount is read-only, or what is mounted is.
+    pub read_only: bool,
     /// What was mounted; of ours, what [`crate::serve`] was given as the source.
     pub source: OsString,
 }
@@ -72,11 +74,14 @@ fn parse(line: &[u8]) -> Option<MountLine> {
     let device = major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?;
     let bound = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
     let dir = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
+    let says_so = |options: &[u8]| options.split(|byte| *byte == b',').any(|one| one == b"ro");
+    let mount_options = fields.next()?;
     // Optional fields follow the options, up to a dash.
     fields.find(|field| *field == b"-")?;
     let fs_type = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
     let source = OsString::from_vec(unescape(fields.next()?));
-    Some(MountLine { device, bound, dir, fs_type, source })
+    let read_only = says_so(mount_options) || fields.next().is_some_and(says_so);
+    Some(MountLine { device, bound, dir, fs_type, read_only, source })
 }
 
 /// Undoes the kernel's escapes: a backslash and three octal digits for space, tab, newline,
@@ -112,7 +117,11 @@ mod tests {
         assert_eq!((&*mount.bound, &*mount.dir), (Path::new("/"), Path::new("/a b\\c")));
         assert_eq!(mount.fs_type, "fuse.workfs");
         assert_eq!(mount.source, "x\ty");
-        assert!(mount.is_fuse() && mount.is_workfs());
+        assert!(mount.is_fuse() && mount.is_workfs() && !mount.read_only);
+        for line in ["1 2 0:3 / /d ro,nosuid - fuse s rw", "1 2 0:3 / /d rw - fuse s ro,user_id=0"]
+        {
+            assert!(parse(line.as_bytes()).unwrap().read_only, "{line}");
+        }
     }
 
     #[test]

@@ -75,7 +75,14 @@ impl Notices {
         self.line.forget_all_names();
     }
 
-    /// The same as [`send`](Self::send), and of answers with attributes none leaves until the guard is dropped.
+    /// Makes the kernel forget the attributes of all that it knows.
+    pub(crate) fn forget_attributes(&self) {
+        self.gate.settle();
+        self.gate.known().into_iter().for_each(|ino| self.line.forget_attributes(ino));
+    }
+
+    /// The same as [`send`](Self::send), and of answers with attributes none leaves until the guard
+    /// is dropped.
     pub(crate) fn silence<'i>(
         &self,
         invalidations: impl IntoIterator<Item = &'i Invalidation>,

@@ -1,9 +1,10 @@
 //! Mount options: what a mount may be told, and the reading of `-o` strings.
 //!
 //! What must stay true: the default is a mount that is its owner's alone, without device files and
-//! set-user-id programs; the kernel checks permissions (`default_permissions`) wherever
-//! anybody but root comes in, because with `allow_other` and without it another user read and overwrote a 0600 file. An option that
-//! is not known is refused, never ignored. Deliberately not here: options of workfs itself.
+//! set-user-id programs; the kernel checks permissions (`default_permissions`) wherever anybody but
+//! root comes in, because with `allow_other` and without it another user read and overwrote a 0600
+//! file. An option that is not known is refused, never ignored. Deliberately not here: options of
+//! workfs itself.
 
 use thiserror::Error;
 
@@ -219,6 +220,13 @@ impl MountOptions {
     #[must_use]
     pub fn shows_stored(&self) -> bool {
         self.uid.is_none() && self.gid.is_none() && self.umask.is_none()
+    }
+
+    /// Whether the kernel checks permissions in a mount that this user makes: wherever anybody but root
+    /// comes in.
+    #[must_use]
+    pub fn is_checked(&self, maker: u32) -> bool {
+        maker != 0 || self.allow_other || self.allow_root
     }
 
     pub(crate) fn view(&self) -> View {

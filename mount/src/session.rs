@@ -242,6 +242,11 @@ impl Mount {
         self.notices.forget_names();
     }
 
+    /// Makes the kernel forget the attributes of all that it knows.
+    pub fn forget_attributes(&self) {
+        self.notices.forget_attributes();
+    }
+
     /// Makes the kernel forget, and holds back every answer that carries names or attributes until
     /// what is returned is dropped: what is committed meanwhile is seen all at once. Waits for the
     /// answers that are under way. Whoever holds it must not call [`Mount::invalidate`].
@@ -319,6 +324,29 @@ impl Mount {
     /// If another mount lies on top of it, it lies elsewhere, or the kernel refuses.
     pub fn detach(&self) -> io::Result<()> {
         if self.has_ended() { Ok(()) } else { self.remove(true) }
+    }
+
+    /// Takes the mount away although it is in use, or was only taken from sight, and ends its session:
+    /// calls of whoever still uses it fail with ENOTCONN. For the end of the process that serves it,
+    /// which would bring the same. Waits as [`Mount::unmount`] does.
+    ///
+    /// # Errors
+    /// If the kernel does not let this user end it; it is detached then, unless another mount lies on
+    /// top of it or it lies elsewhere.
+    pub fn cut_off(&self) -> io::Result<()> {
+        let mut thread = self.thread.lock();
+        let Lies::Here(device) = &self.lies else {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        };
+        if !self.has_ended() {
+            let top = matches!(on_top(&self.dir, *device)?, Place::Top);
+            if !top || attach::cut_off(&self.dir).is_err() {
+                self.remove(true)?;
+                attach::abort(*device)?;
+            }
+        }
+        self.wait(&mut thread);
+        Ok(())
     }
 
     fn remove(&self, lazily: bool) -> io::Result<()> {

@@ -5,15 +5,15 @@
 //! heard that the directory's attributes are void, and has not asked for them, need not hear it at the
 //! next change.
 //!
-//! What a listing tells, with attributes, counts by the time at which the kernel reads it, which is after
-//! it was answered (`fuse_direntplus_link` in the kernel's `fs/fuse/readdir.c` asks for the epoch). So
-//! until the same handle is asked for more, or closed, names may still come in; and if an epoch began
-//! meanwhile, another one must follow.
+//! What a listing tells, with attributes, counts by the time at which the kernel reads it, which is
+//! after it was answered (`fuse_direntplus_link` in the kernel's `fs/fuse/readdir.c` asks for the
+//! epoch). So until the same handle is asked for more, or closed, names may still come in; and if
+//! an epoch began meanwhile, another one must follow.
 //!
-//! What must stay true: it is noted here *before* the kernel is told, and what an answer brings back is
-//! noted before the answer leaves. An answer to what was asked before the notice finds a kernel that
-//! takes it for old; so whichever of the two is noted first, at worst a notice too many is sent. A kernel
-//! that does not have the inode yet cannot tell that: see `line`.
+//! What must stay true: it is noted here *before* the kernel is told, and what an answer brings
+//! back is noted before the answer leaves. An answer to what was asked before the notice finds a
+//! kernel that takes it for old; so whichever of the two is noted first, at worst a notice too many
+//! is sent. A kernel that does not have the inode yet cannot tell that: see `line`.
 
 use std::collections::{HashMap, HashSet};
 

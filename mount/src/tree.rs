@@ -4,8 +4,7 @@
 //! What must stay true: reads answer at once from committed state and may be called from several
 //! threads; changes take a [`Reply`] that may be answered later, from any thread, exactly once.
 //! Deliberately not here: paths (the kernel speaks of inodes and names), permissions by mode bits
-//! (the kernel checks them, `default_permissions` is on wherever anybody but
-//! root comes in), and anything about tasks.
+//! (the kernel checks them wherever anybody but root comes in), and anything about tasks.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::reply::Reply;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ino(pub u64);
 
-/// The root directory's inode number, fixed by the FUSE protocol.
+/// The root directory's inode, fixed by the FUSE protocol.
 pub const ROOT: Ino = Ino(1);
 
 /// An open file or directory, chosen by the tree at `open`, `create` and `opendir`.
@@ -42,9 +41,8 @@ pub struct Caller {
     pub gid: u32,
     /// The caller's thread id, or 0.
     pub pid: u32,
-    /// The caller's table of open files, where `read`, `write` and `flush` say it: tells a program that
-    /// closes what it wrote from a child that merely inherited the descriptor. A `read` that does not
-    /// say it fills a page of the kernel's cache, which a mapping shows.
+    /// The table of open files, where `read`, `write` and `flush` say it: tells who closes what it wrote
+    /// from a child that inherited the descriptor. A `read` that does not fills a page for a mapping.
     pub files: Option<u64>,
 }
 
@@ -97,6 +95,8 @@ pub struct Attr {
     pub mtime_ns: UnixNanos,
     /// Last change of anything.
     pub ctime_ns: UnixNanos,
+    /// Owner and permission bits are shown as they are, whatever `uid=`, `gid=` and `umask=` say.
+    pub is_fixed: bool,
 }
 
 /// A name that was found (or made): attributes, and how long the kernel may keep both.
@@ -133,7 +133,7 @@ pub struct Opened {
 }
 
 /// Attributes to set; `None` leaves one as it is.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttr {
     /// New permission bits.
     pub mode: Option<u32>,
@@ -150,7 +150,7 @@ pub struct SetAttr {
 }
 
 /// A time to set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeOrNow {
     /// This time.
     At(UnixNanos),

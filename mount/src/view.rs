@@ -42,7 +42,8 @@ impl View {
 
     /// The attributes as this mount shows them.
     pub(crate) fn shown(self, attr: &Attr) -> FileAttr {
-        let mode = match self.umask {
+        let asked = |option: Option<u32>| option.filter(|_| !attr.is_fixed);
+        let mode = match asked(self.umask) {
             Some(umask) => 0o777 & !umask,
             None => attr.mode & 0o7777,
         };
@@ -57,8 +58,8 @@ impl View {
             kind: file_type(attr.node_type),
             perm: mode as u16,
             nlink: attr.nlink,
-            uid: self.uid.unwrap_or(attr.uid),
-            gid: self.gid.unwrap_or(attr.gid),
+            uid: asked(self.uid).unwrap_or(attr.uid),
+            gid: asked(self.gid).unwrap_or(attr.gid),
             rdev: attr.rdev,
             blksize: 4096,
             flags: 0,
@@ -89,6 +90,7 @@ impl Attr {
             atime_ns: 0,
             mtime_ns: 0,
             ctime_ns: 0,
+            is_fixed: false,
         }
     }
 }

@@ -51,7 +51,7 @@ table! {
     /// The store is newer, damaged, or none.
     Store = 10, "the store is newer than this workfs, damaged, or not a store";
     /// What was checked has problems.
-    Problems = 11, "fsck, doctor, import or init found problems";
+    Problems = 11, "fsck, doctor, import, export, init or restore found problems";
     /// A limit or a deadline.
     Busy = 75, "a limit or a deadline was met: try again";
     /// `claim --wait` waited in vain. The code is that of timeout(1).

@@ -12,10 +12,13 @@ use std::path::{Path, PathBuf};
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::ps;
-use crate::daemon::{DaemonInfo, MountInfo, MountLine, StorePaths, mounted_around, part_of};
+use crate::daemon::{
+    DaemonInfo, MountInfo, MountLine, StorePaths, is_dead, mounted_around, part_of,
+};
 use crate::kind::Role;
 use crate::names::{AgentName, TreePath, printable};
-use crate::service::{Effect, Part, Request};
+use crate::refusal::Rule;
+use crate::service::{self, Effect, Part, Properties, Request};
 
 /// What names the agent that commands act for.
 const AGENT_VARIABLE: &str = "WORKFS_AGENT";
@@ -64,11 +67,11 @@ impl<'o> Here<'o> {
     pub fn on_behalf(&self, mut request: Request) -> Result<Request, Stop> {
         if let Some(open) = request.agent_left_open() {
             *open = match std::env::var(AGENT_VARIABLE) {
-                Ok(name) => Some(AgentName::new(name).map_err(|why| {
+                Ok(name) if !name.is_empty() => Some(AgentName::new(name).map_err(|why| {
                     let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
                     Stop::failed(Exit::Usage, reason, "mend it, or unset it")
                 })?),
-                Err(_) => self.agent()?,
+                _ => self.agent()?,
             };
         }
         // At the socket an agent that is not registered any more would be one that never was. `exec`
@@ -95,6 +98,9 @@ impl<'o> Here<'o> {
         let Some(line) = working_mount() else { return Ok(None) };
         let found = self.known(&line)?;
         if found.is_none() && !self.is_another_store_s(&line) {
+            if is_dead(&line.dir) {
+                return Err(dead(&line.dir));
+            }
             let reason = format!("it cannot be told whose mount {} is", line.dir.display());
             let remedy =
                 format!("name the agent ({AGENT_VARIABLE}), or change to another directory");
@@ -113,15 +119,34 @@ impl<'o> Here<'o> {
         Path::new(&line.source).is_absolute() && line.source != *self.paths.source()
     }
 
-    /// What of the tree is in sight: what is shown by the mount that one is in, else by the one that
-    /// `exec` made for the command.
-    pub fn part(&self) -> Result<Part, Stop> {
+    /// The mount that a command is called through: the one that one is in, else the one that `exec` made
+    /// for the command.
+    fn through(&self) -> Option<MountLine> {
         let made = || {
             let dir = PathBuf::from(std::env::var_os(MOUNT_VARIABLE)?);
             mounted_around(&dir).filter(MountLine::is_workfs)
         };
-        let in_one = working_mount().filter(|line| !self.is_another_store_s(line));
-        let Some(line) = in_one.or_else(made) else { return Ok(Part::default()) };
+        working_mount().filter(|line| !self.is_another_store_s(line)).or_else(made)
+    }
+
+    /// Refuses what would change something where the mount is read-only: what is looked at through it
+    /// is not to be changed through it.
+    pub fn mind_the_mount(&self, request: &Request) -> Result<(), Stop> {
+        let Properties { name, effect: Effect::Changes, .. } = request.properties() else {
+            return Ok(());
+        };
+        let is_it = |line: &MountLine| line.read_only && !self.is_another_store_s(line);
+        let Some(line) = self.through().filter(is_it) else { return Ok(()) };
+        let shown = printable(line.dir.as_os_str().as_bytes());
+        let reason = format!("`{name}` would change something, and {shown} is read-only");
+        let remedy = "call it outside of this mount, or ask who made it".to_owned();
+        let (exit, rule, place) = (service::Exit::Denied, Some(Rule::ReadOnly), None);
+        Err(service::Failure { exit, rule, reason, remedy, place }.into())
+    }
+
+    /// What of the tree is in sight.
+    pub fn part(&self) -> Result<Part, Stop> {
+        let Some(line) = self.through() else { return Ok(Part::default()) };
         if let Some(root) = self.shown(&line)? {
             return Ok(Part::below(root));
         }
@@ -169,6 +194,15 @@ impl<'o> Here<'o> {
         }
         Ok(())
     }
+}
+
+/// The failure of a command that a mount would have had to serve whose daemon is gone.
+pub fn dead(dir: &Path) -> Stop {
+    let shown = printable(dir.as_os_str().as_bytes());
+    let reason = format!("{shown} is a dead mount: its daemon has ended without unmounting it");
+    let remedy =
+        format!("mount it again (`workfs mount {shown}`), or name the agent ({AGENT_VARIABLE})");
+    Stop::failed(Exit::Mount, reason, remedy)
 }
 
 /// The mount of workfs that the working directory lies in.

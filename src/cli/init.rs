@@ -38,9 +38,10 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     if args.dry_run {
         let config = config.unwrap_or_default();
         if output.json {
-            output.value(&json!({"governs": governs(&config)}))?;
+            output.value(&json!({"governs": governs(&config), "warnings": warnings(&config)}))?;
         } else {
             tell(&config, output)?;
+            warn(&config, output);
         }
         return Ok(Exit::Done);
     }
@@ -49,12 +50,13 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         if config.is_some() {
             let remedy = "unmount it first (`workfs unmount --all`): a daemon reads its \
                           configuration when it starts";
-            return Err(Stop::failed(Exit::Conflict, served, remedy));
+            return Err(Stop::failed(Exit::Held, served, remedy));
         }
         output.note(&format!("{served}; nothing to do"));
         return Ok(Exit::Done);
     }
-    let store = local::open(&paths, Durability::Power, config.clone())?;
+    let store = local::open(&paths, Durability::Power, config.clone());
+    let store = store.map_err(|stop| stop.of(paths.store()))?;
     let (is_new, config) = (store.is_new, store.engine.config());
     let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));
     let done = prepare(&store.engine, keep, args.bare, output);
@@ -66,12 +68,14 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         output.value(&json!({
             "store": path.to_string(), "new": is_new, "governs": governs(&config),
             "made": made.made, "there": made.there, "taken_over": taken,
+            "warnings": warnings(&config),
         }))?;
         return Ok(exit);
     }
     output
         .line(&format!("{} {path}", if is_new { "made the store" } else { "set up the store" }))?;
     tell(&config, output)?;
+    warn(&config, output);
     if !made.made.is_empty() {
         output.line(&format!("made {}", made.made.join(", ")))?;
     }
@@ -114,6 +118,17 @@ fn tell(config: &Config, output: &Output) -> Result<(), Stop> {
         output.line("no directory is governed")?;
     }
     Ok(())
+}
+
+fn warnings(config: &Config) -> Vec<String> {
+    config.warnings().iter().map(ToString::to_string).collect()
+}
+
+/// What is hardly meant, for people.
+fn warn(config: &Config, output: &Output) {
+    for warning in warnings(config) {
+        output.note(&format!("warning: {warning}"));
+    }
 }
 
 fn governs(config: &Config) -> Vec<Value> {

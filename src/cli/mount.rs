@@ -89,7 +89,11 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         daemon::expect_mountable(&ask)?;
         output.note(&format!("makes the store {}", options.paths.store().display()));
     }
-    if args.foreground { in_front(&options, &ask, output) } else { behind(&options, &ask, output) }
+    let mounted = match args.foreground {
+        true => in_front(&options, &ask, output),
+        false => behind(&options, &ask, output),
+    };
+    mounted.map_err(|stop| stop.of(options.paths.store()))
 }
 
 /// Asks the daemon, starting it where there is none.

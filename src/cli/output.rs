@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::exit::Exit;
 use crate::daemon::Failure;
+use crate::refusal::Rule;
 use crate::service;
 
 /// When to colour.
@@ -53,8 +55,35 @@ pub struct Failed {
     pub remedy: String,
     /// The code of the rule that refused it.
     pub rule: Option<&'static str>,
-    /// Line and column in the content.
-    pub place: Option<(u32, u32)>,
+    /// Where in the content.
+    pub place: Option<Place>,
+}
+
+/// A line, and the column in it where that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: Option<u32>,
+}
+
+impl Place {
+    fn json(self) -> Value {
+        match self.column {
+            Some(column) => json!({"line": self.line, "column": column}),
+            None => json!({"line": self.line}),
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.column {
+            Some(column) => write!(f, "line {}, column {column}", self.line),
+            None => write!(f, "line {}", self.line),
+        }
+    }
 }
 
 impl Stop {
@@ -62,6 +91,20 @@ impl Stop {
     pub fn failed(exit: Exit, reason: impl Into<String>, remedy: impl Into<String>) -> Stop {
         let (reason, remedy) = (reason.into(), remedy.into());
         Stop::Failed(Box::new(Failed { exit, reason, remedy, rule: None, place: None }))
+    }
+
+    /// The same, with the store's file where the store itself failed and it is not named.
+    pub fn of(self, store: &Path) -> Stop {
+        let shown = store.display().to_string();
+        match self {
+            Stop::Failed(mut failed)
+                if failed.exit == Exit::Store && !failed.reason.contains(&shown) =>
+            {
+                failed.reason = format!("{shown}: {}", failed.reason);
+                Stop::Failed(failed)
+            }
+            other => other,
+        }
     }
 
     /// A command that was run ended so. As a shell tells it: its exit code, or 128 and its signal's
@@ -75,15 +118,18 @@ impl Stop {
 
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Stop {
-        Stop::failed(failure.cause.into(), failure.reason, failure.remedy)
+        let Failure { cause, reason, remedy, rule, line } = failure;
+        let rule = rule.map(Rule::code);
+        let place = line.map(|line| Place { line, column: None });
+        Stop::Failed(Box::new(Failed { exit: cause.into(), reason, remedy, rule, place }))
     }
 }
 
 impl From<service::Failure> for Stop {
     fn from(failure: service::Failure) -> Stop {
         let exit = failure.exit.into();
-        let place = failure.place.map(|place| (place.line, place.column));
-        let rule = failure.rule.map(crate::refusal::Rule::code);
+        let place = failure.place.map(|at| Place { line: at.line, column: Some(at.column) });
+        let rule = failure.rule.map(Rule::code);
         let service::Failure { reason, remedy, .. } = failure;
         Stop::Failed(Box::new(Failed { exit, reason, remedy, rule, place }))
     }
@@ -173,17 +219,14 @@ impl Output {
     pub fn failure(&self, failed: &Failed) {
         self.clear_progress();
         if self.json {
-            let place = failed.place.map(|(line, column)| json!({"line": line, "column": column}));
             let error = json!({"error": {
                 "code": failed.exit.code(), "reason": failed.reason, "remedy": failed.remedy,
-                "rule": failed.rule, "place": place,
+                "rule": failed.rule, "place": failed.place.map(Place::json),
             }});
             self.to_stderr(&format!("{error}\n"));
             return;
         }
-        let place = failed
-            .place
-            .map_or_else(String::new, |(line, column)| format!(" (line {line}, column {column})"));
+        let place = failed.place.map_or_else(String::new, |place| format!(" ({place})"));
         let rule = failed.rule.map_or_else(String::new, |rule| format!(" [{rule}]"));
         let (on, off) = if self.colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
         let mut text = format!("{on}workfs:{off} {}{place}{rule}\n", failed.reason);

@@ -4,15 +4,15 @@
 //! goes through it. Deliberately not here: which store is meant (`store`), and what is found there
 //! (`service`).
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf, absolute};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Component, Path, PathBuf};
 
 use super::exit::Exit;
 use super::here::{Here, working_mount};
 use super::output::Stop;
-use crate::daemon::{MountLine, canonical, mounted_around};
-use crate::names::{TreePath, printable};
+use crate::daemon::{MountLine, canonical, from_root, mounted_around};
+use crate::names::{TreePath, json_path, path_of_json, path_of_text, printable};
 use crate::service::{
     ClaimArgs, DoneArgs, ExportArgs, FailArgs, HeartbeatArgs, ImportArgs, ListArgs, LogArgs, Part,
     ReadyArgs, ReleaseArgs, Request, RewindArgs, ShowArgs, WhyArgs,
@@ -66,27 +66,43 @@ fn each(
 /// in a mount and has one of that name, else an id. All else is a path.
 fn thing(given: &str, here: &Here<'_>) -> Result<String, Stop> {
     let is_word = !given.contains('/') && !has_extension(given) && given != "." && given != "..";
-    if is_word && !is_here(given, here)? {
+    if is_word && !is_here(&host_path(given), here)? {
         return Ok(given.to_owned());
     }
     path(given, here)
 }
 
+/// What a word of a request is to the host.
+fn host_path(given: &str) -> PathBuf {
+    OsString::from_vec(path_of_json(given)).into()
+}
+
 /// Whether this is a path as commands print it, from the root of what is in sight: where the working
 /// directory, in a mount, has nothing of its first name, and the root has.
-fn is_printed(given: &str, here: &Here<'_>) -> Result<bool, Stop> {
+fn is_printed(given: &Path, here: &Here<'_>) -> Result<bool, Stop> {
     let Ok(dir) = std::env::current_dir() else { return Ok(false) };
-    let Some((first, _)) = given.split_once('/').filter(|(first, _)| !first.is_empty()) else {
+    let Some(Component::Normal(first)) = given.components().next() else { return Ok(false) };
+    if given.components().nth(1).is_none() && !given.as_os_str().as_bytes().ends_with(b"/") {
         return Ok(false);
-    };
+    }
     let Some(mount) = working_mount() else { return Ok(false) };
     let Some(root) = root_of(&mount, here)? else { return Ok(false) };
-    let Ok(printed) = TreePath::parse(given) else { return Ok(false) };
-    let Some(below) = here.part()?.join(&printed).below(&root) else { return Ok(false) };
     let is_there = |place: PathBuf| place.symlink_metadata().is_ok();
-    let Some(name) = below.names().first() else { return Ok(false) };
-    let name = OsStr::from_bytes(name.as_bytes());
-    Ok(!is_there(dir.join(first)) && is_there(mount.dir.join(name)))
+    if is_there(dir.join(first)) {
+        return Ok(false);
+    }
+    // In text output names may have escapes.
+    let given = given.as_os_str().as_bytes();
+    let escaped = std::str::from_utf8(given).ok().and_then(path_of_text);
+    for bytes in std::iter::once(given.to_vec()).chain(escaped) {
+        let Ok(printed) = TreePath::parse(bytes) else { continue };
+        let below = here.part()?.join(&printed).below(&root);
+        let name = below.as_ref().and_then(|below| below.names().first());
+        if name.is_some_and(|name| is_there(mount.dir.join(OsStr::from_bytes(name.as_bytes())))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The directory of the tree that is a mount's root; `None` if the mount is another store's.
@@ -105,7 +121,7 @@ fn has_extension(name: &str) -> bool {
 }
 
 /// Whether the working directory lies in a mount of the store and has something of this name.
-fn is_here(name: &str, here: &Here<'_>) -> Result<bool, Stop> {
+fn is_here(name: &Path, here: &Here<'_>) -> Result<bool, Stop> {
     let Ok(dir) = std::env::current_dir() else { return Ok(false) };
     let Some(mount) = working_mount() else { return Ok(false) };
     Ok(root_of(&mount, here)?.is_some() && dir.join(name).symlink_metadata().is_ok())
@@ -113,34 +129,33 @@ fn is_here(name: &str, here: &Here<'_>) -> Result<bool, Stop> {
 
 /// A path: one that lies in a mount, from the working directory or from the root of the host, is
 /// what the mount shows there; any other is one from the root of the tree, if it is relative.
-fn path(given: &str, here: &Here<'_>) -> Result<String, Stop> {
-    if is_printed(given, here)? {
-        return Ok(given.to_owned());
+fn path(word: &str, here: &Here<'_>) -> Result<String, Stop> {
+    let given = host_path(word);
+    if is_printed(&given, here)? {
+        return Ok(word.to_owned());
     }
-    let Ok(place) = absolute(Path::new(given)) else { return Ok(given.to_owned()) };
-    let goes_up = place.components().any(|part| part.as_os_str() == "..");
-    let place = if goes_up { canonical(&place) } else { place };
+    let Ok(place) = from_root(&given) else { return Ok(word.to_owned()) };
     // Links are followed only where the path as given is in no mount: asking one could hang.
-    let found = match within(&place, given, here)? {
+    let found = match within(&place, &given, here)? {
         Some(found) => Some(found),
-        None => within(&canonical(&place), given, here)?,
+        None => within(&canonical(&place), &given, here)?,
     };
-    if found.is_none() && given.starts_with('/') {
-        let shown = printable(given.as_bytes());
+    if found.is_none() && given.is_absolute() {
+        let shown = printable(given.as_os_str().as_bytes());
         let reason = format!("`{shown}` lies in no mount of {}", here.paths().store().display());
         let within = Some(shown.trim_start_matches('/')).filter(|rest| !rest.is_empty());
         let within = within.unwrap_or(".");
         let remedy = format!("a path from the root of the tree begins without a slash: `{within}`");
         return Err(Stop::failed(Exit::Usage, reason, remedy));
     }
-    Ok(found.unwrap_or_else(|| given.to_owned()))
+    Ok(found.unwrap_or_else(|| word.to_owned()))
 }
 
 /// What a place of the host is in the tree, if it lies in a mount.
-fn within(place: &Path, given: &str, here: &Here<'_>) -> Result<Option<String>, Stop> {
+fn within(place: &Path, given: &Path, here: &Here<'_>) -> Result<Option<String>, Stop> {
     let Some(mount) = mounted_around(place).filter(MountLine::is_workfs) else { return Ok(None) };
     let wrong = |why: String, remedy: &str| {
-        let reason = format!("`{}` {why}", printable(given.as_bytes()));
+        let reason = format!("`{}` {why}", printable(given.as_os_str().as_bytes()));
         Stop::failed(Exit::Usage, reason, remedy)
     };
     let Some(root) = root_of(&mount, here)? else {
@@ -160,11 +175,11 @@ fn within(place: &Path, given: &str, here: &Here<'_>) -> Result<Option<String>, 
     let Ok(below) = TreePath::parse(below.as_os_str().as_bytes()) else { return Ok(None) };
     let path = Part::below(root).join(&below);
     let Some(seen) = path.below(here.part()?.root()) else {
-        let reason = format!("`{}` is not in what this mount shows", printable(given.as_bytes()));
+        let reason = format!(
+            "`{}` is not in what this mount shows",
+            printable(given.as_os_str().as_bytes())
+        );
         return Err(Stop::failed(Exit::Absent, reason, "`workfs list` shows what there is"));
     };
-    match String::from_utf8(seen.to_bytes()) {
-        Ok(path) => Ok(Some(path)),
-        Err(_) => Err(wrong("lies where a name is not UTF-8".to_owned(), "rename that first")),
-    }
+    Ok(Some(json_path(&seen.to_bytes())))
 }

@@ -13,7 +13,11 @@ use crate::daemon::{Answer, Ask, Client, DaemonInfo, MountInfo, MountLine, Store
 /// Runs it.
 pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
-    let Some((daemon, mounts)) = ask(&paths)? else {
+    let asked = match Client::connect_or_nobody(&paths)? {
+        Some(client) => ask_it(client)?,
+        None => None,
+    };
+    let Some((daemon, mounts)) = asked else {
         if output.json {
             output.value(&json!({"daemon": null, "mounts": []}))?;
         } else {
@@ -41,7 +45,7 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
             mount.since.clone(),
             dash(mount.agent.as_deref().unwrap_or_default()),
             mount.role.clone(),
-            dash(&crate::names::printable(mount.root.as_bytes())),
+            dash(&mount.root.to_string()),
             dash(&crate::names::printable(mount.options.as_bytes())),
             crate::names::printable(daemon.store.as_bytes()),
         ]);
@@ -54,7 +58,11 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
 
 /// What the store's daemon says of itself; `None` if there is none.
 pub fn ask(paths: &StorePaths) -> Result<Option<(DaemonInfo, Vec<MountInfo>)>, Stop> {
-    let Some(mut client) = Client::connect(paths)? else { return Ok(None) };
+    let Some(client) = Client::connect(paths)? else { return Ok(None) };
+    ask_it(client)
+}
+
+fn ask_it(mut client: Client) -> Result<Option<(DaemonInfo, Vec<MountInfo>)>, Stop> {
     match client.ask(&Ask::Ps)? {
         Some(Answer::Mounts { daemon, mounts }) => Ok(Some((daemon, mounts))),
         _ => Ok(None),

@@ -4,12 +4,12 @@
 //! its store, so that inside a mount nothing needs to be said. Deliberately not here: opening it,
 //! and what a path is in its tree (`place`).
 
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 
 use super::Global;
 use super::exit::Exit;
 use super::output::Stop;
-use crate::daemon::{MountLine, StorePaths, canonical, mounted_around};
+use crate::daemon::{MountLine, StorePaths, canonical, from_root, mounted_around};
 
 /// The store that is meant: the one that was named, else that of the mount that one of `hints` or
 /// the working directory lies in, else the user's own.
@@ -27,7 +27,7 @@ pub fn paths(global: &Global, hints: &[&Path]) -> Result<StorePaths, Stop> {
 
 /// The mount of workfs that a path lies in, if its source tells a store.
 fn own_mount(path: &Path) -> Option<MountLine> {
-    let path = absolute(path).ok()?;
+    let path = from_root(path).ok()?;
     let ours = |path: &Path| {
         let mount = mounted_around(path)?;
         (mount.is_workfs() && Path::new(&mount.source).is_absolute()).then_some(mount)
@@ -51,7 +51,7 @@ fn default_store() -> Result<PathBuf, Stop> {
 
 /// A path outside of the tree, absolute and without symbolic links, for the daemon.
 pub fn outside(given: &Path) -> Result<PathBuf, Stop> {
-    let path = absolute(given).map_err(|error| {
+    let path = from_root(given).map_err(|error| {
         Stop::failed(Exit::Usage, format!("{}: {error}", given.display()), "name a path")
     })?;
     let path = canonical(&path);

@@ -13,24 +13,34 @@ use clap::Args;
 
 use super::exec::child;
 use super::exit::Exit;
-use super::output::{Output, Stop};
+use super::here::{dead, working_mount};
+use super::output::{Failed, Output, Place, Stop};
+use crate::daemon::is_dead;
+use crate::refusal::Rule;
 
 /// See `workfs txn --help`.
 #[derive(Debug, Args)]
 pub struct TxnArgs {
-    /// The command, run in the transaction's root
+    /// The command, run in the transaction where it would be run in the mount
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// Runs it.
 pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
-    let control = control()?;
+    let (control, place) = control()?;
     let dir = begin(&control.join("txn"))?;
+    let inside = dir.join(&place);
+    if !inside.is_dir() {
+        fs::remove_dir(&dir).map_err(|error| failed("ending the transaction", &error))?;
+        let reason = format!("there is no {} in a transaction", place.display());
+        let remedy = "change to a directory of files: what is computed is not in it";
+        return Err(Stop::failed(Exit::Usage, reason, remedy));
+    }
     // A signal that would end us is the command's, so that what it began is thrown away. Whoever
     // waits for a daemon that does not answer, before and after, can be ended.
     child::hold_signals();
-    let ended = child::run(&args.command, &dir, &[]);
+    let ended = child::run(&args.command, &inside, &[]);
     let ended = match child::release_signals() {
         Some(interrupted) => Ok(interrupted),
         None => ended,
@@ -48,10 +58,13 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     if committed { Ok(Exit::Done) } else { Err(Stop::ended(status)) }
 }
 
-/// `.workfs` of the mount that the working directory lies in.
-fn control() -> Result<PathBuf, Stop> {
+/// `.workfs` of the mount that the working directory lies in, and where in the mount that is.
+fn control() -> Result<(PathBuf, PathBuf), Stop> {
     let here = std::env::current_dir().map_err(|error| failed("the working directory", &error))?;
     let mut found = here.ancestors().map(|dir| dir.join(".workfs"));
+    if let Some(mount) = working_mount().filter(|mount| is_dead(&mount.dir)) {
+        return Err(dead(&mount.dir));
+    }
     let control = found.find(|control| control.join("txn").is_dir()).ok_or_else(|| {
         let reason = format!("{} does not lie in a mount", here.display());
         Stop::failed(Exit::Absent, reason, "change to a directory of a mount")
@@ -62,7 +75,9 @@ fn control() -> Result<PathBuf, Stop> {
         let remedy = "run the command without `workfs txn`: it is part of that one";
         return Err(Stop::failed(Exit::Usage, reason, remedy));
     }
-    Ok(control)
+    let mount = control.parent().unwrap_or(&control);
+    let place = here.strip_prefix(mount).map(Path::to_owned).unwrap_or_default();
+    Ok((control, place))
 }
 
 /// Makes a transaction under a name that is free.
@@ -90,10 +105,57 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
             _ => Exit::Failed,
         };
         let why = fs::read_to_string(control.join("why")).unwrap_or_default();
-        let newest = why.split("\n\n").next().unwrap_or_default();
-        let reason = format!("nothing was committed: {error}\n{newest}");
-        Stop::failed(exit, reason, "all of `why`: cat .workfs/why")
+        let told = Told::parse(why.split("\n\n").next().unwrap_or_default());
+        let mut reason = format!("nothing was committed: {error}");
+        let mut remedy = "all of `why`: cat .workfs/why".to_owned();
+        if !told.why.is_empty() {
+            reason = format!("{reason}: {}: {}", told.path, told.why);
+            remedy = format!("{}; {remedy}", told.remedy);
+        }
+        let (rule, place) = (told.rule.map(Rule::code), told.place);
+        Stop::Failed(Box::new(Failed { exit, reason, remedy, rule, place }))
     })
+}
+
+/// What `.workfs/why` tells of one refusal (`tree::why` writes it).
+#[derive(Debug, Default)]
+struct Told<'w> {
+    path: &'w str,
+    why: String,
+    remedy: String,
+    rule: Option<Rule>,
+    place: Option<Place>,
+}
+
+impl<'w> Told<'w> {
+    fn parse(text: &'w str) -> Told<'w> {
+        let mut told = Told::default();
+        let mut lines = text.lines();
+        // `TIME OPERATION PATH ERRNO [CODE TITLE]`, and the path may have spaces.
+        if let Some((head, rule)) = lines.next().and_then(|line| line.rsplit_once(" [")) {
+            let code = rule.split(' ').next().unwrap_or_default();
+            told.rule = serde_json::from_value(code.into()).ok();
+            let path = head.splitn(3, ' ').nth(2).and_then(|rest| rest.rsplit_once(' '));
+            told.path = path.map_or("", |(path, _)| path);
+        }
+        for line in lines {
+            let Some((key, value)) = line.trim_start().split_once(':') else { continue };
+            let value = value.trim_start();
+            match key {
+                "why" => value.clone_into(&mut told.why),
+                "do" => value.clone_into(&mut told.remedy),
+                "where" => told.place = place(value),
+                _ => {}
+            }
+        }
+        told
+    }
+}
+
+/// Reads `line 3, column 1`.
+fn place(text: &str) -> Option<Place> {
+    let (line, column) = text.strip_prefix("line ")?.split_once(", column ")?;
+    Some(Place { line: line.parse().ok()?, column: column.parse().ok() })
 }
 
 fn failed(what: &str, error: &io::Error) -> Stop {
@@ -107,4 +169,23 @@ fn failed(what: &str, error: &io::Error) -> Stop {
         _ => (Exit::Failed, ""),
     };
     Stop::failed(exit, format!("{what}: {error}"), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_why_tells_is_read() {
+        let text = "2026-11-21T10:30:00Z txn a b/x.yaml EINVAL [W012 does not fit the schema]\n  \
+                    why:    `status`: no\n  where:  line 3, column 1\n  do:     mend it\n  number: 7";
+        let told = Told::parse(text);
+        assert_eq!(
+            (told.path, &*told.why, &*told.remedy),
+            ("a b/x.yaml", "`status`: no", "mend it")
+        );
+        assert_eq!(told.rule.map(Rule::code), Some("W012"));
+        assert_eq!(told.place, Some(Place { line: 3, column: Some(1) }));
+        assert_eq!(Told::parse("").rule, None);
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
-use super::store;
+use super::{ps, store};
 use crate::daemon::{self, Answer, Ask, Cause, Client, Covers, Failure, StorePaths, UnmountAsk};
 
 /// See `workfs unmount --help`.
@@ -36,14 +36,50 @@ pub fn run(args: &UnmountArgs, global: &Global, output: &Output) -> Result<Exit,
 
 fn all(global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
-    let Some(mut client) = Client::connect(&paths)? else {
+    let served = Client::connect_or_nobody(&paths)?;
+    let was_served = served.is_some();
+    let mut dirs = served.map(|client| stop(client, &paths)).transpose()?.unwrap_or_default();
+    dirs.extend(take_dead_away(&paths, output)?);
+    if output.json {
+        output.value(&json!({"unmounted": dirs}))?;
+    } else if !was_served && dirs.is_empty() {
         output.note(&format!("no daemon serves {}", paths.store().display()));
-        return Ok(Exit::Nothing);
-    };
+    }
+    Ok(if was_served || !dirs.is_empty() { Exit::Done } else { Exit::Nothing })
+}
+
+/// What daemons of the store left that ended without unmounting. Of what fails the rest is done all
+/// the same.
+fn take_dead_away(paths: &StorePaths, output: &Output) -> Result<Vec<String>, Stop> {
+    let covers = Covers::kept_in(paths.covers());
+    let source = paths.source();
+    let mounted = daemon::of_workfs().into_iter().filter(|mount| mount.source == *source);
+    let mut left: Vec<PathBuf> = mounted.map(|mount| mount.dir).chain(covers.dirs()).collect();
+    left.sort();
+    left.dedup();
+    let (mut taken, mut failed) = (Vec::new(), None);
+    for dir in left {
+        match daemon::clean_up(&dir, &covers) {
+            Ok(Some(note)) => {
+                output.note(&note);
+                taken.push(dir.display().to_string());
+            }
+            Ok(None) => {}
+            Err(failure) => {
+                failed.get_or_insert(failure);
+            }
+        }
+    }
+    failed.map_or(Ok(taken), |failure| Err(failure.into()))
+}
+
+/// Ends the daemon, and says which mounts it had.
+fn stop(mut client: Client, paths: &StorePaths) -> Result<Vec<String>, Stop> {
+    let mounts = ps::ask(paths)?.map(|(_, mounts)| mounts).unwrap_or_default();
     if client.ask(&Ask::Stop)?.is_some() {
         client.await_end();
     }
-    Ok(Exit::Done)
+    Ok(mounts.into_iter().filter(|mount| !mount.detached).map(|mount| mount.dir).collect())
 }
 
 fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
@@ -59,20 +95,17 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         Some(store) => StorePaths::of(&store)?,
         None => store::paths(global, &[])?,
     };
-    if let Some(mut client) = Client::connect(&paths)? {
-        let ask = UnmountAsk { dir: dir.to_str().unwrap_or_default().to_owned(), lazy };
-        match client.ask(&Ask::Unmount(ask)) {
-            Ok(Some(Answer::Unmounted { ending })) => {
-                if ending {
-                    client.await_end();
-                }
-                return done(&dir, output);
-            }
-            // It ended, or the mount is another daemon's or nobody's.
-            Ok(_) => {}
-            Err(failure) if failure.cause == Cause::Absent => {}
-            Err(failure) => return Err(with_users(failure, &dir).into()),
+    match by_the_daemon(&paths, &dir, lazy) {
+        Ok(true) => return done(&dir, output),
+        // It ended, or the mount is another daemon's or nobody's.
+        Ok(false) => {}
+        // One that is stopped sees it when it goes on.
+        Err(failure) if lazy && failure.cause == Cause::Busy => {
+            output.note(&failure.reason);
+            by_the_system(&dir, lazy)?;
+            return done(&dir, output);
         }
+        Err(failure) => return Err(with_users(failure, &dir).into()),
     }
     // A daemon that ended without unmounting left this; the directory below is given back.
     if let Some(note) = daemon::clean_up(&dir, &Covers::kept_in(paths.covers()))? {
@@ -88,6 +121,23 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
     }
     by_the_system(&dir, lazy)?;
     done(&dir, output)
+}
+
+/// Whether the store's daemon unmounted it.
+fn by_the_daemon(paths: &StorePaths, dir: &Path, lazy: bool) -> Result<bool, Failure> {
+    let Some(mut client) = Client::connect(paths)? else { return Ok(false) };
+    let ask = UnmountAsk { dir: dir.to_str().unwrap_or_default().to_owned(), lazy };
+    match client.ask(&Ask::Unmount(ask)) {
+        Ok(Some(Answer::Unmounted { ending })) => {
+            if ending {
+                client.await_end();
+            }
+            Ok(true)
+        }
+        Ok(_) => Ok(false),
+        Err(failure) if failure.cause == Cause::Absent => Ok(false),
+        Err(failure) => Err(failure),
+    }
 }
 
 fn done(dir: &Path, output: &Output) -> Result<Exit, Stop> {

@@ -5,8 +5,9 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::error::ErrorKind;
-use clap::{ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ColorChoice, Command, CommandFactory, FromArgMatches, ValueEnum};
 
 use super::Cli;
 use super::exit::Exit;
@@ -25,7 +26,7 @@ pub enum Unread {
 /// Reads it.
 pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
     let (json, colour) = wishes(arguments);
-    let command = Cli::command().color(match colour {
+    let command = unset_empty(Cli::command()).color(match colour {
         Colour::Auto => ColorChoice::Auto,
         Colour::Always => ColorChoice::Always,
         Colour::Never => ColorChoice::Never,
@@ -35,7 +36,8 @@ pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
         Ok(cli) => return Ok(cli),
         Err(error) => error,
     };
-    if error.use_stderr() && json {
+    // The library would list the hidden ones as well.
+    if error.kind() == ErrorKind::MissingSubcommand || error.use_stderr() && json {
         return Err(Unread::Wrong(Output::new(json, false, colour), stop(&error)));
     }
     // Help goes to standard output, which may be closed.
@@ -43,10 +45,27 @@ pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
     Err(if error.use_stderr() { Unread::ToldWrong } else { Unread::Told })
 }
 
+/// Variables that are set to nothing count as unset.
+fn unset_empty(command: Command) -> Command {
+    let is_empty = |arg: &Arg| {
+        let value = arg.get_env().and_then(std::env::var_os);
+        value.is_some_and(|value| value.is_empty())
+    };
+    let command =
+        command.mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg });
+    command.mut_subcommands(unset_empty)
+}
+
 /// What is wrong, and below it what the library says of the way out.
 fn stop(error: &clap::Error) -> Stop {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Stop::failed(Exit::Usage, "no command is given", "see `workfs --help`");
+    }
+    if error.kind() == ErrorKind::MissingSubcommand
+        && let Some(ContextValue::String(of)) = error.get(ContextKind::InvalidSubcommand)
+    {
+        let reason = format!("`{of}` wants a command");
+        return Stop::failed(Exit::Usage, reason, format!("see `{of} --help`"));
     }
     let text = error.render().to_string();
     let (reason, remedy) = text.split_once("\n\n").unwrap_or((&text, ""));

@@ -69,7 +69,7 @@ fn the_root_of_the_mount_can_be_a_workspace() {
     let config = parse("workspaces: [{ path: ., kind: task }]").unwrap();
     assert!(config.bind(&TreePath::root()).is_some());
     assert!(config.bind(&path("inbox")).is_none());
-    assert!(agents_md(&config, &TreePath::root()).contains("`ls inbox/`"));
+    assert!(agents_md(&config, &TreePath::root(), None).contains("`ls inbox/`"));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn what_is_wrong_is_named_with_its_line() {
         (
             "workspaces:\n- { path: a, kind: task }\n- { path: a/, kind: task }\n",
             Some(3),
-            "already",
+            "already, by the entry in line 2",
         ),
         (
             "workspaces:\n- { path: a, kind: task }\n- { path: a/inbox, kind: task }\n",
@@ -141,7 +141,7 @@ fn what_is_wrong_is_named_with_its_line() {
         (
             "workspaces:\n- { path: a/assigned, kind: task }\n- { path: a, kind: task }\n",
             Some(3),
-            "directory of the lifecycle",
+            "directory of the lifecycle of `task`; see the entry in line 2",
         ),
         ("workspaces: [\n", None, ""),
     ] {
@@ -191,7 +191,7 @@ fn entries_without_other_names_share_one_kind() {
 
 #[test]
 fn agents_md_is_short_and_names_the_configured_directories() {
-    let text = agents_md(&Config::default(), &TreePath::root());
+    let text = agents_md(&Config::default(), &TreePath::root(), None);
     for part in [
         "`ls work/inbox/`",
         "`mkdir -p work/assigned/YOU`",
@@ -214,15 +214,16 @@ fn agents_md_is_short_and_names_the_configured_directories() {
         assert!(text.contains(errno), "{errno}");
     }
     let renamed = workspace("    dirs: { inbox: to do, assigned: \"working/{owner}\" }\n");
-    let text = agents_md(&renamed, &TreePath::root());
+    let text = agents_md(&renamed, &TreePath::root(), None);
     assert!(text.contains("ready=\"work/ready\"; lane=\"work/working/$me\""), "{text}");
     assert!(!text.contains("work/inbox") && !text.contains("assigned/"), "{text}");
 }
 
 #[test]
 fn agents_md_of_a_part_names_what_is_in_the_part() {
-    let seen = |config: &Config, root: &str| agents_md(config, &path(root));
+    let seen = |config: &Config, root: &str| agents_md(config, &path(root), None);
     let text = seen(&Config::default(), "work");
+    assert!(!text.contains("rejected") && text.contains("`cat .workfs/why`"), "{text}");
     assert!(text.contains("`ls ready/`") && text.contains("mkdir -p assigned/YOU"), "{text}");
     assert!(text.contains("- `collaboration` (task)") && !text.contains("work/"), "{text}");
     let text = seen(&Config::default(), "work/collaboration");
@@ -243,7 +244,7 @@ fn agents_md_never_gets_long() {
     let many: String = (0..64).map(entry).collect();
     let globs = parse(&format!("workspaces:\n{many}")).unwrap();
     for config in [Config::default(), parse("workspaces: []").unwrap(), globs] {
-        let text = agents_md(&config, &TreePath::root());
+        let text = agents_md(&config, &TreePath::root(), None);
         let lines = text.lines().count();
         assert!(lines <= agents_md::LINES_MAX, "{lines} lines:\n{text}");
         assert!(text.lines().all(|line| line.len() <= 160), "{text}");
@@ -255,7 +256,7 @@ fn agents_md_never_gets_long() {
 #[test]
 fn the_worked_example_of_agents_md_runs() {
     let config = workspace("    dirs: { inbox: [to do], assigned: \"$w on/{owner}\" }\n");
-    let text = agents_md(&config, &TreePath::root());
+    let text = agents_md(&config, &TreePath::root(), None);
     let script = text.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let script = script.replace("me=YOU", "me=bob");
     let root = tempfile::tempdir().unwrap();

@@ -78,8 +78,9 @@ pub(super) fn parse(
     for (index, one) in workspaces.iter().enumerate() {
         let at = line(&one.path);
         let binding = bind(index, one, &kinds).map_err(wrong)?;
-        for earlier in &bindings {
-            disagree(earlier, &binding).map_err(|reason| wrong((at, reason)))?;
+        for (earlier, form) in bindings.iter().zip(&workspaces) {
+            disagree((earlier, line(&form.path)), &binding)
+                .map_err(|reason| wrong((at, reason)))?;
         }
         bindings.push(Arc::new(binding));
     }
@@ -136,24 +137,30 @@ fn chores(form: Option<&Spanned<Chores>>, kind: &Kind) -> Result<Chores, Wrong> 
 }
 
 /// Two bindings that cannot both be meant.
-fn disagree(earlier: &Binding, later: &Binding) -> Result<(), String> {
+fn disagree((earlier, at): (&Binding, Option<u32>), later: &Binding) -> Result<(), String> {
     let (Some(upper), Some(lower)) = (earlier.path.literal(), later.path.literal()) else {
         return Ok(());
     };
     if upper == lower {
-        return Err(format!("`{}` is a workspace already, by the entry before", later.path));
+        let by = entry(at);
+        return Err(format!("`{}` is a workspace already, by {by}; leave one out", later.path));
     }
     for (above, binding, below) in [(&upper, earlier, &lower), (&lower, later, &upper)] {
         if let Some(rest) = below.names().strip_prefix(above.names())
             && matches!(binding.kind.place(rest), Place::State { .. } | Place::Prefix)
         {
+            let (by, kind) = (entry(at), binding.kind.name());
             return Err(format!(
                 "`{below}` cannot be a workspace: in the workspace `{above}` it is a directory of \
-                 the lifecycle"
+                 the lifecycle of `{kind}`; see {by}, and give one another path"
             ));
         }
     }
     Ok(())
+}
+
+fn entry(line: Option<u32>) -> String {
+    line.map_or_else(|| "an entry before".to_owned(), |line| format!("the entry in line {line}"))
 }
 
 impl Config {

@@ -25,6 +25,9 @@ pub(super) struct OwnKindForm {
     schema: Option<String>,
 }
 
+/// The name of a definition that a store keeps, for errors.
+const KEPT: &str = "the kept definition of a kind";
+
 /// Adds the kinds of a configuration, whose name is `file`, to those that are known.
 pub(super) fn add(
     kinds: &mut Kinds,
@@ -37,6 +40,7 @@ pub(super) fn add(
         return Err(wrong(None, format!("over {OWN_KINDS_MAX} kinds")));
     }
     for form in forms {
+        let its_file = form.file.as_ref().map_or(KEPT, |named| &named.value).to_owned();
         let kind = match (form.file, form.definition, form.schema) {
             (Some(named), None, None) => {
                 let at = line(&named);
@@ -46,15 +50,13 @@ pub(super) fn add(
                 };
                 Kind::load_with(&named.value, &definition, &beside)
             }
-            (None, Some(definition), Some(schema)) => {
-                Kind::load("the kept definition of a kind", &definition.value, &schema)
-            }
+            (None, Some(definition), Some(schema)) => Kind::load(KEPT, &definition.value, &schema),
             _ => {
                 let reason = "a kind is given by its `file`, or by `definition` and `schema`";
                 return Err(wrong(None, reason.to_owned()));
             }
         };
-        kinds.add(kind.map_err(in_its_file)?).map_err(in_its_file)?;
+        kinds.add(&its_file, kind.map_err(in_its_file)?).map_err(in_its_file)?;
     }
     Ok(())
 }

@@ -12,18 +12,20 @@ mod path_glob;
 mod quotas;
 
 #[cfg(test)]
+mod agents_md_test;
+#[cfg(test)]
 mod config_test;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub use agents_md::agents_md;
+pub use agents_md::{Reader, agents_md};
 pub use files::{Check, FileRules, Keep, LockRule, Retention, SCHEMAS, Scope, Syntax, allowed};
 pub use path_glob::{FileGlob, PathGlob};
 pub use quotas::Quota;
 
-use crate::kind::{Kind, Kinds, builtin, where_and_why};
+use crate::kind::{Kind, KindError, Kinds, builtin, where_and_why};
 use crate::names::{StateName, TreePath};
 
 /// The directory at the root of the mount whose content is nobody's but workfs's.
@@ -178,17 +180,23 @@ impl Config {
         &self.kinds
     }
 
+    /// What is hardly meant in the kinds of a user's own: nothing is refused for it.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<KindError> {
+        self.kinds.own().flat_map(|kind| kind.warnings()).collect()
+    }
+
     /// The rules about plain files.
     #[must_use]
     pub fn files(&self) -> &FileRules {
         &self.files
     }
 
-    /// Whether there are chores anywhere that a clock brings.
+    /// Whether there are chores anywhere that a clock brings, or that are tried again by it.
     #[must_use]
     pub fn has_rounds(&self) -> bool {
         let mut all = self.bindings.iter().map(|binding| binding.chores);
-        all.any(|chores| chores.archive || chores.escalate || chores.drafts)
+        all.any(|chores| chores.assign || chores.archive || chores.escalate || chores.drafts)
     }
 
     /// Whether records are assigned anywhere.

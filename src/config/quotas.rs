@@ -80,6 +80,12 @@ pub(super) fn write(quotas: &[Quota], out: &mut String) {
 }
 
 impl Config {
+    /// Whether any directory has a quota.
+    #[must_use]
+    pub fn has_quotas(&self) -> bool {
+        !self.quotas.is_empty()
+    }
+
     /// The quota of the directory `name` at the top of the tree; the first that names it counts.
     #[must_use]
     pub fn quota(&self, name: &FileName) -> Option<&Quota> {

@@ -8,19 +8,23 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::failure::{Cause, Failure};
 use super::paths::StorePaths;
 use super::socket;
+use super::spawn::LOOK_AGAIN;
 use super::wire::{Answer, Ask, Lines};
-use crate::limits::{DAEMON_ANSWER_WAIT, SOCKET_PATIENCE};
+use crate::limits::{DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, LOCK_PATIENCE, SOCKET_PATIENCE};
+use crate::store::StoreError;
+use crate::store::sqlite::lock_holder;
 
 /// A connection to a store's daemon.
 #[derive(Debug)]
 pub struct Client {
     lines: Lines,
     paths: StorePaths,
+    until: Option<Instant>,
 }
 
 impl Client {
@@ -37,11 +41,32 @@ impl Client {
         Ok(None)
     }
 
+    /// Connects; `None` if nobody has the store either. A daemon that has just begun listens in a
+    /// moment, and a command that does without one ends.
+    ///
+    /// # Errors
+    /// As [`Client::connect`], and if somebody has the store and does not listen.
+    pub fn connect_or_nobody(paths: &StorePaths) -> Result<Option<Client>, Failure> {
+        let begin = Instant::now();
+        loop {
+            if let Some(client) = Client::connect(paths)? {
+                return Ok(Some(client));
+            }
+            let Some(pid) = lock_holder(paths.store()) else { return Ok(None) };
+            if begin.elapsed() > LOCK_PATIENCE {
+                let path = paths.store().display().to_string();
+                return Err(StoreError::Held { path, pid }.into());
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
     fn connect_to(paths: &StorePaths, path: &Path) -> Result<Option<Client>, Failure> {
         let error = match socket::connect(path) {
             Ok(None) => return Ok(None),
             Ok(Some(stream)) => {
-                return Ok(Some(Client { lines: Lines::new(stream), paths: paths.clone() }));
+                let (lines, paths) = (Lines::new(stream), paths.clone());
+                return Ok(Some(Client { lines, paths, until: None }));
             }
             Err(error) => error,
         };
@@ -54,14 +79,58 @@ impl Client {
                 Failure::new(Cause::Denied, reason, remedy)
             }
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                Failure::new(Cause::Busy, reason, "try again in a moment")
+                silent(paths, lock_holder(paths.store()))
             }
             _ => Failure::new(Cause::Mount, reason, "see the daemon's log beside the store"),
         })
     }
 
+    /// Whatever is asked is waited for no longer than until then.
+    #[must_use]
+    pub fn until(self, until: Option<Instant>) -> Client {
+        Client { until, ..self }
+    }
+
+    /// The answer to what is answered soon; of a daemon that is stopped none is waited for.
+    fn answer_soon(&mut self) -> io::Result<Option<Answer>> {
+        let until = Instant::now() + self.at_most(DAEMON_ANSWER_WAIT);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if self.lines.await_some(left.min(DAEMON_STOPPED_WAIT))? {
+                return self.lines.answer();
+            }
+            if left <= DAEMON_STOPPED_WAIT || self.process().is_some_and(is_stopped) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+
+    /// The daemon's process.
+    fn process(&self) -> Option<u32> {
+        let peer = socket::peer(self.lines.stream()).ok();
+        let listens = peer.map(|peer| peer.pid).filter(|pid| *pid != 0);
+        listens.or_else(|| lock_holder(self.paths.store()))
+    }
+
+    fn lost(&self, error: &io::Error) -> Failure {
+        if is_end(error) { gone() } else { self.unanswered(error) }
+    }
+
+    fn unanswered(&self, error: &io::Error) -> Failure {
+        if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+            return silent(&self.paths, self.process());
+        }
+        Failure::new(Cause::Mount, format!("asking the daemon: {error}"), "see its log")
+    }
+
+    /// As long as that, but no longer than until its end; a system's timeout of zero would be none.
+    fn at_most(&self, patience: Duration) -> Duration {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        left.map_or(patience, |left| left.min(patience)).max(Duration::from_millis(1))
+    }
+
     fn send(&mut self, ask: &Ask) -> io::Result<()> {
-        self.lines.stream().set_write_timeout(Some(SOCKET_PATIENCE))?;
+        self.lines.stream().set_write_timeout(Some(self.at_most(SOCKET_PATIENCE)))?;
         self.lines.send(&ask.line()?)
     }
 
@@ -75,13 +144,13 @@ impl Client {
         let sent = self.send(ask);
         let answer = match sent {
             Err(error) if !is_end(&error) => Err(error),
-            _ => self.lines.answer(),
+            _ => self.answer_soon(),
         };
         match answer {
             Ok(Some(Answer::Failed(failure))) => Err(failure),
             Ok(answer) => Ok(answer),
             Err(error) if is_end(&error) => Ok(None),
-            Err(error) => Err(unanswered(&error)),
+            Err(error) => Err(self.unanswered(&error)),
         }
     }
 
@@ -95,7 +164,7 @@ impl Client {
             Ok(Some(Answer::Failed(failure))) => Err(failure),
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => Err(gone()),
-            Err(error) => Err(unanswered(&error)),
+            Err(error) => Err(self.unanswered(&error)),
         }
     }
 
@@ -107,7 +176,8 @@ impl Client {
     pub fn ask_many(&mut self, ask: &Ask, silence: Duration) -> Result<Answers<'_>, Failure> {
         self.limit(Some(DAEMON_ANSWER_WAIT))?;
         // As above: there may be an answer all the same.
-        self.send(ask).or_else(|error| if is_end(&error) { Ok(()) } else { Err(lost(&error)) })?;
+        let sent = self.send(ask);
+        sent.or_else(|error| if is_end(&error) { Ok(()) } else { Err(self.lost(&error)) })?;
         Ok(Answers { client: self, silence, over: false })
     }
 
@@ -117,7 +187,7 @@ impl Client {
     /// If the connection fails.
     pub fn await_answer(&mut self) -> Result<Option<Answer>, Failure> {
         self.limit(None)?;
-        self.lines.answer().map_err(|error| lost(&error))
+        self.lines.answer().map_err(|error| self.lost(&error))
     }
 
     /// Waits, not without end, until the daemon has noticed that a private mount is gone, and has
@@ -148,17 +218,19 @@ impl Client {
 
     /// Fails unless the daemon answers on another connection; a refusal is an answer, too.
     fn expect_alive(&self) -> Result<(), Failure> {
-        let Some(mut other) = Client::connect(&self.paths)? else { return Err(gone()) };
+        let Some(other) = Client::connect(&self.paths)? else { return Err(gone()) };
+        let mut other = other.until(self.until);
         other.limit(Some(DAEMON_ANSWER_WAIT))?;
-        let answer = other.send(&Ask::Ps).and_then(|()| other.lines.answer());
+        let answer = other.send(&Ask::Ps).and_then(|()| other.answer_soon());
         match answer {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(gone()),
-            Err(error) => Err(lost(&error)),
+            Err(error) => Err(self.lost(&error)),
         }
     }
 
     fn limit(&self, patience: Option<Duration>) -> Result<(), Failure> {
+        let patience = patience.map(|patience| self.at_most(patience));
         let set = self.lines.stream().set_read_timeout(patience);
         set.map_err(|error| Failure::io("the daemon's socket", &error))
     }
@@ -175,8 +247,15 @@ pub struct Answers<'c> {
 impl Answers<'_> {
     /// Waits for the beginning of an answer, as long as the daemon lives.
     fn await_some(&mut self) -> Result<(), Failure> {
-        let broken = |error: io::Error| lost(&error);
-        while !self.client.lines.await_some(self.silence).map_err(broken)? {
+        loop {
+            let silence = self.client.at_most(self.silence);
+            let came = self.client.lines.await_some(silence);
+            if came.map_err(|error| self.client.lost(&error))? {
+                break;
+            }
+            if self.client.until.is_some_and(|until| until <= Instant::now()) {
+                return Err(self.client.unanswered(&io::ErrorKind::TimedOut.into()));
+            }
             self.client.expect_alive()?;
             self.silence = self.silence.saturating_mul(2);
         }
@@ -195,7 +274,7 @@ impl Iterator for Answers<'_> {
             Ok(Some(Answer::Failed(failure))) => Err(failure),
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => Err(gone()),
-            Err(error) => Err(lost(&error)),
+            Err(error) => Err(self.client.lost(&error)),
         });
         self.over = answer.as_ref().map_or(true, Answer::is_final);
         Some(answer)
@@ -208,16 +287,27 @@ fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected)
 }
 
-fn lost(error: &io::Error) -> Failure {
-    if is_end(error) { gone() } else { unanswered(error) }
+/// The failure of a daemon that says nothing.
+fn silent(paths: &StorePaths, process: Option<u32>) -> Failure {
+    let store = paths.store().display();
+    let Some(pid) = process else {
+        let reason = format!("the daemon of {store} does not answer");
+        return Failure::new(Cause::Busy, reason, "is it stopped? See its log beside the store");
+    };
+    let lazy = "`workfs unmount --lazy DIR` takes a mount from sight all the same";
+    let (how, remedy) = if is_stopped(pid) {
+        (", which is stopped,", format!("let it go on (`kill -CONT {pid}`); {lazy}"))
+    } else {
+        (",", format!("try again, see its log beside the store, or end it (`kill {pid}`); {lazy}"))
+    };
+    let reason = format!("the daemon of {store}, process {pid}{how} does not answer");
+    Failure::new(Cause::Busy, reason, remedy)
 }
 
-fn unanswered(error: &io::Error) -> Failure {
-    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
-        let reason = "the daemon does not answer";
-        return Failure::new(Cause::Busy, reason, "is it stopped? See its log beside the store");
-    }
-    Failure::new(Cause::Mount, format!("asking the daemon: {error}"), "see its log")
+/// Whether a process was stopped, by a signal or from a terminal.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
 }
 
 /// The failure of a daemon that ended under a request.

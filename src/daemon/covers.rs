@@ -43,6 +43,12 @@ impl Covers {
         self.load().into_iter().find(|kept| kept.dir == dir).map(Kept::cover)
     }
 
+    /// The directories of which a cover is kept.
+    #[must_use]
+    pub fn dirs(&self) -> Vec<PathBuf> {
+        self.load().into_iter().map(|kept| kept.dir).collect()
+    }
+
     /// Writes a cover down, in place of an older one of the same directory.
     ///
     /// # Errors
@@ -145,6 +151,7 @@ mod tests {
         covers.keep(&Cover { mode: 0o700, ..one.clone() }).unwrap();
         assert_eq!(covers.of(Path::new("/a")).unwrap().mode, 0o700);
         assert_eq!(covers.of(Path::new("/b")), Some(two));
+        assert_eq!(covers.dirs(), [PathBuf::from("/b"), PathBuf::from("/a")]);
         covers.forget(Path::new("/a")).unwrap();
         covers.forget(Path::new("/b")).unwrap();
         assert!(!dir.path().join("t.db.covers").exists());

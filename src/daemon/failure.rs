@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::ConfigError;
 use crate::refusal::{Refusal, Rule};
 use crate::store::StoreError;
 
@@ -42,12 +43,19 @@ pub struct Failure {
     pub reason: String,
     /// The way out; empty where the reason says it.
     pub remedy: String,
+    /// The rule that refused it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// The line in the file that the reason names, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
 }
 
 impl Failure {
     /// A failure with its way out.
     pub fn new(cause: Cause, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Failure { cause, reason: reason.into(), remedy: remedy.into() }
+        let (reason, remedy) = (reason.into(), remedy.into());
+        Failure { cause, reason, remedy, rule: None, line: None }
     }
 
     /// A failure of a system call while doing `what`.
@@ -70,7 +78,16 @@ impl From<Refusal> for Failure {
             Rule::Forbidden | Rule::ReadOnly => Cause::Denied,
             _ => Cause::Other,
         };
-        Failure::new(cause, refusal.to_string(), refusal.remedy)
+        let rule = Some(refusal.rule);
+        Failure { rule, ..Failure::new(cause, refusal.to_string(), refusal.remedy) }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let ConfigError { file, line, reason } = error;
+        let reason = format!("{file}: {reason}");
+        Failure { line, ..Failure::new(Cause::Usage, reason, "see docs/cli.md, `init`") }
     }
 }
 
@@ -85,9 +102,14 @@ impl From<StoreError> for Failure {
                 (Cause::Other, "make the store's file and directory writable")
             }
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
-            StoreError::Held { .. }
-            | StoreError::HeldElsewhere { .. }
-            | StoreError::BeingRead { .. } => (Cause::Held, ""),
+            StoreError::Held { pid, .. } => {
+                let remedy = format!(
+                    "if it listens to nobody, since its socket is gone: `workfs unmount DIR` ends it \
+                     with its last mount, and so does `kill {pid}`"
+                );
+                return Failure::new(Cause::Held, error.to_string(), remedy);
+            }
+            StoreError::HeldElsewhere { .. } | StoreError::BeingRead { .. } => (Cause::Held, ""),
             StoreError::Older { .. } => {
                 (Cause::Store, "make its file and directory writable, then run any command on it")
             }

@@ -35,15 +35,17 @@ pub use mounts::expect_mountable;
 pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
 pub use options::{OwnOptions, durability, role, sync_name};
 pub use paths::StorePaths;
-pub use point::{clean_up, resolve};
+pub use point::{clean_up, is_dead, resolve};
 pub use setup::{Made, Setup, layout, set_up};
 pub use signals::{Patience, is_ignored, on_first as on_first_signal};
 pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use workfs_mount::MountLine;
 
-pub(crate) use paths::canonical;
+pub(crate) use paths::{canonical, from_root};
 
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -119,12 +121,21 @@ pub fn run(
         .map_err(other("waiting for signals"))?;
     let hub = Hub::new();
     let audience = Arc::clone(&hub);
+    // A file that was there is its owner's, also one that is empty.
+    let was_there = std::fs::symlink_metadata(options.paths.store()).is_ok();
     let store = open(&options.paths, options.sync, None, audience)?;
-    if store.is_new {
-        set_up(&store.engine, &Setup::default())?;
-    }
+    let socket = options.paths.socket();
+    let listener = match begin(options, &store, &socket) {
+        Ok(listener) => listener,
+        Err(failure) => {
+            end(store, options, was_there);
+            return Err(failure);
+        }
+    };
+    let set_up_g = store.last_g().ok();
     let unmounted = Service::new(store.engine.clone(), options.paths.store());
-    let service = Arc::new(Service { is_written: hub.is_written(), ..unmounted });
+    let (is_written, until_unwritten) = (hub.is_written(), hub.until_unwritten());
+    let service = Arc::new(Service { is_written, until_unwritten, ..unmounted });
     let (looks, ends) = bounded(0);
     if store.engine.write_protection().is_none() {
         chores::start(&store.engine, ends.clone()).map_err(other("starting the chores"))?;
@@ -139,10 +150,6 @@ pub fn run(
         (hub, store.engine.clone()),
         wake.clone(),
     ));
-    options.paths.make_directory()?;
-    let socket = options.paths.socket();
-    let listener = socket::bind(&socket)
-        .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))?;
     let server = Server::start(listener, options, Arc::clone(&mounts), Arc::clone(&service), wake)
         .map_err(other("starting to serve the socket"))?;
     tracing::info!(
@@ -163,12 +170,33 @@ pub fn run(
     server.stop_accepting();
     mounts.remove_all();
     let farewells = server.finish();
+    let was_used = mounts.were_any() || set_up_g.is_none() || store.last_g().ok() != set_up_g;
     drop((mounts, service, looks));
-    store.close(DAEMON_END_WAIT);
+    end(store, options, was_there || was_used || options.linger);
     tracing::info!("the daemon ends");
     // Closed with the process: whoever waits for its end hears of it then, and not a moment before.
     std::mem::forget(farewells);
     result
+}
+
+/// Closes the store; a new one that was of no use to anybody is not left behind.
+fn end(store: OpenStore, options: &Options, stays: bool) {
+    if stays {
+        store.close(DAEMON_END_WAIT);
+    } else {
+        store.discard(&options.paths, DAEMON_END_WAIT);
+    }
+}
+
+/// What may fail before anything else has the store's engine, so that the store can be closed then: a
+/// new store's first content, and the socket. Who connects is heard when the server starts.
+fn begin(options: &Options, store: &OpenStore, socket: &Path) -> Result<UnixListener, Failure> {
+    if store.is_new {
+        set_up(&store.engine, &Setup::default())?;
+    }
+    options.paths.make_directory()?;
+    socket::bind(socket)
+        .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))
 }
 
 /// Returns when a signal or a client says so, or the last mount is gone.

@@ -25,7 +25,7 @@ use super::wire::{MountAsk, MountInfo, UnmountAsk};
 use crate::engine::{Engine, PutAgent, path_of_dir};
 use crate::kind::Role;
 use crate::limits::MOUNTS_MAX;
-use crate::names::{AgentName, TreePath};
+use crate::names::{AgentName, ShownPath, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
@@ -52,6 +52,8 @@ struct Table {
     last: u32,
     /// How many times a mount was tried.
     tries: u64,
+    /// One was made.
+    served: bool,
     rows: Vec<Row>,
 }
 
@@ -130,7 +132,8 @@ impl Mounts {
         let who = Who::of(ask, &own)?;
         self.refuse_place(&dir, &own)?;
         if let Some((mount, info)) = self.find(&dir) {
-            return same(mount, info, &who, &ask.options);
+            let added = same(mount, info, &who, &ask.options)?;
+            return Ok(Added { info: self.as_of_now(added.info), ..added });
         }
         let root = self.shown(&who.root)?;
         let nonempty = ask.nonempty || own.nonempty;
@@ -156,7 +159,9 @@ impl Mounts {
         let maker = user_name(uid);
         self.register(&who, uid)?;
         let shows_stored = kernel.shows_stored();
-        let identity = Identity { agent: who.agent.clone(), maker, root, shows_stored };
+        let is_checked = shows_stored && kernel.is_checked(uid);
+        let agent = who.agent.clone();
+        let identity = Identity { agent, maker, root, shows_stored, is_checked };
         self.hub.introduce(id, identity);
         let private = matches!(place, Place::Elsewhere(_));
         let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
@@ -170,7 +175,7 @@ impl Mounts {
             dir: ask.dir.clone(),
             agent: who.agent.as_ref().map(ToString::to_string),
             role: String::new(),
-            root: who.root.as_ref().map_or_else(String::new, ToString::to_string),
+            root: who.root.as_ref().map(ShownPath::from).unwrap_or_default(),
             options: ask.options.clone(),
             since: now.rfc3339_seconds(),
             uid,
@@ -180,7 +185,10 @@ impl Mounts {
         };
         self.hub.add_mount(Arc::clone(&mount));
         let (temporary, row) = (ask.temporary, Arc::clone(&mount));
-        self.table.lock().rows.push(Row { mount: row, info: info.clone(), temporary });
+        let mut table = self.table.lock();
+        table.served = true;
+        table.rows.push(Row { mount: row, info: info.clone(), temporary });
+        drop(table);
         let info = self.as_of_now(info);
         Ok(Added { mount, info, already: false, notes })
     }
@@ -207,17 +215,17 @@ impl Mounts {
     fn shown(&self, path: &Option<TreePath>) -> Result<Ino, Failure> {
         let Some(path) = path else { return Ok(ROOT) };
         let found = crate::store::read(&**self.engine.readers(), |read| {
-            let mut at = Some(ROOT);
+            let (mut at, mut walked) = (ROOT, TreePath::root());
             for name in path.names() {
-                let node = at.map(|dir| read.lookup(dir, name)).transpose()?.flatten();
-                at = node.filter(|node| node.node_type == NodeType::Directory).map(|n| n.ino);
+                walked = walked.join(name.clone());
+                at = match read.lookup(at, name)? {
+                    Some(node) if node.node_type == NodeType::Directory => node.ino,
+                    found => return Ok(Err(found.map(|_| walked))),
+                };
             }
-            Ok(at)
+            Ok(Ok(at))
         })?;
-        found.ok_or_else(|| {
-            let reason = format!("the tree has no directory `{path}`");
-            Failure::new(Cause::Absent, reason, "make it first, through a mount of the whole tree")
-        })
+        found.map_err(|file| options::no_root(path, file))
     }
 
     /// An agent that a mount is made for is registered; one that is keeps its role.
@@ -240,8 +248,12 @@ impl Mounts {
         }
     }
 
-    /// What is told of a mount, with the role that its agent has now, and where its root lies now.
+    /// What is told of a mount, with the role that its agent has now, where its root lies now, and
+    /// that it is read-only where nobody asked for that.
     fn as_of_now(&self, mut info: MountInfo) -> MountInfo {
+        if self.engine.write_protection().is_some() {
+            info.options = options::read_only(&info.options);
+        }
         let name = info.agent.as_deref().and_then(|name| AgentName::new(name).ok());
         let role = match name {
             None => Role::Operator,
@@ -254,7 +266,7 @@ impl Mounts {
             if let Ok(root) = crate::store::read(&**self.engine.readers(), path)
                 && !root.names().is_empty()
             {
-                info.root = root.to_string();
+                info.root = (&root).into();
             }
         }
         info
@@ -317,9 +329,9 @@ impl Mounts {
         })?;
         match mount.unmount() {
             Ok(()) => self.finish(mount.id()),
-            Err(error) if !ask.lazy => return Err(in_use(dir, &error)),
+            Err(error) if !ask.lazy => return Err(point::in_use(dir, &error)),
             Err(_) => {
-                mount.detach().map_err(|error| in_use(dir, &error))?;
+                mount.detach().map_err(|error| point::in_use(dir, &error))?;
                 self.detached(&mount);
             }
         }
@@ -327,20 +339,18 @@ impl Mounts {
         Ok(self.table.lock().rows.is_empty())
     }
 
-    /// Unmounts all, taking from sight what is in use.
+    /// Unmounts all, and ends what is in use: a session that went on would keep the store open.
     pub fn remove_all(&self) {
         let _alone = self.one_at_a_time.lock();
-        let all: Vec<Arc<Mount>> =
-            self.table.lock().rows.iter().map(|row| Arc::clone(&row.mount)).collect();
-        for mount in all {
+        let row = |row: &Row| (Arc::clone(&row.mount), row.info.detached);
+        let all: Vec<(Arc<Mount>, bool)> = self.table.lock().rows.iter().map(row).collect();
+        for (mount, detached) in all {
             // One that lies elsewhere fails from the end of this process on.
             if mount.lies_here()
-                && let Err(error) = mount.unmount()
+                && (detached || mount.unmount().is_err())
+                && let Err(error) = mount.cut_off()
             {
-                tracing::warn!(dir = %mount.dir().display(), %error, "in use; detaching");
-                if let Err(error) = mount.detach() {
-                    tracing::error!(dir = %mount.dir().display(), %error, "cannot detach");
-                }
+                tracing::warn!(dir = %mount.dir().display(), %error, "in use until the daemon ends");
             }
             self.finish(mount.id());
         }
@@ -410,6 +420,12 @@ impl Mounts {
         self.table.lock().rows.iter().map(|row| row.mount.ended()).collect()
     }
 
+    /// Whether there ever was one.
+    #[must_use]
+    pub fn were_any(&self) -> bool {
+        self.table.lock().served
+    }
+
     /// How many times a mount was tried.
     #[must_use]
     pub fn tries(&self) -> u64 {
@@ -471,7 +487,7 @@ impl Who {
 /// The same mount asked for again is no error; another one on the same directory is.
 fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, options: &str) -> Result<Added, Failure> {
     let agent = who.agent.as_ref().map(|name| name.as_str());
-    let root = who.root.as_ref().map_or_else(String::new, ToString::to_string);
+    let root = who.root.as_ref().map(ShownPath::from).unwrap_or_default();
     if info.agent.as_deref() != agent || info.options != options || info.root != root {
         let reason = format!("{} is mounted already, with other options", info.dir);
         let remedy = format!("unmount it first (`workfs unmount {}`)", info.dir);
@@ -479,15 +495,4 @@ fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, options: &str) -> Result<
     }
     let notes = vec![format!("{} is mounted already", info.dir)];
     Ok(Added { mount, info, already: true, notes })
-}
-
-fn in_use(dir: &Path, error: &std::io::Error) -> Failure {
-    if error.raw_os_error() != Some(libc::EBUSY) {
-        return Failure::io(format!("unmounting {}", dir.display()), error);
-    }
-    Failure::new(
-        Cause::Conflict,
-        format!("{} is in use: a process has a file open or its directory in it", dir.display()),
-        "end it, or take the mount from sight all the same with `--lazy`",
-    )
 }

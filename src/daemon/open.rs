@@ -12,8 +12,8 @@ use super::failure::{Cause, Failure};
 use super::paths::StorePaths;
 use crate::config::Config;
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
-use crate::numbers::Ino;
-use crate::store::sqlite::{Sqlite, write_protection};
+use crate::numbers::{G, Ino};
+use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
 use crate::store::{Durability, Readers, StoreError, Writer};
 
 /// The key under which a store keeps its configuration, as text.
@@ -45,7 +45,8 @@ impl Audience for Nobody {
     }
 }
 
-/// Opens the store, making it where there is none; only for reading where it cannot be written. `config` is used in place of the one it keeps.
+/// Opens the store, making it where there is none; only for reading where it cannot be written.
+/// `config` is used in place of the one it keeps.
 ///
 /// # Errors
 /// Held by another process, newer, damaged, not readable, or its configuration is wrong.
@@ -101,6 +102,32 @@ fn doors() -> Result<Doors, Failure> {
 }
 
 impl OpenStore {
+    /// The last event.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn last_g(&self) -> Result<G, StoreError> {
+        let last = crate::store::read(&**self.engine.readers(), |read| read.last_event())?;
+        Ok(last.map_or(G(0), |row| row.g))
+    }
+
+    /// Ends the engine, and removes the store with what lies beside it: one that was made for what
+    /// could not be done, and that nobody has used.
+    pub fn discard(self, paths: &StorePaths, patience: Duration) {
+        // All by us, while its lock is held: SQLite leaves alone what lies beside a file that is gone.
+        let removed = remove_files(paths.store());
+        self.close(patience);
+        if let Err(error) = removed {
+            tracing::warn!(%error, "a store that nobody has used stays");
+            return;
+        }
+        remove_lock(paths.store());
+        // What was in the way was told to whoever asked.
+        if let Err(error) = std::fs::remove_file(paths.log()) {
+            tracing::debug!(%error, "there is no log");
+        }
+    }
+
     /// Ends the engine; what was queued is done. Waits at most `patience` for that: a clone of the
     /// engine may live in a mount that somebody still uses.
     pub fn close(self, patience: Duration) {

@@ -91,6 +91,12 @@ pub fn protect(kernel: &mut MountOptions, why: Option<&str>) -> Option<String> {
     Some(format!("the store cannot be written ({why}): mounted read-only"))
 }
 
+/// The options of a mount that was made read-only although nobody asked for that.
+pub fn read_only(options: &str) -> String {
+    let others = options.split(',').filter(|one| !matches!(*one, "" | "ro" | "rw"));
+    std::iter::once("ro").chain(others).collect::<Vec<_>>().join(",")
+}
+
 /// The known option that an unknown one is nearest to.
 fn meant(option: &str) -> Option<&'static str> {
     // A value is not part of the resemblance: `uids=1000` is near `uid=`.
@@ -123,6 +129,23 @@ pub fn role(name: &str) -> Result<Role, Failure> {
         let remedy = format!("use one of {}", known.join(", "));
         Failure::new(Cause::Usage, format!("role `{name}` is not known"), remedy)
     })
+}
+
+/// Of a path that is no directory of the tree; `file` is what is no directory on the way there.
+pub fn no_root(path: &TreePath, file: Option<TreePath>) -> Failure {
+    let is_computed = path.names().first().is_some_and(|top| top.as_bytes() == b".workfs");
+    let (reason, remedy) = match file {
+        Some(file) => (format!("`{file}` is no directory"), "give the one that it lies in"),
+        None if is_computed => {
+            let reason = format!("`{path}` is computed, and no directory of the tree");
+            (reason, "every mount has it: give a directory in which work lies")
+        }
+        None => {
+            let remedy = "make it first, through a mount of the whole tree";
+            (format!("the tree has no directory `{path}`"), remedy)
+        }
+    };
+    Failure::new(Cause::Absent, reason, remedy)
 }
 
 /// A path from the root of the tree.

@@ -5,7 +5,7 @@
 //! else can have made. Deliberately not here: which store is meant if none is named (`cli`).
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Component, Path, PathBuf, absolute};
 
 use super::failure::{Cause, Failure};
 use super::mount_table;
@@ -31,7 +31,7 @@ impl StorePaths {
             let reason = format!("{} cannot be a store: {why}", given.display());
             Failure::new(Cause::Usage, reason, "name a file, such as team.db")
         };
-        let path = absolute(given).map_err(io)?;
+        let path = from_root(given).map_err(io)?;
         // Before anything there is looked at: a stopped daemon would not answer.
         refuse_own_mount(&path)?;
         let path = if path.exists() { path.canonicalize().map_err(io)? } else { canonical(&path) };
@@ -101,10 +101,11 @@ impl StorePaths {
         self.beside(".covers")
     }
 
-    /// Whether there is a store.
+    /// Whether there is a store. An empty file is none yet.
     #[must_use]
     pub fn exists(&self) -> bool {
-        self.store.exists()
+        let is_empty = |found: std::fs::Metadata| found.is_file() && found.len() == 0;
+        std::fs::metadata(&self.store).is_ok_and(|found| !is_empty(found))
     }
 
     fn beside(&self, suffix: &str) -> PathBuf {
@@ -146,6 +147,28 @@ fn is_own(dir: &Path) -> bool {
     let uid = rustix::process::geteuid().as_raw();
     std::fs::symlink_metadata(dir)
         .is_ok_and(|dir| dir.is_dir() && dir.uid() == uid && dir.mode() & 0o022 == 0)
+}
+
+/// The absolute path. Steps up at its beginning are made without asking anything, since the working
+/// directory may lie in a mount that does not answer; it has no symbolic links, so that they are right.
+/// Others, behind a name that may be a link, are made as the system makes them.
+pub(crate) fn from_root(path: &Path) -> std::io::Result<PathBuf> {
+    let mut rest = path.components().peekable();
+    let mut steps = 0;
+    let is_step = |part: &Component<'_>| matches!(part, Component::ParentDir | Component::CurDir);
+    while let Some(step) = rest.next_if(is_step) {
+        steps += usize::from(step == Component::ParentDir);
+    }
+    let path = match steps {
+        0 => absolute(path)?,
+        steps => {
+            let here = std::env::current_dir()?;
+            let from = here.ancestors().nth(steps).unwrap_or(Path::new("/"));
+            from.join(rest.collect::<PathBuf>())
+        }
+    };
+    let goes_up = path.components().any(|part| part == Component::ParentDir);
+    Ok(if goes_up { canonical(&path) } else { path })
 }
 
 /// The path with the symbolic links of what exists of it resolved.

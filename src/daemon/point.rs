@@ -5,13 +5,14 @@
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 
 use workfs_mount::{DirState, detach_dead, state_of};
 
 use super::covers::Covers;
 use super::failure::{Cause, Failure};
 use super::mount_table;
+use super::paths::from_root;
 
 /// How many names are told.
 const NAMED_MAX: usize = 5;
@@ -23,8 +24,7 @@ const NAMED_MAX: usize = 5;
 /// If it is not UTF-8, or what leads to it cannot be looked at.
 pub fn resolve(dir: &Path) -> Result<PathBuf, Failure> {
     let io = |error: std::io::Error| Failure::io(dir.display(), &error);
-    let given = absolute(dir).map_err(io)?;
-    let given: PathBuf = given.components().collect();
+    let given: PathBuf = from_root(dir).map_err(io)?.components().collect();
     let place = match (given.parent(), given.file_name()) {
         (Some(parent), Some(name)) if mount_table::at(&given).is_none() => {
             let place = match parent.canonicalize() {
@@ -53,7 +53,7 @@ pub fn resolve(dir: &Path) -> Result<PathBuf, Failure> {
 /// If it is no directory, has something mounted on it, or has files and `nonempty` is not asked.
 pub fn prepare(dir: &Path, covers: &Covers, nonempty: bool) -> Result<Vec<String>, Failure> {
     let mut notes = Vec::new();
-    if state_of(dir) == DirState::Dead {
+    if is_dead(dir) {
         detach_dead(dir).map_err(|error| {
             Failure::io(format!("detaching the dead mount on {}", dir.display()), &error)
         })?;
@@ -127,6 +127,12 @@ fn occupied(
     Err(Failure::new(Cause::Conflict, found, remedy))
 }
 
+/// Whether a mount's process is gone.
+#[must_use]
+pub fn is_dead(dir: &Path) -> bool {
+    state_of(dir) == DirState::Dead
+}
+
 /// What `workfs unmount` does where no daemon knows the directory: takes a dead mount away and
 /// gives the directory back. Says what was done; `None` if there was nothing to do.
 ///
@@ -134,9 +140,12 @@ fn occupied(
 /// If the system refuses.
 pub fn clean_up(dir: &Path, covers: &Covers) -> Result<Option<String>, Failure> {
     let io = |error| Failure::io(dir.display(), &error);
-    let dead = state_of(dir) == DirState::Dead;
+    let dead = is_dead(dir);
     if dead {
         detach_dead(dir).map_err(io)?;
+    } else if mount_table::at(dir).is_some_and(|mount| mount.is_workfs()) {
+        // It lives, only that its daemon cannot be asked: who serves it gives the directory back.
+        return Ok(None);
     }
     let was_covered = covers.give_back(dir).map_err(io)?;
     Ok(match (dead, was_covered) {
@@ -144,6 +153,18 @@ pub fn clean_up(dir: &Path, covers: &Covers) -> Result<Option<String>, Failure> 
         (false, true) => Some(format!("{} is writable again", dir.display())),
         (false, false) => None,
     })
+}
+
+/// Why a directory cannot be unmounted.
+pub fn in_use(dir: &Path, error: &std::io::Error) -> Failure {
+    if error.raw_os_error() != Some(libc::EBUSY) {
+        return Failure::io(format!("unmounting {}", dir.display()), error);
+    }
+    Failure::new(
+        Cause::Conflict,
+        format!("{} is in use: a process has a file open or its directory in it", dir.display()),
+        "end it, or take the mount from sight all the same with `--lazy`",
+    )
 }
 
 /// Removes a directory that was made for a mount, where whoever made it did not: that user's own,

@@ -278,7 +278,7 @@ impl Keeper {
             && !heard
         {
             tracing::info!(id = claimed.id, "whoever waited for this record is gone");
-            let args = ReleaseArgs { what: claimed.path, agent: client.args.agent };
+            let args = ReleaseArgs { what: claimed.path.into(), agent: client.args.agent };
             let _ = self.jobs.send(Job::GiveBack(client.caller, args));
         }
     }

@@ -8,9 +8,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -170,7 +168,7 @@ fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()
     let mut lines = Lines::new(stream);
     let peer = socket::peer(lines.stream())?;
     let bound = shared.service.engine.agents().bound(peer.uid).is_some();
-    if !bound && !is_welcome(peer, shared.paths.store()) {
+    if !bound && !Caller::is_operator(shared.paths.store(), peer.uid) {
         let reason = format!("this store is not user {}'s", peer.uid);
         let remedy = format!(
             "ask its owner to make you an agent (`workfs agent add NAME --uid {}`), or use a store of \
@@ -216,12 +214,6 @@ impl Drop for Served<'_> {
 
 fn is_agent(shared: &Shared, peer: Peer) -> bool {
     shared.service.engine.agents().bound(peer.uid).is_some()
-}
-
-fn is_welcome(peer: Peer, store: &Path) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    let owner = std::fs::metadata(store).map(|metadata| metadata.uid()).ok();
-    peer.uid == 0 || peer.uid == own || Some(peer.uid) == owner
 }
 
 fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Cause, Failure};
+use super::failure::Failure;
 use super::open::CONFIG_KEY;
 use crate::config::Config;
 use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn};
@@ -43,15 +43,16 @@ pub struct Made {
 /// # Errors
 /// If it cannot be read or is wrong; the reason names file and line.
 pub fn layout(file: &Path) -> Result<Config, Failure> {
-    let text =
-        std::fs::read_to_string(file).map_err(|error| Failure::io(file.display(), &error))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let remedy = "give a layout file that you may read: `workfs init --layout FILE`";
+        Failure { remedy: remedy.into(), ..Failure::io(file.display(), &error) }
+    })?;
     let dir = file.parent().unwrap_or(Path::new("."));
     let load = |name: &str| {
         let beside = dir.join(name);
         std::fs::read_to_string(&beside).map_err(|error| format!("{}: {error}", beside.display()))
     };
-    Config::from_layout(&file.display().to_string(), &text, &load)
-        .map_err(|error| Failure::new(Cause::Usage, error.to_string(), "see docs/cli.md, `init`"))
+    Ok(Config::from_layout(&file.display().to_string(), &text, &load)?)
 }
 
 /// Sets a store up. The engine must have been started with the configuration that is to be kept.
@@ -89,6 +90,7 @@ fn own_root(caller: &Caller) -> SetAttributes {
         mode: None,
         uid: Some(caller.uid),
         gid: Some(caller.gid),
+        is_chown: false,
         size: None,
         atime: None,
         mtime: None,

@@ -29,7 +29,7 @@ pub struct Peer {
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// The process, a label.
+    /// The process, a label; 0 where it is of an outer name space of processes.
     pub pid: u32,
 }
 
@@ -82,9 +82,18 @@ pub fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
 /// # Errors
 /// If the kernel does not say.
 pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
-    let peer = sockopt::socket_peercred(stream)?;
-    let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
-    Ok(Peer { uid: peer.uid.as_raw(), gid: peer.gid.as_raw(), pid })
+    // Not by rustix, whose process numbers are never 0.
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();
+    let (of, socket) = (libc::SOL_SOCKET, stream.as_raw_fd());
+    // SAFETY: both pointers are to what lives on this stack, and `size` is that of the first.
+    let said = unsafe {
+        libc::getsockopt(socket, of, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut size)
+    };
+    if said != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Peer { uid: peer.uid, gid: peer.gid, pid: peer.pid.unsigned_abs() })
 }
 
 /// Whether the other end has gone away. One that only sends no more still wants its answer.

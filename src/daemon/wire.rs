@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::{Cause, Failure};
 use super::socket;
 use crate::limits::{ANSWER_BYTES_MAX, ASK_BYTES_MAX};
-use crate::names::{TreePath, path_of_text, printable};
+use crate::names::{ShownPath, TreePath};
 use crate::service::{Part, Reply, Request};
 
 /// The protocol's number; it changes when an older client would misunderstand.
@@ -58,7 +58,7 @@ pub enum Ask {
 #[serde(deny_unknown_fields)]
 pub struct WithinAsk {
     /// The directory of the tree that is all there is; what the request names lies below it.
-    pub root: String,
+    pub root: ShownPath,
     /// What is asked.
     #[serde(rename = "do")]
     pub request: Request,
@@ -120,7 +120,7 @@ pub struct MountInfo {
     /// In which role whoever uses it acts.
     pub role: String,
     /// The directory of the tree that is shown; empty for all of it.
-    pub root: String,
+    pub root: ShownPath,
     /// What `-o` said.
     pub options: String,
     /// Since when, RFC 3339.
@@ -194,16 +194,16 @@ impl WithinAsk {
     /// If its root is no path.
     pub fn part(&self) -> Result<Part, Failure> {
         part_of(&self.root).ok_or_else(|| {
-            let reason = format!("`{}` is no path of the tree", printable(self.root.as_bytes()));
+            let reason = format!("`{}` is no path of the tree", self.root);
             Failure::new(Cause::Usage, reason, "name it as `ps` shows it")
         })
     }
 }
 
-/// The part of the tree at a path as it is printed.
+/// The part of the tree at a path of a report.
 #[must_use]
-pub fn part_of(root: &str) -> Option<Part> {
-    TreePath::parse(path_of_text(root)?).ok().map(Part::below)
+pub fn part_of(root: &ShownPath) -> Option<Part> {
+    TreePath::parse(root.as_bytes()).ok().map(Part::below)
 }
 
 impl Answer {
@@ -342,7 +342,7 @@ impl Ask {
         if part.is_whole() {
             return Ask::Do(request);
         }
-        Ask::Within(WithinAsk { root: part.root().to_string(), request })
+        Ask::Within(WithinAsk { root: part.root().into(), request })
     }
 
     /// The line to send.

@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{AgentRow, Read, Result, StoreError};
 
 use super::turn::Happening;
-use super::{Command, Effect, Stop, Turn};
+use super::{Command, Effect, Stop, Turn, is_reserved};
 
 /// What is registered of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,8 +129,10 @@ impl Command for PutAgent {
         turn.require_operator("register agents")?;
         let registry = Registry::load(turn.txn)?;
         let new = Registered { role: self.role, uid: self.uid };
-        if registry.get(&self.name) == Some(new) {
-            return Ok(());
+        match registry.get(&self.name) {
+            Some(known) if known == new => return Ok(()),
+            Some(_) => {}
+            None => self.require_unreserved(&turn.context.actor.name)?,
         }
         if let Some(uid) = self.uid
             && let Some(other) = registry.bound(uid).filter(|other| **other != self.name)
@@ -146,7 +148,21 @@ impl Command for PutAgent {
         turn.txn.put_agent(&AgentRow { name: self.name.clone(), role, uid: self.uid })?;
         turn.agent_event(EventName::REGISTERED, &self.name, Some(new))?;
         let was = registry.get(&self.name).and_then(|known| known.uid);
-        turn.keep_bound(&registry, was.filter(|was| Some(*was) != self.uid), &self.name)
+        turn.keep_bound(&registry, was.filter(|was| Some(*was) != self.uid), &self.name)?;
+        turn.tell_of_bits(&registry)
+    }
+}
+
+impl PutAgent {
+    /// What an actor's name in the ledger says must be one thing.
+    fn require_unreserved(&self, operator: &AgentName) -> std::result::Result<(), Refusal> {
+        let whose = match &self.name {
+            name if is_reserved(name, self.uid) => "of whoever is no agent",
+            name if name == operator => "of the operator who registers it",
+            _ => return Ok(()),
+        };
+        let reason = format!("`{}` is the name {whose} in the ledger", self.name);
+        Err(Refusal::new(Rule::BadName, reason, "give the agent another name"))
     }
 }
 
@@ -166,7 +182,8 @@ impl Command for RemoveAgent {
         }
         turn.agent_event(EventName::UNREGISTERED, &self.name, None)?;
         let was = registry.get(&self.name).and_then(|known| known.uid);
-        turn.keep_bound(&registry, was, &self.name)
+        turn.keep_bound(&registry, was, &self.name)?;
+        turn.tell_of_bits(&registry)
     }
 }
 
@@ -199,6 +216,14 @@ impl Turn<'_> {
         let role = left.role.as_str().to_owned();
         self.txn.put_agent(&AgentRow { name: name.clone(), role, uid: left.uid })?;
         self.agent_event(EventName::REGISTERED, &name, Some(left))?;
+        Ok(())
+    }
+
+    /// Where the first user was bound, or the last one freed, kernels are shown other bits.
+    fn tell_of_bits(&mut self, before: &Registry) -> std::result::Result<(), Stop> {
+        if Registry::load(self.txn)?.binds_users() != before.binds_users() {
+            self.effect(Effect::Modes);
+        }
         Ok(())
     }
 

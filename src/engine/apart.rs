@@ -8,7 +8,7 @@ use crate::numbers::{Ino, RecordKey};
 use crate::store::{NewNode, Node, Standing, StoreError};
 
 use super::save::home_of;
-use super::{Command, Effect, Fate, Stop, Turn};
+use super::{About, Command, Effect, Fate, Stop, Turn};
 
 /// Gives a record another file, as a save by rename does.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,10 @@ impl Command for SetApart {
 
     fn operation(&self) -> &'static str {
         "save"
+    }
+
+    fn about(&self) -> About {
+        About::Record(self.record)
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

@@ -18,7 +18,7 @@ use crate::store::{Class, Durability, Node, NodeType, StoreError};
 use super::files::Saved as Past;
 use super::setattr::gone;
 use super::turn::Refused;
-use super::{Command, Effect, Fate, Saved, Stop, Turn, path_of, plain};
+use super::{About, Command, Effect, Fate, Saved, Stop, Turn, path_of, plain};
 
 /// Saves a whole text as the content of a checked file.
 #[derive(Clone, Debug)]
@@ -55,6 +55,10 @@ impl Command for SaveChecked {
         "save"
     }
 
+    fn about(&self) -> About {
+        About::Node(self.ino)
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         turn.context.may_change()?;
         let mut node = checked_file(turn, self.ino)?;
@@ -88,6 +92,10 @@ impl Command for RefuseChecked {
 
     fn operation(&self) -> &'static str {
         "write"
+    }
+
+    fn about(&self) -> About {
+        About::Node(self.ino)
     }
 
     fn durability(&self) -> Durability {

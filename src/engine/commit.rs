@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 use crate::limits::CONFLICTS_SHOWN_MAX;
 use crate::names::{FileName, TreePath, printable};
-use crate::numbers::{Ino, UnixNanos};
+use crate::numbers::{Ino, RecordKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, StoreError};
 
-use super::save::{Saved, home_of};
+use super::save::{Made, Saved, home_of};
 use super::setattr::gone;
 use super::sight::{Base, Sight};
 use super::take::IsWritten;
 use super::{
-    Command, Create, NewContent, Remove, RemoveWhat, Rename, RenameMode, Save, SetAttributes, Stop,
-    Text, Turn,
+    About, Command, Create, NewContent, Remove, RemoveWhat, Rename, RenameMode, Save,
+    SetAttributes, Stop, Text, Turn,
 };
 
 /// A node as a transaction names it.
@@ -99,6 +99,8 @@ pub struct Used {
     pub what: UsedWhat,
     /// How it was found.
     pub found: Found,
+    /// It is a file that was opened to be read.
+    pub read: bool,
 }
 
 /// See [`Used`].
@@ -149,6 +151,10 @@ impl Command for Commit {
         "commit"
     }
 
+    fn about(&self) -> About {
+        About::Path(self.path.clone())
+    }
+
     fn is_seen_whole(&self) -> bool {
         true
     }
@@ -158,7 +164,7 @@ impl Command for Commit {
         self.require_unchanged(turn)?;
         self.require_unwritten(turn)?;
         turn.trace = Some(turn.new_trace());
-        let mut done = Done::default();
+        let mut done = Done { read: self.records_read(turn)?, ..Done::default() };
         for (step, path) in self.steps {
             step.run(turn, &mut done, &path).map_err(|stop| at(stop, path))?;
         }
@@ -202,6 +208,18 @@ impl Commit {
         Err(Stop::kept(Refusal::new(Rule::Conflict, reason, remedy), self.path.clone()))
     }
 
+    /// The records whose texts were read in the transaction. They still say that: nobody else has
+    /// changed what it used.
+    fn records_read(&self, turn: &Turn<'_>) -> Result<Arc<HashSet<RecordKey>>, StoreError> {
+        let mut records = HashSet::new();
+        for used in self.used.iter().filter(|used| used.read) {
+            if let UsedWhat::File(ino) = used.what {
+                records.extend(turn.txn.record_at(ino)?.map(|record| record.key));
+            }
+        }
+        Ok(Arc::new(records))
+    }
+
     /// Nobody outside is writing what is to be moved.
     fn require_unwritten(&self, turn: &Turn<'_>) -> Result<(), Stop> {
         for used in &self.used {
@@ -235,10 +253,26 @@ struct Done {
     made: HashMap<u32, Ino>,
     /// The files of records that were moved to another state.
     moved: HashSet<Ino>,
+    /// The names that claims by copy took away.
+    left: HashSet<(Ino, FileName)>,
+    /// The records that the transaction has read.
+    read: Arc<HashSet<RecordKey>>,
+}
+
+impl Done {
+    /// What who commits has seen of a record.
+    fn sight(&self) -> Sight {
+        let read = Arc::clone(&self.read);
+        Sight::Ask(Arc::new(move |record| match read.contains(&record) {
+            true => Base::Current,
+            false => Base::Unseen,
+        }))
+    }
 }
 
 impl Step {
     fn run(self, turn: &mut Turn<'_>, done: &mut Done, path: &TreePath) -> Result<(), Stop> {
+        let sight = done.sight();
         let made = &mut done.made;
         let ino = |made: &HashMap<u32, Ino>, node| match node {
             TxnNode::Stored(ino) => Ok(ino),
@@ -252,24 +286,31 @@ impl Step {
             }
             Step::Save { node, bytes } => {
                 let ino = ino(made, node)?;
-                let saved = save(turn, ino, &bytes, path);
-                if done.moved.contains(&ino) {
-                    return saved.map_err(|stop| written_after(turn, ino, stop));
-                }
-                saved?;
+                let saved = save(turn, (ino, sight), &bytes, path);
+                let saved = match done.moved.contains(&ino) {
+                    true => saved.map_err(|stop| written_after(turn, ino, stop)),
+                    false => saved,
+                };
+                let left = saved?.and_then(|made| made.left);
+                done.left.extend(left.map(|left| (left.parent, left.name)));
             }
             Step::Set { node, set } => {
                 SetAttributes { ino: ino(made, node)?, ..set }.run(turn)?;
             }
             Step::Rename { from: (from, name), to: (to, new_name), mode } => {
                 let (parent, new_parent) = (ino(made, from)?, ino(made, to)?);
-                let sight = Sight::Known(Base::Unseen);
                 let rename = Rename { parent, name, new_parent, new_name, mode, sight };
                 let moved = rename.run(turn)?.filter(|made| made.moved.is_some());
                 done.moved.extend(moved.and_then(|made| made.ino));
             }
             Step::Remove { at: (parent, name), what } => {
-                Remove { parent: ino(made, parent)?, name, what }.run(turn)?;
+                let at = (ino(made, parent)?, name);
+                // As outside: who copied a record takes its old name away without harm.
+                let is_left = done.left.contains(&at);
+                let (parent, name) = at;
+                if !is_left || turn.txn.lookup(parent, &name)?.is_some() {
+                    Remove { parent, name, what }.run(turn)?;
+                }
             }
         }
         Ok(())
@@ -310,16 +351,20 @@ fn said_by_move(turn: &Turn<'_>, ino: Ino) -> Result<String, Stop> {
 
 /// Saves a text. What was seen of a record is asked once, for the whole transaction. A text that
 /// would leave a draft is refused: half of the work would be done.
-fn save(turn: &mut Turn<'_>, ino: Ino, bytes: &[u8], path: &TreePath) -> Result<(), Stop> {
+fn save(
+    turn: &mut Turn<'_>,
+    (ino, sight): (Ino, Sight),
+    bytes: &[u8],
+    path: &TreePath,
+) -> Result<Option<Made>, Stop> {
     let class = turn.txn.node(ino)?.ok_or_else(gone)?.class;
     let text = match class {
         Class::Plain => Text::unread(bytes.to_vec()),
         Class::Draft | Class::Record => Text::new(bytes),
     };
     let bytes = Arc::clone(&text.bytes);
-    let sight = Sight::Known(Base::Unseen);
     match Save::of(ino, sight, text).run(turn)? {
-        Saved::Kept(_) => Ok(()),
+        Saved::Kept(made) => Ok(made),
         Saved::Refused(refusal) => Err(Stop::rejected(refusal, path.clone(), bytes)),
     }
 }

@@ -6,6 +6,19 @@ use crate::names::AgentName;
 use crate::refusal::Door;
 use workfs_mount::MountId;
 
+use super::Bits;
+
+/// The daemon's name in the ledger.
+const DAEMON: &str = "workfs";
+
+/// Whether the ledger has this name for somebody who is no agent: the daemon, root, or a user without a
+/// name. `uid` is the user who is to be the agent, whose own name is nobody else's.
+#[must_use]
+pub fn is_reserved(name: &AgentName, uid: Option<u32>) -> bool {
+    let number = name.as_str().strip_prefix("uid-").and_then(|rest| rest.parse::<u32>().ok());
+    name.as_str() == DAEMON || name.as_str() == "root" || number.is_some_and(|n| Some(n) != uid)
+}
+
 /// Where a change came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
@@ -28,6 +41,8 @@ pub struct Context {
     pub role: Role,
     /// The group that new files get.
     pub gid: u32,
+    /// What permission bits are to the caller.
+    pub bits: Bits,
     /// Which errors the caller can be given.
     pub door: Door,
 }
@@ -50,12 +65,12 @@ impl Context {
     /// The daemon's own: what it does by itself, for nobody.
     #[must_use]
     pub fn daemon() -> Self {
-        let name = AgentName::new("workfs")
+        let name = AgentName::new(DAEMON)
             // PROOF: a literal that is an agent's name.
             .expect("an agent's name");
         let actor = Actor { name, role: ledger::Role::DAEMON, uid: 0, mount: None, pid: None };
         let (origin, role, door) = (Origin::Daemon, Role::Operator, Door::Socket);
-        Context { origin, actor, role, gid: 0, door }
+        Context { origin, actor, role, gid: 0, bits: Bits::Kernel, door }
     }
 
     /// The same caller at another door.

@@ -9,7 +9,7 @@ use crate::store::{Class, Draft, Durability, NewNode, Node, NodeType};
 
 use super::files::Saved;
 use super::turn::taken;
-use super::{Command, Effect, Slot, Stop, Turn};
+use super::{About, Command, Effect, Slot, Stop, Turn};
 
 /// What the new node is.
 #[derive(Clone, Debug)]
@@ -24,7 +24,8 @@ pub enum NewContent {
     Special(NodeType, u32),
 }
 
-/// Told of a new draft or checked file before it is committed, so that it can be hidden before anybody sees it.
+/// Told of a new draft or checked file before it is committed, so that it can be hidden before
+/// anybody sees it.
 #[derive(Clone)]
 pub struct OnDraft(pub std::sync::Arc<dyn Fn(Ino) + Send + Sync>);
 
@@ -64,6 +65,10 @@ impl Command for Create {
         }
     }
 
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
+    }
+
     fn durability(&self) -> Durability {
         // As on other file systems: flushed with `fsync` of the file or of the directory. A governed
         // directory says more (see `Turn::append`).
@@ -88,8 +93,13 @@ impl Command for Create {
         turn.require_new_lane(self.parent, &self.name, node_type)?;
         turn.require_not_next(self.parent, &self.name)?;
         turn.require_not_why(self.parent, &self.name)?;
-        let draft = node_type == NodeType::File
-            && matches!(turn.slot(self.parent, &self.name)?, Slot::Record(_));
+        let draft = match turn.slot(self.parent, &self.name)? {
+            Slot::Record(home) if node_type == NodeType::File => {
+                turn.require_free_id(&home)?;
+                true
+            }
+            _ => false,
+        };
         let directory = node_type == NodeType::Directory;
         let inherits = parent.mode & S_ISGID != 0;
         let new = NewNode {

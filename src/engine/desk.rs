@@ -11,19 +11,19 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, NAMELESS_AGAIN, RECLAIMED_CHUNKS_AT_ONCE};
-use crate::names::{AgentName, TreePath};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, LeaseRow, Node, Readers, Result, StoreError, Txn, Writer};
+use crate::store::{Durability, Node, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
-use super::lease::{Book, LeaseClock};
+use super::lease::{Book, LeaseClock, Signs};
 use super::nameless::Nameless;
 use super::queue::Queue;
 use super::ready::Ripen;
 use super::turn::{Head, keep_refusal};
 use super::{
     Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Scopes, Stop, Turn,
+    Undone,
 };
 
 /// Answers one caller after the commit (or its failure).
@@ -52,7 +52,7 @@ impl Queued {
         answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
     ) -> Self {
         let operation = command.operation();
-        let (durability, changes) = (command.durability(), command.is_change());
+        let durability = command.durability();
         let (is_seen_whole, needs_no_room) = (command.is_seen_whole(), command.needs_no_room());
         let keeps_quotas = command.keeps_quotas();
         let job: Job = Box::new(move |turn| {
@@ -63,11 +63,15 @@ impl Queued {
                     return None;
                 }
             };
-            let may = if changes { turn.context.may_change() } else { Ok(()) };
-            let ran = match may {
-                Err(refusal) => Err(Stop::kept(refusal, TreePath::root())),
+            let ran = match turn.require_change(&command) {
+                Err(stop) => Err(stop),
                 Ok(()) if !keeps_quotas => command.run(turn),
-                Ok(()) => command.run(turn).and_then(|out| turn.require_quotas().map(|()| out)),
+                Ok(()) => {
+                    let about = turn.config.has_quotas().then(|| command.about());
+                    let ran = command.run(turn);
+                    let ran = ran.and_then(|out| turn.require_quotas().map(|()| out));
+                    ran.map_err(|stop| turn.told_where(stop, about))
+                }
             };
             Some(match ran {
                 Ok(out) => {
@@ -130,6 +134,7 @@ pub(super) struct Desk {
     pub head: Head,
     pub nameless: Nameless,
     pub scopes: Scopes,
+    pub undone: Arc<Undone>,
     pub clock: LeaseClock,
     pub leases: Book,
     /// When the next record becomes ready by itself.
@@ -220,23 +225,14 @@ impl Desk {
 
     /// The changes of leases that must be made now.
     fn tend(&mut self) -> Vec<Queued> {
-        let (audience, clock) = (&self.audience, &self.clock);
-        let now = clock.now();
+        let now = self.clock.now();
         if self.leases.next_look().is_none_or(|look| look > now) {
             return Vec::new();
         }
-        let agents = Arc::clone(&self.agents.read());
-        let seen = |agent: &AgentName| {
-            let bound = agents.get(agent).and_then(|known| known.uid);
-            let through_any = bound.and_then(|uid| audience.last_seen_user(uid));
-            audience.last_seen(agent).max(through_any).map(|at| clock.of_steady(at))
-        };
-        let held = |row: &LeaseRow| audience.is_held(row.record, row.attempt);
-        let due = self.leases.due(now, &seen, &held);
-        for agent in &due.unheard {
-            audience.listen_for(agent, agents.get(agent).and_then(|known| known.uid));
-        }
-        due.changes(clock)
+        let signs = Signs::of(&*self.audience, &self.agents.read(), &self.clock);
+        let due = self.leases.due(now, &signs);
+        due.unheard.iter().for_each(|agent| signs.listen_for(agent));
+        due.changes(&self.clock)
     }
 
     /// The change that makes those ready whose time has come.
@@ -281,6 +277,7 @@ impl Desk {
             config: &config,
             doors: &self.doors,
             scopes: &self.scopes,
+            undone: &self.undone,
             audience: &*self.audience,
             head: &mut self.head,
             batch: Batch::default(),
@@ -345,8 +342,10 @@ impl Desk {
                 | Effect::Data(_)
                 | Effect::Name { .. }
                 | Effect::Appeared { .. }
+                | Effect::Made { .. }
                 | Effect::DirectoryMoved
-                | Effect::Agents => {}
+                | Effect::Agents
+                | Effect::Modes => {}
             }
         }
     }
@@ -376,6 +375,11 @@ impl Desk {
 
     /// At the end nobody opens anything any more: what has not rested yet goes, too.
     pub fn leave(&mut self) {
+        let signs = Signs::of(&*self.audience, &self.agents.read(), &self.clock);
+        let last = self.leases.last_signs(&signs).filter(|_| !self.writer.is_tight());
+        if let Some(last) = last {
+            self.commit(vec![last]);
+        }
         self.reclaim();
         while self.reclaim() {}
     }
@@ -432,6 +436,7 @@ struct Round<'d> {
     config: &'d Config,
     doors: &'d Doors,
     scopes: &'d Scopes,
+    undone: &'d Arc<Undone>,
     audience: &'d dyn Audience,
     head: &'d mut Head,
     batch: Batch,
@@ -454,8 +459,10 @@ impl Round<'_> {
             operation,
             config: self.config,
             trace: None,
+            continues: None,
             doors: self.doors,
             scopes: self.scopes,
+            undone: self.undone,
             audience: self.audience,
             head: &mut *self.head,
             effects: &mut effects,

@@ -1,7 +1,7 @@
 //! What must happen outside after a commit: returned as data, performed by the audience.
 
 use crate::names::{AgentName, FileName};
-use crate::numbers::{Attempt, Ino, RecordKey, UnixNanos, WorkspaceKey};
+use crate::numbers::{Attempt, Ino, RecordKey, UnixNanos, Version, WorkspaceKey};
 use crate::store::NodeType;
 
 use super::{LeaseNote, Origin};
@@ -38,6 +38,8 @@ pub enum Effect {
     Due(UnixNanos),
     /// Another set of agents is registered.
     Agents,
+    /// What a kernel is to be shown of permission bits is another than before.
+    Modes,
     /// A name came; a kernel may have cached that it was not there, if it is in a plain directory.
     Appeared {
         /// The directory.
@@ -46,6 +48,16 @@ pub enum Effect {
         name: FileName,
         /// What it stands for.
         node_type: NodeType,
+    },
+    /// A version was made of a record by somebody whom no kernel names: a command, or the end of a
+    /// transaction. Who made it has seen it.
+    Made {
+        /// The record.
+        record: RecordKey,
+        /// The version.
+        version: Version,
+        /// Whose call it was, by process or thread id.
+        by: u32,
     },
     /// A directory has another path, and so have all below it.
     DirectoryMoved,
@@ -105,7 +117,8 @@ pub trait Audience: Send + Sync {
     }
     /// Nothing was seen of an agent, or of the user who is bound to it: what it does next must be.
     fn listen_for(&self, _: &AgentName, _: Option<u32>) {}
-    /// Whether a mount shows owners and permission bits as they are stored, so that its kernel goes by them.
+    /// Whether a mount shows owners and permission bits as they are stored, so that its kernel goes
+    /// by them.
     fn shows_stored(&self, _: u32) -> bool {
         true
     }

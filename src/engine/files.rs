@@ -14,7 +14,7 @@ use crate::numbers::{G, Ino, UnixNanos};
 use crate::store::{Class, Durability, History, Node, NodeType, StoreError};
 
 use super::turn::Happening;
-use super::{Command, Effect, Stop, Turn, path_of, plain};
+use super::{About, Command, Effect, Stop, Turn, path_of, plain};
 
 /// What events about plain files have in the place of a kind.
 pub const FILE_KIND: &str = "file";
@@ -51,6 +51,10 @@ impl Command for SaveFile {
 
     fn operation(&self) -> &'static str {
         "save"
+    }
+
+    fn about(&self) -> About {
+        About::Node(self.ino)
     }
 
     fn durability(&self) -> Durability {

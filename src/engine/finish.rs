@@ -13,7 +13,7 @@ use super::save::{home_of, judge_on_the_way};
 use super::setattr::gone;
 use super::sight::{Base, Sight, stale};
 use super::turn::taken;
-use super::{Command, Slot, Stop, Text, Turn};
+use super::{About, Command, Slot, Stop, Text, Turn};
 
 /// Makes `text` the next version of the record `parent/name` and moves it to `new_parent`.
 #[derive(Clone, Debug)]
@@ -35,6 +35,10 @@ impl Command for SaveAndMove {
 
     fn operation(&self) -> &'static str {
         "finish"
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Version, Stop> {

@@ -11,7 +11,9 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
 use super::governed::{governed, path_of};
-use super::{Command, Placed, Put, PutContent, Remove, RemoveWhat, Slot, Stop, Text, Turn, plain};
+use super::{
+    About, Command, Placed, Put, PutContent, Remove, RemoveWhat, Slot, Stop, Text, Turn, plain,
+};
 
 /// Takes over one directory, without those below it; or the files that came to lie in one while no
 /// configuration wanted it.
@@ -29,6 +31,10 @@ impl Command for Govern {
 
     fn operation(&self) -> &'static str {
         "init"
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::kind::{Fault, Role};
+use crate::ledger::Trace;
 use crate::names::RecordId;
 use crate::record::{Document, Flaw};
 use crate::refusal::{Refusal, Rule};
@@ -46,6 +47,18 @@ impl Text {
     pub(super) fn status(&self, home: &Home) -> Option<String> {
         let document = self.parsed.as_ref().ok()?;
         home.kind().status_of(document.value()).map(str::to_owned)
+    }
+
+    /// The step of a larger piece of work that the text says it continues, in the words of W3C's trace
+    /// context: `traceparent: 00-<trace>-<span>-<flags>`. What is none is left alone, as W3C asks.
+    pub(super) fn sender(&self) -> Option<Trace> {
+        let document = self.parsed.as_ref().ok()?;
+        Trace::parse(document.value().get("traceparent")?.as_str()?).ok()
+    }
+
+    /// The id that it says, in the kind of `home`.
+    pub(super) fn says_id(&self, home: &Home) -> Option<&str> {
+        self.parsed.as_ref().ok()?.value().get(&home.kind().fields().id)?.as_str()
     }
 
     /// What the text says.
@@ -108,9 +121,7 @@ impl Turn<'_> {
         if refusal.rule != Rule::IdDiffers {
             return Ok(refusal);
         }
-        let said = text.parsed.as_ref().ok().and_then(|said| {
-            RecordId::new(said.value().get(&home.kind().fields().id)?.as_str()?).ok()
-        });
+        let said = text.says_id(home).and_then(|id| RecordId::new(id).ok());
         let other = said.map(|id| self.txn.record_named(home.governed.workspace, &id));
         let Some(Record { id, standing: Standing::Live { dir, name, .. }, .. }) =
             other.transpose()?.flatten()

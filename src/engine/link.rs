@@ -8,7 +8,7 @@ use crate::store::{Class, Durability, Node, NodeType};
 
 use super::governed::path_of;
 use super::turn::taken;
-use super::{Command, Effect, Slot, Stop, Turn};
+use super::{About, Command, Effect, Slot, Stop, Turn};
 
 /// Adds a name to a node.
 #[derive(Clone, Debug)]
@@ -26,6 +26,10 @@ impl Command for Link {
 
     fn operation(&self) -> &'static str {
         "link"
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.

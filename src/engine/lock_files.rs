@@ -1,18 +1,19 @@
 //! Files that are locks by the configuration: each has a lease, which its making, a touch and a write
 //! renew, and vanishes when that is over.
 //!
-//! What must stay true: time is that of all leases (`lease/clock`); a lease stands in the transaction of the change that began or renewed it;
-//! where the configuration names no locks nothing is asked. Deliberately not here: `flock` and
-//! `fcntl` locks, which end with their process.
+//! What must stay true: time is that of all leases (`lease/clock`); a lease stands in the
+//! transaction of the change that began or renewed it; where the configuration names no locks
+//! nothing is asked. Deliberately not here: `flock` and `fcntl` locks, which end with their
+//! process.
 
 use std::sync::Arc;
 
-use crate::config::Scope;
+use crate::config::{Config, Scope};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
 use crate::names::FileName;
 use crate::numbers::{Ino, LeaseTime};
-use crate::store::{Class, Durability, Node, NodeType, StoreError};
+use crate::store::{Class, Durability, Node, NodeType, StoreError, Txn};
 
 use super::{Command, Effect, Fate, Stop, Turn, lease_nanos, path_of_dir};
 
@@ -50,6 +51,30 @@ impl Command for ExpireLocks {
         }
         Ok(Some(turn.lease_now))
     }
+}
+
+/// Gives no lock more than its whole lease when a daemon begins: after a boot with an earlier wall
+/// clock nothing tells how long the last daemon's clock had gone on since it was kept.
+pub(super) fn shorten_locks(
+    txn: &mut dyn Txn,
+    config: &Config,
+    now: LeaseTime,
+) -> Result<(), StoreError> {
+    if !config.files().has_locks() {
+        return Ok(());
+    }
+    let mut leases = Vec::new();
+    txn.leases_after(now, &mut |lease| (leases.push(lease), true).1)?;
+    for (ino, until) in leases {
+        let Some((dir, name)) = txn.file_name(ino)? else { continue };
+        let scope = config.files().scope(&path_of_dir(txn, dir)?);
+        let lease = scope.and_then(|scope| config.files().lock(&scope, &name));
+        let longest = lease.map(|lease| now.after(lease_nanos(lease)));
+        if let Some(longest) = longest.filter(|longest| *longest < until) {
+            txn.put_lease(ino, longest)?;
+        }
+    }
+    Ok(())
 }
 
 impl Turn<'_> {

@@ -5,7 +5,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, NodeType};
 
 use super::quota::ROOT;
-use super::{Command, Create, NewContent, Stop, Turn};
+use super::{About, Command, Create, NewContent, Stop, Turn};
 
 /// Makes directories, and those above them that are not there: all or none.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ impl Command for MakeDirs {
 
     fn operation(&self) -> &'static str {
         "mkdir"
+    }
+
+    fn about(&self) -> About {
+        About::Path(self.new.clone())
     }
 
     fn durability(&self) -> Durability {

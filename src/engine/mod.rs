@@ -18,6 +18,7 @@ mod context;
 mod create;
 mod desk;
 mod doors;
+mod draft;
 mod effects;
 mod exchange;
 mod files;
@@ -26,13 +27,17 @@ mod finish;
 mod govern;
 mod governed;
 mod judge;
+mod lane;
+mod late;
 mod lease;
 mod line;
 mod link;
 mod lock_files;
 mod make_dirs;
+mod modes;
 mod nameless;
 mod names;
+mod outlook;
 mod plain;
 mod put;
 mod queue;
@@ -60,11 +65,12 @@ pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use apart::SetApart;
 pub use bell::{Bell, Subscription};
 pub use checked::{RefuseChecked, SaveChecked};
-pub use chores::Chores;
+pub use chores::{Chores, Undone};
 pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
-pub use context::{Context, Origin, ledger_role};
+pub use context::{Context, Origin, is_reserved, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
+pub use draft::renamed_over;
 pub use effects::{Audience, Effect, Fate, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
@@ -73,20 +79,26 @@ pub use governed::{
     Governed, Home, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot, would_be_governed,
 };
 pub use judge::Text;
+pub use lane::IntoLane;
+pub use late::RefuseLate;
 pub use lease::{Fence, Heartbeat, LeaseClock, LeaseNote, ReleaseHold, told_of_return};
 pub use line::{Line, Place, Wish};
 pub use link::Link;
 pub use lock_files::ExpireLocks;
 pub use make_dirs::MakeDirs;
+pub use modes::{
+    Bits, for_roles, forbids_taking, forbids_writing, goes_by_roles, mode_allows, runs_the_store,
+};
+pub use outlook::Outlook;
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};
 pub use put::{Corrected, Placed, Put, PutContent};
-pub use ready::{Hindrance, explain, hindrance};
-pub use refuse::Refuse;
+pub use ready::{Hindrance, explain, hindrance, unwritable};
+pub use refuse::{About, Refuse};
 pub use remove::{Remove, RemoveWhat};
 pub use remove_tree::{PruneVersions, Pruned, RemoveTree};
 pub use rename::{Rename, RenameMode};
 pub use restore::RestoreFile;
-pub use rights::{forbids_taking, sees_refusal};
+pub use rights::sees_refusal;
 pub use save::{Left, Made, Save, SaveDraft, Saved};
 pub use scopes::{ScopeTicket, Scopes};
 pub use setattr::{SetAttributes, TimeOrNow};
@@ -113,6 +125,11 @@ pub trait Command: Send + 'static {
     /// What its commit must survive when the store is opened with `--sync full`.
     fn durability(&self) -> Durability {
         Durability::Power
+    }
+
+    /// What it is about, for who is told that an observer may not do it.
+    fn about(&self) -> About {
+        About::Nothing
     }
 
     /// Whether it changes anything: what an observer may not do.

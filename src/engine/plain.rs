@@ -10,7 +10,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType, Read, StoreError};
 
 use super::setattr::{drop_privileges, gone};
-use super::{Command, Effect, Stop, Turn};
+use super::{About, Command, Effect, Stop, Turn};
 
 /// Where a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,10 @@ impl Command for Write {
         "write"
     }
 
+    fn about(&self) -> About {
+        About::Node(self.ino)
+    }
+
     fn durability(&self) -> Durability {
         Durability::Process
     }
@@ -98,6 +102,10 @@ impl Command for Allocate {
 
     fn operation(&self) -> &'static str {
         "fallocate"
+    }
+
+    fn about(&self) -> About {
+        About::Node(self.ino)
     }
 
     fn durability(&self) -> Durability {
@@ -167,6 +175,18 @@ pub(super) fn put(
     }
     node.size = node.size.max(end);
     Ok(())
+}
+
+/// Fills a new file; chunks of zeros only are left out, so that holes that were read stay holes.
+pub(super) fn put_sparse(turn: &mut Turn<'_>, node: &mut Node, data: &[u8]) -> Result<(), Stop> {
+    let mut at = 0;
+    for chunk in data.chunks(CHUNK_BYTES) {
+        if chunk.iter().any(|&byte| byte != 0) {
+            put(turn, node, at, chunk)?;
+        }
+        at += chunk.len() as u64;
+    }
+    resize(turn, node, at)
 }
 
 /// Sets a file's size: what is cut off is gone, what is added reads as zeros.

@@ -25,7 +25,7 @@ use super::record::Step;
 use super::save::home_of;
 use super::setattr::gone;
 use super::take::NEXT;
-use super::{Command, Slot, Stop, Text, Turn, plain};
+use super::{About, Command, Slot, Stop, Text, Turn, plain};
 
 /// What is put.
 #[derive(Clone, Debug)]
@@ -90,6 +90,10 @@ impl Command for Put {
 
     fn operation(&self) -> &'static str {
         "import"
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {
@@ -184,8 +188,8 @@ impl Put {
         let mut node = self.node(turn, Class::Plain, 0)?;
         match &self.content {
             PutContent::Directory => {}
-            PutContent::File(bytes) => plain::put(turn, &mut node, 0, bytes)?,
-            PutContent::Record(text) => plain::put(turn, &mut node, 0, &text.bytes)?,
+            PutContent::File(bytes) => plain::put_sparse(turn, &mut node, bytes)?,
+            PutContent::Record(text) => plain::put_sparse(turn, &mut node, &text.bytes)?,
             PutContent::Symlink(target) => {
                 turn.txn.put_symlink(node.ino, target)?;
                 node.size = target.len() as u64;

@@ -12,7 +12,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Result, Txn};
 
-use super::{Stop, Turn};
+use super::{About, Stop, Turn};
 
 /// The root of the tree, whose directories can have a quota.
 pub(super) const ROOT: Ino = Ino(1);
@@ -95,6 +95,18 @@ impl Turn<'_> {
             return Err(exceeded(reason, name));
         }
         Ok(())
+    }
+
+    /// Of what is too much, `why` names what was to be changed, where that has a name.
+    pub(super) fn told_where(&self, stop: Stop, about: Option<About>) -> Stop {
+        let (Stop::Refused(refused), Some(about)) = (&stop, about) else { return stop };
+        if refused.refusal.rule != Rule::Quota {
+            return stop;
+        }
+        match about.path(self.txn) {
+            Ok(path) if path != TreePath::root() => Stop::kept(refused.refusal.clone(), path),
+            _ => stop,
+        }
     }
 
     /// Refuses one node more in `dir`, before it is made, where its quota has no room for it.

@@ -12,9 +12,10 @@ use std::fmt::Write as _;
 
 use crate::kind::{Fault, Kind, Wants};
 use crate::limits::{CIRCLE_LOOK_MAX, RIPE_MAX};
-use crate::names::{RecordId, StateName};
+use crate::names::{AgentName, RecordId, StateName};
 use crate::numbers::{UnixNanos, WorkspaceKey};
-use crate::refusal::Rule;
+use crate::record::{Document, Edit, patch};
+use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, StoreError, When};
 
 use super::governed::Home;
@@ -68,6 +69,36 @@ fn when(kind: &Kind, record: &Record, now: UnixNanos) -> When {
         Some(Hindrance::Until(at)) => When::At(at),
         Some(_) => When::Waits,
     }
+}
+
+/// What keeps everybody from claiming a ready record: its kind has no claims, or what a claim writes,
+/// such as the owner, cannot be written into its text. That is parsed for it, so this is for who asks
+/// why.
+///
+/// # Errors
+/// A failure of the store.
+pub fn unwritable(
+    read: &dyn Read,
+    kind: &Kind,
+    record: &Record,
+    now: UnixNanos,
+) -> Result<Option<Refusal>, StoreError> {
+    let Some(claim) = kind.claim() else {
+        let reason = format!("a {} has no claim: no transition gives it an owner", kind.name());
+        let remedy = "move it where its kind leads it";
+        return Ok(Some(Refusal::new(Rule::Transition, reason, remedy)));
+    };
+    let text = read.version(record.version_g)?.map(|version| version.content).unwrap_or_default();
+    let Ok(said) = Document::parse(&text) else { return Ok(None) };
+    // What takes not even the shortest name takes none.
+    let owner = AgentName::new("a").ok();
+    let edits = kind.entry_edits(claim, said.value(), owner.as_ref(), now);
+    let edits: Vec<Edit<'_>> =
+        edits.iter().map(|edit| Edit { field: &edit.field, value: &edit.value }).collect();
+    if edits.is_empty() {
+        return Ok(None);
+    }
+    Ok(patch(&text, &edits).err().map(Refusal::from))
 }
 
 /// Why `record` is not ready, in one sentence that names what it waits for; `None`: it is.

@@ -16,7 +16,7 @@ use super::apart::SetApart;
 use super::governed::Home;
 use super::ready::Links;
 use super::turn::Happening;
-use super::{Effect, Stop, Text, Turn};
+use super::{Bits, Effect, Origin, Stop, Text, Turn};
 
 /// What an event about a record's content or place says.
 pub(super) struct Step<'a> {
@@ -80,6 +80,8 @@ impl Turn<'_> {
         (text, links): (&Text, Option<&Links>),
         via: Option<Via>,
     ) -> Result<Record, StoreError> {
+        self.continues = text.sender();
+        let trace = self.continues.map(|sender| *sender.trace_id.as_bytes());
         let record = Record {
             key: RecordKey(0),
             workspace: home.governed.workspace,
@@ -92,7 +94,7 @@ impl Turn<'_> {
             version: Version(0),
             version_g: G(0),
             last_g: G(0),
-            trace: self.new_trace(),
+            trace: trace.unwrap_or_else(|| self.new_trace()),
             readiness: Readiness::default(),
             lease_s: None,
             lapsed: None,
@@ -177,8 +179,13 @@ impl Turn<'_> {
         node.ctime = self.now;
         self.txn.update_node(node)?;
         self.effect(Effect::Attr { ino: node.ino, also_origin: true });
-        if step.content.is_some() && self.audience.is_mapped(node.ino) {
-            self.follow(SetApart { record: record.key });
+        if step.content.is_some() {
+            if self.audience.is_mapped(node.ino) {
+                self.follow(SetApart { record: record.key });
+            }
+            if let (Origin::Socket, Some(by)) = (self.context.origin, self.context.actor.pid) {
+                self.effect(Effect::Made { record: record.key, version: after, by });
+            }
         }
         Ok(record)
     }
@@ -317,6 +324,12 @@ impl Turn<'_> {
         if home.owner.is_some() && (record.owner != home.owner || record.is_lapsed()) {
             record.attempt = record.attempt.next();
             record.lapsed = None;
+            // Who takes it by its own user has the file, too: only an owner may set times and modes.
+            if self.context.bits == Bits::Roles
+                && home.owner.as_ref() == Some(&self.context.actor.name)
+            {
+                node.uid = self.context.actor.uid;
+            }
         }
         if !home.kind().counts_lapses(home.state) {
             record.lapses = Lapses(0);

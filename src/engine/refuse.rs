@@ -3,23 +3,36 @@
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::FORBIDDEN_TOLD_EVERY;
 use crate::names::{FileName, TreePath};
-use crate::numbers::{Ino, UnixNanos};
+use crate::numbers::{Ino, RecordKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, StoreError, Txn};
+use crate::store::{Class, Durability, NodeType, Read, Record, Standing, StoreError, Txn};
 
-use super::governed::path_of;
+use super::governed::{path_of, path_of_dir};
 use super::turn::{Happening, Refused};
 use super::{Command, Context, Stop, Turn};
+
+/// What a change is about: whoever is told that it was refused is told where.
+#[derive(Clone, Debug)]
+pub enum About {
+    /// A name in a directory, whether it is there or not.
+    Name(Ino, FileName),
+    /// What has this inode.
+    Node(Ino),
+    /// A record.
+    Record(RecordKey),
+    /// A path.
+    Path(TreePath),
+    /// Nothing that lies in the tree.
+    Nothing,
+}
 
 /// Puts a refusal into `why`, and gives it back as the answer.
 #[derive(Clone, Debug)]
 pub struct Refuse {
     /// The call that was refused.
     pub operation: &'static str,
-    /// The directory of the name that it was about.
-    pub dir: Ino,
-    /// The name.
-    pub name: FileName,
+    /// What it was about.
+    pub about: About,
     /// Why.
     pub refusal: Refusal,
 }
@@ -40,8 +53,57 @@ impl Command for Refuse {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        let path = path_of(turn.txn, self.dir, &self.name)?;
+        let path = self.about.path(turn.txn)?;
         Err(Stop::kept(self.refusal, path))
+    }
+}
+
+impl About {
+    /// Its path; that of the root where it has none (any more).
+    pub(super) fn path(&self, read: &dyn Read) -> Result<TreePath, StoreError> {
+        let place = match self {
+            About::Nothing => None,
+            About::Path(path) => return Ok(path.clone()),
+            About::Name(dir, name) => Some((*dir, name.clone())),
+            About::Record(record) => read.record(*record)?.and_then(place_of),
+            About::Node(ino) => {
+                let Some(node) = read.node(*ino)? else { return Ok(TreePath::root()) };
+                match node.class {
+                    _ if node.node_type == NodeType::Directory => {
+                        return path_of_dir(read, node.ino);
+                    }
+                    Class::Record => read.record_at(node.ino)?.and_then(place_of),
+                    Class::Draft => read.draft(node.ino)?.map(|draft| (draft.dir, draft.name)),
+                    Class::Plain => match read.file_name(node.ino)? {
+                        Some(noted) => Some(noted),
+                        None => {
+                            read.name_in(node.parent, node.ino)?.map(|name| (node.parent, name))
+                        }
+                    },
+                }
+            }
+        };
+        place.map_or(Ok(TreePath::root()), |(dir, name)| path_of(read, dir, &name))
+    }
+}
+
+/// Where a record lies, if it lies anywhere.
+fn place_of(record: Record) -> Option<(Ino, FileName)> {
+    match record.standing {
+        Standing::Live { dir, name, .. } => Some((dir, name)),
+        Standing::Parked { .. } | Standing::Gone => None,
+    }
+}
+
+impl Turn<'_> {
+    /// Refuses an observer's change, whatever it is.
+    pub(super) fn require_change(&self, command: &impl Command) -> Result<(), Stop> {
+        match self.context.may_change() {
+            Err(refusal) if command.is_change() => {
+                Err(Stop::kept(refusal, command.about().path(self.txn)?))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -83,6 +145,11 @@ impl Command for TellForbidden {
 
     fn durability(&self) -> Durability {
         Durability::Process
+    }
+
+    /// The daemon tells it of whoever tried: an observer, too.
+    fn is_change(&self) -> bool {
+        false
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

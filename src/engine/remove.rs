@@ -8,7 +8,7 @@ use crate::store::{Class, Durability, Node, NodeType, Read, Record, Standing, St
 
 use super::governed::{Home, path_of};
 use super::turn::Happening;
-use super::{Command, Effect, Fate, Slot, Stop, Turn};
+use super::{About, Command, Effect, Fate, Slot, Stop, Turn};
 
 /// Which call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,10 @@ impl Command for Remove {
             RemoveWhat::File => "unlink",
             RemoveWhat::Directory => "rmdir",
         }
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.

@@ -6,7 +6,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, History, NodeType};
 
-use super::{Command, Remove, RemoveWhat, Stop, Turn, path_of, retention};
+use super::{About, Command, Remove, RemoveWhat, Stop, Turn, path_of, retention};
 
 /// Removes `parent/name` with all that is in it; records and drafts in it are no rubbish.
 #[derive(Clone, Debug)]
@@ -25,6 +25,10 @@ impl Command for RemoveTree {
 
     fn operation(&self) -> &'static str {
         "gc"
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
     }
 
     fn needs_no_room(&self) -> bool {

@@ -17,7 +17,7 @@ use super::remove::{is_directory, require_empty, require_idle, retire};
 use super::save::{Made, admit, content_of, home_of, next_version};
 use super::sight::Sight;
 use super::turn::taken;
-use super::{Command, Effect, Fate, Slot, Stop, Turn, plain};
+use super::{About, Command, Effect, Fate, Slot, Stop, Turn, plain};
 
 /// What is wanted beyond the plain form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,10 @@ impl Command for Rename {
 
     fn operation(&self) -> &'static str {
         "rename"
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.
@@ -268,6 +272,7 @@ impl Rename {
         if self.parent != self.new_parent {
             turn.require_leave(lies)?;
             turn.require_no_lane(lies, self.new_parent, &self.new_name)?;
+            turn.require_named_lane(lies, self.new_parent)?;
         }
         let content = turn.content(&record)?;
         let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();

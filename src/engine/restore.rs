@@ -10,7 +10,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, NewNode, Node, NodeType};
 
 use super::files::Saved;
-use super::{Command, Effect, Stop, Turn, plain};
+use super::{About, Command, Effect, Stop, Turn, plain};
 
 /// Makes `content` the content of the plain file `parent/name`, which is made if it is gone.
 #[derive(Clone, Debug)]
@@ -31,6 +31,10 @@ impl Command for RestoreFile {
 
     fn operation(&self) -> &'static str {
         "restore"
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {

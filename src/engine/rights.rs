@@ -4,67 +4,23 @@
 //! own, and others' ([`Rights`](crate::kind::Rights)); a transition says which roles may make it.
 //! Whose a record is, its lane says. What must stay true: an observer changes nothing; whoever may
 //! not act for others changes nothing in others' lanes, and neither moves nor removes the
-//! directories of a workspace. Permission bits the kernel checks, but for names that
-//! change without a call that names their directory: a claim by copy, and the end of a hold.
+//! directories of a workspace. Permission bits are no matter of roles (`modes`).
 
 use crate::kind::{Holding, Kind, Place, Role, StateIx};
-use crate::names::{AgentName, FileName, TreePath};
+use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Read, Record, RefusalRow, StoreError};
+use crate::store::{Class, Node, NodeType, Record, RefusalRow};
 
 use super::governed::{Home, path_of_dir};
+use super::modes::{forbids_taking, runs_the_store};
 use super::{Context, Stop, Text, Turn, governed};
 
 /// Whether who looks (its user, its role and name) may see this refusal, which may quote what was
-/// written: each user its own, root and who runs the store all; and of that an agent its own.
+/// written: each user its own, who runs the store all; and of that an agent its own.
 #[must_use]
 pub fn sees_refusal(row: &RefusalRow, uid: u32, (role, name): (Role, &AgentName)) -> bool {
-    let runs_the_store = uid == 0 || uid == rustix::process::geteuid().as_raw();
-    (runs_the_store || uid == row.uid) && (role == Role::Operator || row.actor == *name)
-}
-
-/// The sticky bit: of its directory only its owner, or that of the file, takes a file away.
-const S_ISVTX: u32 = 0o1000;
-
-/// Whether permission bits let this user and group take the name of `file` out of `dir`, as the kernel
-/// would ask of a `rename`. Which other groups the user is in, nobody tells.
-fn may_take_out((uid, gid): (u32, u32), dir: &Node, file: &Node) -> bool {
-    if uid == 0 || uid == rustix::process::geteuid().as_raw() {
-        return true;
-    }
-    let shift = match () {
-        () if uid == dir.uid => 6,
-        () if gid == dir.gid => 3,
-        () => 0,
-    };
-    let is_stuck = dir.mode & S_ISVTX != 0 && uid != dir.uid && uid != file.uid;
-    (dir.mode >> shift) & 0o3 == 0o3 && !is_stuck
-}
-
-/// Refuses to take the file `ino` out of the directory `dir`, which is called `shown`, to whom its
-/// permission bits do not allow it. `as_stored` says whether the caller's mount shows the stored ones.
-///
-/// # Errors
-/// A failure of the store.
-pub fn forbids_taking(
-    read: &dyn Read,
-    context: &Context,
-    as_stored: bool,
-    (dir, ino, shown): (Ino, Ino, &TreePath),
-) -> Result<Option<Refusal>, StoreError> {
-    let (Some(dir), Some(file)) = (read.node(dir)?, read.node(ino)?) else { return Ok(None) };
-    if !as_stored || may_take_out((context.actor.uid, context.gid), &dir, &file) {
-        return Ok(None);
-    }
-    Ok(Some(Refusal::new(
-        Rule::Forbidden,
-        format!("user {} may not take a name out of `{shown}`", context.actor.uid),
-        format!(
-            "if another of your groups than the first may, `mv` does it; else ask its owner, user {}",
-            dir.uid
-        ),
-    )))
+    (runs_the_store(uid) || uid == row.uid) && (role == Role::Operator || row.actor == *name)
 }
 
 impl Context {
@@ -179,6 +135,7 @@ impl Turn<'_> {
 
     /// Refuses a change of the names in a lane of somebody else. Operators are spared the look.
     pub(super) fn require_lane(&self, dir: Ino, name: &FileName) -> Result<(), Stop> {
+        self.require_bits_of_dir(dir, name)?;
         if self.context.role == Role::Operator {
             return Ok(());
         }
@@ -222,6 +179,21 @@ impl Turn<'_> {
         let lane = above.dir_path().join(name.clone());
         let reason = format!("there is no directory `{lane}` for `{}` to go into", lies.id);
         let refusal = Refusal::new(Rule::Absent, reason, format!("make it first: mkdir {lane}"));
+        Err(Stop::kept(refusal, lies.file_path()))
+    }
+
+    /// Refuses a record a directory that would be a lane if its name were an agent's: whoever moves it
+    /// there means to claim it.
+    pub(super) fn require_named_lane(&self, lies: &Home, parent: Ino) -> Result<(), Stop> {
+        let Some(dir) = self.txn.node(parent)? else { return Ok(()) };
+        let Some(above) = governed(self.txn, self.config, dir.parent)? else { return Ok(()) };
+        let lane = path_of_dir(self.txn, parent)?;
+        let Some((_, name)) = lane.split_last() else { return Ok(()) };
+        let mut relative = above.relative.clone();
+        relative.push(name.clone());
+        let Some(why) = above.binding.kind.misnamed_lane(&relative) else { return Ok(()) };
+        let reason = format!("`{lane}` is no agent's lane: {why}");
+        let refusal = Refusal::new(Rule::Transition, reason, "give the directory an agent's name");
         Err(Stop::kept(refusal, lies.file_path()))
     }
 
@@ -278,6 +250,7 @@ impl Turn<'_> {
     /// Refuses a change of attributes of what is somebody else's, or was the caller's until its
     /// lease ran out.
     pub(super) fn require_node(&self, node: &Node) -> Result<(), Stop> {
+        self.require_bits_of(node)?;
         if self.context.role == Role::Operator {
             return Ok(());
         }

@@ -8,18 +8,19 @@ use std::sync::Arc;
 
 use crate::config::Policy;
 use crate::ledger::{EventName, Via};
-use crate::names::FileName;
+use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{
-    Class, Draft, Durability, Node, NodeType, Record, RefusedText, Standing, StoreError,
-};
+use crate::store::{Class, Draft, Durability, Node, NodeType, Record, Standing, StoreError};
 
+use super::draft::{keep_text, leave_draft, renamed_over, told_of_rename};
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
 use super::setattr::gone;
 use super::sight::Sight;
-use super::{Command, Effect, Fate, Fence, LeaseNote, Refused, Slot, Stop, Text, Turn, plain};
+use super::{
+    About, Command, Effect, Fate, Fence, LeaseNote, Refused, Slot, Stop, Text, Turn, plain,
+};
 
 /// Saves a whole text as the content of a governed file, by its inode.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct Save {
     pub keeps_time: bool,
     /// The claim under which it was opened.
     pub fence: Option<Fence>,
+    /// Where it lay when it was opened: what is told where it is gone.
+    pub lay: Option<TreePath>,
 }
 
 /// A version of a record that a command made.
@@ -98,6 +101,10 @@ impl Command for Save {
         "save"
     }
 
+    fn about(&self) -> About {
+        self.record.map_or(About::Node(self.ino), About::Record)
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         let mut node = self.file(turn)?.ok_or_else(|| self.lost())?;
         if !self.keeps_time {
@@ -125,11 +132,8 @@ impl Command for Save {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
                 let home = home_of(turn, &record)?;
                 if let Some(fence) = &self.fence {
-                    let required = match turn.context.acts_for_others(home.kind()) {
-                        true => fence.require_same(&record),
-                        false => fence.require(&record),
-                    };
-                    required.map_err(|refusal| {
+                    let acts = turn.context.acts_for_others(home.kind());
+                    fence.require_for(acts, &record).map_err(|refusal| {
                         Stop::rejected(refusal, home.file_path(), Arc::clone(&self.text.bytes))
                     })?;
                 }
@@ -144,7 +148,7 @@ impl Save {
     /// A save of a file by its inode alone.
     #[must_use]
     pub fn of(ino: Ino, sight: Sight, text: Text) -> Save {
-        Save { ino, record: None, sight, text, keeps_time: false, fence: None }
+        Save { ino, record: None, sight, text, keeps_time: false, fence: None, lay: None }
     }
 
     /// What is saved: the handle's file, or that of its record now.
@@ -159,8 +163,8 @@ impl Save {
 
     /// The handle's file is gone: what was written is kept as rejected.
     fn lost(&self) -> Stop {
-        let path = crate::names::TreePath::root();
-        Stop::rejected(gone(), path, Arc::clone(&self.text.bytes))
+        let lay = self.lay.clone().unwrap_or_else(TreePath::root);
+        Stop::rejected(gone(), lay, Arc::clone(&self.text.bytes))
     }
 }
 
@@ -256,6 +260,13 @@ fn save_draft(
     let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? else {
         return Err(gone().into());
     };
+    if text.says_id(&home) != Some(home.id.as_str())
+        && let Some(over) = renamed_over(turn.txn, &home)?
+    {
+        // Its rename is the save, and is judged.
+        keep_text(turn, node, draft, &told_of_rename(&home, &over), &text.bytes)?;
+        return Ok(Saved::Kept(None));
+    }
     let mut admitted = node.clone();
     match admit(turn, &home, &mut admitted, (sight, text), EventName::CREATED) {
         Ok(made) => {
@@ -281,62 +292,10 @@ fn refused(home: &Home, refusal: Refusal, bytes: Arc<[u8]>) -> Refused {
 }
 
 /// Whether a record lay at `home` before it was parked. Its directory may be another state's by now.
-fn is_parked_at(record: &Record, home: &Home) -> bool {
+pub(super) fn is_parked_at(record: &Record, home: &Home) -> bool {
     record.standing == Standing::Parked { dir: home.dir }
         && record.state == home.kind().state(home.state).name
         && record.owner == home.owner
-}
-
-/// Leaves a draft a draft, with the bytes and the reason; where a record is parked under its name
-/// (an editor moved it to a backup), the record's last version comes back instead. Says whether the
-/// bytes are there now.
-fn leave_draft(
-    turn: &mut Turn<'_>,
-    mut node: Node,
-    draft: Draft,
-    home: &Home,
-    refusal: &Refusal,
-    bytes: &[u8],
-) -> Result<bool, Stop> {
-    let parked = turn.txn.record_named(home.governed.workspace, &home.id)?;
-    if let Some(record) = parked.filter(|record| is_parked_at(record, home)) {
-        turn.txn.delete_draft(node.ino)?;
-        node.size = turn.content(&record)?.len() as u64;
-        let step = Step {
-            event: EventName::RENAMED,
-            from: None,
-            content: None,
-            valid: true,
-            via: Some(Via::Backup),
-            links: None,
-        };
-        turn.step(record, home, &mut node, step)?;
-        Ok(false)
-    } else if matches!(refusal.rule, Rule::Taken | Rule::LeaseOver) && draft.why.is_none() {
-        // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
-        let parent = turn.directory(home.dir)?;
-        turn.txn.delete_entry(home.dir, &home.name)?;
-        turn.unname(&node, home.dir, &home.name)?;
-        turn.touch_dir(parent, 0)?;
-        let (parent, name, ino) = (home.dir, home.name.clone(), node.ino);
-        let fate = Fate::Removed(node.node_type);
-        turn.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
-        Ok(false)
-    } else {
-        node.size = bytes.len() as u64;
-        node.ctime = turn.now;
-        turn.txn.update_node(&node)?;
-        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
-        let why = RefusedText {
-            rule: refusal.rule,
-            reason: refusal.reason.clone(),
-            remedy: refusal.remedy.clone(),
-            place: refusal.place,
-        };
-        turn.txn.put_draft(&Draft { why: Some(why), content: bytes.to_vec(), ..draft })?;
-        turn.drafted(home, refusal)?;
-        Ok(true)
-    }
 }
 
 /// Takes `text` in the file `node` as a record at `home`: a new one, one that comes back, or one
@@ -358,18 +317,32 @@ pub(super) fn admit(
         return move_by_copy(turn, record, (dir, name, ino), home, node, (sight, text));
     }
     turn.context.may_create(home).map_err(refuse)?;
-    let is_parked = matches!(&known, Some(Record { standing: Standing::Parked { .. }, .. }));
-    let mut flags = false;
+    let parked_in = match &known {
+        Some(Record { standing: Standing::Parked { dir }, .. }) => Some(*dir),
+        _ => None,
+    };
+    let is_parked = parked_in.is_some();
+    let (mut flags, mut comes_back) = (false, false);
     let judged = match &known {
         // Its name went to a backup and comes back: this is its next version.
         Some(record) if is_parked_at(record, home) => {
-            sight.require_current(record, home).map_err(refuse)?;
-            turn.revives(record, home).map_err(refuse)?;
             let before = Text::new(turn.content(record)?);
+            turn.revives(record, home).map_err(refuse)?;
+            // Who gives it its own file back needs to have read nothing.
+            comes_back = before.bytes[..] == text.bytes[..] && !record.is_lapsed();
+            if !comes_back {
+                sight.require_current(record, home).map_err(refuse)?;
+            }
             flags = home.governed.binding.policy == Policy::Flag;
             text.judge_next(home, &before, turn.context.role)
         }
-        _ => text.judge(home),
+        _ => {
+            if let (Some(record), Some(dir)) = (&known, parked_in) {
+                let lay = path_of(turn.txn, dir, &home.name)?;
+                turn.require_made_of(record, (&lay, home), (sight, text))?;
+            }
+            text.judge(home)
+        }
     };
     let valid = judged.is_ok();
     judged.or_else(|refusal| if flags { Ok(()) } else { Err(refuse(refusal)) })?;
@@ -384,9 +357,10 @@ pub(super) fn admit(
         let moved = turn.transition(record.clone(), home, node, Moving::New(text), via)?;
         return Ok(Made::of(&moved));
     }
-    let links = if valid { turn.links(home, text)? } else { None };
+    let links = if valid && !comes_back { turn.links(home, text)? } else { None };
     let links = links.as_ref();
     let record = match known {
+        Some(record) if comes_back => come_back(turn, record, home, node, valid)?,
         None => turn.create_record(home, node, event, (text, links), None)?,
         Some(mut record) => {
             let event = if is_parked { EventName::SAVED } else { event };
@@ -403,6 +377,26 @@ pub(super) fn admit(
     Ok(Made::of(&record))
 }
 
+/// A parked record lies at `home` in `node` again, as it was.
+pub(super) fn come_back(
+    turn: &mut Turn<'_>,
+    record: Record,
+    home: &Home,
+    node: &mut Node,
+    valid: bool,
+) -> Result<Record, Stop> {
+    let step = Step {
+        event: EventName::RENAMED,
+        from: None,
+        content: None,
+        valid,
+        via: Some(Via::Backup),
+        links: None,
+    };
+    node.size = turn.content(&record)?.len() as u64;
+    Ok(turn.step(record, home, node, step)?)
+}
+
 /// A record that lives elsewhere was written here: the transition by copy.
 fn move_by_copy(
     turn: &mut Turn<'_>,
@@ -415,16 +409,9 @@ fn move_by_copy(
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     let (old_dir, old_name, old_ino) = old;
     let lies = home_of(turn, &record)?;
-    let owned_by_other = record.owner.is_some() && record.owner != home.owner;
-    if owned_by_other || lies.state == home.state {
-        return Err(refuse(Refusal::new(
-            Rule::Taken,
-            format!("`{}` is `{}` already: an id lives in one place", home.id, lies.file_path()),
-            "someone else was faster, or the id is in use: take another one",
-        )));
-    }
+    require_not_theirs(&record, &lies, home).map_err(refuse)?;
     turn.require_taking(&lies, old_ino)?;
-    turn.require_made_of(&record, (&lies, home), (sight, text))?;
+    turn.require_made_of(&record, (&lies.file_path(), home), (sight, text))?;
     judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, Moving::New(text), Some(Via::Copy))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
@@ -433,6 +420,36 @@ fn move_by_copy(
     turn.effect(Effect::Name { parent, name, ino: old_ino, also_origin: true, fate });
     let left = Left { parent: old_dir, name: old_name, node: old };
     Ok(Made { left: Some(left), ..Made::of(&moved) })
+}
+
+/// A record that is another's, or lies in that state already, is not moved by being written at `home`.
+fn require_not_theirs(record: &Record, lies: &Home, home: &Home) -> Result<(), Refusal> {
+    let owned_by_other = record.owner.is_some() && record.owner != home.owner;
+    if !owned_by_other && lies.state != home.state {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        Rule::Taken,
+        format!("`{}` is `{}` already: an id lives in one place", home.id, lies.file_path()),
+        "someone else was faster, or the id is in use: take another one",
+    ))
+}
+
+impl Turn<'_> {
+    /// Refuses a new file of an id under which nothing written there could become a record.
+    ///
+    /// # Errors
+    /// [`Rule::Taken`], or a failure of the store.
+    pub(super) fn require_free_id(&self, home: &Home) -> Result<(), Stop> {
+        let known = self.txn.record_named(home.governed.workspace, &home.id)?;
+        let Some(record) = known.filter(|known| matches!(known.standing, Standing::Live { .. }))
+        else {
+            return Ok(());
+        };
+        let lies = home_of(self, &record)?;
+        require_not_theirs(&record, &lies, home)
+            .map_err(|refusal| Stop::kept(refusal, home.file_path()))
+    }
 }
 
 /// Judges a new text of `record`, which lies at `lies` and is on its way to `home`. It may still
@@ -474,24 +491,4 @@ pub(super) fn content_of(turn: &Turn<'_>, node: &Node, name: &FileName) -> Resul
         _ => plain::read(turn.txn, node, 0, crate::limits::RECORD_BYTES_MAX + 1)?,
     };
     Ok(Text::new(bytes))
-}
-
-impl Turn<'_> {
-    /// The event of a draft that was saved and not taken.
-    pub(super) fn drafted(&mut self, home: &Home, refusal: &Refusal) -> Result<(), StoreError> {
-        let path = home.file_path().to_string();
-        let happening = super::turn::Happening {
-            name: EventName::DRAFTED,
-            kind: Some(home.kind().name()),
-            workspace: Some(&home.governed.path),
-            before: None,
-            after: None,
-            payload: crate::ledger::Payload::of(&[
-                ("path", crate::ledger::Field::Text(&path)),
-                ("rule", crate::ledger::Field::Text(refusal.rule.code())),
-            ]),
-        };
-        self.append(None, happening)?;
-        Ok(())
-    }
 }

@@ -5,7 +5,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType};
 
 use super::plain::resize;
-use super::{Command, Effect, LeaseNote, Stop, Turn};
+use super::{About, Command, Effect, LeaseNote, Stop, Turn};
 
 /// A time to set.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub struct SetAttributes {
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
+    /// It is a change of owner also where both stay: set-user-id goes.
+    pub is_chown: bool,
     /// Size of a plain file, in bytes.
     pub size: Option<u64>,
     /// Access time.
@@ -44,6 +46,7 @@ impl SetAttributes {
             mode: None,
             uid: None,
             gid: None,
+            is_chown: false,
             size: None,
             atime: None,
             mtime: None,
@@ -56,6 +59,10 @@ impl Command for SetAttributes {
 
     fn operation(&self) -> &'static str {
         "setattr"
+    }
+
+    fn about(&self) -> About {
+        About::Node(self.ino)
     }
 
     fn durability(&self) -> Durability {
@@ -80,7 +87,7 @@ impl Command for SetAttributes {
             node.mtime = turn.now;
             drop_privileges(turn, &mut node);
         }
-        if self.uid.is_some() || self.gid.is_some() {
+        if self.uid.is_some() || self.gid.is_some() || self.is_chown {
             node.uid = self.uid.unwrap_or(node.uid);
             node.gid = self.gid.unwrap_or(node.gid);
             // Linux does so for root, too: who owns a program now is not who gave it its rights.

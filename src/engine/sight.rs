@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::names::AgentName;
+use crate::names::{AgentName, TreePath};
 use crate::numbers::{Attempt, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Record, StoreError};
@@ -18,8 +18,13 @@ use super::{Stop, Text, Turn};
 pub enum Base {
     /// The writer never opened the record: it may replace it.
     Unseen,
-    /// The version that the writer saw last.
+    /// The version that the writer, or who was started by it, saw last.
     Seen(Version),
+    /// The version that was seen last by who started the writer, which saw none. It may be stale by
+    /// that, and may still not know what the record says: a late writer's sibling knows it, too.
+    Heard(Version),
+    /// The writer saw what it said, and nobody else has changed that since.
+    Current,
 }
 
 /// How the engine learns which version a save was made from.
@@ -45,8 +50,10 @@ impl Sight {
     /// Refuses a save that was made from another version than the record's current one.
     pub(super) fn require_current(&self, record: &Record, home: &Home) -> Result<(), Refusal> {
         match self.of(record.key) {
-            Base::Seen(seen) if seen != record.version => Err(stale(home, seen, record.version)),
-            Base::Seen(_) | Base::Unseen => Ok(()),
+            Base::Seen(seen) | Base::Heard(seen) if seen != record.version => {
+                Err(stale(home, seen, record.version))
+            }
+            Base::Seen(_) | Base::Heard(_) | Base::Unseen | Base::Current => Ok(()),
         }
     }
 }
@@ -61,42 +68,40 @@ impl std::fmt::Debug for Sight {
 }
 
 impl Turn<'_> {
-    /// Refuses a text that would move `record`, by being written at `home`, and was not made from
-    /// what it says now. Whoever never read it may write it anew; but one who had it before and lost
-    /// it writes late, and what does not say whose text it is, where the record does, is none of it.
+    /// Refuses a text that would move `record`, which lies at `lies`, by being written at `home`, and
+    /// was not made from what it says now. Whoever never read it may write it anew where it becomes his; but one who
+    /// had it before and lost it writes late, and what does not say whose text it is, where the
+    /// record does, is none of it. Into nobody's directory it is the text of something else, which
+    /// was given an id that is in use.
     pub(super) fn require_made_of(
         &self,
         record: &Record,
-        (lies, home): (&Home, &Home),
+        (lies, home): (&TreePath, &Home),
         (sight, text): (&Sight, &Text),
     ) -> Result<(), Stop> {
-        if sight.of(record.key) == Base::Seen(record.version) {
+        let base = sight.of(record.key);
+        if base == Base::Current || base == Base::Seen(record.version) {
             return Ok(());
         }
         let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
         let before = self.content(record)?;
-        if before[..] != text.bytes[..]
-            && let Some(owner) = &home.owner
-        {
-            if self.has_lost(record, owner)? {
+        if before[..] != text.bytes[..] {
+            if let Some(owner) = &home.owner
+                && self.has_lost(record, owner)?
+            {
                 return Err(refuse(over(record, owner)));
             }
-            let id = &home.kind().fields().id;
-            let says_id = |text: &Text| {
-                text.parsed.as_ref().map(|said| said.value().get(id).is_some()).unwrap_or(true)
-            };
-            if record.owner.is_none() && !says_id(text) && says_id(&Text::new(before)) {
-                let (lies, to) = (lies.file_path(), home.governed.dir_path());
-                let reason = format!("`{lies}` is there already, and this is no text of it");
-                let remedy = format!("move it first: mv {lies} {to}/; then write");
-                return Err(refuse(Refusal::new(Rule::Taken, reason, remedy)));
+            let is_nobodys =
+                || record.owner.is_none() && is_nobodys(home, text, &Text::new(before));
+            if is_blind(record, home, base) || is_nobodys() {
+                return Err(refuse(no_text_of(lies, home)));
             }
         }
-        sight.require_current(record, lies).map_err(refuse)
+        sight.require_current(record, home).map_err(refuse)
     }
 
     /// Whether `owner` had the record before and has it no more, however that ended.
-    fn has_lost(&self, record: &Record, owner: &AgentName) -> Result<bool, StoreError> {
+    pub(super) fn has_lost(&self, record: &Record, owner: &AgentName) -> Result<bool, StoreError> {
         if record.lapsed.as_ref() == Some(owner) {
             return Ok(true);
         }
@@ -108,6 +113,36 @@ impl Turn<'_> {
         })?;
         Ok(had.is_some())
     }
+}
+
+/// Whether who writes at `home` has read nothing of a record that lay at rest, or that would come to
+/// a directory of nobody's by it: that is no claim.
+pub(super) fn is_blind(record: &Record, home: &Home, base: Base) -> bool {
+    let kind = home.kind();
+    let rests = || {
+        let from = kind.state_named(record.state.as_str()).map(|from| kind.state(from));
+        from.is_none_or(|from| !from.initial && from.lease.is_none())
+    };
+    base == Base::Unseen && (home.owner.is_none() || rests())
+}
+
+/// The refusal of a text at `home` that is not the one of the record which lies at `lies`.
+pub(super) fn no_text_of(lies: &TreePath, home: &Home) -> Refusal {
+    let to = home.governed.dir_path();
+    Refusal::new(
+        Rule::Taken,
+        format!("`{lies}` is there already, and this is no text of it"),
+        format!("if it is: move it first, mv {lies} {to}/, then write; else take another id"),
+    )
+}
+
+/// Whether a text does not say whose it is, where the record's own does.
+fn is_nobodys(home: &Home, text: &Text, before: &Text) -> bool {
+    let id = &home.kind().fields().id;
+    let says_id = |text: &Text| {
+        text.parsed.as_ref().map(|said| said.value().get(id).is_some()).unwrap_or(true)
+    };
+    !says_id(text) && says_id(before)
 }
 
 pub(super) fn stale(home: &Home, seen: Version, current: Version) -> Refusal {

@@ -14,7 +14,7 @@ use super::rename::{Rename, RenameMode};
 use super::save::Made;
 use super::sight::{Base, Sight};
 use super::turn::absent;
-use super::{Command, Effect, Stop, Turn, governed, hindrance};
+use super::{About, Command, Effect, Stop, Turn, governed, hindrance};
 
 /// Whether a file is still being written, where it is this record's: such a one is left for the next.
 pub type IsWritten = Arc<dyn Fn(Ino, Option<&Record>) -> bool + Send + Sync>;
@@ -99,6 +99,13 @@ impl Command for Take {
 
     fn operation(&self) -> &'static str {
         "rename"
+    }
+
+    fn about(&self) -> About {
+        match &self.wanted {
+            Wanted::Named(_, name) => About::Name(self.to, name.clone()),
+            Wanted::Best(_) => About::Node(self.to),
+        }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Taken, Stop> {

@@ -14,7 +14,7 @@ use crate::store::{
 
 use super::desk::Queued;
 use super::refuse::to_tell;
-use super::{Audience, Context, Doors, Effect, Scopes};
+use super::{Audience, Context, Doors, Effect, Scopes, Undone};
 
 /// A refusal with what is to be kept of it.
 #[derive(Debug)]
@@ -90,6 +90,8 @@ pub struct Turn<'a> {
     pub config: &'a Config,
     /// The trace of all its events, where they are one piece of work.
     pub trace: Option<[u8; 16]>,
+    /// Which step of somebody else's the next event continues.
+    pub(super) continues: Option<Trace>,
     pub(crate) doors: &'a Doors,
     pub(crate) scopes: &'a Scopes,
     pub(crate) audience: &'a dyn Audience,
@@ -97,6 +99,7 @@ pub struct Turn<'a> {
     pub(crate) effects: &'a mut Vec<Effect>,
     pub(crate) nameless: &'a mut Vec<Ino>,
     pub(crate) durability: &'a mut Durability,
+    pub(super) undone: &'a Arc<Undone>,
     /// What follows in the same transaction.
     pub(super) follows: &'a mut Vec<Queued>,
 }
@@ -182,7 +185,10 @@ impl Turn<'_> {
         let mut span = [0; 8];
         (self.doors.random)(&mut span);
         let own = record.filter(|_| self.trace.is_none()).map(|record| record.trace);
-        let trace = Trace::new(own.unwrap_or_else(|| self.new_trace()), span);
+        let trace = match self.continues.take() {
+            Some(sender) => sender.child(span),
+            None => Trace::new(own.unwrap_or_else(|| self.new_trace()), span),
+        };
         let event = Event {
             name: happening.name,
             workspace: happening.workspace.cloned(),

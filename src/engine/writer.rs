@@ -24,7 +24,7 @@ use super::lease::{Book, LeaseClock};
 use super::nameless::Nameless;
 use super::queue::{Look, Queue};
 use super::turn::Head;
-use super::{Audience, Bell, Command, Context, Doors, Line, Scopes};
+use super::{Audience, Bell, Command, Context, Doors, Line, Scopes, Undone};
 
 /// What leads to the desk. The writer's thread ends when it is dropped.
 struct Door {
@@ -68,6 +68,7 @@ pub struct Engine {
     clock: LeaseClock,
     bell: Arc<Bell>,
     line: Arc<Line>,
+    undone: Arc<Undone>,
 }
 
 /// Starts the writer thread of a store; of one that cannot be written nothing is done by itself.
@@ -91,6 +92,7 @@ pub fn start(
                 txn.delete_node(ino)?;
             }
             super::quota::charge_all(txn, &config)?;
+            super::lock_files::shorten_locks(txn, &config, clock.now())?;
             clock.keep(txn, (doors.clock)())?;
             Ok(Durability::Process)
         })?;
@@ -108,6 +110,7 @@ pub fn start(
     let bell = Arc::new(Bell::default());
     bell.ring(head.g);
     let line = Arc::new(Line::default());
+    let undone = Arc::new(Undone::default());
     let desk = Arc::new(Mutex::new(Desk {
         writer,
         readers: Arc::clone(&readers),
@@ -121,6 +124,7 @@ pub fn start(
         head,
         nameless: Nameless::default(),
         scopes: Scopes::default(),
+        undone: Arc::clone(&undone),
         leases,
         clock: clock.clone(),
         due,
@@ -131,7 +135,7 @@ pub fn start(
         .name("writer".into())
         .spawn(move || keep(&queue, &desk))
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    Ok((Engine { door, readers, config, agents, doors, clock, bell, line }, handle))
+    Ok((Engine { door, readers, config, agents, doors, clock, bell, line, undone }, handle))
 }
 
 /// A first transaction. On a full disk the log, which a daemon that was killed has left long, must
@@ -252,6 +256,12 @@ impl Engine {
     #[must_use]
     pub fn line(&self) -> &Arc<Line> {
         &self.line
+    }
+
+    /// What chores could not do.
+    #[must_use]
+    pub fn undone(&self) -> &Arc<Undone> {
+        &self.undone
     }
 
     /// The configuration in force.

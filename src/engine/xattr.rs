@@ -5,7 +5,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::Durability;
 
-use super::{Command, Stop, Turn};
+use super::{About, Command, Stop, Turn};
 
 /// How an attribute that is or is not there is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,10 @@ impl Command for SetXattr {
         "setxattr"
     }
 
+    fn about(&self) -> About {
+        About::Node(self.ino)
+    }
+
     fn durability(&self) -> Durability {
         Durability::Process
     }
@@ -95,6 +99,10 @@ impl Command for RemoveXattr {
 
     fn operation(&self) -> &'static str {
         "removexattr"
+    }
+
+    fn about(&self) -> About {
+        About::Node(self.ino)
     }
 
     fn durability(&self) -> Durability {

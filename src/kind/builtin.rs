@@ -47,18 +47,30 @@ impl Kinds {
     /// # Errors
     /// Where the name is taken: kinds are not replaced, stores depend on what they mean. All kinds'
     /// files lie in `.workfs/kinds/`, so that a schema's name is one there and its own, too.
-    pub fn add(&mut self, kind: Kind) -> Result<Arc<Kind>, KindError> {
-        let [file, schema] = kind.file_names();
-        let wrong = |reason| Err(KindError { file: file.clone(), line: None, reason });
-        if self.by_name.contains_key(kind.name()) {
-            let name = kind.name();
-            return wrong(format!("there is a kind `{name}` already; give it another name"));
+    /// `file` is the definition's name, for errors.
+    pub fn add(&mut self, file: &str, kind: Kind) -> Result<Arc<Kind>, KindError> {
+        let [_, schema] = kind.file_names();
+        let wrong = |key, reason| {
+            let line = kind.source().line_of(key);
+            Err(KindError { file: file.to_owned(), line, reason })
+        };
+        if let Some(known) = self.by_name.get(kind.name()) {
+            let (name, whose) = (kind.name(), origin(known));
+            let reason = format!("there is a kind `{name}` already, {whose}; give it another name");
+            return wrong("kind", reason);
         }
         if FileName::new(schema.as_str()).is_err() {
-            return wrong(format!("`schema: {schema}` is no file's name; put it beside this file"));
+            let reason = format!("`schema: {schema}` is no file's name; put it beside this file");
+            return wrong("schema", reason);
         }
-        if self.by_name.values().any(|known| known.file_names().contains(&schema)) {
-            return wrong(format!("`{schema}` belongs to another kind; give it another name"));
+        let has_file = |known: &&Arc<Kind>| known.file_names().contains(&schema);
+        if let Some(known) = self.by_name.values().find(has_file) {
+            let (name, whose) = (known.name(), origin(known));
+            let reason = format!(
+                "`{schema}` belongs to the kind `{name}`, {whose}, and all kinds' files lie in one \
+                 directory; give it another name"
+            );
+            return wrong("schema", reason);
         }
         let kind = Arc::new(kind);
         self.by_name.insert(kind.name().clone(), Arc::clone(&kind));
@@ -88,6 +100,15 @@ impl Kinds {
     }
 }
 
+/// Where a kind comes from.
+fn origin(kind: &Kind) -> String {
+    if KINDS.iter().any(|known| known.name() == kind.name()) {
+        "which is built in".to_owned()
+    } else {
+        format!("by {}", kind.file)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,15 +128,23 @@ mod tests {
         let mut kinds = Kinds::default();
         let (file, definition, schema) = BUILTIN[0];
         let again = Kind::load(file, definition, schema).unwrap();
-        assert!(kinds.add(again).is_err());
+        let taken = kinds.add("mine.yaml", again).unwrap_err();
+        let line = 1 + definition.lines().position(|line| line.starts_with("kind:")).unwrap();
+        assert_eq!((taken.file.as_str(), taken.line), ("mine.yaml", u32::try_from(line).ok()));
         let other = definition.replace("kind: task", "kind: errand");
-        let same_file = kinds.add(Kind::load(file, &other, schema).unwrap()).unwrap_err();
+        let same_file = kinds.add(file, Kind::load(file, &other, schema).unwrap()).unwrap_err();
         assert!(same_file.reason.contains("task.v1.json"), "{same_file}");
+        assert!(same_file.reason.contains("the kind `task`, which is built in"), "{same_file}");
+        let line = 1 + other.lines().position(|line| line.starts_with("schema:")).unwrap();
+        assert_eq!(same_file.line, u32::try_from(line).ok());
         let nowhere = other.replace("task.v1.json", "../task.v1.json");
-        assert!(kinds.add(Kind::load(file, &nowhere, schema).unwrap()).is_err());
+        assert!(kinds.add(file, Kind::load(file, &nowhere, schema).unwrap()).is_err());
         let other = other.replace("task.v1.json", "errand.v1.json");
-        let added = kinds.add(Kind::load(file, &other, schema).unwrap()).unwrap();
+        let added = kinds.add(file, Kind::load(file, &other, schema).unwrap()).unwrap();
         assert!(Arc::ptr_eq(&added, kinds.get("errand").unwrap()));
+        let twice = other.replace("errand.v1.json", "other.v1.json");
+        let twice = kinds.add("b.yaml", Kind::load("b.yaml", &twice, schema).unwrap()).unwrap_err();
+        assert!(twice.reason.contains("a kind `errand` already, by task.kind.yaml"), "{twice}");
         let names: Vec<&str> = kinds.names().map(KindName::as_str).collect();
         assert_eq!(names, ["errand", "task"]);
     }

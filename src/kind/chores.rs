@@ -144,8 +144,8 @@ impl Kind {
                 next.insert(field.clone(), value.clone());
             }
         }
-        if let Some(field) = self.order.since.as_ref().and_then(|since| since.roots().next()) {
-            next.insert(field.to_owned(), text(&now.rfc3339_seconds()));
+        if let Some(since) = &self.order.since {
+            put_at(&mut next, since.first_way(), text(&now.rfc3339_seconds()));
         }
         put_at(&mut next, handoff.previous.first_way(), text(before.as_str()));
         Some(Value::Object(next))
@@ -180,6 +180,21 @@ mod tests {
     use super::*;
     use crate::kind::builtin;
     use serde_json::json;
+
+    #[test]
+    fn a_time_below_another_field_leaves_that_what_it_is() {
+        let task = builtin::task();
+        let definition = task.source().definition.replace("since: created_at", "since: context.at");
+        let definition = definition.replace("not_before: not_before", "not_before: context.from");
+        let kind = Kind::load("task.kind.yaml", &definition, &task.source().schema).unwrap();
+        let (id, before) = (RecordId::new("next").unwrap(), RecordId::new("t-1").unwrap());
+        let done = json!({"context": {"plan": 7}});
+        let agent = AgentName::new("ann").unwrap();
+        let next = kind.follow_up((&id, &agent), (&before, &done), UnixNanos(0)).unwrap();
+        let context = json!({"plan": 7, "at": "1970-01-01T00:00:00Z", "previous_task": "t-1"});
+        assert_eq!(next["context"], context);
+        assert_eq!((kind.not_before_field(), task.not_before_field()), (None, Some("not_before")));
+    }
 
     fn follow_up(done: &Value) -> Value {
         let (id, before) = (RecordId::new("next").unwrap(), RecordId::new("t-1").unwrap());

@@ -179,9 +179,8 @@ pub(super) struct RetriesForm {
     pub attempts: Spanned<u32>,
     pub first: Spanned<String>,
     pub longest: Spanned<String>,
-    #[serde(default)]
-    pub jitter_percent: u8,
-    pub to: Spanned<String>,
+    pub jitter_percent: Option<Spanned<u32>>,
+    pub to: Option<Spanned<String>>,
     pub exhausted: Spanned<String>,
 }
 

@@ -8,8 +8,10 @@ use super::schema::one_of;
 use super::state::{Statuses, Transition};
 use super::transition::names;
 use super::{Kind, Role, StateIx};
+use crate::limits::LEASE_MAX;
 use crate::names::{AgentName, RecordId};
 use crate::refusal::Rule;
+use crate::units;
 
 impl Kind {
     /// Judges the whole content of a record that lies, or is to lie, in `state`.
@@ -34,6 +36,7 @@ impl Kind {
         }
         let schema = self.schema.judge(content);
         schema.map_err(|fault| self.with_words_of(state, content.as_object(), fault))?;
+        self.judge_lease(content)?;
         self.judge_id(content, id)?;
         self.judge_status(content, state)?;
         self.judge_required(content, &self.state(state).requires, state)?;
@@ -143,6 +146,29 @@ impl Kind {
     #[must_use]
     pub fn status_of<'v>(&self, content: &'v Value) -> Option<&'v str> {
         content.get(self.fields.status.as_deref()?)?.as_str()
+    }
+
+    /// A schema cannot compare times.
+    fn judge_lease(&self, content: &Value) -> Result<(), Fault> {
+        let Some(field) = &self.fields.lease else { return Ok(()) };
+        let text = content.get(field).and_then(Value::as_str);
+        match text.and_then(|text| Some((text, units::duration(text).ok()?))) {
+            Some((text, wanted)) if wanted > LEASE_MAX => {
+                let longest = units::shown_duration(LEASE_MAX);
+                Err(Fault {
+                    rule: Rule::Schema,
+                    pointer: format!("/{field}"),
+                    reason: format!(
+                        "`{field}: {text}` is longer than the longest lease, {longest}"
+                    ),
+                    remedy: format!(
+                        "write `{field}: {longest}` or less: each sign of its owner's life makes it \
+                         whole again"
+                    ),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn judge_id(&self, content: &Value, id: &RecordId) -> Result<(), Fault> {

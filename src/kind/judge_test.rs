@@ -47,6 +47,20 @@ fn known_fields_may_be_null_or_in_any_case() {
     assert!(judge(&json!({"dependencies": [{"id": 7}]}), "inbox").is_err());
 }
 
+// P12.1
+#[test]
+fn a_lease_is_no_longer_than_the_longest() {
+    for fine in ["1s", "30d", "720h"] {
+        assert_eq!(judge(&json!({ "lease": fine }), "inbox"), Ok(()), "{fine}");
+    }
+    for long in ["31d", "721h", "999999d"] {
+        let Fault { rule, pointer, reason, remedy } = fault(&json!({ "lease": long }), "assigned");
+        assert_eq!((rule, pointer.as_str()), (Rule::Schema, "/lease"));
+        assert_eq!(reason, format!("`lease: {long}` is longer than the longest lease, 30d"));
+        assert!(remedy.starts_with("write `lease: 30d` or less"), "{remedy}");
+    }
+}
+
 #[test]
 fn examples_are_told_as_all_there_is_only_where_they_are() {
     let told = |content: &Value| {

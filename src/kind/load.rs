@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_saphyr::Spanned;
 
 use super::definition::{FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
+use super::error::where_and_why;
 use super::field_path::FieldPath;
 use super::load_chores::build_chores;
 use super::load_commands::build_commands;
@@ -14,10 +15,13 @@ use super::load_state::{build_state, patterns};
 use super::order::Order;
 use super::pattern::Pattern;
 use super::schema::Schema;
-use super::state::{OnExpiry, Stamp, StampWhen, State, StateIx, Transition};
+use super::state::{Stamp, StampWhen, State, StateIx, Transition};
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
 use super::{EngineFields, Kind, KindError, KindSource, Rights, Role};
-use crate::names::{KindName, StateName};
+use crate::names::{FileName, KindName, StateName};
+
+/// The keys that a definition must have.
+const KEYS: [&str; 6] = ["kind", "schema", "extensions", "fields", "states", "transitions"];
 
 /// Most states of a kind: the largest known lifecycle has six.
 const STATES_MAX: usize = 64;
@@ -36,12 +40,13 @@ impl Kind {
     pub fn load(file: &str, definition: &str, schema: &str) -> Result<Kind, KindError> {
         let in_file =
             |file: &str, (line, reason): Wrong| KindError { file: file.to_owned(), line, reason };
-        let form: KindForm =
-            yaml::read(definition).map_err(|error| in_file(file, (error.line, error.reason)))?;
-        let compiled =
-            Schema::compile(schema).map_err(|wrong| in_file(&form.schema.value, wrong))?;
+        let form = read(definition).map_err(|wrong| in_file(file, wrong))?;
+        let named = where_and_why(file, line(&form.schema), "the schema");
+        let compiled = Schema::compile(schema).map_err(|(at, reason)| {
+            in_file(&form.schema.value, (at, format!("{reason} ({named})")))
+        })?;
         let source = KindSource { definition: definition.to_owned(), schema: schema.to_owned() };
-        build(form, compiled, source).map_err(|wrong| in_file(file, wrong))
+        build(form, compiled, source, file).map_err(|wrong| in_file(file, wrong))
     }
 
     /// The same where `load` reads the schema's file, whose name the definition says.
@@ -53,11 +58,10 @@ impl Kind {
         definition: &str,
         load: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Kind, KindError> {
-        let wrong = |line, reason| KindError { file: file.to_owned(), line, reason };
-        let form: KindForm =
-            yaml::read(definition).map_err(|error| wrong(error.line, error.reason))?;
-        let schema =
-            load(&form.schema.value).map_err(|reason| wrong(line(&form.schema), reason))?;
+        let wrong = |(line, reason)| KindError { file: file.to_owned(), line, reason };
+        let form = read(definition).map_err(wrong)?;
+        let schema = load(&form.schema.value)
+            .map_err(|reason| wrong((line(&form.schema), format!("`schema`: {reason}"))))?;
         Kind::load(file, definition, &schema)
     }
 
@@ -77,7 +81,8 @@ impl Kind {
             let (state, dirs) = self.other_dirs(name.as_str(), dirs).map_err(wrong)?;
             kind.states[state.at()].dirs = dirs;
         }
-        no_clash(&kind.states).map_err(wrong)?;
+        no_clash(&kind.states).map_err(|(_, reason)| wrong(reason))?;
+        lies_in_order_dir(&kind.order.dir, &kind.states).map_err(|(_, reason)| wrong(reason))?;
         Ok(kind)
     }
 
@@ -108,7 +113,15 @@ impl Kind {
     }
 }
 
-fn build(form: KindForm, schema: Schema, source: KindSource) -> Result<Kind, Wrong> {
+/// Reads the form. Where a key of the definition itself is missing, no line is to blame.
+fn read(definition: &str) -> Result<KindForm, Wrong> {
+    yaml::read(definition).map_err(|error| match error.missing {
+        Some(key) if KEYS.contains(&key) => (None, error.reason),
+        _ => (error.line, error.reason),
+    })
+}
+
+fn build(form: KindForm, schema: Schema, source: KindSource, file: &str) -> Result<Kind, Wrong> {
     let name = KindName::new(&form.kind.value)
         .map_err(|why| (line(&form.kind), format!("the kind's name: {why}")))?;
     let extensions = extensions(&form.extensions)?;
@@ -118,25 +131,18 @@ fn build(form: KindForm, schema: Schema, source: KindSource) -> Result<Kind, Wro
     for (name, state) in &form.states.0 {
         built.push(build_state(name, state, &fields, &states, &schema)?);
     }
-    no_clash(&built).map_err(|reason| (None, reason))?;
-    let initial = one_initial(&built)?;
-    let transitions = transitions(&form.transitions, &states, &schema)?;
-    for transition in &transitions {
-        if built[transition.from.at()].terminal
-            && transition.from != transition.to
-            && transition.by != [Role::Operator]
-        {
-            let from = &built[transition.from.at()].name;
-            let reason = format!("only the operator may take a record out of `{from}` (terminal)");
-            return Err((None, reason));
-        }
-    }
+    let its_dir =
+        |(dir, reason): WrongDir| (form.states.0[dir.0].1.dirs.get(dir.1).and_then(line), reason);
+    no_clash(&built).map_err(its_dir)?;
+    let initial = one_initial(&built, &form.states)?;
+    let transitions = transitions(&form.transitions, (&states, &built), &schema)?;
     all_reached(&form.states, initial, &transitions)?;
-    for (at, state) in built.iter().enumerate() {
-        leaves_by_its_ways(at, state, &transitions)?;
+    for ((name, form), (at, _)) in form.states.0.iter().zip((0u8..).map(StateIx).zip(&built)) {
+        leaves_by_its_ways((at, &name.value), form, &states, &transitions)?;
     }
     let strict = paths(&form.strict, &schema)?;
     let order = build_order(&form.order, &states, &built, &schema)?;
+    lies_in_order_dir(&order.dir, &built).map_err(its_dir)?;
     let rights = rights(form.rights)?;
     let known = Known {
         names: &states,
@@ -151,6 +157,7 @@ fn build(form: KindForm, schema: Schema, source: KindSource) -> Result<Kind, Wro
     let schema_name = form.schema.value;
     let schema = Arc::new(schema);
     Ok(Kind {
+        file: file.to_owned(),
         name,
         schema_name,
         extensions,
@@ -280,37 +287,59 @@ pub(super) fn pairs<'f>(
     from.0.iter().flat_map(move |from| to.0.iter().map(move |to| (from, to)))
 }
 
-fn no_clash(states: &[State]) -> Result<(), String> {
-    for (at, one) in states.iter().enumerate() {
-        for other in &states[at + 1..] {
-            let both = || one.dirs.iter().flat_map(|a| other.dirs.iter().map(move |b| (a, b)));
-            if let Some((a, b)) = both().find(|(a, b)| a.meets(b)) {
-                return Err(format!(
+/// What is wrong with a directory of a state: which one of which, and why.
+type WrongDir = ((usize, usize), String);
+
+fn no_clash(states: &[State]) -> Result<(), WrongDir> {
+    for (later, other) in states.iter().enumerate() {
+        for one in &states[..later] {
+            for (at, b) in other.dirs.iter().enumerate() {
+                let Some(a) = one.dirs.iter().find(|a| a.meets(b)) else { continue };
+                let reason = format!(
                     "the directories clash: `{a}` of the state `{}` and `{b}` of the state `{}` \
                      can be one directory",
                     one.name, other.name
-                ));
+                );
+                return Err(((later, at), reason));
             }
         }
     }
     Ok(())
 }
 
-fn one_initial(states: &[State]) -> Result<StateIx, Wrong> {
+/// What is ready is shown in a directory of its own, in which no state can have records.
+fn lies_in_order_dir(dir: &FileName, states: &[State]) -> Result<(), WrongDir> {
+    let own = [dir.clone()];
+    for (state, one) in states.iter().enumerate() {
+        let lies = |known: &Pattern| known.matches(&own).is_some() || known.is_prefix(&own);
+        if let Some(at) = one.dirs.iter().position(lies) {
+            let reason = format!(
+                "`{dir}` shows what is ready and cannot be a directory of the state `{}`: take \
+                 another name, or name another with `order: {{ dir: NAME }}`",
+                one.name
+            );
+            return Err(((state, at), reason));
+        }
+    }
+    Ok(())
+}
+
+fn one_initial(states: &[State], form: &Ordered<StateForm>) -> Result<StateIx, Wrong> {
     let mut all = (0u8..).map(StateIx).zip(states).filter(|(_, state)| state.initial);
     let Some((initial, _)) = all.next() else {
-        return Err((None, "no state is `initial: true`".to_owned()));
+        let first = form.0.first().and_then(|(name, _)| line(name));
+        return Err((first, "no state is `initial: true`".to_owned()));
     };
-    if let Some((_, second)) = all.next() {
+    if let Some((at, second)) = all.next() {
         let reason = format!("`{}` is a second initial state; a kind has one", second.name);
-        return Err((None, reason));
+        return Err((line(&form.0[at.at()].0), reason));
     }
     Ok(initial)
 }
 
 fn transitions(
     form: &[Spanned<TransitionForm>],
-    names: &Names<'_>,
+    (names, states): (&Names<'_>, &[State]),
     schema: &Schema,
 ) -> Result<Vec<Transition>, Wrong> {
     let mut built: Vec<Transition> = Vec::new();
@@ -339,6 +368,12 @@ fn transitions(
                 stamps: stamps(&form.stamps),
                 requires: requires.clone(),
             };
+            let leaves = transition.from != transition.to;
+            if states[transition.from.at()].terminal && leaves && form.by != [Role::Operator] {
+                let reason =
+                    format!("only the operator may take a record out of `{from}` (terminal)");
+                return Err((at, reason));
+            }
             let same = |t: &Transition| t.from == transition.from && t.to == transition.to;
             if built.iter().any(same) {
                 return Err((at, format!("the transition from {from} to {to} is there twice")));
@@ -375,19 +410,21 @@ fn all_reached(
 }
 
 /// What happens by itself must be a transition too, so that the ledger has a name for it.
-fn leaves_by_its_ways(at: usize, state: &State, transitions: &[Transition]) -> Result<(), Wrong> {
-    let expiry = state.lease.iter().filter_map(|lease| match lease.on_expiry {
-        OnExpiry::State(to) => Some(to),
-        OnExpiry::Status(_) | OnExpiry::Event => None,
-    });
-    let retry = state.retries.iter().flat_map(|retries| [retries.to, retries.exhausted]);
-    for target in expiry.chain(retry) {
-        if !transitions.iter().any(|t| t.from.at() == at && t.to == target) {
-            let reason = format!(
-                "the lease or the retries of `{}` lead where no transition does",
-                state.name
-            );
-            return Err((None, reason));
+fn leaves_by_its_ways(
+    (from, name): (StateIx, &str),
+    form: &StateForm,
+    names: &Names<'_>,
+    transitions: &[Transition],
+) -> Result<(), Wrong> {
+    let expiry = form.lease.as_ref().map(|lease| ("on_expiry", &lease.on_expiry));
+    let spent = form.retries.as_ref().map(|retries| ("exhausted", &retries.exhausted));
+    for (key, target) in expiry.into_iter().chain(spent) {
+        // A lease may also end with a status, or with an event alone.
+        let Ok(to) = names.find(&target.value, None) else { continue };
+        if !transitions.iter().any(|way| way.from == from && way.to == to) {
+            let to = &target.value;
+            let reason = format!("`{key}: {to}` needs a transition from `{name}` to `{to}`");
+            return Err((line(target), reason));
         }
     }
     Ok(())

@@ -23,14 +23,6 @@ pub(super) fn build_order(
     let at = form.dir.as_ref().and_then(line);
     let name = form.dir.as_ref().map_or(DIR, |dir| &dir.value);
     let dir = FileName::new(name).map_err(|why| (at, format!("`{name}`: {why}")))?;
-    let lies = |state: &State| {
-        let own = [dir.clone()];
-        state.dirs.iter().any(|known| known.matches(&own).is_some() || known.is_prefix(&own))
-    };
-    if let Some(state) = states.iter().find(|state| lies(state)) {
-        let reason = format!("`{name}` is a directory of the state `{}` already", state.name);
-        return Err((at, reason));
-    }
     let one = |form: &Option<Spanned<String>>| -> Result<Option<FieldPath>, Wrong> {
         form.as_ref().map(|text| path(&text.value, line(text), schema)).transpose()
     };

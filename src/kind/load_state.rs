@@ -11,8 +11,12 @@ use super::schema::Schema;
 use super::state::{Lease, OnExpiry, Retries, State, StatusMove, Statuses};
 use super::yaml::{OneOrMany, line, unknown};
 use super::{EngineFields, Role};
+use crate::limits::LEASE_MAX;
 use crate::names::StateName;
 use crate::units;
+
+/// More than the wait itself again would be another wait.
+const JITTER_PERCENT_MAX: u32 = 100;
 
 pub(super) fn patterns(state: &str, dirs: &[(Option<u32>, &str)]) -> Result<Vec<Pattern>, Wrong> {
     let mut built: Vec<Pattern> = Vec::new();
@@ -155,23 +159,32 @@ fn lease(form: &LeaseForm, names: &Names<'_>, status: &Statuses) -> Result<Lease
         Err(_) if is_status => OnExpiry::Status(word.to_owned()),
         Err(wrong) => return Err(wrong),
     };
-    Ok(Lease {
-        ttl: duration(&form.ttl)?,
-        heartbeat: form.heartbeat.as_ref().map(duration).transpose()?,
-        on_expiry,
-    })
+    let ttl = duration(&form.ttl)?;
+    if ttl > LEASE_MAX {
+        let longest = units::shown_duration(LEASE_MAX);
+        return Err((line(&form.ttl), format!("no lease is longer than {longest}")));
+    }
+    Ok(Lease { ttl, heartbeat: form.heartbeat.as_ref().map(duration).transpose()?, on_expiry })
 }
 
+/// How often a record whose lease ran out is tried again: where it goes for that `on_expiry` says.
 fn retries(form: &RetriesForm, names: &Names<'_>) -> Result<Retries, Wrong> {
+    if let Some(to) = &form.to {
+        names.find(&to.value, line(to))?;
+    }
     if form.attempts.value == 0 {
         return Err((line(&form.attempts), "`attempts` is at least 1".to_owned()));
+    }
+    let jitter = form.jitter_percent.as_ref();
+    if let Some(over) = jitter.filter(|jitter| jitter.value > JITTER_PERCENT_MAX) {
+        let reason = format!("`jitter_percent` is 0 to {JITTER_PERCENT_MAX}");
+        return Err((line(over), reason));
     }
     Ok(Retries {
         attempts: form.attempts.value,
         first: duration(&form.first)?,
         longest: duration(&form.longest)?,
-        jitter_percent: form.jitter_percent,
-        to: names.find(&form.to.value, line(&form.to))?,
+        jitter_percent: jitter.map_or(0, |jitter| jitter.value),
         exhausted: names.find(&form.exhausted.value, line(&form.exhausted))?,
     })
 }

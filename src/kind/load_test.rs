@@ -31,7 +31,7 @@ states:
       - { from: new, to: busy }
     status_requires: { busy: [at] }
     lease: { ttl: 4h, heartbeat: 30s, on_expiry: open }
-    retries: { attempts: 3, first: 1s, longest: 64s, jitter_percent: 25, to: open, exhausted: shut }
+    retries: { attempts: 3, first: 1s, longest: 64s, jitter_percent: 25, exhausted: shut }
   shut:
     dirs: [\"shut/{yyyy-mm}\", shut]
     status: any
@@ -156,8 +156,12 @@ fn what_makes_no_sense_is_refused() {
             "event: restored, by: [agent, operator]",
             "only the operator",
         ),
-        ("on_expiry: open", "on_expiry: taken", "where no transition does"),
-        ("to: open, exhausted", "to: taken, exhausted", "where no transition does"),
+        ("on_expiry: open", "on_expiry: taken", "a transition from `taken` to `taken`"),
+        ("exhausted: shut", "exhausted: taken", "a transition from `taken` to `taken`"),
+        ("exhausted: shut", "to: shat, exhausted: shut", "did you mean `shut`?"),
+        ("jitter_percent: 25", "jitter_percent: 101", "`jitter_percent` is 0 to 100"),
+        ("jitter_percent: 25", "jitter_percent: -1", "a whole number from 0 on"),
+        ("attempts: 3", "attempts: many", "a whole number from 0 on"),
         ("attempts: 3", "attempts: 0", "at least 1"),
         ("ttl: 4h", "ttl: 4", "is no time"),
         ("ttl: 4h", "ttl: 0h", "is no time"),
@@ -179,17 +183,122 @@ fn a_state_has_its_line_in_errors() {
     assert_eq!(with("    dirs: [open]", "    dirs: [open, 'a{']").line, Some(8));
     assert_eq!(with("to: [open, shut]", "to: [open]").line, Some(19));
     assert_eq!(with("    status: [new]\n", "").line, Some(7));
+    assert_eq!(with("    initial: true\n", "").line, Some(7));
+    assert_eq!(with("    terminal: true", "    terminal: true\n    initial: true").line, Some(19));
+    assert_eq!(with("on_expiry: open", "on_expiry: taken").line, Some(17));
+    assert_eq!(with("exhausted: shut", "exhausted: taken").line, Some(18));
+    assert_eq!(with("jitter_percent: 25", "jitter_percent: 300").line, Some(18));
+    assert_eq!(with("schema: errand.v1.json\n", "").line, None);
+    assert_eq!(with("ttl: 4h, ", "").line, Some(17));
+    let by = with("event: restored, by: [operator]", "event: restored, by: [agent, operator]");
+    assert_eq!(by.line, Some(27));
+    let error = with("ttl: 4h", "ttl: 31d");
+    assert!(error.line == Some(17) && error.reason.contains("longer than 30d"), "{error:?}");
+    load(&SOUND.replace("ttl: 4h", "ttl: 720h")).unwrap();
     let error = with("ttl: 4h", "ttl: soon");
     assert_eq!(error.to_string().find("errand.kind.yaml:17: "), Some(0), "{error}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_has_its_line_in_errors() {
+    let dirs = "    dirs: [\"shut/{yyyy-mm}\", shut]";
+    assert_eq!(with(dirs, "    dirs:\n      - shut\n      - open").line, Some(22));
+    assert_eq!(with("    dirs: [open]", "    dirs: [open, shut]").line, Some(20));
+    let error = with(dirs, "    dirs:\n      - shut\n      - ready");
+    assert_eq!(error.line, Some(22), "{error}");
+    assert!(error.reason.contains("what is ready"), "{error}");
+    let sound = SOUND.replace("[open]\n", "[ready]\n") + "order: { dir: next }\n";
+    assert!(load(&sound).is_ok());
+    let error = load(&sound.replace("next", "ready")).err().unwrap();
+    assert_eq!(error.line, Some(8), "{error}");
 }
 
 #[test]
 fn a_bad_schema_is_named_by_its_own_file() {
     let error = Kind::load("errand.kind.yaml", SOUND, "{\n\n x}").unwrap_err();
     assert_eq!((error.file.as_str(), error.line), ("errand.v1.json", Some(3)));
+    assert!(error.reason.ends_with("(errand.kind.yaml:2: the schema)"), "{error}");
+    let error = Kind::load_with("errand.kind.yaml", SOUND, &|_| Err("no such file".to_owned()));
+    assert_eq!(error.unwrap_err().to_string(), "errand.kind.yaml:2: `schema`: no such file");
     let no_enum = r#"{"properties": {"id": {}, "status": {}, "by": {}, "at": {}, "result": {}}}"#;
     let error = Kind::load("errand.kind.yaml", SOUND, no_enum).unwrap_err();
     assert!(error.reason.contains("lists no values"), "{error}");
+}
+
+#[test]
+fn where_a_record_is_tried_again_the_lease_says() {
+    let kind = load(&SOUND.replace("exhausted: shut", "to: open, exhausted: shut")).unwrap();
+    let taken = kind.state(kind.state_named("taken").unwrap());
+    assert_eq!(taken.lease.as_ref().unwrap().on_expiry, OnExpiry::State(kind.initial()));
+    assert_eq!(
+        taken.retries,
+        load(SOUND).unwrap().state(kind.state_named("taken").unwrap()).retries
+    );
+}
+
+#[test]
+fn the_definition_in_the_reference_is_sound() {
+    let reference = include_str!("../../docs/kinds.md");
+    let definition = reference.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let schema = &super::builtin::task().source().schema.clone();
+    let kind = Kind::load("errand.kind.yaml", definition, schema).unwrap();
+    assert_eq!(kind.warnings(), []);
+}
+
+/// Every field of the task's schema stands in the reference, and so does what else it is made of.
+#[test]
+fn the_reference_names_every_field_of_a_task() {
+    let reference = include_str!("../../docs/kinds.md");
+    let fields = &reference[reference.find("### Fields").unwrap()..];
+    let task = super::builtin::task();
+    let schema: serde_json::Value = serde_json::from_str(&task.source().schema).unwrap();
+    let properties = |value: &serde_json::Value| -> Vec<String> {
+        value["properties"].as_object().into_iter().flat_map(|all| all.keys().cloned()).collect()
+    };
+    for field in properties(&schema) {
+        assert!(fields.contains(&format!("`{field}`")), "{field}");
+        for inner in properties(&schema["properties"][&field]) {
+            assert!(fields.contains(&format!("`{field}.{inner}`")), "{field}.{inner}");
+        }
+    }
+    for (_, state) in task.states() {
+        let shown = format!("`{}`", state.dirs[0]);
+        assert!(reference.contains(&shown), "{shown}");
+    }
+}
+
+#[test]
+fn what_is_hardly_meant_is_told_of_and_not_refused() {
+    let warned = |definition: &str| {
+        let found = load(definition).unwrap().warnings();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warned(SOUND), Vec::<String>::new());
+    let says = |definition: &str, at: &str, parts: &[&str]| {
+        let all = warned(definition);
+        let [one] = &all[..] else { panic!("{all:?}") };
+        assert!(one.starts_with(&format!("errand.kind.yaml:{at}")), "{one}");
+        assert!(parts.iter().all(|part| one.contains(part)), "{one}");
+    };
+    let renamed = SOUND.replace("event: claimed", "event: begun");
+    assert_eq!(load(&renamed).unwrap().claim().unwrap().event, "begun");
+    assert_eq!(warned(&renamed), Vec::<String>::new());
+    says(&renamed.replace("taken/{owner}", "taken"), "24: ", &["`open` gives an owner", "claimed"]);
+    let only_back = SOUND
+        .replace("to: [open, shut]", "to: open")
+        .replace("{ from: shut,", "{ from: open, to: shut, event: dropped, by: [operator] }\n  - { from: shut,")
+        .replace("    retries: { attempts: 3, first: 1s, longest: 64s, jitter_percent: 25, exhausted: shut }\n", "");
+    says(&only_back, "24: ", &["no transition leads on from `taken`"]);
+    says(&SOUND.replace("exhausted: shut", "to: shut, exhausted: shut"), "18: ", &["`to: shut`"]);
+    let idle = ["have no effect", "`taken`"];
+    says(&SOUND.replace("on_expiry: open", "on_expiry: event"), "18: ", &idle);
+    let lease = "    lease: { ttl: 4h, heartbeat: 30s, on_expiry: open }\n";
+    says(&SOUND.replace(lease, ""), "17: ", &idle);
+    says(&format!("{SOUND}order: {{ after: [result] }}\n"), "28: ", &["waits for ever"]);
+    assert_eq!(
+        warned(&format!("{SOUND}order: {{ after: [result], done: {{ shut: any }} }}\n")).len(),
+        0
+    );
 }
 
 #[test]
@@ -232,6 +341,8 @@ fn other_names_are_checked_as_the_definition_is() {
         (overrides(&[("open", &[])]), "no directory"),
         (overrides(&[("open", &["{x}"])]), "no placeholder"),
         (overrides(&[("open", &["shut"])]), "clash"),
+        (overrides(&[("open", &["ready"])]), "what is ready"),
+        (overrides(&[("open", &["ready/new"])]), "what is ready"),
         (overrides(&[("open", &["x/{owner}"]), ("taken", &["x/{owner}"])]), "clash"),
         (overrides(&[("taken", &["taken"])]), "need {owner}"),
         (overrides(&[("taken", &["a/{owner}", "b"])]), "need {owner}"),

@@ -31,6 +31,7 @@ mod role;
 mod schema;
 mod state;
 mod transition;
+mod warnings;
 pub(crate) mod yaml;
 
 #[cfg(test)]
@@ -84,6 +85,8 @@ pub struct EngineFields {
 /// A lifecycle. Immutable.
 #[derive(Clone, Debug)]
 pub struct Kind {
+    /// The name of its definition, for errors.
+    file: String,
     name: KindName,
     schema_name: String,
     extensions: Vec<String>,
@@ -107,6 +110,14 @@ pub struct KindSource {
     pub definition: String,
     /// The schema that it names.
     pub schema: String,
+}
+
+impl KindSource {
+    /// Where in the definition one of its keys stands.
+    fn line_of(&self, key: &str) -> Option<u32> {
+        let form: yaml::Ordered<serde::de::IgnoredAny> = yaml::read(&self.definition).ok()?;
+        form.0.iter().find(|(name, _)| name.value == key).and_then(|(name, _)| yaml::line(name))
+    }
 }
 
 impl Kind {
@@ -138,6 +149,12 @@ impl Kind {
     #[must_use]
     pub fn fields(&self) -> &EngineFields {
         &self.fields
+    }
+
+    /// What a workspace that is strict demands of every save.
+    #[must_use]
+    pub fn strict(&self) -> &[FieldPath] {
+        &self.strict
     }
 
     /// Its states, in the order of the definition.

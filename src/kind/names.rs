@@ -20,6 +20,33 @@ impl Kind {
         }
         RecordId::new(stem).ok()
     }
+
+    /// The names that a record may have that is called so: by its id, or by the name itself.
+    #[must_use]
+    pub fn names_of(&self, what: &str) -> Vec<FileName> {
+        let with = |end: &String| FileName::new(format!("{what}.{end}")).ok();
+        let names = FileName::new(what).ok().into_iter();
+        let names = names.chain(self.extensions.iter().filter_map(with));
+        names.filter(|name| self.record_id(name).is_some()).collect()
+    }
+
+    /// The name of the record that a program may be about to rename a file of this name over: that
+    /// without something random before the extension, `X.yaml` of `X.ab12cd_3.yaml`. So mkstemp of
+    /// Python names with the prefix `X.` and a suffix (`tempfile._RandomNameSequence`: 8 of [a-z0-9_]),
+    /// and so others do with capitals. Digits alone are a date.
+    #[must_use]
+    pub fn renamed_over(&self, name: &FileName) -> Option<FileName> {
+        let (rest, extension) = name.as_str()?.rsplit_once('.')?;
+        let (stem, random) = rest.rsplit_once('.')?;
+        let is_random = random.len() == 8
+            && random.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            && !random.bytes().all(|b| b.is_ascii_digit());
+        if !is_random {
+            return None;
+        }
+        let record = FileName::new(format!("{stem}.{extension}")).ok()?;
+        self.record_id(&record).map(|_| record)
+    }
 }
 
 /// Whether programs give such a name to a file that they are about to rename, to a backup or to a
@@ -80,6 +107,30 @@ mod tests {
         assert_eq!(id("tmp.yaml").unwrap(), "tmp");
         assert_eq!(id("tmp-cleanup.yaml").unwrap(), "tmp-cleanup");
         assert_eq!(id("tmpab12.yaml").unwrap(), "tmpab12");
+    }
+
+    #[test]
+    fn names_of_what_is_renamed_over_a_record() {
+        let over = |name: &str| {
+            let over = builtin::task().renamed_over(&FileName::new(name).unwrap())?;
+            Some(over.to_string())
+        };
+        assert_eq!(over("t-1.ab12cd_3.yaml").unwrap(), "t-1.yaml");
+        assert_eq!(over("a.b.Ab12cd_3.yml").unwrap(), "a.b.yml");
+        for name in [
+            "t-1.yaml",
+            "t-1.ab12cd_.yaml",
+            "t-1.ab12cd_34.yaml",
+            "t-1.20260204.yaml",
+            "t-1.ab12cd-3.yaml",
+            "t-1.ab12cd_3",
+            "t-1.ab12cd_3.md",
+            ".ab12cd_3.yaml",
+            ".t-1.ab12cd_3.yaml",
+            "ab12cd_3.yaml",
+        ] {
+            assert_eq!(over(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::names::{FileName, RecordId};
 use crate::numbers::UnixNanos;
 use crate::units;
 
-/// The event of the transition that gives a record its owner.
-const CLAIMED: &str = "claimed";
+/// The event of the transition that gives a record its owner, where a kind says so.
+pub(super) const CLAIMED: &str = "claimed";
 
 /// How a kind orders its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,10 +94,15 @@ impl Kind {
         self.claim_from(self.initial)
     }
 
-    /// The transition that claims a record of this state.
+    /// The transition that claims a record of this state: the one that is called so; from the initial
+    /// state else the first that gives it an owner.
     #[must_use]
     pub fn claim_from(&self, from: StateIx) -> Option<&Transition> {
-        self.transitions.iter().find(|way| way.from == from && way.event == CLAIMED)
+        let mut ways = self.transitions.iter().filter(|way| way.from == from && way.to != from);
+        let gives_owner = |way: &&Transition| {
+            from == self.initial && !self.state(from).has_owner() && self.state(way.to).has_owner()
+        };
+        ways.clone().find(|way| way.event == CLAIMED).or_else(|| ways.find(gives_owner))
     }
 
     /// Whether a record of this state and status counts as done for those that wait for it.
@@ -135,7 +140,7 @@ impl Kind {
         }
     }
 
-    /// How long this content asks to be leased for, within the limits.
+    /// How long this content asks to be leased for; what a flagged record asks is within the limits, too.
     fn lease_wanted(&self, content: &Value) -> Option<u32> {
         let text = content.get(self.fields.lease.as_ref()?)?.as_str()?;
         let wanted =
@@ -146,8 +151,10 @@ impl Kind {
     /// The field that says from when on a record may be claimed, where it is a top-level one.
     #[must_use]
     pub fn not_before_field(&self) -> Option<&str> {
-        let mut roots = self.order.not_before.as_ref()?.roots();
-        roots.next()
+        match self.order.not_before.as_ref()?.first_way() {
+            [field] => Some(field),
+            _ => None,
+        }
     }
 
     /// Why this content does not allow a claim, if it does not.

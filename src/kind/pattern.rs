@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::names::{AgentName, FileName};
+use crate::names::{AgentName, FileName, NameError};
 use crate::numbers::UnixNanos;
 
 /// Most components of a pattern: real ones have two.
@@ -124,6 +124,18 @@ impl Pattern {
         }
         let owner = self.components.iter().position(|part| *part == Component::Owner);
         Some(owner.and_then(|at| agent(&path[at])))
+    }
+
+    /// Would `path` be such a directory, if the name of its owner were an agent's? Says why it is none.
+    #[must_use]
+    pub fn misses(&self, path: &[FileName]) -> Option<NameError> {
+        let owner = self.components.iter().position(|part| *part == Component::Owner)?;
+        let mut parts = self.components.iter().zip(path).enumerate();
+        let rest = parts.all(|(at, (part, name))| at == owner || part.matches(name));
+        if !rest || path.len() != self.components.len() {
+            return None;
+        }
+        path[owner].as_str().map_or(Some(NameError::Grammar), |name| AgentName::new(name).err())
     }
 
     /// Is `path` on the way to such a directory, but not one?
@@ -249,6 +261,10 @@ mod tests {
         assert_eq!(lanes.matches(&path("assigned/a b")), None);
         assert_eq!(lanes.matches(&path("assigned/bob/x")), None);
         assert_eq!(lanes.matches(&path("assigned")), None);
+        assert_eq!(lanes.misses(&path("assigned/a b")), Some(NameError::Grammar));
+        for none in ["assigned/bob", "done/a b", "assigned", "assigned/a b/c"] {
+            assert_eq!(lanes.misses(&path(none)), None, "{none}");
+        }
         assert!(lanes.is_prefix(&path("assigned")));
         assert!(lanes.is_prefix(&[]));
         assert!(!lanes.is_prefix(&path("done")));

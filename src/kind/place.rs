@@ -1,7 +1,7 @@
 //! What a directory of a workspace is, and where a state's directory lies.
 
 use super::{Kind, StateIx};
-use crate::names::{AgentName, FileName};
+use crate::names::{AgentName, FileName, NameError};
 use crate::numbers::UnixNanos;
 
 /// What a directory below a workspace is.
@@ -36,6 +36,15 @@ impl Kind {
             }
         }
         if dirs().any(|(_, dir)| dir.is_prefix(relative)) { Place::Prefix } else { Place::Outside }
+    }
+
+    /// Why `relative` is no lane, where that is for its name alone.
+    #[must_use]
+    pub fn misnamed_lane(&self, relative: &[FileName]) -> Option<NameError> {
+        if self.place(relative) != Place::Outside {
+            return None;
+        }
+        self.states().flat_map(|(_, state)| &state.dirs).find_map(|dir| dir.misses(relative))
     }
 
     /// The canonical directory of a state; `None` if it needs an owner and there is none.

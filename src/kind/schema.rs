@@ -108,12 +108,27 @@ impl Schema {
                 (reason, self.examples(error).map_or(remedy, |all| like(&field, &all)))
             }
             ValidationErrorKind::Required { property } => {
-                (format!("{field} lacks the field {property}"), format!("add {property}"))
+                let mut lacking = self.lacking(error);
+                if lacking.is_empty() {
+                    lacking.extend(property.as_str());
+                }
+                let all = lacking.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+                let fields = if all.len() > 1 { "fields" } else { "field" };
+                let all = all.join(", ");
+                (format!("{field} lacks the {fields} {all}"), format!("add {all}"))
             }
             // Masked: the value itself stays out of messages and logs.
             _ => (format!("{field}: {}", error.masked()), format!("mend {field}, then save again")),
         };
         Fault { rule: Rule::Schema, pointer, reason, remedy }
+    }
+
+    /// All that is required beside what was found to be missing, and is missing, too.
+    fn lacking(&self, error: &ValidationError<'_>) -> Vec<&str> {
+        let required = self.source.pointer(error.schema_path().as_str()).and_then(Value::as_array);
+        let found = error.instance();
+        let names = required.into_iter().flatten().filter_map(Value::as_str);
+        names.filter(|name| found.get(name).is_none()).collect()
     }
 
     /// The `examples` beside the keyword that failed: what a pattern stands for.
@@ -267,6 +282,19 @@ mod tests {
         assert_eq!(fault.reason, "`list[1]` is a mapping, not text");
         let fault = schema.judge(&json!({"list": "secret"})).unwrap_err();
         assert_eq!(fault.reason, "`list` is text, not a list");
+    }
+
+    #[test]
+    fn all_that_is_missing_is_told_at_once() {
+        let schema = schema(&json!({
+            "required": ["a"],
+            "properties": {"b": {"required": ["c", "d", "e"]}},
+        }));
+        let fault = schema.judge(&json!({"b": {"c": 1, "d": 2, "e": 3}})).unwrap_err();
+        assert_eq!(fault.reason, "the record lacks the field `a`");
+        let fault = schema.judge(&json!({"a": 1, "b": {"d": null}})).unwrap_err();
+        assert_eq!((fault.pointer.as_str(), fault.remedy.as_str()), ("/b", "add `c`, `e`"));
+        assert_eq!(fault.reason, "`b` lacks the fields `c`, `e`");
     }
 
     #[test]

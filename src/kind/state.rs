@@ -89,9 +89,7 @@ pub struct Retries {
     /// No wait is longer.
     pub longest: Duration,
     /// Up to this much is added at random.
-    pub jitter_percent: u8,
-    /// Where it goes to be tried again.
-    pub to: StateIx,
+    pub jitter_percent: u32,
     /// Where it goes when the attempts are spent.
     pub exhausted: StateIx,
 }

@@ -18,13 +18,16 @@ pub(crate) const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 pub(crate) struct ReadError {
     pub line: Option<u32>,
     pub reason: String,
+    /// The key that is missing, where that is what is wrong; the line is then the last of those that
+    /// are there beside it.
+    pub missing: Option<&'static str>,
 }
 
 /// Reads one document; what the form does not know is refused.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
     if text.len() > DEFINITION_BYTES_MAX {
         let reason = format!("{} bytes are over the limit of {DEFINITION_BYTES_MAX}", text.len());
-        return Err(ReadError { line: None, reason });
+        return Err(ReadError { line: None, reason, missing: None });
     }
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| explain(&error))
@@ -41,9 +44,30 @@ fn explain(error: &Error) -> ReadError {
             format!("the key `{}` is there twice", key.as_deref().unwrap_or("?"))
         }
         Error::Message { msg, .. } => msg.clone(),
-        other => other.render(),
+        other => wanted(other).unwrap_or_else(|| other.render()),
     };
-    ReadError { line, reason }
+    let missing = match error {
+        Error::SerdeMissingField { field, .. } => Some(*field),
+        _ => None,
+    };
+    ReadError { line, reason, missing }
+}
+
+/// What should stand where something else does, in the words of YAML and not of a program.
+fn wanted(error: &Error) -> Option<String> {
+    let wanted = match error {
+        Error::InvalidScalar { ty, .. } if ty.starts_with('u') => "a whole number from 0 on",
+        Error::InvalidBooleanStrict { .. } => "`true` or `false`",
+        Error::NullIntoString { .. } => "a text",
+        Error::Unexpected { expected, .. } => match *expected {
+            "sequence start" => "a list",
+            "mapping start" => "a mapping",
+            "string scalar" => "a text",
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(format!("{wanted} must stand here"))
 }
 
 /// The line of a place, where the parser knew it.
@@ -162,6 +186,34 @@ mod tests {
         let error = read::<Sample>("names: {}\ndir: [a, b]\n").unwrap_err();
         assert_eq!(error.line, Some(2));
         assert!(error.reason.contains("unknown key `dir`: did you mean `dirs`?"), "{error:?}");
+    }
+
+    #[test]
+    fn what_must_stand_somewhere_is_said_in_words() {
+        #[derive(Debug, Deserialize)]
+        struct Form {
+            _number: Option<u32>,
+            _list: Option<Vec<String>>,
+            _flag: Option<bool>,
+            _text: Option<String>,
+            _map: Option<std::collections::BTreeMap<String, String>>,
+        }
+        for (text, said) in [
+            ("_number: -1", "a whole number"),
+            ("_number: 5.5", "a whole number"),
+            ("_list: a", "a list"),
+            ("_flag: yes", "`true` or `false`"),
+            ("_text: [a]", "a text"),
+            ("_map: [a]", "a mapping"),
+        ] {
+            let error = read::<Form>(&format!("\n{text}\n")).unwrap_err();
+            assert_eq!(
+                error.reason,
+                format!("{said} must stand here").replace("number must", "number from 0 on must"),
+                "{text}"
+            );
+            assert_eq!(error.line, Some(2), "{text}");
+        }
     }
 
     #[test]

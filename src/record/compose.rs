@@ -295,7 +295,7 @@ fn check_tag(tag: Option<&Tag>, wanted: &str, span: &Span) -> Result<(), Flaw> {
     }
 }
 
-fn is_unspecific(tag: &Tag) -> bool {
+pub(super) fn is_unspecific(tag: &Tag) -> bool {
     matches!(tag.parts(), ("!", "") | ("", "!"))
 }
 

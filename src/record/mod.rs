@@ -15,6 +15,7 @@ mod prefix;
 mod scalar;
 mod source;
 mod watched;
+mod well_formed;
 mod write;
 
 #[cfg(test)]
@@ -27,11 +28,16 @@ pub use flaw::Flaw;
 use patch::patch_is_by_lines;
 pub use patch::{Edit, patch, patch_at};
 pub use prefix::{PREFIX_BYTES_MAX, Prefix, prefix};
+pub use well_formed::{well_formed, well_formed_so_far};
 pub use write::write;
 
 /// Most values (scalars, lists, mappings; keys not counted) in one record, aliases followed. A
 /// real file of 55 KB has 1,400; a megabyte of `-` would hold 500,000 and take 0.1 s to parse.
 pub const RECORD_NODES_MAX: usize = 10_000;
+
+/// Most values in a checked file without a schema, keys counted: what 1 MiB of real YAML may hold. None is
+/// copied, so that it bounds the time alone: some 30 ms for whoever waits to write.
+pub const PLAIN_NODES_MAX: usize = 100_000;
 
 /// Most anchors in one record: each copies its value.
 pub const RECORD_ANCHORS_MAX: usize = 1000;

@@ -17,8 +17,7 @@ use super::source;
 use super::watched::Watched;
 
 /// Longest beginning that is read with the parser. Above it only size, encoding and control
-/// characters are checked: reading all that is there at each of many small writes would take
-/// quadratic time, and what writes this much sees the error of `close`.
+/// characters are checked: what writes this much sees the error of `close`.
 pub const PREFIX_BYTES_MAX: usize = 64 * 1024;
 
 /// The beginning of a text.

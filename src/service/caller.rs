@@ -1,6 +1,9 @@
 //! Who asks.
 
-use crate::engine::{Context, Origin, Registry, ledger_role};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use crate::engine::{Bits, Context, Origin, Registry, is_reserved, ledger_role, runs_the_store};
 use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
@@ -21,6 +24,8 @@ pub struct Caller {
     pub gid: u32,
     /// The process, a label.
     pub pid: Option<u32>,
+    /// Whether it is an agent by its user.
+    pub is_bound: bool,
     /// What of the tree is in their sight.
     pub part: Part,
 }
@@ -36,6 +41,7 @@ impl Caller {
             uid,
             gid,
             pid,
+            is_bound: false,
             part: Part::default(),
         }
     }
@@ -45,6 +51,14 @@ impl Caller {
     pub fn seeing(mut self, part: Part) -> Self {
         self.part = part;
         self
+    }
+
+    /// Whether a user is an operator of this store, whom no agent's name binds: who runs it, and who
+    /// has its file.
+    #[must_use]
+    pub fn is_operator(store: &Path, uid: u32) -> bool {
+        let owner = || std::fs::metadata(store).map(|metadata| metadata.uid()).ok();
+        runs_the_store(uid) || owner() == Some(uid)
     }
 
     /// This process.
@@ -69,8 +83,12 @@ impl Caller {
                 let reason = format!("user {} is the agent {name}, not {other}", self.uid);
                 return Err(Failure::by(Rule::Forbidden, reason, "leave --agent out"));
             }
-            (self.name, self.role) = (name, role);
+            (self.name, self.role, self.is_bound) = (name, role, true);
         } else if let Some(agent) = agent.filter(|agent| **agent != self.name) {
+            if agents.get(agent).is_none() && is_reserved(agent, None) {
+                let reason = format!("`{agent}` is the name of whoever is no agent in the ledger");
+                return Err(Failure::by(Rule::BadName, reason, "name an agent"));
+            }
             self.role = agents.get(agent).map_or(Role::Agent, |known| known.role);
             self.name = agent.clone();
         }
@@ -91,6 +109,7 @@ impl Caller {
             },
             role: self.role,
             gid: self.gid,
+            bits: if self.is_bound { Bits::Roles } else { Bits::Kernel },
             door: Door::Socket,
         }
     }

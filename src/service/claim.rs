@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Base, Rename, RenameMode, Sight, Take, Wanted, Wish, best_ready};
-use crate::names::{AgentName, FileName};
+use crate::engine::{Base, IntoLane, Rename, RenameMode, Sight, Take, Wanted, Wish, best_ready};
+use crate::names::{AgentName, FileName, ShownPath};
 use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
-use crate::refusal::{Refusal, Rule};
+use crate::refusal::Rule;
 use crate::store::{Record, WorkspaceRow};
 
 use super::find::{FoundRecord, path_of, record, workspace};
@@ -22,9 +22,9 @@ pub struct ClaimReport {
     /// The record.
     pub id: String,
     /// Where it lies now.
-    pub path: String,
+    pub path: ShownPath,
     /// Its workspace.
-    pub workspace: String,
+    pub workspace: ShownPath,
     /// Whose it is.
     pub owner: AgentName,
     /// Its version.
@@ -37,7 +37,7 @@ impl ClaimReport {
     /// The path, for programs that go on with it.
     #[must_use]
     pub fn human(&self) -> String {
-        self.path.clone()
+        self.path.to_string()
     }
 
     /// How the process ends.
@@ -65,25 +65,25 @@ pub(super) fn claim(
 
 fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimReport, Failure> {
     let config = service.engine.config();
-    let (found, kind, from) = service.read(|read| {
-        let found = record(read, &config, &caller.part, what)?;
-        caller.part.expect_all_of(&found.workspace)?;
-        let governed = found.governed(read, &config)?;
-        let kind = governed.binding.kind.clone();
-        let from = kind.state_named(found.record.state.as_str());
-        Ok((found, kind, from))
-    })?;
+    let look = || {
+        service.read(|read| {
+            let found = record(read, &config, &caller.part, what)?;
+            caller.part.expect_all_of(&found.workspace)?;
+            let governed = found.governed(read, &config)?;
+            let kind = governed.binding.kind.clone();
+            let from = kind.state_named(found.record.state.as_str());
+            Ok((found, kind, from))
+        })
+    };
+    let (found, kind, from) = service.unwritten(look, |(found, ..)| &found.record)?;
     let Some(claim) = from.and_then(|from| kind.claim_from(from)) else {
         return Err(not_to_be_had(caller, &found));
     };
-    if found.record.ino().is_some_and(|ino| (service.is_written)(ino, Some(&found.record))) {
-        return Err(Refusal::being_written(&found.record.id).into());
-    }
     let names = lane::names(&kind, claim.to, Some(&caller.name), service.engine.now())?;
     let (parent, name) = found.entry()?;
-    let new_parent = lane::make(service, caller, &found.workspace, &names)?;
-    let rename = rename(parent, &name, new_parent);
-    match service.engine.run(caller.context(), rename) {
+    let above = lane::above(&found.workspace)?;
+    let claim = IntoLane { above, names, command: rename(parent, &name, above) };
+    match service.engine.run(caller.context(), claim) {
         Ok(_) => report(service, caller, &found.workspace, &found.record),
         Err(refusal) if refusal.rule == Rule::Absent => {
             let id = found.record.id.as_str();
@@ -109,7 +109,7 @@ fn rename(parent: Ino, name: &FileName, new_parent: Ino) -> Rename {
 fn not_to_be_had(caller: &Caller, found: &FoundRecord) -> Failure {
     let record = &found.record;
     let place = found.path.as_ref();
-    let place = place.map_or_else(|| "gone".to_owned(), |path| caller.part.show(path));
+    let place = place.map_or_else(|| "gone".to_owned(), |path| caller.part.show(path).to_string());
     let remedy = "claim another one; without an id `workfs claim` takes the best that is ready";
     match &record.owner {
         Some(owner) => {
@@ -127,7 +127,10 @@ fn not_to_be_had(caller: &Caller, found: &FoundRecord) -> Failure {
 struct Best {
     key: (i64, UnixNanos),
     workspace: WorkspaceRow,
+    above: Ino,
     lane: Vec<FileName>,
+    /// The lane itself, where it is there; else what is above it.
+    to: Ino,
 }
 
 fn claim_best(
@@ -137,14 +140,14 @@ fn claim_best(
 ) -> Result<ClaimReport, Failure> {
     let (mut passed, mut first) = (Vec::new(), None);
     for _ in 0..ROUNDS_MAX {
-        let Some(Best { workspace, lane, .. }) = best(service, caller, args, &passed)? else {
+        let Some(Best { workspace, above, lane, to, .. }) = best(service, caller, args, &passed)?
+        else {
             break;
         };
-        let Some(dir) = workspace.dir else { break };
-        let to = lane::make(service, caller, &workspace, &lane)?;
         let wanted = Wanted::Best(Arc::clone(&service.is_written));
-        let take = Take { dir, wanted, to, mode: RenameMode::NoReplace };
-        match service.engine.run(caller.context(), take) {
+        let take = Take { dir: above, wanted, to, mode: RenameMode::NoReplace };
+        let claim = IntoLane { above, names: lane, command: take };
+        match service.engine.run(caller.context(), claim) {
             Ok(taken) => return report(service, caller, &workspace, &taken.record),
             Err(refusal) if refusal.rule == Rule::Absent => {}
             // Something is in the way of all that is ready there.
@@ -194,7 +197,9 @@ fn best(
             let key = (first.readiness.priority, first.readiness.since);
             if best.as_ref().is_none_or(|best| key < best.key) {
                 let lane = lane::names(kind, claim.to, Some(&caller.name), now)?;
-                best = Some(Best { key, workspace, lane });
+                let above = lane::above(&workspace)?;
+                let to = lane::find(read, above, &lane)?.unwrap_or(above);
+                best = Some(Best { key, workspace, above, lane, to });
             }
         }
         Ok(best)
@@ -247,7 +252,7 @@ fn report(
     service.read(|read| {
         let now = read.record_named(workspace.key, &record.id)?;
         let now = now.as_ref().unwrap_or(record);
-        let path = path_of(read, now)?.map_or_else(String::new, |path| caller.part.show(&path));
+        let path = path_of(read, now)?.map(|path| caller.part.show(&path)).unwrap_or_default();
         Ok(ClaimReport {
             id: now.id.to_string(),
             path,

@@ -9,6 +9,7 @@ use workfs_mount::MountLine;
 
 use crate::store::sqlite::refuse_other;
 
+use super::govern::left_over;
 use super::status::size;
 use super::{Exit, Service};
 
@@ -18,6 +19,9 @@ const FREE_BYTES_WARN: u64 = 512 << 20;
 
 /// The oldest kernel on which workfs is tested: FUSE 7.31 and `openat2` are older.
 const KERNEL_MIN: (u32, u32) = (5, 6);
+
+/// How many directories are named in one finding.
+const NAMED_MAX: usize = 10;
 
 /// The way out where nothing else is known to help.
 const RESTORE: &str = "restore a backup: `workfs restore FILE --force`, which keeps this one";
@@ -116,7 +120,10 @@ pub fn doctor(store: &Path, service: Result<&Service, (&str, &str)>) -> DoctorRe
     files(&mut report, store, service.is_ok());
     space(&mut report, store);
     match service {
-        Ok(service) => inside(&mut report, service),
+        Ok(service) => {
+            inside(&mut report, service);
+            chores(&mut report, service);
+        }
         // What is said of its file says that already.
         Err(_) if !store.exists() => {}
         Err((why, "")) => report.bad("store", why, RESTORE),
@@ -265,13 +272,40 @@ fn inside(report: &mut DoctorReport, service: &Service) {
         let remedy = "put the entry back: without it their records are not checked";
         report.warn("configuration", found, remedy);
     }
+    let left = crate::store::read(&**service.engine.readers(), |read| left_over(read, &config));
+    match left.unwrap_or_default().as_slice() {
+        [] => {}
+        left => {
+            let more = if left.len() > NAMED_MAX { ", …" } else { "" };
+            let names: Vec<String> = left.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+            let found = format!(
+                "{} directories are not as it wants them: {}{more}",
+                left.len(),
+                names.join(", ")
+            );
+            let remedy = "`workfs init` says of each what is in its way, and tries again \
+                          (`workfs unmount --all` first)";
+            report.warn("configuration", found, remedy);
+        }
+    }
 }
 
-/// Mounts of workfs that do not answer. Those of another store are its daemon's affair.
+/// What chores could not do, of which a daemon knows that makes them.
+fn chores(report: &mut DoctorReport, service: &Service) {
+    for (path, why) in service.engine.undone().told() {
+        let remedy = "`workfs why` has the way out; it is tried again each minute";
+        report.warn("chores", format!("{path}: {why}"), remedy);
+    }
+}
+
+/// Mounts of workfs that do not answer. Those of another store are its daemon's affair; one that was
+/// given another source (`fsname=`) may be of this one.
 fn mounts(report: &mut DoctorReport, store: &Path) {
     let mounts = workfs_mount::mounts().unwrap_or_default();
     let mut alive = 0;
-    for mount in mounts.into_iter().filter(MountLine::is_workfs) {
+    let is_other =
+        |mount: &MountLine| mount.source != *store && Path::new(&mount.source).is_absolute();
+    for mount in mounts.into_iter().filter(|mount| mount.is_workfs() && !is_other(mount)) {
         let dir = mount.dir.display();
         let found = match answers(mount.dir.clone()) {
             Some(Ok(())) => {
@@ -287,7 +321,7 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
         if mount.source == store.as_os_str() {
             report.bad("mount", found, way);
         } else {
-            report.warn("mount", format!("{found} (of another store)"), way);
+            report.warn("mount", format!("{found} (of which store cannot be told)"), way);
         }
     }
     report.ok("mounts", format!("{alive} alive"));
@@ -298,7 +332,8 @@ fn answers(dir: PathBuf) -> Option<std::io::Result<()>> {
     let (send, receive) = crossbeam_channel::bounded(1);
     let thread = std::thread::Builder::new().name("doctor".into()).spawn(move || {
         // Nobody waits any more if it took too long.
-        let _ = send.send(std::fs::metadata(&dir).map(|_| ()));
+        // Not a `stat`: the kernel may answer that for a process long gone.
+        let _ = send.send(rustix::fs::statvfs(&dir).map(drop).map_err(Into::into));
     });
     match thread {
         Ok(_) => receive.recv_timeout(MOUNT_ANSWERS_WITHIN).ok(),

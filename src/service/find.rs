@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::engine::{Governed, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
-use crate::names::{FileName, RecordId, TreePath};
+use crate::names::{FileName, RecordId, TreePath, path_of_json};
 use crate::numbers::Ino;
 use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
@@ -77,10 +77,11 @@ impl FoundRecord {
     }
 }
 
-/// A path inside the tree as somebody typed it.
+/// A path inside the tree as a request has it.
 pub(super) fn tree_path(text: &str) -> Result<TreePath, Failure> {
-    TreePath::parse(text).map_err(|why| {
-        let shown = crate::names::printable(text.as_bytes());
+    let bytes = path_of_json(text);
+    TreePath::parse(&bytes).map_err(|why| {
+        let shown = crate::names::printable(&bytes);
         let remedy = "give a path from the root of the mount, such as work/inbox";
         Failure::new(Exit::Usage, format!("`{shown}` is no path: {why}"), remedy)
     })
@@ -105,7 +106,7 @@ pub(super) fn workspace(read: &dyn Read, part: &Part, path: &str) -> Result<Work
         return Ok(row);
     }
     let known = part.workspaces(read)?;
-    let known: Vec<String> = known.iter().map(|row| part.show(&row.path)).collect();
+    let known: Vec<String> = known.iter().map(|row| part.show(&row.path).to_string()).collect();
     let remedy = match known.as_slice() {
         [] => "there is none yet: make its directory, or import one".to_owned(),
         known => format!("there are {}", known.join(", ")),
@@ -129,7 +130,8 @@ pub(super) fn dir_of(read: &dyn Read, record: &Record) -> Result<Option<TreePath
     }
 }
 
-/// Finds what `what` means: a path if it has a slash, else an id, else a name at the root.
+/// Finds what `what` means: a path if it has a slash, else an id, else a name at the root. An id is
+/// first a record's that is there, then a draft's, then that of a record that is gone.
 pub(super) fn find(
     read: &dyn Read,
     config: &Config,
@@ -139,18 +141,26 @@ pub(super) fn find(
     let path = part.path(what)?;
     if !what.contains('/') {
         let mut found = by_id(read, config, part, what)?;
+        if found.iter().all(|one| one.dir.is_none()) {
+            let mut drafts = drafts_by_id(read, config, part, what)?;
+            if drafts.len() > 1 {
+                let paths = drafts.iter().map(|(path, _)| part.show(path).to_string()).collect();
+                return Err(ambiguous(what, "directories", paths));
+            }
+            if let Some((path, node)) = drafts.pop() {
+                return at_node(read, path, node);
+            }
+        }
         match found.len() {
             0 => {}
             1 => return Ok(Found::Record(Box::new(found.remove(0)))),
-            _ => return Err(ambiguous(read, part, what, &found)?),
+            _ => return Err(ambiguous(what, "workspaces", places_of(read, part, &found)?)),
         }
     }
     if let Some(node) = node_at(read, &path)? {
         return at_node(read, path, node);
     }
-    // It may be copied from what a command or the ledger printed.
-    if what.contains('\\')
-        && let Some(printed) = path_of_ledger(what).map(|printed| part.join(&printed))
+    if let Some(printed) = printed(part, what)
         && let Some(node) = node_at(read, &printed)?
     {
         return at_node(read, printed, node);
@@ -158,11 +168,61 @@ pub(super) fn find(
     match named(read, config, &path)? {
         // Of what was removed the past is there.
         Some((record, workspace)) if record.standing == Standing::Gone => {
-            let (path, dir) = (None, None);
-            Ok(Found::Record(Box::new(FoundRecord { record, workspace, path, dir })))
+            Ok(gone(record, workspace))
         }
         named => Err(absent(read, part, &path, named.map(|(record, _)| record))?),
     }
+}
+
+/// The same where the past is meant: of a draft's name it is that of the record that was there before.
+pub(super) fn find_past(
+    read: &dyn Read,
+    config: &Config,
+    part: &Part,
+    what: &str,
+) -> Result<Found, Failure> {
+    let found = find(read, config, part, what)?;
+    if let Found::Draft(path, ..) = &found
+        && let Some((record, workspace)) = named(read, config, path)?
+        && record.standing == Standing::Gone
+    {
+        return Ok(gone(record, workspace));
+    }
+    Ok(found)
+}
+
+fn gone(record: Record, workspace: WorkspaceRow) -> Found {
+    Found::Record(Box::new(FoundRecord { record, workspace, path: None, dir: None }))
+}
+
+/// What a path would be if it was copied from what a command prints for people, or from the ledger.
+pub(super) fn printed(part: &Part, what: &str) -> Option<TreePath> {
+    let typed = String::from_utf8(path_of_json(what)).ok().filter(|typed| typed.contains('\\'))?;
+    Some(part.join(&path_of_ledger(&typed)?))
+}
+
+/// The plain file or directory that is meant, if it has a past: also one that is gone.
+pub(super) fn past_of(
+    read: &dyn Read,
+    part: &Part,
+    what: &str,
+) -> Result<Option<TreePath>, Failure> {
+    for path in [Some(part.path(what)?), printed(part, what)].into_iter().flatten() {
+        if read.history(&path)?.is_some() || has_past_below(read, &path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether something below `path` has a past: a directory is there, or was.
+pub(super) fn has_past_below(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
+    let mut has = false;
+    read.histories(path, None, &mut |_| {
+        has = true;
+        false
+    })?;
+    Ok(has)
 }
 
 /// The record that `path` would be, wherever it is.
@@ -226,21 +286,41 @@ fn by_id(
     Ok(found)
 }
 
-fn ambiguous(
+/// All drafts of that id in sight, and where they lie.
+fn drafts_by_id(
     read: &dyn Read,
+    config: &Config,
     part: &Part,
     what: &str,
-    found: &[FoundRecord],
-) -> Result<Failure, Failure> {
-    let mut places = Vec::new();
-    for one in found {
-        places.push(match &one.path {
-            Some(path) => part.show(path),
-            None => last_path(read, part, one)?,
-        });
+) -> Result<Vec<(TreePath, Node)>, Failure> {
+    let mut found = Vec::new();
+    for workspace in part.workspaces(read)? {
+        let Some(binding) = config.bind(&workspace.path) else { continue };
+        let names = binding.kind.names_of(what);
+        for place in state_dirs(read, config, &workspace)? {
+            let dir = place.governed.dir_path();
+            for name in names.iter().filter(|_| part.has(&dir)) {
+                let node = read.lookup(place.dir, name)?;
+                let draft = node.filter(|node| node.class == Class::Draft);
+                found.extend(draft.map(|node| (dir.join(name.clone()), node)));
+            }
+        }
     }
-    let reason = format!("{} workspaces have `{what}`", found.len());
-    Ok(Failure::new(Exit::Usage, reason, format!("give the path: {}", places.join(" or "))))
+    Ok(found)
+}
+
+fn ambiguous(what: &str, holders: &str, places: Vec<String>) -> Failure {
+    let reason = format!("{} {holders} have `{what}`", places.len());
+    Failure::new(Exit::Usage, reason, format!("give the path: {}", places.join(" or ")))
+}
+
+/// Where records are, or were.
+fn places_of(read: &dyn Read, part: &Part, found: &[FoundRecord]) -> Result<Vec<String>, Failure> {
+    let place = |one: &FoundRecord| match &one.path {
+        Some(path) => Ok(part.show(path).to_string()),
+        None => last_path(read, part, one),
+    };
+    found.iter().map(place).collect()
 }
 
 /// Where a record lay that was removed, as its last event says.
@@ -249,7 +329,9 @@ fn last_path(read: &dyn Read, part: &Part, found: &FoundRecord) -> Result<String
     let said = last.and_then(|row| serde_json::from_str::<serde_json::Value>(&row.line).ok());
     let path = said.map(|event| super::log::field(&event, "/payload/path"));
     let known = path.filter(|path| !path.is_empty());
-    Ok(known.map_or_else(|| part.show(&found.workspace.path), |path| part.show_text(&path)))
+    let shown =
+        known.map_or_else(|| part.show(&found.workspace.path), |path| part.show_text(&path));
+    Ok(shown.to_string())
 }
 
 /// There is nothing at `path`; a record that was there may be elsewhere.

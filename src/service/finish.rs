@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Base, Rename, RenameMode, Save, SaveAndMove, Saved, Sight, Text};
+use crate::engine::{Base, IntoLane, Rename, RenameMode, Save, SaveAndMove, Saved, Sight, Text};
 use crate::kind::{Becomes, EndCommand, Ending, Kind, StateIx};
-use crate::names::AgentName;
-use crate::numbers::Version;
+use crate::names::{AgentName, ShownPath};
+use crate::numbers::{UnixNanos, Version};
 use crate::record::{Edit, patch, patch_at};
 use crate::refusal::{Refusal, Rule};
 
@@ -23,9 +23,9 @@ pub struct MoveReport {
     /// The record.
     pub id: String,
     /// Where it lies now.
-    pub path: String,
+    pub path: ShownPath,
     /// Its workspace.
-    pub workspace: String,
+    pub workspace: ShownPath,
     /// Its state.
     pub state: String,
     /// Whose it is.
@@ -126,7 +126,11 @@ pub(super) fn release(
 /// Does what the record's kind says of the command.
 fn end(service: &Service, caller: &Caller, end: &End<'_>) -> Result<MoveReport, Failure> {
     again(|| {
-        let present = present(service, caller, end.what)?;
+        let look = || present(service, caller, end.what);
+        let mut present = look()?;
+        if matches!(present.ending(end.command)?.becomes, Becomes::State(_)) {
+            present = service.unwritten(look, |present| &present.found.record)?;
+        }
         let ending = present.ending(end.command)?;
         let text = end.text.map(|text| present.told(end.command, ending, text)).transpose()?;
         match &ending.becomes {
@@ -156,6 +160,20 @@ impl Present {
             );
             Failure::by(Rule::Transition, reason, remedy)
         })
+    }
+
+    /// Whether it lies where a record of that state and owner would be put.
+    fn lies_as(
+        &self,
+        to: StateIx,
+        owner: Option<&AgentName>,
+        now: UnixNanos,
+    ) -> Result<bool, Failure> {
+        let names = lane::names(&self.kind, to, owner, now)?;
+        let FoundRecord { path, workspace, .. } = &self.found;
+        let below = path.as_ref().and_then(|path| path.below(&workspace.path));
+        let dir = below.as_ref().and_then(|below| below.names().split_last());
+        Ok(dir.is_some_and(|(_, dir)| dir == names))
     }
 
     /// The text with the field that the command's own text is for.
@@ -221,16 +239,23 @@ fn go(
     owner: Option<&AgentName>,
     text: Option<Text>,
 ) -> Result<(), Failure> {
-    // What the lifecycle refuses is refused before a directory is made for it.
+    // What the lifecycle refuses is refused before a directory is made for it; and a command that is
+    // given twice has nothing to do, whoever may move what has ended.
+    if present.from == to && present.lies_as(to, owner, service.engine.now())? {
+        return Err(nothing_to_do(service, caller, present)?);
+    }
     let role = caller.context().role;
     let way = present.kind.transition(present.from, to, role).map_err(Failure::from)?;
     let names = lane::names(&present.kind, way.to, owner, service.engine.now())?;
     let (parent, name) = present.found.entry()?;
-    let new_parent = lane::make(service, caller, &present.found.workspace, &names)?;
+    let above = lane::above(&present.found.workspace)?;
+    // Until the lane is made it stands for it.
+    let new_parent = above;
     let moved = match text {
         Some(text) => {
             let seen = present.found.record.version;
             let command = SaveAndMove { parent, name, seen, text, new_parent };
+            let command = IntoLane { above, names, command };
             service.engine.run(caller.context(), command).map(|_| ())
         }
         None => {
@@ -238,6 +263,7 @@ fn go(
             let (mode, base) = (RenameMode::NoReplace, Base::Unseen);
             let command =
                 Rename { parent, name, new_parent, new_name, mode, sight: Sight::Known(base) };
+            let command = IntoLane { above, names, command };
             service.engine.run(caller.context(), command).map(|_| ())
         }
     };
@@ -246,6 +272,22 @@ fn go(
         Err(refusal) if refusal.rule == Rule::Absent => Err(moved_meanwhile(present)),
         Err(refusal) => Err(refusal.into()),
     }
+}
+
+/// It lies where it would go, as after a command that was given twice.
+fn nothing_to_do(
+    service: &Service,
+    caller: &Caller,
+    present: &Present,
+) -> Result<Failure, Failure> {
+    let record = &present.found.record;
+    let path = service.read(|read| path_of(read, record))?;
+    let shown =
+        path.map_or_else(|| record.id.to_string(), |path| caller.part.show(&path).to_string());
+    let reason = format!("`{shown}` is in {} already: there is nothing to do", record.state);
+    let remedy =
+        format!("`workfs log {}` says since when; its text can be edited there", record.id);
+    Ok(Failure::by(Rule::Taken, reason, remedy))
 }
 
 fn moved_meanwhile(present: &Present) -> Failure {
@@ -273,7 +315,7 @@ fn report(
         Ok(MoveReport {
             what: what.to_owned(),
             id: now.id.to_string(),
-            path: path_of(read, now)?.map_or_else(String::new, |path| caller.part.show(&path)),
+            path: path_of(read, now)?.map(|path| caller.part.show(&path)).unwrap_or_default(),
             workspace: caller.part.show(&workspace.path),
             state: now.state.to_string(),
             owner: now.owner.clone(),

@@ -4,7 +4,7 @@
 //! told before. A project whose status cannot be read is never removed, so what tells the status goes
 //! last: whatever ends a removal half-way, the next one goes on with it. Events stay.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,9 @@ use crate::engine::{
     Engine, PruneVersions, Pruned, RemoveTree, late_versions, read_plain, retention,
 };
 use crate::limits::RECORD_BYTES_MAX;
-use crate::names::{FileName, TreePath, printable};
+use crate::names::{FileName, ShownPath, TreePath, printable};
 use crate::numbers::{Ino, UnixNanos};
-use crate::store::{Class, NodeType, Read};
+use crate::store::{Class, Node, NodeType, Read};
 
 use super::find::{node_at, tree_path};
 use super::status::size;
@@ -31,14 +31,14 @@ const DEPTH_MAX: usize = 200;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GcProject {
     /// Its id.
-    pub project: String,
+    pub project: ShownPath,
     /// What its `project.yaml` says; nothing if there is none that can be read.
     pub status: Option<String>,
     /// When anything of it was changed last, RFC 3339.
     pub changed_at: String,
     /// Files and directories.
     pub nodes: u64,
-    /// Bytes of its files.
+    /// Bytes of its files, but of those that have a name elsewhere, too.
     pub bytes: u64,
     /// Bytes of their versions.
     pub version_bytes: u64,
@@ -73,7 +73,7 @@ impl GcReport {
             let status = one.status.as_deref().unwrap_or("unknown");
             out.push_str(&format!(
                 "{}  {status}, last changed {}: {} files and directories, {}\n",
-                printable(one.project.as_bytes()),
+                one.project,
                 one.changed_at,
                 one.nodes,
                 size(one.bytes + one.version_bytes),
@@ -124,22 +124,26 @@ pub(super) fn gc(
     refuse_unknown(service, args, &found)?;
     let mut sweep = Sweep { engine: &service.engine, caller, sink, changes: 0, goes_on: true };
     let mut going = Vec::new();
+    let mut shared = Links::default();
     for (name, places) in found {
-        let mut one = GcProject { project: name.to_string(), ..GcProject::default() };
+        let mut one = GcProject { project: (&name).into(), ..GcProject::default() };
         let mut newest = UnixNanos(0);
+        let mut links = Links::default();
         service.read(|read| {
             one.status = status(read, &name)?;
             for (path, _) in &places {
-                measure(read, &path.join(name.clone()), &mut one, &mut newest)?;
+                measure(read, &path.join(name.clone()), &mut one, (&mut newest, &mut links))?;
             }
             Ok(())
         })?;
+        one.bytes += links.whole();
         one.changed_at = newest.rfc3339_seconds();
         let named = one.status.as_ref().is_some_and(|status| args.status.contains(status));
         one.goes = named && newest.0 <= oldest;
         if one.goes {
             going.extend(places.iter().map(|(path, _)| path.join(name.clone())));
-            report.freed_bytes += one.bytes + one.version_bytes;
+            shared.add(links);
+            report.freed_bytes += one.bytes + one.version_bytes + shared.whole();
             if args.delete {
                 // The first place tells the status.
                 for (path, dir) in places.iter().rev() {
@@ -250,21 +254,52 @@ fn refuse_unknown(
     Err(Failure::new(Exit::Usage, reason, format!("there are {}", known.join(", "))))
 }
 
+/// Files with several names: their size, how many names they have, and how many were met. Their content
+/// goes with the last name.
+#[derive(Default)]
+struct Links(HashMap<Ino, (u64, u32, u32)>);
+
+impl Links {
+    fn met(&mut self, node: &Node) {
+        self.0.entry(node.ino).or_insert((node.size, node.nlink, 0)).2 += 1;
+    }
+
+    /// Takes the bytes of those of which all names were met.
+    fn whole(&mut self) -> u64 {
+        let mut bytes = 0;
+        self.0.retain(|_, (size, names, met)| {
+            let goes_on = *met < *names;
+            bytes += if goes_on { 0 } else { *size };
+            goes_on
+        });
+        bytes
+    }
+
+    /// What else is left of a project that goes, too.
+    fn add(&mut self, others: Links) {
+        for (ino, (size, names, met)) in others.0 {
+            self.0.entry(ino).or_insert((size, names, 0)).2 += met;
+        }
+    }
+}
+
 /// Adds up what lies at and below `path`.
 fn measure(
     read: &dyn Read,
     path: &TreePath,
     one: &mut GcProject,
-    newest: &mut UnixNanos,
+    (newest, links): (&mut UnixNanos, &mut Links),
 ) -> Result<(), Failure> {
     let mut waiting: Vec<(Ino, usize)> = Vec::new();
-    let mut count = |node: &crate::store::Node, depth: usize, waiting: &mut Vec<(Ino, usize)>| {
+    let mut count = |node: &Node, depth: usize, waiting: &mut Vec<(Ino, usize)>| {
         one.nodes += 1;
         *newest = (*newest).max(node.mtime);
         if node.node_type == NodeType::Directory {
             if depth < DEPTH_MAX {
                 waiting.push((node.ino, depth + 1));
             }
+        } else if node.nlink > 1 {
+            links.met(node);
         } else {
             one.bytes += node.size;
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::engine::{Engine, Govern, Placed, governed, would_be_governed};
 use crate::kind::Place;
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::store::{Class, NodeType, Read, StoreError};
 
@@ -23,7 +23,7 @@ use super::{Caller, Failure};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GovernReport {
     /// Directories that are a workspace's now.
-    pub directories: Listed<String>,
+    pub directories: Listed<ShownPath>,
     /// Files that are records now, the corrected ones among them.
     pub records: u64,
     /// Records that were changed because they contradicted their directory.
@@ -81,7 +81,7 @@ pub fn govern(
             Err(refusal) if is_of_the_store(&refusal) => return Err(refusal),
             Err(refusal) => {
                 let why = format!("{refusal}: {}", refusal.remedy);
-                report.left.push(Unreadable { path: path.to_string(), why });
+                report.left.push(Unreadable { path: path.into(), why });
             }
         }
         Ok(())
@@ -98,7 +98,7 @@ pub fn govern(
         }
         if let Some(path) = below.hides {
             let why = "it hides what shows here what is ready: move it elsewhere".to_owned();
-            report.left.push(Unreadable { path: path.to_string(), why });
+            report.left.push(Unreadable { path: (&path).into(), why });
         }
         for (name, path) in below.plain {
             take_over(&mut report, dir, name, &path)?;
@@ -108,6 +108,27 @@ pub fn govern(
         progress(done, done + dirs.len() as u64);
     }
     Ok(report)
+}
+
+/// Directories in which something is not as the configuration in force wants it, and which `govern` has
+/// therefore named: those that it left as they were, and what hides a workspace's ready records.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn left_over(read: &dyn Read, config: &Config) -> Result<Vec<TreePath>, StoreError> {
+    let mut left = Vec::new();
+    let mut dirs = vec![(ROOT, TreePath::root())];
+    while let Some((dir, path)) = dirs.pop() {
+        let below = look(read, config, dir, &path)?;
+        left.extend(below.hides);
+        left.extend(below.plain.into_iter().map(|(_, path)| path));
+        if below.has_strays {
+            left.push(path);
+        }
+        dirs.extend(below.all);
+    }
+    left.sort();
+    Ok(left)
 }
 
 fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<Below, StoreError> {
@@ -141,9 +162,9 @@ fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<B
 
 impl GovernReport {
     fn note(&mut self, dir: &TreePath, placed: Vec<(FileName, Placed)>) {
-        self.directories.push(dir.to_string());
+        self.directories.push(dir.into());
         for (name, placed) in placed {
-            let path = dir.join(name).to_string();
+            let path = ShownPath::from(&dir.join(name));
             match placed {
                 Placed::Record(_, corrected) => {
                     self.records += 1;

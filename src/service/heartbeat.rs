@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Heartbeat;
-use crate::names::AgentName;
+use crate::names::{AgentName, ShownPath};
 use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
-use crate::store::{Read, Record};
+use crate::store::{LeaseRow, Read, Record};
 
 use super::find::{dir_of, path_of, record};
 use super::{Caller, Exit, Failure, HeartbeatArgs, Service};
@@ -16,7 +16,7 @@ pub struct LeaseInfo {
     /// The record.
     pub id: String,
     /// Where it lies; empty while its name is a backup's.
-    pub path: String,
+    pub path: ShownPath,
     /// Whose it is.
     pub owner: Option<AgentName>,
     /// The fencing token.
@@ -37,7 +37,8 @@ impl HeartbeatReport {
     #[must_use]
     pub fn human(&self) -> String {
         let line = |lease: &LeaseInfo| {
-            let what = if lease.path.is_empty() { &lease.id } else { &lease.path };
+            let path = lease.path.to_string();
+            let what = if path.is_empty() { &lease.id } else { &path };
             format!("{what} until {}", lease.until)
         };
         self.leases.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -62,7 +63,8 @@ pub(super) fn lease_until(
     read: &dyn Read,
     record: RecordKey,
 ) -> Result<Option<String>, Failure> {
-    Ok(read.lease(record)?.map(|row| shown(service, row.until)))
+    let runs = read.lease(record)?.filter(LeaseRow::runs);
+    Ok(runs.map(|row| shown(service, row.until)))
 }
 
 /// Renews the lease of one record, or all leases of the caller.

@@ -1,13 +1,12 @@
-//! The directory of a state, made where it is missing.
+//! The directory of a state: what it is called, and whether it is there. Whoever brings something to
+//! it makes it (`engine::IntoLane`).
 
-use crate::engine::{Create, NewContent};
 use crate::kind::{Kind, StateIx};
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Ino, UnixNanos};
-use crate::refusal::Rule;
-use crate::store::WorkspaceRow;
+use crate::store::{Read, WorkspaceRow};
 
-use super::{Caller, Exit, Failure, Service};
+use super::{Exit, Failure};
 
 /// The first directory of a state that can be named with this owner.
 pub(super) fn names(
@@ -24,40 +23,24 @@ pub(super) fn names(
     })
 }
 
-/// The directory `names` below a workspace; what is missing of it is made, with the permissions
-/// of the directory above it.
-pub(super) fn make(
-    service: &Service,
-    caller: &Caller,
-    workspace: &WorkspaceRow,
-    names: &[FileName],
-) -> Result<Ino, Failure> {
-    let mut at = workspace.dir.ok_or_else(|| {
+/// The workspace's own directory, below which the names begin.
+pub(super) fn above(workspace: &WorkspaceRow) -> Result<Ino, Failure> {
+    workspace.dir.ok_or_else(|| {
         let reason = format!("the directory of the workspace `{}` is gone", workspace.path);
         Failure::new(Exit::Absent, reason, "make it again")
-    })?;
-    for name in names {
-        at = step(service, caller, at, name)?;
-    }
-    Ok(at)
+    })
 }
 
-fn step(service: &Service, caller: &Caller, parent: Ino, name: &FileName) -> Result<Ino, Failure> {
-    let look = || service.read(|read| Ok((read.lookup(parent, name)?, read.node(parent)?)));
-    let (found, above) = look()?;
-    if let Some(node) = found {
-        return Ok(node.ino);
+/// The directory `names` below `above`, if it is there.
+pub(super) fn find(
+    read: &dyn Read,
+    above: Ino,
+    names: &[FileName],
+) -> Result<Option<Ino>, Failure> {
+    let mut at = above;
+    for name in names {
+        let Some(node) = read.lookup(at, name)? else { return Ok(None) };
+        at = node.ino;
     }
-    let mode = above.map_or(0o755, |node| node.mode & 0o777);
-    let create =
-        Create { parent, name: name.clone(), mode, content: NewContent::Directory, on_draft: None };
-    match service.engine.run(caller.context(), create) {
-        Ok(node) => Ok(node.ino),
-        // Somebody else made it meanwhile.
-        Err(refusal) if refusal.rule == Rule::Taken => {
-            let (found, _) = look()?;
-            found.map(|node| node.ino).ok_or_else(|| refusal.into())
-        }
-        Err(refusal) => Err(refusal.into()),
-    }
+    Ok(Some(at))
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::engine::Text;
 use crate::kind::nearest;
-use crate::names::AgentName;
+use crate::names::{AgentName, ShownPath};
 use crate::numbers::{Ino, Version};
 use crate::refusal::Rule;
 use crate::store::{Class, Node, Read, Record, Standing, WorkspaceRow};
@@ -21,11 +21,14 @@ pub struct ListRow {
     /// The record's id; a draft's name without the extension.
     pub id: String,
     /// Where it lies.
-    pub path: String,
+    pub path: ShownPath,
     /// Its workspace.
-    pub workspace: String,
+    pub workspace: ShownPath,
     /// The state of its directory.
     pub state: String,
+    /// The status that its text says; a draft has none.
+    #[serde(default)]
+    pub status: Option<String>,
     /// Whose it is.
     pub owner: Option<AgentName>,
     /// Until when its owner has it at least, RFC 3339, if it is leased.
@@ -56,7 +59,7 @@ impl ListReport {
             return "nothing".to_owned();
         }
         let mut out = String::new();
-        let mut heading = String::new();
+        let mut heading = ShownPath::default();
         let state_width = width(self.rows.iter().map(|row| row.state.as_str()));
         let owner_width = width(self.rows.iter().map(ListRow::owner));
         for row in &self.rows {
@@ -177,7 +180,7 @@ fn list_dir(
     let path = place.governed.dir_path();
     for (name, node) in nodes {
         let kind = &place.governed.binding.kind;
-        let mut lease_until = None;
+        let (mut status, mut lease_until) = (None, None);
         let (version, why) = match node.class {
             Class::Record => {
                 let Some(record) = read.record_at(node.ino)? else { continue };
@@ -187,6 +190,7 @@ fn list_dir(
                 if record.owner.is_some() {
                     lease_until = super::heartbeat::lease_until(service, read, record.key)?;
                 }
+                status.clone_from(&record.status);
                 (Some(record.version), why)
             }
             _ => (None, draft_reason(read, &node)?),
@@ -198,6 +202,7 @@ fn list_dir(
             path: part.show(&path.join(name)),
             workspace: part.show(&place.governed.path),
             state: kind.state(place.state).name.to_string(),
+            status,
             owner: place.owner.clone(),
             lease_until,
             version,
@@ -232,6 +237,7 @@ fn parked_row(
         path: part.show(&place.governed.dir_path()),
         workspace: part.show(&place.governed.path),
         state: place.governed.binding.kind.state(place.state).name.to_string(),
+        status: record.status.clone(),
         owner: place.owner.clone(),
         lease_until: super::heartbeat::lease_until(service, read, record.key)?,
         version: Some(record.version),

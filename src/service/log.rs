@@ -10,7 +10,7 @@ use crate::names::{TreePath, printable};
 use crate::numbers::G;
 use crate::store::{NodeType, Read};
 
-use super::find::{Found, find};
+use super::find::{Found, find_past, has_past_below, past_of};
 use super::show::seconds;
 use super::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 
@@ -95,14 +95,16 @@ pub(super) fn log(
         let Some(what) = &args.what else {
             return Ok((Filter::All, None, last));
         };
-        let found = match find(read, &config, part, what) {
+        let found = match find_past(read, &config, part, what) {
             Err(failure) if failure.exit == Exit::Absent => {
-                // A plain file that is gone has its past all the same.
-                let path = part.path(what)?;
-                return match history_of(read, &path, since, args.limit)? {
-                    Some(gs) => Ok((Filter::Below(path.to_string()), Some(gs), last)),
-                    None => Err(failure),
+                // A plain file that is gone has its past all the same, and so has what lay in a
+                // directory that is.
+                let Some(path) = past_of(read, part, what)? else { return Err(failure) };
+                let gs = match was_dir(read, &path)? {
+                    true => None,
+                    false => history_of(read, &path, since, args.limit)?,
                 };
+                return Ok((Filter::Below(path.to_string()), gs, last));
             }
             found => found?,
         };
@@ -191,6 +193,19 @@ fn history_of(
     }
 }
 
+/// Whether a directory lay at the path `path`, where nothing is now.
+fn was_dir(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
+    let mut was = has_past_below(read, path)?;
+    // Nothing may have lain in it.
+    let mut at = read.history(path)?.map_or(G(0), |history| history.last_g);
+    while !was && let Some(row) = read.event(at)? {
+        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        was = field(&event, "/payload/type") == "directory";
+        at = row.before_g;
+    }
+    Ok(was)
+}
+
 /// The wanted lines among the events `gs`, from one snapshot.
 fn lines(
     (service, part): (&Service, &Part),
@@ -277,7 +292,7 @@ pub(super) fn readable(part: &Part, line: &str) -> String {
     let text = |pointer: &str| {
         let text = field(&event, pointer);
         let is_path = names_paths.contains(&pointer) && !text.is_empty();
-        if is_path { part.show_text(&text) } else { text }
+        if is_path { part.show_text(&text).to_string() } else { text }
     };
     let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
     let mut out = format!("{} g{} ", seconds(&text("/at")), number("/g").unwrap_or(0));

@@ -70,8 +70,8 @@ pub use watch::WatchReport;
 pub use why::{WhyReport, WhyRow};
 
 use crate::engine::{Engine, IsWritten};
-use crate::refusal::Rule;
-use crate::store::{Read, Readers, StoreError};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Read, Readers, Record, StoreError};
 
 /// What serves requests: an engine, and where its store lies.
 pub struct Service {
@@ -81,13 +81,35 @@ pub struct Service {
     pub store: PathBuf,
     /// Whether a program writes a file through a mount.
     pub is_written: IsWritten,
+    /// Waits a moment until none does; false: one still does.
+    pub until_unwritten: IsWritten,
 }
 
 impl Service {
     /// A service on a running engine whose store lies at `store`, and that is not mounted.
     #[must_use]
     pub fn new(engine: Engine, store: impl Into<PathBuf>) -> Self {
-        Service { engine, store: store.into(), is_written: Arc::new(|_, _| false) }
+        let (is_written, until_unwritten): (IsWritten, IsWritten) =
+            (Arc::new(|_, _| false), Arc::new(|_, _| true));
+        Service { engine, store: store.into(), is_written, until_unwritten }
+    }
+
+    /// Looks at a record that is to be taken: anew when somebody was writing it, who gets a moment to
+    /// end that, as from a rename.
+    fn unwritten<T>(
+        &self,
+        look: impl Fn() -> Result<T, Failure>,
+        record: impl Fn(&T) -> &Record,
+    ) -> Result<T, Failure> {
+        let first = look()?;
+        let found = record(&first);
+        let Some(ino) = found.ino().filter(|ino| (self.is_written)(*ino, Some(found))) else {
+            return Ok(first);
+        };
+        if (self.until_unwritten)(ino, Some(found)) {
+            return look();
+        }
+        Err(Refusal::being_written(&found.id).into())
     }
 
     /// Asks one snapshot.

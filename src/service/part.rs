@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use crate::names::{TreePath, path_of_text};
+use crate::names::{ShownPath, TreePath, path_of_text};
 use crate::store::{Read, WorkspaceRow};
 
 use super::find::tree_path;
@@ -58,20 +58,21 @@ impl Part {
     }
 
     /// A path of the tree as it is shown; what is not in sight is only known to lie elsewhere.
-    pub(super) fn show(&self, path: &TreePath) -> String {
+    pub(super) fn show(&self, path: &TreePath) -> ShownPath {
         match path.below(&self.root) {
-            Some(below) if below.names().is_empty() && !self.is_whole() => ".".to_owned(),
-            Some(below) => below.to_string(),
-            None => "..".to_owned(),
+            Some(below) if below.names().is_empty() && !self.is_whole() => ShownPath::new("."),
+            Some(below) => ShownPath::from(&below),
+            None => ShownPath::new(".."),
         }
     }
 
     /// The same of a path that stands in the ledger.
-    pub(super) fn show_text(&self, text: &str) -> String {
-        if self.is_whole() {
-            return text.to_owned();
+    pub(super) fn show_text(&self, text: &str) -> ShownPath {
+        match path_of_ledger(text) {
+            Some(path) => self.show(&path),
+            None if self.is_whole() => ShownPath::new(text),
+            None => ShownPath::new(".."),
         }
-        path_of_ledger(text).map_or_else(|| "..".to_owned(), |path| self.show(&path))
     }
 
     /// A path of the tree, as somebody typed it who sees this.
@@ -136,15 +137,16 @@ mod tests {
         let path = |text: &str| TreePath::parse(text).unwrap();
         let part = Part::below(path("work/inbox"));
         assert_eq!(part.path("x.yaml").unwrap(), path("work/inbox/x.yaml"));
-        assert_eq!(part.show(&path("work/inbox/x.yaml")), "x.yaml");
-        assert_eq!(part.show(&path("work/inbox")), ".");
+        assert_eq!(part.show(&path("work/inbox/x.yaml")).to_string(), "x.yaml");
+        assert_eq!(part.show(&path("work/inbox")).to_string(), ".");
         for outside in ["work", "work/done/x.yaml", "work/inboxes", ""] {
             assert!(!part.has(&path(outside)), "{outside}");
-            assert_eq!(part.show(&path(outside)), "..");
+            assert_eq!(part.show(&path(outside)).to_string(), "..");
         }
         assert!(part.path("../done").is_err());
         let whole = Part::default();
-        assert_eq!((whole.show(&path("a/b")), whole.show(&path(""))), ("a/b".into(), "".into()));
+        let shown = |text| whole.show(&path(text)).to_string();
+        assert_eq!((shown("a/b"), shown("")), ("a/b".into(), "".into()));
         assert!(whole.expect_whole("fsck").is_ok() && part.expect_whole("fsck").is_err());
     }
 }

@@ -1,11 +1,12 @@
 //! What a user may read who is bound to an agent: at the socket no more than in a mount.
 //!
 //! What must stay true: it is decided by the modes on the way, as the kernel does for such a user.
-//! Whoever runs the store reads all of it. Deliberately not here: what roles allow (`engine`).
+//! Deliberately not here: what a mode allows, and what roles do (`engine`).
 
+use crate::engine::mode_allows;
 use crate::names::TreePath;
 use crate::refusal::Rule;
-use crate::store::{Node, Read};
+use crate::store::Read;
 
 use super::find::node_at;
 use super::{Caller, Failure, Service};
@@ -25,14 +26,29 @@ pub(super) fn expect_readable(
     let top = caller.part.root().names().len();
     let mut at = node_at(read, caller.part.root())?;
     for name in names.iter().skip(top) {
-        let Some(dir) = at.filter(|dir| allows(dir, caller, 0o1)) else {
+        let Some(dir) = at.filter(|dir| mode_allows(dir, (caller.uid, caller.gid), 0o1)) else {
             return Err(not_theirs(caller, path));
         };
         at = read.lookup(dir.ino, name)?;
     }
     match at {
-        Some(node) if !allows(&node, caller, 0o4) => Err(not_theirs(caller, path)),
+        Some(node) if !mode_allows(&node, (caller.uid, caller.gid), 0o4) => {
+            Err(not_theirs(caller, path))
+        }
         _ => Ok(()),
+    }
+}
+
+/// Fails unless what lies at a path in the caller's sight is a file of its user's.
+pub(super) fn expect_own(read: &dyn Read, caller: &Caller, path: &TreePath) -> Result<(), Failure> {
+    expect_readable(read, caller, path)?;
+    match node_at(read, path)? {
+        Some(node) if node.uid == caller.uid => Ok(()),
+        _ => {
+            let path = caller.part.show(path);
+            let reason = format!("`{path}` is not user {}'s", caller.uid);
+            Err(Failure::by(Rule::Forbidden, reason, "ask its owner, or whoever runs the store"))
+        }
     }
 }
 
@@ -46,14 +62,4 @@ fn not_theirs(caller: &Caller, path: &TreePath) -> Failure {
     let path = caller.part.show(path);
     let reason = format!("user {} may not read `{path}`", caller.uid);
     Failure::by(Rule::Forbidden, reason, "ask its owner to allow it (`chmod`)")
-}
-
-/// Whether the node's mode has these bits for the caller. Groups besides its own are not known.
-fn allows(node: &Node, caller: &Caller, bits: u32) -> bool {
-    let shift = match (node.uid == caller.uid, node.gid == caller.gid) {
-        (true, _) => 6,
-        (false, true) => 3,
-        (false, false) => 0,
-    };
-    node.mode >> shift & bits == bits
 }

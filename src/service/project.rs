@@ -1,12 +1,13 @@
 //! `project new`: a new project's directories in the scratchpad.
 //!
 //! What must stay true: of many that ask at once each gets an id of its own, because making
-//! `info/<id>` is what takes it; a project has all its directories or is not there. Other layouts are just directories, and nobody's business.
+//! `info/<id>` is what takes it; a project has all its directories or is not there. Other layouts
+//! are just directories, and nobody's business.
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::MakeDirs;
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, ShownPath, TreePath};
 use crate::refusal::{Refusal, Rule};
 
 use super::find::{node_at, tree_path};
@@ -27,16 +28,16 @@ const TRIES_MAX: u32 = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectReport {
     /// The project's id.
-    pub project: String,
+    pub project: ShownPath,
     /// The directories that were made.
-    pub made: Vec<String>,
+    pub made: Vec<ShownPath>,
 }
 
 impl ProjectReport {
     /// The id alone, so that a script has it: `id=$(workfs project new)`.
     #[must_use]
     pub fn human(&self) -> String {
-        self.project.clone()
+        self.project.to_string()
     }
 
     /// How the process ends.
@@ -70,8 +71,8 @@ pub(super) fn new(
         }
         None => take_next(service, caller, &parts)?,
     };
-    let made = made.iter().map(TreePath::to_string).collect();
-    Ok(ProjectReport { project: id.to_string(), made })
+    let made = made.iter().map(ShownPath::from).collect();
+    Ok(ProjectReport { project: (&id).into(), made })
 }
 
 /// Takes the next number above all that any part has.

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::explain;
+use crate::engine::{explain, unwritable};
+use crate::names::ShownPath;
 use crate::numbers::UnixNanos;
 use crate::store::{Read, Record, Standing, When, WorkspaceRow};
 
@@ -15,12 +16,12 @@ pub struct ReadyRow {
     /// Its id.
     pub id: String,
     /// Where it lies.
-    pub path: String,
+    pub path: ShownPath,
     /// Its workspace.
-    pub workspace: String,
+    pub workspace: ShownPath,
     /// Whether it can be claimed now.
     pub ready: bool,
-    /// Why not.
+    /// Why not; of what is ready, with `--explain`: why nobody can claim it all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Its place by priority: the least comes first.
@@ -41,7 +42,7 @@ impl ReadyReport {
     #[must_use]
     pub fn human(&self) -> String {
         let lines = self.rows.iter().map(|row| match &row.why {
-            None => row.path.clone(),
+            None => row.path.to_string(),
             Some(why) => format!("{}: {why}", row.path),
         });
         let lines: Vec<String> = lines.collect();
@@ -80,7 +81,14 @@ pub(super) fn ready(
                 true
             })?;
             for record in &found {
-                rows.extend(row((read, part), workspace, record, None)?);
+                let found = row((read, part), workspace, record, None)?;
+                let Some(mut found) = found else { continue };
+                if args.explain
+                    && let Some(flaw) = unwritable(read, &binding.kind, record, now)?
+                {
+                    found.why = Some(format!("nobody can claim it: {}", flaw.reason));
+                }
+                rows.push(found);
             }
             if !args.explain {
                 continue;

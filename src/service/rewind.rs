@@ -8,20 +8,21 @@ use serde_json::Value;
 
 use crate::engine::{Base, RestoreFile, Save, Saved, Sight, Text};
 use crate::ledger::EventName;
-use crate::names::TreePath;
+use crate::names::{ShownPath, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
-use crate::store::{FileVersion, Read, VersionRow};
+use crate::store::{FileVersion, Read, Standing, VersionRow};
 
-use super::find::{Found, FoundRecord, find, node_at};
+use super::find::{Found, FoundRecord, find_past, node_at, past_of};
 use super::log::field;
+use super::permitted::{expect_own, is_bound, not_the_past};
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
 
 /// See [`super::Request::Rewind`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RewindReport {
     /// What was restored.
-    pub path: String,
+    pub path: ShownPath,
     /// The event that made the content which is there again.
     pub from_g: G,
     /// When that was, RFC 3339.
@@ -62,9 +63,15 @@ impl When {
         if let Ok(g) = digits.parse() {
             return Ok(When::Event(G(g)));
         }
-        UnixNanos::parse_rfc3339(text).map(When::Time).ok_or_else(|| {
+        let time = UnixNanos::parse_rfc3339(text).or_else(|| {
+            // A day is its beginning.
+            let is_day = text.len() == "2026-11-21".len();
+            UnixNanos::parse_rfc3339(&format!("{text}T00:00:00Z")).filter(|_| is_day)
+        });
+        time.map(When::Time).ok_or_else(|| {
             let shown = crate::names::printable(text.as_bytes());
-            let remedy = "give an event's number, or a time such as 2026-11-21T10:30:00Z";
+            let remedy = "give an event's number, a day (2026-11-21: its beginning in UTC), or a time \
+                          with its zone (2026-11-21T10:30:00Z, 2026-11-21T12:30:00+02:00)";
             Failure::new(Exit::Usage, format!("`{shown}` is no moment"), remedy)
         })
     }
@@ -98,29 +105,42 @@ pub(super) fn rewind(
     }
     let config = service.engine.config();
     let part = &caller.part;
-    let past = service.read(|read| match find(read, &config, part, &args.what) {
-        Ok(Found::Record(found)) => record_past(read, found, when),
-        Ok(Found::Node(path, _) | Found::Draft(path, ..)) => file_past((read, part), path, when),
-        Err(failure) if failure.exit == Exit::Absent => {
-            let path = part.path(&args.what)?;
-            if read.history(&path)?.is_some() {
-                file_past((read, part), path, when)
-            } else {
-                Err(failure)
-            }
+    let is_bound = is_bound(service, caller);
+    let past = service.read(|read| {
+        let found = find_past(read, &config, part, &args.what);
+        if is_bound && let Ok(found) = &found {
+            // What it was is not shown to whom the past is closed but by becoming it.
+            expect_own(read, caller, found.path().ok_or_else(|| not_the_past(caller))?)?;
         }
-        Err(failure) => Err(failure),
+        match found {
+            Ok(Found::Record(found)) => record_past(read, found, when),
+            Ok(Found::Node(path, _) | Found::Draft(path, ..)) => {
+                file_past((read, part), path, when)
+            }
+            Err(failure) if failure.exit == Exit::Absent => {
+                match past_of(read, part, &args.what)? {
+                    Some(_) if is_bound => Err(not_the_past(caller)),
+                    Some(path) => file_past((read, part), path, when),
+                    None => Err(failure),
+                }
+            }
+            Err(failure) => Err(failure),
+        }
     })?;
     match past {
         Past::Record(found, g, version) => {
+            if found.record.standing == Standing::Gone {
+                return Err(write_anew(&found, g));
+            }
             let (dir, name) = found.entry()?;
             let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
             let ino = node.map(|node| node.ino).or(found.record.ino());
             let ino = ino.ok_or_else(|| lost(&found.record.id.to_string()))?;
             let report = RewindReport {
-                path: found
-                    .path
-                    .map_or_else(|| found.record.id.to_string(), |path| part.show(&path)),
+                path: found.path.map_or_else(
+                    || ShownPath::new(found.record.id.as_str()),
+                    |path| part.show(&path),
+                ),
                 from_g: g,
                 from_at: version.at.rfc3339_seconds(),
                 size: version.content.len() as u64,
@@ -159,10 +179,21 @@ pub(super) fn rewind(
 }
 
 /// What a rule refuses to become what it was.
-fn not_now(path: &str, g: G, refusal: Refusal) -> Failure {
+fn not_now(path: &ShownPath, g: G, refusal: Refusal) -> Failure {
     let failure = Failure::from(refusal);
     let reason = format!("`{path}` cannot be what event {g} made it: {}", failure.reason);
     Failure { reason, ..failure }
+}
+
+/// A record that was removed has no file to be saved in; where it is to lie its restorer must say.
+fn write_anew(found: &FoundRecord, g: G) -> Failure {
+    let (id, workspace) = (&found.record.id, &found.workspace.path);
+    let reason = format!("`{id}` has no file any more: it was removed or moved out");
+    let remedy = format!(
+        "write it anew where it is to lie, with what it was, in a mount of the whole tree: \
+         cp .workfs/history/{workspace}/{id}/{g}.yaml {workspace}/DIRECTORY/{id}.yaml"
+    );
+    Failure::new(Exit::Absent, reason, remedy)
 }
 
 fn lost(what: &str) -> Failure {
@@ -230,6 +261,19 @@ pub(super) fn require_past(read: &dyn Read, g: G) -> Result<(), Failure> {
     Err(Failure::new(Exit::Absent, format!("event {g} has not happened yet"), remedy))
 }
 
+/// Whether a file was ever saved under this path.
+fn was_saved(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
+    let mut at = read.history(path)?.map_or(G(0), |history| history.last_g);
+    while let Some(row) = read.event(at)? {
+        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        if field(&event, "/event") == EventName::SAVED.as_str() {
+            return Ok(true);
+        }
+        at = row.before_g;
+    }
+    Ok(false)
+}
+
 /// The newest version of a plain file that is wanted, if one is kept.
 pub(super) fn kept_version(
     (read, part): (&dyn Read, &Part),
@@ -253,7 +297,12 @@ pub(super) fn kept_version(
         (Some(oldest), Some(newest)) => {
             format!("kept are those of events {} to {}", oldest.g, newest.g)
         }
-        _ => "none is kept at all: `files` in the configuration says of which".to_owned(),
+        _ if was_saved(read, path)? => {
+            "none is kept at all: `files` in the configuration says of which".to_owned()
+        }
+        _ => "none was ever saved: a directory or a link has no versions. Make it anew, then restore \
+              what lay in it, file by file (`workfs log` of its path names them)"
+            .to_owned(),
     };
     Err(Failure::new(Exit::Absent, reason, remedy))
 }

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::names::{AgentName, TreePath, printable};
+use crate::names::{AgentName, ShownPath, TreePath, printable};
 use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
 use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow};
 
-use super::find::{Found, FoundRecord, find};
+use super::find::{Found, FoundRecord, find, find_past, past_of};
 use super::log::field;
 use super::permitted::{expect_readable, is_bound, not_the_past};
 use super::rewind::{kept_version, require_past};
@@ -43,12 +43,12 @@ pub struct ShowReport {
     /// The record's id.
     pub id: Option<String>,
     /// Where it lies; none if it has no file.
-    pub path: Option<String>,
+    pub path: Option<ShownPath>,
     /// Where it lay, and will again, if its name is a backup's (`X.yaml~`) at the moment.
     #[serde(default)]
-    pub parked_in: Option<String>,
+    pub parked_in: Option<ShownPath>,
     /// The record's workspace.
-    pub workspace: Option<String>,
+    pub workspace: Option<ShownPath>,
     /// Its state.
     pub state: Option<String>,
     /// Whose it is.
@@ -82,7 +82,7 @@ impl ShowReport {
         let mut out = String::new();
         let mut say = |text: String| out.push_str(&format!("# {text}\n"));
         match (&self.path, &self.id) {
-            (Some(path), _) => say(path.clone()),
+            (Some(path), _) => say(path.to_string()),
             (None, Some(id)) => say(match &self.parked_in {
                 Some(dir) => {
                     format!("{id}: parked in {dir}/, until its name is no backup's any more")
@@ -161,15 +161,21 @@ pub(super) fn show(
         return Err(Failure::new(Exit::Usage, "a version and an event were given", remedy));
     }
     let is_bound = is_bound(service, caller);
-    if is_bound && (args.at.is_some() || args.g.is_some()) {
+    let is_past = args.at.is_some() || args.g.is_some();
+    if is_bound && is_past {
         return Err(not_the_past(caller));
     }
-    service.read(|read| match find(read, &config, part, &args.what) {
+    let look = if is_past { find_past } else { find };
+    if let Some(g) = args.g {
+        service.read(|read| require_past(read, g))?;
+    }
+    service.read(|read| match look(read, &config, part, &args.what) {
         // A file that is gone has a past.
         Err(failure) if failure.exit == Exit::Absent && args.g.is_some() => {
-            let path = part.path(&args.what)?;
-            let is_known = read.history(&path)?.is_some();
-            if is_known { file((read, part), &path, None, args) } else { Err(failure) }
+            match past_of(read, part, &args.what)? {
+                Some(path) => file((read, part), &path, None, args),
+                None => Err(failure),
+            }
         }
         Err(failure) => Err(failure),
         Ok(found) => {
@@ -192,7 +198,11 @@ fn shown(
     match found {
         Found::Record(found) => {
             let mut report = record((read, part), &config, &found, args)?;
-            report.lease_until = super::heartbeat::lease_until(service, read, found.record.key)?;
+            // The lease of now is nothing of the past.
+            if args.at.is_none() && args.g.is_none() {
+                let key = found.record.key;
+                report.lease_until = super::heartbeat::lease_until(service, read, key)?;
+            }
             Ok(report)
         }
         Found::Draft(path, node, draft) => {
@@ -228,7 +238,8 @@ fn no_versions(args: &ShowArgs) -> Result<(), Failure> {
     if args.at.is_none() && args.g.is_none() {
         return Ok(());
     }
-    let reason = format!("`{}` is no record and has no versions", args.what);
+    let reason =
+        format!("`{}` is no record and has no versions", ShownPath::from(args.what.clone()));
     Err(Failure::new(Exit::Usage, reason, "show it as it is"))
 }
 
@@ -251,7 +262,6 @@ fn file(
         ));
     }
     if let Some(g) = args.g {
-        require_past(read, g)?;
         let (version, content) = kept_version((read, part), path, |version| version.g <= g)?;
         report.text = String::from_utf8_lossy(&content).into_owned();
         report.at = Some(version.at.rfc3339_seconds());
@@ -321,17 +331,23 @@ fn record(
         report.why = Some(super::why::placed(&why.reason, why.place));
         report.remedy = Some(why.remedy);
     }
-    let mut wanted = args.at;
+    let mut wanted = None;
     let mut newest = record.last_g;
-    if let Some(g) = args.g {
+    let past = match (args.g, args.at) {
+        (Some(g), _) => Some(g),
+        (None, Some(at)) => Some(version_of(read, record, at)?.0),
+        (None, None) => None,
+    };
+    if let Some(g) = past {
         let then = as_of(read, record, g)?;
         wanted = then.version;
         newest = then.g;
         report.state = then.state;
+        report.attempt = then.attempt;
         report.owner = then.owner.and_then(|owner| AgentName::new(owner).ok());
         report.path = then.path.map(|path| part.show_text(&path));
     }
-    let version = version_of(read, record, wanted.unwrap_or(record.version))?;
+    let (_, version) = version_of(read, record, wanted.unwrap_or(record.version))?;
     report.version = Some(version.version);
     report.at = Some(version.at.rfc3339_seconds());
     report.text = String::from_utf8_lossy(&version.content).into_owned();
@@ -339,12 +355,16 @@ fn record(
     Ok(report)
 }
 
-/// The version `wanted` of a record, found by the list of its versions.
-fn version_of(read: &dyn Read, record: &Record, wanted: Version) -> Result<VersionRow, Failure> {
+/// The version `wanted` of a record, found by the list of its versions, and the event that made it.
+fn version_of(
+    read: &dyn Read,
+    record: &Record,
+    wanted: Version,
+) -> Result<(G, VersionRow), Failure> {
     let mut at = record.version_g;
     while let Some(row) = read.version(at)? {
         if row.version == wanted {
-            return Ok(row);
+            return Ok((at, row));
         }
         at = row.before_g;
     }
@@ -358,6 +378,7 @@ struct Then {
     version: Option<Version>,
     state: Option<String>,
     owner: Option<String>,
+    attempt: Option<Attempt>,
     path: Option<String>,
 }
 
@@ -377,6 +398,7 @@ fn as_of(read: &dyn Read, record: &Record, g: G) -> Result<Then, Failure> {
             version: count("version_after").or_else(|| count("version_before")),
             state: text("/payload/state"),
             owner: text("/payload/owner"),
+            attempt: line.pointer("/payload/attempt").and_then(Value::as_u64).map(Attempt),
             path: count("version_after").and_then(|_| text("/payload/path")),
         });
     }

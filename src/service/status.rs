@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::ShownPath;
 use crate::numbers::G;
 use crate::store::Class;
 
@@ -23,7 +24,7 @@ pub struct StateCount {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceStatus {
     /// Its path.
-    pub path: String,
+    pub path: ShownPath,
     /// The kind of its records.
     pub kind: String,
     /// Its states, in the kind's order.
@@ -34,7 +35,7 @@ pub struct WorkspaceStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaStatus {
     /// Its name.
-    pub path: String,
+    pub path: ShownPath,
     /// Bytes of plain files in it.
     pub bytes: u64,
     /// How many there may be.
@@ -67,6 +68,9 @@ pub struct StatusReport {
     pub last_at: Option<String>,
     /// Running leases.
     pub leases: u64,
+    /// Chores that could not be done in the last round: the path, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<(String, String)>,
     /// The workspaces that have a directory.
     pub workspaces: Vec<WorkspaceStatus>,
     /// The directories with a quota.
@@ -98,6 +102,9 @@ impl StatusReport {
         let at = self.last_at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
         if self.leases > 0 {
             out.push_str(&format!("leases: {}\n", self.leases));
+        }
+        for (path, why) in &self.undone {
+            out.push_str(&format!("a chore waits: {path}: {why}\n"));
         }
         out.push_str(&format!("last event: {}{at}\n", self.last_g));
         out.push_str(&format!("store: {} ({})", self.store, size(self.store_bytes)));
@@ -149,12 +156,12 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
                     true
                 })?;
             }
-            let (path, kind) = (workspace.path.to_string(), workspace.kind.clone());
+            let (path, kind) = (ShownPath::from(&workspace.path), workspace.kind.clone());
             workspaces.push(WorkspaceStatus { path, kind, states });
         }
         let mut leases = 0;
-        read.leases(&mut |_| {
-            leases += 1;
+        read.leases(&mut |(row, _)| {
+            leases += u64::from(row.runs());
             true
         })?;
         let mut quotas = Vec::new();
@@ -162,7 +169,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             let Some(name) = read.dir_name(dir)? else { continue };
             let Some(limits) = config.quota(&name) else { continue };
             quotas.push(QuotaStatus {
-                path: name.to_string(),
+                path: ShownPath::from(&name),
                 bytes: charged.bytes,
                 bytes_limit: limits.bytes,
                 inodes: charged.inodes,
@@ -185,6 +192,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             leases,
             workspaces,
             quotas,
+            undone: service.engine.undone().told(),
         })
     })
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::FileGlob;
+use crate::names::{json_path, path_of_text};
 use crate::numbers::G;
 
 use super::log::{IDLE_AFTER, readable};
@@ -82,7 +83,7 @@ pub(super) fn watch(
         let all_read = page.0.is_empty();
         for line in page.0.into_iter().filter(|line| tells_of(&glob, part, line)) {
             report.events += 1;
-            if !sink(Reply::Line(if args.json { line } else { readable(part, &line) })) {
+            if !sink(Reply::Line(if args.json { named(line) } else { readable(part, &line) })) {
                 return Ok(report);
             }
             if args.count.is_some_and(|count| report.events >= count) {
@@ -101,6 +102,31 @@ pub(super) fn watch(
             return Ok(report);
         }
     }
+}
+
+/// An event's line with the paths in it as JSON has them everywhere but in the ledger, whose text is
+/// normalized and hashed. One in which no name needs an escape stays byte for byte.
+fn named(line: String) -> String {
+    if !line.contains('\\') {
+        return line;
+    }
+    let mut event: Value = serde_json::from_str(&line).unwrap_or_default();
+    let pointers: &[&str] = match event.get("workspace") {
+        // What a record's event calls `to` is a state.
+        Some(_) => &["/workspace", "/payload/path", "/payload/from_path", "/payload/to_path"],
+        None => &["/payload/path", "/payload/from_path", "/payload/to", "/payload/to_path"],
+    };
+    let mut is_changed = false;
+    for pointer in pointers {
+        if let Some(Value::String(text)) = event.pointer_mut(pointer)
+            && let Some(bytes) = path_of_text(text)
+        {
+            let name = json_path(&bytes);
+            is_changed |= name != *text;
+            *text = name;
+        }
+    }
+    if is_changed { event.to_string() } else { line }
 }
 
 /// Whether an event is about a file that the glob matches.

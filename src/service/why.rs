@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::sees_refusal;
-use crate::names::{TreePath, path_text};
+use crate::engine::{Outlook, sees_refusal};
+use crate::names::{ShownPath, TreePath, printable};
 use crate::refusal::{Rule, TextPlace};
 use crate::store::{Read, RefusalRow, Standing};
 
@@ -25,7 +25,7 @@ pub struct WhyRow {
     /// Who tried.
     pub uid: Option<u32>,
     /// What it was about.
-    pub path: String,
+    pub path: ShownPath,
     /// The rule.
     pub rule: Rule,
     /// What is wrong.
@@ -41,6 +41,8 @@ pub struct WhyRow {
 /// See [`super::Request::Why`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WhyReport {
+    /// How it stands with the record that was asked about.
+    pub about: Option<Outlook>,
     /// What is wrong now, then refusals, newest first.
     pub rows: Vec<WhyRow>,
 }
@@ -49,20 +51,24 @@ impl WhyReport {
     /// Some lines a refusal.
     #[must_use]
     pub fn human(&self) -> String {
-        if self.rows.is_empty() {
+        if self.rows.is_empty() && self.about.is_none() {
             return "nothing was refused".to_owned();
         }
         let row = |row: &WhyRow| {
             let mut head = Vec::new();
             head.extend(row.at.clone());
             head.extend(row.operation.clone());
-            head.push(row.path.clone());
+            head.push(row.path.to_string());
             head.extend(row.errno.clone());
             let code = row.rule.code();
             let reason = placed(&row.reason, row.place);
-            format!("{}\n  {reason} [{code}]\n  {}", head.join(" "), row.remedy)
+            let kept = row.rejected.as_ref();
+            let kept =
+                kept.map_or_else(String::new, |name| format!("\n  kept: .workfs/rejected/{name}"));
+            format!("{}\n  {reason} [{code}]\n  {}{kept}", head.join(" "), row.remedy)
         };
-        self.rows.iter().map(row).collect::<Vec<_>>().join("\n")
+        let about = self.about.iter().map(ToString::to_string);
+        about.chain(self.rows.iter().map(row)).collect::<Vec<_>>().join("\n")
     }
 
     /// How the process ends.
@@ -95,12 +101,13 @@ pub(super) fn why(
     let of_all = |_: &RefusalRow| true;
     service.read(|read| {
         let Some(what) = &args.what else {
-            return Ok(WhyReport { rows: refusals(read, limit, caller, &of_all)? });
+            return Ok(WhyReport { about: None, rows: refusals(read, limit, caller, &of_all)? });
         };
-        let mut rows = Vec::new();
+        let (mut about, mut rows) = (None, Vec::new());
         let found = find(read, &config, part, what);
         let (path, id) = match &found {
             Ok(Found::Record(found)) => {
+                about = Outlook::of(read, &config, &found.record, service.engine.now())?;
                 rows.extend(flagged(read, (&config, part), found)?);
                 (found.path.clone(), Some(found.record.id.to_string()))
             }
@@ -124,7 +131,7 @@ pub(super) fn why(
         rows.extend(refusals(read, limit.saturating_sub(rows.len()), caller, &wanted)?);
         match found {
             Err(failure) if rows.is_empty() => Err(failure),
-            _ => Ok(WhyReport { rows }),
+            _ => Ok(WhyReport { about, rows }),
         }
     })
 }
@@ -150,8 +157,9 @@ fn refusals(
 fn of_refusal(part: &Part, row: RefusalRow) -> Option<WhyRow> {
     let path = match TreePath::parse(&row.path) {
         Ok(path) => part.has(&path).then(|| part.show(&path))?,
-        Err(_) => part.is_whole().then(|| path_text(&row.path))?,
+        Err(_) => part.is_whole().then(|| ShownPath::new(&row.path))?,
     };
+    let rejected = (row.rejected_bytes > 0).then(|| printable(&row.rejected_name()));
     Some(WhyRow {
         at: Some(row.at.rfc3339_seconds()),
         operation: Some(row.operation),
@@ -162,11 +170,11 @@ fn of_refusal(part: &Part, row: RefusalRow) -> Option<WhyRow> {
         reason: row.why.reason,
         place: row.why.place,
         remedy: row.why.remedy,
-        rejected: (row.rejected_bytes > 0).then(|| row.key.to_string()),
+        rejected,
     })
 }
 
-fn wrong_now(path: String, why: Option<&crate::store::RefusedText>) -> WhyRow {
+fn wrong_now(path: ShownPath, why: Option<&crate::store::RefusedText>) -> WhyRow {
     let (rule, reason, remedy, place) = match why {
         Some(why) => (why.rule, why.reason.clone(), why.remedy.clone(), why.place),
         None => (

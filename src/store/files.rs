@@ -57,6 +57,8 @@ pub trait ReadFiles {
     fn file_version(&self, g: G) -> Result<Option<Vec<u8>>>;
     /// The lock file whose lease ends first.
     fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>>;
+    /// The lock files whose leases end after `at`.
+    fn leases_after(&self, at: LeaseTime, visit: Visit<'_, (Ino, LeaseTime)>) -> Result<()>;
     /// All names of files by inode, for `fsck`.
     fn all_file_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()>;
 }

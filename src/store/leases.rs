@@ -5,7 +5,19 @@ use crate::numbers::{Attempt, LeaseTime, RecordKey};
 
 use super::{Record, Result, Visit};
 
-/// The lease of a record. There is one exactly as long as it runs.
+/// What was told of a lease since its owner was last heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeaseTold {
+    /// Nothing.
+    Nothing,
+    /// That it will end soon.
+    Warning,
+    /// That it has ended: its kind asks for no more, and the owner goes on.
+    End,
+}
+
+/// The lease of a record. There is one exactly as long as it runs; or, where its kind only tells of its
+/// end, as long as its owner has the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseRow {
     /// The record.
@@ -16,8 +28,16 @@ pub struct LeaseRow {
     pub ttl_ns: u64,
     /// Until when. It may run longer: signs of life are written in batches.
     pub until: LeaseTime,
-    /// The owner was warned.
-    pub warned: bool,
+    /// What was told of it.
+    pub told: LeaseTold,
+}
+
+impl LeaseRow {
+    /// Whether it runs, as far as anybody was told.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        self.told != LeaseTold::End
+    }
 }
 
 /// What can be asked of leases.

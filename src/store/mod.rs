@@ -20,7 +20,7 @@ pub use agents::{AgentRow, ReadAgents, TxnAgents};
 pub use chores::{ReadChores, TxnChores};
 pub use error::StoreError;
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};
-pub use leases::{LeaseRow, ReadLeases, TxnLeases};
+pub use leases::{LeaseRow, LeaseTold, ReadLeases, TxnLeases};
 pub use links::{ReadLinks, TxnLinks};
 pub use quotas::{Charged, Growth, ReadQuotas, TxnQuotas, stored_bytes};
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};

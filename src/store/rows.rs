@@ -1,5 +1,6 @@
 //! Rows as the rest of the program sees them: typed, and impossible ones unrepresentable.
 
+use crate::limits::NAME_BYTES_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{
     Attempt, G, Ino, Lapses, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey,
@@ -326,6 +327,18 @@ pub struct RefusalRow {
     pub why: RefusedText,
     /// Bytes kept; 0 if none.
     pub rejected_bytes: u64,
+}
+
+impl RefusalRow {
+    /// The name below `.workfs/rejected/` of the bytes that were kept: `17-X.yaml`, the refusal's number
+    /// and the file's name.
+    #[must_use]
+    pub fn rejected_name(&self) -> Vec<u8> {
+        let last = self.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+        let mut name = format!("{}-", self.key).into_bytes();
+        name.extend(last.iter().take(NAME_BYTES_MAX - name.len()));
+        name
+    }
 }
 
 /// Bytes that were refused.

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use workfs_mount::{Attr, Entry};
 
+use crate::engine::for_roles;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, StoreError, stored_bytes};
 
 use super::computed::{self, Computed, Viewer};
-use super::{WorkTree, events};
+use super::{WorkTree, events, why};
 
 /// The attributes that the kernel sees.
 pub(super) fn attr(node: &Node) -> Attr {
@@ -26,6 +27,7 @@ pub(super) fn attr(node: &Node) -> Attr {
         atime_ns: node.atime.0,
         mtime_ns: node.mtime.0,
         ctime_ns: node.ctime.0,
+        is_fixed: false,
     }
 }
 
@@ -56,10 +58,19 @@ impl WorkTree {
         };
         let mut attr = self.computed_attr(computed, size);
         match computed {
-            Computed::Ready(dir) => take_over(&mut attr, read, dir)?,
+            Computed::Ready(dir) => {
+                take_over(&mut attr, read, dir)?;
+                if viewer.shows_roles {
+                    attr.mode = for_roles(attr.mode);
+                }
+            }
             Computed::FileWhy(file) => {
                 take_over(&mut attr, read, file)?;
                 attr.mode &= computed.mode();
+            }
+            Computed::UnmadeWhy(key) => {
+                attr.is_fixed = true;
+                attr.uid = why::refusal(read, key)?.map_or(attr.uid, |row| row.uid);
             }
             Computed::Rejected(key) => {
                 attr.uid = read.rejected(key)?.map_or(attr.uid, |kept| kept.uid);
@@ -94,6 +105,7 @@ impl WorkTree {
             atime_ns: self.started.0,
             mtime_ns: self.started.0,
             ctime_ns: self.started.0,
+            is_fixed: computed.is_control(),
         }
     }
 }

@@ -5,7 +5,7 @@ use workfs_mount::Caller;
 use super::WorkTree;
 use super::computed::Viewer;
 use super::hub::Identity;
-use crate::engine::{Context, Origin, Registry, ledger_role};
+use crate::engine::{Bits, Context, Origin, Registry, ledger_role, runs_the_store};
 use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
@@ -19,6 +19,12 @@ impl WorkTree {
         context(caller, identity.as_deref(), &self.engine.agents(), door)
     }
 
+    /// Whether the caller's kernel is shown that roles say who may write what is governed.
+    pub(super) fn shows_roles(&self, caller: &Caller) -> bool {
+        let agents = self.engine.agents();
+        agents.binds_users() && opens(self.hub.identity(caller.mount).as_deref(), &agents)
+    }
+
     /// The directory that is the root of the caller's mount.
     pub(super) fn root(&self, caller: &Caller) -> Ino {
         self.hub.identity(caller.mount).map_or(workfs_mount::ROOT, |identity| identity.root)
@@ -29,6 +35,8 @@ impl WorkTree {
         let context = self.context(caller, Door::Name);
         Viewer {
             uid: caller.uid,
+            gid: caller.gid,
+            shows_roles: self.shows_roles(caller),
             config: self.engine.config(),
             agents: self.engine.agents(),
             actor: context.actor.name,
@@ -45,6 +53,13 @@ impl WorkTree {
 /// made it.
 fn context(caller: &Caller, identity: Option<&Identity>, agents: &Registry, door: Door) -> Context {
     let (name, role) = acting(caller.uid, identity, agents);
+    let bits = if agents.bound(caller.uid).is_some() {
+        Bits::Roles
+    } else if opens(identity, agents) && !runs_the_store(caller.uid) {
+        Bits::Stored
+    } else {
+        Bits::Kernel
+    };
     Context {
         origin: Origin::Mount(caller.mount),
         actor: Actor {
@@ -56,8 +71,14 @@ fn context(caller: &Caller, identity: Option<&Identity>, agents: &Registry, door
         },
         role,
         gid: caller.gid,
+        bits,
         door,
     }
+}
+
+/// Whether a mount's kernel is shown that roles say who may write what is governed.
+fn opens(identity: Option<&Identity>, agents: &Registry) -> bool {
+    agents.binds_users() && identity.is_some_and(|identity| identity.is_checked)
 }
 
 /// Whom a user acts for through a mount.

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
 
 use crate::engine::{
-    self, Create, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename, SetXattr,
+    self, About, Create, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename,
+    SetXattr,
 };
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -14,7 +15,7 @@ use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, NodeType, Read, StoreError};
 
 use super::WorkTree;
-use super::computed::Computed;
+use super::computed::{self, Computed, is_computed_name};
 
 impl WorkTree {
     pub(super) fn make_node(
@@ -37,7 +38,7 @@ impl WorkTree {
             NewNode::Special(node_type, rdev) => NewContent::Special(node_type, rdev),
         };
         let command = Create { parent, name, mode, content, on_draft: None };
-        self.submit(caller, Door::Name, command, reply, |node| Self::entry(&node));
+        self.submit_for_entry(caller, Door::Name, command, reply);
     }
 
     pub(super) fn unlink_name(
@@ -49,6 +50,9 @@ impl WorkTree {
     ) {
         if Computed::of(parent).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+        }
+        if let Err(errno) = self.refuse_computed(caller, (parent, &name), "unlink") {
+            return reply.send(Err(errno));
         }
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let command = Remove { parent, name: name.clone(), what: RemoveWhat::File };
@@ -79,6 +83,9 @@ impl WorkTree {
         if Computed::of(parent).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
+        if let Err(errno) = self.refuse_computed(caller, (parent, &name), "rmdir") {
+            return reply.send(Err(errno));
+        }
         let command = Remove { parent, name, what: RemoveWhat::Directory };
         self.submit(caller, Door::Name, command, reply, |()| ());
     }
@@ -95,7 +102,7 @@ impl WorkTree {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
         let command = Link { ino, parent, name };
-        self.submit(caller, Door::Name, command, reply, |node| Self::entry(&node));
+        self.submit_for_entry(caller, Door::Name, command, reply);
     }
 
     pub(super) fn rename_name(
@@ -111,6 +118,11 @@ impl WorkTree {
         }
         if Computed::of(from.0).is_some() || Computed::of(to.0).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Rename)));
+        }
+        for (dir, name) in [&from, &to] {
+            if let Err(errno) = self.refuse_computed(caller, (*dir, name), "rename") {
+                return reply.send(Err(errno));
+            }
         }
         // Something is being written somewhere: is it this one?
         let written = if self.busy.is_idle() {
@@ -130,6 +142,39 @@ impl WorkTree {
                 me.rename_now(&caller, from, to, mode, reply);
             }),
         );
+    }
+
+    /// Refuses to move, replace or remove what is computed beside stored names.
+    fn refuse_computed(
+        &self,
+        caller: &Caller,
+        (dir, name): (Ino, &FileName),
+        operation: &'static str,
+    ) -> Result<(), Errno> {
+        let (config, root) = (self.engine.config(), self.root(caller));
+        if dir != root && !is_computed_name(&config, name) {
+            return Ok(());
+        }
+        let found = self.read(|read| {
+            if read.lookup(dir, name)?.is_some() {
+                return Ok(None);
+            }
+            let found = computed::lookup(read, &config, &self.pasts, root, (dir, name))?;
+            // It goes with its workspace, of which it is all that is left for `rm -r`.
+            let goes =
+                matches!(found, Some(Computed::Ready(dir)) if read.count_names(dir, 1)? == 0);
+            Ok(found.filter(|_| !goes))
+        })?;
+        if found.is_none() {
+            return Ok(());
+        }
+        let reason = format!("`{name}` is computed, and can only be read");
+        let remedy = "leave it: it shows what lies elsewhere, and takes no space";
+        let refusal = Refusal::new(Rule::ReadOnly, reason, remedy);
+        let errno = refusal.rule.errno(Door::Name);
+        let refuse = Refuse { operation, about: About::Name(dir, name.clone()), refusal };
+        self.engine.submit(self.context(caller, Door::Name), refuse, |_| ());
+        Err(errno)
     }
 
     /// The file under this name, if it is being written.
@@ -152,7 +197,7 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         let refusal = Refusal::being_written(&name);
-        let command = Refuse { operation: "rename", dir, name, refusal };
+        let command = Refuse { operation: "rename", about: About::Name(dir, name), refusal };
         self.submit(caller, Door::Rename, command, reply, |()| ());
     }
 

@@ -1,13 +1,14 @@
 //! Checked files as the kernel opens them: like records, staged until they are judged.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, OpenFlags, Reply};
 
 use crate::config::Check;
 use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, read_plain};
-use crate::limits::RECORD_BYTES_MAX;
+use crate::limits::{CACHE_TTL, RECORD_BYTES_MAX};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal};
@@ -16,16 +17,28 @@ use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 use super::WorkTree;
 use super::handles::Open;
 use super::staged::{Emptied, Staged};
+use super::unborn::Sees;
 
 impl WorkTree {
-    /// Whether `caller` must not see a file yet: a new one that was not judged is its maker's alone.
+    /// Whether `caller` must not see a file yet: a new one that was not judged is its makers' alone.
     pub(super) fn is_hidden(&self, node: &NodeKind, caller: &Caller) -> bool {
+        self.seen_for(node, caller).is_none()
+    }
+
+    /// How long a node's name is true where `caller` looks it up or lists it; `None`: it is hidden. A
+    /// name that may not be everyone's is asked for each time.
+    pub(super) fn seen_for(&self, node: &NodeKind, caller: &Caller) -> Option<Duration> {
         let may = match node.class {
             Class::Draft => true,
             Class::Plain => self.engine.config().files().has_checks(),
             Class::Record => false,
         };
-        may && self.unborn.hides(node.ino, caller)
+        let sees = if may { self.unborn.sees(node.ino, caller) } else { Sees::All };
+        match (sees, node.class) {
+            (Sees::Others, _) => None,
+            (Sees::Makers, _) | (Sees::All, Class::Draft) => Some(Duration::ZERO),
+            (Sees::All, Class::Plain | Class::Record) => Some(CACHE_TTL),
+        }
     }
 
     /// What the content of the file `name` in `dir` must be.
@@ -117,10 +130,10 @@ impl WorkTree {
     }
 
     /// The entry of a file that was just made; one that is hidden is asked for each time.
-    pub(super) fn made_entry(&self, node: &Node, open: &Open) -> Entry {
-        let mut entry = Self::seen_entry(node);
+    pub(super) fn made_entry(&self, caller: &Caller, node: &Node, open: &Open) -> Entry {
+        let mut entry = self.entry(caller, node);
         if matches!(open, Open::Staged(_)) {
-            entry.ttl = std::time::Duration::ZERO;
+            entry.ttl = Duration::ZERO;
         }
         entry
     }
@@ -135,10 +148,8 @@ impl WorkTree {
         reply: Reply<u32>,
     ) {
         let errno = refusal.rule.errno(Door::Handle);
-        let Some(me) = self.me() else { return reply.send(Err(errno)) };
         let command = RefuseChecked { ino, bytes, is_new, refusal };
         self.engine.submit(self.context(caller, Door::Handle), command, move |_| {
-            me.born(ino);
             reply.send(Err(errno));
         });
     }

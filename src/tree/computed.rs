@@ -8,8 +8,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::config::{AGENTS_FILE, Binding, CONTROL_DIR, Config, agents_md};
-use crate::engine::{Registry, Slot, WHY_SUFFIX, governed, path_of_dir, slot};
+use crate::config::{AGENTS_FILE, Binding, CONTROL_DIR, Config, Reader, agents_md};
+use crate::engine::{Registry, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot};
 use crate::kind::Role;
 use crate::names::{AgentName, FileName};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos};
@@ -29,6 +29,13 @@ const LAST: u64 = 1 << 54;
 const HISTORY: u64 = 1 << 55;
 const PAST: u64 = 1 << 56;
 const HOLD: u64 = 1 << 57;
+// 1 << 58 is that of stand-ins (see `told`).
+const IGNORED: u64 = 1 << 59;
+const UNMADE: u64 = 1 << 60;
+
+/// What git is told of `ready/`, whose names are those of records that lie elsewhere and cannot be written.
+const GIT_IGNORES: &str =
+    "# These records lie in another directory; here they are only shown.\n*\n";
 
 /// A computed node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +70,16 @@ pub(super) enum Computed {
     Hold(RecordKey),
     /// `X.yaml.why`, of the record or draft with this inode.
     FileWhy(Ino),
+    /// `X.why` of a checked file that was refused when it was new, and is not there: this refusal.
+    UnmadeWhy(RefusalKey),
     /// `ready/` of the workspace with this directory.
     Ready(Ino),
     /// `.next` in it: a link to the best, and what is moved to claim that.
     Next(Ino),
     /// `.wait` in it.
     Wait(Ino),
+    /// `.gitignore` in it.
+    Ignored(Ino),
     /// `.next` in this lane: a link to what came by it last.
     Last(Ino),
     /// `.workfs/history/` (0) or a directory below it.
@@ -135,9 +146,11 @@ impl Computed {
             Computed::Hold(key) => HOLD | key.0,
             Computed::Rejected(key) => REJECTED | key.0,
             Computed::FileWhy(ino) => WHY | ino.0,
+            Computed::UnmadeWhy(key) => UNMADE | key.0,
             Computed::Ready(dir) => READY | dir.0,
             Computed::Next(dir) => NEXT | dir.0,
             Computed::Wait(dir) => WAIT | dir.0,
+            Computed::Ignored(dir) => IGNORED | dir.0,
             Computed::Last(lane) => LAST | lane.0,
             Computed::History(number) => HISTORY | number,
             Computed::Past(g) => PAST | g.0,
@@ -147,6 +160,8 @@ impl Computed {
     /// The computed node of a number, if it is one.
     pub fn of(ino: Ino) -> Option<Computed> {
         Some(match ino.0 {
+            number if number & UNMADE != 0 => Computed::UnmadeWhy(RefusalKey(number & !UNMADE)),
+            number if number & IGNORED != 0 => Computed::Ignored(Ino(number & !IGNORED)),
             number if number & HOLD != 0 => Computed::Hold(RecordKey(number & !HOLD)),
             number if number & PAST != 0 => Computed::Past(G(number & !PAST)),
             number if number & HISTORY != 0 => Computed::History(number & !HISTORY),
@@ -193,10 +208,25 @@ impl Computed {
         )
     }
 
+    /// Whether it lies in `.workfs/`, which is no part of what a mount's options show otherwise.
+    pub fn is_control(self) -> bool {
+        !matches!(
+            self,
+            Computed::AgentsMd
+                | Computed::FileWhy(_)
+                | Computed::UnmadeWhy(_)
+                | Computed::Ready(_)
+                | Computed::Next(_)
+                | Computed::Wait(_)
+                | Computed::Ignored(_)
+                | Computed::Last(_)
+        )
+    }
+
     /// Its permissions. The past of a file, and what was refused, may be of one that is not everybody's.
     pub fn mode(self) -> u32 {
         match self {
-            Computed::Past(_) | Computed::Rejected(_) => 0o400,
+            Computed::Past(_) | Computed::Rejected(_) | Computed::UnmadeWhy(_) => 0o400,
             // A hold may be opened for writing, as shells' redirections do.
             Computed::Hold(_) => 0o666,
             // Whoever may come in may make a transaction, and end only its own.
@@ -226,6 +256,10 @@ impl Computed {
 pub(super) struct Viewer {
     /// The user.
     pub uid: u32,
+    /// Its first group.
+    pub gid: u32,
+    /// Whether the kernel is shown that roles say who may write what is governed.
+    pub shows_roles: bool,
     pub config: Arc<Config>,
     pub agents: Arc<Registry>,
     /// Whom it acts for.
@@ -288,7 +322,13 @@ pub(super) fn lookup(
             }
             let Some(stem) = name.as_bytes().strip_suffix(WHY_SUFFIX) else { return Ok(None) };
             let Ok(stem) = FileName::new(stem) else { return Ok(None) };
-            let Some(node) = read.lookup(parent, &stem)? else { return Ok(None) };
+            let Some(node) = read.lookup(parent, &stem)? else {
+                if !is_checked(read, config, parent, &stem)? {
+                    return Ok(None);
+                }
+                let last = read.last_refusal_of(&path_of(read, parent, &stem)?.to_bytes())?;
+                return Ok(last.map(|row| Computed::UnmadeWhy(row.key)));
+            };
             let explained = match node.class {
                 Class::Plain => is_checked(read, config, parent, &stem)?,
                 Class::Draft | Class::Record => {
@@ -336,7 +376,7 @@ pub(super) fn list(
             let mut names = Vec::new();
             read.refusals(&mut |row| {
                 if row.rejected_bytes > 0
-                    && let Ok(name) = FileName::new(why::rejected_name(&row))
+                    && let Ok(name) = FileName::new(row.rejected_name())
                 {
                     names.push((name, Computed::Rejected(row.key)));
                 }
@@ -361,7 +401,11 @@ fn kind_files(config: &Config) -> impl Iterator<Item = (String, &str)> {
 pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result<Vec<u8>> {
     let config = &*viewer.config;
     Ok(match file {
-        Computed::AgentsMd => agents_md(config, &path_of_dir(read, viewer.root)?).into_bytes(),
+        Computed::AgentsMd => {
+            let (name, role) = (&viewer.actor, viewer.role);
+            let reader = viewer.agents.get(name).map(|_| Reader { name, role });
+            agents_md(config, &path_of_dir(read, viewer.root)?, reader).into_bytes()
+        }
         Computed::Config => config.to_yaml().into_bytes(),
         Computed::Agents => viewer.agents.to_yaml().into_bytes(),
         Computed::KindFile(nth) => {
@@ -372,8 +416,10 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         Computed::Why => why::refusals(read, viewer)?.into_bytes(),
         Computed::Status => status(read)?.into_bytes(),
         Computed::Rejected(key) => read.rejected(key)?.map_or_else(Vec::new, |kept| kept.content),
+        Computed::UnmadeWhy(key) => why::unmade(read, viewer, key)?.into_bytes(),
         Computed::FileWhy(ino) => why::file(read, viewer, ino)?.into_bytes(),
         Computed::Past(g) => history::content(read, g)?,
+        Computed::Ignored(_) => GIT_IGNORES.as_bytes().to_vec(),
         Computed::Leases => super::hold::render_all(read, viewer)?.into_bytes(),
         Computed::Hold(key) => super::hold::render(read, viewer, key)?.into_bytes(),
         Computed::Events

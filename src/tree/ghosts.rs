@@ -10,7 +10,7 @@ use crate::limits::COPY_SOURCE_GRACE;
 use crate::names::FileName;
 use crate::numbers::Ino;
 
-use super::seen::{has_ended, parent_of, process_of, removes_files};
+use super::lineage::{has_ended, parent_of, process_of, removes_files};
 
 struct Ghost {
     uid: u32,
@@ -76,10 +76,11 @@ impl Ghosts {
 
 impl Ghost {
     /// The process that copied, through whichever mount (`mv` from one mount to another copies, and
-    /// unlinks in the first); and, once that has ended, a `rm` of the same shell (`cp …; rm …`).
-    /// To everything else of that shell the name is gone, as it is to everybody: `test -e` asks for
-    /// the truth, `rm` for its half of the claim. What `/proc` says decides no right here, only
-    /// whether `rm` hears success or ENOENT for a name that is gone either way.
+    /// unlinks in the first); and, once that has ended, whoever started it to copy and unlinks by
+    /// itself, and a `rm` that it starts as well (`cp …; rm …`). A shell does not unlink by itself: to
+    /// it, and to everything else that it starts, the name is gone, as it is to everybody, since
+    /// `test -e` asks for the truth. What `/proc` says decides no right here, only whether an unlink
+    /// hears success or ENOENT for a name that is gone either way.
     fn is(&self, caller: &Caller, dir: Ino, name: &FileName) -> bool {
         if (self.dir, &self.name, self.uid) != (dir, name, caller.uid) {
             return false;
@@ -88,9 +89,28 @@ impl Ghost {
         if process.is_some() && process == self.process {
             return true;
         }
-        let shell = self.parent_process.filter(|shell| *shell > 1);
-        let ended = self.process.is_some_and(has_ended);
-        let family = || process == shell || parent_of(caller.pid) == shell;
-        ended && shell.is_some() && family() && removes_files(caller.pid)
+        let Some(starter) = self.parent_process.filter(|starter| *starter > 1) else {
+            return false;
+        };
+        if !self.process.is_some_and(has_ended) {
+            return false;
+        }
+        if process == Some(starter) {
+            return removes_files(caller.pid) || is_no_shell(starter);
+        }
+        parent_of(caller.pid) == Some(starter) && removes_files(caller.pid)
     }
+}
+
+/// Programs whose commands are processes of their own.
+const SHELLS: [&str; 12] =
+    ["sh", "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "mksh", "tcsh", "yash", "zsh"];
+
+/// Whether a process surely runs no shell. Its name does not tell: that of a script is the script's.
+fn is_no_shell(process: u32) -> bool {
+    let Ok(program) = std::fs::read_link(format!("/proc/{process}/exe")) else { return false };
+    // `ksh93`, `zsh-5.9`, and what an upgrade has replaced: `bash (deleted)`.
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.trim_end_matches(" (deleted)").trim_end_matches(|c: char| !c.is_alphabetic());
+    !SHELLS.contains(&name)
 }

@@ -49,6 +49,13 @@ pub(super) enum Open {
     Wait(WorkspaceKey),
 }
 
+impl Open {
+    /// Whether it is a plain file whose content is judged.
+    pub fn is_checked(&self) -> bool {
+        matches!(self, Open::Staged(staged) if staged.lock().check.is_some())
+    }
+}
+
 /// Where a listing is: cookies are the places of names in this handle's listing.
 pub(super) struct Cursor<Key = FileName> {
     /// The names that were listed last, by cookie: a reader may go on after any of them (`seekdir`),
@@ -168,6 +175,11 @@ impl Handles {
     /// Whether a file is open through this mount. It looks at all handles.
     pub fn has(&self, mount: MountId, ino: Ino) -> bool {
         self.table.read().values().any(|row| row.mount == mount && row.ino == ino)
+    }
+
+    /// Whether a file is open through any mount. It looks at all handles.
+    pub fn is_open(&self, ino: Ino) -> bool {
+        self.table.read().values().any(|row| row.ino == ino)
     }
 
     /// The handles that were opened through `mount`, each with its inode.

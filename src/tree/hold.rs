@@ -12,8 +12,8 @@ use workfs_mount::{Caller, Opened};
 
 use crate::config::Config;
 use crate::engine::{
-    Audience as _, Context, Fence, Origin, Refuse, ReleaseHold, Slot, forbids_taking, path_of,
-    slot, told_of_return,
+    About, Audience as _, Context, Fence, Origin, Refuse, ReleaseHold, Slot, forbids_taking,
+    path_of, slot, told_of_return,
 };
 use crate::names::{FileName, RecordId};
 use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
@@ -148,6 +148,10 @@ fn line(
 ) -> Result<Option<String>> {
     let Some(owner) = &record.owner else { return Ok(None) };
     let place = place(read, record)?;
+    if !row.runs() {
+        let told = "it keeps it, and has a lease again when it is heard of";
+        return Ok(Some(over(read, record, told)?));
+    }
     let until = wall(viewer, row.until).rfc3339_seconds();
     Ok(Some(format!("{until} {owner} attempt {} {place}\n", row.attempt)))
 }
@@ -196,7 +200,7 @@ impl WorkTree {
         if let Some(refusal) = refusal {
             let errno = refusal.rule.errno(Door::Name);
             if let Standing::Live { dir, name, .. } = record.standing {
-                let refuse = Refuse { operation: "hold", dir, name, refusal };
+                let refuse = Refuse { operation: "hold", about: About::Name(dir, name), refusal };
                 self.engine.submit(context, refuse, |_| ());
             }
             return Err(errno);

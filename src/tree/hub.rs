@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, bounded};
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Invalidation, Locks, Mount, MountId};
 
@@ -20,6 +20,7 @@ use super::busy::Busy;
 use super::handles::OpenCounts;
 use super::hold::Holds;
 use super::kept::Kept;
+use super::seen::Seen;
 use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
 
@@ -34,13 +35,16 @@ pub struct Identity {
     pub root: Ino,
     /// Whether it shows owners and permission bits as they are stored.
     pub shows_stored: bool,
+    /// Whether its kernel asks those, as shown.
+    pub is_checked: bool,
 }
 
 impl Identity {
     /// A plain mount of the whole tree, made by this user.
     #[must_use]
     pub fn plain(maker: AgentName) -> Identity {
-        Identity { agent: None, maker, root: workfs_mount::ROOT, shows_stored: true }
+        let root = workfs_mount::ROOT;
+        Identity { agent: None, maker, root, shows_stored: true, is_checked: false }
     }
 }
 
@@ -65,6 +69,7 @@ pub struct Hub {
     pub(super) scopes: Scopes,
     pub(super) holds: Holds,
     pub(super) busy: Arc<Busy>,
+    pub(super) seen: Arc<Seen>,
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
     pub(super) kept: Kept,
@@ -94,6 +99,24 @@ impl Hub {
     pub fn is_written(&self) -> IsWritten {
         let busy = Arc::clone(&self.busy);
         Arc::new(move |ino, record| busy.is_written(ino, record))
+    }
+
+    /// What waits, as a rename does, until a file is not being written any more; false: it still is.
+    #[must_use]
+    pub fn until_unwritten(&self) -> IsWritten {
+        let busy = Arc::clone(&self.busy);
+        Arc::new(move |ino, record| {
+            if !busy.is_written(ino, record) {
+                return true;
+            }
+            let (tell, told) = bounded(1);
+            let change = move |is_busy: bool| {
+                // Whoever waits for it is there: see the next line.
+                let _ = tell.send(!is_busy);
+            };
+            busy.when_idle(ino, Box::new(change));
+            told.recv().unwrap_or(false)
+        })
     }
 
     /// Whether nobody has this inode open.
@@ -209,9 +232,11 @@ impl Hub {
                     continue;
                 }
                 Effect::DirectoryMoved
+                | Effect::Made { .. }
                 | Effect::Ready(..)
                 | Effect::Due(_)
                 | Effect::Agents
+                | Effect::Modes
                 | Effect::Lease(_) => continue,
             };
             let known = attributes.entry(ino).or_insert(changers);
@@ -271,8 +296,12 @@ impl Audience for Hub {
     fn note(&self, effects: &[(Origin, Effect)]) {
         self.kept.note(effects);
         self.touches.note(effects, self.members().len());
-        if effects.iter().any(|(_, effect)| *effect == Effect::DirectoryMoved) {
-            self.scopes.forget();
+        for (_, effect) in effects {
+            match effect {
+                Effect::DirectoryMoved => self.scopes.forget(),
+                Effect::Made { record, version, by } => self.seen.note(*record, *by, *version),
+                _ => {}
+            }
         }
     }
 
@@ -281,6 +310,9 @@ impl Audience for Hub {
         let forgotten = self.forgotten(effects);
         for member in &*self.members() {
             member.mount.invalidate(member.must_forget(&forgotten));
+        }
+        if effects.iter().any(|(_, effect)| *effect == Effect::Modes) {
+            self.members().iter().for_each(|member| member.mount.forget_attributes());
         }
     }
 

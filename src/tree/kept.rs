@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Caller, DirEntry, MountId};
 
 use crate::engine::{Effect, Fate, Origin, governed};
-use crate::limits::{KEPT_DIRS_MAX, LISTING_KEPT_MAX};
+use crate::limits::{CACHE_TTL, KEPT_DIRS_MAX, LISTING_KEPT_MAX};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::store::{Node, Read, StoreError};
@@ -190,7 +190,7 @@ impl WorkTree {
             name: name.as_bytes().to_vec(),
             attr: attr(node),
             cookie,
-            ttl: Self::seen_for(node.class),
+            ttl: CACHE_TTL,
         };
         if let Some(names) = rest.as_ref().filter(|_| cookie >= FIRST_COOKIE) {
             let left = &names[names.partition_point(|(at, _)| *at <= cookie)..];

@@ -49,7 +49,7 @@ impl WorkTree {
             (Open::Short(rest), _) => return self.list_short(dir, &mut rest.lock(), cookie, emit),
             (Open::Directory(cursor), _) => cursor.lock(),
             (Open::Ready(cursor), Some(Computed::Ready(dir))) => {
-                return self.list_ready(dir, &mut cursor.lock(), cookie, emit);
+                return self.list_ready(caller, dir, &mut cursor.lock(), cookie, emit);
             }
             _ => return Err(Errno::ENOTDIR),
         };
@@ -68,9 +68,7 @@ impl WorkTree {
         self.read(|read| {
             let mut full = false;
             let mut each = |name: FileName, kind: NodeKind, attr: Attr| {
-                if self.is_hidden(&kind, caller) {
-                    return true;
-                }
+                let Some(ttl) = self.seen_for(&kind, caller) else { return true };
                 let known = match goes_back {
                     true => cursor.recent[..listed].binary_search_by(|(_, known)| known.cmp(&name)),
                     false => Err(listed),
@@ -86,7 +84,6 @@ impl WorkTree {
                     skip -= 1;
                     return true;
                 }
-                let ttl = Self::seen_for(kind.class);
                 full = !emit(DirEntry { name: name.as_bytes().to_vec(), attr, cookie: at, ttl });
                 if !full && known.is_err() {
                     cursor.recent.push((at, name));
@@ -98,7 +95,9 @@ impl WorkTree {
                     each(name, kind, Attr::bare(kind.ino, kind.node_type))
                 })?,
                 Detail::Attributes => read.list(dir, after.as_ref(), &mut |(name, node)| {
-                    each(name, node.kind(), attr(&node))
+                    // The callback's answer is no place for a failure: the kernel asks again.
+                    let shown = self.shown(read, caller, &node).unwrap_or_else(|_| attr(&node));
+                    each(name, node.kind(), shown)
                 })?,
             }
             if !full {

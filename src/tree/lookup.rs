@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use workfs_mount::{Caller, Entry};
+use workfs_mount::{Attr, Caller, Entry};
 
+use crate::engine::{for_roles, goes_by_roles};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
-use crate::store::{Class, Node, Read, StoreError};
+use crate::store::{Class, Node, NodeType, Read, StoreError};
 
 use super::attr::attr;
 use super::computed::{self, Computed};
@@ -65,9 +66,10 @@ impl WorkTree {
         if Computed::of(parent).is_none()
             && let Some(node) = read.lookup(parent, name)?
         {
-            let is_seen = !self.is_hidden(&node.kind(), caller);
+            let seen_for = self.seen_for(&node.kind(), caller);
             self.overtaken.looked(read, caller, &node)?;
-            return Ok(or_hidden(is_seen.then(|| Self::seen_entry(&node))));
+            let attr = self.shown(read, caller, &node)?;
+            return Ok(or_hidden(seen_for.map(|ttl| Entry { attr, ttl })));
         }
         let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));
         if let Some(found) = computed::lookup(read, &config, pasts, root, (parent, name))? {
@@ -80,22 +82,31 @@ impl WorkTree {
         }
     }
 
-    /// The entry of a stored node.
-    pub(super) fn entry(node: &Node) -> Entry {
-        Entry { attr: attr(node), ttl: CACHE_TTL }
-    }
-
-    /// The entry of a stored node that is looked up: a draft's name is asked for each time, since
-    /// it may not be everyone's yet.
-    pub(super) fn seen_entry(node: &Node) -> Entry {
-        Entry { attr: attr(node), ttl: Self::seen_for(node.class) }
-    }
-
-    /// How long such a node's name is true where it is looked up or listed.
-    pub(super) fn seen_for(class: Class) -> Duration {
-        match class {
-            Class::Draft => Duration::ZERO,
-            Class::Plain | Class::Record => CACHE_TTL,
+    /// The attributes of a stored node, as the caller's mount shows them.
+    pub(super) fn shown(
+        &self,
+        read: &dyn Read,
+        caller: &Caller,
+        node: &Node,
+    ) -> Result<Attr, StoreError> {
+        let mut shown = attr(node);
+        if self.shows_roles(caller) && goes_by_roles(read, &self.engine.config(), node)? {
+            shown.mode = for_roles(shown.mode);
         }
+        Ok(shown)
+    }
+
+    /// The entry of a stored node that a change has given.
+    pub(super) fn entry(&self, caller: &Caller, node: &Node) -> Entry {
+        let mut entry = Entry { attr: attr(node), ttl: CACHE_TTL };
+        if self.shows_roles(caller) {
+            match (node.node_type, node.class) {
+                // What it is to a workspace is known when it is asked for.
+                (NodeType::Directory, _) => entry.ttl = Duration::ZERO,
+                (_, Class::Plain) => {}
+                _ => entry.attr.mode = for_roles(entry.attr.mode),
+            }
+        }
+        entry
     }
 }

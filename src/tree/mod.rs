@@ -18,6 +18,8 @@ mod history;
 mod hold;
 mod hub;
 mod kept;
+mod late;
+mod lineage;
 mod listing;
 mod lookup;
 mod open;
@@ -60,9 +62,8 @@ use crate::limits::{CACHE_TTL, NAME_BYTES_MAX};
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Read, StoreError};
+use crate::store::{Node, Read, StoreError};
 
-use attr::attr;
 use computed::Computed;
 use handles::{Handles, Open};
 
@@ -71,7 +72,7 @@ pub struct WorkTree {
     engine: Engine,
     hub: Arc<Hub>,
     handles: Handles,
-    seen: seen::Seen,
+    seen: Arc<seen::Seen>,
     busy: Arc<busy::Busy>,
     ghosts: ghosts::Ghosts,
     unborn: unborn::Unborn,
@@ -97,9 +98,9 @@ impl WorkTree {
             started: engine.now(),
             engine,
             busy: Arc::clone(&hub.busy),
+            seen: Arc::clone(&hub.seen),
             handles: Handles::new(Arc::clone(&hub)),
             hub,
-            seen: seen::Seen::default(),
             ghosts: ghosts::Ghosts::default(),
             unborn: unborn::Unborn::default(),
             nexts: ready::Nexts::default(),
@@ -153,6 +154,19 @@ impl WorkTree {
         }
     }
 
+    /// Queues a change that gives a node.
+    fn submit_for_entry(
+        &self,
+        caller: &Caller,
+        door: Door,
+        command: impl Command<Out = Node>,
+        reply: Reply<Entry>,
+    ) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let (caller, to) = (*caller, move |node: Node| node);
+        self.submit(&caller, door, command, reply.map(move |node| me.entry(&caller, &node)), to);
+    }
+
     /// This tree, for what outlives a request.
     fn me(&self) -> Option<Arc<WorkTree>> {
         self.me.upgrade()
@@ -194,8 +208,12 @@ impl Tree for WorkTree {
         if let Some(told) = self.teller(caller).and_then(|stage| stage.getattr(caller, ino)) {
             return Ok(told);
         }
-        let node = self.glance(|read| read.node(ino))?.ok_or(Rule::Gone.errno(Door::Handle))?;
-        let mut entry = Self::entry(&node);
+        let shown = |read: &dyn Read| match read.node(ino)? {
+            Some(node) => self.shown(read, caller, &node).map(Some),
+            None => Ok(None),
+        };
+        let attr = self.glance(shown)?.ok_or(Rule::Gone.errno(Door::Handle))?;
+        let mut entry = Entry { attr, ttl: CACHE_TTL };
         if let Some(open) = handle.and_then(|handle| self.handles.get(handle))
             && let Open::Staged(staged) = &*open
         {

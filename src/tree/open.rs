@@ -1,6 +1,7 @@
 //! Opening, creating, reading, releasing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use workfs_mount::{
@@ -8,8 +9,8 @@ use workfs_mount::{
 };
 
 use crate::engine::{
-    Audience, Base, Create, Fence, NewContent, OnDraft, Refuse, ScopeTicket, SetApart,
-    SetAttributes, Slot, slot,
+    About, Audience, Base, Create, Fence, Home, NewContent, OnDraft, Refuse, ScopeTicket, SetApart,
+    SetAttributes, Slot, forbids_writing, runs_the_store, slot,
 };
 use crate::names::FileName;
 use crate::numbers::{Ino, RecordKey, WorkspaceKey};
@@ -19,14 +20,14 @@ use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, Ve
 use super::computed::{self, Computed};
 use super::handles::{Held, Open};
 use super::plain_save::{Wrote, dir_that_counts};
-use super::staged::Staged;
+use super::staged::{Staged, to_judge};
 use super::{Answer, WorkTree, events, waits};
 
 /// What there is to open.
 pub(super) enum Looked {
     Open(Open),
-    /// It is not the caller's to write; where it lies, if it is a record.
-    Refused(Refusal, Option<(Ino, FileName)>),
+    /// It is not the caller's to write.
+    Refused(Refusal, About),
 }
 
 impl WorkTree {
@@ -65,7 +66,7 @@ impl WorkTree {
         reply: Reply<Opened>,
     ) {
         match looked {
-            Looked::Refused(refusal, place) => self.refuse_open(caller, refusal, place, reply),
+            Looked::Refused(refusal, about) => self.refuse_open(caller, refusal, about, reply),
             // A file that is open for writing cannot be run, and the other way round: the kernel
             // sees to that, but O_TRUNC without writing it checks when we have cut already.
             Looked::Open(Open::Plain { .. })
@@ -108,16 +109,9 @@ impl WorkTree {
 
     /// Refuses to open for writing what the caller may not write, so that it hears of it before
     /// it has written anything. The writer asks again, in the transaction.
-    fn refuse_open(
-        &self,
-        caller: &Caller,
-        refusal: Refusal,
-        place: Option<(Ino, FileName)>,
-        reply: Reply<Opened>,
-    ) {
+    fn refuse_open(&self, caller: &Caller, refusal: Refusal, about: About, reply: Reply<Opened>) {
         let errno = refusal.rule.errno(Door::Name);
-        let Some((dir, name)) = place else { return reply.send(Err(errno)) };
-        let command = Refuse { operation: "open", dir, name, refusal };
+        let command = Refuse { operation: "open", about, refusal };
         let context = self.context(caller, Door::Name);
         self.engine.submit(context, command, move |_| reply.send(Err(errno)));
     }
@@ -174,7 +168,7 @@ impl WorkTree {
         let mut staged = match node.class {
             Class::Plain => {
                 let dir = dir_that_counts(read, &node)?;
-                let looked = self.look_at_plain(caller, dir, flags);
+                let looked = self.look_at_plain(caller, (dir, ino), flags);
                 if let Looked::Open(_) = &looked
                     && let Some(open) = self.open_checked(ticket, read, (caller, &node), flags)?
                 {
@@ -184,7 +178,7 @@ impl WorkTree {
                 return Ok(Some(looked));
             }
             Class::Draft => {
-                if self.unborn.hides(ino, caller) {
+                if self.is_hidden(&node.kind(), caller) {
                     return Ok(None);
                 }
                 let Some(draft) = read.draft(ino)? else { return Ok(None) };
@@ -216,20 +210,30 @@ impl WorkTree {
             let may = writer.may_change();
             let owner = home.owner.as_ref();
             let may = may.and_then(|()| writer.may_write(home.kind(), home.state, owner));
-            if let Err(refusal) = may {
-                return Ok(Some(Looked::Refused(refusal, Some((home.dir, home.name.clone())))));
+            let forbidden = forbids_writing(read, &config, &writer, ino)?;
+            if let Err(refusal) = may.and_then(|()| forbidden.map_or(Ok(()), Err)) {
+                let about = About::Name(home.dir, home.name.clone());
+                return Ok(Some(Looked::Refused(refusal, about)));
             }
+        }
+        if node.class == Class::Draft {
+            staged.home = to_judge(read, staged.home)?;
         }
         staged.opened(flags.truncate, flags.append);
         Ok(Some(Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))))
     }
 
     /// A plain file for which the rules of `dir` count, where nothing more is known of it.
-    pub(super) fn look_at_plain(&self, caller: &Caller, dir: Ino, flags: OpenFlags) -> Looked {
+    pub(super) fn look_at_plain(
+        &self,
+        caller: &Caller,
+        (dir, ino): (Ino, Ino),
+        flags: OpenFlags,
+    ) -> Looked {
         if flags.write || flags.truncate {
             let writer = self.context(caller, Door::Name);
             if let Err(refusal) = writer.may_change() {
-                return Looked::Refused(refusal, None);
+                return Looked::Refused(refusal, About::Node(ino));
             }
         }
         Looked::Open(plain(flags, Wrote::new(dir, caller, flags.truncate)))
@@ -300,7 +304,7 @@ impl WorkTree {
             Computed::Rejected(key) => {
                 let kept = self.read(|read| read.rejected(key))?;
                 let kept = kept.ok_or(Rule::Gone.errno(Door::Handle))?;
-                if caller.uid != kept.uid && caller.uid != 0 {
+                if caller.uid != kept.uid && !runs_the_store(caller.uid) {
                     return Err(Rule::Forbidden.errno(Door::Name));
                 }
                 Open::Fixed(kept.content.into())
@@ -368,9 +372,11 @@ impl WorkTree {
             Ok(_) => return reply.send(Err(Rule::Taken.errno(Door::Name))),
             Err(errno) => return reply.send(Err(errno)),
         };
-        let entry = Self::seen_entry(&node);
+        let mut entry = self.entry(caller, &node);
         // It may be hidden still; who asks for it by making it works on it, too.
-        self.born(node.ino);
+        if self.unborn.join(caller, node.ino) || node.class == Class::Draft {
+            entry.ttl = Duration::ZERO;
+        }
         self.open_file(caller, node.ino, flags, reply.map(move |opened| (entry, opened)));
     }
 
@@ -384,7 +390,8 @@ impl WorkTree {
     ) -> Answer<(Entry, Opened)> {
         let open = if node.class == Class::Draft {
             let config = self.engine.config();
-            let home = home(self.read(|read| slot(read, &config, parent, name))?);
+            let home =
+                self.read(|read| to_judge(read, home(slot(read, &config, parent, name)?)))?;
             let mut staged = Staged::new(home, Arc::from([]), Base::Unseen);
             staged.opened(true, flags.append);
             Open::Staged(Box::new(Mutex::new(staged)))
@@ -392,7 +399,7 @@ impl WorkTree {
             let checked = self.created_checked(parent, name, flags);
             checked.unwrap_or_else(|| plain(flags, Wrote::new(parent, caller, true)))
         };
-        let entry = self.made_entry(node, &open);
+        let entry = self.made_entry(caller, node, &open);
         let opened = self.opened(caller, self.handles.hold(node.ino), open)?;
         Ok((entry, opened))
     }
@@ -473,7 +480,7 @@ pub(super) fn plain(flags: OpenFlags, wrote: Wrote) -> Open {
     Open::Plain { append: flags.append, runs: flags.execute, reads: !flags.write, wrote }
 }
 
-fn home(slot: Slot) -> Option<crate::engine::Home> {
+fn home(slot: Slot) -> Option<Home> {
     match slot {
         Slot::Record(home) => Some(*home),
         Slot::Plain => None,

@@ -1,10 +1,11 @@
 //! Who opens a file that is replaced again and again.
 //!
-//! An `open` that finds its file without a name is answered ESTALE, upon which the kernel looks the name
-//! up once more, but not a third time. Who is overtaken twice is given what that second look-up found, as
-//! on other file systems: the plain file, which stays for a moment without its name, or the version that
-//! the record had. Not to write that, since nobody would want what comes of it: a shell hears ESTALE from
-//! `open`, but not from `close`. Deliberately not here: how long nameless files stay (the engine's desk).
+//! An `open` that finds its file without a name is answered ESTALE, upon which the kernel looks the
+//! name up once more, but not a third time. Who is overtaken twice is given what that second
+//! look-up found, as on other file systems: the plain file, which stays for a moment without its
+//! name, or the version that the record had. Not to write that, since nobody would want what comes
+//! of it: a shell hears ESTALE from `open`, but not from `close`. Deliberately not here: how long
+//! nameless files stay (the engine's desk).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,6 +40,8 @@ struct Again {
 /// The file that was looked up last.
 pub(super) struct Found {
     ino: Ino,
+    /// It was empty then.
+    was_empty: bool,
     /// The record that it was then.
     record: Option<Record>,
 }
@@ -52,7 +55,7 @@ impl Overtaken {
         if let Some(again) = self.threads.lock().get_mut(&key(caller)) {
             let is_record = node.class == Class::Record;
             let record = if is_record { read.record_at(node.ino)? } else { None };
-            again.found = Some(Found { ino: node.ino, record });
+            again.found = Some(Found { ino: node.ino, was_empty: node.size == 0, record });
         }
         Ok(())
     }
@@ -99,11 +102,14 @@ impl WorkTree {
         flags: OpenFlags,
         reply: Reply<Opened>,
     ) {
-        let found = self.overtaken.end(caller).filter(|found| found.ino == held.ino());
-        let Some(found) = found else {
+        let Some(mut found) = self.overtaken.end(caller) else {
             self.overtaken.begin(caller);
             return reply.send(Err(Rule::Gone.errno(Door::Handle)));
         };
+        if found.ino != held.ino() {
+            // Its name was looked up once more meanwhile, by another thread: the kernel shares that.
+            found = Found { ino: held.ino(), was_empty: false, record: None };
+        }
         match self.read(|read| self.what_was_found(read, caller, &found, flags)) {
             Ok(Some(looked)) => self.give(caller, held, looked, flags, reply),
             Ok(None) => reply.send(Err(Rule::Gone.errno(Door::Handle))),
@@ -126,11 +132,11 @@ impl WorkTree {
             return Ok(version.map(|version| Looked::Open(self.pinned(caller, record, version))));
         }
         let gone = read.node(found.ino)?;
-        // One that is empty may have been reclaimed in part.
-        let is_whole = |gone: &Node| gone.nlink > 0 || gone.size > 0;
+        // One that has become empty may have been reclaimed in part.
+        let is_whole = |gone: &Node| gone.nlink > 0 || gone.size > 0 || found.was_empty;
         let gone = gone.filter(|gone| {
             gone.class == Class::Plain && is_whole(gone) && !self.is_hidden(&gone.kind(), caller)
         });
-        Ok(gone.map(|gone| self.look_at_plain(caller, gone.parent, flags)))
+        Ok(gone.map(|gone| self.look_at_plain(caller, (gone.parent, gone.ino), flags)))
     }
 }

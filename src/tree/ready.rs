@@ -1,5 +1,6 @@
 //! `ready/` of a workspace: the records that can be claimed now, best first, under the names and
-//! with the inodes that they have in their state directory; and, not listed, `.next` and `.wait`.
+//! with the inodes that they have in their state directory; and, not listed, `.next`, `.wait` and
+//! `.gitignore`.
 //!
 //! What must stay true: nothing is made or removed here but by moving it away, which is a claim;
 //! a name is asked for each time, since it goes without a word when the record is claimed.
@@ -12,7 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
 
-use crate::engine::{self, NEXT, Refuse, Take, Wanted, best_ready, governed};
+use crate::engine::{self, About, NEXT, Refuse, Take, Wanted, best_ready, governed};
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
 use crate::names::FileName;
@@ -23,10 +24,13 @@ use crate::store::{Node, OrderKey, Read, Record, Standing, StoreError, When};
 use super::computed::Computed;
 use super::handles::Cursor;
 use super::listing::{FIRST_COOKIE, start};
-use super::{Answer, WorkTree, attr};
+use super::{Answer, WorkTree};
 
 /// Reading it waits until something is ready.
 const WAIT: &[u8] = b".wait";
+
+/// Tells git that nothing here is to be added, and nothing to be written by a checkout.
+const GIT_IGNORE: &[u8] = b".gitignore";
 
 /// What each lane got by `.next` last, so that `.next` in the lane can lead to it.
 #[derive(Default)]
@@ -87,12 +91,14 @@ impl WorkTree {
                 return Ok(best.map(|best| self.link_entry(Computed::Next(dir), &best)));
             }
             WAIT => Some(Computed::Wait(dir)),
+            GIT_IGNORE => Some(Computed::Ignored(dir)),
             other => {
                 let why = other.strip_suffix(b".why").and_then(|stem| FileName::new(stem).ok());
                 let found = self.ready_file(read, &workspace, why.as_ref().unwrap_or(name))?;
                 let Some((_, node)) = found else { return Ok(None) };
                 if why.is_none() {
-                    return Ok(Some(Entry { attr: attr(&node), ttl: Duration::ZERO }));
+                    let attr = self.shown(read, caller, &node)?;
+                    return Ok(Some(Entry { attr, ttl: Duration::ZERO }));
                 }
                 Some(Computed::FileWhy(node.ino))
             }
@@ -158,6 +164,7 @@ impl WorkTree {
     /// Lists what is ready, page by page, best first.
     pub(super) fn list_ready(
         &self,
+        caller: &Caller,
         dir: Ino,
         cursor: &mut Cursor<OrderKey>,
         cookie: u64,
@@ -178,7 +185,7 @@ impl WorkTree {
                     continue;
                 }
                 let (name, ttl) = (name.as_bytes().to_vec(), Duration::ZERO);
-                if !emit(DirEntry { name, attr: attr(&node), cookie: at, ttl }) {
+                if !emit(DirEntry { name, attr: self.entry(caller, &node).attr, cookie: at, ttl }) {
                     return Ok(());
                 }
                 cursor.recent.push((at, key));
@@ -210,7 +217,7 @@ impl WorkTree {
                 format!("`{new_name}` is no name for what comes next: a record keeps its own"),
                 "name the directory: mv ready/.next assigned/YOU/",
             );
-            let command = Refuse { operation: "rename", dir: to, name: new_name, refusal };
+            let command = Refuse { operation: "rename", about: About::Name(to, new_name), refusal };
             return self.submit(caller, Door::Rename, command, reply, |()| ());
         }
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };

@@ -31,7 +31,10 @@ impl WorkTree {
             | Open::Short(_)
             | Open::Ready(_) => return,
         };
-        self.born(ino);
+        // A handle that others opened meanwhile, or its maker once more, is not the one that is waited for.
+        if self.unborn.has(ino) && !self.handles.is_open(ino) {
+            self.born(ino);
+        }
         let (is_unsaved, emptied, under) = {
             let staged = staged.lock();
             (staged.unsaved.is_any(), staged.emptied, staged.fence.clone())

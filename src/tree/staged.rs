@@ -2,18 +2,20 @@
 //!
 //! What must stay true: reads come from the version that was current at `open` (or from what this
 //! handle wrote); a text is judged only after something was written, at `flush` or `fsync`; what no
-//! further byte can mend is refused in `write`, because some programs look at nothing else.
+//! further byte can mend is refused in `write`, because some programs look at nothing else, but not at
+//! each of so many writes that reading the text anew each time would take longer than writing it.
 
 use std::sync::Arc;
 
 use workfs_mount::{Caller, Reply};
 
 use crate::config::{Check, Policy};
-use crate::engine::{Base, Fence, Home};
-use crate::limits::RECORD_BYTES_MAX;
+use crate::engine::{Base, Fence, Home, renamed_over};
+use crate::limits::{JUDGED_BYTES_FREE, JUDGED_TIMES, RECORD_BYTES_MAX};
 use crate::numbers::{RecordKey, UnixNanos, Version};
 use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
+use crate::store::{Read, StoreError};
 
 use super::unsaved::Unsaved;
 
@@ -46,6 +48,10 @@ pub(super) struct Staged {
     pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
     sequential: bool,
+    /// Whether it was asked if what it writes comes too late.
+    pub was_asked: bool,
+    /// How many bytes were read to judge what was written since the last judgement of the whole.
+    judged_bytes: usize,
     /// Every write goes to the end.
     append: bool,
     /// The kernel has pages of what this handle reads: somebody mapped it.
@@ -82,6 +88,8 @@ impl Staged {
             emptied: None,
             judging: None,
             sequential: true,
+            was_asked: false,
+            judged_bytes: 0,
             append: false,
             mapped: false,
             poison: None,
@@ -123,6 +131,7 @@ impl Staged {
     pub fn take(&mut self) -> (Arc<[u8]>, Base) {
         self.unsaved.clear();
         self.emptied = None;
+        self.judged_bytes = 0;
         self.judging = Some(Vec::new());
         (self.whole(), self.base)
     }
@@ -141,8 +150,8 @@ impl Staged {
         if stop > RECORD_BYTES_MAX {
             let refusal = Refusal::new(
                 Rule::TooLarge,
-                format!("a record has at most {RECORD_BYTES_MAX} bytes; this would have {stop}"),
-                "keep large material in a file beside it and name that file in the record",
+                format!("{} {RECORD_BYTES_MAX} bytes; this would have {stop}", self.at_most()),
+                "keep large material in a file beside it and name that file in this one",
             );
             return Err(self.poison(refusal));
         }
@@ -156,6 +165,7 @@ impl Staged {
         }
         buffer[at..stop].copy_from_slice(data);
         if self.sequential
+            && self.is_worth_judging()
             && let Err(refusal) = self.judge_so_far()
         {
             return Err(self.poison(refusal));
@@ -163,11 +173,29 @@ impl Staged {
         Ok(())
     }
 
-    fn poison(&mut self, refusal: Refusal) -> Refusal {
+    fn at_most(&self) -> &'static str {
+        if self.check.is_some() { "a checked file has at most" } else { "a record has at most" }
+    }
+
+    /// Takes no more writes.
+    pub fn poison(&mut self, refusal: Refusal) -> Refusal {
         self.poison = Some(refusal.clone());
         self.failed = Some(refusal.clone());
         self.unsaved.clear();
         refusal
+    }
+
+    /// Whether the text is judged at this write: each time while it is short or written in few
+    /// pieces, as by a shell, which hears of nothing but its writes; else when it has grown by a part,
+    /// and whatever is not judged now is before long, or at the end.
+    fn is_worth_judging(&mut self) -> bool {
+        let length = self.text().len();
+        let judged_bytes = self.judged_bytes.saturating_add(length);
+        let is = judged_bytes <= JUDGED_BYTES_FREE + JUDGED_TIMES * length;
+        if is {
+            self.judged_bytes = judged_bytes;
+        }
+        is
     }
 
     /// Judges the text as far as it is written.
@@ -195,7 +223,7 @@ impl Staged {
     pub fn resize(&mut self, size: u64) -> Result<(), Refusal> {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         if size > RECORD_BYTES_MAX {
-            let reason = format!("a record has at most {RECORD_BYTES_MAX} bytes");
+            let reason = format!("{} {RECORD_BYTES_MAX} bytes", self.at_most());
             return Err(Refusal::new(Rule::TooLarge, reason, "keep large material elsewhere"));
         }
         if size != self.text().len() {
@@ -209,5 +237,59 @@ impl Staged {
             self.poison = None;
         }
         Ok(())
+    }
+}
+
+/// By whose rules what is written to a draft is judged at once: by none's where the draft is judged
+/// when it is renamed over a record.
+pub(super) fn to_judge(read: &dyn Read, home: Option<Home>) -> Result<Option<Home>, StoreError> {
+    match home {
+        Some(home) if renamed_over(read, &home)?.is_none() => Ok(Some(home)),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which of so many writes of so many bytes are judged, and how many bytes are read for it.
+    fn judged(writes: usize, bytes: usize) -> (Vec<bool>, usize) {
+        let mut staged = Staged::new(None, Arc::from([]), Base::Unseen);
+        staged.opened(true, false);
+        let data = vec![b'x'; bytes];
+        let each = (0..writes).map(|nth| {
+            let before = staged.judged_bytes;
+            staged.write(None, (nth * bytes) as u64, &data).unwrap();
+            staged.judged_bytes > before
+        });
+        (each.collect(), staged.judged_bytes)
+    }
+
+    #[test]
+    fn what_a_shell_writes_is_judged_at_each_write() {
+        for (writes, bytes) in [(1, 20), (100, 40), (10, 6_000), (3, 131_072)] {
+            let (each, _) = judged(writes, bytes);
+            assert!(each.iter().all(|judged| *judged), "{writes} writes of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn many_small_writes_are_read_in_time_that_grows_as_they_do() {
+        for writes in [1_000, 10_000, 60_000] {
+            let (each, read) = judged(writes, 16);
+            assert!(read <= JUDGED_BYTES_FREE + JUDGED_TIMES * writes * 16, "{writes}: {read}");
+            // Never long without a judgement: the text grows by a part at most.
+            let unjudged = each.split(|judged| *judged).map(<[bool]>::len).max().unwrap();
+            assert!(unjudged <= writes / 4, "{writes}: {unjudged} in a row");
+        }
+    }
+
+    #[test]
+    fn a_judgement_of_the_whole_begins_anew() {
+        let mut staged = Staged::new(None, Arc::from([]), Base::Unseen);
+        staged.judged_bytes = usize::MAX;
+        drop(staged.take());
+        assert!(staged.is_worth_judging());
     }
 }

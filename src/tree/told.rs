@@ -24,7 +24,7 @@ use crate::numbers::Ino;
 
 use super::Answer;
 
-/// Numbers of stand-ins, between those of computed nodes and those in transactions.
+/// Numbers of stand-ins, among those of computed nodes and below those in transactions.
 const STAND_IN: u64 = 1 << 58;
 const STAND_INS_END: u64 = 1 << 59;
 

@@ -1,8 +1,8 @@
 //! What changed, for those who watch it through another mount.
 //!
 //! What must stay true: nothing here blocks; a full queue loses events, as inotify's own does, and
-//! a store with one mount queues nothing of what that mount does but what becomes ready by it. Deliberately not here: who
-//! watches, and telling them.
+//! a store with one mount queues nothing of what that mount does but what becomes ready by it.
+//! Deliberately not here: who watches, and telling them.
 
 use std::sync::Arc;
 
@@ -106,9 +106,12 @@ impl Touches {
                 }
                 Effect::Data(ino) => Touch::Content(*ino),
                 Effect::Attr { ino, .. } => Touch::Attributes(*ino),
-                Effect::DirectoryMoved | Effect::Due(_) | Effect::Agents | Effect::Lease(_) => {
-                    continue;
-                }
+                Effect::DirectoryMoved
+                | Effect::Made { .. }
+                | Effect::Due(_)
+                | Effect::Agents
+                | Effect::Modes
+                | Effect::Lease(_) => continue,
             };
             self.push(*origin, what);
         }

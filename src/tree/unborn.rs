@@ -1,8 +1,9 @@
-//! New record-like files that were not judged yet: their maker alone sees them, so that nobody
-//! else reads an empty or half-written file where records lie.
+//! New record-like and checked files that were not judged yet: who makes them alone sees them, so that
+//! nobody else reads an empty or half-written file where records lie.
 //!
-//! What must stay true: a file is born when it was judged, whatever the verdict, or when its last
-//! handle is gone. Deliberately not here: files that lay there before.
+//! What must stay true: a file is born when it was judged (a checked one when it was taken), or when its
+//! last handle is gone. Deliberately not here: files that lay there before, also before the daemon was
+//! killed.
 
 use std::collections::HashMap;
 
@@ -11,34 +12,64 @@ use workfs_mount::{Caller, MountId};
 
 use crate::numbers::Ino;
 
-use super::seen::process_of;
+use super::lineage::process_of;
 
-/// Who made an unborn file: through which mount, and as which process where that is known.
+/// Who made an unborn file: through which mount, and as which process where that is known. Several may
+/// ask for it by making it: to all but the first it was there.
 type Maker = (MountId, Option<u32>);
 
-/// Inodes of unborn files.
+/// Inodes of unborn files, each with its makers; there is one.
 #[derive(Default)]
-pub(super) struct Unborn(Mutex<HashMap<Ino, Maker>>);
+pub(super) struct Unborn(Mutex<HashMap<Ino, Vec<Maker>>>);
+
+/// Who sees a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sees {
+    /// Everybody.
+    All,
+    /// Its makers, of whom the caller is one.
+    Makers,
+    /// Its makers, and not the caller.
+    Others,
+}
 
 impl Unborn {
     /// `caller` made `ino`.
     pub fn begin(&self, caller: &Caller, ino: Ino) {
-        self.0.lock().insert(ino, (caller.mount, process_of(caller.pid)));
+        self.0.lock().insert(ino, vec![(caller.mount, process_of(caller.pid))]);
+    }
+
+    /// `caller` asks for `ino` by making it, too; says whether it was not born yet.
+    pub fn join(&self, caller: &Caller, ino: Ino) -> bool {
+        let mut unborn = self.0.lock();
+        let Some(makers) = unborn.get_mut(&ino) else { return false };
+        let maker = (caller.mount, process_of(caller.pid));
+        if !makers.contains(&maker) {
+            makers.push(maker);
+        }
+        true
+    }
+
+    /// Whether it was made and is not born.
+    pub fn has(&self, ino: Ino) -> bool {
+        self.0.lock().contains_key(&ino)
     }
 
     /// The file is born; says through which mount it was made, if it was not born before.
     pub fn end(&self, ino: Ino) -> Option<MountId> {
-        self.0.lock().remove(&ino).map(|(mount, _)| mount)
+        self.0.lock().remove(&ino)?.first().map(|(mount, _)| *mount)
     }
 
-    /// Whether `caller` must not see `ino` yet.
-    pub fn hides(&self, ino: Ino, caller: &Caller) -> bool {
+    /// Who sees `ino`, as far as it concerns `caller`.
+    pub fn sees(&self, ino: Ino, caller: &Caller) -> Sees {
         let unborn = self.0.lock();
-        match unborn.get(&ino) {
-            None => false,
-            // Where the maker is not known (another name space), nothing can be hidden from it.
-            Some((_, None)) => false,
-            Some((_, maker)) => process_of(caller.pid) != *maker,
+        let Some(makers) = unborn.get(&ino) else { return Sees::All };
+        let process = process_of(caller.pid);
+        // Where a maker is not known (another name space), nothing can be hidden from it.
+        if makers.iter().any(|(_, maker)| maker.is_none() || *maker == process) {
+            Sees::Makers
+        } else {
+            Sees::Others
         }
     }
 }

@@ -1,16 +1,18 @@
 //! What `.workfs/why` and `X.yaml.why` say.
 //!
-//! What must stay true: a mount shows what was refused to its own agent, of what it shows, the operator's
-//! all of that; and of that each user its own, but root and who runs the store all.
+//! What must stay true: a mount shows what was refused to its own agent, of what it shows, the
+//! operator's all of that; and of that each user its own, but root and who runs the store all.
 
 use std::fmt::Write as _;
 
 use crate::config::Config;
-use crate::engine::{Slot, Text, explain, governed, path_of, path_of_dir, sees_refusal, slot};
+use crate::engine::{
+    Outlook, Slot, Text, for_roles, governed, mode_allows, path_of, path_of_dir, sees_refusal, slot,
+};
 use crate::names::{FileName, TreePath, path_text, printable};
-use crate::numbers::{G, Ino};
+use crate::numbers::{G, Ino, RefusalKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Read, Record, RefusalRow, RefusedText, Result, Standing};
+use crate::store::{Class, Read, Record, RefusalRow, RefusedText, Result, Standing};
 
 use super::computed::Viewer;
 
@@ -39,14 +41,6 @@ pub(super) fn refusals(read: &dyn Read, viewer: &Viewer) -> Result<String> {
     Ok(out)
 }
 
-/// `17-X.yaml`: the refusal's number and the file's name.
-pub(super) fn rejected_name(row: &RefusalRow) -> Vec<u8> {
-    let last = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
-    let mut name = format!("{}-", row.key).into_bytes();
-    name.extend(last.iter().take(crate::limits::NAME_BYTES_MAX - name.len()));
-    name
-}
-
 /// What was refused, if it is about something below `root`, the directory that is the mount's.
 fn push_refusal(out: &mut String, root: &TreePath, row: &RefusalRow) -> bool {
     let RefusalRow { at, operation, path, errno, why, key, .. } = row;
@@ -64,8 +58,9 @@ fn push_refusal(out: &mut String, root: &TreePath, row: &RefusalRow) -> bool {
         why.rule.title(),
     );
     push_reason(out, why);
-    if row.rejected_bytes > 0 {
-        let name = printable(&rejected_name(row));
+    // A mount of a part has no such directory.
+    if row.rejected_bytes > 0 && root.names().is_empty() {
+        let name = printable(&row.rejected_name());
         let _ = writeln!(out, "  kept:   .workfs/rejected/{name} ({} bytes)", row.rejected_bytes);
     }
     let _ = writeln!(out, "  number: {key}\n");
@@ -95,23 +90,8 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
         }
         last_refusal_at(read, draft.dir, &draft.name)?
     } else if let Some(record) = read.record_at(ino)? {
-        let owner = record.owner.as_ref().map_or_else(String::new, |o| format!(" of {o}"));
-        let _ = writeln!(
-            out,
-            "`{}` is in state {}{owner}, version {}, attempt {}{}",
-            record.id,
-            record.state,
-            record.version,
-            record.attempt,
-            if record.is_valid() { "" } else { "; its content is flagged as not valid" },
-        );
-        if let Standing::Live { dir, .. } = record.standing
-            && let Some(home) = governed(read, config, dir)?
-        {
-            let _ = match explain(read, &home.binding.kind, &record, now)? {
-                None => writeln!(out, "  ready:  it can be claimed now"),
-                Some(reason) => writeln!(out, "  ready:  no; {reason}"),
-            };
+        if let Some(outlook) = Outlook::of(read, config, &record, now)? {
+            let _ = writeln!(out, "{outlook}");
         }
         if let Standing::Live { dir, name, valid: false, .. } = &record.standing {
             push_flaw(&mut out, read, config, *dir, name, record.version_g)?;
@@ -123,11 +103,26 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
     } else {
         return Ok("this file is gone\n".to_owned());
     };
+    push_mode(&mut out, read, viewer, ino)?;
     if let Some(row) = last {
         out.push_str("last refused:\n");
         push_refusal(&mut out, &path_of_dir(read, viewer.root)?, &row);
     }
     Ok(out)
+}
+
+/// What the kernel refuses by permission bits it tells nobody, so that nothing is noted of it.
+fn push_mode(out: &mut String, read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<()> {
+    let Some(mut node) = read.node(ino)? else { return Ok(()) };
+    if viewer.shows_roles && viewer.agents.bound(viewer.uid).is_some() && node.class != Class::Plain
+    {
+        node.mode = for_roles(node.mode);
+    }
+    if !mode_allows(&node, (viewer.uid, viewer.gid), 0o2) {
+        let (mode, owner, uid) = (node.mode & 0o7777, node.uid, viewer.uid);
+        let _ = writeln!(out, "  mode:   {mode:03o} of user {owner}: user {uid} may not write it");
+    }
+    Ok(())
 }
 
 fn last_refusal_at(read: &dyn Read, dir: Ino, name: &FileName) -> Result<Option<RefusalRow>> {
@@ -159,6 +154,29 @@ fn last_refusal_since(
         last.is_none()
     })?;
     Ok(last)
+}
+
+/// What `X.why` says of a file that was refused when it was new, and is not there.
+pub(super) fn unmade(read: &dyn Read, viewer: &Viewer, key: RefusalKey) -> Result<String> {
+    let mut out = String::from("this file was refused when it was new, and is not there\n");
+    if let Some(row) = refusal(read, key)?
+        && sees_refusal(&row, viewer.uid, (viewer.role, &viewer.actor))
+    {
+        out.push_str("last refused:\n");
+        push_refusal(&mut out, &path_of_dir(read, viewer.root)?, &row);
+    }
+    Ok(out)
+}
+
+/// The refusal of this number, if it is kept.
+pub(super) fn refusal(read: &dyn Read, key: RefusalKey) -> Result<Option<RefusalRow>> {
+    let mut found = None;
+    read.refusals(&mut |row| {
+        let goes_on = row.key > key;
+        found = Some(row).filter(|row| row.key == key);
+        goes_on
+    })?;
+    Ok(found)
 }
 
 /// What is wrong with a flagged record: judged anew, since only its bytes are kept.

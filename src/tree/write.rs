@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr};
 
 use crate::engine::{
-    Allocate, Audience as _, Base, Command, Fence, Made, Save, SaveDraft, Saved, SetAttributes,
-    Sight, Text, TimeOrNow, Write, WriteAt,
+    About, Allocate, Audience as _, Base, Command, Fence, Home, Made, Refuse, Save, SaveDraft,
+    Saved, SetAttributes, Sight, Text, TimeOrNow, Write, WriteAt, forbids_writing,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -15,7 +15,7 @@ use crate::store::{Class, Record, Standing, When};
 
 use super::handles::Open;
 use super::staged::Staged;
-use super::{Touch, WorkTree, attr};
+use super::{Touch, WorkTree};
 
 impl WorkTree {
     pub(super) fn write_file(
@@ -36,7 +36,7 @@ impl WorkTree {
                 let command = Write { ino, at, data: data.to_vec() };
                 self.submit(caller, Door::Handle, command, reply, move |_| length);
             }
-            Open::Staged(staged) => self.stage(caller, ino, staged, (offset, data), reply),
+            Open::Staged(staged) => self.stage(caller, ino, (&open, staged), (offset, data), reply),
             _ => {
                 reply.send(Err(Rule::ReadOnly.errno(Door::Handle)));
             }
@@ -47,7 +47,7 @@ impl WorkTree {
         &self,
         caller: &Caller,
         ino: Ino,
-        staged: &Mutex<Staged>,
+        (open, staged): (&Arc<Open>, &Mutex<Staged>),
         (offset, data): (u64, &[u8]),
         reply: Reply<u32>,
     ) {
@@ -59,7 +59,10 @@ impl WorkTree {
             self.timed.lock().remove(&ino);
             self.note_dirty(ino, &staged, was_dirty);
             match written {
-                Ok(()) => return reply.send(Ok(data.len() as u32)),
+                Ok(()) => {
+                    drop(staged);
+                    return self.answer_staged(caller, ino, open, data.len() as u32, reply);
+                }
                 Err(refusal) if known => {
                     return reply.send(Err(refusal.rule.errno(Door::Handle)));
                 }
@@ -81,7 +84,7 @@ impl WorkTree {
         });
     }
 
-    fn note_dirty(&self, ino: Ino, staged: &Staged, was: bool) {
+    pub(super) fn note_dirty(&self, ino: Ino, staged: &Staged, was: bool) {
         match (was, staged.unsaved.is_any()) {
             (false, true) => self.busy.begin(ino, staged.fence.clone()),
             (true, false) => self.end_writing(ino, staged.fence.as_ref()),
@@ -89,8 +92,8 @@ impl WorkTree {
         }
     }
 
-    /// A handle of `ino` has nothing unjudged any more. Whoever waits to claim what is ready, and left its
-    /// record for that, hears of it.
+    /// A handle of `ino` has nothing unjudged any more. Whoever waits to claim what is ready, and
+    /// left its record for that, hears of it.
     pub(super) fn end_writing(&self, ino: Ino, under: Option<&Fence>) {
         if !self.busy.end(ino, under) {
             return;
@@ -119,7 +122,7 @@ impl WorkTree {
                 _ => reply.send(Ok(())),
             };
         };
-        let (whole, sight, record, fence) = {
+        let (whole, sight, record, fence, lay) = {
             let mut staged = staged.lock();
             if let Some(waiting) = &mut staged.judging {
                 return waiting.push(reply);
@@ -142,11 +145,12 @@ impl WorkTree {
             // A draft may be a record on its way from another directory: what was seen of that?
             let known = staged.record.is_some();
             let sight = if known { Sight::Known(base) } else { self.sight(caller) };
-            (whole, sight, staged.record, staged.fence.clone())
+            let lay = staged.home.as_ref().map(Home::file_path);
+            (whole, sight, staged.record, staged.fence.clone(), lay)
         };
         let keeps_time = self.timed.lock().remove(&ino);
         let text = Text::new(whole);
-        let command = Save { ino, record, sight, text, keeps_time, fence };
+        let command = Save { ino, record, sight, text, keeps_time, fence, lay };
         self.save(caller, (ino, open), command, reply);
     }
 
@@ -161,7 +165,10 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let (caller, context) = (*caller, self.context(caller, Door::Handle));
         self.engine.submit(context, command, move |result| {
-            me.born(ino);
+            // Of a checked file that was not taken there is nothing to see.
+            if matches!(&result, Ok(Saved::Kept(_))) || !open.is_checked() {
+                me.born(ino);
+            }
             let verdict = match result {
                 Ok(Saved::Kept(made)) => {
                     let file = me.file_now(ino, made.as_ref());
@@ -242,7 +249,7 @@ impl WorkTree {
             self.seen.note_of_ancestors(made.record, caller.pid, (moved, made.version));
         }
         if let Some(left) = made.left {
-            self.ghosts.add(caller, left.parent, left.name, attr(&left.node));
+            self.ghosts.add(caller, left.parent, left.name, super::attr::attr(&left.node));
         }
     }
 
@@ -268,8 +275,10 @@ impl WorkTree {
             // It raises an event for those who watch through this mount, and changes nothing.
             let node = self.read(|read| read.node(ino));
             let gone = Rule::Gone.errno(Door::Handle);
-            return reply.send(node.and_then(|node| Ok(Self::entry(&node.ok_or(gone)?))));
+            return reply.send(node.and_then(|node| Ok(self.entry(caller, &node.ok_or(gone)?))));
         }
+        // For `chown(-1, -1)` the kernel sets nothing, and leaves it to us to take set-user-id away.
+        let is_chown = set == SetAttr::default();
         let mut set = set;
         let mut staged_size = None;
         let open = handle.and_then(|handle| self.handles.get(handle));
@@ -277,6 +286,12 @@ impl WorkTree {
         if let (Some(_), Some(Open::Plain { wrote, .. })) = (set.size, open.as_deref()) {
             wrote.note();
             cuts_by_name = false;
+        }
+        if set.size.is_some()
+            && open.is_none()
+            && let Err(errno) = self.refuse_cut(caller, ino)
+        {
+            return reply.send(Err(errno));
         }
         if let Some(size) = set.size {
             match self.stage_size(caller, ino, handle, size) {
@@ -303,6 +318,7 @@ impl WorkTree {
             mode: set.mode,
             uid: set.uid,
             gid: set.gid,
+            is_chown,
             size: set.size,
             atime: set.atime.map(time),
             mtime: set.mtime.map(time),
@@ -311,14 +327,25 @@ impl WorkTree {
             return self.cut_by_name(caller, command, reply);
         }
         let door = if open.is_some() { Door::Handle } else { Door::Name };
-        self.submit(caller, door, command, reply, move |node| {
-            let mut entry = Self::entry(&node);
+        let reply = reply.map(move |mut entry: Entry| {
             if let Some(size) = staged_size {
                 entry.attr.size = size;
                 entry.ttl = std::time::Duration::ZERO;
             }
             entry
         });
+        self.submit_for_entry(caller, door, command, reply);
+    }
+
+    /// `truncate(2)` asks what an open for writing would.
+    fn refuse_cut(&self, caller: &Caller, ino: Ino) -> Result<(), Errno> {
+        let (config, context) = (self.engine.config(), self.context(caller, Door::Name));
+        let forbidden = self.read(|read| forbids_writing(read, &config, &context, ino))?;
+        let Some(refusal) = forbidden else { return Ok(()) };
+        let errno = refusal.rule.errno(Door::Name);
+        let refuse = Refuse { operation: "truncate", about: About::Node(ino), refusal };
+        self.engine.submit(context, refuse, |_| ());
+        Err(errno)
     }
 
     /// `truncate(2)` of a plain file: a save of what is left.
@@ -327,7 +354,7 @@ impl WorkTree {
         let (caller, context) = (*caller, self.context(caller, Door::Name));
         self.engine.submit(context, command, move |result| match result {
             Ok(node) => {
-                let entry = Self::entry(&node);
+                let entry = me.entry(&caller, &node);
                 me.log_cut(&caller, &node, reply.map(move |()| entry));
             }
             Err(refusal) => reply.send(Err(refusal.rule.errno(Door::Name))),

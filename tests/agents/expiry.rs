@@ -1,7 +1,7 @@
 //! What becomes of a record whose lease ran out is said by its kind.
 
 use workfs::config::Config;
-use workfs::engine::Fence;
+use workfs::engine::{Fence, Heartbeat, SetAttributes, TimeOrNow};
 use workfs::kind::{Kind, Kinds, builtin};
 use workfs::numbers::Attempt;
 use workfs::refusal::Rule;
@@ -10,16 +10,23 @@ use crate::harness::{Desk, SECOND, agent};
 
 const TTL: u64 = 4 * 3600 * SECOND;
 
-/// Bob has `t-1`, of a kind that is the task but for what happens when a lease ends.
-fn bob_has(on_expiry: &str) -> Desk {
+/// A kind `errand` that is the task but for what happens when a lease ends.
+pub fn errands(on_expiry: &str) -> Kinds {
     let task = builtin::task();
     let definition = task.source().definition.replace("kind: task", "kind: errand");
     let definition = definition.replace("task.v1.json", "errand.v1.json");
     let definition = definition.replace("on_expiry: inbox", &format!("on_expiry: {on_expiry}"));
     let mut kinds = Kinds::default();
-    kinds.add(Kind::load("errand.kind.yaml", &definition, &task.source().schema).unwrap()).unwrap();
+    let file = "errand.kind.yaml";
+    kinds.add(file, Kind::load(file, &definition, &task.source().schema).unwrap()).unwrap();
+    kinds
+}
+
+/// Bob has `t-1` of that kind.
+fn bob_has(on_expiry: &str) -> Desk {
     let text = "workspaces: [{ path: work, kind: errand }]";
-    let desk = Desk::with(&["bob", "ann"], Config::parse_with("c", text, &kinds).unwrap());
+    let config = Config::parse_with("c", text, &errands(on_expiry)).unwrap();
+    let desk = Desk::with(&["bob", "ann"], config);
     desk.put("t-1", "");
     desk.mv("bob", "t-1", "inbox", "bob").unwrap();
     desk
@@ -66,11 +73,57 @@ fn only_an_event_tells_and_the_owner_keeps_the_record() {
     desk.pass(TTL + SECOND);
     let record = desk.record("t-1");
     assert_eq!((record.state.as_str(), &record.lapsed), ("assigned", &None));
-    assert!(desk.lease("t-1").is_none());
+    assert!(!desk.lease("t-1").unwrap().runs());
     let event = desk.read(|read| read.event(record.last_g)).unwrap();
     assert!(event.line.contains("\"event\":\"expired\""), "{}", event.line);
     desk.save("bob", "t-1", (&bobs(), "")).unwrap();
     desk.mv("bob", "t-1", "bob", "done").unwrap();
+    desk.fsck_clean();
+}
+
+/// How often the end of a task's lease was told of.
+pub fn ends_of(desk: &Desk, task: &str) -> usize {
+    let ended = |line: &&String| line.contains("\"event\":\"expired\"");
+    events_of(desk, task).iter().filter(ended).count()
+}
+
+// P12.1
+#[test]
+fn who_was_only_told_of_and_is_heard_of_again_has_a_lease_again() {
+    let mut desk = bob_has("event");
+    desk.pass(TTL);
+    let ends = |desk: &Desk| ends_of(desk, "t-1");
+    assert_eq!(ends(&desk), 1);
+    // Nothing more is told of who says nothing more, by the next daemon neither.
+    desk.pass(2 * TTL);
+    desk.restart(false);
+    desk.pass(TTL);
+    assert_eq!(ends(&desk), 1);
+    let ino = desk.record("t-1").ino().unwrap();
+    let touch = SetAttributes { mtime: Some(TimeOrNow::Now), ..SetAttributes::none(ino) };
+    type Sign<'a> = (&'static str, &'a dyn Fn(&Desk));
+    let signs: [Sign<'_>; 4] = [
+        ("a save", &|desk| desk.save("bob", "t-1", (&bobs(), "note: new")).unwrap()),
+        ("a heartbeat", &|desk| {
+            desk.act("bob", Heartbeat { record: desk.record("t-1").key }).map(drop).unwrap();
+        }),
+        ("a touch", &|desk| desk.act("bob", touch).map(drop).unwrap()),
+        ("a look through the mount", &|desk| desk.see("bob")),
+    ];
+    for (nth, (sign, show)) in signs.into_iter().enumerate() {
+        show(&desk);
+        // It is looked for who is heard of twice a minute.
+        desk.pass(30 * SECOND);
+        assert!(desk.lease("t-1").unwrap().runs(), "{sign}");
+        desk.pass(TTL - 31 * SECOND);
+        assert_eq!(ends(&desk), nth + 1, "{sign}");
+        desk.pass(SECOND);
+        assert_eq!(ends(&desk), nth + 2, "{sign}");
+        assert!(!desk.lease("t-1").unwrap().runs(), "{sign}");
+    }
+    assert!(desk.record("t-1").lapsed.is_none());
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    assert!(desk.lease("t-1").is_none());
     desk.fsck_clean();
 }
 
@@ -102,9 +155,13 @@ fn what_was_given_back_uses_up_no_retries_and_who_is_revived_has_all_again() {
     desk.fsck_clean();
 }
 
-/// The events of `t-1`, the newest first.
 fn events(desk: &Desk) -> Vec<String> {
-    let mut at = desk.record("t-1").last_g;
+    events_of(desk, "t-1")
+}
+
+/// The events of a task, the newest first.
+pub fn events_of(desk: &Desk, task: &str) -> Vec<String> {
+    let mut at = desk.record(task).last_g;
     let mut lines = Vec::new();
     while at.0 > 0 {
         let row = desk.read(|read| read.event(at)).unwrap();

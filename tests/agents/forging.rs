@@ -25,11 +25,8 @@ fn is_told(team: &Team, path: &str) {
         Some(outside) => outside.to_owned(),
         None => format!("work/{path}").trim_end_matches('/').to_owned(),
     };
-    let ledger = team.fixture.ledger();
-    let told = ledger.0.iter().filter(|event| event.name() == "forbidden");
-    let told: Vec<_> =
-        told.map(|event| (event.text("actor"), event.0["payload"]["path"].as_str())).collect();
-    assert!(told.contains(&("bob", Some(&path))), "{path}: {told:?}");
+    let told = team.forbidden_to("bob");
+    assert!(told.contains(&path), "{path}: {told:?}");
 }
 
 // P10.5

@@ -349,3 +349,25 @@ fn a_removed_agent_acts_by_no_command_in_its_mount() {
     fixture.workfs(&["claim", "t-2", "--agent", "ann"]).success();
     fixture.fsck_clean();
 }
+
+// P10.1 P10.2
+#[test]
+fn nobody_is_called_as_the_ledger_calls_whoever_is_no_agent() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let dir = fixture.outside("agents");
+    fs::create_dir(&dir).unwrap();
+    let operator = fixture.ledger().of_record("t-1")[0].text("actor").to_owned();
+    for name in ["workfs", "root", "uid-7", operator.as_str()] {
+        let ran = fixture.workfs(&["agent", "add", name]);
+        assert!(ran.code == 2 && ran.stderr.contains("in the ledger"), "{name}: {ran}");
+        let mounted = fixture.workfs(&["mount", dir.to_str().unwrap(), "--agent", name]);
+        assert!(mounted.stderr.contains("in the ledger"), "{name}: {mounted}");
+        let claimed = fixture.workfs(&["claim", "t-1", "--agent", name]);
+        // The operator's own name says no more than leaving it out.
+        assert!(name == operator || claimed.code == 2, "{name}: {claimed}");
+    }
+    assert!(!fixture.workfs(&["agent", "list"]).success().stdout.contains("workfs"));
+    fixture.workfs(&["agent", "add", "uid-64001", "--uid", "64001"]).success();
+    fixture.fsck_clean();
+}

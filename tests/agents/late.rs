@@ -59,6 +59,24 @@ fn a_former_owner_s_late_write_is_no_claim_however_its_own_ended() {
     }
 }
 
+// P12.3 P3.3
+#[test]
+fn a_shell_of_a_former_owner_hears_of_its_late_write() {
+    let team = ann_had_it_since(|team| mv(&team.work(1), "t-1", "assigned/bob", "inbox").unwrap());
+    for late in [
+        "echo 'notes: late' >> work/assigned/bob/t-1.yaml",
+        "{ echo 'id: t-1'; echo 'notes: late'; } > work/assigned/bob/t-1.yaml",
+    ] {
+        // Each line is a write; nobody here looks at `close`.
+        let ran = team.sh(1, late).failure();
+        assert!(ran.stderr.contains("Stale file handle"), "{late}: {ran}");
+        is_untouched(&team);
+    }
+    // Where nobody had it before, or this process has read it, it is told at the end or goes on.
+    team.sh(1, "cp work/inbox/t-1.yaml work/assigned/bob/t-1.yaml").success();
+    team.fixture.fsck_clean();
+}
+
 // P1.3
 #[test]
 fn what_does_not_say_whose_text_it_is_claims_nothing_and_erases_nothing() {
@@ -116,5 +134,27 @@ fn what_a_former_owner_has_written_and_not_closed_keeps_the_record_from_nobody()
     assert_eq!(errno(mv(&team.work(2), "t-1", "assigned/ann", "inbox")), Errno::BUSY);
     close(file).unwrap();
     mv(&team.work(2), "t-1", "assigned/ann", "inbox").unwrap();
+    team.fixture.fsck_clean();
+}
+
+// P12.3 P13.1
+#[test]
+fn in_a_transaction_too_only_who_has_read_the_record_writes_a_claim() {
+    let team = ann_had_it_since(|team| mv(&team.work(1), "t-1", "assigned/bob", "inbox").unwrap());
+    let late = "cp $OUT/stale work/assigned/bob/t-1.yaml && rm work/inbox/t-1.yaml";
+    let workfs = team.fixture.command(&[]);
+    let bash = || team.bash(1).with("W", workfs.get_program()).with("S", team.fixture.store());
+    let txn = |snippet: &str| bash().run(&format!("$W --store $S txn -- sh -c '{snippet}'"));
+    let refused = txn(late).failure();
+    assert!(refused.stderr.contains("W035"), "{refused}");
+    is_untouched(&team);
+    // To open it for writing is not to read it.
+    txn(&format!(": >> work/inbox/t-1.yaml; {late}")).failure();
+    is_untouched(&team);
+    txn("sed s/half/most/ work/inbox/t-1.yaml > work/assigned/bob/t-1.yaml &&
+         rm work/inbox/t-1.yaml")
+    .success();
+    let text = fs::read_to_string(team.work(0).join("assigned/bob/t-1.yaml")).unwrap();
+    assert!(text.contains("progress: most\n"), "{text}");
     team.fixture.fsck_clean();
 }

@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod clock;
 mod expiry;
 mod forging;
 mod history;
@@ -21,3 +22,4 @@ mod rights;
 mod root;
 mod stuck;
 mod team;
+mod users;

@@ -29,6 +29,15 @@ pub enum Task {
     },
 }
 
+impl Task {
+    fn owner(self) -> Option<usize> {
+        match self {
+            Task::Held { by, .. } => Some(by),
+            Task::Free | Task::Done | Task::Dead | Task::Stuck { .. } => None,
+        }
+    }
+}
+
 /// A directory that a task goes back to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rest {
@@ -47,6 +56,8 @@ impl Rest {
 pub struct Known {
     pub task: Task,
     pub attempts: u64,
+    /// Who had it at some time.
+    pub had: [bool; AGENTS.len()],
     /// How many leases ran out; what is given back does not count.
     lapses: u64,
     /// Something else has its name in the inbox, or where what has ended lies.
@@ -57,6 +68,20 @@ pub struct Known {
     pub is_parked: bool,
     /// When it is looked at whether it can go back, if it could not.
     pub again: Option<u64>,
+    /// It does not end before this, which a new daemon gave it; counted from its own end.
+    grace: u64,
+    /// How often its end was told of, where nothing else comes of that.
+    pub ends: u64,
+    /// It was, and its owner goes on without a lease.
+    told: Option<Told>,
+}
+
+/// What is known of an owner since the end of its lease was told of.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    /// When it is looked at next whether it was heard of.
+    look: u64,
+    heard: Option<u64>,
 }
 
 impl Known {
@@ -70,10 +95,7 @@ impl Known {
 
     /// Whose it is to change, if it is anybody's.
     pub fn owner(&self) -> Option<usize> {
-        match self.task {
-            Task::Held { by, .. } => Some(by),
-            Task::Free | Task::Done | Task::Dead | Task::Stuck { .. } => None,
-        }
+        self.task.owner()
     }
 
     /// In whose lane it lies.
@@ -120,9 +142,30 @@ impl Known {
         true
     }
 
+    /// Whether somebody has it with a lease.
+    pub fn has_lease(&self) -> bool {
+        self.owner().is_some() && self.told.is_none()
+    }
+
+    /// The end of a lease is an event only, and its owner goes on.
+    fn tell(&mut self, now: u64) {
+        let Task::Held { by, mut until } = self.task else { return };
+        if let Some(told) = self.told
+            && now >= told.look
+        {
+            self.told = told.heard.is_none().then_some(Told { look: now + AGAIN, heard: None });
+            until = told.heard.map_or(until, |heard| heard + TTL);
+        }
+        if self.told.is_none() && now >= until.max(self.grace) {
+            self.ends += 1;
+            self.told = Some(Told { look: now + AGAIN, heard: None });
+        }
+        self.task = Task::Held { by, until };
+    }
+
     fn settle(&mut self, now: u64, is_full: bool) {
         if let Task::Held { by, until } = self.task
-            && now >= until
+            && now >= until.max(self.grace)
         {
             self.lapses += 1;
             if !self.goes_back(is_full) {
@@ -144,32 +187,48 @@ pub struct Model {
     pub tasks: [Known; 3],
     /// The workspace's quota has no room for one file more.
     pub is_full: bool,
+    /// Its kind only tells of the end of a lease.
+    only_tells: bool,
     /// What agents opened, each under some claim.
     pub fences: Vec<(usize, usize, Fence)>,
 }
 
 impl Model {
-    pub fn new() -> Model {
+    pub fn new(only_tells: bool) -> Model {
         let known = Known {
             task: Task::Free,
             attempts: 0,
             lapses: 0,
+            had: [false; AGENTS.len()],
             blocked: [false; 2],
             is_odd: false,
             is_parked: false,
             again: None,
+            grace: 0,
+            ends: 0,
+            told: None,
         };
         let tasks = [(); 3].map(|()| known.clone());
-        Model { now: 0, tasks, is_full: false, fences: Vec::new() }
+        Model { now: 0, tasks, is_full: false, only_tells, fences: Vec::new() }
     }
 
     /// A sign of life of an agent, now.
     pub fn lives(&mut self, who: usize) {
         let until = self.now + TTL;
         for known in &mut self.tasks {
-            if known.owner() == Some(who) {
-                known.task = Task::Held { by: who, until };
+            match &mut known.told {
+                _ if known.task.owner() != Some(who) => {}
+                Some(told) => told.heard = Some(self.now),
+                None => known.task = Task::Held { by: who, until },
             }
+        }
+    }
+
+    /// A sign of life about this very task, which is known at once.
+    pub fn is_worked_on(&mut self, nth: usize) {
+        if let Task::Held { by, .. } = self.tasks[nth].task {
+            self.tasks[nth].task = Task::Held { by, until: self.now + TTL };
+            self.tasks[nth].told = None;
         }
     }
 
@@ -178,6 +237,8 @@ impl Model {
         let known = &mut self.tasks[nth];
         known.task = Task::Held { by, until: self.now + TTL };
         known.attempts += 1;
+        known.had[by] = true;
+        known.told = None;
         let fence = Fence { owner: agent(AGENTS[by]), attempt: Attempt(known.attempts) };
         self.fences.push((by, nth, fence));
     }
@@ -189,21 +250,35 @@ impl Model {
         if task != Task::Free {
             known.lapses = 0;
         }
-        known.task = task;
+        (known.task, known.told) = (task, None);
     }
 
     pub fn pass(&mut self, nanos: u64) {
         self.now += nanos;
         for known in &mut self.tasks {
-            known.settle(self.now, self.is_full);
+            match self.only_tells {
+                true => known.tell(self.now),
+                false => known.settle(self.now, self.is_full),
+            }
         }
     }
 
-    /// Another daemon: nobody could show life meanwhile, and what could not go back is tried at once.
-    pub fn restart(&mut self) {
+    /// Another daemon, so long after the one before: nobody could show life meanwhile, who has some time
+    /// for that, but no more than so much from the end. What could not go back is tried at once.
+    pub fn restart_after(&mut self, nanos: u64) {
         for known in &mut self.tasks {
-            if let Task::Held { until, .. } = &mut known.task {
-                *until = self.now + TTL;
+            if let Some(Told { heard: Some(heard), .. }) = known.told
+                && let Task::Held { until, .. } = &mut known.task
+            {
+                (*until, known.told) = (heard + TTL, None);
+            }
+        }
+        self.now += nanos;
+        for known in &mut self.tasks {
+            match (known.task, &mut known.told) {
+                (Task::Held { .. }, Some(told)) => told.look = self.now,
+                (Task::Held { until, .. }, None) => known.grace = self.now.min(until) + TTL,
+                _ => {}
             }
             known.again = known.again.map(|_| self.now);
         }

@@ -123,6 +123,58 @@ fn an_observer_only_reads() {
     assert!(team.why(1).contains("observer"), "{}", team.why(1));
 }
 
+// P10.4 P10.5
+#[test]
+fn what_an_observer_tries_is_told_with_its_path() {
+    let team = Team::of(&[("olga", "observer")]);
+    let olga = team.work(1);
+    for nth in 1..=4 {
+        team.fixture.task("inbox", &Task::new(&format!("t-{nth}")));
+    }
+    for file in ["write", "cut", "append", "unlink", "move", "link", "chmod", "xattr", "x.yaml"] {
+        fs::write(team.fixture.path(file), "x").unwrap();
+    }
+    fs::create_dir(team.fixture.path("dir")).unwrap();
+    let ways = [
+        ("echo y 1<> write", "write"),
+        ("echo y > cut", "cut"),
+        ("echo y >> append", "append"),
+        ("rm -f unlink", "unlink"),
+        ("mv move moved", "move"),
+        ("ln link second", "second"),
+        ("chmod 600 chmod", "chmod"),
+        ("setfattr -n user.x -v y xattr", "xattr"),
+        ("chmod 700 dir", "dir"),
+        ("echo y > new", "new"),
+        ("mkdir made", "made"),
+        ("rmdir dir", "dir"),
+        ("ln -s x symbolic", "symbolic"),
+        ("mknod pipe p", "pipe"),
+        ("echo 'title: x' >> work/inbox/t-1.yaml", "work/inbox/t-1.yaml"),
+        ("rm -f work/inbox/t-2.yaml", "work/inbox/t-2.yaml"),
+        ("mv work/inbox/t-3.yaml work/assigned/olga/", "work/inbox/t-3.yaml"),
+        ("mv work/ready/.next work/assigned/olga/.next", "work/assigned/olga"),
+        ("echo x > work/inbox/t-9.yaml", "work/inbox/t-9.yaml"),
+    ];
+    let mut tried = BTreeSet::new();
+    for (way, path) in ways {
+        let ran = team.sh(1, way).failure();
+        assert!(ran.stderr.contains("ermission denied"), "{way}: {ran}");
+        tried.insert(path.to_owned());
+        let told = team.forbidden_to("olga");
+        assert!(told.contains(&path.to_owned()), "{way}: {told:?}");
+        let why = team.why(1);
+        assert!(why.lines().next().unwrap().contains(path), "{way}: {why}");
+    }
+    assert_eq!(errno(mv(&olga, "t-4", "inbox", "done")), Errno::ACCESS);
+    for _ in 0..20 {
+        team.sh(1, "echo y > cut; rm -f unlink; touch cut").failure();
+    }
+    let told = team.forbidden_to("olga");
+    assert_eq!(told.len(), tried.len() + 1, "once a minute of each path: {told:?}");
+    team.fixture.fsck_clean();
+}
+
 // P10.4
 #[test]
 fn a_file_is_brought_back_in_no_lane_of_another() {

@@ -35,12 +35,16 @@ fn a_mount_of_a_part_shows_that_part_as_its_root() {
     }
     let guide = fs::read_to_string(bob.join("AGENTS.md")).unwrap();
     assert!(guide.contains("`ls ready/`") && !guide.contains("work/"), "{guide}");
+    assert!(guide.contains("me=bob;") && !guide.contains("rejected"), "{guide}");
 
     mv(bob, "t-1", "inbox", "assigned/bob").unwrap();
     assert!(fs::read_to_string(bob.join("assigned/bob/t-1.yaml")).unwrap().contains("agent: bob"));
     fs::write(bob.join("notes.md"), "hello").unwrap();
     assert_eq!(fs::read(fixture.path("work/notes.md")).unwrap(), b"hello");
     assert!(fs::read_to_string(bob.join(".workfs/why")).unwrap().contains("nothing of yours"));
+    fs::write(bob.join("assigned/bob/t-1.yaml"), "status: nonsense\n").unwrap_err();
+    let why = fs::read_to_string(bob.join(".workfs/why")).unwrap();
+    assert!(why.contains("nonsense") && !why.contains("rejected"), "{why}");
     assert_eq!(fixture.workfs(&["ps", "--json"]).json()["mounts"][1]["root"], "work");
     fixture.fsck_clean();
 }
@@ -69,7 +73,17 @@ fn a_part_that_is_not_there_cannot_be_mounted() {
     let dir = team.fixture.outside("m");
     fs::create_dir(&dir).unwrap();
     let dir = dir.to_str().unwrap();
-    assert_eq!(team.fixture.workfs(&["mount", dir, "--root", "nowhere"]).code, 4);
+    team.fixture.sh("echo x > work/notes.txt").success();
+    for (root, said) in [
+        ("nowhere", "has no directory `nowhere`"),
+        ("work/notes.txt", "`work/notes.txt` is no directory"),
+        ("work/notes.txt/x", "`work/notes.txt` is no directory"),
+        (".workfs", "`.workfs` is computed"),
+        (".workfs/kinds", "`.workfs/kinds` is computed"),
+    ] {
+        let ran = team.fixture.workfs(&["mount", dir, "--root", root]).failure();
+        assert!(ran.code == 4 && ran.stderr.contains(said), "{root}: {ran}");
+    }
     assert_eq!(team.fixture.workfs(&["mount", dir, "--root", "../x"]).code, 2);
     assert_eq!(team.fixture.workfs(&["mount", dir, "--role", "agent"]).code, 2);
 }

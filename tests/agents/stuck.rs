@@ -19,7 +19,8 @@ fn bob_has((from, to): (&str, &str), policy: &str) -> Desk {
     let definition = task.source().definition.replace("kind: task", "kind: errand");
     let definition = definition.replace("task.v1.json", "errand.v1.json").replace(from, to);
     let mut kinds = Kinds::default();
-    kinds.add(Kind::load("errand.kind.yaml", &definition, &task.source().schema).unwrap()).unwrap();
+    let file = "errand.kind.yaml";
+    kinds.add(file, Kind::load(file, &definition, &task.source().schema).unwrap()).unwrap();
     let text =
         format!("workspaces: [{{ path: work, kind: errand, policy: {policy} }}]\nquotas: {QUOTAS}");
     let desk = Desk::with(&["bob", "ann"], Config::parse_with("c", &text, &kinds).unwrap());

@@ -62,6 +62,14 @@ impl Team {
         self.bash(nth).run(snippet)
     }
 
+    /// The paths at which the ledger says that this agent tried what is forbidden, one for each event.
+    pub fn forbidden_to(&self, agent: &str) -> Vec<String> {
+        let ledger = self.fixture.ledger();
+        let by = ledger.0.iter().filter(|event| event.name() == "forbidden");
+        let by = by.filter(|event| event.text("actor") == agent);
+        by.map(|event| event.0["payload"]["path"].as_str().unwrap().to_owned()).collect()
+    }
+
     /// What `.workfs/why` says in the mount of the `nth` agent.
     pub fn why(&self, nth: usize) -> String {
         std::fs::read_to_string(self.fixture.mount(nth).join(".workfs/why")).unwrap()

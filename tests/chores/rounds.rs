@@ -3,9 +3,11 @@
 use std::fs;
 
 use workfs::config::Config;
-use workfs::engine::Chores;
+use workfs::engine::{Chores, Create, NewContent, PutAgent, Remove, RemoveWhat};
+use workfs::kind::Role;
+use workfs::names::FileName;
 
-use crate::harness::{Desk, SECOND, Setup, save, until_polled};
+use crate::harness::{Desk, SECOND, Setup, agent, save, until_polled};
 use crate::with_chores;
 
 const HOUR: u64 = 3600 * SECOND;
@@ -137,6 +139,136 @@ fn a_draft_that_nobody_mends_is_put_aside_and_not_lost() {
     desk.pass(8 * DAY);
     assert_eq!(chores.round(), Ok(1));
     assert!(desk.at_path("put-aside/broken.yaml.2").is_some());
+    desk.fsck_clean();
+}
+
+/// What is told of chores that cannot be done, and how often `why` was told.
+fn undone(desk: &Desk) -> (Vec<String>, usize) {
+    let told =
+        desk.engine().undone().told().into_iter().map(|(path, why)| format!("{path}: {why}"));
+    let mut whys = 0;
+    desk.read(|read| read.refusals(&mut |_| (whys += 1, true).1));
+    (told.collect(), whys)
+}
+
+/// What is in the way: a plain file of the workspace's directory, or a directory.
+fn remove(desk: &Desk, name: &str, what: RemoveWhat) {
+    let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+    let remove = Remove { parent, name: FileName::new(name).unwrap(), what };
+    desk.engine().run(Desk::operator(), remove).unwrap();
+}
+
+// P14.8
+#[test]
+fn what_cannot_be_done_is_told_once_stops_nothing_else_and_is_tried_again() {
+    let (desk, chores) = desk("archive: true, drafts: true");
+    desk.put_at("done", "old", "status: done");
+    desk.put("broken", "artefacts: 7");
+    desk.make("archive");
+    desk.pass(31 * DAY);
+    assert_eq!(chores.round(), Ok(1), "the draft is put aside");
+    let way = "work/done/old.yaml: `archive`, where it would go, is no directory";
+    assert_eq!(undone(&desk), (vec![way.to_owned()], 1));
+    for _ in 0..3 {
+        assert_eq!(chores.round(), Ok(0));
+    }
+    assert_eq!(undone(&desk), (vec![way.to_owned()], 1));
+    remove(&desk, "archive", RemoveWhat::File);
+    assert_eq!(chores.round(), Ok(1));
+    assert_eq!(desk.record("old").state.as_str(), "archive");
+    assert_eq!(undone(&desk).0, Vec::<String>::new());
+    desk.fsck_clean();
+}
+
+// P14.8
+#[test]
+fn a_draft_waits_for_the_place_where_it_is_put() {
+    let (desk, chores) = desk("drafts: true");
+    desk.put("broken", "artefacts: 7");
+    desk.make("put-aside");
+    desk.pass(8 * DAY);
+    assert_eq!(chores.round(), Ok(0));
+    let (told, whys) = undone(&desk);
+    assert!(whys == 1 && told[0].contains("`put-aside`"), "{told:?}");
+    remove(&desk, "put-aside", RemoveWhat::File);
+    assert_eq!(chores.round(), Ok(1));
+    assert!(desk.at_path("put-aside/broken.yaml").is_some());
+}
+
+// P14.5 P14.8
+#[test]
+fn where_no_line_can_be_written_the_event_tells_and_the_line_follows() {
+    let (desk, chores) = desk("escalate: true");
+    desk.put_at("dead", "stuck", "status: error");
+    let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+    let (name, content) = (FileName::new("WORKFLOW_LOG.md").unwrap(), NewContent::Directory);
+    let create = Create { parent, name, mode: 0o755, content, on_draft: None };
+    desk.engine().run(Desk::operator(), create).unwrap();
+    let last = || desk.record("stuck").last_g;
+    desk.pass(5 * HOUR);
+    assert_eq!(chores.round(), Ok(1));
+    let event = desk.read(|read| read.event(last())).unwrap();
+    assert!(event.line.contains("\"event\":\"escalated\""), "{}", event.line);
+    for _ in 0..3 {
+        assert_eq!(chores.round(), Ok(0));
+        assert_eq!(last(), event.g, "once");
+    }
+    let (told, whys) = undone(&desk);
+    assert!(whys == 1 && told[0].contains("WORKFLOW_LOG.md"), "{told:?}");
+    remove(&desk, "WORKFLOW_LOG.md", RemoveWhat::Directory);
+    assert_eq!(chores.round(), Ok(1));
+    let log = String::from_utf8(desk.at_path("WORKFLOW_LOG.md").unwrap()).unwrap();
+    assert!(log.ends_with("dead since 2025-11-24T16:00:00Z\n"), "{log}");
+    assert_eq!(chores.round(), Ok(0));
+    assert_eq!(undone(&desk).0.len(), 0);
+    desk.fsck_clean();
+}
+
+// P14.3 P14.8
+#[test]
+fn what_could_not_be_assigned_is_assigned_when_its_lane_is_free() {
+    let (desk, chores) = desk("assign: true");
+    let add = PutAgent { name: agent("bob"), role: Role::Agent, uid: None };
+    desk.engine().run(Desk::operator(), add).unwrap();
+    desk.block("bob", "t-1");
+    desk.put("t-1", "agent: bob");
+    desk.put("t-2", "agent: bob");
+    assert_eq!(desk.record("t-2").state.as_str(), "assigned");
+    let place = || (desk.record("t-1").state.to_string(), undone(&desk).1);
+    assert_eq!(place(), ("inbox".to_owned(), 1), "`why` tells");
+    for _ in 0..2 {
+        assert_eq!(chores.round(), Ok(0));
+        let (told, whys) = undone(&desk);
+        assert!(whys == 1 && told[0].starts_with("work/inbox/t-1.yaml: "), "{told:?}");
+    }
+    desk.unblock("bob", "t-1");
+    assert_eq!(chores.round(), Ok(1));
+    assert_eq!(place(), ("assigned".to_owned(), 1));
+    assert_eq!(chores.round(), Ok(0));
+    assert_eq!(undone(&desk).0.len(), 0);
+    desk.fsck_clean();
+}
+
+// P14.3 P14.8
+#[test]
+fn what_could_not_be_assigned_is_assigned_after_a_restart_too() {
+    let (mut desk, first) = desk("assign: true");
+    let add = PutAgent { name: agent("bob"), role: Role::Agent, uid: None };
+    desk.engine().run(Desk::operator(), add).unwrap();
+    desk.block("bob", "t-1");
+    desk.put("t-1", "agent: bob");
+    desk.put("t-2", "agent: nobody");
+    assert_eq!(first.round(), Ok(0));
+    drop(first);
+    desk.restart(true);
+    let chores = Chores::new(desk.engine(), "later");
+    assert_eq!(chores.round(), Ok(0));
+    let (told, whys) = undone(&desk);
+    assert!(whys == 1 && told[0].starts_with("work/inbox/t-1.yaml: "), "{told:?}");
+    desk.unblock("bob", "t-1");
+    assert_eq!(chores.round(), Ok(1));
+    assert_eq!(desk.record("t-1").state.as_str(), "assigned");
+    assert_eq!(desk.record("t-2").state.as_str(), "inbox");
     desk.fsck_clean();
 }
 

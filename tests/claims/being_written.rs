@@ -80,11 +80,33 @@ fn the_command_line_leaves_a_record_that_is_being_written() {
     let path = fixture.task("inbox", &Task::new("t-1"));
     let mut writer = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
     writer.write_all(Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    let start = Instant::now();
     let named = fixture.workfs(&["claim", "t-1", "--agent", "bob"]).failure();
     assert!(named.stderr.contains("W024"), "{named}");
+    let waited = start.elapsed();
+    assert!(waited >= Duration::from_millis(200), "it did not wait: {waited:?}");
+    let moved = fixture.workfs(&["release", "t-1"]).failure();
+    assert!(moved.stderr.contains("W024"), "{moved}");
     let next = fixture.workfs(&["claim", "--agent", "bob"]).failure();
     assert!(next.stderr.contains("nothing to claim"), "{next}");
     close(writer).unwrap();
     fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
     assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "claimed"]);
+}
+
+// P1.6
+#[test]
+fn the_command_line_goes_on_as_soon_as_the_writer_closes() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let mut writer = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+    writer.write_all(Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    std::thread::scope(|scope| {
+        // Which of the two is first is open, so only the outcome counts.
+        let claim = scope.spawn(|| fixture.workfs(&["claim", "t-1", "--agent", "bob"]));
+        close(writer).unwrap();
+        assert_eq!(claim.join().unwrap().success().stdout, "work/assigned/bob/t-1.yaml\n");
+    });
+    let text = fs::read_to_string(fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
+    assert!(text.contains("revision: 1\n"), "{text}");
 }

@@ -225,3 +225,21 @@ fn a_directory_is_not_moved_to_where_one_below_it_would_be_governed() {
     assert_eq!(save(&path("teams/z/tasks/inbox/t.yaml"), b"status: nonsense"), Err(Errno::INVAL));
     fixture.fsck_clean();
 }
+
+// P1.9
+#[test]
+fn a_directory_whose_name_is_no_agents_is_no_lane() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.sh("mkdir 'work/assigned/Bob Smith'").success();
+    let lane = fixture.path("work/assigned/Bob Smith");
+    let from = fixture.path("work/inbox/t-1.yaml");
+    assert_eq!(refused(&from, &lane.join("t-1.yaml")), Errno::PERM);
+    let why = fixture.why();
+    assert!(why.contains("Bob Smith` is no agent's lane: only letters"), "{why}");
+    assert_eq!(fixture.ledger().names("t-1"), ["created"]);
+    // Elsewhere it leaves, as ever.
+    fixture.sh("mkdir work/kept && mv work/inbox/t-1.yaml work/kept/").success();
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "left"]);
+    fixture.fsck_clean();
+}

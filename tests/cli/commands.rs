@@ -38,6 +38,7 @@ fn a_life(fixture: &Fixture) {
 
     let listed = json(fixture, &["list", "work"]).to_string();
     assert!(listed.contains("t-1") && listed.contains("t-2"), "{listed}");
+    assert!(listed.contains(r#""status":"new""#), "{listed}");
     let claimed = json(fixture, &["claim", "t-1", "--agent", "bob"]);
     assert_eq!(claimed["id"], "t-1", "{claimed}");
     let next = json(fixture, &["claim", "--next", "--agent", "bob"]);
@@ -175,4 +176,112 @@ fn the_log_names_the_agent_that_was_registered() {
     fixture.workfs(&["agent", "add", "bob"]).success();
     let log = fixture.workfs(&["log"]).success();
     assert!(log.stdout.contains(" bob by "), "{log}");
+}
+
+// P8.2
+#[test]
+fn what_cannot_be_done_says_why_and_the_way_out() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    fixture.workfs(&["done", "t-1", "--summary", "it works"]).success();
+    let before = fixture.ledger().last_g();
+    for summary in [&[][..], &["--summary", "again"]] {
+        let twice = fixture.workfs(&[&["done", "t-1"], summary].concat());
+        assert_eq!(twice.code, 5, "{twice}");
+        assert!(twice.stderr.contains("`work/done/bob/t-1.yaml` is in done already"), "{twice}");
+    }
+    let tasks = plain_tasks(&fixture);
+    for target in [".workfs", ".workfs/in", "work/ready", "AGENTS.md"] {
+        let ran = fixture.workfs(&["import", &tasks, target]);
+        assert!(ran.code == 2 && ran.stderr.contains("workfs itself shows"), "{ran}");
+    }
+    assert_eq!(fixture.ledger().last_g(), before);
+
+    fixture.task("inbox", &Task::new("t-2"));
+    let made = fixture.ledger().last_g();
+    fixture.sh("rm work/inbox/t-2.yaml").success();
+    let ran = fixture.workfs(&["restore", "t-2", "--at", &made.to_string()]);
+    let (_, way) = ran.stderr.split_once("cp ").unwrap_or_else(|| panic!("{ran}"));
+    fixture.sh(&format!("cp {}", way.trim().replace("DIRECTORY", "inbox"))).success();
+    assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-2"), "inbox");
+    assert_eq!(fixture.ledger().names("t-2"), ["created", "removed", "created"]);
+}
+
+// P8.1
+#[test]
+fn a_refused_command_leaves_no_lane_and_no_event() {
+    let fixture = Setup::default().lanes(["bob"]).start();
+    fixture.task("assigned/bob", &Task::new("t-1").status("assigned").owner("bob"));
+    // The owner cannot be written into it.
+    let text = "id: t-2\nstatus: new\nagent: &who nobody\nreviewer: *who\n";
+    crate::harness::save(&fixture.work().join("inbox/t-2.yaml"), text.as_bytes()).unwrap();
+    fs::remove_dir(fixture.path("work/done/bob")).unwrap();
+    let before = fixture.ledger().last_g();
+    for (arguments, code) in [
+        (&["done", "t-1", "--agent", "bob"][..], 7),
+        (&["claim", "t-2", "--agent", "eve"], 7),
+        (&["claim", "t-1", "--agent", "eve"], 5),
+        (&["claim", "--agent", "eve"], 7),
+    ] {
+        let ran = fixture.workfs(arguments).failure();
+        assert_eq!(ran.code, code, "{ran}");
+    }
+    for lane in ["done/bob", "assigned/eve"] {
+        assert!(!fixture.work().join(lane).exists(), "{lane}");
+    }
+    assert_eq!(fixture.ledger().last_g(), before);
+    fixture.workfs(&["done", "t-1", "--agent", "bob", "--summary", "x"]).success();
+    fixture.task("inbox", &Task::new("t-3"));
+    fixture.workfs(&["claim", "--agent", "eve"]).success();
+    assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-3"), "assigned/eve");
+}
+
+// P8.1
+#[test]
+fn the_past_is_shown_as_it_was_and_has_no_lease() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("x"));
+    fixture.sh("mv work/inbox/x.yaml work/assigned/bob/").success();
+    let show = |more: &[&str]| fixture.workfs(&[&["show", "x", "--json"], more].concat());
+    let now = show(&[]).success().json();
+    assert!(now["lease_until"].is_string() && now["attempt"] == 1, "{now}");
+    let created = fixture.ledger().of_record("x")[0].0["g"].to_string();
+    for past in [["--g", created.as_str()], ["--at", "1"]] {
+        let then = show(&past).success().json();
+        assert_eq!((&then["state"], &then["attempt"]), (&"inbox".into(), &0.into()), "{then}");
+        assert!(then["lease_until"].is_null() && then["owner"].is_null(), "{then}");
+        assert_eq!(then["path"], "work/inbox/x.yaml");
+        assert_eq!(then["version"], 1);
+    }
+}
+
+// P8.1
+#[test]
+fn a_draft_is_found_by_its_id() {
+    let fixture = Fixture::new();
+    let save = |dir: &str, text: &str| {
+        crate::harness::save(&fixture.work().join(dir).join("x.yaml"), text.as_bytes())
+    };
+    fixture.task("inbox", &Task::new("x"));
+    fs::remove_file(fixture.work().join("inbox/x.yaml")).unwrap();
+    save("inbox", "status: [").unwrap_err();
+    let why = fixture.workfs(&["why", "x"]).success();
+    assert!(why.stdout.starts_with("work/inbox/x.yaml"), "{why}");
+    let kept = why.stdout.lines().find_map(|line| line.strip_prefix("  kept: ")).unwrap();
+    assert_eq!(fs::read(fixture.path(kept)).unwrap(), b"status: [");
+    let shown = fixture.workfs(&["show", "x"]).success();
+    assert!(shown.stdout.contains("# draft") && shown.stdout.contains("status: ["), "{shown}");
+    let claimed = fixture.workfs(&["claim", "x", "--agent", "bob"]).failure();
+    assert!(claimed.code == 6 && claimed.stderr.contains("draft"), "{claimed}");
+    let future = fixture.workfs(&["show", "x", "--g", "99999"]).failure();
+    assert!(future.code == 4 && future.stderr.contains("has not happened"), "{future}");
+    // What was there before it has its past under the same id.
+    assert!(fixture.workfs(&["log", "x"]).success().stdout.contains("removed"));
+    let past = fixture.workfs(&["show", "x", "--at", "1"]).success();
+    assert!(past.stdout.contains("title:"), "{past}");
+
+    save("assigned/bob", "status: [").unwrap_err();
+    let both = fixture.workfs(&["show", "x"]).failure();
+    assert!(both.code == 2 && both.stderr.contains("work/inbox/x.yaml or"), "{both}");
 }

@@ -52,6 +52,27 @@ fn a_store_that_is_none_yet_or_none_at_all_has_its_own_way_out() {
     fs::write(fixture.store(), bytes).unwrap();
     let found = doctor(&fixture, fixture.store(), 11);
     assert!(found.iter().any(|one| one.2.contains("workfs restore")), "{found:?}");
+    // Every command names the file that is damaged.
+    let [store, root] = [fixture.store(), fixture.root()].map(|path| path.to_str().unwrap());
+    for arguments in [&["list"][..], &["init"], &["mount", root]] {
+        let ran = fixture.workfs(arguments);
+        assert!(
+            ran.code == 10 && ran.stderr.contains(&format!("{store}: the store is damaged")),
+            "{ran}"
+        );
+    }
+}
+
+// P8.1
+#[test]
+fn a_dead_mount_is_told_of_its_own_store_alone() {
+    let [dead, other] = [Fixture::new(), Setup::default().prepare()];
+    dead.kill_daemon();
+    let found = doctor(&dead, dead.store(), 11);
+    let root = dead.root().to_str().unwrap();
+    assert!(found.iter().any(|one| one.0 == "mount" && one.2.ends_with(root)), "{found:?}");
+    other.workfs(&["init"]).success();
+    assert_eq!(doctor(&other, other.store(), 0), []);
 }
 
 // P8.1

@@ -5,7 +5,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::harness::{Fixture, Setup, Task, await_exit, save, send_signal, until_polled};
+use crate::harness::{Fixture, Setup, Task, await_exit, run, save, send_signal, until_polled};
 
 /// The codes of the table in docs/cli.md.
 fn documented() -> BTreeSet<i32> {
@@ -149,7 +149,7 @@ fn crowded(fixture: &Fixture) -> i32 {
 #[test]
 fn where_there_is_no_store_none_is_made() {
     let elsewhere = Setup::default().prepare();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["list"],
         &["status"],
         &["log"],
@@ -159,6 +159,7 @@ fn where_there_is_no_store_none_is_made() {
         &["project", "new"],
         &["gc"],
         &["claim", "--next"],
+        &["watch", "**", "--timeout", "1"],
     ];
     for arguments in commands {
         let ran = elsewhere.workfs(arguments).failure();
@@ -186,13 +187,26 @@ fn a_failure_says_the_rule_and_the_way_out() {
 
 // P8.2
 #[test]
+fn a_layout_that_cannot_be_read_says_the_way_out() {
+    let fixture = Setup::default().prepare();
+    let ran = fixture.workfs(&["init", "--layout", "nofile", "--json"]).failure();
+    let told: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!(told["error"]["code"], 4, "{ran}");
+    assert!(told["error"]["remedy"].as_str().unwrap().contains("--layout FILE"), "{ran}");
+}
+
+// P8.2
+#[test]
 fn a_bad_layout_is_refused_with_its_line() {
     let fixture = Setup::default().prepare();
     let layout = fixture.outside("layout.yaml");
     std::fs::write(&layout, "workspaces:\n  - path: work\n    kindd: task\n").unwrap();
     let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
     assert_eq!(ran.code, 2, "{ran}");
-    assert!(ran.stderr.contains('3') && ran.stderr.contains("kind"), "{ran}");
+    assert!(ran.stderr.contains("(line 3)") && ran.stderr.contains("kind"), "{ran}");
+    let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap(), "--json"]).failure();
+    let told: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!(told["error"]["place"], serde_json::json!({"line": 3}), "{ran}");
     for text in ["files: []\n", "", "\n"] {
         std::fs::write(&layout, text).unwrap();
         let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
@@ -200,6 +214,35 @@ fn a_bad_layout_is_refused_with_its_line() {
     }
     std::fs::write(&layout, "workspaces: []\n").unwrap();
     fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+}
+
+// P8.2
+#[test]
+fn who_needs_the_store_alone_says_who_has_it() {
+    let fixture = Fixture::new();
+    let layout = fixture.outside("layout.yaml");
+    fs::write(&layout, "workspaces: []\n").unwrap();
+    let backup = fixture.outside("backup.db");
+    let [layout, backup] = [&layout, &backup].map(|path| path.to_str().unwrap());
+    fixture.workfs(&["backup", backup]).success();
+    for arguments in [&["init", "--layout", layout][..], &["restore", backup, "--force"]] {
+        let ran = fixture.workfs(arguments).failure();
+        assert_eq!(ran.code, 9, "{ran}");
+        assert!(ran.stderr.contains(&format!("process {}", fixture.daemon_pid())), "{ran}");
+    }
+}
+
+// P8.2
+#[test]
+fn a_variable_that_is_set_to_nothing_is_not_set() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let mut command = fixture.command(&["claim", "t-1", "--json"]);
+    let ran = run(command.env("WORKFS_AGENT", "")).success();
+    assert_ne!(ran.json()["owner"], "", "{ran}");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+    command.arg("status").env("WORKFS_STORE", "").env("WORKFS_AGENT", "");
+    run(command.current_dir(fixture.root())).success();
 }
 
 // P6.1

@@ -103,6 +103,10 @@ fn a_directory_that_cannot_be_taken_over_stays_as_it_was() {
     assert_eq!(ran.code, 11, "{ran}");
     assert!(ran.said().contains("tasks/pending: `large.yaml` has 2097152 bytes"), "{ran}");
     assert!(ran.said().contains("move it elsewhere"), "{ran}");
+    let doctor = |fixture: &Fixture| fixture.workfs(&["doctor"]).stdout;
+    let told = doctor(&fixture);
+    assert!(told.contains("not as it wants them: tasks/pending\n"), "{told}");
+    assert!(told.contains("`workfs init` says"), "{told}");
     fixture.mount_at(fixture.root()).success();
     fixture.sh("echo anything > tasks/pending/t-1.yaml").success();
     fixture.sh("test -e tasks/completed/t-2.yaml.why").success();
@@ -111,6 +115,7 @@ fn a_directory_that_cannot_be_taken_over_stays_as_it_was() {
 
     let ran = govern(&fixture, &[]).success();
     assert!(ran.stdout.contains("took over 1 directories that were there: 0 records"), "{ran}");
+    assert!(!doctor(&fixture).contains("not as it wants"));
     fixture.mount_at(fixture.root()).success();
     let text = Task::new("t-1").text();
     write(&fixture, "tasks/pending/t-1.yaml", &text);

@@ -27,6 +27,17 @@ const COMMANDS: &str = "commands:
   fail: { status: lost, text: trouble.why }
 ";
 
+const UNOWNED: &str = "kind: errand
+schema: errand.v1.json
+extensions: [yaml]
+fields: { id: id, status: status }
+states:
+  open: { dirs: [open], status: [open], initial: true }
+  shut: { dirs: [shut], status: [shut] }
+transitions:
+  - { from: open, to: shut, event: ended, by: [agent, operator] }
+";
+
 /// A mounted store whose `errands/` holds records of that kind.
 fn errands(kind: &str) -> Fixture {
     let fixture = Setup::default().prepare();
@@ -65,11 +76,52 @@ fn a_layout_brings_a_kind_of_ones_own_and_its_files() {
 
 // P8.2
 #[test]
+fn what_a_kind_hardly_means_init_warns_of() {
+    let fixture = Setup::default().prepare();
+    fs::write(fixture.outside("errand.kind.yaml"), UNOWNED).unwrap();
+    fs::write(fixture.outside("errand.v1.json"), SCHEMA).unwrap();
+    let layout = fixture.outside("layout.yaml");
+    fs::write(&layout, "kinds: [{ file: errand.kind.yaml }]\nworkspaces: []\n").unwrap();
+    let init = ["init", "--layout", layout.to_str().unwrap()];
+    for more in [&["--dry-run"][..], &[]] {
+        let ran = fixture.workfs(&[&init[..], more].concat()).success();
+        let warns = ran.stderr.contains("warning: errand.kind.yaml:8: nothing of this kind");
+        assert!(warns && ran.stderr.contains("event: claimed"), "{ran}");
+        let ran = fixture.workfs(&[&["--json"], &init[..], more].concat()).success();
+        assert!(ran.stderr.is_empty(), "{ran}");
+        let warning = ran.json()["warnings"][0].as_str().unwrap().to_owned();
+        assert!(warning.starts_with("errand.kind.yaml:8: "), "{warning}");
+    }
+    fs::write(fixture.outside("errand.kind.yaml"), KIND).unwrap();
+    assert_eq!(fixture.workfs(&init).success().stderr, "");
+}
+
+// P9.9
+#[test]
+fn whatever_gives_an_owner_is_a_claim_for_every_way_to_claim() {
+    let fixture = errands(&KIND.replace("event: claimed", "event: begun"));
+    for id in ["e-4", "e-5"] {
+        let text = format!("id: {id}\nstatus: open\n");
+        fs::write(fixture.path(&format!("errands/open/{id}.yaml")), text).unwrap();
+    }
+    let ran = fixture.workfs(&["claim", "e-5", "--agent", "ann"]).success();
+    assert_eq!(ran.stdout, "errands/by/ann/e-5.yaml\n");
+    let ran = fixture.workfs(&["claim", "--agent", "ann"]).success();
+    assert_eq!(ran.stdout, "errands/by/ann/e-4.yaml\n");
+    assert_eq!(fixture.ledger().names("e-4"), ["created", "begun"]);
+    let guide = fs::read_to_string(fixture.path("AGENTS.md")).unwrap();
+    assert!(guide.contains("`mv errands/ready/.next errands/by/YOU/`"), "{guide}");
+}
+
+// P8.2
+#[test]
 fn the_commands_do_what_a_kind_says() {
     let fixture = errands(&format!("{KIND}{COMMANDS}"));
     fixture.workfs(&["done", "e-1", "--summary", "was easy"]).success();
     let text = fs::read_to_string(fixture.path("errands/shut/ann/e-1.yaml")).unwrap();
     assert!(text.contains("note: was easy\n") && text.contains("status: shut\n"), "{text}");
+    let again = fixture.workfs(&["done", "e-1", "--agent", "ann"]).failure();
+    assert!(again.code == 5 && again.stderr.contains("there is nothing to do"), "{again}");
     fixture.workfs(&["fail", "e-2", "--message", "no way"]).success();
     let text = fs::read_to_string(fixture.path("errands/by/ann/e-2.yaml")).unwrap();
     assert!(text.contains("why: \"no way\"\n") && text.contains("status: lost\n"), "{text}");

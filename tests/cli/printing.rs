@@ -1,6 +1,16 @@
 //! What goes where: results to standard output, nothing else there, no colours in a pipe.
 
-use crate::harness::{Fixture, Task, long, python};
+use crate::harness::{Fixture, Setup, Task, long, python};
+
+// P8.1
+#[test]
+fn what_is_not_for_people_is_not_listed() {
+    let fixture = Setup::default().prepare();
+    for arguments in [&[][..], &["-q"], &["--help"], &["completions", "fish"]] {
+        let said = fixture.workfs(arguments).said();
+        assert!(!said.contains("Serve a store") && !said.contains(", daemon"), "{said}");
+    }
+}
 
 // P8.1
 #[test]
@@ -52,6 +62,20 @@ fn with_json_there_is_nothing_but_json() {
     for line in fixture.workfs(&["log", "--json"]).success().json_lines() {
         assert!(line.is_object());
     }
+}
+
+// P8.1
+#[test]
+fn the_end_of_a_daemon_is_json_also_where_there_is_none() {
+    let fixture = crate::harness::Setup::default().mounts(2).start();
+    let dirs: Vec<_> = fixture.mounts().iter().map(|dir| dir.to_str().unwrap()).collect();
+    let mut ended = fixture.workfs(&["unmount", "--all", "--json"]).success().json();
+    let unmounted = ended["unmounted"].as_array_mut().unwrap();
+    unmounted.sort_by_key(ToString::to_string);
+    assert_eq!(unmounted, &dirs);
+    let ran = fixture.workfs(&["unmount", "--all", "--json"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "{\"unmounted\":[]}\n"), "{ran}");
+    assert!(ran.stderr.is_empty(), "{ran}");
 }
 
 // P8.2

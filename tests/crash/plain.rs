@@ -193,8 +193,9 @@ fn plain_files_are_old_or_new_and_their_links_are_right() {
         let mut acknowledged = 0;
         while let Some(said) = workers.next() {
             names.hear(said.nth, &said.line);
-            acknowledged += u64::from(said.line.starts_with("ok "));
-            if matches!(kill, Kill::After(count) if count == acknowledged) {
+            let is_answer = said.line.starts_with("ok ");
+            acknowledged += u64::from(is_answer);
+            if is_answer && matches!(kill, Kill::After(count) if count == acknowledged) {
                 send_signal(pid, Signal::KILL);
             }
         }

@@ -199,6 +199,8 @@ fn a_store_on_a_read_only_file_system_is_read_and_refuses_changes() {
     let reader = fixture.mount(1).to_str().unwrap();
     let ran = fixture.workfs(&["mount", reader, "-o", "ro"]).success();
     assert_eq!(ran.stderr, "", "{ran}");
+    let mounts = fixture.workfs(&["ps", "--json"]).success().json()["mounts"].clone();
+    assert_eq!((&mounts[0]["options"], &mounts[1]["options"]), (&"ro".into(), &"ro".into()));
     let pid = fixture.daemon_pid();
     for mount in fixture.mounts() {
         let path = mount.join("work/inbox/t-1.yaml");
@@ -237,6 +239,7 @@ fn what_is_in_the_log_only_is_read_from_a_read_only_file_system() {
     let fixture = Fixture::new();
     fixture.task("inbox", &Task::new("t-1"));
     fixture.kill_daemon();
+    fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]).success();
     let index = fixture.store().with_extension("db-shm");
     assert!(fs::metadata(fixture.store().with_extension("db-wal")).unwrap().len() > 0);
     for is_copied in [false, true] {

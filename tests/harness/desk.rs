@@ -134,12 +134,21 @@ impl Desk {
 
     /// The daemon ends and another begins, in the same boot of the machine or in a new one.
     pub fn restart(&mut self, new_boot: bool) {
+        self.restart_after(0, new_boot);
+    }
+
+    /// The same, with so long a time between the two; as the wall clock says, which in a new boot
+    /// nothing else tells.
+    pub fn restart_after(&mut self, nanos: i64, new_boot: bool) {
         self.stop();
+        self.wall.fetch_add(nanos, Ordering::SeqCst);
+        self.steady.fetch_add(nanos.max(0).cast_unsigned(), Ordering::SeqCst);
         if new_boot {
             self.boot += 1;
             self.steady.store(SECOND, Ordering::SeqCst);
-            self.seen.0.lock().clear();
         }
+        // What mounts know ends with the daemon.
+        self.seen.0.lock().clear();
         self.start();
     }
 

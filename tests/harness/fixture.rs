@@ -9,8 +9,11 @@ use super::run::{Ran, Shell, run, run_within};
 use super::sweep::{PREFIX, own, sweep_once};
 use super::task::Task;
 use super::teardown::{Watchdog, take_down};
-use super::wait::{DEADLINE, await_end, send_signal};
+use super::wait::{DEADLINE, await_end, send_signal, until_polled};
 use super::{long, posix};
+
+/// The exit code of `workfs unmount` where a process uses the mount (docs/cli.md).
+const IN_USE: i32 = 5;
 
 /// How a fixture is to be.
 #[derive(Clone, Debug)]
@@ -228,11 +231,15 @@ impl Fixture {
         self.setup.variables.extend(value);
     }
 
-    /// Unmounts all, which ends the daemon.
+    /// Unmounts all, which ends the daemon. A process that another test of this program is just
+    /// starting has all files of this one open, until it runs its own program.
     #[track_caller]
     pub fn unmount_all(&self) {
         for mount in &self.mounts {
-            self.workfs(&["unmount", mount.to_str().unwrap()]).success();
+            until_polled("nobody's file being open in the mount", || {
+                let ran = self.workfs(&["unmount", mount.to_str().unwrap()]);
+                (ran.code != IN_USE).then(|| ran.success())
+            });
         }
     }
 

@@ -1,7 +1,7 @@
 //! What an earlier run has left that was killed itself, and so could not tidy up after itself.
 //!
 //! What must stay true: a directory is swept only if it says which process owns it, and that
-//! process is gone.
+//! process is gone; of one in another name space of processes nobody here knows that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ const OWNER: &str = "owner";
 /// Makes this process the owner of a fixture's directory.
 pub fn own(base: &Path, store: &Path) {
     let me = std::process::id();
-    let owner = format!("{me}\n{}\n{}\n", started(me).unwrap_or_default(), store.display());
+    let start = started(me).unwrap_or_default();
+    let owner = format!("{me}\n{start}\n{}\n{}\n", name_space(), store.display());
     fs::write(base.join(OWNER), owner).expect("a new directory can be written");
 }
 
@@ -39,9 +40,12 @@ fn sweep(base: &Path) {
     let taken = base.join(format!("{OWNER}.{}", std::process::id()));
     let Ok(owner) = fs::read_to_string(base.join(OWNER)) else { return };
     let mut lines = owner.lines();
-    let (Some(pid), Some(start), Some(store)) = (lines.next(), lines.next(), lines.next()) else {
+    let [Some(pid), Some(start), Some(space), Some(store)] = [(); 4].map(|()| lines.next()) else {
         return;
     };
+    if space != name_space() {
+        return;
+    }
     let alive = pid.parse().ok().and_then(started).is_some_and(|started| started == start);
     if alive || fs::rename(base.join(OWNER), taken).is_err() {
         return;
@@ -51,6 +55,11 @@ fn sweep(base: &Path) {
     let mounts: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     take_down(base, Path::new(store), &mounts);
     let _ = fs::remove_dir_all(base);
+}
+
+/// The name space in which process numbers of this process count.
+fn name_space() -> String {
+    fs::read_link("/proc/self/ns/pid").unwrap_or_default().display().to_string()
 }
 
 /// When a process was started, in the kernel's ticks: tells it from a later one of its number. One

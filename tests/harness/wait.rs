@@ -7,7 +7,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// How long anything may take before it counts as hung. Far above what is normal: the machine may
 /// be busy with other tests.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Waits for the end of a process, also of one that is not our child; false after `deadline`.
 pub fn await_exit(pid: u32, deadline: Duration) -> bool {

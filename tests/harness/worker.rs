@@ -80,6 +80,8 @@ pub enum Worker<'a> {
     /// This Python program; it gets `nth`, the directory and the arguments as `sys.argv`, and
     /// has `ready()` and `say(text)`.
     Python(&'a str),
+    /// This script for bash; it gets `$nth` and `$dir`, and has `ready` and `say TEXT`.
+    Shell(&'a str),
 }
 
 /// A line that a worker said.
@@ -211,9 +213,21 @@ impl Worker<'_> {
                 command.arg(nth.to_string()).arg(dir).args(arguments);
                 command
             }
+            Worker::Shell(script) => {
+                let mut command = Command::new("bash");
+                command.arg("-c").arg(format!("{SHELL_PRELUDE}\n{script}"));
+                command.env("nth", nth.to_string()).env("dir", dir);
+                command
+            }
         }
     }
 }
+
+/// What each worker in bash begins with.
+const SHELL_PRELUDE: &str = "
+say() { echo \"@@ $*\"; }
+ready() { say ready; read -r word; }
+";
 
 /// What each Python worker begins with.
 const PRELUDE: &str = "

@@ -1,8 +1,8 @@
 //! The reference's claim by copy: a record's text that is written elsewhere.
 
-use super::lifecycle::{may_move, status};
-use super::records::{Base, Door};
-use super::reference::{Home, Model, NodeId, Outcome, no};
+use super::lifecycle::{State, may_move, status};
+use super::records::{Base, Door, Standing};
+use super::reference::{Body, Home, Model, NodeId, Outcome, no};
 use super::text::{Reading, read};
 
 /// Whether a text says an id, where that is known. What is no text at all is refused as that.
@@ -15,6 +15,94 @@ fn says_id(text: &[u8]) -> Option<bool> {
 }
 
 impl Model {
+    /// Whether the id is that of a record which does not move by being written at `home`.
+    fn is_anothers(&self, home: &Home) -> bool {
+        let record = &self.records[&home.id];
+        record.state == home.state || record.owner.is_some() && record.owner != home.owner
+    }
+
+    /// Whether nothing written to a new file at `home` could become a record.
+    pub fn is_taken(&self, home: &Home) -> bool {
+        let known = self.records.get(&home.id);
+        known.is_some_and(|known| matches!(known.standing, Standing::Live(_)))
+            && self.is_anothers(home)
+    }
+
+    /// Whether who never read a record would move it by writing something else: to nobody's directory,
+    /// or from where it rests.
+    fn is_blind(&self, home: &Home, seen: Option<u64>) -> bool {
+        let from = self.records[&home.id].state;
+        seen.is_none() && (home.owner.is_none() || !matches!(from, State::Inbox | State::Assigned))
+    }
+
+    /// Refuses a text that moves a record and was not made from what that says.
+    pub fn made_of(
+        &mut self,
+        home: &Home,
+        text: &[u8],
+        (door, base): (Door, Base),
+        pid: u32,
+    ) -> Outcome {
+        let record = self.records[&home.id].clone();
+        let seen = self.made_from(&home.id, base, pid);
+        if seen != Some(record.version) && record.content != text {
+            let had = home.owner.as_ref().is_some_and(|owner| record.had.contains(owner));
+            if had && record.owner.is_none() {
+                self.met("a late write");
+                return no(if door == Door::Handle { "ESTALE" } else { "ENOENT" });
+            }
+            if self.is_blind(home, seen) {
+                self.met("a new text of an id in use");
+                return no("EEXIST");
+            }
+            if record.owner.is_none() {
+                match (says_id(text), says_id(&record.content)) {
+                    (Some(false), Some(true)) => {
+                        self.met("a copy that says no id");
+                        return no("EEXIST");
+                    }
+                    (None, _) | (Some(false), None) => self.lost = true,
+                    _ => {}
+                }
+            }
+        }
+        if self.is_stale(&home.id, base, pid) {
+            self.met("a stale copy");
+            return no("EBUSY");
+        }
+        Ok(())
+    }
+
+    /// What a draft's text begins with: what cannot become the record's that lives elsewhere is refused
+    /// at once.
+    pub fn begins(&mut self, node: NodeId, text: &[u8], pid: u32) -> Outcome {
+        if self.nodes[node].nlink == 0 || !matches!(self.nodes[node].body, Body::Draft(_)) {
+            return Ok(());
+        }
+        let home = self.slot(self.nodes[node].parent, &self.nodes[node].name).unwrap();
+        let Some(record) = self.records.get(&home.id).cloned() else { return Ok(()) };
+        let elsewhere = match record.standing {
+            Standing::Live(lies) => lies != node,
+            Standing::Parked(_) => !record.is_parked_at(&home),
+            Standing::Gone => false,
+        };
+        let seen = self.base(&home.id, pid);
+        if !elsewhere || seen == Some(record.version) || record.content.starts_with(text) {
+            return Ok(());
+        }
+        match &home.owner {
+            Some(owner) if record.owner.is_none() && record.had.contains(owner) => {
+                self.met("a late write");
+                no("ESTALE")
+            }
+            _ if self.is_blind(&home, seen) => {
+                self.met("a new text of an id in use");
+                no("EEXIST")
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The claim by copy: the id lives in one place, so that writing it elsewhere moves it.
     pub fn move_by_copy(
         &mut self,
@@ -26,32 +114,11 @@ impl Model {
         pid: u32,
     ) -> Outcome {
         let record = self.records[&home.id].clone();
-        if record.state == home.state || record.owner.is_some() && record.owner != home.owner {
+        if self.is_anothers(home) {
             self.met("a copy that came too late");
             return no("EEXIST");
         }
-        let is_current = self.made_from(&home.id, base, pid) == Some(record.version);
-        if let (Some(owner), None) = (&home.owner, &record.owner)
-            && !is_current
-            && record.content != text
-        {
-            if record.had.contains(owner) {
-                self.met("a late write");
-                return no(if door == Door::Handle { "ESTALE" } else { "ENOENT" });
-            }
-            match (says_id(text), says_id(&record.content)) {
-                (Some(false), Some(true)) => {
-                    self.met("a copy that says no id");
-                    return no("EEXIST");
-                }
-                (None, _) | (Some(false), None) => self.lost = true,
-                _ => {}
-            }
-        }
-        if self.is_stale(&home.id, base, pid) {
-            self.met("a stale copy");
-            return no("EBUSY");
-        }
+        self.made_of(home, text, (door, base), pid)?;
         if !may_move(record.state, home.state) {
             self.met("a copy that the lifecycle forbids");
             return no("EPERM");

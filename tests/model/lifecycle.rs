@@ -74,11 +74,26 @@ pub fn place(path: &[String]) -> Place {
 /// The id that a file name stands for, if it is record-like.
 pub fn record_id(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml"))?;
-    let temporary = stem.starts_with("tmp") && stem.len() >= 9
+    let random = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let temporary = stem.starts_with("tmp") && stem.len() >= 9 && stem.chars().all(random)
         || stem.starts_with('.')
         || stem.ends_with(".tmp")
         || stem.contains(".tmp.");
     (!temporary).then_some(stem)
+}
+
+/// The name of the record that a file of this name is made to be renamed over: as mkstemp names it,
+/// with 8 random characters before the extension.
+pub fn renamed_over(name: &str) -> Option<String> {
+    let [before @ .., random, extension] = &name.split('.').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_random = random.len() == 8
+        && random.chars().all(word)
+        && !random.chars().all(|c| c.is_ascii_digit());
+    let over = format!("{}.{extension}", before.join("."));
+    (is_random && !before.is_empty() && record_id(&over).is_some()).then_some(over)
 }
 
 /// What is wrong with a text in a state; `None` in the error: the reader is not sure.

@@ -3,7 +3,7 @@
 use super::client::Flags;
 use super::lifecycle;
 use super::records::{Base, Claim};
-use super::reference::{Body, Model, NodeId, Outcome, no};
+use super::reference::{Body, Model, Node, NodeId, Outcome, no};
 use super::text::{Reading, Text, read};
 
 /// An open file.
@@ -28,8 +28,12 @@ struct Staged {
     grows: bool,
     /// No write is taken any more.
     poisoned: bool,
+    /// Whether its first write was looked at: see `Model::begins`.
+    was_asked: bool,
     /// The claim that it was opened under.
     claim: Option<Claim>,
+    /// It is judged when it is renamed over a record, and not before.
+    waits: bool,
     /// How the last judgement ended.
     failed: Option<Vec<&'static str>>,
 }
@@ -85,6 +89,11 @@ impl Model {
             dirty: false,
             grows: true,
             poisoned: false,
+            was_asked: false,
+            waits: matches!(self.nodes[node].body, Body::Draft(_)) && {
+                let Node { parent, name, .. } = &self.nodes[node];
+                self.slot(*parent, name).is_some_and(|home| self.waits_for_rename(&home))
+            },
             claim: match &self.nodes[node].body {
                 Body::Record(id) => self.claim_of(id),
                 _ => None,
@@ -116,7 +125,7 @@ impl Model {
     }
 
     pub fn write(&mut self, open: OpenId, offset: usize, data: &[u8]) -> Outcome {
-        let Open { node, append, .. } = self.opens[open];
+        let Open { node, pid, append, .. } = self.opens[open];
         let put = |text: &mut Vec<u8>| {
             let at = if append { text.len() } else { offset };
             if text.len() < at + data.len() {
@@ -134,7 +143,7 @@ impl Model {
             return Ok(());
         };
         if staged.poisoned {
-            return no("EINVAL");
+            return Err(staged.failed.clone().unwrap());
         }
         let end = staged.text.len();
         let at = put(&mut staged.text);
@@ -146,18 +155,38 @@ impl Model {
         let id = lifecycle::record_id(&self.nodes[node].name).unwrap_or("").to_owned();
         let wrong = may_be_refused(&staged.text);
         let hopeless = staged.grows && Text::is_hopeless(&staged.text, &id);
-        if staged.grows && wrong && (hopeless || !hint) {
+        if staged.grows && !staged.waits && wrong && (hopeless || !hint) {
+            let (text, first) = (staged.text.clone(), !staged.was_asked);
+            if !hopeless
+                && first
+                && let Err(mut why) = self.begins(node, &text, pid)
+            {
+                // Which of the two rules it breaks cannot be told.
+                self.lost = true;
+                why.push("EINVAL");
+                return Err(why);
+            }
+            let staged = self.opens[open].staged.as_mut().unwrap();
             staged.poisoned = true;
             staged.dirty = false;
             staged.failed = Some(vec!["EINVAL"]);
-            let text = staged.text.clone();
             if self.nodes[node].nlink > 0 && matches!(self.nodes[node].body, Body::Draft(_)) {
                 self.keep_draft(node, &text, false);
             }
             self.met("a write refused at once");
             return no("EINVAL");
         }
-        Ok(())
+        if std::mem::replace(&mut staged.was_asked, true) {
+            return Ok(());
+        }
+        let text = staged.text.clone();
+        let begun = self.begins(node, &text, pid);
+        if let Err(why) = &begun {
+            let staged = self.opens[open].staged.as_mut().unwrap();
+            (staged.poisoned, staged.dirty, staged.failed) = (true, false, Some(why.clone()));
+            self.keep_draft(node, &text, true);
+        }
+        begun
     }
 
     pub fn flush(&mut self, open: OpenId) -> Outcome {

@@ -382,9 +382,13 @@ impl World {
                 self.close(file).map(drop)
             }
             How::Temp | How::Elsewhere => {
-                let beside = format!("{dir}/.{name}.swp");
-                let elsewhere = format!("scratch/d/{name}");
-                let temp = if how == How::Temp { beside } else { elsewhere };
+                let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "x"));
+                let temp = match (how, who) {
+                    (How::Elsewhere, _) => format!("scratch/d/{name}"),
+                    // As an editor names it, and as mkstemp does.
+                    (_, Who::Bob) => format!("{dir}/.{name}.swp"),
+                    _ => format!("{dir}/{stem}.ab12cd_3.{extension}"),
+                };
                 if self.write_file(&temp, over, &text, who)?
                     && !self.rename(&temp, path, replace, who)?
                 {

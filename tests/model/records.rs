@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::lifecycle::{self, State, edits, may_become, may_enter, may_move, status};
 use super::reference::{Body, Home, Model, NodeId, Outcome, no};
-use super::text::{Edits, Reading, read};
+use super::text::{Edits, Reading, Value, read};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -35,7 +35,7 @@ impl Record {
     }
 
     /// Whether it lay there before it was parked. Its directory may be another state's by now.
-    fn is_parked_at(&self, home: &Home) -> bool {
+    pub fn is_parked_at(&self, home: &Home) -> bool {
         self.standing == Standing::Parked(home.dir)
             && (self.state, &self.owner) == (home.state, &home.owner)
     }
@@ -82,6 +82,18 @@ impl Model {
             Err(_) => {
                 self.met("a save of wrong content");
                 door.bad()
+            }
+        }
+    }
+
+    /// Whether a text says that it is this record's.
+    fn says_id(&mut self, text: &[u8], id: &str) -> bool {
+        match read(text) {
+            Reading::Fields(fields) => fields.get("id") == Some(&Value::Text(id.to_owned())),
+            Reading::Broken => false,
+            Reading::Unknown => {
+                self.lost = true;
+                false
             }
         }
     }
@@ -157,10 +169,19 @@ impl Model {
             Body::Draft(_) => {
                 let (dir, name) = (self.nodes[node].parent, self.nodes[node].name.clone());
                 let home = self.slot(dir, &name).unwrap();
+                if self.waits_for_rename(&home) && !self.says_id(text, &home.id) {
+                    self.met("a draft that waits for its rename");
+                    self.keep_draft(node, text, false);
+                    return Ok(None);
+                }
                 match self.admit(&home, node, text, Door::Handle, base, pid) {
                     Ok(()) => Ok(Some(self.records[&home.id].version)),
                     Err(why) => {
-                        let leaves = why.contains(&"EEXIST") || why.contains(&"ESTALE");
+                        let known = self.records.get(&home.id);
+                        let lives = known.is_some_and(|known| known.standing != Standing::Gone);
+                        let leaves = why.contains(&"EEXIST")
+                            || why.contains(&"ESTALE")
+                            || lives && why.contains(&"EBUSY");
                         self.keep_draft(node, text, leaves);
                         Err(why)
                     }
@@ -242,18 +263,29 @@ impl Model {
             }
             // A backup dance is a save like any other.
             Some(_) if self.records[&home.id].is_parked_at(home) => {
-                if self.is_stale(&home.id, base, pid) {
+                let same = self.records[&home.id].content == text;
+                if !same && self.is_stale(&home.id, base, pid) {
                     return no("EBUSY");
                 }
                 let before = self.records[&home.id].content.clone();
                 self.judge(text, &home.id, home.state, door)?;
                 self.judge_move(&before, text, home.state, door)?;
                 self.met("a backup dance that ended well");
+                if same {
+                    self.put(home, node, None);
+                    self.saw(&home.id, pid);
+                    return Ok(());
+                }
             }
-            Some(Standing::Parked(_)) if !self.records[&home.id].has_place(home) => {
+            Some(Standing::Parked(_)) => {
+                self.made_of(home, text, (door, base), pid)?;
                 self.judge(text, &home.id, home.state, door)?;
-                self.enter(home, node, text, true, door)?;
-                self.met("a parked record that comes back elsewhere");
+                if self.records[&home.id].has_place(home) {
+                    self.put(home, node, Some(text.to_vec()));
+                } else {
+                    self.enter(home, node, text, true, door)?;
+                    self.met("a parked record that comes back elsewhere");
+                }
                 self.saw(&home.id, pid);
                 return Ok(());
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use workfs_mount::XattrMode;
 
-use super::lifecycle::{Place, State, place, record_id};
+use super::lifecycle::{Place, State, place, record_id, renamed_over};
 use super::opens::Open;
 use super::records::{Pending, Record};
 use super::text::Text;
@@ -73,6 +73,8 @@ pub const MEETS: &[&str] = &[
     "a copy that came too late over a draft",
     "a copy that the lifecycle forbids",
     "a copy that says no id",
+    "a new text of an id in use",
+    "a new file of an id in use",
     "a late write",
     "a save of a record that has another file",
     "a save under a claim that is over",
@@ -89,6 +91,7 @@ pub const MEETS: &[&str] = &[
     "a backup dance that ended badly",
     "a record that left",
     "a draft kept",
+    "a draft that waits for its rename",
     "a draft renamed",
     "a draft that would move",
     "a draft that became plain",
@@ -230,6 +233,14 @@ impl Model {
         Some(Home { state, owner, id, dir, name: name.to_owned() })
     }
 
+    /// Whether a new file here is judged when it is renamed over the record beside it, whose name it
+    /// has with something random in it.
+    pub fn waits_for_rename(&self, home: &Home) -> bool {
+        let over = renamed_over(&home.name).and_then(|over| self.child(home.dir, &over));
+        let is_record = over.is_some_and(|over| matches!(self.nodes[over].body, Body::Record(_)));
+        is_record && !self.records.contains_key(&home.id)
+    }
+
     /// All names of what is no directory, with what it is, in the order of their paths.
     pub fn files(&self) -> Vec<(String, &Body)> {
         let mut found = Vec::new();
@@ -261,8 +272,13 @@ impl Model {
     // Names are made.
 
     pub fn create(&mut self, dir: NodeId, name: &str) -> Outcome<NodeId> {
-        let draft = self.slot(dir, name).is_some();
-        let body = if draft { Body::Draft(Vec::new()) } else { Body::Plain(Vec::new()) };
+        let home = self.slot(dir, name);
+        if self.child(dir, name).is_none() && home.as_ref().is_some_and(|home| self.is_taken(home))
+        {
+            self.met("a new file of an id in use");
+            return no("EEXIST");
+        }
+        let body = if home.is_some() { Body::Draft(Vec::new()) } else { Body::Plain(Vec::new()) };
         self.make(dir, name, body, 0o644)
     }
 

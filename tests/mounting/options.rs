@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use crate::harness::{Errno, Fixture, Setup, Task, left_out, needs, save, until_polled};
+use crate::harness::{Errno, Fixture, Setup, Task, left_out, needs, run, save, until_polled};
 
 // P6.9
 #[test]
@@ -28,6 +28,25 @@ fn through_a_read_only_mount_nothing_changes() {
         assert_eq!(Errno::from_io_error(&error), Some(Errno::ROFS));
     }
     assert_eq!(save(&there, b"status: new\n"), Err(Errno::ROFS));
+    // Nor by commands that are called in it, which tell what they tell and renew leases.
+    let saved = fixture.ledger().last_g();
+    let inside = |arguments: &[&str]| {
+        run(fixture.command(arguments).current_dir(fixture.mount(1).join("work")))
+    };
+    for arguments in [
+        &["restore", "inbox/t-1.yaml", "--at", "1"][..],
+        &["project", "new"],
+        &["claim", "t-1", "--agent", "bob"],
+        &["agent", "add", "zoe"],
+        &["gc", "--delete"],
+    ] {
+        let ran = inside(arguments).failure();
+        assert_eq!(ran.code, 6, "{ran}");
+        assert!(ran.stderr.contains("is read-only [W009]"), "{ran}");
+    }
+    inside(&["show", "t-1"]).success();
+    inside(&["gc", "--dry-run"]).success();
+    assert_eq!(fixture.ledger().last_g(), saved);
     // The other mount goes on, and the reader sees it.
     fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
     until_polled("the move is seen", || (lane.exists() && !there.exists()).then_some(()));
@@ -98,6 +117,24 @@ fn uid_gid_and_umask_are_shown() {
     let metadata = fs::metadata(fixture.path("f")).unwrap();
     assert_eq!((metadata.uid(), metadata.gid()), (1234, 2345));
     assert_eq!(metadata.mode() & 0o777, 0o750);
+}
+
+// P6.9 P3.10
+#[test]
+fn uid_gid_and_umask_leave_what_is_computed_below_workfs_alone() {
+    let shown = |arguments: &[&str]| {
+        let fixture = Setup::default().arguments(arguments).start();
+        let bad = "cat > work/inbox/t-1.yaml <<< 'status: nonsense'";
+        fixture.sh(bad).failure();
+        fixture.task("inbox", &Task::new("t-2"));
+        fs::create_dir(fixture.path(".workfs/txn/x")).unwrap();
+        let listed = fixture
+            .sh("find .workfs -path '*/x/*' -prune -o -printf '%m %U %G %p\\n' | sort -k4")
+            .success();
+        assert!(listed.stdout.contains("400 ") && listed.stdout.contains(".workfs/rejected/"));
+        listed.stdout
+    };
+    assert_eq!(shown(&["-o", "uid=1234,gid=2345,umask=0"]), shown(&[]));
 }
 
 // P4.4

@@ -139,3 +139,23 @@ fn who_is_not_root_unmounts_with_fusermount_and_has_mounts_for_commands() {
     );
     assert!(ran.stdout.ends_with("kept\n"), "{ran}");
 }
+
+// P6.3 P10.7
+#[test]
+fn a_daemon_that_is_killed_under_a_command_of_who_is_not_root_leaves_no_mount() {
+    if !can_become_another() {
+        return;
+    }
+    let ran = as_nobody(
+        &of_nobody(),
+        "export TMPDIR=${OUT}tmp; mkdir $TMPDIR
+         w init >/dev/null
+         if w exec --agent bob -- sh -c 'kill -9 $(cat $0.lock); cat note' $S; then exit 9; fi
+         if grep -F \" $TMPDIR/\" /proc/self/mounts; then exit 9; fi
+         ls -A $TMPDIR
+         w exec --agent bob -- touch note",
+    );
+    // What it says is the kernel's: the connection was cut before or after it asked.
+    assert!(ran.stderr.contains("cat: note: "), "{ran}");
+    assert_eq!(ran.stdout, "", "{ran}");
+}

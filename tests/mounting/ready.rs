@@ -93,11 +93,42 @@ fn in_front_it_stays_until_it_is_interrupted() {
 
 // P6.1
 #[test]
+fn clients_of_an_outer_name_space_of_processes_are_served() {
+    let fixture = Setup::default().prepare();
+    let mount = fixture.command(&["mount", "-f", fixture.root().to_str().unwrap()]);
+    // There the daemon is the first process, and knows none of this one's.
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child"]).arg(mount.get_program());
+    command.args(mount.get_args()).current_dir(fixture.base());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    for (name, value) in mount.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut child = command.spawn().unwrap();
+    let mounted = || (!mounted_below(fixture.base()).is_empty()).then_some(());
+    until_polled("the mount", || mounted().or_else(|| child.try_wait().unwrap().map(drop)));
+    if child.try_wait().unwrap().is_some() {
+        return left_out("a name space of processes needs root");
+    }
+    fs::write(fixture.path("f"), b"x").unwrap();
+    fixture.workfs(&["status", "--json"]).success();
+    fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]).success();
+    assert!(child.wait().unwrap().success());
+}
+
+// P6.1
+#[test]
 fn ps_says_what_is_mounted_where_and_nothing_if_nothing_is() {
     let fixture = Setup::default().prepare();
     let none = fixture.workfs(&["ps", "--json"]);
     assert!(!none.stdout.contains("m0"), "{none}");
     fixture.mount_all();
+    // Also of one that is there already it is told as whom it acts.
+    let again = fixture.workfs(&["mount", "--json", fixture.root().to_str().unwrap()]).success();
+    assert_eq!(again.json()["role"], "operator", "{again}");
     let json = fixture.workfs(&["ps", "--json"]).success().json();
     assert!(json.to_string().contains(fixture.root().to_str().unwrap()), "{json}");
 }

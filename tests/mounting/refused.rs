@@ -38,6 +38,46 @@ fn what_is_no_directory_is_named() {
 
 // P6.1
 #[test]
+fn a_store_that_was_made_for_a_mount_that_failed_goes_with_it() {
+    let fixture = Setup::default().prepare();
+    let dir = fixture.root().to_str().unwrap();
+    let beside = || fs::read_dir(fixture.store().parent().unwrap()).unwrap().count();
+    for foreground in [&["mount", dir][..], &["mount", "-f", dir]] {
+        let arguments = [foreground, &["--root", "none"]].concat();
+        refused(&fixture, fixture.workfs(&arguments), &["no directory `none`"]);
+        assert_eq!(beside(), 0);
+    }
+    // One that was there is its owner's, and stays.
+    fixture.workfs(&["init"]).success();
+    refused(&fixture, fixture.workfs(&["mount", dir, "--root", "none"]), &["no directory"]);
+    assert!(fixture.store().exists());
+    fixture.mount_all();
+}
+
+// P6.1
+#[test]
+fn nothing_is_made_of_an_empty_file_or_beside_it() {
+    let fixture = Setup::default().prepare();
+    fs::write(fixture.store(), b"").unwrap();
+    let absent = fixture.base().join("absent");
+    refused(&fixture, fixture.mount_at(&absent), &["absent"]);
+    assert_eq!(fs::metadata(fixture.store()).unwrap().len(), 0);
+    // Where the daemon finds only later that it cannot serve, the store is one file.
+    let socket = fixture.store().with_extension("db.sock");
+    fs::create_dir(&socket).unwrap();
+    refused(&fixture, fixture.mount_at(fixture.root()), &["not a socket"]);
+    for end in ["db-wal", "db-shm"] {
+        assert!(!fixture.store().with_extension(end).exists(), "{end}");
+    }
+    fs::remove_dir(&socket).unwrap();
+    // A store that is made of an empty file is one as any other.
+    fs::write(fixture.store(), b"").unwrap();
+    fixture.mount_at(fixture.root()).success();
+    assert!(fixture.path("work/inbox").is_dir());
+}
+
+// P6.1
+#[test]
 fn an_unknown_option_is_named_with_its_nearest() {
     let fixture = Setup::default().arguments(&["-o", "alow_other"]).prepare();
     let ran = fixture.mount_at(fixture.root());

@@ -117,6 +117,32 @@ fn ready_lists_and_explains_and_claim_prints_the_path() {
     assert!(begin.elapsed() >= Duration::from_secs(1));
 }
 
+// P9.7
+#[test]
+fn a_command_says_of_a_record_what_the_file_beside_it_says() {
+    let fixture = Fixture::new();
+    put(&fixture, "a", "");
+    put(&fixture, "b", "dependencies: [a, c]\n");
+    let beside = |path: &str| fs::read_to_string(fixture.path(&format!("{path}.why"))).unwrap();
+    for id in ["a", "b"] {
+        let said = fixture.workfs(&["why", id]).success().stdout;
+        assert_eq!(said, beside(&format!("work/inbox/{id}.yaml")));
+        assert!(said.contains("ready:  "), "{said}");
+    }
+    fixture.workfs(&["claim", "a", "--agent", "bob"]).success();
+    let said = fixture.workfs(&["why", "work/assigned/bob/a.yaml"]).success().stdout;
+    assert_eq!(said, beside("work/assigned/bob/a.yaml"));
+    assert!(said.contains("state assigned of bob, version 2, attempt 1"), "{said}");
+    let about = fixture.workfs(&["why", "b", "--json"]).success().json()["about"].clone();
+    assert_eq!((&about["ready"], &about["state"]), (&false.into(), &"inbox".into()));
+    assert!(about["why"].as_str().unwrap().contains("`c` (there is no such record)"), "{about}");
+    // What was refused of it comes after.
+    fs::write(fixture.path("work/inbox/b.yaml"), "status: nonsense\n").unwrap_err();
+    let said = fixture.workfs(&["why", "b"]).success().stdout;
+    let (stands, refused) = (said.find("`b` is in state inbox"), said.find("`nonsense`"));
+    assert!(stands.is_some() && stands < refused, "{said}");
+}
+
 // P9.9
 #[test]
 fn a_claim_that_waits_gets_the_first_and_ends_in_time() {

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Barrier;
 
-use crate::harness::{Errno, Fixture, Setup, save};
+use crate::harness::{Errno, Fixture, Setup, Task, save};
 
 fn names(dir: &Path) -> Vec<String> {
     let list = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
@@ -296,6 +296,35 @@ fn what_has_its_name_in_the_lane_is_passed_over_for_that_agent_alone() {
     fixture.sh("rm work/assigned/bob/b.yaml; mv work/ready/.next work/assigned/bob/").success();
     assert!(fixture.path("work/assigned/bob/b.yaml").exists());
     fixture.fsck_clean();
+}
+
+// P9.7
+#[test]
+fn a_record_that_nobody_can_claim_says_so_before_anybody_tries() {
+    let fixture = Fixture::new();
+    let text = "id: t-1\nstatus: new\nagent: &who nobody\nreviewer: *who\n";
+    fs::write(fixture.path("work/inbox/t-1.yaml"), text).unwrap();
+    let full = |bytes: usize| {
+        let head = "id: t-2\nstatus: new\n";
+        head.to_owned() + "#" + &"-".repeat(bytes - head.len() - 2) + "\n"
+    };
+    fs::write(fixture.path("work/inbox/t-2.yaml"), full(1 << 20)).unwrap();
+    fixture.task("inbox", &Task::new("t-3"));
+    let why = |id: &str| {
+        let path = format!("work/inbox/{id}.yaml.why");
+        fs::read_to_string(fixture.path(&path)).unwrap()
+    };
+    assert!(why("t-3").contains("it can be claimed now"), "{}", why("t-3"));
+    let explained = fixture.workfs(&["ready", "--explain"]).success().stdout;
+    for id in ["t-1", "t-2"] {
+        assert!(why(id).contains("nobody can claim it"), "{}", why(id));
+        let row = format!("work/inbox/{id}.yaml: nobody can claim it");
+        assert!(explained.contains(&row), "{explained}");
+        fixture.sh(&format!("mv work/inbox/{id}.yaml work/assigned/bob/")).failure();
+    }
+    assert!(explained.lines().any(|line| line == "work/inbox/t-3.yaml"), "{explained}");
+    fs::write(fixture.path("work/inbox/t-2.yaml"), full((1 << 20) - 200)).unwrap();
+    fixture.sh("mv work/inbox/t-2.yaml work/assigned/bob/").success();
 }
 
 // P9.7

@@ -1,9 +1,10 @@
 //! Hostile and broken content: each case ends with an errno, loses no version and stops nothing.
 
 use std::fs;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Errno, Fixture, Task, save};
+use crate::harness::{Errno, Fixture, Task, close, save};
 
 struct Case {
     what: &'static str,
@@ -222,4 +223,17 @@ fn names_at_their_limits() {
     let path = fixture.path("work/inbox").join("z".repeat(2000));
     assert_eq!(save(&path, b""), Err(Errno::NAMETOOLONG));
     fixture.fsck_clean();
+}
+
+// P3.2
+#[test]
+fn a_save_of_what_was_removed_meanwhile_says_what_that_was() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"notes: late\n").unwrap();
+    fs::remove_file(&path).unwrap();
+    assert_eq!(close(file), Err(Errno::STALE));
+    let why = fixture.why();
+    assert!(why.contains("save work/inbox/t-1.yaml ESTALE [W029"), "{why}");
 }

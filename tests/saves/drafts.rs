@@ -118,3 +118,61 @@ fn a_record_that_is_removed_comes_back_with_its_history() {
     assert_eq!(ledger.of_record("t-1")[2].versions().1, Some(2), "no version is used twice");
     fixture.fsck_clean();
 }
+
+// P3.4
+#[test]
+fn what_a_program_writes_to_rename_it_over_a_record_is_judged_by_the_rename() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let before = fixture.ledger().last_g();
+    let draft = fixture.path("work/inbox/t-1.ab12cd_3.yaml");
+    save(&draft, Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    // Empty, written again by its name, not even YAML: nobody's business until it is renamed.
+    save(&draft, b"").unwrap();
+    save(&draft, b"status: [").unwrap();
+    assert_eq!(fixture.rejected(), Vec::<Vec<u8>>::new());
+    assert_eq!(fixture.ledger().last_g(), before, "it makes no events");
+    let why = fs::read_to_string(fixture.path("work/inbox/t-1.ab12cd_3.yaml.why")).unwrap();
+    assert!(why.contains("`t-1.yaml`") && why.contains("id: t-1.ab12cd_3"), "{why}");
+    let error = fs::rename(&draft, &path).unwrap_err();
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::PERM));
+    assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").text());
+    save(&draft, Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    fs::rename(&draft, &path).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").revision(1).text());
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+    fixture.fsck_clean();
+}
+
+// P3.4
+#[test]
+fn a_record_that_is_named_like_what_is_renamed_over_another_is_one_all_the_same() {
+    let fixture = Fixture::new();
+    let alone = fixture.task("inbox", &Task::new("t-2.rollback"));
+    // By saying so, by a date, because there is no record beside it, because it was one before.
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.task("inbox", &Task::new("t-1.rollback"));
+    save(&fixture.path("work/inbox/t-1.20260204.yaml"), b"status: new\n").unwrap();
+    fixture.task("inbox", &Task::new("t-2"));
+    save(&alone, b"status: new\ntitle: no id\n").unwrap();
+    assert_eq!(save(&alone, b"status: ["), Err(Errno::INVAL));
+    fixture.sh("rm work/inbox/t-2.rollback.yaml").success();
+    save(&alone, b"status: new\n").unwrap();
+    for id in ["t-1.rollback", "t-1.20260204", "t-2.rollback"] {
+        fixture.sh(&format!("mv work/inbox/{id}.yaml work/assigned/bob/")).success();
+    }
+    // A copy of it is its claim, beside whatever record.
+    fixture.task("inbox", &Task::new("t-3.ab12cd_3"));
+    fixture.task("inbox", &Task::new("t-3"));
+    fixture.sh("mv work/inbox/t-3.yaml work/assigned/bob/").success();
+    fixture.sh("cp work/inbox/t-3.ab12cd_3.yaml work/assigned/bob/").success();
+    assert_eq!(fixture.ledger().names("t-3.ab12cd_3"), ["created", "claimed"]);
+    // What says no id, and what is wrong as soon as it is written.
+    let draft = fixture.path("work/assigned/bob/t-3.rollback.yaml");
+    save(&draft, b"status: assigned\n").unwrap();
+    let moved = fixture.sh("mv work/assigned/bob/t-3.rollback.yaml work/inbox/").failure();
+    assert!(moved.stderr.contains("Operation not permitted"), "{moved}");
+    save(&draft, Task::new("t-3.rollback").status("assigned").text().as_bytes()).unwrap();
+    assert_eq!(fixture.ledger().names("t-3.rollback"), ["created"]);
+    fixture.fsck_clean();
+}

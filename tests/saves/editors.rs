@@ -140,8 +140,8 @@ fn sed_with_a_backup_saves_or_leaves_the_record_in_the_backup_and_says_so() {
     // As it says.
     fixture.sh("cd work/inbox; mv t-1.yaml.bak t-1.yaml").success();
     assert_eq!(fs::read_to_string(&path).unwrap(), good);
-    let saved = ["created", "renamed", "saved", "renamed", "saved"];
-    assert_eq!(fixture.ledger().names("t-1"), saved);
+    let names = ["created", "renamed", "saved", "renamed", "renamed"];
+    assert_eq!(fixture.ledger().names("t-1"), names);
     assert!(
         !fs::read_to_string(fixture.path("work/inbox/t-1.yaml.why")).unwrap().contains("draft")
     );

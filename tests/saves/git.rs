@@ -43,6 +43,29 @@ fn git_checkout_replaces_a_record_by_a_good_one() {
     fixture.fsck_clean();
 }
 
+// P9.5
+#[test]
+fn git_in_a_workspace_leaves_what_is_ready_alone() {
+    if !needs(&["git"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.task("inbox", &Task::new("t-2"));
+    let script = "set -e
+        export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org
+        export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org
+        cd work; git init -q .; git add -A; git commit -qm all; git ls-files
+        mv inbox/t-1.yaml assigned/bob/; git add -A; git commit -qm claimed; git status --short
+        git checkout -q HEAD~; git status --short; ls ready";
+    let ran = fixture.sh(script).success();
+    assert_eq!(ran.stdout, "inbox/t-1.yaml\ninbox/t-2.yaml\nt-1.yaml\nt-2.yaml\n", "{ran}");
+    let names = fixture.sh("ls -A work/ready; find work/ready -type f").success();
+    assert!(!names.stdout.contains("gitignore"), "{names}");
+    fixture.sh("echo x > work/ready/.gitignore").failure();
+    fixture.fsck_clean();
+}
+
 // P3.4
 #[test]
 fn git_checkout_of_a_bad_one_leaves_a_draft_and_the_history() {

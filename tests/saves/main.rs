@@ -16,4 +16,5 @@ mod programs;
 mod readers;
 mod shells;
 mod stale;
+mod traces;
 mod way;

@@ -68,6 +68,24 @@ except OSError:
 
 // P3.1
 #[test]
+fn python_mkstemp_named_after_the_record() {
+    python(
+        "stem, suffix = os.path.splitext(os.path.basename(F))
+fd, name = tempfile.mkstemp(prefix=stem + '.', suffix=suffix, dir=os.path.dirname(F))
+with os.fdopen(fd, 'wb') as f:
+    f.write(new)
+    f.flush()
+    os.fsync(fd)
+try:
+    os.replace(name, F)
+except OSError:
+    os.unlink(name)
+    raise",
+    );
+}
+
+// P3.1
+#[test]
 fn python_reads_and_writes_in_place() {
     python(
         "with open(F, 'r+b') as f:

@@ -131,6 +131,30 @@ fn echo_of_what_is_good_so_far_is_no_way_around() {
     fixture.fsck_clean();
 }
 
+// P3.3
+#[test]
+fn of_many_small_writes_those_of_a_shell_are_refused_at_once_and_thousands_at_the_end() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let good = fs::read(&path).unwrap();
+    // Nothing that a shell's user waits for: each line is heard of.
+    let ran = fixture.sh("{ echo 'id: t-1'; echo 'title: hello there'; echo 'notes:'
+           for i in $(seq 100); do echo \"- line $i\" || exit 3; done
+           echo 'status: nonsense'; } > work/inbox/t-1.yaml");
+    assert!(ran.code == 1 && ran.stderr.contains("Invalid argument"), "{ran}");
+    assert_eq!(fs::read(&path).unwrap(), good);
+    let script = "import os; fd = os.open('work/inbox/t-1.yaml', os.O_WRONLY | os.O_TRUNC)
+write = lambda text: os.write(fd, text)
+write(b'id: t-1\\ntitle: hello there\\nnotes:\\n')
+for i in range(4000): write(b'- a%06d\\n' % i)
+write(b'status: nonsense\\n')
+os.close(fd)";
+    let shell = fixture.bash().with("PYTHON", crate::harness::python()).with("S", script);
+    let ran = shell.run("\"$PYTHON\" -c \"$S\"");
+    assert!(!ran.ok() && ran.stderr.contains("Invalid argument"), "{ran}");
+    assert_eq!(fs::read(&path).unwrap(), good);
+}
+
 // P3.1
 #[test]
 fn emptying_a_record_leaves_it_as_it_is() {

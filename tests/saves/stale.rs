@@ -49,6 +49,63 @@ fn of_eight_on_four_mounts_that_read_and_write_back_one_succeeds() {
     of_eight_one_wins(4);
 }
 
+/// Scripts read by one program and write by another.
+fn of_six_scripts_one_wins(reads: &str, writes: &str) {
+    let fixture = Setup::default().mounts(2).lanes(["team"]).start();
+    fixture.task("assigned/team", &Task::new("t-1").status("assigned").owner("team"));
+    let script = format!(
+        "cd \"$dir/assigned/team\"; new() {{ sed -e 's/^status: .*/status: in_progress/' \\
+            -e \"s/^taken_by: .*/taken_by: w$nth/\" \"$@\"; }}
+        {reads}; ready; if {writes}; then say won; else say lost; fi"
+    );
+    let dirs: Vec<PathBuf> = (0..6).map(|nth| fixture.mount(nth % 2).join("work")).collect();
+    let said = Workers::start(&Worker::Shell(&script), &dirs, &[]).go_and_finish();
+    let won: Vec<usize> = said.iter().filter(|s| s.line == "won").map(|s| s.nth).collect();
+    assert_eq!((won.len(), said.len()), (1, 6), "{said:?}");
+    let text = fs::read_to_string(fixture.path("work/assigned/team/t-1.yaml")).unwrap();
+    assert!(text.contains(&format!("taken_by: w{}\n", won[0])), "{text}");
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+    assert_eq!(fixture.rejected().len(), 5);
+    fixture.fsck_clean();
+}
+
+// P1.4
+#[test]
+fn of_six_scripts_that_read_by_cat_and_write_themselves_one_succeeds() {
+    of_six_scripts_one_wins(
+        "text=$(cat t-1.yaml)",
+        "printf '%s\\n' \"$text\" | new > .t-1.$nth.tmp; cat .t-1.$nth.tmp > t-1.yaml",
+    );
+}
+
+// P1.4
+#[test]
+fn of_six_scripts_that_sed_to_a_file_and_move_it_one_succeeds() {
+    of_six_scripts_one_wins("new t-1.yaml > .t-1.$nth.tmp", "mv -f .t-1.$nth.tmp t-1.yaml");
+}
+
+// P1.4
+#[test]
+fn a_script_has_seen_what_those_did_that_it_started() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    // It reads by a pipeline, claims by a command, changes by a subshell, by `sed -i` and in a
+    // transaction: each time it goes on from what there is then.
+    let script = "
+        put() { printf 'id: t-1\nstatus: %s\nrevision: 0\nnote: %s\nend_of: t-1\n' $2 $3 > $1; }
+        lane=work/assigned/bob/t-1.yaml
+        (cat work/inbox/t-1.yaml | grep -c id: ) && $WORKFS claim t-1 --agent bob > /dev/null \
+            && (put $lane in_progress one) && sed -i 's/^note:.*/note: two/' $lane \
+            && (put $lane in_progress three) \
+            && $WORKFS txn -- sed -i 's/^note:.*/note: four/' $lane && put $lane in_progress five";
+    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    shell.run(script).success();
+    let lane = fixture.path("work/assigned/bob/t-1.yaml");
+    assert!(fs::read_to_string(&lane).unwrap().contains("note: five\n"), "{}", fixture.why());
+    assert!(!path.exists());
+    fixture.fsck_clean();
+}
+
 /// Not seen is what was opened to be written, and not read, by whoever read another version before.
 fn opens_without_cutting(open: impl Fn(&mut OpenOptions) -> &mut OpenOptions) {
     let fixture = Fixture::new();
@@ -199,7 +256,10 @@ fn a_script_goes_on_writing_after_its_own_mv() {
     // Another's move is another's.
     let mine = fixture.path("work/assigned/bob/t-1.yaml");
     fs::read(&mine).unwrap();
-    fixture.bash().run("setsid -f mv work/assigned/bob/t-1.yaml work/inbox/ </dev/null").success();
+    // Nobody of this process's family: whoever started it has ended by then.
+    let script = "setsid -f sh -c 'tail --pid=$0 -s 0.02 -f /dev/null
+        mv work/assigned/bob/t-1.yaml work/inbox/' $$ </dev/null";
+    fixture.bash().run(script).success();
     let path = fixture.path("work/inbox/t-1.yaml");
     let moved = crate::harness::until_polled("it was moved", || fs::metadata(&path).ok());
     assert!(moved.len() > 0);

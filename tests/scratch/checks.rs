@@ -124,11 +124,61 @@ fn a_new_file_that_is_not_valid_leaves_no_name() {
     assert_eq!(fs::read(fixture.mount(1).join("scratchpad/new.yaml")).unwrap().len(), 16);
     // A new empty file is judged when something is written to it.
     fixture.sh("touch scratchpad/t.yaml").success();
+    // Whatever is YAML, where no schema says more; one document where one does.
+    let any = "%YAML 1.2\n---\n1: a\n<<: {b: c}\n? [x]\n: !own y\n--- .inf\n";
+    save(&fixture.path("scratchpad/any.yaml"), any.as_bytes()).unwrap();
+    let two = format!("{GOOD}---\n{GOOD}");
+    assert_eq!(
+        save(&fixture.path("scratchpad/info/001/project.yaml"), two.as_bytes()),
+        Err(Errno::INVAL)
+    );
+    let why = fixture.why();
+    assert!(!why.contains("mapping") && !why.contains("record"), "{why}");
     // A schema of one's own, and files for which no check counts.
     assert_eq!(save(&fixture.path("plans/p.json"), b"{\"gaol\": 1}"), Err(Errno::INVAL));
     save(&fixture.path("plans/p.json"), b"{\"goal\": 1}").unwrap();
     save(&fixture.path("plans/p.yaml"), b"a: [").unwrap();
     save(&fixture.path("scratchpad/x.yaml.tmp"), b"a: [").unwrap();
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn a_new_file_is_seen_by_those_who_make_it_until_it_is_judged() {
+    let fixture = checked();
+    let path = fixture.path("scratchpad/new.yaml");
+    let hidden = |when: &str| {
+        let looks = "! test -e scratchpad/new.yaml && ! test -e ../m1/scratchpad/new.yaml && \
+                     ! ls scratchpad ../m1/scratchpad | grep new";
+        assert!(fixture.sh(looks).ok(), "{when}");
+    };
+    let mut writer = fs::File::create(&path).unwrap();
+    writer.write_all(b"a: [1,\n").unwrap();
+    // Its maker looks at it, and opens it once more.
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+    drop(fs::File::open(&path).unwrap());
+    hidden("its maker has looked");
+    // Others make it, too: they have the same file, and still it is nobody else's.
+    fixture.sh("touch scratchpad/new.yaml").success();
+    hidden("another has made it, too");
+    fixture.sh("set -o noclobber; > scratchpad/new.yaml").failure();
+    fixture.sh("printf 'a: ]' | dd of=scratchpad/new.yaml status=none").failure();
+    hidden("what another wrote is not valid");
+    writer.write_all(b"2]\n").unwrap();
+    close(writer).unwrap();
+    let read = fixture.sh("cat scratchpad/new.yaml ../m1/scratchpad/new.yaml").success();
+    assert_eq!(read.stdout, "a: [1,\n2]\n".repeat(2));
+
+    // What is made and never written is there when it is closed by all.
+    let empty = fixture.path("scratchpad/lock.yaml");
+    let mut exclusive = fs::OpenOptions::new();
+    let made = exclusive.write(true).create_new(true).open(&empty).unwrap();
+    fixture.sh("touch scratchpad/lock.yaml").success();
+    fixture.sh("! test -e scratchpad/lock.yaml").success();
+    drop(made);
+    until_polled("it is born", || fixture.sh("test -e scratchpad/lock.yaml").ok().then_some(()));
+    fixture.sh("ln scratchpad/lock.yaml scratchpad/link.yaml").success();
+    assert!(exclusive.open(&empty).is_err());
     fixture.fsck_clean();
 }
 
@@ -266,5 +316,36 @@ fn an_emptied_file_is_judged_as_the_empty_text() {
     }
     fixture.sh("truncate -s 0 scratchpad/a.yaml").success();
     assert_eq!(content(&yaml), "");
+    fixture.fsck_clean();
+}
+
+// P11.7 P3.10
+#[test]
+fn a_new_file_that_is_refused_has_its_why_though_it_is_not_there() {
+    let fixture = checked();
+    for (file, snippet) in [
+        ("scratchpad/a.yaml", "echo 'a: [}' > scratchpad/a.yaml"),
+        ("scratchpad/b.json", "printf '{\"a\": ' > scratchpad/b.json"),
+        ("plans/c.json", "echo '{}' > x; mv x plans/c.json"),
+    ] {
+        let why = fixture.path(&format!("{file}.why"));
+        assert!(!why.exists(), "{file}");
+        // What only `close` shows a shell does not tell.
+        fixture.sh(snippet);
+        assert!(!fixture.path(file).exists(), "{file}");
+        let text = fs::read_to_string(&why).expect(file);
+        assert!(text.contains("refused when it was new") && text.contains(file), "{text}");
+        let listed = fixture.sh(&format!("ls {}", file.split('/').next().unwrap())).success();
+        assert!(!listed.stdout.contains(".why"), "{listed}");
+        fixture.sh(&format!("echo 1 > {file}.why")).failure();
+    }
+    // Whoever did not write it does not read what it quotes.
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::metadata(fixture.path("scratchpad/a.yaml.why")).unwrap();
+    assert_eq!(metadata.mode() & 0o777, 0o400);
+    // It is there: then its own.
+    fixture.sh("echo 'a: 1' > scratchpad/a.yaml").success();
+    let text = fs::read_to_string(fixture.path("scratchpad/a.yaml.why")).unwrap();
+    assert!(text.contains("checked when it is saved"), "{text}");
     fixture.fsck_clean();
 }

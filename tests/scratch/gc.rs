@@ -13,6 +13,34 @@ fn projects(fixture: &Fixture, arguments: &[&str]) -> (Vec<String>, serde_json::
 
 // P11.9
 #[test]
+fn what_has_a_name_elsewhere_is_not_freed() {
+    let fixture = Fixture::new();
+    for id in ["001", "002"] {
+        fixture.workfs(&["project", "new"]).success();
+        fixture
+            .sh(&format!("echo 'status: completed' > scratchpad/info/{id}/project.yaml"))
+            .success();
+    }
+    let freed = || {
+        let (goes, report) = projects(&fixture, &["--older-than", "0", "--status", "completed"]);
+        assert_eq!(goes, ["001", "002"]);
+        report["freed_bytes"].as_u64().unwrap()
+    };
+    let before = freed();
+    fixture
+        .sh("cd scratchpad; mkdir node_modules; head -c 2000000 /dev/zero > node_modules/big
+             ln node_modules/big progress/001/big; ln node_modules/big documents/001/big")
+        .success();
+    assert_eq!(freed(), before, "its name outside stays");
+    fixture.sh("cd scratchpad; mv node_modules/big progress/002/").success();
+    assert_eq!(freed(), before + 2_000_000, "it is counted once, with the last that goes");
+    let delete = ["gc", "--json", "--older-than", "0", "--status", "completed", "--delete"];
+    assert_eq!(fixture.workfs(&delete).success().json()["freed_bytes"], before + 2_000_000);
+    fixture.fsck_clean();
+}
+
+// P11.9
+#[test]
 fn old_projects_are_told_and_go_when_that_is_said() {
     let fixture = Fixture::new();
     // 002 has more files than one change of `gc` looks at.

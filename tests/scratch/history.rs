@@ -64,6 +64,18 @@ fn each_version_is_a_file_and_comes_back() {
     assert_eq!(names[4..], ["restored", "removed", "restored"]);
     let early = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", "1"]).failure();
     assert!(early.stderr.contains("kept are those of events"), "{early}");
+    // A day is its beginning, a time has its zone.
+    for (day, code) in [("2020-01-01", 4), ("2200-01-01", 0), ("2200-01-01T00:00:00+02:00", 0)] {
+        let ran = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", day]);
+        assert_eq!(ran.code, code, "{ran}");
+    }
+    for wrong in ["2200-01-32", "2200-01-01T00:00:00", "yesterday"] {
+        let ran = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", wrong]).failure();
+        assert!(ran.code == 2 && ran.stderr.contains("2026-11-21T10:30:00Z"), "{ran}");
+    }
+    fixture.sh("rm -r scratchpad/p").success();
+    let gone = fixture.workfs(&["restore", "scratchpad/p", "--at", &at]).failure();
+    assert!(gone.code == 4 && gone.stderr.contains("file by file"), "{gone}");
     fixture.fsck_clean();
 }
 
@@ -272,4 +284,50 @@ fn what_was_not_there_then_or_is_refused_now_is_told_with_its_path() {
         assert!(refused.stderr.contains(named), "{named}: {refused}");
     }
     fixture.fsck_clean();
+}
+
+// P11.3
+#[test]
+fn the_log_of_a_directory_that_is_gone_has_what_lay_in_it() {
+    let fixture = Fixture::new();
+    let log = |dir: &str| {
+        let path = format!("scratchpad/{dir}");
+        let lines = fixture.workfs(&["log", "--json", &path]).success().json_lines();
+        let told = lines.iter().map(|event| {
+            let text = |at| event.pointer(at).unwrap().as_str().unwrap().to_owned();
+            (text("/event"), text("/payload/path").replace("scratchpad/", ""))
+        });
+        told.collect::<Vec<_>>()
+    };
+    let has = |told: &[(String, String)], event: &str, path: &str| {
+        told.iter().any(|(what, at)| (&**what, &**at) == (event, path))
+    };
+    fixture.sh("mkdir -p scratchpad && cd scratchpad && mkdir gone gone-not; echo 1 >gone/a; echo 2 >gone-not/b").success();
+    let before = log("gone");
+    fixture.sh("cd scratchpad; rm -r gone").success();
+    let gone = log("gone");
+    assert_eq!(gone[..before.len()], before);
+    for (event, path) in [("saved", "gone/a"), ("removed", "gone/a"), ("removed", "gone")] {
+        assert!(has(&gone, event, path), "{event} {path}: {gone:?}");
+    }
+    assert!(gone.iter().all(|(_, path)| !path.contains("gone-not")), "{gone:?}");
+    let newest = fixture.workfs(&["log", "--json", "-n", "1", "scratchpad/gone"]).success();
+    assert_eq!(newest.json_lines().len(), 1, "{newest}");
+    fixture.sh("cd scratchpad; mkdir gone").success();
+    assert_eq!(log("gone")[..gone.len()], gone, "as for one that is there");
+
+    // One that went elsewhere, also with nothing in it.
+    fixture.sh("cd scratchpad; mv gone-not there; mkdir empty; mv empty full").success();
+    let moved = log("gone-not");
+    assert!(has(&moved, "saved", "gone-not/b") && has(&moved, "renamed", "there"), "{moved:?}");
+    let empty = log("empty");
+    assert!(has(&empty, "created", "empty") && has(&empty, "renamed", "full"), "{empty:?}");
+    fixture.workfs(&["log", "scratchpad/never"]).failure();
+
+    // Also where nothing is told of directories.
+    let layout = "workspaces: []\nfiles:\n  - { path: \"scratchpad/**/*.md\", versions: 1 }\n";
+    let other = Setup::default().layout(layout).start();
+    other.sh("mkdir -p scratchpad/d; echo 1 >scratchpad/d/a.md; rm -r scratchpad/d").success();
+    let told = other.workfs(&["log", "--json", "scratchpad/d"]).success().json_lines();
+    assert_eq!(told.len(), 2, "saved and removed: {told:?}");
 }

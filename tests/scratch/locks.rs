@@ -44,6 +44,24 @@ fn the_wall_clock_ends_no_lock_s_lease_and_makes_none_longer() {
 
 // P11.10
 #[test]
+fn a_lock_holds_no_longer_for_a_boot_with_an_earlier_wall_clock() {
+    let layout = "workspaces: [{ path: work, kind: task }]\n\
+                  locks: [{ path: \"**/*.lock\", lease: 60s }, { path: \"**/*.day\", lease: 1d }]";
+    let mut desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    // The daemon has run for long, and what it keeps of its clock is old.
+    desk.pass(10 * 86_400 * SECOND);
+    desk.make("a.lock");
+    desk.set_wall(-30 * 86_400 * SECOND as i64);
+    desk.restart(true);
+    desk.pass(59 * SECOND);
+    assert!(is_locked(&desk), "it has its whole lease again at most, and not less");
+    desk.pass(SECOND);
+    assert!(!is_locked(&desk));
+    desk.fsck_clean();
+}
+
+// P11.10
+#[test]
 fn a_lock_whose_holder_is_silent_vanishes_with_an_event() {
     let fixture = Setup::default().mounts(2).layout(LAYOUT).start();
     fixture

@@ -28,7 +28,7 @@ fn a_full_directory_refuses_bytes_and_takes_them_again_when_some_are_gone() {
     let kept = quota(&fixture, "scratchpad").0;
     assert!(kept <= 1 << 20, "{kept}");
     let why = fixture.sh("cat .workfs/why").success().stdout;
-    assert!(why.contains("W043") && why.contains("EDQUOT"), "{why}");
+    assert!(why.contains("write scratchpad/big EDQUOT [W043"), "{why}");
     fixture.sh("head -c 3000000 /dev/zero > elsewhere").success();
     let moved = fixture.sh("mv -T elsewhere scratchpad/big");
     assert!(moved.stderr.contains("quota"), "{moved}");

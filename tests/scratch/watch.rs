@@ -1,10 +1,12 @@
 //! Watching: events reach who waits for them at once.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Fixture, Setup, Task};
+use crate::harness::{Fixture, Setup, Task, run};
 
 struct Watcher {
     child: Child,
@@ -102,4 +104,65 @@ fn a_command_is_run_for_each_event() {
     fixture.unmount_all();
     let alone = fixture.workfs(&["watch", "**"]).failure();
     assert_eq!(alone.code, 8, "{alone}");
+}
+
+/// Names that text output escapes, the last two also in JSON: it is not UTF-8, or reads like that.
+const ODD: [&[u8]; 6] =
+    ["cafe\u{301}".as_bytes(), b"two\nlines", b"back\\slash", b"\\u{301}", b"a\xffb", b"a\\xffb"];
+
+// P8.1
+#[test]
+fn json_and_the_environment_have_a_file_s_own_name() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad").success();
+    let since = fixture.ledger().last_g().to_string();
+    for (nth, name) in ODD.iter().enumerate() {
+        let path = fixture.path("scratchpad").join(OsStr::from_bytes(name));
+        std::fs::write(&path, format!("{nth}\n")).unwrap();
+    }
+    let count = ODD.len().to_string();
+    let watch = ["watch", "scratchpad/**", "--since", &since, "-n", &count];
+    let told = fixture.workfs(&[&watch[..], &["--json"]].concat()).success().json_lines();
+    let paths: Vec<&str> =
+        told.iter().map(|event| event["payload"]["path"].as_str().unwrap()).collect();
+    for (path, name) in paths.iter().zip(&ODD[..4]) {
+        assert_eq!(path.as_bytes(), [b"scratchpad/", *name].concat());
+    }
+    assert_eq!(paths[4..], ["scratchpad/a\\xffb", "scratchpad/a\\\\xffb"]);
+    let cat = "cat \"$WORKFS_PATH\"";
+    let mut command = fixture.command(&[&watch[..], &["--exec", cat]].concat());
+    let read = run(command.current_dir(fixture.root())).success();
+    assert_eq!(read.stdout, "0\n1\n2\n3\n4\n5\n");
+
+    // Each command takes what JSON says, and the name itself; of what is gone, too.
+    let asks = |word: &OsStr, nth: usize| {
+        let ask = |arguments: &[&str]| {
+            let mut command = fixture.command(arguments);
+            run(command.arg(word).arg("--json")).success()
+        };
+        let shown = ask(&["show", "--g", &told[nth]["g"].to_string()]).json();
+        assert_eq!(shown["text"], format!("{nth}\n"), "{word:?}");
+        assert_eq!(shown["path"], paths[nth]);
+        assert_eq!(ask(&["log"]).json_lines()[0]["g"], told[nth]["g"], "{word:?}");
+        let back = ask(&["restore", "--at", &told[nth]["g"].to_string()]).json();
+        assert_eq!(back["path"], paths[nth]);
+    };
+    for gone in [false, true] {
+        for (nth, name) in ODD.iter().enumerate() {
+            let path = std::path::Path::new("scratchpad").join(OsStr::from_bytes(name));
+            if gone {
+                std::fs::remove_file(fixture.path("").join(&path)).unwrap();
+            }
+            // What stands for a name that is not UTF-8 may be a name, too: then that is meant.
+            if !gone || nth != 5 {
+                asks(path.as_os_str(), nth);
+            }
+            if nth != 4 {
+                asks(OsStr::new(paths[nth]), nth);
+            }
+        }
+    }
+    std::fs::remove_file(fixture.path("scratchpad/a\\xffb")).unwrap();
+    asks(OsStr::new(paths[4]), 4);
+    fixture.fsck_clean();
 }

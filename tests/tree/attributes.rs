@@ -25,6 +25,23 @@ fn modes_are_kept() {
 
 // P7.1
 #[test]
+fn a_change_of_owner_that_changes_nothing_takes_set_user_id_away() {
+    let fixture = Fixture::new();
+    fixture.sh("touch f; mkdir d").success();
+    let mode = |name: &str| fs::metadata(fixture.path(name)).unwrap().mode() & 0o7777;
+    for name in ["f", "d"] {
+        fs::set_permissions(fixture.path(name), fs::Permissions::from_mode(0o6755)).unwrap();
+        std::os::unix::fs::chown(fixture.path(name), None, None).unwrap();
+    }
+    // As on ext4, for root too.
+    assert_eq!((mode("f"), mode("d")), (0o755, 0o6755));
+    fs::set_permissions(fixture.path("f"), fs::Permissions::from_mode(0o2644)).unwrap();
+    std::os::unix::fs::chown(fixture.path("f"), None, None).unwrap();
+    assert_eq!(mode("f"), 0o2644, "that is no right to run as the group");
+}
+
+// P7.1
+#[test]
 fn times_are_kept_to_the_nanosecond() {
     let fixture = Fixture::new();
     fs::write(fixture.path("f"), b"x").unwrap();

@@ -76,6 +76,46 @@ fn computed_files_are_read_only() {
 
 // P7.5
 #[test]
+fn what_is_computed_beside_stored_names_is_neither_moved_nor_removed() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.sh("mkdir d && echo x > f").success();
+    for refused in [
+        "rm AGENTS.md",
+        "rm -f AGENTS.md",
+        "mv AGENTS.md x",
+        "mv f AGENTS.md",
+        "mv -T d .workfs",
+        "mv .workfs x",
+        "rmdir .workfs",
+        "mv work/ready x",
+        "rmdir work/ready",
+        "mv -T d work/ready",
+        "rm work/inbox/t-1.yaml.why",
+        "mv work/inbox/t-1.yaml.why x",
+    ] {
+        let ran = fixture.sh(refused).failure();
+        assert!(ran.stderr.contains("Read-only file system"), "{refused}: {ran}");
+    }
+    let why = fs::read_to_string(fixture.path(".workfs/why")).unwrap();
+    for (call, name) in [
+        ("unlink", "AGENTS.md"),
+        ("rename", "AGENTS.md"),
+        ("rmdir", ".workfs"),
+        ("rmdir", "work/ready"),
+        ("rename", "work/ready"),
+        ("unlink", "work/inbox/t-1.yaml.why"),
+    ] {
+        assert!(why.contains(&format!("{call} {name} EROFS [W009")), "{call} {name}: {why}");
+    }
+    assert!(fixture.path("AGENTS.md").exists() && fixture.path("work/ready/t-1.yaml").exists());
+    // Who removes a workspace has nothing to do about it.
+    fixture.sh("rm -rf work/collaboration && test ! -e work/collaboration").success();
+    fixture.fsck_clean();
+}
+
+// P7.5
+#[test]
 fn an_agent_is_told_how_to_work_here() {
     let fixture = Fixture::new();
     let text = fs::read_to_string(fixture.path("AGENTS.md")).unwrap();

@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::harness::{
-    DEADLINE, Errno, Fixture, Task, await_exit, close, python, send_signal, until_polled, whole,
+    DEADLINE, Errno, Fixture, Task, await_exit, close, python, run, send_signal, until_polled,
+    whole,
 };
 
 /// What lies at a path, or nothing.
@@ -239,6 +240,21 @@ fn what_cannot_be_done_inside_is_refused() {
     fixture.sh("! mkfifo .workfs/txn/t/p && ! test -e .workfs/txn/t/.workfs").success();
 }
 
+// P13.6
+#[test]
+fn what_refuses_a_commit_is_told_with_its_rule_and_its_place() {
+    let fixture = Fixture::new();
+    fixture.tasks(1);
+    let script = "printf 'id: t-0001\\ntitle: [\\n' > work/inbox/t-0001.yaml";
+    let mut command = fixture.command(&["--json", "txn", "--", "sh", "-c", script]);
+    let ran = run(command.current_dir(fixture.root())).failure();
+    let told: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    let error = &told["error"];
+    assert_eq!((&error["rule"], &error["place"]["line"]), (&"W010".into(), &2.into()), "{ran}");
+    assert!(error["reason"].as_str().unwrap().contains("work/inbox/t-0001.yaml: "), "{ran}");
+    assert!(fixture.why().contains("W010"));
+}
+
 // P13.5
 #[test]
 fn there_is_a_limit_on_everything() {
@@ -246,10 +262,20 @@ fn there_is_a_limit_on_everything() {
     let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap();
     let txn = fixture.path(".workfs/txn/t");
     fs::create_dir(&txn).unwrap();
+    let told = |limit: &str| {
+        let row = until_polled("it says which limit", || {
+            let why = fixture.why();
+            let row = why.split("\n\n").next().filter(|row| row.contains(limit))?;
+            Some(row.to_owned())
+        });
+        assert!(row.contains(".workfs/txn/t") && row.contains("several transactions"), "{row}");
+    };
     let big = fs::write(txn.join("big"), vec![b'x'; 33 << 20]).map_err(errno);
     assert_eq!(big, Err(Errno::FBIG));
+    told("at most 32 MiB");
     let last = (0..).find_map(|nth| fs::create_dir(txn.join(nth.to_string())).err());
     assert_eq!(last.map(errno), Some(Errno::FBIG));
+    told("at most 2000 changes");
     let more = (0..).find_map(|nth| fs::create_dir(txn.with_file_name(format!("u{nth}"))).err());
     assert_eq!(more.map(errno), Some(Errno::MFILE));
     // What was done before a limit was met can be committed.
@@ -335,4 +361,41 @@ fn what_cannot_be_run_or_lies_in_a_transaction_already_is_told() {
     assert!(ran.stderr.contains("lies in a transaction already"), "{ran}");
     fixture.sh("! test -e a && ! test -e b && ! test -e d/b").success();
     assert_eq!(fs::read_dir(fixture.path(".workfs/txn")).unwrap().count(), 0);
+}
+
+// P13.6
+#[test]
+fn the_command_runs_in_the_transaction_where_it_was_called_in_the_mount() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p plain/deep && echo old > plain/deep/f").success();
+    let from = |dir: &str, snippet: &str| {
+        let mut command = fixture.command(&["txn", "--", "sh", "-c", snippet]);
+        command.current_dir(fixture.path(dir));
+        crate::harness::run(&mut command)
+    };
+    from("plain/deep", "cat f && echo new > f && echo more > ../g").success();
+    assert_eq!(fs::read_to_string(fixture.path("plain/deep/f")).unwrap(), "new\n");
+    assert_eq!(fs::read_to_string(fixture.path("plain/g")).unwrap(), "more\n");
+    from("", "mv plain/g g").success();
+    assert!(fixture.path("g").exists());
+    // What is computed is in no transaction; nothing is left of the one that was begun.
+    for computed in ["work/ready", ".workfs/kinds"] {
+        let ran = from(computed, "touch x").failure();
+        assert!(ran.code == 2 && ran.stderr.contains("in a transaction"), "{computed}: {ran}");
+    }
+    assert_eq!(fs::read_dir(fixture.path(".workfs/txn")).unwrap().count(), 0);
+}
+
+// P13.2 P13.6
+#[test]
+fn what_agents_md_says_of_transactions_is_so() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let text = fs::read_to_string(fixture.path("AGENTS.md")).unwrap();
+    assert!(text.contains("There, save a file before you `mv` it"), "{text}");
+    let script = "f=work/inbox/t-1.yaml; printf 'result:\n  summary: x\n' >> $f
+        mv $f work/assigned/bob/ && mv work/assigned/bob/t-1.yaml work/done/bob/";
+    let mut command = fixture.command(&["txn", "--", "sh", "-c", script]);
+    crate::harness::run(command.current_dir(fixture.root())).success();
+    assert!(fixture.path("work/done/bob/t-1.yaml").exists());
 }

@@ -73,6 +73,7 @@ impl State {
             atime_ns: time,
             mtime_ns: time,
             ctime_ns: time,
+            is_fixed: false,
         };
         let (entries, xattrs) = (BTreeMap::new(), BTreeMap::new());
         self.nodes.insert(ino, Node { attr, data: Vec::new(), parent, entries, xattrs });

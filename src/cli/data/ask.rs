@@ -13,7 +13,7 @@ use super::super::place;
 use crate::daemon::{
     Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
 };
-use crate::limits::{DAEMON_SILENCE, DAEMON_SILENCE_MAX, LOCK_PATIENCE};
+use crate::limits::{DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, LOCK_PATIENCE};
 use crate::service::{Caller, Effect, Part, Reply, Report, Request, Service, dispatch};
 use crate::store::Durability;
 
@@ -73,13 +73,24 @@ pub fn each_reply(
     missing: Missing,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
+    asked(here, request, missing, each).map_err(|stop| stop.of(here.paths().store()))
+}
+
+fn asked(
+    here: &Here<'_>,
+    request: Request,
+    missing: Missing,
+    each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
+) -> Result<(), Stop> {
     let request = place::in_tree(here.on_behalf(request)?, here)?;
     here.mind_the_transaction(&request)?;
+    here.mind_the_mount(&request)?;
     let (paths, part) = (here.paths(), here.part()?);
     let begin = Instant::now();
+    let until = time_given(&request).and_then(|given| begin.checked_add(given + DAEMON_LATE));
     loop {
         let again = if let Some(client) = Client::connect(paths)? {
-            over_socket(client, (&part, &request), each)?
+            over_socket(client.until(until), (&part, &request), each)?
         } else {
             if missing == Missing::Refuse && !paths.exists() {
                 return Err(no_store(paths));
@@ -158,6 +169,15 @@ fn silence(request: &Request) -> Duration {
         _ => Duration::ZERO,
     };
     DAEMON_SILENCE + waits.min(DAEMON_SILENCE_MAX)
+}
+
+/// How long whoever asks wants to wait, where that was said.
+fn time_given(request: &Request) -> Option<Duration> {
+    match request {
+        Request::Claim(args) => args.wait_ms.map(Duration::from_millis),
+        Request::Watch(args) => args.timeout_s.map(Duration::from_secs),
+        _ => None,
+    }
 }
 
 /// Serves the request here. Ctrl-C ends it as soon as that is sound.

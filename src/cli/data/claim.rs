@@ -24,6 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug, Args)]
 pub struct ClaimArgs {
     /// An id, or a path in a mount or from the root of the tree [default: --next]
+    #[arg(value_parser = super::word())]
     what: Option<String>,
     /// The best that can be claimed: by priority, then by age
     #[arg(long, conflicts_with = "what")]
@@ -32,7 +33,7 @@ pub struct ClaimArgs {
     #[arg(long, env = "WORKFS_AGENT", value_name = "NAME", value_parser = super::agent)]
     agent: Option<AgentName>,
     /// The best of this workspace
-    #[arg(long, value_name = "PATH", conflicts_with = "what")]
+    #[arg(long, value_name = "PATH", value_parser = super::word(), conflicts_with = "what")]
     workspace: Option<String>,
     /// Wait until there is one
     #[arg(long, conflicts_with = "what")]

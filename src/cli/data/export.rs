@@ -14,7 +14,7 @@ pub struct ExportArgs {
     /// The directory to fill; made where it is missing, else it must be empty
     to: PathBuf,
     /// Only this part of the tree
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = super::word())]
     path: Option<String>,
     /// Fill it although it has files; none of them is overwritten
     #[arg(long)]

@@ -12,6 +12,7 @@ use crate::service::{self, Request};
 #[derive(Debug, Args)]
 struct Owned {
     /// An id, or a path in a mount or from the root of the tree
+    #[arg(value_parser = super::word())]
     what: String,
     /// For whom [default: the agent of the mount one is in, else the user, as operator]
     #[arg(long, env = "WORKFS_AGENT", value_name = "NAME", value_parser = super::agent)]

@@ -11,6 +11,7 @@ use crate::service::{self, Request};
 #[derive(Debug, Args)]
 pub struct HeartbeatArgs {
     /// An id, or a path in a mount or from the root of the tree [default: all that one has]
+    #[arg(value_parser = super::word())]
     what: Option<String>,
     /// Whose they are [default: the agent of the mount one is in, else the user]
     #[arg(long, env = "WORKFS_AGENT", value_name = "NAME", value_parser = super::agent)]

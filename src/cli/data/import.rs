@@ -14,6 +14,7 @@ pub struct ImportArgs {
     /// The directory to take in
     from: PathBuf,
     /// Where it goes: a path in a mount or from the root of the tree, such as work
+    #[arg(value_parser = super::word())]
     to: String,
 }
 

@@ -12,6 +12,7 @@ use crate::service::{self, Request};
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// A workspace, such as work [default: all]
+    #[arg(value_parser = super::word())]
     workspace: Option<String>,
     /// Only those in this state
     #[arg(long)]

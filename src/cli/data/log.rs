@@ -21,6 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug, Args)]
 pub struct LogArgs {
     /// A record's id, or a path: only what happened to it or below it
+    #[arg(value_parser = super::word())]
     what: Option<String>,
     /// Go on with events as they happen
     #[arg(long, short)]

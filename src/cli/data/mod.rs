@@ -23,14 +23,17 @@ mod status;
 mod watch;
 mod why;
 
+use std::os::unix::ffi::OsStrExt as _;
+
 use clap::Subcommand;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use super::Global;
 use super::exit::Exit;
 use super::here::Here;
 use super::output::{Output, Stop};
 use super::store;
-use crate::names::AgentName;
+use crate::names::{AgentName, json_path};
 use crate::service::Request;
 use ask::{Missing, ask};
 
@@ -110,6 +113,11 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
     let hint = hint.filter(|hint| hint.components().count() > 1);
     let paths = store::paths(global, hint.as_slice())?;
     ask(&Here::new(paths, output), request, missing)
+}
+
+/// What a word of the command line names, whatever bytes it has: as requests have it.
+fn word() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|word| json_path(word.as_bytes()))
 }
 
 /// An agent's name from the command line.

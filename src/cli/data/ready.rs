@@ -10,6 +10,7 @@ use crate::service::{self, Request};
 #[derive(Debug, Args)]
 pub struct ReadyArgs {
     /// A workspace, such as work [default: all]
+    #[arg(value_parser = super::word())]
     workspace: Option<String>,
     /// List what waits in the first state, too, and say for what
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! `workfs restore`.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,6 +10,7 @@ use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask, print};
+use crate::names::json_path;
 use crate::service::{Reply, Report, Request, RewindArgs, restore};
 
 /// See `workfs restore --help`.
@@ -57,10 +59,7 @@ pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit,
 fn rewind(what: &Path, at: &str, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let hint = (what.components().count() > 1).then_some(what);
     let paths = store::paths(global, hint.as_slice())?;
-    let Some(what) = what.to_str() else {
-        let reason = format!("{} is not UTF-8", what.display());
-        return Err(Stop::failed(Exit::Usage, reason, "rename it first"));
-    };
-    let rewind = RewindArgs { what: what.to_owned(), at: at.to_owned(), agent: None };
+    let what = json_path(what.as_os_str().as_bytes());
+    let rewind = RewindArgs { what, at: at.to_owned(), agent: None };
     ask(&Here::new(paths, output), Request::Rewind(rewind), Missing::Refuse)
 }

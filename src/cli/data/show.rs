@@ -11,6 +11,7 @@ use crate::service::{self, Request};
 #[derive(Debug, Args)]
 pub struct ShowArgs {
     /// An id, or a path in a mount or from the root of the tree
+    #[arg(value_parser = super::word())]
     what: String,
     /// That version of it
     #[arg(long, value_name = "VERSION", conflicts_with = "g")]

@@ -1,5 +1,7 @@
 //! `workfs watch`.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,8 +12,9 @@ use super::super::exit::Exit;
 use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
-use super::ask::{Missing, each_reply, no_daemon};
+use super::ask::{Missing, each_reply, no_daemon, no_store};
 use crate::daemon::Client;
+use crate::names::path_of_json;
 use crate::numbers::G;
 use crate::service::{self, Reply, Request};
 use crate::units;
@@ -40,7 +43,7 @@ pub struct WatchArgs {
 pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
     if Client::connect(&paths)?.is_none() {
-        return Err(no_daemon(&paths));
+        return Err(if paths.exists() { no_daemon(&paths) } else { no_store(&paths) });
     }
     let request = Request::Watch(service::WatchArgs {
         glob: args.glob.clone(),
@@ -77,7 +80,9 @@ fn execute(command: &str, line: &str) -> Result<(), Stop> {
     let g = event.get("g").and_then(Value::as_u64).unwrap_or(0);
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).env("WORKFS_EVENT", text("/event"));
-    shell.env("WORKFS_PATH", text("/payload/path")).env("WORKFS_ACTOR", text("/actor"));
+    // The environment carries any bytes.
+    let path = OsString::from_vec(path_of_json(&text("/payload/path")));
+    shell.env("WORKFS_PATH", path).env("WORKFS_ACTOR", text("/actor"));
     shell.env("WORKFS_G", g.to_string());
     match shell.status() {
         Ok(_) => Ok(()),

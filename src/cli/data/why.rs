@@ -10,6 +10,7 @@ use crate::service::{self, Request};
 #[derive(Debug, Args)]
 pub struct WhyArgs {
     /// An id, or a path in a mount or from the root of the tree [default: the last refusals]
+    #[arg(value_parser = super::word())]
     what: Option<String>,
     /// At most so many, the newest first
     #[arg(long, short = 'n', value_name = "COUNT")]

@@ -22,8 +22,8 @@ use super::mount::{answers, at_daemon, told};
 use super::output::{Output, Stop};
 use super::store;
 use crate::daemon::{
-    self, Answer, Ask, Client, Failure, MountAsk, MountInfo, Options, OwnOptions, StorePaths,
-    UnmountAsk,
+    self, Answer, Ask, Client, Covers, Failure, MountAsk, MountInfo, Options, OwnOptions,
+    StorePaths, UnmountAsk,
 };
 use crate::limits::MOUNT_DIRS_MAX;
 use crate::store::Durability;
@@ -177,11 +177,17 @@ impl Mounted {
             return;
         }
         let ask = UnmountAsk { dir: self.info.dir.clone(), lazy: true };
-        // Without a daemon, or with one that fails, there is nothing to be done here.
         if let Ok(Some(mut client)) = Client::connect(paths)
-            && let Ok(Some(Answer::Unmounted { ending: true })) = client.ask(&Ask::Unmount(ask))
+            && let Ok(Some(Answer::Unmounted { ending })) = client.ask(&Ask::Unmount(ask))
         {
-            client.await_end();
+            if ending {
+                client.await_end();
+            }
+            return;
+        }
+        // Its daemon was killed, and left it dead. One that only does not answer keeps it.
+        if let Err(failure) = daemon::clean_up(self.dir(), &Covers::kept_in(paths.covers())) {
+            tracing::warn!(%failure, "a dead mount stays");
         }
     }
 }

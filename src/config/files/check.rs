@@ -7,12 +7,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use serde::de::IgnoredAny;
-
+use super::json;
 use crate::config::path_glob::FileGlob;
 use crate::kind::Schema;
 use crate::limits::RECORD_BYTES_MAX;
-use crate::record::{parse_any, place_in, prefix_any};
+use crate::record::{parse_any, place_in, prefix_any, well_formed, well_formed_so_far};
 use crate::refusal::{Refusal, Rule, TextPlace};
 
 /// The ready-made schemas: of the documents that agents keep in `scratchpad/`.
@@ -49,7 +48,8 @@ static COMPILED: LazyLock<Vec<(&'static str, Arc<Schema>)>> = LazyLock::new(|| {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Syntax {
-    /// YAML: one document, read as strictly as records are, but with anything at its top.
+    /// YAML: without a schema whatever is YAML 1.2; else one document, read as strictly as records are,
+    /// but with anything at its top.
     Yaml,
     /// JSON.
     Json,
@@ -87,9 +87,16 @@ impl Check {
     /// What is wrong with it, and where.
     pub fn judge(&self, bytes: &[u8]) -> Result<(), Refusal> {
         let value = match self.syntax {
-            Syntax::Yaml => parse_any(bytes).map_err(Refusal::from)?,
+            Syntax::Yaml if self.schema.is_none() => {
+                return well_formed(bytes).map_err(of_document);
+            }
+            Syntax::Yaml => parse_any(bytes).map_err(of_document)?,
             Syntax::Json => {
                 require_size(bytes)?;
+                json::read(bytes).map_err(|error| not_json(&error))?;
+                if self.schema.is_none() {
+                    return Ok(());
+                }
                 serde_json::from_slice(bytes).map_err(|error| not_json(&error))?
             }
         };
@@ -97,10 +104,9 @@ impl Check {
         schema.judge(&value).map_err(|fault| {
             // JSON is YAML, so its places are found in the same way.
             let place = place_in(bytes, &fault.pointer);
-            let mut refusal = Refusal { place, ..Refusal::from(fault) };
-            let told = refusal.reason.replace("the record", "the document");
-            refusal.reason = format!("{told} (schema {name})");
-            refusal
+            let refusal = of_document(Refusal { place, ..Refusal::from(fault) });
+            let reason = format!("{} (schema {name})", refusal.reason);
+            Refusal { reason, ..refusal }
         })
     }
 
@@ -110,7 +116,8 @@ impl Check {
     /// What no further byte can mend.
     pub fn judge_so_far(&self, bytes: &[u8]) -> Result<(), Refusal> {
         match self.syntax {
-            Syntax::Yaml => prefix_any(bytes).map_err(Refusal::from),
+            Syntax::Yaml if self.schema.is_none() => well_formed_so_far(bytes).map_err(of_document),
+            Syntax::Yaml => prefix_any(bytes).map_err(of_document),
             Syntax::Json if bytes.len() > crate::record::PREFIX_BYTES_MAX => Ok(()),
             Syntax::Json => {
                 // A number that breaks off in its middle goes on with a digit.
@@ -118,13 +125,20 @@ impl Check {
                     matches!(bytes, [.., b'0'..=b'9', b'e' | b'E'] | [.., b'.' | b'+' | b'-']);
                 let text =
                     if breaks_off { [bytes, b"0"].concat().into() } else { Cow::from(bytes) };
-                match serde_json::from_slice::<IgnoredAny>(&text) {
+                match json::read(&text) {
                     Err(error) if !error.is_eof() => Err(not_json(&error)),
                     _ => Ok(()),
                 }
             }
         }
     }
+}
+
+/// What is said of a record's text, said of a checked file's.
+fn of_document(refusal: impl Into<Refusal>) -> Refusal {
+    let refusal = refusal.into();
+    let told = |text: &str| text.replace("the record", "the document");
+    Refusal { reason: told(&refusal.reason), remedy: told(&refusal.remedy), ..refusal }
 }
 
 fn require_size(bytes: &[u8]) -> Result<(), Refusal> {
@@ -157,14 +171,41 @@ mod tests {
         Check { path: FileGlob::parse(glob).unwrap(), syntax, schema }
     }
 
+    /// The names that a schema requires, at the top and one level below.
+    fn required(schema: &Value) -> Vec<&str> {
+        let below = schema["properties"].as_object().into_iter().flat_map(|all| all.values());
+        let lists = below.flat_map(|field| [&field["required"], &field["items"]["required"]]);
+        let lists = std::iter::once(&schema["required"]).chain(lists);
+        lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect()
+    }
+
+    #[test]
+    fn the_table_of_ready_made_schemas_names_what_they_require() {
+        let doc = include_str!("../../../docs/cli.md");
+        for (name, text) in SCHEMAS {
+            let start = format!("| `{name}` | ");
+            let row = doc.lines().find(|line| line.starts_with(&start)).expect(name);
+            let schema: Value = serde_json::from_str(text).unwrap();
+            assert!(!required(&schema).is_empty(), "{name}");
+            for field in required(&schema) {
+                assert!(row.contains(&format!("`{field}`")), "{name}: {field}");
+            }
+        }
+    }
+
     #[test]
     fn no_beginning_of_a_valid_text_is_refused() {
         let yaml = "# c\n- a: 1\n  b: [x, \"y\\n\"]\n- |\n  text\n- &a {k: v}\n- *a\n";
-        let json = "{\"a\": [1, 2.5e3, true, null, \"\\u00e4ä\"], \"b\": {}}\n";
+        let any = "%TAG !e! tag:example.org,2026:\n---\n!e!x\n1: a\n\"1\": b\n? [k, l]\n: !own c\n<<: *d\n\
+                   true: .inf\n...\n--- 12345678901234567890\n--- &r\nself: *r\n*r : x\n\"\\0\": ~\n";
+        let any = any.replace("*d", "{d: e}");
+        let json =
+            "{\"a\": [1, 2.5e3, true, null, \"\\u00e4\\ud83d\\ude00ä\"], \"b\": {\"a\": -1}}\n";
         for (check, text) in [
             (check("**", Syntax::Yaml, None), yaml),
             (check("**", Syntax::Yaml, None), json),
             (check("**", Syntax::Json, None), json),
+            (check("**", Syntax::Yaml, None), &any),
         ] {
             check.judge(text.as_bytes()).unwrap();
             for end in 0..=text.len() {
@@ -177,12 +218,19 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_place() {
         let yaml = check("**", Syntax::Yaml, None);
+        let twice = yaml.judge(b"a: 1\nb: 2\na: 3\n").unwrap_err();
+        assert_eq!((twice.place.unwrap().line, twice.rule), (3, Rule::Syntax), "{twice}");
         let refusal = yaml.judge(b"a: 1\nb: [\n").unwrap_err();
         assert_eq!(refusal.rule, Rule::Syntax);
         assert!(yaml.judge_so_far(b"a: 1\nb: ]\n").is_err());
         let json = check("**", Syntax::Json, None);
         let refusal = json.judge(b"{\"a\": 1,\n \"b\" 2}").unwrap_err();
         assert_eq!(refusal.place.unwrap().line, 2, "{refusal:?}");
+        let twice = b"{\"a\": 1,\n \"b\": [{\"\\u0061\": 2, \"a\":";
+        let refusal = json.judge_so_far(twice).unwrap_err();
+        assert_eq!(refusal.place.unwrap().line, 2, "{refusal:?}");
+        assert!(refusal.reason.contains("the key `a` is there twice"), "{refusal}");
+        assert!(json.judge(b"{\"a\": 1, \"a\": 1}").is_err());
         assert!(json.judge_so_far(b"{]").is_err());
         assert!(json.judge(b"").is_err() && json.judge_so_far(b"").is_ok());
     }
@@ -266,6 +314,43 @@ mod tests {
                 let judged = check.judge(lacking.to_string().as_bytes());
                 assert_eq!(judged.is_ok(), may_lack, "{name} lacks {field}: {judged:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_day_that_no_calendar_has_is_no_date() {
+        let check = check("**", Syntax::Json, Some("project"));
+        let judge = |date: &str| {
+            let document = json!({"projectId": "001", "name": "N", "createdAt": "2026-11-21",
+                                  "updatedAt": date, "status": "active"});
+            check.judge(document.to_string().as_bytes())
+        };
+        for date in [
+            "2026-01-31",
+            "2026-04-30",
+            "2024-02-29",
+            "2000-02-29 23:59:60",
+            "2026-02-28T00:00Z",
+            "2026-12-09T10:30:00.123456+0530",
+            "2026-12-19T10:30:00-23:59",
+        ] {
+            assert_eq!(judge(date), Ok(()), "{date}");
+        }
+        for date in [
+            "2026-02-30",
+            "2026-02-29",
+            "1900-02-29",
+            "2026-04-31T10:00:00Z",
+            "2026-13-01",
+            "2026-00-10",
+            "2026-01-00",
+            "2026-01-32",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01T10:60:00Z",
+            "2026-01-01T10:00:00+24:00",
+        ] {
+            let refusal = judge(date).unwrap_err();
+            assert!(refusal.remedy.contains("2026-11-21T10:30:00Z"), "{date}: {refusal}");
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod check;
 mod form;
+mod json;
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use crate::numbers::{G, RecordKey};
 use super::super::rename::{Rename, RenameMode};
 use super::super::save::home_of;
 use super::super::sight::{Base, Sight};
-use super::super::{Command, Stop, Turn};
+use super::super::{About, Command, Stop, Turn};
 use super::round::{Chore, is_unchanged};
 
 /// Puts a record away to which nothing has happened since the event `last_g`.
@@ -17,6 +17,10 @@ pub(super) struct PutAway {
 }
 
 impl Chore for PutAway {
+    fn about(&self) -> About {
+        About::Record(self.record)
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let record = turn.txn.record(self.record)?;
         let Some(record) = record.filter(|record| is_unchanged(record, self.last_g)) else {

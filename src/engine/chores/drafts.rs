@@ -4,12 +4,13 @@ use crate::ledger::{EventName, Field, Payload};
 use crate::limits::PUT_ASIDE_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
+use crate::refusal::{Refusal, Rule};
 
 use super::super::governed::path_of;
 use super::super::rename::{Rename, RenameMode};
 use super::super::sight::{Base, Sight};
 use super::super::turn::Happening;
-use super::super::{Command, Create, NewContent, Slot, Stop, Turn};
+use super::super::{About, Command, Create, NewContent, Slot, Stop, Turn};
 use super::round::Chore;
 
 /// Puts a draft of a workspace aside that nobody has written to since then.
@@ -23,6 +24,10 @@ pub(super) struct PutAside {
 }
 
 impl Chore for PutAside {
+    fn about(&self) -> About {
+        About::Node(self.ino)
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let node = turn.txn.node(self.ino)?.filter(|node| node.mtime <= self.since);
         let Some((_, draft)) = node.zip(turn.txn.draft(self.ino)?) else { return Ok(false) };
@@ -32,7 +37,7 @@ impl Chore for PutAside {
             return Ok(false);
         }
         let into = match turn.txn.lookup(self.dir, &self.into)? {
-            Some(node) => node.ino,
+            Some(node) => turn.is_directory(node, &self.into)?,
             None => {
                 let (name, content) = (self.into, NewContent::Directory);
                 Create { parent: self.dir, name, mode: 0o755, content, on_draft: None }
@@ -40,7 +45,10 @@ impl Chore for PutAside {
                     .ino
             }
         };
-        let Some(new_name) = free(turn, into, &draft.name)? else { return Ok(false) };
+        let new_name = free(turn, into, &draft.name)?.ok_or_else(|| {
+            let reason = format!("all names that `{}` could have there are taken", draft.name);
+            Refusal::new(Rule::Taken, reason, "remove what nobody needs from where drafts are put")
+        })?;
         let rename = Rename {
             parent: draft.dir,
             name: draft.name,

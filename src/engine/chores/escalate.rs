@@ -1,16 +1,18 @@
 //! Escalation: of what does not go on a line is written where people look, and an event tells.
 
+use crate::kind::Statuses;
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
 use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Record};
 
 use super::super::files::Saved;
-use super::super::governed::Home;
+use super::super::governed::{Home, path_of};
 use super::super::save::home_of;
 use super::super::turn::Happening;
-use super::super::{Command, Create, Effect, NewContent, Stop, Text, Turn, plain};
-use super::past::{last_activity, time_of};
+use super::super::{About, Command, Create, Effect, NewContent, Refused, Stop, Text, Turn, plain};
+use super::past::{UNLOGGED, last_activity, time_of};
 use super::round::{Chore, is_unchanged};
 
 /// Tells of a record to which nothing has happened since it was found.
@@ -23,16 +25,23 @@ pub(super) struct Escalate {
 }
 
 impl Chore for Escalate {
+    fn about(&self) -> About {
+        About::Record(self.record.key)
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let record = turn.txn.record(self.record.key)?;
         let Some(mut record) = record.filter(|now| is_unchanged(now, self.record.last_g)) else {
             return Ok(false);
         };
         let home = home_of(turn, &record)?;
-        let last = last_activity(turn.txn, record.last_g)?;
+        let (last, is_known) = last_activity(turn.txn, record.last_g)?;
         let since = time_of(turn.txn, last)?.rfc3339_seconds();
         let path = home.file_path().to_string();
-        let status = record.status.clone().unwrap_or_else(|| record.state.to_string());
+        // A status that the state does not care about says nothing of it.
+        let listed = matches!(home.kind().state(home.state).status, Statuses::Listed(_));
+        let status = record.status.clone().filter(|_| listed);
+        let status = status.unwrap_or_else(|| record.state.to_string());
         let mut line = format!(
             "{} escalated {path}: {} since {since}",
             turn.now.rfc3339_seconds(),
@@ -41,7 +50,16 @@ impl Chore for Escalate {
         if let Some(reason) = reason(turn, &record, &home)? {
             line.push_str(&format!(" ({reason})"));
         }
-        append_line(turn, self.dir, &self.file, &line)?;
+        let is_logged = append_line(turn, self.dir, &self.file, &line)?;
+        if !is_logged {
+            let refused = in_the_way(turn, self.dir, &self.file)?;
+            if is_known {
+                return Err(Stop::Refused(Box::new(refused)));
+            }
+            if refused.kept {
+                turn.keep(refused)?;
+            }
+        }
 
         let expected = record.expected();
         let happening = Happening {
@@ -56,6 +74,7 @@ impl Chore for Escalate {
                 ("since", Field::Text(&since)),
                 ("state", Field::Text(record.state.as_str())),
                 ("status", Field::Text(&status)),
+                (UNLOGGED, if is_logged { Field::Absent } else { Field::Flag(true) }),
             ]),
         };
         record.last_g = turn.append(Some(&record), happening)?;
@@ -73,12 +92,21 @@ fn reason(turn: &Turn<'_>, record: &Record, home: &Home) -> Result<Option<String
     Ok(said.map(|said| crate::names::printable(said.trim().as_bytes())))
 }
 
-/// Appends a line to a plain file, which is made where it is missing. Where something else has its
-/// name, the event alone tells.
-fn append_line(turn: &mut Turn<'_>, dir: Ino, name: &FileName, line: &str) -> Result<(), Stop> {
+/// What is told where something else has the file's name: the event alone tells of the record then,
+/// until the line can be written.
+fn in_the_way(turn: &Turn<'_>, dir: Ino, name: &FileName) -> Result<Refused, Stop> {
+    let path = path_of(turn.txn, dir, name)?;
+    let reason = format!("`{path}` is no plain file, so no line tells of what does not go on");
+    let refusal = Refusal::new(Rule::Taken, reason, format!("give `{path}` another name"));
+    Ok(turn.leave_undone(path, refusal)?)
+}
+
+/// Appends a line to a plain file, which is made where it is missing. False where something else has
+/// its name.
+fn append_line(turn: &mut Turn<'_>, dir: Ino, name: &FileName, line: &str) -> Result<bool, Stop> {
     let mut node = match turn.txn.lookup(dir, name)? {
         Some(node) if node.node_type == NodeType::File && node.class == Class::Plain => node,
-        Some(_) => return Ok(()),
+        Some(_) => return Ok(false),
         None => {
             let (name, content) = (name.clone(), NewContent::File);
             Create { parent: dir, name, mode: 0o644, content, on_draft: None }.run(turn)?
@@ -90,7 +118,8 @@ fn append_line(turn: &mut Turn<'_>, dir: Ino, name: &FileName, line: &str) -> Re
     (node.mtime, node.ctime) = (turn.now, turn.now);
     turn.txn.update_node(&node)?;
     turn.effect(Effect::Data(node.ino));
-    Ok(turn.file_saved(dir, name, &node, Saved::by(None))?)
+    turn.file_saved(dir, name, &node, Saved::by(None))?;
+    Ok(true)
 }
 
 fn ends_in_a_line(turn: &Turn<'_>, node: &Node) -> Result<bool, Stop> {

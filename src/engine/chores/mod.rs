@@ -6,7 +6,8 @@
 //! others a clock brings (`round`).
 //!
 //! What must stay true: each chore decides in its own transaction, on what is there then, so that
-//! doing one again does nothing. Deliberately not here: what a chore takes from a content (`kind`).
+//! doing one again does nothing; one that cannot be done stops no other, and is told of (`undone`).
+//! Deliberately not here: what a chore takes from a content (`kind`).
 
 mod archive;
 mod assign;
@@ -15,13 +16,18 @@ mod escalate;
 mod handoff;
 mod past;
 mod round;
+mod undone;
 
 pub use round::Chores;
+pub use undone::Undone;
+
+use std::sync::Arc;
 
 use crate::kind::StateIx;
-use crate::names::AgentName;
+use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino};
-use crate::store::{Record, StoreError};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Node, NodeType, Record, StoreError};
 
 use super::governed::{Governed, Home};
 use super::{Command, Context, Create, NewContent, Stop, Turn};
@@ -33,10 +39,16 @@ impl Turn<'_> {
     /// Makes `command` next, in the same transaction; files that it makes belong to whoever made
     /// the change that it follows from.
     pub(in crate::engine) fn follow(&mut self, command: impl Command) {
+        self.follow_and(command, || ());
+    }
+
+    /// The same; does that if it could not be made.
+    fn follow_and(&mut self, command: impl Command, failed: impl FnOnce() + Send + 'static) {
         let mut context = Context::daemon();
         context.actor.uid = self.context.actor.uid;
         context.gid = self.context.gid;
-        self.follows.push(super::desk::Queued::new(context, command, |_| {}));
+        let answer = move |ran: Result<_, Refusal>| ran.map(drop).unwrap_or_else(|_| failed());
+        self.follows.push(super::desk::Queued::new(context, command, answer));
     }
 
     /// What follows from a record's reaching the state of `home`.
@@ -50,7 +62,8 @@ impl Turn<'_> {
     /// gave it back, or lost it.
     pub(super) fn became_ready(&mut self, record: &Record) {
         if record.attempt == Attempt(0) && self.config.assigns() {
-            self.follow(Assign { record: record.key });
+            let (undone, record) = (Arc::clone(self.undone), record.key);
+            self.follow_and(Assign { record }, move || undone.assign_later(record));
         }
     }
 
@@ -69,6 +82,15 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// A directory of that name, or what is in its place.
+    fn is_directory(&self, node: Node, name: &FileName) -> Result<Ino, Stop> {
+        if node.node_type == NodeType::Directory {
+            return Ok(node.ino);
+        }
+        let reason = format!("`{name}`, where it would go, is no directory");
+        Err(Refusal::new(Rule::NotDirectory, reason, format!("give `{name}` another name")).into())
+    }
+
     /// The directory of a state in a workspace, made where it is missing; `None` where there is no
     /// place for it.
     pub(super) fn state_dir(
@@ -84,7 +106,7 @@ impl Turn<'_> {
         };
         for name in names {
             at = match self.txn.lookup(at, &name)? {
-                Some(node) => node.ino,
+                Some(node) => self.is_directory(node, &name)?,
                 None => {
                     self.require_room(at)?;
                     let (content, mode) = (NewContent::Directory, 0o755);

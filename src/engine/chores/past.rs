@@ -6,6 +6,9 @@ use crate::ledger::EventName;
 use crate::numbers::{G, UnixNanos};
 use crate::store::{Read, StoreError};
 
+/// In the event that a record does not go on: no line tells of it yet.
+pub(super) const UNLOGGED: &str = "unlogged";
+
 /// One event, as its line says it.
 fn event(read: &dyn Read, g: G) -> Result<Option<Value>, StoreError> {
     let Some(row) = read.event(g)? else { return Ok(None) };
@@ -31,15 +34,26 @@ pub(super) fn last_before(read: &dyn Read, time: UnixNanos) -> Result<G, StoreEr
     Ok(G(low))
 }
 
-/// The last event of a record by which something happened to it: that its lease will end soon is only
-/// a notice.
-pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<G, StoreError> {
-    let mut at = last;
-    while event(read, at)?.is_some_and(|said| said["event"] == EventName::LEASE_ENDING.as_str()) {
+/// Whether an event is about a record, and nothing that happened to it: that its lease will end soon,
+/// or that it does not go on, where the line that says so could not be written.
+fn is_notice(said: &Value) -> bool {
+    said["event"] == EventName::LEASE_ENDING.as_str() || is_unlogged(said)
+}
+
+fn is_unlogged(said: &Value) -> bool {
+    said["event"] == EventName::ESCALATED.as_str() && said["payload"][UNLOGGED] == true
+}
+
+/// The last event of a record by which something happened to it; and whether it was told of since
+/// without a line.
+pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<(G, bool), StoreError> {
+    let (mut at, mut unlogged) = (last, false);
+    while let Some(said) = event(read, at)?.filter(is_notice) {
+        unlogged |= is_unlogged(&said);
         let Some(row) = read.event(at)? else { break };
         at = row.before_g;
     }
-    Ok(at)
+    Ok((at, unlogged))
 }
 
 /// Whether the event tells already that a record does not go on.

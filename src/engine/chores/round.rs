@@ -6,6 +6,7 @@
 //! with by the next.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::config::Binding;
@@ -16,8 +17,9 @@ use crate::refusal::Refusal;
 use crate::store::{Durability, Read, Record, StoreError, WorkspaceRow};
 
 use super::super::lease_nanos;
-use super::super::{Command, Context, Engine, Stop, Turn};
+use super::super::{About, Command, Context, Engine, Refused, Stop, Turn};
 use super::archive::PutAway;
+use super::assign::{Assign, left_by_others};
 use super::drafts::PutAside;
 use super::escalate::Escalate;
 use super::past::{is_told, last_activity, last_before};
@@ -26,10 +28,15 @@ use super::past::{is_told, last_activity, last_before};
 pub struct Chores {
     engine: Engine,
     holder: Arc<str>,
+    /// Whether it was looked for what an earlier daemon could not assign.
+    recalled: AtomicBool,
 }
 
 /// What a chore does in its turn; whether it did anything.
 pub(super) trait Chore: Send + 'static {
+    /// What it is about, for who is told that it cannot be done.
+    fn about(&self) -> About;
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop>;
 }
 
@@ -37,7 +44,8 @@ impl Chores {
     /// The rounds of one process; `name` tells it from all others that serve the store.
     #[must_use]
     pub fn new(engine: &Engine, name: &str) -> Chores {
-        Chores { engine: engine.clone(), holder: name.into() }
+        let recalled = AtomicBool::new(false);
+        Chores { engine: engine.clone(), holder: name.into(), recalled }
     }
 
     /// Makes a round, if this process leads or can take the lead; says what it did.
@@ -53,8 +61,21 @@ impl Chores {
         for workspace in workspaces? {
             let binding = self.engine.config().bind(&workspace.path);
             let (Some(dir), Some(binding)) = (workspace.dir, binding) else { continue };
-            done += self.workspace(&workspace, dir, &binding)?;
+            let parts = [Chores::archive, Chores::escalate, Chores::put_aside];
+            for part in parts {
+                // What keeps one sort from being found keeps no other.
+                match part(self, &workspace, dir, &binding) {
+                    Ok(count) => done += count,
+                    Err(refusal) => {
+                        let path = workspace.path.to_string();
+                        tracing::warn!(%refusal, path, "chores are left for later");
+                        self.engine.undone().found(&path, &refusal.reason);
+                    }
+                }
+            }
         }
+        done += self.assign();
+        self.engine.undone().end_round();
         if done > 0 {
             tracing::info!(%fence, done, "chores");
         }
@@ -69,44 +90,77 @@ impl Chores {
         }
     }
 
-    fn workspace(
-        &self,
-        workspace: &WorkspaceRow,
-        dir: Ino,
-        binding: &Binding,
-    ) -> Result<u64, Refusal> {
-        let (on, has) = (binding.chores, binding.kind.chores());
+    fn archive(&self, row: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
+        let archive = binding.kind.chores().archive.as_ref();
+        let Some(archive) = archive.filter(|_| binding.chores.archive) else { return Ok(0) };
         let mut done = 0;
-        if let Some(archive) = has.archive.as_ref().filter(|_| on.archive) {
-            let old = self.idle(workspace, binding, archive.from, &Statuses::Any, archive.after)?;
-            for record in old.iter().filter(|record| record.is_valid()) {
-                let put_away =
-                    PutAway { record: record.key, last_g: record.last_g, to: archive.to };
-                done += self.act(dir, put_away)?;
-            }
+        let old = self.idle(row, binding, (archive.from, &Statuses::Any), archive.after)?;
+        for record in old.iter().filter(|record| record.is_valid()) {
+            let put_away = PutAway { record: record.key, last_g: record.last_g, to: archive.to };
+            done += self.act(dir, put_away)?;
         }
-        if let Some(escalate) = has.escalate.as_ref().filter(|_| on.escalate) {
-            for stuck in &escalate.stuck {
-                let idle =
-                    self.idle(workspace, binding, stuck.state, &stuck.status, stuck.after)?;
-                for record in idle {
-                    let file = escalate.file.clone();
-                    done += self.act(dir, Escalate { dir, file, record })?;
-                }
-            }
-        }
-        if let Some(drafts) = has.drafts.as_ref().filter(|_| on.drafts) {
-            let since = self.ago(drafts.after);
-            for ino in self.old_drafts(since)? {
-                let into = drafts.dir.clone();
-                done += self.act(dir, PutAside { ino, since, dir, into })?;
+        Ok(done)
+    }
+
+    fn escalate(&self, row: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
+        let escalate = binding.kind.chores().escalate.as_ref();
+        let Some(escalate) = escalate.filter(|_| binding.chores.escalate) else { return Ok(0) };
+        let mut done = 0;
+        for stuck in &escalate.stuck {
+            let idle = self.idle(row, binding, (stuck.state, &stuck.status), stuck.after)?;
+            for record in idle {
+                let file = escalate.file.clone();
+                done += self.act(dir, Escalate { dir, file, record })?;
             }
         }
         Ok(done)
     }
 
+    fn put_aside(&self, _: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
+        let drafts = binding.kind.chores().drafts.as_ref();
+        let Some(drafts) = drafts.filter(|_| binding.chores.drafts) else { return Ok(0) };
+        let mut done = 0;
+        let since = self.ago(drafts.after);
+        for ino in self.old_drafts(since)? {
+            let into = drafts.dir.clone();
+            done += self.act(dir, PutAside { ino, since, dir, into })?;
+        }
+        Ok(done)
+    }
+
+    /// What could not go to its agent's lane when it became ready is tried again.
+    fn assign(&self) -> u64 {
+        let undone = self.engine.undone();
+        if let Err(error) = self.recall() {
+            tracing::warn!(%error, "what an earlier daemon could not assign is looked for later");
+        }
+        let mut done = 0;
+        for record in undone.unassigned() {
+            let command = AsLeader { holder: Arc::clone(&self.holder), chore: Assign { record } };
+            // It is assigned, or need not be any more; else it is tried again in the next round.
+            if let Ok(assigned) = self.engine.run(Context::daemon(), command) {
+                undone.need_not_assign(record);
+                done += u64::from(assigned);
+            }
+        }
+        done
+    }
+
+    /// Looks, once, for what an earlier daemon could not assign.
+    fn recall(&self) -> Result<(), StoreError> {
+        let config = self.engine.config();
+        if !config.assigns() || self.recalled.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let readers = self.engine.readers();
+        let left = crate::store::read(&**readers, |read| left_by_others(read, &config))?;
+        left.into_iter().for_each(|record| self.engine.undone().assign_later(record));
+        self.recalled.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Does one thing for the workspace at `dir`, whose owner's the files are that it makes. What is
-    /// refused is tried again in the next round, so that only the log tells of it.
+    /// refused is tried again in the next round.
     fn act(&self, dir: Ino, chore: impl Chore) -> Result<u64, Refusal> {
         let mut context = Context::daemon();
         if let Some(node) = crate::store::read(&**self.engine.readers(), |read| read.node(dir))? {
@@ -133,20 +187,22 @@ impl Chores {
         &self,
         workspace: &WorkspaceRow,
         binding: &Binding,
-        state: StateIx,
-        status: &Statuses,
+        (state, status): (StateIx, &Statuses),
         after: Duration,
     ) -> Result<Vec<Record>, Refusal> {
+        let stuck = binding.kind.chores().escalate.as_ref().filter(|_| binding.chores.escalate);
+        let is_told_of = stuck.is_some_and(|all| all.stuck.iter().any(|one| one.state == state));
         let state = binding.kind.state(state);
         let since = self.ago(after);
         let find = |read: &dyn Read| {
             let mut found: Vec<Record> = Vec::new();
             let mut failed = None;
             let old = last_before(read, since)?;
-            // Where there are leases, the last event may be no more than a notice.
-            let newest = match &state.lease {
-                Some(_) => read.last_event()?.map_or(old, |event| event.g),
-                None => old,
+            // Where there are leases, or it is told of what does not go on, the last event may be no more
+            // than a notice.
+            let newest = match state.lease.is_some() || is_told_of {
+                true => read.last_event()?.map_or(old, |event| event.g),
+                false => old,
             };
             read.idle(workspace.key, &state.name, newest, &mut |record| {
                 let fits = match (status, record.status.as_deref()) {
@@ -154,7 +210,7 @@ impl Chores {
                     (Statuses::Listed(_), has) => has.is_some_and(|has| status.contains(has)),
                 };
                 let is_due = || {
-                    let last = last_activity(read, record.last_g)?;
+                    let (last, _) = last_activity(read, record.last_g)?;
                     Ok(last <= old && !is_told(read, last)?)
                 };
                 match if fits { is_due() } else { Ok(false) } {
@@ -250,10 +306,20 @@ impl<C: Chore> Command for AsLeader<C> {
         if lead(turn, &self.holder)?.is_none() {
             return Ok(false);
         }
-        self.chore.run(turn).map_err(|stop| match stop {
-            Stop::Refused(refused) => refused.refusal.into(),
-            Stop::Store(error) => Stop::Store(error),
-        })
+        let about = self.chore.about();
+        self.chore.run(turn).map_err(|stop| undone(turn, about, stop))
+    }
+}
+
+/// What keeps a chore from being done is told of where that is not known yet.
+pub(super) fn undone(turn: &Turn<'_>, about: About, stop: Stop) -> Stop {
+    let Stop::Refused(refused) = stop else { return stop };
+    let Refused { refusal, path, .. } = *refused;
+    // A refusal that any file system would give names none.
+    let path = if path.names().is_empty() { about.path(turn.txn) } else { Ok(path) };
+    match path.and_then(|path| turn.leave_undone(path, refusal)) {
+        Ok(refused) => Stop::Refused(Box::new(refused)),
+        Err(error) => Stop::Store(error),
     }
 }
 

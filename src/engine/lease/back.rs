@@ -199,7 +199,7 @@ fn back_off(turn: &Turn<'_>, retries: &Retries, lapses: Lapses) -> Duration {
     let wait = retries.first.saturating_mul(1 << doublings).min(retries.longest);
     let mut random = [0; 2];
     (turn.doors.random)(&mut random);
-    let part = u32::from(u16::from_le_bytes(random)) * u32::from(retries.jitter_percent) / 65_536;
+    let part = u32::from(u16::from_le_bytes(random)) * retries.jitter_percent / 65_536;
     wait.saturating_add(wait.saturating_mul(part) / 100)
 }
 

@@ -13,13 +13,14 @@ use crate::limits::{
 use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::Refusal;
-use crate::store::{LeaseRow, Read, Result};
+use crate::store::{LeaseRow, LeaseTold, Read, Result};
 
 use super::super::Context;
 use super::super::desk::Queued;
-use super::{Expire, LeaseClock, LeaseNote, Renew, Return, Warn, nanos};
+use super::{Expire, LeaseClock, LeaseNote, Renew, Return, Signs, Warn, nanos};
 
-/// An end that was to come and did not, and a way back that was blocked, is tried again after this.
+/// An end that was to come and did not, and a way back that was blocked, is tried again after this; so
+/// long it may take to hear of an owner again who was told of the end.
 const AGAIN_NS: u64 = 30_000_000_000;
 
 /// What is to be done about leases now.
@@ -40,10 +41,20 @@ pub(in crate::engine) struct Due {
 struct Entry {
     row: LeaseRow,
     owner: AgentName,
+    /// Its end as the store has it: the row here may have more, which a new daemon gave it.
+    written: LeaseTime,
     /// The last sign of life.
     seen: LeaseTime,
     /// When it is looked at next.
     look: LeaseTime,
+}
+
+impl Entry {
+    /// Until when it runs by the signs of life of its own, of its owner and of a descriptor.
+    fn runs_until(&self, owner: Option<LeaseTime>, held: Option<LeaseTime>) -> LeaseTime {
+        let seen = [Some(self.seen), owner, held].into_iter().flatten().max();
+        seen.unwrap_or_default().after(self.row.ttl_ns)
+    }
 }
 
 impl Due {
@@ -90,14 +101,22 @@ pub(in crate::engine) struct Book {
 }
 
 impl Book {
-    /// All leases of a store at the start of its daemon. Those that ended meanwhile get some time:
-    /// their owners could not show life.
+    /// All leases of a store at the start of its daemon. Those that end about now get some time: their
+    /// owners could not show life. It counts from their own end, so that no number of starts keeps a
+    /// record with who is gone.
     pub fn load(read: &dyn Read, now: LeaseTime) -> Result<Book> {
         let mut book = Book::default();
         read.leases(&mut |(mut row, owner)| {
-            let grace = nanos(LEASE_GRACE).min(row.ttl_ns);
-            row.until = row.until.max(now.after(grace));
+            let written = row.until;
+            if row.runs() {
+                let grace = nanos(LEASE_GRACE).min(row.ttl_ns);
+                row.until = row.until.max(now.after(grace).min(row.until.after(grace)));
+            }
+            let record = row.record;
             book.put(row, owner, LeaseTime(0), now);
+            if let Some(entry) = book.entries.get_mut(&record) {
+                entry.written = written;
+            }
             true
         })?;
         for record in read.returns()? {
@@ -110,7 +129,16 @@ impl Book {
         self.remove(row.record);
         let look = next_look(&row, now);
         self.looks.insert((look, row.record));
-        self.entries.insert(row.record, Entry { row, owner, seen, look });
+        self.entries.insert(row.record, Entry { row, owner, written: row.until, seen, look });
+    }
+
+    /// When a lease is looked at next.
+    fn look_at(&mut self, record: RecordKey, look: LeaseTime) {
+        if let Some(entry) = self.entries.get_mut(&record) {
+            self.looks.remove(&(entry.look, record));
+            entry.look = look;
+            self.looks.insert((look, record));
+        }
     }
 
     /// When a record that could not go back is tried again.
@@ -143,9 +171,16 @@ impl Book {
             LeaseNote::Blocked(record) => self.try_at(*record, now.after(AGAIN_NS)),
             LeaseNote::Returned(record) => self.try_no_more(*record),
             LeaseNote::Seen(record) => {
-                if let Some(entry) = self.entries.get_mut(record) {
-                    entry.seen = now;
+                let Some(entry) = self.entries.get_mut(record) else { return };
+                entry.seen = now;
+                if !entry.row.runs() {
+                    self.look_at(*record, now);
                 }
+            }
+            LeaseNote::Told(record) => {
+                let Some(entry) = self.entries.get_mut(record) else { return };
+                entry.row.told = LeaseTold::End;
+                self.look_at(*record, now.after(AGAIN_NS));
             }
         }
     }
@@ -167,14 +202,32 @@ impl Book {
         firsts.into_iter().flatten().map(|(look, _)| *look).min()
     }
 
-    /// What is to be done at `now`. `last_seen` tells when something was last asked for through an
-    /// agent's mounts, `is_held` whether a descriptor holds a record.
-    pub fn due(
-        &mut self,
-        now: LeaseTime,
-        last_seen: &dyn Fn(&AgentName) -> Option<LeaseTime>,
-        is_held: &dyn Fn(&LeaseRow) -> bool,
-    ) -> Due {
+    /// At the daemon's end: for how long leases run on whose owners were heard of since that was
+    /// written, and where the clock is. The next daemon is to know; it has seen nobody. `None` where
+    /// there are no leases.
+    pub fn last_signs(&self, signs: &Signs<'_>) -> Option<Queued> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let now = signs.clock.now();
+        let mut leases = Vec::new();
+        for entry in self.entries.values() {
+            let owner = signs.last_seen(&entry.owner);
+            let owner = owner.max(self.agents.get(&entry.owner).copied());
+            let until = entry.runs_until(owner, signs.is_held(&entry.row).then_some(now));
+            // What the owner was told of the end that it has here was of that end.
+            if until > entry.row.until {
+                leases.push(LeaseRow { until, told: LeaseTold::Nothing, ..entry.row });
+            } else if until > entry.written && entry.row.runs() {
+                leases.push(LeaseRow { until, ..entry.row });
+            }
+        }
+        let renew = Renew { leases, clock: signs.clock.clone() };
+        Some(Queued::new(Context::daemon(), renew, |ran| tell("renew", ran)))
+    }
+
+    /// What is to be done at `now`.
+    pub fn due(&mut self, now: LeaseTime, signs: &Signs<'_>) -> Due {
         let mut due = Due::default();
         let mut asked = HashMap::new();
         for _ in 0..LEASE_CHANGES_MAX {
@@ -185,21 +238,22 @@ impl Book {
             self.looks.pop_first();
             let Some(entry) = self.entries.get_mut(&record) else { continue };
             let agent = asked.entry(entry.owner.clone()).or_insert_with(|| {
-                last_seen(&entry.owner).max(self.agents.get(&entry.owner).copied())
+                signs.last_seen(&entry.owner).max(self.agents.get(&entry.owner).copied())
             });
-            let held = is_held(&entry.row).then_some(now);
-            let seen = [Some(entry.seen), *agent, held].into_iter().flatten().max();
-            let until = seen.unwrap_or_default().after(entry.row.ttl_ns);
+            let held = signs.is_held(&entry.row).then_some(now);
+            let until = entry.runs_until(*agent, held);
             let row = &mut entry.row;
             if until > row.until {
-                (row.until, row.warned) = (until, false);
+                (row.until, row.told, entry.written) = (until, LeaseTold::Nothing, until);
                 due.renewed.push(*row);
                 entry.look = next_look(row, now);
+            } else if !row.runs() {
+                entry.look = now.after(AGAIN_NS);
             } else if now >= row.until {
                 due.over.push((record, row.attempt));
                 entry.look = now.after(AGAIN_NS);
-            } else if !row.warned && now >= warning(row) {
-                row.warned = true;
+            } else if row.told == LeaseTold::Nothing && now >= warning(row) {
+                row.told = LeaseTold::Warning;
                 due.warned.push((record, row.attempt));
                 entry.look = row.until;
             } else {
@@ -236,5 +290,5 @@ fn next_look(row: &LeaseRow, now: LeaseTime) -> LeaseTime {
         return if together { LeaseTime(half.0.div_ceil(batch) * batch) } else { half };
     }
     let warning = warning(row);
-    if !row.warned && warning > now { warning } else { row.until }
+    if row.told == LeaseTold::Nothing && warning > now { warning } else { row.until }
 }

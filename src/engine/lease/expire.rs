@@ -4,7 +4,7 @@ use crate::kind::OnExpiry;
 use crate::ledger::{EventName, Field, Payload, Via};
 use crate::numbers::{Attempt, RecordKey};
 use crate::record::{Edit, patch, patch_at};
-use crate::store::{LeaseRow, Record, StoreError};
+use crate::store::{LeaseRow, LeaseTold, Record, StoreError};
 
 use super::super::governed::Home;
 use super::super::record::Step;
@@ -44,7 +44,7 @@ impl Command for Warn {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         let Some((record, row)) = leased(turn, self.record, self.attempt)? else { return Ok(()) };
-        turn.txn.put_record_lease(&LeaseRow { warned: true, ..row })?;
+        turn.txn.put_record_lease(&LeaseRow { told: LeaseTold::Warning, ..row })?;
         let Some(had) = Had::find(turn, record)? else { return Ok(()) };
         let left = row.until.0.saturating_sub(turn.lease_now.0);
         let left_s = Field::Integer((left / 1_000_000_000).cast_signed());
@@ -94,7 +94,7 @@ impl Command for Expire {
             return Ok(false);
         };
         // Somebody may have shown life after it was looked at.
-        if row.until > turn.lease_now {
+        if row.until > turn.lease_now || !row.runs() {
             return Ok(false);
         }
         record.lapses = record.lapses.next();
@@ -107,7 +107,8 @@ impl Command for Expire {
         match kind.state(had.state).lease.as_ref().map(|lease| &lease.on_expiry) {
             None => end(turn, self.record)?,
             Some(OnExpiry::Event) => {
-                end(turn, self.record)?;
+                turn.txn.put_record_lease(&LeaseRow { told: LeaseTold::End, ..row })?;
+                turn.effect(Effect::Lease(LeaseNote::Told(self.record)));
                 lease_event(turn, had, EventName::EXPIRED, ("stays", Field::Flag(true)))?;
             }
             Some(OnExpiry::Status(status)) => stay(turn, had, Some(status))?,

@@ -2,7 +2,7 @@
 
 use crate::numbers::{LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, LeaseRow};
+use crate::store::{Durability, LeaseRow, LeaseTold};
 
 use super::super::setattr::gone;
 use super::super::{Command, Effect, Stop, Turn};
@@ -24,7 +24,8 @@ impl Command for Renew {
         "renew"
     }
 
-    /// What power loss takes of it, the grace at the next start gives back.
+    /// What power loss takes of it is no more than half of a lease, and part of that the grace at the
+    /// next start gives back.
     fn durability(&self) -> Durability {
         Durability::Process
     }
@@ -76,7 +77,7 @@ impl Command for Heartbeat {
             let refusal = Refusal::new(Rule::LeaseOver, reason, "claim it first");
             return Err(Stop::kept(refusal, path));
         };
-        (row.until, row.warned) = (turn.lease_now.after(row.ttl_ns), false);
+        (row.until, row.told) = (turn.lease_now.after(row.ttl_ns), LeaseTold::Nothing);
         turn.txn.put_record_lease(&row)?;
         turn.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
         Ok(row.until)

@@ -2,8 +2,8 @@
 //!
 //! A claim makes a lease; the end of ownership ends it. Signs of life are noted in memory and
 //! written in batches (`book`); time is the store's own (`clock`). What must stay true: a lease row
-//! is there exactly as long as the lease runs; whose lease has run out changes nothing any more;
-//! expiry is decided on the rows, in the transaction. Deliberately not here: readiness.
+//! is there exactly as long as the lease runs, but where a kind only tells of its end; whose lease has
+//! run out otherwise changes nothing any more; expiry is decided on the rows, in the transaction. Deliberately not here: readiness.
 
 mod back;
 mod book;
@@ -11,6 +11,7 @@ mod clock;
 mod expire;
 mod heartbeat;
 mod hold;
+mod signs;
 
 pub use clock::LeaseClock;
 pub use heartbeat::Heartbeat;
@@ -20,14 +21,15 @@ pub(super) use back::Return;
 pub(super) use book::Book;
 pub(super) use expire::{Expire, Warn};
 pub(super) use heartbeat::Renew;
+pub(super) use signs::Signs;
 
 use std::time::Duration;
 
-use crate::kind::{Kind, Lease, OnExpiry};
+use crate::kind::{Kind, Lease};
 use crate::names::{AgentName, StateName};
 use crate::numbers::{Attempt, RecordKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Expected, LeaseRow, Read, Record, Standing, StoreError};
+use crate::store::{Expected, LeaseRow, LeaseTold, Read, Record, Standing, StoreError};
 
 use super::governed::Home;
 use super::{Effect, Turn};
@@ -45,6 +47,8 @@ pub enum LeaseNote {
     Returned(RecordKey),
     /// Its owner showed life.
     Seen(RecordKey),
+    /// It has ended, and its kind only tells of that: its owner goes on.
+    Told(RecordKey),
 }
 
 /// A claim: whoever writes with it may do so as long as the record is still claimed so.
@@ -76,8 +80,12 @@ impl Fence {
         if record.is_lapsed() { Err(over(record, &self.owner)) } else { Ok(()) }
     }
 
-    /// The same for whoever acts for others, and may go on where an owner's lease ran out.
-    pub(super) fn require_same(&self, record: &Record) -> Result<(), Refusal> {
+    /// The same; who acts for others may go on where an owner's lease ran out.
+    pub(super) fn require_for(&self, others: bool, record: &Record) -> Result<(), Refusal> {
+        if others { self.require_same(record) } else { self.require(record) }
+    }
+
+    fn require_same(&self, record: &Record) -> Result<(), Refusal> {
         let same = record.owner.as_ref() == Some(&self.owner) && record.attempt == self.attempt;
         if same { Ok(()) } else { Err(over(record, &self.owner)) }
     }
@@ -147,16 +155,8 @@ impl Turn<'_> {
             }
             return Ok(());
         };
-        let same = before.owner == record.owner
-            && match row {
-                Some(row) => row.attempt == record.attempt,
-                // Where its end is an event only, the owner goes on without one.
-                None => {
-                    !before.gone
-                        && before.attempt == record.attempt
-                        && lease.on_expiry == OnExpiry::Event
-                }
-            };
+        let same =
+            before.owner == record.owner && row.is_some_and(|row| row.attempt == record.attempt);
         if same && asked_s == record.lease_s {
             self.effect(Effect::Lease(LeaseNote::Seen(record.key)));
             return Ok(());
@@ -172,7 +172,7 @@ impl Turn<'_> {
         let ttl_ns = nanos(asked.unwrap_or(lease.ttl));
         let (record, attempt) = (record.key, record.attempt);
         let until = self.lease_now.after(ttl_ns);
-        let row = LeaseRow { record, attempt, ttl_ns, until, warned: false };
+        let row = LeaseRow { record, attempt, ttl_ns, until, told: LeaseTold::Nothing };
         self.txn.put_record_lease(&row)?;
         self.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::limits::RECORD_BYTES_MAX;
-use crate::record::{Document, Edit, patch, prefix};
+use crate::record::{Document, Edit, patch, prefix, well_formed, well_formed_so_far};
 use crate::refusal::Rule;
 
 const M: usize = RECORD_BYTES_MAX;
@@ -114,13 +114,25 @@ fn every_hostile_text_ends_soon_on_a_small_stack() {
             let edits = [Edit { field: "status", value: "done" }];
             let patched = patch(text.as_bytes(), &edits);
             let patch = start.elapsed();
-            println!("{name:20} parse {parse:>9.1?} prefix {prefix:>9.1?} patch {patch:>9.1?}");
+            let start = Instant::now();
+            let formed = well_formed(text.as_bytes());
+            let formed_begun = well_formed_so_far(text.as_bytes());
+            let form = start.elapsed();
+            assert!(!is_taken || formed.is_ok(), "{name}: {formed:?}");
+            assert!(formed.is_err() || formed_begun.is_ok(), "{name}: {formed_begun:?}");
+            println!(
+                "{name:20} parse {parse:>9.1?} prefix {prefix:>9.1?} patch {patch:>9.1?} \
+                 form {form:>9.1?} {}",
+                formed.is_ok()
+            );
             assert_eq!(parsed.is_ok(), is_taken, "{name}: {:?}", parsed.err());
             assert!(!is_taken || begun.is_ok(), "{name}: {begun:?}");
             if let Ok(patched) = patched.filter_valid(is_taken) {
                 assert!(Document::parse(&patched).is_ok(), "{name}");
             }
             assert!(parse.max(prefix) < Duration::from_millis(limit), "{name}");
+            // Ten times as many values are taken here.
+            assert!(form < 5 * Duration::from_millis(limit), "{name}");
         }
     };
     let thread = std::thread::Builder::new().stack_size(512 * 1024).spawn(run);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::record::{Document, Edit, patch, prefix};
+use crate::record::{Document, Edit, patch, prefix, well_formed, well_formed_so_far};
 
 /// Pieces of lines that have fooled, or could fool, a reader that goes line by line.
 const LINES: &[&str] = &[
@@ -199,12 +199,19 @@ proptest! {
                 prop_assert!(begun.is_ok(), "{:?} cut at {}: {:?}", text, cut, begun);
             }
         }
+        let formed = well_formed(text.as_bytes());
+        prop_assert!(formed.is_ok() || Document::parse(text.as_bytes()).is_err(), "{:?}", formed);
+        for cut in (0..=text.len()).filter(|_| formed.is_ok()) {
+            let begun = well_formed_so_far(&text.as_bytes()[..cut]);
+            prop_assert!(begun.is_ok(), "{:?} cut at {}: {:?}", text, cut, begun);
+        }
     }
 
     #[test]
     fn nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..64), text in any::<String>()) {
         for bytes in [&bytes[..], text.as_bytes()] {
             let _ = (Document::parse(bytes), prefix(bytes));
+            let _ = (well_formed(bytes), well_formed_so_far(bytes));
             let _ = patch(bytes, &[Edit { field: "status", value: "x" }]);
         }
     }

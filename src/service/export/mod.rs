@@ -12,15 +12,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chownat, linkat, mkdirat, openat,
-    symlinkat, unlinkat, utimensat,
+    AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fsetxattr,
+    linkat, mkdirat, openat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::read_plain;
 use crate::limits::CHUNK_BYTES;
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::store::{Class, Node, NodeType, Read};
 
@@ -44,7 +44,7 @@ const LISTED_MAX: usize = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportReport {
     /// What was exported, from the root of the tree.
-    pub from: String,
+    pub from: ShownPath,
     /// The directory that was filled.
     pub to: String,
     /// Files that were written.
@@ -196,7 +196,7 @@ impl Export<'_, '_> {
     fn leave_out(&mut self, path: &TreePath, why: impl Into<String>) {
         self.report.left_out_count += 1;
         if self.report.left_out.len() < LISTED_MAX {
-            self.report.left_out.push(Unreadable { path: path.to_string(), why: why.into() });
+            self.report.left_out.push(Unreadable { path: path.into(), why: why.into() });
         }
     }
 
@@ -254,7 +254,7 @@ impl Export<'_, '_> {
         if node.nlink > 1 {
             self.links.insert(node.ino, path.clone());
         }
-        self.attributes(dir, name, node)
+        self.attributes(dir, name, node, path)
     }
 
     /// Whether it was made; false, and listed, if something is there already.
@@ -294,7 +294,7 @@ impl Export<'_, '_> {
         self.fill(below.as_fd(), node, path)?;
         if made {
             self.report.directories += 1;
-            self.attributes(dir, name, node)?;
+            self.attributes(dir, name, node, path)?;
         }
         Ok(())
     }
@@ -379,8 +379,15 @@ impl Export<'_, '_> {
         Ok(node.size)
     }
 
-    /// Owner (where that is allowed), permissions and time, in the order in which they hold.
-    fn attributes(&self, dir: BorrowedFd<'_>, name: &FileName, node: &Node) -> Io<()> {
+    /// Owner (where that is allowed), extended attributes, permissions and time, in the order in
+    /// which they hold.
+    fn attributes(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &FileName,
+        node: &Node,
+        path: &TreePath,
+    ) -> Io<()> {
         let name = name.as_bytes();
         if self.root {
             let (uid, gid) = (Uid::from_raw(node.uid), Gid::from_raw(node.gid));
@@ -389,10 +396,22 @@ impl Export<'_, '_> {
         if node.node_type != NodeType::Symlink {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = openat(dir, name, flags, Mode::empty())?;
+            self.xattrs(&fd, node, path)?;
             rustix::fs::fchmod(&fd, Mode::from_raw_mode(node.mode))?;
         }
         let times = times(node.atime, node.mtime);
         utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(())
+    }
+
+    fn xattrs(&mut self, fd: &OwnedFd, node: &Node, path: &TreePath) -> Io<()> {
+        for name in self.read.xattr_names(node.ino).map_err(store)? {
+            let value = self.read.xattr(node.ino, &name).map_err(store)?.unwrap_or_default();
+            if let Err(errno) = fsetxattr(fd, &name[..], &value, XattrFlags::empty()) {
+                let name = crate::names::printable(&name);
+                self.leave_out(path, format!("its attribute `{name}`: {errno}"));
+            }
+        }
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::engine::{
     Sight, TimeOrNow, Write, WriteAt, read_plain,
 };
 use crate::ledger::Hash;
+use crate::limits::CHUNK_BYTES;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -79,6 +80,7 @@ pub(super) fn put(
         mode: Some(put.mode),
         uid: None,
         gid: None,
+        is_chown: false,
         size: Some(size),
         atime: Some(TimeOrNow::At(meta.mtime)),
         mtime: Some(TimeOrNow::At(meta.mtime)),
@@ -96,7 +98,7 @@ pub(super) fn put(
     Ok(Placed::Plain(ino))
 }
 
-/// Copies all pieces; those of zeros only stay holes.
+/// Copies all pieces; chunks of zeros only stay holes.
 fn copy(service: &Service, context: &Context, ino: Ino, file: &mut File) -> Result<u64, Why> {
     let mut at = 0;
     loop {
@@ -104,12 +106,15 @@ fn copy(service: &Service, context: &Context, ino: Ino, file: &mut File) -> Resu
         if data.is_empty() {
             return Ok(at);
         }
-        let bytes = data.len() as u64;
-        if data.iter().any(|&byte| byte != 0) {
-            let write = Write { ino, at: WriteAt::Offset(at), data };
-            service.engine.run(context.clone(), write)?;
+        let hole = |chunk: &[u8]| chunk.iter().all(|&byte| byte == 0);
+        let chunks: Vec<&[u8]> = data.chunks(CHUNK_BYTES).collect();
+        for run in chunks.chunk_by(|one, next| hole(one) == hole(next)) {
+            if run.first().is_some_and(|chunk| !hole(chunk)) {
+                let write = Write { ino, at: WriteAt::Offset(at), data: run.concat() };
+                service.engine.run(context.clone(), write)?;
+            }
+            at += run.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
         }
-        at += bytes;
     }
 }
 

@@ -18,9 +18,11 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::engine::{Placed, Put, PutContent, SetAttributes, Text, TimeOrNow, governed};
+use crate::engine::{
+    Placed, Put, PutContent, SetAttributes, SetXattr, Text, TimeOrNow, XattrMode, governed,
+};
 use crate::kind::{Kind, Place};
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
@@ -29,7 +31,7 @@ pub(super) use report::show_lists;
 pub use report::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 
 use self::flow::Flow;
-use self::walk::{FoundDir, Meta, Source, open, shown};
+use self::walk::{FoundDir, Meta, Source, Xattrs, open, shown, xattrs};
 
 use super::find::ROOT;
 use super::{Caller, Exit, Failure, ImportArgs, Reply, Service, Sink};
@@ -68,6 +70,7 @@ pub(super) fn import(
     let target = import.target()?;
     let made = import.directories(target, &found, &mut report)?;
     import.files(&found, &made, &mut report, sink)?;
+    import.tell_directories(&found, &made, &mut report)?;
     import.date_directories(&found, &made)?;
     Ok(report)
 }
@@ -86,6 +89,7 @@ type Made = BTreeMap<TreePath, (Ino, bool)>;
 /// What a change is about.
 struct About {
     path: TreePath,
+    xattrs: Xattrs,
 }
 
 impl Import<'_> {
@@ -110,7 +114,12 @@ impl Import<'_> {
                         size: 0,
                     };
                     let put = self.put(at, name, &meta, PutContent::Directory);
-                    self.service.engine.run(self.caller.context(), put)?;
+                    let placed = self.service.engine.run(self.caller.context(), put)?;
+                    if let Placed::Left(why) = placed {
+                        let to = self.caller.part.show(&self.to);
+                        let reason = format!("nothing can be taken in at `{to}`: {why}");
+                        return Err(Failure::new(Exit::Usage, reason, "name another target"));
+                    }
                     let made = self.service.read(|read| Ok(read.lookup(at, name)?))?;
                     let gone = || Failure::new(Exit::Lost, "the target vanished", "try again");
                     made.ok_or_else(gone)?.ino
@@ -216,24 +225,26 @@ impl Import<'_> {
                 done += 1;
                 let path = dir.path.join(name.clone());
                 let content = match link {
-                    Some(target) => Ok((PutContent::Symlink(target.clone()), 0)),
+                    Some(target) => Ok((PutContent::Symlink(target.clone()), 0, Vec::new())),
                     None => self.content(&fd, name, meta, kind.as_deref()),
                 };
                 match content {
-                    Ok((content, bytes)) => {
+                    Ok((content, bytes, xattrs)) => {
                         let put = self.put(*parent, name, meta, content);
-                        flow.put(About { path }, put, bytes, &mut |answer| {
+                        flow.put(About { path, xattrs }, put, bytes, &mut |answer| {
                             self.answered(answer, report, &mut failed);
                         });
                     }
                     Err(Kept::Big) => {
                         let placed = self.big(&fd, *parent, name, meta);
                         match placed {
-                            Ok(placed) => {
-                                self.answered((About { path }, Ok(placed)), report, &mut failed);
+                            Ok((placed, xattrs)) => {
+                                let about = About { path, xattrs };
+                                self.answered((about, Ok(placed)), report, &mut failed);
                             }
                             Err(big::Why::Refused(refusal)) => {
-                                self.answered((About { path }, Err(refusal)), report, &mut failed);
+                                let about = About { path, xattrs: Vec::new() };
+                                self.answered((about, Err(refusal)), report, &mut failed);
                             }
                             Err(big::Why::Unreadable(why)) => {
                                 report.unreadable.push(Unreadable { path: shown(&path), why });
@@ -270,7 +281,7 @@ impl Import<'_> {
         name: &FileName,
         meta: &Meta,
         kind: Option<&Kind>,
-    ) -> Result<(PutContent, usize), Kept> {
+    ) -> Result<(PutContent, usize, Xattrs), Kept> {
         let record_like = kind.is_some_and(|kind| kind.record_id(name).is_some());
         if meta.size > ONE_CHANGE_BYTES_MAX {
             if record_like {
@@ -281,6 +292,7 @@ impl Import<'_> {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
         let file = open(dir, name).map_err(Kept::Unreadable)?;
+        let xattrs = xattrs(&file).map_err(Kept::Unreadable)?;
         let read = file.take(ONE_CHANGE_BYTES_MAX + 1).read_to_end(&mut bytes);
         read.map_err(|error| Kept::Unreadable(error.to_string()))?;
         if bytes.len() as u64 > ONE_CHANGE_BYTES_MAX {
@@ -293,7 +305,7 @@ impl Import<'_> {
         } else {
             PutContent::File(bytes)
         };
-        Ok((content, length))
+        Ok((content, length, xattrs))
     }
 
     fn big(
@@ -302,11 +314,13 @@ impl Import<'_> {
         parent: Ino,
         name: &FileName,
         meta: &Meta,
-    ) -> Result<Placed, big::Why> {
+    ) -> Result<(Placed, Xattrs), big::Why> {
         let mut file = open(dir, name).map_err(big::Why::Unreadable)?;
+        let xattrs = xattrs(&file).map_err(big::Why::Unreadable)?;
         let empty = PutContent::File(Arc::from(Vec::new()));
         let put = self.put(parent, name, meta, empty);
-        big::put(self.service, &self.caller.context(), put, meta, &mut file)
+        let placed = big::put(self.service, &self.caller.context(), put, meta, &mut file)?;
+        Ok((placed, xattrs))
     }
 
     fn answered(
@@ -317,7 +331,12 @@ impl Import<'_> {
     ) {
         let path = self.shown(&about.path);
         match placed {
-            Ok(Placed::Plain(_)) => report.plain += 1,
+            Ok(Placed::Plain(ino)) => {
+                report.plain += 1;
+                if let Err(refusal) = self.set_xattrs(ino, &about, report) {
+                    *failed = Some(refusal);
+                }
+            }
             Ok(Placed::Record(_, corrected)) => {
                 report.records += 1;
                 if let Some(one) = corrected {
@@ -332,6 +351,46 @@ impl Import<'_> {
         }
     }
 
+    /// A file or directory that was made gets the attributes that it had.
+    fn set_xattrs(
+        &self,
+        ino: Ino,
+        about: &About,
+        report: &mut ImportReport,
+    ) -> Result<(), Refusal> {
+        for (name, value) in &about.xattrs {
+            let (name, value) = (name.clone(), value.clone());
+            let told = crate::names::printable(&name);
+            let command = SetXattr { ino, name, value, mode: XattrMode::Set };
+            match self.service.engine.run(self.caller.context(), command) {
+                Ok(()) => {}
+                Err(refusal) if is_of_the_store(&refusal) && refusal.rule != Rule::NoSpace => {
+                    return Err(refusal);
+                }
+                Err(refusal) => {
+                    let why = format!("its attribute `{told}`: {}", refusal.reason);
+                    report.unreadable.push(Unreadable { path: self.shown(&about.path), why });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Directories that were made get the attributes that they had.
+    fn tell_directories(
+        &self,
+        found: &[FoundDir],
+        made: &Made,
+        report: &mut ImportReport,
+    ) -> Result<(), Failure> {
+        for dir in found {
+            let Some((ino, true)) = made.get(&dir.path) else { continue };
+            let about = About { path: dir.path.clone(), xattrs: dir.xattrs.clone() };
+            self.set_xattrs(*ino, &about, report)?;
+        }
+        Ok(())
+    }
+
     /// Directories that were made get the times that they had.
     fn date_directories(&self, found: &[FoundDir], made: &Made) -> Result<(), Failure> {
         let (send, receive) = crossbeam_channel::unbounded();
@@ -343,6 +402,7 @@ impl Import<'_> {
                 mode: None,
                 uid: None,
                 gid: None,
+                is_chown: false,
                 size: None,
                 atime: time,
                 mtime: time,
@@ -358,7 +418,7 @@ impl Import<'_> {
     }
 
     /// A path in the tree, as people read it.
-    fn shown(&self, path: &TreePath) -> String {
+    fn shown(&self, path: &TreePath) -> ShownPath {
         let names = self.to.names().iter().chain(path.names());
         self.caller.part.show(&names.cloned().collect())
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Corrected;
+use crate::names::ShownPath;
 use crate::refusal::{Refusal, Rule, TextPlace};
 
 use super::super::Exit;
@@ -15,7 +16,7 @@ const LISTED_MAX: usize = 2000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Correction {
     /// Where the record lies.
-    pub path: String,
+    pub path: ShownPath,
     /// The field.
     pub field: String,
     /// What it said.
@@ -25,7 +26,7 @@ pub struct Correction {
 }
 
 impl Correction {
-    pub(in crate::service) fn new(path: String, corrected: Corrected) -> Self {
+    pub(in crate::service) fn new(path: ShownPath, corrected: Corrected) -> Self {
         let Corrected { field, from, to } = corrected;
         Correction { path, field, from, to }
     }
@@ -35,7 +36,7 @@ impl Correction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftReason {
     /// Where it lies.
-    pub path: String,
+    pub path: ShownPath,
     /// The rule that it breaks.
     pub rule: Rule,
     /// What is wrong.
@@ -47,7 +48,7 @@ pub struct DraftReason {
 }
 
 impl DraftReason {
-    pub(in crate::service) fn new(path: String, refusal: Refusal) -> Self {
+    pub(in crate::service) fn new(path: ShownPath, refusal: Refusal) -> Self {
         let Refusal { rule, reason, remedy, place } = refusal;
         DraftReason { path, rule, reason, place, remedy }
     }
@@ -57,7 +58,7 @@ impl DraftReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// Its path: in the imported directory, or in the tree for what was left alone.
-    pub path: String,
+    pub path: ShownPath,
     /// Why.
     pub why: String,
 }
@@ -92,7 +93,7 @@ pub struct ImportReport {
     /// The directory.
     pub from: String,
     /// Where it went.
-    pub to: String,
+    pub to: ShownPath,
     /// Files and links that lie in it.
     pub files: u64,
     /// Directories that were made.

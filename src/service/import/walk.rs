@@ -5,13 +5,16 @@
 //! may be a mount of this very store).
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fgetxattr, flistxattr, openat, readlinkat,
+    statat,
+};
 use rustix::io::Errno;
 
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::UnixNanos;
 
 use super::super::Failure;
@@ -19,6 +22,9 @@ use super::report::Unreadable;
 
 /// Deepest directory that is entered: each level on the way holds a descriptor.
 const DEPTH_MAX: usize = 200;
+
+/// The kernel's limit of a value, and of the names of a file.
+const XATTR_BYTES_MAX: usize = 64 << 10;
 
 const OPEN_DIR: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -51,6 +57,7 @@ pub(super) struct FoundDir {
     /// Its path from the imported directory.
     pub path: TreePath,
     pub meta: Meta,
+    pub xattrs: Xattrs,
     /// Regular files.
     pub files: Vec<(FileName, Meta)>,
     /// Symbolic links and their targets.
@@ -120,8 +127,13 @@ impl Source {
         if stat.st_dev != self.device {
             return Err("another file system is mounted here: import it by itself".to_owned());
         }
-        let mut dir =
-            FoundDir { path: path.clone(), meta: Meta::of(&stat), files: vec![], links: vec![] };
+        let mut dir = FoundDir {
+            path: path.clone(),
+            meta: Meta::of(&stat),
+            xattrs: xattrs(&fd)?,
+            files: vec![],
+            links: vec![],
+        };
         let mut names = Vec::new();
         for entry in Dir::read_from(&fd).map_err(text)? {
             // `.` and `..` are no file names; the kernel gives no others that are none.
@@ -168,7 +180,34 @@ pub(super) fn open(dir: &OwnedFd, name: &FileName) -> Result<File, String> {
     Ok(File::from(fd))
 }
 
+/// Extended attributes: names and values.
+pub(super) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The `user.` attributes of a file or directory; none where the file system has none.
+pub(super) fn xattrs(fd: impl AsFd) -> Result<Xattrs, String> {
+    let text = |errno: Errno| errno.to_string();
+    let mut names = vec![0; XATTR_BYTES_MAX];
+    let length = match flistxattr(&fd, &mut names[..]) {
+        Ok(length) => length,
+        Err(Errno::NOTSUP) => 0,
+        Err(errno) => return Err(text(errno)),
+    };
+    names.truncate(length);
+    let mut found = Vec::new();
+    for name in names.split(|&byte| byte == 0).filter(|name| name.starts_with(b"user.")) {
+        let mut value = vec![0; XATTR_BYTES_MAX];
+        match fgetxattr(&fd, name, &mut value[..]) {
+            Ok(length) => value.truncate(length),
+            // Removed meanwhile.
+            Err(Errno::NODATA) => continue,
+            Err(errno) => return Err(text(errno)),
+        }
+        found.push((name.to_vec(), value));
+    }
+    Ok(found)
+}
+
 /// A path from the imported directory, as people read it.
-pub(super) fn shown(path: &TreePath) -> String {
-    if path.names().is_empty() { ".".to_owned() } else { path.to_string() }
+pub(super) fn shown(path: &TreePath) -> ShownPath {
+    if path.names().is_empty() { ShownPath::new(".") } else { path.into() }
 }

@@ -141,7 +141,7 @@ pub struct WatchArgs {
     /// Only events after this one; those to come if absent.
     #[serde(default)]
     pub since: Option<G>,
-    /// Lines are the ledger's own; else readable ones.
+    /// Lines are the ledger's events, with names as they are; else readable ones.
     #[serde(default)]
     pub json: bool,
 }

@@ -145,7 +145,7 @@ requests! {
     /// Makes a project's directories in the scratchpad.
     ProjectNew(args: ProjectNewArgs) = "project", Effect::Changes, Agents, Store, for args;
     /// Makes a record or a plain file what it was.
-    Rewind(args: RewindArgs) = "restore", Effect::Changes, Owner, Tree, for args;
+    Rewind(args: RewindArgs) = "restore", Effect::Changes, Agents, Tree, for args;
     /// Copies the store while it is in use.
     Backup(args: BackupArgs) = "backup", Effect::Makes, Owner, Store;
 }

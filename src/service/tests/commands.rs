@@ -42,7 +42,7 @@ fn done(bench: &Bench, what: &str, summary: Option<&str>) -> Result<MoveReport, 
 fn a_record_goes_its_whole_way() {
     let bench = bench();
     let claimed = claim(&bench, Some("a"), "bob").unwrap();
-    assert_eq!(claimed.path, "work/assigned/bob/a.yaml");
+    assert_eq!(utf8(&claimed.path), "work/assigned/bob/a.yaml");
     assert_eq!((claimed.version, claimed.attempt.0), (Version(2), 1));
     let shown = bench.show("a");
     assert!(shown.text.starts_with("# keep me\nid: a\n"), "{}", shown.text);
@@ -52,9 +52,9 @@ fn a_record_goes_its_whole_way() {
 
     let refused = done(&bench, "a", None).unwrap_err();
     assert_eq!((refused.rule, refused.exit), (Some(Rule::Required), Exit::Invalid));
-    assert!(bench.node("work/done").is_some());
+    assert!(bench.node("work/done").is_none(), "a refusal leaves no lane");
     let finished = done(&bench, "work/assigned/bob/a.yaml", Some("all: well\nreally")).unwrap();
-    assert_eq!((finished.path.as_str(), finished.version), ("work/done/bob/a.yaml", Version(3)));
+    assert_eq!((utf8(&finished.path), finished.version), ("work/done/bob/a.yaml", Version(3)));
     assert_eq!(finished.owner, Some(agent("bob")));
     let shown = bench.show("a.yaml");
     assert!(shown.text.contains("status: done"));
@@ -146,7 +146,7 @@ fn fail_marks_and_release_gives_back() {
     claim(&bench, Some("a"), "bob").unwrap();
     let args = |what: &str| FailArgs { what: what.into(), message: "no: disk".into(), agent: None };
     let failed = moved(bench.ask(Request::Fail(args("a")))).unwrap();
-    assert_eq!((failed.path.as_str(), failed.version), ("work/assigned/bob/a.yaml", Version(3)));
+    assert_eq!((utf8(&failed.path), failed.version), ("work/assigned/bob/a.yaml", Version(3)));
     let text = bench.show("a").text;
     assert!(text.contains("status: error") && text.contains("message: \"no: disk\""), "{text}");
     let refused = bench.ask(Request::Fail(args("b"))).unwrap_err();
@@ -159,7 +159,7 @@ fn fail_marks_and_release_gives_back() {
     };
     assert_eq!(release("a", Some("ann")).unwrap_err().rule, Some(Rule::Forbidden));
     let back = release("a", Some("bob")).unwrap();
-    assert_eq!((back.path.as_str(), back.owner), ("work/inbox/a.yaml", None));
+    assert_eq!((utf8(&back.path), back.owner), ("work/inbox/a.yaml", None));
     assert_eq!(claim(&bench, Some("a"), "ann").unwrap().attempt.0, 2);
     bench.clean();
 }
@@ -174,10 +174,10 @@ fn done_where_there_is_no_lane_yet_and_from_the_inbox() {
     let (name, role) = (agent("ann"), Some(crate::kind::Role::Coordinator));
     bench.ask(Request::AgentAdd(AgentAddArgs { name, role, uid: None, agent: None })).unwrap();
     let report = moved(bench.ask(Request::Done(args))).unwrap();
-    assert_eq!(report.path, "work/done/ann/b.yaml");
+    assert_eq!(utf8(&report.path), "work/done/ann/b.yaml");
     // Without an owner: the flat directory.
     let report = done(&bench, "a", Some("y")).unwrap();
-    assert_eq!(report.path, "work/done/a.yaml");
+    assert_eq!(utf8(&report.path), "work/done/a.yaml");
     bench.clean();
 }
 

@@ -37,8 +37,7 @@ fn the_real_files_come_in_and_go_out() {
     let out = bench.path("out");
     let exported = bench.export(&out, Some("work")).unwrap();
     assert_eq!((exported.files, exported.left_out_count), (172, 0));
-    let corrected: Vec<&str> =
-        report.corrected.listed.iter().map(|one| one.path.as_str()).collect();
+    let corrected: Vec<&str> = report.corrected.listed.iter().map(|one| utf8(&one.path)).collect();
     let mut differ = 0;
     let mut stack = vec![root.clone()];
     while let Some(dir) = stack.pop() {

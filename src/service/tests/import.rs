@@ -53,10 +53,10 @@ fn everything_is_taken_once_and_given_back_as_it_was() {
     assert_eq!(report.directories, 7);
     assert_eq!(report.corrected.listed.len(), 1);
     let one = &report.corrected.listed[0];
-    let said = (one.path.as_str(), one.from.as_str(), one.to.as_str());
+    let said = (utf8(&one.path), one.from.as_str(), one.to.as_str());
     assert_eq!(said, ("work/assigned/bob/late.yaml", "done", "assigned"));
     let drafts: Vec<(&str, Rule)> =
-        report.drafts.listed.iter().map(|one| (one.path.as_str(), one.rule)).collect();
+        report.drafts.listed.iter().map(|one| (utf8(&one.path), one.rule)).collect();
     assert_eq!(
         drafts,
         [
@@ -123,7 +123,7 @@ fn importing_again_changes_nothing() {
     let before = bench.lines(LogArgs::default());
     let again = bench.import(&root, "work");
     let left: Vec<(&str, &str)> =
-        again.moved_on.listed.iter().map(|one| (one.path.as_str(), one.why.as_str())).collect();
+        again.moved_on.listed.iter().map(|one| (utf8(&one.path), one.why.as_str())).collect();
     assert_eq!(
         left,
         [
@@ -261,4 +261,55 @@ fn holes_are_exported_as_holes() {
     read(40 * chunk, "\0\0\0\0\0\0\0middle\0");
     read(41 * chunk - 1, "\0next\0");
     read(size - 1, "\0");
+}
+
+#[test]
+fn holes_are_imported_as_holes_whatever_the_size() {
+    let quota = "workspaces: []\nfiles: []\nquotas: [{ path: vv, bytes: 1MiB }]\n";
+    let bench = Bench::with(Config::parse("quota", quota).unwrap());
+    let root = bench.path("src");
+    for (name, size) in [("none", 2 << 20), ("small", 2 << 20), ("big", 20 << 20)] {
+        write(&root, name, "");
+        let file = fs::OpenOptions::new().write(true).open(root.join(name)).unwrap();
+        file.set_len(size).unwrap();
+        if name != "none" {
+            std::os::unix::fs::FileExt::write_all_at(&file, b"x", size / 2 + 5).unwrap();
+        }
+    }
+    let report = bench.import(&root, "vv");
+    assert_eq!(report.plain, 3, "{}", report.human());
+    for (name, chunks) in [("none", 0), ("small", 1), ("big", 1)] {
+        let path = format!("vv/{name}");
+        assert_eq!(bench.node(&path).unwrap().chunks, chunks, "{name}");
+    }
+    bench.export(&bench.path("out"), Some("vv")).unwrap();
+    for name in ["none", "small", "big"] {
+        assert!(read(&root, name) == read(&bench.path("out"), name), "{name}");
+    }
+    assert_eq!(bench.import(&root, "vv").unchanged, 3);
+    bench.clean();
+}
+
+#[test]
+fn attributes_of_files_and_directories_come_and_go_with_them() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let bench = Bench::new();
+    let root = bench.path("src");
+    write(&root, "dir/small", "x");
+    write(&root, "dir/big", vec![b'x'; 9 << 20]);
+    for path in ["dir", "dir/small", "dir/big"] {
+        if setxattr(root.join(path), "user.of", path.as_bytes(), XattrFlags::empty()).is_err() {
+            eprintln!("left out: the temporary directory takes no attributes");
+            return;
+        }
+    }
+    let report = bench.import(&root, "plain");
+    assert_eq!((report.plain, report.unreadable.count), (2, 0), "{}", report.human());
+    let out = bench.path("out");
+    assert_eq!(bench.export(&out, Some("plain")).unwrap().left_out_count, 0);
+    for path in ["dir", "dir/small", "dir/big"] {
+        let mut value = [0; 64];
+        let length = getxattr(out.join(path), "user.of", &mut value[..]).unwrap();
+        assert_eq!(&value[..length], path.as_bytes());
+    }
 }

@@ -18,7 +18,7 @@ use crate::engine::{
     Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, SetAttributes, Sight,
     Silence, Text, Write, WriteAt,
 };
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Durability, Node};
@@ -193,3 +193,8 @@ fn agent(name: &str) -> AgentName {
 }
 
 use crate::names::AgentName;
+
+/// A path of a report.
+fn utf8(path: &ShownPath) -> &str {
+    std::str::from_utf8(path.as_bytes()).unwrap()
+}

@@ -15,8 +15,9 @@ use super::room::{MainFile, Room};
 use super::{Conn, fail};
 use crate::store::{Result, StoreError};
 
-/// From this length on the log is moved beside the writer, in pages of 4 KiB. Each time is two flushes, so
-/// that a big file is written the faster the longer the log is; and the longer takes a start after a crash.
+/// From this length on the log is moved beside the writer, in pages of 4 KiB. Each time is two
+/// flushes, so that a big file is written the faster the longer the log is; and the longer takes a
+/// start after a crash.
 const PAGES_BESIDE: u64 = 4_000;
 
 /// From this length on the writer moves it itself: under steady load the log cannot start anew
@@ -45,7 +46,8 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Watches the log of `writer`, which is `log`; `own` is the thread's connection, `main` the main file.
+    /// Watches the log of `writer`, which is `log`; `own` is the thread's connection, `main` the
+    /// main file.
     pub fn start(writer: &mut Conn, own: Conn, main: MainFile, log: PathBuf) -> Result<Self> {
         let pages = Arc::new(AtomicU64::new(0));
         let moved = Arc::new(AtomicU64::new(0));

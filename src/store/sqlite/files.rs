@@ -84,6 +84,12 @@ impl ReadFiles for Conn {
         self.one(sql, [], |row| Ok((Ino(number(row, 0)?), LeaseTime(number(row, 1)?))))
     }
 
+    fn leases_after(&self, at: LeaseTime, visit: Visit<'_, (Ino, LeaseTime)>) -> Result<()> {
+        let sql = "SELECT ino, until FROM lock_leases WHERE until > ?1 ORDER BY until";
+        let read = |row: &Row<'_>| Ok((Ino(number(row, 0)?), LeaseTime(number(row, 1)?)));
+        self.each(sql, [int(at.0)], read, visit)
+    }
+
     fn all_file_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()> {
         let read =
             |row: &Row<'_>| Ok((Ino(number(row, 0)?), Ino(number(row, 1)?), file_name(row, 2)?));

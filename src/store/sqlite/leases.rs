@@ -7,7 +7,7 @@ use super::columns::{damaged, int, number};
 use super::read::record;
 use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
-use crate::store::{LeaseRow, ReadLeases, Record, Result, TxnLeases, Visit};
+use crate::store::{LeaseRow, LeaseTold, ReadLeases, Record, Result, TxnLeases, Visit};
 
 fn lease(row: &Row<'_>) -> rusqlite::Result<LeaseRow> {
     Ok(LeaseRow {
@@ -15,8 +15,22 @@ fn lease(row: &Row<'_>) -> rusqlite::Result<LeaseRow> {
         attempt: Attempt(number(row, 1)?),
         ttl_ns: number(row, 2)?,
         until: LeaseTime(number(row, 3)?),
-        warned: row.get(4)?,
+        told: match row.get::<_, i64>(4)? {
+            0 => LeaseTold::Nothing,
+            1 => LeaseTold::Warning,
+            2 => LeaseTold::End,
+            other => return Err(damaged(format!("a lease of which {other} was told"))),
+        },
     })
+}
+
+/// As the column has it, which is called after the warning.
+fn told(lease: &LeaseRow) -> u8 {
+    match lease.told {
+        LeaseTold::Nothing => 0,
+        LeaseTold::Warning => 1,
+        LeaseTold::End => 2,
+    }
 }
 
 impl ReadLeases for Conn {
@@ -63,7 +77,7 @@ impl TxnLeases for Conn {
                 int(lease.attempt.0),
                 int(lease.ttl_ns),
                 int(lease.until.0),
-                lease.warned,
+                told(lease),
             ],
         )?;
         Ok(())

@@ -60,6 +60,31 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
+/// Removes a store's file and its log. Only for whoever has the store's lock.
+///
+/// # Errors
+/// If the file cannot be removed; then nothing is.
+pub fn remove_files(path: &Path) -> std::io::Result<()> {
+    std::fs::remove_file(path)?;
+    for end in ["-wal", "-shm"] {
+        match std::fs::remove_file(beside(path, end)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Removes the lock of a store that was removed, unless somebody has it, or another store was made there.
+pub fn remove_lock(path: &Path) {
+    if let Ok(_held) = Lock::take(path)
+        && !path.exists()
+        && let Err(error) = std::fs::remove_file(lock_path(path))
+    {
+        tracing::warn!(%error, "the lock of a removed store stays");
+    }
+}
+
 impl Lock {
     /// Takes the lock of the store at `path`, or says who has it.
     ///
@@ -133,6 +158,12 @@ pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<Lock> {
     }
     let (path, pid) = (path.display().to_string(), locker(main).unwrap_or(0));
     Err(StoreError::HeldElsewhere { path, pid })
+}
+
+/// The process that has the lock of the store at `path` for itself, as the system tells; takes none.
+#[must_use]
+pub fn lock_holder(path: &Path) -> Option<u32> {
+    locker(&File::open(lock_path(path)).ok()?)
 }
 
 /// Who says to have the lock. An unreadable number is reported as 0: the lock is what counts.

@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 pub use head::refuse_other;
-pub use lock::Lock;
+pub use lock::{Lock, lock_holder, remove_files, remove_lock};
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 

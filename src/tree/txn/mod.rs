@@ -18,7 +18,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use workfs_mount::{Attr, Caller, Entry, Errno, MountId, Reply};
 
-use crate::engine::{Commit, Context, Origin, Stop, TxnNode, path_of_dir};
+use crate::engine::{About, Commit, Context, Origin, Refuse, Stop, TxnNode, path_of_dir};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
@@ -87,7 +87,24 @@ impl TxnTree {
                 Err(Stop::Store(error)) => Err(error),
             }
         })?;
-        done.map_err(|refusal: Refusal| refusal.rule.errno(door))
+        let refusal: Refusal = match done {
+            Ok(out) => return Ok(out),
+            Err(refusal) => refusal,
+        };
+        let is_news = refusal.rule == Rule::TooLarge && view.is_news(&refusal.reason);
+        drop(view);
+        let errno = refusal.rule.errno(door);
+        if is_news {
+            self.tell(caller, txn, door, refusal);
+        }
+        Err(errno)
+    }
+
+    /// Puts into `why` that a transaction has met a limit: no program that works in it says which.
+    fn tell(&self, caller: &Caller, txn: &Txn, door: Door, refusal: Refusal) {
+        let about = About::Path(path_of_txn(&txn.name));
+        let refuse = Refuse { operation: "txn", about, refusal };
+        self.below.engine.submit(self.below.context(caller, door), refuse, |_| ());
     }
 
     /// The entry of a node: the kernel keeps nothing of a transaction.
@@ -101,7 +118,7 @@ impl TxnTree {
         let attr =
             self.view(caller, txn, root, Door::Name, |view, below, node| view.attr(below, node))?;
         let (mode, uid, gid) = (0o700, txn.maker.0, txn.maker.1);
-        Ok(Self::entry(txn.slot, root, Attr { mode, uid, gid, ..attr }))
+        Ok(Self::entry(txn.slot, root, Attr { mode, uid, gid, is_fixed: true, ..attr }))
     }
 
     /// `mkdir .workfs/txn/NAME`.

@@ -61,9 +61,8 @@ impl Tree for TxnTree {
     }
 
     fn open(&self, caller: &Caller, ino: Ino, flags: OpenFlags, reply: Reply<Opened>) {
-        let pinned = self.inside(caller, ino, Door::Name, |view, below, node| {
-            view.open(below, node, flags.truncate)
-        });
+        let pinned =
+            self.inside(caller, ino, Door::Name, |view, below, node| view.open(below, node, flags));
         let append = flags.append;
         match pinned {
             Some(Ok(pinned)) => reply.send(self.opened(TxnOpen::File { append, pinned })),

@@ -56,6 +56,7 @@ impl View {
             atime_ns: now,
             mtime_ns: now,
             ctime_ns: now,
+            is_fixed: false,
         };
         let at = (dir, name);
         self.places.insert(node, at.clone());
@@ -177,7 +178,7 @@ impl View {
         // A time that is set after a write stays.
         self.save(node)?;
         let ino = Ino(0);
-        let step = SetAttributes { ino, mode, uid, gid, size: None, atime, mtime };
+        let step = SetAttributes { mode, uid, gid, atime, mtime, ..SetAttributes::none(ino) };
         self.push(Step::Set { node, set: step }, node)?;
         let now = below.now.0;
         let attr = &mut self.own(below, node)?.attr;

@@ -10,7 +10,7 @@ mod changes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use workfs_mount::Attr;
+use workfs_mount::{Attr, OpenFlags};
 
 use crate::engine::{Step, Stop, TxnName, TxnNode, Used, UsedWhat, read_plain};
 use crate::limits::{TXN_BYTES_MAX, TXN_STEPS_MAX};
@@ -18,7 +18,6 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
-use crate::tree::attr;
 use crate::tree::open::part;
 use crate::tree::unsaved::Unsaved;
 
@@ -58,9 +57,14 @@ pub struct View {
     held: u64,
     steps: Vec<Noted>,
     used: HashMap<UsedWhat, Used>,
+    /// The limit that was told of last.
+    told: Option<String>,
     /// Its changes are being made: no more of them.
     pub committing: bool,
 }
+
+/// The way out where a transaction is too large.
+const IN_PARTS: &str = "throw it away, and make the changes in several transactions";
 
 impl View {
     /// A new one over the directory `root`, which has this path.
@@ -75,6 +79,7 @@ impl View {
             held: 0,
             steps: Vec::new(),
             used: HashMap::new(),
+            told: None,
             committing: false,
         }
     }
@@ -84,11 +89,22 @@ impl View {
         self.root
     }
 
+    /// Whether this limit was not the last that was told of: a program may try a thousand times.
+    pub fn is_news(&mut self, reason: &str) -> bool {
+        if self.told.as_deref() == Some(reason) {
+            return false;
+        }
+        self.told = Some(reason.to_owned());
+        true
+    }
+
     /// Attributes of a node, but for its number.
     pub fn attr(&self, below: &Below<'_>, node: TxnNode) -> Result<Attr, Stop> {
         let mut found = match (self.nodes.get(&node), node) {
             (Some(own), _) => own.attr,
-            (None, TxnNode::Stored(ino)) => attr(&below.node(ino)?),
+            (None, TxnNode::Stored(ino)) => {
+                below.tree.shown(below.read, below.caller, &below.node(ino)?)?
+            }
             (None, TxnNode::Made(_)) => return Err(gone().into()),
         };
         if let Some(content) = self.content(node) {
@@ -157,15 +173,22 @@ impl View {
         }
     }
 
-    /// Opens a file, and notes that it was used. Gives what a reader keeps until it closes it.
+    /// Opens a file, and notes that it was used, and whether it is read. Gives what a reader keeps until it closes it.
     pub fn open(
         &mut self,
         below: &Below<'_>,
         node: TxnNode,
-        truncate: bool,
+        flags: OpenFlags,
     ) -> Result<Option<Arc<[u8]>>, Stop> {
         self.use_file(below, node)?;
-        if truncate {
+        // What was written over here before is no text of others any more.
+        let reads = flags.read && !flags.truncate && self.content(node).is_none();
+        if let TxnNode::Stored(ino) = node
+            && let Some(used) = self.used.get_mut(&UsedWhat::File(ino))
+        {
+            used.read |= reads;
+        }
+        if flags.truncate {
             self.resize(below, node, 0)?;
         }
         match node {
@@ -251,8 +274,10 @@ impl View {
     fn hold(&mut self, bytes: u64) -> Result<(), Refusal> {
         let held = self.held.saturating_add(bytes);
         if held > TXN_BYTES_MAX {
-            let reason = format!("a transaction writes at most {TXN_BYTES_MAX} bytes");
-            return Err(Refusal::new(Rule::TooLarge, reason, "commit in several parts"));
+            let mib = TXN_BYTES_MAX >> 20;
+            let reason =
+                format!("a transaction writes at most {mib} MiB, with what it copies for that");
+            return Err(Refusal::new(Rule::TooLarge, reason, IN_PARTS));
         }
         self.held = held;
         Ok(())
@@ -315,8 +340,11 @@ impl View {
 
     fn push(&mut self, step: Step, about: TxnNode) -> Result<(), Stop> {
         if self.steps.len() >= TXN_STEPS_MAX {
-            let reason = format!("a transaction makes at most {TXN_STEPS_MAX} changes");
-            return Err(Refusal::new(Rule::TooLarge, reason, "commit in several parts").into());
+            let reason = format!(
+                "a transaction makes at most {TXN_STEPS_MAX} changes (a new file is two: it is made, \
+                 and saved)"
+            );
+            return Err(Refusal::new(Rule::TooLarge, reason, IN_PARTS).into());
         }
         let path = self.path_of(about);
         self.steps.push(Noted { step, about, path });
@@ -353,7 +381,7 @@ impl View {
     fn note(&mut self, below: &Below<'_>, what: UsedWhat, path: TreePath) -> Result<(), Stop> {
         if !self.used.contains_key(&what) {
             let found = what.find(below.read)?.ok_or_else(gone)?;
-            self.used.insert(what.clone(), Used { path, what, found });
+            self.used.insert(what.clone(), Used { path, what, found, read: false });
         }
         Ok(())
     }

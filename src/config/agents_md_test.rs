@@ -1,0 +1,125 @@
+//! `AGENTS.md` of kinds of a user's own.
+
+use super::{Config, Reader, agents_md};
+use crate::kind::{Kind, Kinds, Role};
+use crate::names::{AgentName, TreePath};
+
+const SCHEMA: &str = r#"{"properties": {"id": {}, "who": {}, "note": {}, "tests": {},
+    "phase": {"enum": ["todo", "broken", "waiting", "doing", "finished"]}, "trouble": {}}}"#;
+
+const JOB: &str = "kind: job
+schema: job.v1.json
+extensions: [yaml]
+fields: { id: id, status: phase, owner: who }
+states:
+  queue: { dirs: [queue], status: [todo], initial: true }
+  run:
+    dirs: ['run/{owner}']
+    status: [broken, waiting, todo, doing]
+    moves:
+      - { from: todo, to: [broken, waiting, doing] }
+      - { from: [waiting, doing], to: [waiting, doing, broken] }
+      - { from: broken, to: todo, by: [operator] }
+  failed: { dirs: ['failed/{owner}'], status: [broken] }
+  over: { dirs: ['over/{owner}'], status: [finished], requires: [note.said] }
+transitions:
+  - { from: queue, to: run, event: claimed, by: [agent, operator] }
+  - { from: run, to: failed, event: failed, by: [agent, operator] }
+  - { from: run, to: over, event: ended, by: [agent, operator], requires: [note.why, tests] }
+";
+
+/// The text for a workspace of that kind.
+fn told(definition: &str) -> String {
+    let mut kinds = Kinds::default();
+    let kind = Kind::load("job.kind.yaml", definition, SCHEMA).unwrap();
+    kinds.add("job.kind.yaml", kind).unwrap();
+    let text = "workspaces: [{ path: jobs, kind: job }]";
+    let config = Config::parse_with("config.yaml", text, &kinds).unwrap();
+    agents_md(&config, &TreePath::root(), None)
+}
+
+fn begins_with(definition: &str, status: Option<&str>) {
+    let text = told(definition);
+    let line = text.lines().find(|line| line.starts_with("sed -i"));
+    let wanted = status.map(|to| format!("s/^phase:.*/phase: {to}/"));
+    match (line, wanted) {
+        (Some(line), Some(wanted)) => assert!(line.contains(&wanted), "{text}"),
+        (None, None) => {}
+        (line, wanted) => panic!("{line:?} for {wanted:?}:\n{text}"),
+    }
+}
+
+#[test]
+fn whoever_begins_sets_no_status_of_what_does_not_go_on() {
+    let after = |what: &str| JOB.replace("    moves:", &format!("{what}\n    moves:"));
+    let with = |more: &str| format!("{JOB}{more}");
+    let fail = "commands:\n  fail: { status: broken, text: trouble }\n";
+    begins_with(&with(fail), Some("waiting"));
+    begins_with(&after("    status_requires: { broken: [trouble] }"), Some("waiting"));
+    let lease = "    lease: { ttl: 1h, on_expiry: broken }";
+    begins_with(&after(lease), Some("waiting"));
+    let stuck = "chores:\n  escalate: { file: L, stuck: [{ state: run, status: [broken, waiting], \
+                 after: 1h }] }\n";
+    begins_with(&with(stuck), Some("doing"));
+    let none = with(stuck).replace("to: [broken, waiting, doing]", "to: [broken, waiting]");
+    begins_with(&none, None);
+}
+
+#[test]
+fn a_status_that_the_lane_has_too_stays_as_it_is() {
+    assert!(told(JOB).contains("The `mv` itself writes `who`."), "{}", told(JOB));
+    let other = JOB.replace("status: [broken, waiting, todo, doing]", "status: [doing, broken]");
+    let (from, to) = (other.find("    moves:").unwrap(), other.find("  failed:").unwrap());
+    let other = format!("{}{}", &other[..from], &other[to..]);
+    assert!(told(&other).contains("The `mv` itself writes `phase`, `who`."), "{}", told(&other));
+}
+
+#[test]
+fn a_record_is_finished_where_work_counts_as_done() {
+    for more in ["commands:\n  done: { to: over }\n", "order:\n  done: { over: any }\n"] {
+        let text = told(&format!("{JOB}{more}"));
+        assert!(text.contains("`mv jobs/run/YOU/X.yaml jobs/over/YOU/`"), "{text}");
+        assert!(text.contains("save `note.said`, `note.why`, `tests`, then"), "{text}");
+        let fields = "note:\n  said: Added the retry; 41 tests pass.\n  \
+                      why: Added the retry; 41 tests pass.\nEND\n";
+        assert!(text.contains(fields), "{text}");
+    }
+    let text = told(&format!("{JOB}commands:\n  fail: {{ to: failed }}\n"));
+    assert!(text.contains("finished=\"jobs/over/$me\""), "{text}");
+}
+
+#[test]
+fn where_no_agent_claims_nothing_is_told_of_claims() {
+    for definition in [
+        JOB.replace("event: claimed, by: [agent, operator]", "event: claimed, by: [operator]"),
+        JOB.replace("run/{owner}", "run").replace("event: claimed", "event: taken"),
+    ] {
+        let text = told(&definition);
+        assert!(!text.contains(".next") && text.contains("`jobs` (job): `queue/`"), "{text}");
+        assert!(text.contains("`.workfs/kinds/`") && !text.contains("No directory"), "{text}");
+    }
+}
+
+#[test]
+fn the_text_is_for_whose_mount_it_is_and_for_what_its_workspace_wants() {
+    let text = |more: &str| {
+        let text = format!("workspaces: [{{ path: work, kind: task{more} }}]");
+        Config::parse("config.yaml", &text).unwrap()
+    };
+    let name = AgentName::new("bob").unwrap();
+    let read = |config: &Config, role| {
+        agents_md(config, &TreePath::root(), Some(Reader { name: &name, role }))
+    };
+    let own = read(&text(""), Role::Agent);
+    assert!(own.contains("me=bob;") && own.contains("`mkdir -p work/assigned/bob`"), "{own}");
+    assert!(!own.contains("YOU") && !own.contains("observer"), "{own}");
+    assert!(read(&text(""), Role::Observer).contains("You are bob, an observer"));
+    let strict = read(&text(", strict: true"), Role::Agent);
+    assert!(
+        strict.contains("Its `id` is ID.\nEvery text that is saved must have `id`"),
+        "{strict}"
+    );
+    assert!(!own.contains("must have") && own.contains("is ID or left out."), "{own}");
+    let flag = read(&text(", policy: flag"), Role::Agent);
+    assert!(flag.contains("is saved, too") && !own.contains("is saved, too"), "{flag}");
+}

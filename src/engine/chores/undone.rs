@@ -1,0 +1,84 @@
+//! What chores could not do: tried again in each round, and told of until it is done.
+//!
+//! What must stay true: `why` has each failure once, not each round; what is told is bounded. It is in
+//! memory: the next daemon finds out for itself; what could not be assigned it knows from `why`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parking_lot::Mutex;
+
+use crate::limits::{CHORES_AT_ONCE, UNDONE_TOLD_MAX};
+use crate::names::TreePath;
+use crate::numbers::RecordKey;
+use crate::refusal::Refusal;
+use crate::store::StoreError;
+
+use super::super::{Refused, Turn};
+
+/// See the module.
+#[derive(Default)]
+pub struct Undone(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// As the last whole round found it: paths, and why.
+    told: BTreeMap<String, String>,
+    /// The same of the round that is made.
+    found: BTreeMap<String, String>,
+    /// Records that could not go to their agents' lanes.
+    unassigned: BTreeSet<RecordKey>,
+}
+
+impl Undone {
+    /// What could not be done when it was last tried, and why, by path.
+    #[must_use]
+    pub fn told(&self) -> Vec<(String, String)> {
+        let state = self.0.lock();
+        state.told.iter().map(|(path, why)| (path.clone(), why.clone())).collect()
+    }
+
+    pub(super) fn found(&self, path: &str, why: &str) {
+        let found = &mut self.0.lock().found;
+        if found.len() < UNDONE_TOLD_MAX {
+            found.insert(path.to_owned(), why.to_owned());
+        }
+    }
+
+    /// A round is over.
+    pub(super) fn end_round(&self) {
+        let mut state = self.0.lock();
+        state.told = std::mem::take(&mut state.found);
+    }
+
+    /// A record is to be assigned later.
+    pub(super) fn assign_later(&self, record: RecordKey) {
+        let unassigned = &mut self.0.lock().unassigned;
+        if unassigned.len() < CHORES_AT_ONCE {
+            unassigned.insert(record);
+        }
+    }
+
+    pub(super) fn unassigned(&self) -> Vec<RecordKey> {
+        self.0.lock().unassigned.iter().copied().collect()
+    }
+
+    pub(super) fn need_not_assign(&self, record: RecordKey) {
+        self.0.lock().unassigned.remove(&record);
+    }
+}
+
+impl Turn<'_> {
+    /// Notes that a chore cannot be done; `why` is told of it where it was not yet.
+    pub(super) fn leave_undone(
+        &self,
+        path: TreePath,
+        refusal: Refusal,
+    ) -> Result<Refused, StoreError> {
+        self.undone.found(&path.to_string(), &refusal.reason);
+        let last = self.txn.last_refusal_of(&path.to_bytes())?;
+        let is_told = last.is_some_and(|last| {
+            last.actor == self.context.actor.name && last.why.reason == refusal.reason
+        });
+        Ok(Refused { refusal, path, rejected: None, kept: !is_told })
+    }
+}

@@ -1,0 +1,119 @@
+//! Drafts: record-like files whose text is no record, or is not to be judged yet.
+//!
+//! What must stay true: a draft keeps what was written to it, and the reason why it is none. What a
+//! program writes beside a record to rename it over that is judged by the rename. Deliberately not
+//! here: judging a text, and how a draft becomes a record (`save`).
+
+use crate::ledger::{EventName, Field, Payload};
+use crate::names::FileName;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Draft, Node, Read, RefusedText, Standing, StoreError};
+
+use super::governed::Home;
+use super::save::{come_back, is_parked_at};
+use super::turn::Happening;
+use super::{Effect, Fate, Stop, Turn};
+
+/// The record's name over which a program is about to rename the draft at `home`: it has the name for
+/// it (see `Kind::renamed_over`), the record lies beside it, and there never was one of its own id.
+/// A text that says this id makes it a record all the same.
+///
+/// # Errors
+/// A failure of the store.
+pub fn renamed_over(read: &dyn Read, home: &Home) -> Result<Option<FileName>, StoreError> {
+    let Some(over) = home.kind().renamed_over(&home.name) else { return Ok(None) };
+    let beside = read.lookup(home.dir, &over)?;
+    if beside.is_none_or(|beside| beside.class != Class::Record) {
+        return Ok(None);
+    }
+    let known = read.record_named(home.governed.workspace, &home.id)?;
+    Ok(known.is_none().then_some(over))
+}
+
+/// What is told of such a draft.
+pub(super) fn told_of_rename(home: &Home, over: &FileName) -> Refusal {
+    let field = &home.kind().fields().id;
+    Refusal::new(
+        Rule::Draft,
+        format!("`{}` is named like what a program writes to rename it over `{over}`", home.name),
+        format!("rename it over that; to make it a record of its own, say `{field}: {}`", home.id),
+    )
+}
+
+/// Leaves a draft a draft, with the bytes and the reason; where a record is parked under its name
+/// (an editor moved it to a backup), the record's last version comes back instead. Says whether the
+/// bytes are there now.
+pub(super) fn leave_draft(
+    turn: &mut Turn<'_>,
+    mut node: Node,
+    draft: Draft,
+    home: &Home,
+    refusal: &Refusal,
+    bytes: &[u8],
+) -> Result<bool, Stop> {
+    let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
+    let lives = known.as_ref().is_some_and(|known| !matches!(known.standing, Standing::Gone));
+    if let Some(record) = known.filter(|record| is_parked_at(record, home)) {
+        turn.txn.delete_draft(node.ino)?;
+        come_back(turn, record, home, &mut node, true)?;
+        Ok(false)
+    } else if draft.why.is_none()
+        && (matches!(refusal.rule, Rule::Taken | Rule::LeaseOver)
+            || lives && matches!(refusal.rule, Rule::Stale | Rule::Forbidden))
+    {
+        // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
+        let parent = turn.directory(home.dir)?;
+        turn.txn.delete_entry(home.dir, &home.name)?;
+        turn.unname(&node, home.dir, &home.name)?;
+        turn.touch_dir(parent, 0)?;
+        let (parent, name, ino) = (home.dir, home.name.clone(), node.ino);
+        let fate = Fate::Removed(node.node_type);
+        turn.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
+        Ok(false)
+    } else {
+        keep_text(turn, node, draft, refusal, bytes)?;
+        turn.drafted(home, refusal)?;
+        Ok(true)
+    }
+}
+
+/// Keeps `bytes` as the text of a draft, and the reason why it is one.
+pub(super) fn keep_text(
+    turn: &mut Turn<'_>,
+    mut node: Node,
+    draft: Draft,
+    refusal: &Refusal,
+    bytes: &[u8],
+) -> Result<(), StoreError> {
+    node.size = bytes.len() as u64;
+    node.ctime = turn.now;
+    turn.txn.update_node(&node)?;
+    turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
+    let why = RefusedText {
+        rule: refusal.rule,
+        reason: refusal.reason.clone(),
+        remedy: refusal.remedy.clone(),
+        place: refusal.place,
+    };
+    turn.txn.put_draft(&Draft { why: Some(why), content: bytes.to_vec(), ..draft })
+}
+
+impl Turn<'_> {
+    /// The event of a draft that was saved and not taken.
+    pub(super) fn drafted(&mut self, home: &Home, refusal: &Refusal) -> Result<(), StoreError> {
+        let path = home.file_path().to_string();
+        let happening = Happening {
+            name: EventName::DRAFTED,
+            kind: Some(home.kind().name()),
+            workspace: Some(&home.governed.path),
+            before: None,
+            after: None,
+            payload: Payload::of(&[
+                ("path", Field::Text(&path)),
+                ("rule", Field::Text(refusal.rule.code())),
+            ]),
+        };
+        self.append(None, happening)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! The beginning of a text that comes too late, or under an id in use, refused before it is whole.
+//!
+//! Who had a record and lost it, and writes it anew in its lane without having read what it says now,
+//! claims nothing, and who never read it takes it back into no directory of nobody's (`sight`). That is
+//! judged of the whole; but a shell looks at no `close`, so what no further byte can mend is refused at
+//! once: the text is not the one that the record has. What must stay true: whatever is refused here the
+//! judgement of the whole would refuse, too.
+
+use std::sync::Arc;
+
+use crate::numbers::Ino;
+use crate::refusal::Refusal;
+use crate::store::{Durability, Standing};
+
+use super::draft::leave_draft;
+use super::governed::path_of;
+use super::lease::over;
+use super::save::{home_of, is_parked_at};
+use super::setattr::gone;
+use super::sight::{Base, Sight, is_blind, no_text_of};
+use super::turn::Refused;
+use super::{Command, Slot, Stop, Turn};
+
+/// Refuses what a program begins to write to a draft, where it comes too late.
+#[derive(Clone, Debug)]
+pub struct RefuseLate {
+    /// The file.
+    pub ino: Ino,
+    /// What the writer saw.
+    pub sight: Sight,
+    /// What is written so far.
+    pub bytes: Arc<[u8]>,
+}
+
+impl Command for RefuseLate {
+    /// Why, if it is refused.
+    type Out = Option<Refusal>;
+
+    fn operation(&self) -> &'static str {
+        "write"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Option<Refusal>, Stop> {
+        let node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+        let Some(draft) = turn.txn.draft(node.ino)? else { return Ok(None) };
+        let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? else { return Ok(None) };
+        let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
+        let Some(record) = known.filter(|record| !is_parked_at(record, &home)) else {
+            return Ok(None);
+        };
+        let lies = match &record.standing {
+            Standing::Live { .. } => home_of(turn, &record)?.file_path(),
+            Standing::Parked { dir } => path_of(turn.txn, *dir, &home.name)?,
+            Standing::Gone => return Ok(None),
+        };
+        let base = self.sight.of(record.key);
+        let has_read = base == Base::Current || base == Base::Seen(record.version);
+        if has_read || turn.content(&record)?.starts_with(&self.bytes) {
+            return Ok(None);
+        }
+        let refusal = match &home.owner {
+            Some(owner) if turn.has_lost(&record, owner)? => over(&record, owner),
+            _ if is_blind(&record, &home, base) => no_text_of(&lies, &home),
+            _ => return Ok(None),
+        };
+        leave_draft(turn, node, draft, &home, &refusal, &self.bytes)?;
+        let (path, rejected) = (home.file_path(), Some(self.bytes));
+        turn.keep(Refused { refusal: refusal.clone(), path, rejected, kept: true })?;
+        Ok(Some(refusal))
+    }
+}

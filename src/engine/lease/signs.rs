@@ -1,0 +1,45 @@
+//! Signs of an owner's life that only the mounts know of: what was asked for through them, and which
+//! descriptors hold records.
+
+use std::sync::Arc;
+
+use crate::names::AgentName;
+use crate::numbers::LeaseTime;
+use crate::store::LeaseRow;
+
+use super::super::{Audience, Registry};
+use super::LeaseClock;
+
+/// Who tells of them.
+pub(in crate::engine) struct Signs<'a> {
+    audience: &'a dyn Audience,
+    agents: Arc<Registry>,
+    pub clock: &'a LeaseClock,
+}
+
+impl<'a> Signs<'a> {
+    pub fn of(audience: &'a dyn Audience, agents: &Arc<Registry>, clock: &'a LeaseClock) -> Self {
+        Signs { audience, agents: Arc::clone(agents), clock }
+    }
+
+    /// When something was last asked for through an agent's mounts, or by its user through any.
+    pub fn last_seen(&self, agent: &AgentName) -> Option<LeaseTime> {
+        let through_any = self.uid(agent).and_then(|uid| self.audience.last_seen_user(uid));
+        let at = self.audience.last_seen(agent).max(through_any);
+        at.map(|at| self.clock.of_steady(at))
+    }
+
+    /// Whether a descriptor holds a record.
+    pub fn is_held(&self, row: &LeaseRow) -> bool {
+        self.audience.is_held(row.record, row.attempt)
+    }
+
+    /// Nothing was heard of an agent for long: kernels are to ask for what they would answer.
+    pub fn listen_for(&self, agent: &AgentName) {
+        self.audience.listen_for(agent, self.uid(agent));
+    }
+
+    fn uid(&self, agent: &AgentName) -> Option<u32> {
+        self.agents.get(agent).and_then(|known| known.uid)
+    }
+}

@@ -1,0 +1,160 @@
+//! What a file's mode lets a user do, where no kernel asks.
+//!
+//! It asks for every call in a mount. Left are commands, and names that change without a call that
+//! names their directory: a claim by copy, and the end of a hold. And what is governed, once a user is
+//! an agent: there the bits to write are no matter of the kernel's any more, which has one answer for
+//! all users ([`Bits`]). What must stay true: the answer is the kernel's, but that of a user's groups
+//! only the first is known.
+
+use crate::config::Config;
+use crate::kind::Place;
+use crate::names::TreePath;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType, Read, StoreError};
+
+use super::governed::{governed, path_of, path_of_dir};
+use super::{Context, Stop, Turn};
+
+/// What the bits to write, of what is governed, are to a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bits {
+    /// The kernel asks them as they are stored, or nobody does.
+    Kernel,
+    /// Nothing: the caller is an agent by its user, and roles and ownership bind it.
+    Roles,
+    /// The kernel was shown them for those, and the caller is none of them: they are asked here.
+    Stored,
+}
+
+/// The bits that a kernel is shown where roles decide: who may read may write.
+#[must_use]
+pub fn for_roles(mode: u32) -> u32 {
+    mode | (mode & 0o444) >> 1
+}
+
+/// Whether roles say who may write a node: a record or draft, or a directory in which they lie or in
+/// which lanes are made.
+///
+/// # Errors
+/// A failure of the store.
+pub fn goes_by_roles(read: &dyn Read, config: &Config, node: &Node) -> Result<bool, StoreError> {
+    if node.node_type != NodeType::Directory {
+        return Ok(node.class != Class::Plain);
+    }
+    let place = governed(read, config, node.ino)?.map(|governed| governed.place);
+    Ok(matches!(place, Some(Place::State { .. } | Place::Prefix)))
+}
+
+/// The sticky bit: of its directory only its owner, or that of the file, takes a file away.
+const S_ISVTX: u32 = 0o1000;
+
+/// Whether no mode binds this user: root, and who has the store's file itself.
+#[must_use]
+pub fn runs_the_store(uid: u32) -> bool {
+    uid == 0 || uid == rustix::process::geteuid().as_raw()
+}
+
+/// Whether a node's mode has all these bits (4 to read, 2 to write, 1 to search) for a user.
+#[must_use]
+pub fn mode_allows(node: &Node, (uid, gid): (u32, u32), bits: u32) -> bool {
+    let shift = match (node.uid == uid, node.gid == gid) {
+        (true, _) => 6,
+        (false, true) => 3,
+        (false, false) => 0,
+    };
+    runs_the_store(uid) || node.mode >> shift & bits == bits
+}
+
+/// Whether this user may take the name of `file` out of `dir`, as `rename` would ask.
+fn may_take_out((uid, gid): (u32, u32), dir: &Node, file: &Node) -> bool {
+    let is_stuck = dir.mode & S_ISVTX != 0 && uid != dir.uid && uid != file.uid;
+    mode_allows(dir, (uid, gid), 0o3) && (!is_stuck || runs_the_store(uid))
+}
+
+/// Refuses to take the file `ino` out of the directory `dir`, which is called `shown`, to whom its
+/// permission bits do not allow it. `as_stored` says whether the caller's mount shows the stored ones.
+///
+/// # Errors
+/// A failure of the store.
+pub fn forbids_taking(
+    read: &dyn Read,
+    context: &Context,
+    as_stored: bool,
+    (dir, ino, shown): (Ino, Ino, &TreePath),
+) -> Result<Option<Refusal>, StoreError> {
+    let (Some(mut dir), Some(file)) = (read.node(dir)?, read.node(ino)?) else { return Ok(None) };
+    if context.bits == Bits::Roles {
+        dir.mode = for_roles(dir.mode);
+    }
+    if !as_stored || may_take_out((context.actor.uid, context.gid), &dir, &file) {
+        return Ok(None);
+    }
+    Ok(Some(Refusal::new(
+        Rule::Forbidden,
+        format!("user {} may not take a name out of `{shown}`", context.actor.uid),
+        format!(
+            "if another of your groups than the first may, `mv` does it; else ask its owner, user {}",
+            dir.uid
+        ),
+    )))
+}
+
+/// Refuses to write what is governed to whom its stored bits do not allow it, where the kernel did not
+/// ask them.
+///
+/// # Errors
+/// A failure of the store.
+pub fn forbids_writing(
+    read: &dyn Read,
+    config: &Config,
+    context: &Context,
+    ino: Ino,
+) -> Result<Option<Refusal>, StoreError> {
+    if context.bits != Bits::Stored {
+        return Ok(None);
+    }
+    let (uid, Some(node)) = (context.actor.uid, read.node(ino)?) else { return Ok(None) };
+    if mode_allows(&node, (uid, context.gid), 0o2) || !goes_by_roles(read, config, &node)? {
+        return Ok(None);
+    }
+    let shown = match (node.node_type, read.record_at(ino)?) {
+        (NodeType::Directory, _) => path_of_dir(read, ino)?.to_string(),
+        (_, Some(record)) => record.id.to_string(),
+        (_, None) => "this draft".to_owned(),
+    };
+    Ok(Some(Refusal::new(
+        Rule::Forbidden,
+        format!(
+            "user {uid} is no agent, and `{shown}` has the mode {:03o}, of user {}",
+            node.mode & 0o7777,
+            node.uid
+        ),
+        format!("an operator may bind the user: workfs agent add NAME --uid {uid}"),
+    )))
+}
+
+impl Turn<'_> {
+    /// Refuses a change in the directory `dir` to whom its stored bits forbid it.
+    pub(super) fn require_bits_of_dir(
+        &self,
+        dir: Ino,
+        name: &crate::names::FileName,
+    ) -> Result<(), Stop> {
+        match forbids_writing(self.txn, self.config, self.context, dir)? {
+            Some(refusal) => Err(Stop::kept(refusal, path_of(self.txn, dir, name)?)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a change of a node to whom its stored bits forbid it, and who does not own it.
+    pub(super) fn require_bits_of(&self, node: &Node) -> Result<(), Stop> {
+        if node.uid == self.context.actor.uid {
+            return Ok(());
+        }
+        match forbids_writing(self.txn, self.config, self.context, node.ino)? {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a definition says that is sound, and yet hardly meant.
+//!
+//! What must stay true: whoever sets up a store hears of it, and nothing is refused for it: a lifecycle
+//! need not have claims. Deliberately not here: what cannot be meant, which `load` refuses.
+
+use super::definition::KindForm;
+use super::order::CLAIMED;
+use super::yaml::{self, line};
+use super::{Kind, KindError};
+
+impl Kind {
+    /// What is hardly meant in its definition, each with its line and the way out.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<KindError> {
+        let found = [self.no_claim(), self.no_end(), self.nothing_is_done()];
+        let told = |(line, reason)| KindError { file: self.file.clone(), line, reason };
+        found.into_iter().flatten().chain(self.idle_retries()).map(told).collect()
+    }
+
+    /// `retries`, and their `to`, that change nothing.
+    fn idle_retries(&self) -> Vec<(Option<u32>, String)> {
+        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+        let mut found = Vec::new();
+        for (name, state) in form.iter().flat_map(|form| &form.states.0) {
+            let Some(retries) = &state.retries else { continue };
+            let back = state.lease.as_ref().map(|lease| &lease.on_expiry.value);
+            match back.filter(|back| self.state_named(back).is_some()) {
+                None => {
+                    let reason = format!(
+                        "the `retries` of `{}` have no effect: they count leases that run out where \
+                         `on_expiry` is a state",
+                        name.value
+                    );
+                    found.push((line(&retries.attempts), reason));
+                }
+                Some(back) => {
+                    let other = retries.to.as_ref().filter(|to| to.value != *back);
+                    found.extend(other.map(|to| {
+                        let reason = format!(
+                            "`to: {}` has no effect: a record goes to `{back}`, as `on_expiry` says; \
+                             leave it out",
+                            to.value
+                        );
+                        (line(to), reason)
+                    }));
+                }
+            }
+        }
+        found
+    }
+
+    fn no_claim(&self) -> Option<(Option<u32>, String)> {
+        if self.claim().is_some() {
+            return None;
+        }
+        let reason = format!(
+            "nothing of this kind can be claimed, by `workfs claim` or else: no transition from `{}` \
+             gives an owner. If it is to be, let one lead to a state with `{{owner}}` in its \
+             directories, or call it `event: {CLAIMED}`",
+            self.state(self.initial).name,
+        );
+        Some((self.source.line_of("transitions"), reason))
+    }
+
+    fn no_end(&self) -> Option<(Option<u32>, String)> {
+        let claim = self.claim()?;
+        let ends = |to| to != claim.to && to != claim.from;
+        if self.transitions.iter().any(|way| way.from == claim.to && ends(way.to)) {
+            return None;
+        }
+        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+        let ways = form.map(|form| form.transitions).unwrap_or_default();
+        let at = ways.iter().find(|way| way.value.event == claim.event).and_then(line);
+        let reason = format!(
+            "what is claimed can only go back: no transition leads on from `{}`. If it is to end, add \
+             one to a state for what is finished",
+            self.state(claim.to).name
+        );
+        Some((at, reason))
+    }
+
+    fn nothing_is_done(&self) -> Option<(Option<u32>, String)> {
+        let order = &self.order;
+        if (order.after.is_empty() && order.before.is_empty()) || !order.done.is_empty() {
+            return None;
+        }
+        let reason = "what depends on another record waits for ever, since no state counts as done: \
+                      say which do, as in `order: { done: { STATE: any } }`";
+        Some((self.source.line_of("order"), reason.to_owned()))
+    }
+}

@@ -1,0 +1,210 @@
+//! Who a thread is, and who started it: as `/proc` says.
+//!
+//! What must stay true: none of it decides a right, since a process can choose who starts it. Where
+//! nothing can be known (another name space of processes, a process that has ended) there is no
+//! answer, and whoever asks must do without.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::limits::{ANCESTORS_MAX, LINEAGES_KEPT_FOR, LINEAGES_MAX};
+
+/// A thread's process, and those that started it, the nearest first: as far as they are of its
+/// session, which is what one terminal, or one service, has started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lineage {
+    thread: u32,
+    process: Option<u32>,
+    ancestors: [u32; ANCESTORS_MAX],
+}
+
+impl Lineage {
+    /// The thread.
+    pub fn thread(&self) -> u32 {
+        self.thread
+    }
+
+    /// Whether both are threads of one process.
+    pub fn is_same_process(&self, other: &Lineage) -> bool {
+        self.thread == other.thread || self.process.is_some() && self.process == other.process
+    }
+
+    /// The process, if it is known.
+    pub fn process(&self) -> Option<u32> {
+        self.process
+    }
+
+    /// Who started it, the nearest first.
+    pub fn ancestors(&self) -> impl Iterator<Item = u32> {
+        self.ancestors.into_iter().filter(|process| *process != 0)
+    }
+
+    /// Whether this is that process, or was started by it.
+    pub fn is_of(&self, process: u32) -> bool {
+        self.process == Some(process) || self.ancestors.contains(&process)
+    }
+}
+
+/// What `/proc` said of a thread.
+#[derive(Clone, Copy)]
+struct Known {
+    process: u32,
+    parent: u32,
+    session: u32,
+    at: Instant,
+}
+
+/// Lineages, each asked of `/proc` once in a while.
+#[derive(Default)]
+pub(super) struct Lineages(Mutex<HashMap<u32, Known>>);
+
+impl Lineages {
+    /// That of a thread that lives.
+    pub fn of(&self, thread: u32) -> Lineage {
+        let mut lineage = Lineage { thread, process: None, ancestors: [0; ANCESTORS_MAX] };
+        let Some(own) = self.known(thread) else { return lineage };
+        lineage.process = Some(own.process);
+        let mut parent = own.parent;
+        for ancestor in &mut lineage.ancestors {
+            let Some(next) = self.known(parent).filter(|next| next.session == own.session) else {
+                break;
+            };
+            (*ancestor, parent) = (parent, next.parent);
+        }
+        lineage
+    }
+
+    fn known(&self, thread: u32) -> Option<Known> {
+        let is_fresh = |known: &Known| known.at.elapsed() < LINEAGES_KEPT_FOR;
+        if let Some(known) = self.0.lock().get(&thread).copied().filter(is_fresh) {
+            return Some(known);
+        }
+        let known = ask(thread)?;
+        let mut kept = self.0.lock();
+        if kept.len() >= LINEAGES_MAX {
+            kept.retain(|_, known| is_fresh(known));
+        }
+        if kept.len() < LINEAGES_MAX {
+            kept.insert(thread, known);
+        }
+        Some(known)
+    }
+}
+
+fn ask(thread: u32) -> Option<Known> {
+    if thread == 0 {
+        return None;
+    }
+    let status = status(thread)?;
+    let number = |name| field(&status, name)?.split_whitespace().next()?.parse().ok();
+    let (process, parent) = (number("Tgid:")?, number("PPid:")?);
+    Some(Known { process, parent, session: number("NSsid:")?, at: Instant::now() })
+}
+
+/// The process that a thread belongs to.
+pub(super) fn process_of(thread: u32) -> Option<u32> {
+    field(&status(thread)?, "Tgid:")?.parse().ok()
+}
+
+/// The parent of a thread's process.
+pub(super) fn parent_of(thread: u32) -> Option<u32> {
+    field(&status(thread)?, "PPid:")?.parse().ok()
+}
+
+/// Whether a process has ended, waited for or not.
+pub(super) fn has_ended(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, None | Some('Z' | 'X'))
+}
+
+/// Whether a thread runs a program that only removes files.
+pub(super) fn removes_files(thread: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
+    matches!(name.trim_end(), "rm" | "unlink")
+}
+
+/// Whether there is such a thread; one that nobody waited for yet counts.
+pub(super) fn is_there(thread: u32) -> bool {
+    let pid = i32::try_from(thread).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// How long ago a process was started, as `/proc` counts it: in ticks of 10 ms.
+pub(super) fn age(process: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may contain anything; the start time is the 20th field after it.
+    let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    let started = Duration::from_secs_f64(ticks as f64 / per_second as f64);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let up = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32);
+    Some(up.saturating_sub(started))
+}
+
+fn status(thread: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{thread}/status")).ok()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    Some(status.lines().find_map(|line| line.strip_prefix(name))?.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A program that has begun, and ends once its input is closed.
+    fn begun(program: &str, args: &[&str]) -> Child {
+        let mut child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "begun\n");
+        child
+    }
+
+    #[test]
+    fn a_thread_is_of_its_process_and_of_who_started_that() {
+        let lineages = Lineages::default();
+        let own = lineages.of(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned());
+        let me = std::process::id();
+        assert_eq!(own.process(), Some(me));
+        assert!(own.is_of(me));
+        assert!(own.is_same_process(&lineages.of(me)));
+        assert!(age(me).is_some());
+
+        let mut child = begun("sh", &["-c", "echo begun; read end"]);
+        let of_child = lineages.of(child.id());
+        assert_eq!(of_child.process(), Some(child.id()));
+        assert_eq!(of_child.ancestors().next(), Some(me));
+        assert!(of_child.is_of(me) && !of_child.is_same_process(&own));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_session_of_its_own_was_started_by_nobody() {
+        let mut child = begun("setsid", &["sh", "-c", "echo begun; read end"]);
+        let lineage = Lineages::default().of(child.id());
+        assert_eq!(lineage.process(), Some(child.id()));
+        assert_eq!(lineage.ancestors().next(), None);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn of_nobody_nothing_is_known() {
+        let nobody = Lineages::default().of(0);
+        assert_eq!((nobody.process(), nobody.ancestors().next()), (None, None));
+    }
+}

@@ -1,0 +1,76 @@
+//! Leases over steps of the wall clock, restarts and boots.
+
+use workfs::engine::Heartbeat;
+
+use crate::harness::{Desk, SECOND};
+
+// P12.7
+#[test]
+fn the_wall_clock_may_be_set_to_anything() {
+    let desk = Desk::new(&["bob"]);
+    desk.put("t-0", "lease: 10s");
+    desk.mv("bob", "t-0", "inbox", "bob").unwrap();
+    for days in [400, -800, 1] {
+        desk.set_wall(days * 86_400 * SECOND as i64);
+        assert_eq!(desk.record("t-0").state.as_str(), "assigned");
+    }
+    desk.pass(9 * SECOND);
+    assert_eq!(desk.record("t-0").state.as_str(), "assigned");
+    desk.pass(SECOND);
+    assert_eq!(desk.record("t-0").state.as_str(), "inbox");
+}
+
+// P12.5
+#[test]
+fn time_goes_on_over_restarts_and_boots_and_owners_get_time_to_come_back() {
+    let mut desk = Desk::new(&["bob"]);
+    desk.put("t-0", "lease: 4h");
+    desk.mv("bob", "t-0", "inbox", "bob").unwrap();
+    desk.pass(3 * 3600 * SECOND);
+    let left = |desk: &Desk| {
+        let until = desk.lease("t-0").unwrap().until.0;
+        (until - desk.engine().lease_now().0) / SECOND
+    };
+    assert_eq!(left(&desk), 3600);
+    desk.restart(false);
+    assert_eq!(left(&desk), 3600);
+    // Another boot: the wall clock says how long it took.
+    desk.restart_after(1800 * SECOND as i64, true);
+    assert_eq!(left(&desk), 1800);
+    // Set back meanwhile: no time has passed.
+    desk.restart_after(-86_400 * SECOND as i64, true);
+    assert_eq!(left(&desk), 1800);
+    // It is over, but bob has some time to show that he is back: a minute from its end.
+    desk.restart_after(1800 * SECOND as i64, true);
+    desk.pass(50 * SECOND);
+    assert_eq!(desk.record("t-0").state.as_str(), "assigned");
+    desk.pass(20 * SECOND);
+    assert_eq!(desk.record("t-0").state.as_str(), "inbox");
+}
+
+// P12.5
+#[test]
+fn no_number_of_starts_keeps_a_record_with_who_is_gone() {
+    let mut desk = Desk::new(&["bob", "ann"]);
+    for (task, who) in [("t-0", "bob"), ("t-1", "ann")] {
+        desk.put(task, "lease: 4h");
+        desk.mv(who, task, "inbox", who).unwrap();
+    }
+    desk.pass(4 * 3600 * SECOND - SECOND);
+    for _ in 0..3 {
+        desk.restart_after(19 * SECOND as i64, false);
+        desk.settle();
+        assert_eq!(desk.record("t-0").state.as_str(), "assigned");
+    }
+    desk.act("ann", Heartbeat { record: desk.record("t-1").key }).unwrap();
+    desk.restart_after(19 * SECOND as i64, false);
+    desk.settle();
+    assert_eq!(desk.record("t-0").state.as_str(), "inbox");
+    // Who was heard of has all its time, however the daemon ended.
+    assert_eq!(desk.record("t-1").state.as_str(), "assigned");
+    // What ran out longer ago, while there was no daemon, ends at its start.
+    desk.restart_after(5 * 3600 * SECOND as i64, true);
+    desk.settle();
+    assert_eq!(desk.record("t-1").state.as_str(), "inbox");
+    desk.fsck_clean();
+}

@@ -1,0 +1,175 @@
+//! Agents by their user, in one mount that others may use, whose directories nobody opened.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs};
+
+const BOB: u32 = 64001;
+const ANN: u32 = 64002;
+const LEAD: u32 = 64003;
+const NOBODY: u32 = 64004;
+
+/// One mount that others may use, with bob, ann and a coordinator by their users; `None` if that
+/// cannot be had.
+fn shared() -> Option<Fixture> {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        left_out("acting as other users needs root and setpriv");
+        return None;
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other"]).start();
+    // The way to the mount, not what is in it.
+    fs::set_permissions(fixture.base(), fs::Permissions::from_mode(0o755)).unwrap();
+    for id in ["t-1", "t-2", "t-3"] {
+        fixture.task("inbox", &Task::new(id));
+    }
+    // Kernels know the bits by then.
+    fixture.sh("ls -lR work > /dev/null").success();
+    for (name, uid, role) in
+        [("bob", BOB, "agent"), ("ann", ANN, "agent"), ("cleo", LEAD, "coordinator")]
+    {
+        fixture
+            .workfs(&["agent", "add", name, "--uid", &uid.to_string(), "--role", role])
+            .success();
+    }
+    Some(fixture)
+}
+
+/// Bash as a user, at the mount's root.
+fn by(fixture: &Fixture, uid: u32, command: &str) -> Ran {
+    let user = format!("setpriv --reuid {uid} --regid {uid} --clear-groups");
+    fixture.sh(&format!("exec {user} bash -c \"$(cat <<'END'\n{command}\nEND\n)\""))
+}
+
+// P10.2 P10.9
+#[test]
+fn an_agent_by_its_user_works_in_a_mount_whose_directories_are_root_s() {
+    let Some(fixture) = shared() else { return };
+    let work = |uid, command: &str| by(&fixture, uid, command);
+    assert_eq!(fs::metadata(fixture.path("work/inbox")).unwrap().uid(), 0);
+    work(BOB, "mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    // What he took is his file: times and modes, which the kernel lets only owners set, too.
+    let own = "work/assigned/bob/t-1.yaml";
+    assert_eq!(fs::metadata(fixture.path(own)).unwrap().uid(), BOB);
+    work(BOB, &format!("echo 'notes: one' >> {own}")).success();
+    work(BOB, &format!("sed -i 's/^notes: one/notes: two/' {own}")).success();
+    work(BOB, &format!("touch -d 2026-01-01 {own} && chmod 600 {own}")).success();
+    work(BOB, "echo draft > work/assigned/bob/notes.md && mkdir work/assigned/bob/more").success();
+    work(BOB, &format!("printf 'result:\\n  summary: it works\\n' >> {own}")).success();
+    work(BOB, &format!("mv {own} work/done/bob/")).success();
+    // A new one, a claim by copy, and the next that is ready.
+    let text = Task::new("t-9").text();
+    work(ANN, &format!("cat > work/inbox/t-9.yaml <<'EOF'\n{text}EOF")).success();
+    work(BOB, "cp work/inbox/t-9.yaml work/assigned/bob/ && rm work/inbox/t-9.yaml").success();
+    work(ANN, "mv work/ready/.next work/assigned/ann/").success();
+    assert!(fixture.path("work/assigned/ann/t-2.yaml").exists());
+    // An old record of root's that a lead puts into his lane is his to write, too.
+    work(LEAD, "mv work/inbox/t-3.yaml work/assigned/bob/").success();
+    work(BOB, "echo 'notes: mine' >> work/assigned/bob/t-3.yaml").success();
+    work(BOB, "mkdir .workfs/txn/x && echo 'b: 1' >> .workfs/txn/x/work/assigned/bob/t-3.yaml")
+        .success();
+    work(BOB, "mv .workfs/txn/x .workfs/commit").success();
+    fixture.fsck_clean();
+}
+
+// P10.2 P10.4 P10.9
+#[test]
+fn what_is_another_s_stays_so_and_why_says_it() {
+    let Some(fixture) = shared() else { return };
+    by(&fixture, BOB, "mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    for refused in [
+        "mv work/assigned/bob/t-1.yaml work/assigned/ann/",
+        "mv work/assigned/bob/t-1.yaml work/inbox/",
+        "rm -f work/assigned/bob/t-1.yaml",
+        "echo 'notes: hers' >> work/assigned/bob/t-1.yaml",
+        "truncate -s 0 work/assigned/bob/t-1.yaml",
+        "touch work/assigned/bob/t-1.yaml",
+        "echo x > work/assigned/bob/hers.md",
+        "mv work/inbox/t-2.yaml work/assigned/bob/",
+        "rmdir work/assigned/bob",
+        "mv work/inbox work/outbox",
+    ] {
+        by(&fixture, ANN, refused).failure();
+    }
+    let why = by(&fixture, ANN, "cat .workfs/why").success().stdout;
+    assert!(why.contains("ann (agent) may not change bob's tasks"), "{why}");
+    by(&fixture, ANN, "cat work/assigned/bob/t-1.yaml").success();
+    // Whoever is nobody's agent is bound by the bits as they are stored.
+    for refused in [
+        "mv work/inbox/t-2.yaml work/assigned/ann/",
+        "mv work/ready/.next work/assigned/ann/",
+        "echo 'notes: theirs' >> work/inbox/t-2.yaml",
+        "truncate -s 0 work/inbox/t-2.yaml",
+        "touch work/inbox/t-2.yaml",
+        "cp work/inbox/t-2.yaml work/assigned/ann/",
+        "rm -f work/inbox/t-2.yaml",
+        "mkdir work/assigned/eve",
+        "echo x > work/inbox/x.md",
+    ] {
+        by(&fixture, NOBODY, refused).failure();
+    }
+    let why = by(&fixture, NOBODY, "cat .workfs/why").success().stdout;
+    assert!(why.contains("user 64004 is no agent, and `work/inbox` has the mode 755"), "{why}");
+    fixture.sh("chmod a+w work/inbox/t-2.yaml").success();
+    by(&fixture, NOBODY, "echo 'notes: theirs' >> work/inbox/t-2.yaml").success();
+    fixture.fsck_clean();
+}
+
+// P10.9
+#[test]
+fn who_may_read_the_bits_say_and_what_roles_say_ends_with_the_last_user() {
+    let Some(fixture) = shared() else { return };
+    let mode = |path: &str| fs::metadata(fixture.path(path)).unwrap().mode() & 0o777;
+    assert_eq!((mode("work/inbox"), mode("work/inbox/t-1.yaml")), (0o777, 0o666));
+    assert_eq!((mode("work"), mode("work/assigned"), mode("work/ready")), (0o755, 0o777, 0o777));
+    fixture.sh("mkdir -p scratchpad").success();
+    assert_eq!(mode("scratchpad"), 0o755, "what is not governed is a plain directory");
+    fixture.sh("chmod 600 work/inbox/t-1.yaml; chmod 700 work/assigned/ann").success();
+    by(&fixture, BOB, "cat work/inbox/t-1.yaml").failure();
+    by(&fixture, ANN, "ls work/assigned/ann").failure();
+    // What he took he may read.
+    by(&fixture, BOB, "mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    by(&fixture, BOB, "cat work/assigned/bob/t-1.yaml").success();
+    for name in ["bob", "ann", "cleo", "uid-64001", "uid-64002", "uid-64003"] {
+        fixture.workfs(&["agent", "remove", name]).success();
+    }
+    assert_eq!((mode("work/inbox"), mode("work/inbox/t-2.yaml")), (0o755, 0o644));
+    let why = by(&fixture, ANN, "cat work/inbox/t-2.yaml.why").success().stdout;
+    assert!(why.contains("mode:   644 of user 0: user 64002 may not write it"), "{why}");
+    by(&fixture, ANN, "mv work/inbox/t-2.yaml work/assigned/bob/").failure();
+    fixture.fsck_clean();
+}
+
+// P10.2 P11.3
+#[test]
+fn a_bound_user_restores_files_of_its_own_and_no_others() {
+    let Some(fixture) = shared() else { return };
+    let store = fixture.store().parent().unwrap();
+    fs::set_permissions(store, fs::Permissions::from_mode(0o711)).unwrap();
+    let workfs = |uid, arguments: &str| {
+        let (program, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+        by(&fixture, uid, &format!("HOME=/tmp {program} --store {store} {arguments}"))
+    };
+    fixture.sh("mkdir -p scratchpad && chmod 1777 scratchpad").success();
+    let last = || fixture.ledger().0.len();
+    by(&fixture, BOB, "echo one > scratchpad/bob.txt").success();
+    let one = last();
+    by(&fixture, BOB, "echo two > scratchpad/bob.txt").success();
+    workfs(BOB, &format!("restore scratchpad/bob.txt --at {one}")).success();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/bob.txt")).unwrap(), "one\n");
+    by(&fixture, BOB, "mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    let claimed = last();
+    let before = fs::read_to_string(fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
+    by(&fixture, BOB, "echo 'notes: one' >> work/assigned/bob/t-1.yaml").success();
+    workfs(BOB, &format!("restore t-1 --at {claimed}")).success();
+    assert_eq!(fs::read_to_string(fixture.path("work/assigned/bob/t-1.yaml")).unwrap(), before);
+    for (uid, refused) in [(ANN, "scratchpad/bob.txt"), (ANN, "t-1"), (BOB, "t-2")] {
+        let ran = workfs(uid, &format!("restore {refused} --at {claimed}"));
+        assert_eq!(ran.code, 6, "{refused}: {ran}");
+    }
+    // Of what is gone nobody knows any more whose it was.
+    by(&fixture, BOB, "rm scratchpad/bob.txt").success();
+    let ran = workfs(BOB, &format!("restore scratchpad/bob.txt --at {one}"));
+    assert_eq!(ran.code, 6, "{ran}");
+    fixture.fsck_clean();
+}
