@@ -433,7 +433,8 @@ fn mount_point(dir: &Path) -> Result<PathBuf, MountError> {
 
 /// Lets buffers of several megabytes be mapped by themselves, so that pages of them that nobody
 /// touched cost nothing, and keeps those of a megabyte, which each big write takes and gives back:
-/// the kernel would have to clear new pages for each. Idempotent.
+/// the kernel would have to clear new pages for each. A thread's own heap grows in steps of 256 KiB: by
+/// single pages each claim made it longer, and shorter again. Idempotent.
 ///
 /// fuser takes a buffer of 16 MiB for each thread and one for the handshake. When the last is
 /// freed, glibc raises its threshold for mapping by itself, takes the next ones from the heap and
@@ -446,6 +447,7 @@ pub fn lazy_buffers() {
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
             libc::mallopt(libc::M_TRIM_THRESHOLD, 8 << 20);
+            libc::mallopt(libc::M_TOP_PAD, 256 << 10);
         }
     });
 }

@@ -38,6 +38,8 @@ pub(super) const FRAME_BYTES: u64 = 4096 + 24;
 pub(super) struct Checkpointer {
     pages: Arc<AtomicU64>,
     moved: Arc<AtomicU64>,
+    /// How often the thread has moved anything.
+    times: Arc<AtomicU64>,
     /// How long the log's file is known to be, in bytes.
     ahead: u64,
     room: Room,
@@ -58,26 +60,36 @@ impl Checkpointer {
         };
         writer.sql.wal_hook(Some(hook)).map_err(fail)?;
         let (wake, woken) = bounded::<()>(1);
-        let done = Arc::clone(&moved);
+        let times = Arc::new(AtomicU64::new(0));
+        let (done, counted) = (Arc::clone(&moved), Arc::clone(&times));
         let thread = std::thread::Builder::new()
             .name("checkpoint".into())
             .spawn(move || {
                 while woken.recv().is_ok() {
                     match checkpoint(&own) {
-                        Ok(pages) => done.store(pages, Ordering::Relaxed),
+                        Ok(pages) => {
+                            done.store(pages, Ordering::Relaxed);
+                            counted.fetch_add(1, Ordering::Relaxed);
+                        }
                         Err(error) => tracing::warn!(%error, "the log stays where it is"),
                     }
                 }
             })
             .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
         let room = Room::new(main, log);
-        Ok(Checkpointer { pages, moved, ahead: 0, room, wake: Some(wake), thread: Some(thread) })
+        let (wake, thread) = (Some(wake), Some(thread));
+        Ok(Checkpointer { pages, moved, times, ahead: 0, room, wake, thread })
     }
 
     /// Whether [`consider`](Self::consider) has something to do.
     pub fn is_due(&self) -> bool {
         let pages = self.pages.load(Ordering::Relaxed);
         self.wants_zeros(pages) || pages >= PAGES_INSIDE || self.wants_thread(pages)
+    }
+
+    /// How often the log was moved beside the writer.
+    pub fn times_moved(&self) -> u64 {
+        self.times.load(Ordering::Relaxed)
     }
 
     /// Whether the disk was full at the last look or change.

@@ -22,6 +22,7 @@ mod reading;
 mod ready;
 mod room;
 mod schema;
+mod standing;
 mod why;
 mod write;
 mod writer;

@@ -1,6 +1,6 @@
 //! [`Writer`]: transactions on the one connection that writes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use super::checkpoint::Checkpointer;
 use super::lock::beside;
 use super::places::Places;
 use super::room::MainFile;
+use super::standing::Standing;
 use super::{Conn, gather};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 
@@ -16,6 +17,10 @@ use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 pub struct SqliteWriter {
     // Dropped first: the checkpointer's thread ends before the connection that it watches.
     checkpointer: Checkpointer,
+    // Dropped before the connection that it belongs to.
+    standing: Standing,
+    /// How often the log had been moved when that was taken.
+    stood_at: Cell<u64>,
     connection: Conn,
     wal_path: PathBuf,
     wal: Option<File>,
@@ -35,8 +40,40 @@ impl SqliteWriter {
         let (own_main, log) = (Arc::clone(&main), wal_path.clone());
         let checkpointer = Checkpointer::start(&mut connection, second, own_main, log)?;
         connection.places = RefCell::new(Places::of_writer());
-        let (wal, unflushed, _main) = (None, true, main);
-        Ok(SqliteWriter { checkpointer, connection, wal_path, wal, unflushed, _main })
+        let standing = Standing::of(&connection.sql)?;
+        let (stood_at, wal, unflushed, _main) = (Cell::new(0), None, true, main);
+        Ok(SqliteWriter {
+            checkpointer,
+            standing,
+            stood_at,
+            connection,
+            wal_path,
+            wal,
+            unflushed,
+            _main,
+        })
+    }
+
+    /// Sees to it that the connection stands at the end of the log; anew where that was moved meanwhile,
+    /// so that it can begin anew.
+    fn stand(&self) -> Result<()> {
+        let moved = self.checkpointer.times_moved();
+        if self.stood_at.replace(moved) != moved {
+            self.standing.let_go();
+        }
+        self.standing.hold()
+    }
+
+    fn begin(&self) -> Result<()> {
+        self.stand()?;
+        match self.connection.step("BEGIN IMMEDIATE") {
+            // Somebody else wrote to the file, who should not: what stands is old.
+            Err(StoreError::Busy(_)) => {
+                self.standing.let_go();
+                self.connection.step("BEGIN IMMEDIATE")
+            }
+            begun => begun,
+        }
     }
 }
 
@@ -45,7 +82,7 @@ impl Writer for SqliteWriter {
         &mut self,
         work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
     ) -> Result<()> {
-        self.connection.step("BEGIN IMMEDIATE")?;
+        self.begin()?;
         self.connection.begin_work();
         let worked = work(&mut self.connection)
             .and_then(|durability| self.connection.write_nodes().map(|()| durability));
@@ -57,8 +94,11 @@ impl Writer for SqliteWriter {
         if matches!(committed, Err(StoreError::Full(_))) {
             self.checkpointer.note_full();
         }
-        if committed.is_err() && !self.connection.sql.is_autocommit() {
-            self.connection.step("ROLLBACK")?;
+        if committed.is_err() {
+            self.standing.let_go();
+            if !self.connection.sql.is_autocommit() {
+                self.connection.step("ROLLBACK")?;
+            }
         }
         let durability = committed?;
         if let Err(error) = self.checkpointer.keep_room(&self.connection) {
@@ -70,7 +110,8 @@ impl Writer for SqliteWriter {
     }
 
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
-        self.connection.snapshot(work)
+        self.stand()?;
+        work(&self.connection)
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -93,6 +134,7 @@ impl Writer for SqliteWriter {
     }
 
     fn find_room(&mut self) -> bool {
+        self.standing.let_go();
         self.checkpointer.find_room(&self.connection).unwrap_or_else(|error| {
             tracing::warn!(%error, "no room is found");
             false
@@ -104,6 +146,9 @@ impl Writer for SqliteWriter {
     }
 
     fn checkpoint(&mut self) -> Result<()> {
+        if self.checkpointer.is_due() {
+            self.standing.let_go();
+        }
         self.checkpointer.consider(&self.connection, &self.wal_path)
     }
 }
@@ -111,6 +156,7 @@ impl Writer for SqliteWriter {
 #[cfg(test)]
 mod tests {
     use crate::store::sqlite::Sqlite;
+    use crate::store::sqlite::checkpoint::FRAME_BYTES;
     use crate::store::{Durability, Result, Txn, Writer, read, read_by};
 
     fn put(txn: &mut dyn Txn, key: &str) -> Result<()> {
@@ -143,6 +189,45 @@ mod tests {
                 assert_eq!(is_there(format!("{undone}-{key}")), key != undone, "{undone} {key}");
                 assert!(is_there(format!("{undone}-after-{key}")), "{undone} {key}");
             }
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_moved_begins_anew_although_the_writer_stands_at_its_end() {
+        const PAGES: u64 = 16_000;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (_store, mut writer) = Sqlite::open(&path).unwrap();
+        const BYTES: u64 = 256 << 10;
+        for n in 0..PAGES * 4096 / BYTES {
+            // SQLite leaves a page alone that is as it was.
+            let value = format!("{n:08}").repeat(BYTES as usize / 8);
+            let work = &mut |txn: &mut dyn Txn| {
+                txn.savepoint()?;
+                txn.put_meta(&format!("{}", n % 8), &value)?;
+                txn.release().map(|()| Durability::Process)
+            };
+            writer.transaction(work).unwrap();
+            assert!(read_by(&writer, |read| read.meta("0")).unwrap().is_some());
+            writer.checkpoint().unwrap();
+        }
+        let log = std::fs::metadata(dir.path().join("s.db-wal")).unwrap().len();
+        assert!(log < (PAGES - 1_000) * FRAME_BYTES, "the log has {log} bytes");
+    }
+
+    #[test]
+    fn what_a_stranger_commits_hinders_no_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (store, mut writer) = Sqlite::open(&path).unwrap();
+        let work = &mut |txn: &mut dyn Txn| put(txn, "ours").map(|()| Durability::Process);
+        writer.transaction(work).unwrap();
+        let stranger = rusqlite::Connection::open(&path).unwrap();
+        stranger.execute("INSERT INTO meta VALUES ('theirs', 'there')", []).unwrap();
+        writer.transaction(work).unwrap();
+        for key in ["ours", "theirs"] {
+            assert!(read_by(&writer, |read| read.meta(key)).unwrap().is_some(), "{key}");
+            assert!(read(&store, |read| read.meta(key)).unwrap().is_some(), "{key}");
         }
     }
 
