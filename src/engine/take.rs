@@ -70,8 +70,10 @@ impl Turn<'_> {
 pub struct Taken {
     /// The name of its file.
     pub name: FileName,
-    /// The record, as it is now.
+    /// The record, as it was found.
     pub record: Record,
+    /// The version that was made, for what its maker has seen.
+    pub made: Made,
 }
 
 /// The best ready record of a workspace that nobody writes.
@@ -178,9 +180,10 @@ impl Take {
         found: Record,
         new_name: Option<&FileName>,
     ) -> Result<Taken, Stop> {
-        let Standing::Live { ino, dir, name, .. } = found.standing else {
+        let Standing::Live { dir, name, .. } = &found.standing else {
             return Err(nothing_ready().into());
         };
+        let (dir, name) = (*dir, name.clone());
         let rename = Rename {
             parent: dir,
             name: name.clone(),
@@ -190,7 +193,7 @@ impl Take {
             sight: Sight::Known(Base::Unseen),
         };
         let before = turn.effects.len();
-        rename.run(turn)?;
+        let made = rename.run(turn)?;
         // The caller's kernel was asked to move another name than the one that moved.
         for effect in &mut turn.effects[before..] {
             match effect {
@@ -200,9 +203,9 @@ impl Take {
                 _ => {}
             }
         }
-        let record = turn.txn.record_named(found.workspace, &found.id)?;
-        let record = record.filter(|record| record.ino() == Some(ino));
-        Ok(Taken { name, record: record.ok_or_else(super::setattr::gone)? })
+        let made = made.ok_or_else(super::setattr::gone)?;
+        // Who takes what is next has not seen it.
+        Ok(Taken { name, record: found, made: Made { moved: None, ..made } })
     }
 }
 
@@ -214,12 +217,4 @@ fn in_its_place(path: &TreePath) -> Refusal {
 fn nothing_ready() -> Refusal {
     let reason = "nothing is ready";
     Refusal::new(Rule::Absent, reason, "wait for it: read `.wait` beside `.next`, or look later")
-}
-
-impl Taken {
-    /// The version that was made, for what its maker has seen.
-    #[must_use]
-    pub fn made(&self) -> Made {
-        Made::of(&self.record)
-    }
 }

@@ -64,7 +64,7 @@ impl WorkTree {
                 Err(refusal)
                     if refusal.rule == Rule::Absent
                         && (me.ghosts.remove(&caller, parent, &name)
-                            || me.nexts.forget(parent, &name)) =>
+                            || me.hub.nexts.forget(parent, &name)) =>
                 {
                     Ok(())
                 }

@@ -20,6 +20,7 @@ use super::busy::Busy;
 use super::handles::OpenCounts;
 use super::hold::Holds;
 use super::kept::Kept;
+use super::ready::Nexts;
 use super::seen::Seen;
 use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
@@ -73,6 +74,7 @@ pub struct Hub {
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
     pub(super) kept: Kept,
+    pub(super) nexts: Nexts,
 }
 
 impl Hub {
@@ -295,6 +297,7 @@ impl Changers {
 impl Audience for Hub {
     fn note(&self, effects: &[(Origin, Effect)]) {
         self.kept.note(effects);
+        self.nexts.note(effects);
         self.touches.note(effects, self.members().len());
         for (_, effect) in effects {
             match effect {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use workfs_mount::{Attr, Caller, Entry};
 
-use crate::engine::{for_roles, goes_by_roles};
+use crate::engine::{NEXT, for_roles, goes_by_roles};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
@@ -31,6 +31,11 @@ impl WorkTree {
         parent: Ino,
         name: &FileName,
     ) -> Answer<Option<Entry>> {
+        if name.as_bytes() == NEXT
+            && let Some(entry) = self.find_next(parent)?
+        {
+            return Ok(Some(entry));
+        }
         // Asked before the snapshot is taken: see `kept`.
         let is_told = self.hub.kept.tells_of(parent);
         let find = |read: &dyn Read| self.find_in(read, caller, parent, name);
@@ -75,11 +80,8 @@ impl WorkTree {
         if let Some(found) = computed::lookup(read, &config, pasts, root, (parent, name))? {
             return self.computed_entry(read, &self.viewer(caller), found).map(Found::Entry);
         }
-        match self.lookup_last(read, parent, name)? {
-            Some(entry) => Ok(Found::Entry(entry)),
-            None if self.is_ordinary_name(read, parent, name)? => Ok(Found::Absent),
-            None => Ok(Found::Hidden),
-        }
+        let is_ordinary = self.is_ordinary_name(read, parent, name)?;
+        Ok(if is_ordinary { Found::Absent } else { Found::Hidden })
     }
 
     /// The attributes of a stored node, as the caller's mount shows them.

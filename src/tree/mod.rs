@@ -76,7 +76,6 @@ pub struct WorkTree {
     busy: Arc<busy::Busy>,
     ghosts: ghosts::Ghosts,
     unborn: unborn::Unborn,
-    nexts: ready::Nexts,
     waits: waits::Waits,
     /// Files whose time was set after the last unjudged write.
     timed: parking_lot::Mutex<std::collections::HashSet<Ino>>,
@@ -103,7 +102,6 @@ impl WorkTree {
             hub,
             ghosts: ghosts::Ghosts::default(),
             unborn: unborn::Unborn::default(),
-            nexts: ready::Nexts::default(),
             waits: waits::Waits::default(),
             timed: parking_lot::Mutex::default(),
             hashers: plain_save::Hashers::default(),

@@ -8,12 +8,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
 
-use crate::engine::{self, About, NEXT, Refuse, Take, Wanted, best_ready, governed};
+use crate::engine::{
+    self, About, Effect, NEXT, Origin, Refuse, Take, Wanted, best_ready, governed,
+};
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
 use crate::names::FileName;
@@ -32,22 +35,73 @@ const WAIT: &[u8] = b".wait";
 /// Tells git that nothing here is to be added, and nothing to be written by a checkout.
 const GIT_IGNORE: &[u8] = b".gitignore";
 
-/// What each lane got by `.next` last, so that `.next` in the lane can lead to it.
+/// Where `.next` leads: in each lane to what came by it last, in `ready/` to the best. Both are looked up
+/// before each claim by `.next`, by all agents at once, so that they are known without reading.
 #[derive(Default)]
-pub(super) struct Nexts(Mutex<HashMap<Ino, FileName>>);
+pub(super) struct Nexts {
+    /// What each lane got last and still has.
+    last: Mutex<HashMap<Ino, FileName>>,
+    /// How many commits there were.
+    commits: AtomicU64,
+    best: Mutex<Option<Best>>,
+}
+
+/// The best ready record of the workspace at `dir`, as of a commit or a later one.
+struct Best {
+    commits: u64,
+    dir: Ino,
+    name: Option<FileName>,
+}
 
 impl Nexts {
-    fn note(&self, lane: Ino, name: FileName) {
-        let mut nexts = self.0.lock();
-        if nexts.len() >= NEXTS_MAX {
-            nexts.clear();
+    fn note_last(&self, lane: Ino, name: FileName) {
+        let mut last = self.last.lock();
+        if last.len() >= NEXTS_MAX {
+            last.clear();
         }
-        nexts.insert(lane, name);
+        last.insert(lane, name);
+    }
+
+    /// Takes note of a commit, before anybody is told of it: names that went are no lane's any more.
+    pub fn note(&self, effects: &[(Origin, Effect)]) {
+        self.commits.fetch_add(1, Ordering::AcqRel);
+        let mut last = self.last.lock();
+        if last.is_empty() {
+            return;
+        }
+        for (_, effect) in effects {
+            if let Effect::Name { parent, name, .. } = effect
+                && last.get(parent) == Some(name)
+            {
+                last.remove(parent);
+            }
+        }
     }
 
     /// Removes the link; false where there is none.
     pub fn forget(&self, lane: Ino, name: &FileName) -> bool {
-        name.as_bytes() == NEXT && self.0.lock().remove(&lane).is_some()
+        name.as_bytes() == NEXT && self.last.lock().remove(&lane).is_some()
+    }
+
+    fn last(&self, lane: Ino) -> Option<FileName> {
+        self.last.lock().get(&lane).cloned()
+    }
+
+    /// The best as of the last commit, if that was asked for since; else what `find` says.
+    fn best(
+        &self,
+        dir: Ino,
+        find: impl FnOnce() -> Answer<Option<FileName>>,
+    ) -> Answer<Option<FileName>> {
+        let commits = self.commits.load(Ordering::Acquire);
+        if let Some(best) = &*self.best.lock()
+            && (best.commits, best.dir) == (commits, dir)
+        {
+            return Ok(best.name.clone());
+        }
+        let name = find()?;
+        *self.best.lock() = Some(Best { commits, dir, name: name.clone() });
+        Ok(name)
     }
 }
 
@@ -75,7 +129,24 @@ impl WorkTree {
         }))
     }
 
-    /// Finds a name in `ready/` of the workspace at `dir`.
+    /// `.next` in a directory that has one: in `ready/` it leads to the best, in a lane to what came by it
+    /// last.
+    pub(super) fn find_next(&self, parent: Ino) -> Answer<Option<Entry>> {
+        let link = match Computed::of(parent) {
+            Some(Computed::Ready(dir)) => {
+                let find = || self.read(|read| self.link_target(read, Computed::Next(dir)));
+                // Who writes, and who ends to, makes no commit.
+                let best =
+                    if self.busy.is_idle() { self.hub.nexts.best(dir, find) } else { find() };
+                best?.map(|best| (Computed::Next(dir), best))
+            }
+            Some(_) => None,
+            None => self.hub.nexts.last(parent).map(|last| (Computed::Last(parent), last)),
+        };
+        Ok(link.map(|(link, target)| self.link_entry(link, &target)))
+    }
+
+    /// Finds a name in `ready/` of the workspace at `dir`; [`Self::find_next`] has `.next`.
     pub(super) fn lookup_ready(
         &self,
         read: &dyn Read,
@@ -85,11 +156,7 @@ impl WorkTree {
     ) -> Result<Option<Entry>, StoreError> {
         let Some(workspace) = self.workspace_of(read, dir)? else { return Ok(None) };
         let computed = match name.as_bytes() {
-            // Asked before each claim, so that no more is looked at than is needed.
-            NEXT => {
-                let best = self.best_name(read, workspace.workspace)?;
-                return Ok(best.map(|best| self.link_entry(Computed::Next(dir), &best)));
-            }
+            NEXT => return Ok(None),
             WAIT => Some(Computed::Wait(dir)),
             GIT_IGNORE => Some(Computed::Ignored(dir)),
             other => {
@@ -139,26 +206,11 @@ impl WorkTree {
                 None => Ok(None),
             },
             Computed::Last(lane) => {
-                let name = self.nexts.0.lock().get(&lane).cloned();
-                let Some(name) = name else { return Ok(None) };
+                let Some(name) = self.hub.nexts.last(lane) else { return Ok(None) };
                 Ok(read.lookup(lane, &name)?.map(|_| name))
             }
             _ => Ok(None),
         }
-    }
-
-    /// `.next` in a lane leads to what came by it last, as long as that is there.
-    pub(super) fn lookup_last(
-        &self,
-        read: &dyn Read,
-        lane: Ino,
-        name: &FileName,
-    ) -> Result<Option<Entry>, StoreError> {
-        if name.as_bytes() != NEXT || Computed::of(lane).is_some() {
-            return Ok(None);
-        }
-        let link = Computed::Last(lane);
-        Ok(self.link_target(read, link)?.map(|last| self.link_entry(link, &last)))
     }
 
     /// Lists what is ready, page by page, best first.
@@ -260,9 +312,9 @@ impl WorkTree {
         engine.submit(context, take, move |result| {
             reply.send(match result {
                 Ok(taken) => {
-                    self.note_made(&caller, taken.made());
+                    self.note_made(&caller, taken.made);
                     if best {
-                        self.nexts.note(lane, taken.name);
+                        self.hub.nexts.note_last(lane, taken.name);
                     }
                     Ok(())
                 }
