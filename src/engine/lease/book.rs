@@ -28,7 +28,7 @@ const AGAIN_NS: u64 = 30_000_000_000;
 pub(in crate::engine) struct Due {
     /// These run on, until then.
     pub renewed: Vec<LeaseRow>,
-    /// Of these owners nothing was seen, and half of a lease is over.
+    /// Of these owners nothing was seen, and half of a lease is over; or it is their last warning.
     pub unheard: BTreeSet<AgentName>,
     /// The owners of these are to be warned.
     pub warned: Vec<(RecordKey, Attempt)>,
@@ -255,6 +255,8 @@ impl Book {
             } else if row.told == LeaseTold::Nothing && now >= warning(row) {
                 row.told = LeaseTold::Warning;
                 due.warned.push((record, row.attempt));
+                // Its half may have been slept through, on a machine that stood still for a moment.
+                due.unheard.insert(entry.owner.clone());
                 entry.look = row.until;
             } else {
                 due.unheard.insert(entry.owner.clone());
@@ -291,4 +293,60 @@ fn next_look(row: &LeaseRow, now: LeaseTime) -> LeaseTime {
     }
     let warning = warning(row);
     if row.told == LeaseTold::Nothing && warning > now { warning } else { row.until }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::{Audience, Effect, Origin, Registry, Silence};
+    use crate::numbers::Ino;
+
+    /// Nobody shows life.
+    struct Quiet;
+
+    impl Audience for Quiet {
+        fn make_forget(&self, _: &[(Origin, Effect)]) {}
+
+        fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
+            Box::new(())
+        }
+
+        fn is_open(&self, _: Ino) -> bool {
+            false
+        }
+    }
+
+    const S: u64 = 1_000_000_000;
+
+    /// Bob has a lease of 4 s from the beginning on.
+    fn book() -> Book {
+        let row = LeaseRow {
+            record: RecordKey(1),
+            attempt: Attempt(1),
+            ttl_ns: 4 * S,
+            until: LeaseTime(4 * S),
+            told: LeaseTold::Nothing,
+        };
+        let mut book = Book::default();
+        let owner = AgentName::new("bob").unwrap();
+        book.note(&LeaseNote::Runs(row, owner), LeaseTime(0));
+        book
+    }
+
+    #[test]
+    fn an_owner_is_listened_for_before_the_end_however_late_one_looks() {
+        let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
+        let signs = Signs::of(&Quiet, &agents, &clock);
+        for looks in [&[2 * S, 3 * S][..], &[3 * S + S / 2]] {
+            let mut book = book();
+            for look in looks {
+                let due = book.due(LeaseTime(*look), &signs);
+                assert!(due.over.is_empty() && due.unheard.len() == 1, "at {look}: {due:?}");
+            }
+            let due = book.due(LeaseTime(4 * S), &signs);
+            assert_eq!(due.over, [(RecordKey(1), Attempt(1))], "{due:?}");
+        }
+    }
 }

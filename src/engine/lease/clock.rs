@@ -33,6 +33,12 @@ struct Kept {
 }
 
 impl LeaseClock {
+    /// One that stands at the beginning.
+    #[cfg(test)]
+    pub fn at_rest() -> LeaseClock {
+        LeaseClock { steady: Arc::new(|| 0), boot: Arc::from(""), offset: 0 }
+    }
+
     /// Goes on from what the store keeps.
     ///
     /// # Errors
