@@ -15,7 +15,7 @@ use crate::store::{Durability, Standing};
 use super::draft::leave_draft;
 use super::governed::path_of;
 use super::lease::over;
-use super::save::{home_of, is_parked_at};
+use super::save::{home_of, is_parked_at, require_not_theirs};
 use super::setattr::gone;
 use super::sight::{Base, Sight, is_blind, no_text_of};
 use super::turn::Refused;
@@ -52,9 +52,12 @@ impl Command for RefuseLate {
         let Some(record) = known.filter(|record| !is_parked_at(record, &home)) else {
             return Ok(None);
         };
-        let lies = match &record.standing {
-            Standing::Live { .. } => home_of(turn, &record)?.file_path(),
-            Standing::Parked { dir } => path_of(turn.txn, *dir, &home.name)?,
+        let (lies, theirs) = match &record.standing {
+            Standing::Live { .. } => {
+                let lies = home_of(turn, &record)?;
+                (lies.file_path(), require_not_theirs(&record, &lies, &home).err())
+            }
+            Standing::Parked { dir } => (path_of(turn.txn, *dir, &home.name)?, None),
             Standing::Gone => return Ok(None),
         };
         let base = self.sight.of(record.key);
@@ -62,10 +65,15 @@ impl Command for RefuseLate {
         if has_read || turn.content(&record)?.starts_with(&self.bytes) {
             return Ok(None);
         }
-        let refusal = match &home.owner {
-            Some(owner) if turn.has_lost(&record, owner)? => over(&record, owner),
+        let refusal = match (theirs, &home.owner) {
+            (Some(theirs), _) => theirs,
+            (None, Some(owner)) if turn.has_lost(&record, owner)? => over(&record, owner),
             _ if is_blind(&record, &home, base) => no_text_of(&lies, &home),
-            _ => return Ok(None),
+            // A shell that was overtaken takes a copy for made, and unlinks what it was made of.
+            _ => match base.require_current(&record, &home) {
+                Err(stale) => stale,
+                Ok(()) => return Ok(None),
+            },
         };
         leave_draft(turn, node, draft, &home, &refusal, &self.bytes)?;
         let (path, rejected) = (home.file_path(), Some(self.bytes));

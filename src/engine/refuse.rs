@@ -1,5 +1,7 @@
 //! Refusals: one that was decided before the writer, and what the ledger tells of those by right.
 
+use std::sync::Arc;
+
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::FORBIDDEN_TOLD_EVERY;
 use crate::names::{FileName, TreePath};
@@ -55,6 +57,37 @@ impl Command for Refuse {
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         let path = self.about.path(turn.txn)?;
         Err(Stop::kept(self.refusal, path))
+    }
+}
+
+/// Puts the refusal of what is written to a record into `why`, with the bytes.
+#[derive(Clone, Debug)]
+pub struct RefuseText {
+    /// The record's path.
+    pub path: TreePath,
+    /// What is written so far.
+    pub bytes: Arc<[u8]>,
+    /// Why.
+    pub refusal: Refusal,
+}
+
+impl Command for RefuseText {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "write"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn is_change(&self) -> bool {
+        false
+    }
+
+    fn run(self, _: &mut Turn<'_>) -> Result<(), Stop> {
+        Err(Stop::rejected(self.refusal, self.path, self.bytes))
     }
 }
 

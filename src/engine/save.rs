@@ -423,7 +423,7 @@ fn move_by_copy(
 }
 
 /// A record that is another's, or lies in that state already, is not moved by being written at `home`.
-fn require_not_theirs(record: &Record, lies: &Home, home: &Home) -> Result<(), Refusal> {
+pub(super) fn require_not_theirs(record: &Record, lies: &Home, home: &Home) -> Result<(), Refusal> {
     let owned_by_other = record.owner.is_some() && record.owner != home.owner;
     if !owned_by_other && lies.state != home.state {
         return Ok(());

@@ -49,7 +49,17 @@ impl Sight {
 
     /// Refuses a save that was made from another version than the record's current one.
     pub(super) fn require_current(&self, record: &Record, home: &Home) -> Result<(), Refusal> {
-        match self.of(record.key) {
+        self.of(record.key).require_current(record, home)
+    }
+}
+
+impl Base {
+    /// Refuses a save that was made from another version than the record's current one.
+    ///
+    /// # Errors
+    /// [`Rule::Stale`].
+    pub fn require_current(self, record: &Record, home: &Home) -> Result<(), Refusal> {
+        match self {
             Base::Seen(seen) | Base::Heard(seen) if seen != record.version => {
                 Err(stale(home, seen, record.version))
             }

@@ -113,14 +113,45 @@ impl Kind {
     }
 
     /// Judges fields that are complete while the rest is still being written: types and
-    /// enumerations, each field for itself, nothing required. It is for a record that lies, or is to
-    /// lie, in `state`.
+    /// enumerations, each field for itself, nothing required. It is for the record `id`, which lies, or is
+    /// to lie, in `state`.
     ///
     /// # Errors
-    /// [`Rule::Schema`] for the first field that no further byte can mend.
-    pub fn judge_complete(&self, fields: &Map<String, Value>, state: StateIx) -> Result<(), Fault> {
-        let judged = self.schema.judge_partial(&Value::Object(fields.clone()));
-        judged.map_err(|fault| self.with_words_of(state, Some(fields), fault))
+    /// As [`Kind::judge`], for the first field that no further byte can mend. (A line that continues the
+    /// last one mends no id and no length of time: those have no blanks.)
+    pub fn judge_complete(
+        &self,
+        fields: &Map<String, Value>,
+        (id, state): (&RecordId, StateIx),
+    ) -> Result<(), Fault> {
+        let content = Value::Object(fields.clone());
+        let judged = self.schema.judge_partial(&content);
+        judged.map_err(|fault| self.with_words_of(state, Some(fields), fault))?;
+        self.judge_lease(&content)?;
+        self.judge_id(&content, id)
+    }
+
+    /// Judges a status that is complete, while the rest is still being written, as
+    /// [`Kind::judge_status_move`] does.
+    ///
+    /// # Errors
+    /// The same, where no further byte can mend it.
+    pub fn judge_status_so_far(
+        &self,
+        state: StateIx,
+        from: Option<&str>,
+        fields: &Map<String, Value>,
+        role: Role,
+    ) -> Result<(), Fault> {
+        let said = self.fields.status.as_ref().and_then(|field| fields.get(field)?.as_str());
+        let Some(to) = said else { return Ok(()) };
+        let grows = |one: &String| {
+            one.strip_prefix(to).is_some_and(|rest| rest.starts_with(char::is_whitespace))
+        };
+        match &self.state(state).status {
+            Statuses::Listed(all) if all.iter().any(grows) => Ok(()),
+            _ => self.judge_status_move(state, from, Some(to), role),
+        }
     }
 
     /// Of a status that the schema does not know: the way out is a word that the state has, since

@@ -257,13 +257,32 @@ fn a_refused_status_move_says_what_is_possible() {
 #[test]
 fn complete_fields_are_judged_while_the_rest_is_being_written() {
     let done = task().state_named("done").unwrap();
-    let judge = |fields: Value| task().judge_complete(fields.as_object().unwrap(), done);
+    let id = RecordId::new("x").unwrap();
+    let judge = |fields: Value| task().judge_complete(fields.as_object().unwrap(), (&id, done));
     assert_eq!(judge(json!({})), Ok(()));
     assert_eq!(judge(json!({"status": "done", "priority": "low", "own": 1})), Ok(()));
     let fault = judge(json!({"id": "x", "status": "dne"})).unwrap_err();
     assert_eq!((fault.rule, fault.pointer.as_str()), (Rule::Schema, "/status"));
     assert!(fault.remedy.contains("`done`"), "{}", fault.remedy);
     assert!(judge(json!({"id": 1})).is_err());
+    assert_eq!(judge(json!({"id": "y"})).unwrap_err().rule, Rule::IdDiffers);
+    assert_eq!(judge(json!({"lease": "90d"})).unwrap_err().rule, Rule::Schema);
+    // What is copied here gets its status from the daemon.
+    assert_eq!(judge(json!({"status": "new"})), Ok(()));
+    let status = |from, to: Value| {
+        let assigned = task().state_named("assigned").unwrap();
+        let judged = task().judge_status_so_far(
+            assigned,
+            Some(from),
+            json!({ "status": to }).as_object().unwrap(),
+            Role::Agent,
+        );
+        judged.map_err(|fault| fault.rule)
+    };
+    assert_eq!(status("assigned", json!("in_progress")), Ok(()));
+    assert_eq!(status("in_progress", json!("assigned")), Err(Rule::StatusMove));
+    assert_eq!(status("assigned", json!("done")), Err(Rule::StatusDiffers));
+    assert_eq!(status("assigned", Value::Null), Ok(()));
 }
 
 /// Prints what judging costs; the bound is wide, because tests run unoptimized and beside others.

@@ -30,7 +30,7 @@ impl WorkTree {
         if Computed::of(parent).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
-        self.ghosts.forget(parent, &name);
+        self.ghosts.remove(caller, parent, &name);
         let content = match node {
             NewNode::Directory => NewContent::Directory,
             NewNode::File => NewContent::File,
@@ -209,7 +209,7 @@ impl WorkTree {
         mode: RenameMode,
         reply: Reply<()>,
     ) {
-        self.ghosts.forget(new_parent, &new_name);
+        self.ghosts.remove(caller, new_parent, &new_name);
         let mode = match mode {
             RenameMode::Replace => engine::RenameMode::Replace,
             RenameMode::NoReplace => engine::RenameMode::NoReplace,

@@ -53,7 +53,8 @@ impl Ghosts {
         Some(found.attr)
     }
 
-    /// Lays a ghost to rest; false if `caller` has none there.
+    /// Lays a ghost to rest, as its own unlink does, or what it makes there anew: what others try to make
+    /// there takes it from nobody. False if `caller` has none there.
     pub fn remove(&self, caller: &Caller, dir: Ino, name: &FileName) -> bool {
         let mut ghosts = self.0.lock();
         let before = ghosts.len();
@@ -66,11 +67,6 @@ impl Ghosts {
     /// Whether an inode is that of a ghost: there is nothing left to open.
     pub fn is_one(&self, ino: Ino) -> bool {
         self.0.lock().iter().any(|ghost| ghost.attr.ino == ino)
-    }
-
-    /// A new file of that name is no ghost.
-    pub fn forget(&self, dir: Ino, name: &FileName) {
-        self.0.lock().retain(|ghost| ghost.dir != dir || ghost.name != *name);
     }
 }
 

@@ -335,7 +335,7 @@ impl WorkTree {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        self.ghosts.forget(parent, &name);
+        self.ghosts.remove(caller, parent, &name);
         let (tree, maker) = (self.me.clone(), *caller);
         let hide = OnDraft(Arc::new(move |ino| {
             if let Some(tree) = tree.upgrade() {

@@ -48,7 +48,7 @@ pub(super) struct Staged {
     pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
     sequential: bool,
-    /// Whether it was asked if what it writes comes too late.
+    /// Whether it was asked, since the last judgement, if what it writes comes too late.
     pub was_asked: bool,
     /// How many bytes were read to judge what was written since the last judgement of the whole.
     judged_bytes: usize,
@@ -131,6 +131,7 @@ impl Staged {
     pub fn take(&mut self) -> (Arc<[u8]>, Base) {
         self.unsaved.clear();
         self.emptied = None;
+        self.was_asked = false;
         self.judged_bytes = 0;
         self.judging = Some(Vec::new());
         (self.whole(), self.base)
@@ -209,7 +210,8 @@ impl Staged {
             return Ok(());
         }
         let found = prefix(self.text()).map_err(Refusal::from)?;
-        binding.kind.judge_complete(&found.complete, home.state).map_err(|fault| {
+        let judged = binding.kind.judge_complete(&found.complete, (&home.id, home.state));
+        judged.map_err(|fault| {
             let place = crate::record::place_in(self.text(), &fault.pointer);
             Refusal { place, ..Refusal::from(fault) }
         })

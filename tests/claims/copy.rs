@@ -339,3 +339,24 @@ fn a_copy_from_what_was_read_long_ago_leaves_no_draft() {
     stranger(&fixture, "mv work/archive/t-1.yaml work/inbox/").success();
     fixture.fsck_clean();
 }
+
+// P1.3
+#[test]
+fn what_others_try_under_the_old_name_does_not_fail_the_winner_s_rm() {
+    let tries = [
+        "echo 'status: new' > work/inbox/t-1.yaml",
+        "cp work/assigned/bob/t-1.yaml work/inbox/",
+        "echo 'status: new' > work/inbox/.t && mv -f work/inbox/.t work/inbox/t-1.yaml",
+        "mkdir work/inbox/t-1.yaml && rmdir work/inbox/t-1.yaml",
+    ];
+    for other in tries {
+        let fixture = Fixture::new();
+        fixture.task("inbox", &Task::new("t-1"));
+        let script = "cp work/inbox/t-1.yaml work/assigned/bob/; setsid bash -c \"$OTHER\"; \
+             rm work/inbox/t-1.yaml";
+        let ran = fixture.bash().with("OTHER", other).run(script);
+        assert_eq!(ran.code, 0, "{other}: {ran}");
+        assert_eq!(lies(&fixture.work(), &pile(&fixture.work()), "t-1"), "assigned/bob", "{other}");
+        fixture.fsck_clean();
+    }
+}

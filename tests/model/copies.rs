@@ -1,7 +1,7 @@
 //! The reference's claim by copy: a record's text that is written elsewhere.
 
-use super::lifecycle::{State, may_move, status};
-use super::records::{Base, Door, Standing};
+use super::lifecycle::{State, may_become, may_move, status};
+use super::records::{Base, Claim, Door, Standing};
 use super::reference::{Body, Home, Model, NodeId, Outcome, no};
 use super::text::{Reading, read};
 
@@ -73,12 +73,22 @@ impl Model {
         Ok(())
     }
 
-    /// What a draft's text begins with: what cannot become the record's that lives elsewhere is refused
-    /// at once.
-    pub fn begins(&mut self, node: NodeId, text: &[u8], pid: u32) -> Outcome {
-        if self.nodes[node].nlink == 0 || !matches!(self.nodes[node].body, Body::Draft(_)) {
-            return Ok(());
+    /// What a text begins with: what cannot become the record's any more is refused at once.
+    pub fn begins(
+        &mut self,
+        node: NodeId,
+        text: &[u8],
+        (base, claim): (Base, Option<&Claim>),
+        pid: u32,
+    ) -> Outcome {
+        match self.nodes[node].body.clone() {
+            Body::Draft(_) if self.nodes[node].nlink > 0 => self.draft_begins(node, text, pid),
+            Body::Record(id) => self.record_begins((node, &id), text, (base, claim), pid),
+            _ => Ok(()),
         }
+    }
+
+    fn draft_begins(&mut self, node: NodeId, text: &[u8], pid: u32) -> Outcome {
         let home = self.slot(self.nodes[node].parent, &self.nodes[node].name).unwrap();
         let Some(record) = self.records.get(&home.id).cloned() else { return Ok(()) };
         let elsewhere = match record.standing {
@@ -91,6 +101,10 @@ impl Model {
             return Ok(());
         }
         match &home.owner {
+            _ if self.is_taken(&home) => {
+                self.met("a copy that came too late");
+                no("EEXIST")
+            }
             Some(owner) if record.owner.is_none() && record.had.contains(owner) => {
                 self.met("a late write");
                 no("ESTALE")
@@ -99,8 +113,40 @@ impl Model {
                 self.met("a new text of an id in use");
                 no("EEXIST")
             }
+            _ if self.is_stale(&home.id, Base::Seen, pid) => no("EBUSY"),
             _ => Ok(()),
         }
+    }
+
+    fn record_begins(
+        &mut self,
+        (node, id): (NodeId, &str),
+        text: &[u8],
+        (base, claim): (Base, Option<&Claim>),
+        pid: u32,
+    ) -> Outcome {
+        let record = self.records[id].clone();
+        let is_live = matches!(record.standing, Standing::Live(_));
+        if !is_live || claim.is_some() && claim != self.claim_of(id).as_ref() {
+            return Ok(());
+        }
+        if self.is_stale(id, base, pid) {
+            self.met("a stale write");
+            return no("EBUSY");
+        }
+        // Whether its line is ended, and where it was opened, decides whether it is looked at.
+        let (Reading::Fields(said), Reading::Fields(before)) = (read(text), read(&record.content))
+        else {
+            return Ok(());
+        };
+        let to = status(&said);
+        let fits = to.is_none_or(|to| record.state.takes(to))
+            && (to.is_none() || may_become(record.state, status(&before), to));
+        if fits || self.hint || record.standing != Standing::Live(node) {
+            return Ok(());
+        }
+        self.met("a status refused at once");
+        no("EINVAL")
     }
 
     /// The claim by copy: the id lives in one place, so that writing it elsewhere moves it.

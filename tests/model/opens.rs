@@ -4,7 +4,7 @@ use super::client::Flags;
 use super::lifecycle;
 use super::records::{Base, Claim};
 use super::reference::{Body, Model, Node, NodeId, Outcome, no};
-use super::text::{Reading, Text, read};
+use super::text::{Reading, Text, Value, read};
 
 /// An open file.
 #[derive(Clone, Debug)]
@@ -153,13 +153,14 @@ impl Model {
         staged.failed = None;
         // `write` may refuse what is wrong, and must refuse what nothing can mend.
         let id = lifecycle::record_id(&self.nodes[node].name).unwrap_or("").to_owned();
-        let wrong = may_be_refused(&staged.text);
+        let wrong = may_be_refused(&staged.text, &id);
         let hopeless = staged.grows && Text::is_hopeless(&staged.text, &id);
         if staged.grows && !staged.waits && wrong && (hopeless || !hint) {
             let (text, first) = (staged.text.clone(), !staged.was_asked);
+            let seen = (staged.base, staged.claim.clone());
             if !hopeless
                 && first
-                && let Err(mut why) = self.begins(node, &text, pid)
+                && let Err(mut why) = self.begins(node, &text, (seen.0, seen.1.as_ref()), pid)
             {
                 // Which of the two rules it breaks cannot be told.
                 self.lost = true;
@@ -179,12 +180,14 @@ impl Model {
         if std::mem::replace(&mut staged.was_asked, true) {
             return Ok(());
         }
-        let text = staged.text.clone();
-        let begun = self.begins(node, &text, pid);
+        let (text, base, claim) = (staged.text.clone(), staged.base, staged.claim.clone());
+        let begun = self.begins(node, &text, (base, claim.as_ref()), pid);
         if let Err(why) = &begun {
             let staged = self.opens[open].staged.as_mut().unwrap();
             (staged.poisoned, staged.dirty, staged.failed) = (true, false, Some(why.clone()));
-            self.keep_draft(node, &text, true);
+            if matches!(self.nodes[node].body, Body::Draft(_)) {
+                self.keep_draft(node, &text, true);
+            }
         }
         begun
     }
@@ -198,7 +201,7 @@ impl Model {
         if !staged.dirty {
             return Ok(());
         }
-        staged.dirty = false;
+        (staged.dirty, staged.was_asked) = (false, false);
         let (base, claim, text) = (staged.base, staged.claim.clone(), staged.text.clone());
         let saved = self.save(node, (base, claim.as_ref()), &text, pid);
         let staged = self.opens[open].staged.as_mut().unwrap();
@@ -250,9 +253,12 @@ impl Model {
 }
 
 /// Whether a text could be one that is refused while it is written: never if it is right so far.
-fn may_be_refused(text: &[u8]) -> bool {
+fn may_be_refused(text: &[u8], id: &str) -> bool {
     match read(text) {
-        Reading::Fields(fields) => !lifecycle::fits_schema(&fields),
+        Reading::Fields(fields) => {
+            let is_anothers = |said: &Value| *said != Value::Text(id.to_owned());
+            !lifecycle::fits_schema(&fields) || fields.get("id").is_some_and(is_anothers)
+        }
         Reading::Broken => !text.is_empty(),
         Reading::Unknown => true,
     }

@@ -76,6 +76,8 @@ pub const MEETS: &[&str] = &[
     "a new text of an id in use",
     "a new file of an id in use",
     "a late write",
+    "a stale write",
+    "a status refused at once",
     "a save of a record that has another file",
     "a save under a claim that is over",
     "a stale save",

@@ -1,6 +1,8 @@
 //! Shells and the small programs that they call.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
 
 use crate::harness::{Fixture, Shell, Task};
 use crate::way::Way;
@@ -188,4 +190,95 @@ fn a_save_of_the_same_bytes_makes_no_version() {
     fixture.sh("cp work/inbox/t-1.yaml $OUT/x; cp $OUT/x work/inbox/t-1.yaml").success();
     fixture.sh("touch work/inbox/t-1.yaml").success();
     assert_eq!(fixture.ledger().names("t-1"), ["created"]);
+}
+
+/// A script that reads, waits until `between` is done, and goes on; what it prints then.
+fn overtaken(fixture: &Fixture, script: &str, between: impl FnOnce()) -> String {
+    let mut bash = Command::new("bash")
+        .args(["-c", script])
+        .current_dir(fixture.work())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(bash.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "read\n");
+    between();
+    drop(bash.stdin.take());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    bash.wait().unwrap();
+    rest
+}
+
+// P1.4 P3.3
+#[test]
+fn a_shell_that_was_overtaken_hears_of_it_when_it_writes() {
+    let ways = [
+        "s=$(cat F); echo read; read -r go; if echo \"$s\" > F; then echo won; else echo lost; fi",
+        "exec 3>> F; cat F > /dev/null; echo read; read -r go; \\
+         if echo 'x: 1' >&3; then echo won; else echo lost; fi; exec 3>&-",
+    ];
+    for (nth, way) in ways.iter().enumerate() {
+        let fixture = Fixture::new();
+        let path = fixture.task("inbox", &Task::new("t-1"));
+        let script = way.replace('F', "inbox/t-1.yaml");
+        let said = overtaken(&fixture, &script, || {
+            fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
+        });
+        assert_eq!(said, "lost\n", "way {nth}: {}", fixture.why());
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, Task::new("t-1").text().replace("revision: 0", "revision: 1"));
+        assert!(fixture.why().contains("W023"), "{}", fixture.why());
+        assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+        fixture.fsck_clean();
+    }
+}
+
+// P1.3 P3.3
+#[test]
+fn a_claim_by_copy_that_was_overtaken_takes_nothing_away() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let script = "s=$(cat inbox/t-1.yaml); echo read; read -r go; \\
+        echo \"$s\" > assigned/bob/t-1.yaml && rm inbox/t-1.yaml && echo claimed";
+    let said = overtaken(&fixture, script, || {
+        fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
+    });
+    assert_eq!(said, "", "{}", fixture.why());
+    assert!(fs::read_to_string(&path).unwrap().contains("revision: 1\n"));
+    assert!(!fixture.path("work/assigned/bob/t-1.yaml").exists());
+    fixture.fsck_clean();
+}
+
+// P3.3
+#[test]
+fn a_shell_hears_of_a_status_and_of_an_id_that_cannot_be() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.task("assigned/bob", &Task::new("t-2").status("in_progress").owner("bob"));
+    let refused = [
+        ("inbox/t-1", "status: done", "W013"),
+        ("inbox/t-1", "status: assigned", "W013"),
+        ("inbox/t-1", "id: other", "W012"),
+        ("inbox/t-1", "lease: 90d", "W011"),
+        ("assigned/bob/t-2", "status: done", "W013"),
+        ("assigned/bob/t-2", "status: inbox", "W013"),
+        ("assigned/bob/t-2", "status: assigned", "W014"),
+    ];
+    for (file, line, rule) in refused {
+        let path = fixture.path(&format!("work/{file}.yaml"));
+        let before = fs::read_to_string(&path).unwrap();
+        for shell in ["bash", "dash"] {
+            let ran = fixture.sh(&format!("{shell} -c \"echo '{line}' > work/{file}.yaml\""));
+            assert!(!ran.failure().stderr.is_empty(), "{shell}: {line}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), before, "{shell}: {line}");
+        }
+        let why = fixture.why();
+        assert!(why.lines().next().is_some_and(|first| first.contains(rule)), "{line}: {why}");
+    }
+    fixture.fsck_clean();
 }

@@ -114,7 +114,8 @@ fn opens_without_cutting(open: impl Fn(&mut OpenOptions) -> &mut OpenOptions) {
     fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
     let mut mine = open(&mut OpenOptions::new()).open(&path).unwrap();
     mine.set_len(0).unwrap();
-    mine.write_all(text.replace("revision: 0", "revision: 2").as_bytes()).unwrap();
+    let written = mine.write_all(text.replace("revision: 0", "revision: 2").as_bytes());
+    assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::ResourceBusy);
     assert_eq!(close(mine), Err(Errno::BUSY));
     assert!(fs::read_to_string(&path).unwrap().contains("revision: 1\n"));
     // Who reads by the handle that it writes has seen what it changes.
@@ -143,7 +144,8 @@ fn a_descriptor_of_a_record_that_was_saved_by_rename_is_stale_and_not_lost() {
     let path = fixture.task("inbox", &Task::new("t-1"));
     let mut mine = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
-    mine.write_all(Task::new("t-1").revision(2).text().as_bytes()).unwrap();
+    let written = mine.write_all(Task::new("t-1").revision(2).text().as_bytes());
+    assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::ResourceBusy);
     assert_eq!(close(mine), Err(Errno::BUSY));
     assert!(fixture.why().contains("work/inbox/t-1.yaml"), "{}", fixture.why());
     let theirs = Task::new("t-1").text().replace("revision: 0", "revision: 1");
