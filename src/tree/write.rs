@@ -34,6 +34,7 @@ impl WorkTree {
                 let at = if *append { WriteAt::End } else { WriteAt::Offset(offset) };
                 let length = data.len() as u32;
                 let command = Write { ino, at, data: data.to_vec() };
+                let reply = self.hub.noting_refused(caller.mount, ino, reply);
                 self.submit(caller, Door::Handle, command, reply, move |_| length);
             }
             Open::Staged(staged) => self.stage(caller, ino, (&open, staged), (offset, data), reply),
