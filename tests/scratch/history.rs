@@ -368,3 +368,40 @@ fn what_fallocate_changes_is_saved_at_close() {
     assert_eq!((back.len(), back[4_095], back[4_096], back[12_288]), (34_096, b'x', 0, b'x'));
     fixture.fsck_clean();
 }
+
+// P11.1
+#[test]
+fn what_came_with_a_directory_has_no_version_and_says_so() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad other/d; echo 1 > other/d/f").success();
+    let before = fixture.ledger().last_g();
+    fixture.sh("mv other/d scratchpad/").success();
+    let at = fixture.ledger().last_g();
+    assert_eq!(at, before + 1, "the directory has the one event");
+    let at = at.to_string();
+    let none = fixture.workfs(&["restore", "scratchpad/d/f", "--at", &at]).failure();
+    assert!(none.code == 4 && none.stderr.contains("moved here with its directory"), "{none}");
+    assert!(!none.stderr.contains("a link"), "{none}");
+    let dir = fixture.workfs(&["restore", "scratchpad/d", "--at", &at]).failure();
+    assert!(dir.code == 4 && dir.stderr.contains("file by file"), "{dir}");
+    // From its next save on it has a past.
+    fixture.sh("echo 2 > scratchpad/d/f; echo 3 > scratchpad/d/f").success();
+    let at = fixture.ledger().last_g() - 1;
+    fixture.workfs(&["restore", "scratchpad/d/f", "--at", &at.to_string()]).success();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/d/f")).unwrap(), "2\n");
+    fixture.fsck_clean();
+}
+
+// P11.4
+#[test]
+fn what_was_imported_and_is_too_large_to_be_kept_says_so() {
+    let fixture = keeping("file_bytes: 6B");
+    let from = fixture.outside("from");
+    fs::create_dir(&from).unwrap();
+    fs::write(from.join("f"), "7777777").unwrap();
+    fixture.workfs(&["import", from.to_str().unwrap(), "scratchpad"]).success();
+    let at = fixture.ledger().last_g().to_string();
+    let none = fixture.workfs(&["restore", "scratchpad/f", "--at", &at]).failure();
+    assert!(none.code == 4 && none.stderr.contains("none is kept at all"), "{none}");
+    fixture.fsck_clean();
+}
