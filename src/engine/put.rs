@@ -118,6 +118,12 @@ impl Command for Put {
         }
         let directory = matches!(self.content, PutContent::Directory);
         turn.touch_dir(parent, i32::from(directory))?;
+        if let PutContent::File(_) | PutContent::Record(_) = self.content
+            && let Placed::Plain(ino) | Placed::Record(ino, _) | Placed::Draft(ino, _) = placed
+        {
+            // To whoever watches, it was written and closed like any file that is copied there.
+            turn.effect(super::Effect::Data(ino));
+        }
         Ok(placed)
     }
 }

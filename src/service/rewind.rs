@@ -11,7 +11,7 @@ use crate::ledger::EventName;
 use crate::names::{ShownPath, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
-use crate::store::{FileVersion, Read, Standing, VersionRow};
+use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow};
 
 use super::find::{Found, FoundRecord, find_past, node_at, past_of};
 use super::log::field;
@@ -261,12 +261,13 @@ pub(super) fn require_past(read: &dyn Read, g: G) -> Result<(), Failure> {
     Err(Failure::new(Exit::Absent, format!("event {g} has not happened yet"), remedy))
 }
 
-/// Whether a file was ever saved under this path.
+/// Whether a file was ever saved under this path, or came there with its content by a command: then
+/// the event tells its size.
 fn was_saved(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
     let mut at = read.history(path)?.map_or(G(0), |history| history.last_g);
     while let Some(row) = read.event(at)? {
         let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
-        if field(&event, "/event") == EventName::SAVED.as_str() {
+        if event.pointer("/payload/size").is_some() {
             return Ok(true);
         }
         at = row.before_g;
@@ -300,8 +301,14 @@ pub(super) fn kept_version(
         _ if was_saved(read, path)? => {
             "none is kept at all: `files` in the configuration says of which".to_owned()
         }
-        _ => "none was ever saved: a directory or a link has no versions. Make it anew, then restore \
-              what lay in it, file by file (`workfs log` of its path names them)"
+        _ if node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::File) => {
+            "none was ever saved here: it was moved here with its directory, or lay here before its \
+             saves counted. Its next save makes its first version"
+                .to_owned()
+        }
+        _ => "none was ever saved: a directory or a link has no versions, nor has a file that was moved \
+              here with its directory. Make a directory anew, then restore what lay in it, file by \
+              file (`workfs log` of its path names them)"
             .to_owned(),
     };
     Err(Failure::new(Exit::Absent, reason, remedy))

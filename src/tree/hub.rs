@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, bounded};
 use parking_lot::{Mutex, RwLock};
-use workfs_mount::{Invalidation, Locks, Mount, MountId};
+use workfs_mount::{Invalidation, Locks, Mount, MountId, Reply};
 
 use crate::engine::{self, Audience, Effect, Fate, IsWritten, Origin, Scopes};
 use crate::names::{AgentName, FileName};
@@ -170,8 +170,8 @@ impl Hub {
         self.identities.read().get(&id).map(Arc::clone)
     }
 
-    /// Whether this mount's kernel may hold pages of a file that another mount changed: then they
-    /// must go when it is opened. Asked once, since they go by that.
+    /// Whether this mount's kernel may hold pages of a file that another mount changed, or of a write
+    /// that was refused: then they must go when it is opened. Asked once, since they go by that.
     pub(super) fn takes_stale(&self, mount: MountId, ino: Ino) -> bool {
         let mut stale = self.stale.lock();
         !stale.is_empty() && stale.remove(&(mount, ino))
@@ -186,6 +186,24 @@ impl Hub {
             let others = others.map(|member| &member.mount).filter(|mount| mount.knows(*ino));
             self.stale.lock().extend(others.map(|mount| (mount.id(), *ino)));
         }
+    }
+
+    /// A reply to a write that, if it is refused, notes that this mount's own kernel may hold pages of
+    /// what is not there: what a mapping wrote stays in them, and no attribute changes that would show
+    /// it. A notice that drops pages waits for locks, which whoever waits for this reply may hold.
+    pub(super) fn noting_refused<T: 'static>(
+        self: &Arc<Self>,
+        mount: MountId,
+        ino: Ino,
+        reply: Reply<T>,
+    ) -> Reply<T> {
+        let hub = Arc::clone(self);
+        Reply::new(move |written| {
+            if written.is_err() {
+                hub.stale.lock().insert((mount, ino));
+            }
+            reply.send(written);
+        })
     }
 
     /// A name came: kernels that remember that it was absent must forget that.

@@ -34,6 +34,7 @@ impl WorkTree {
                 let at = if *append { WriteAt::End } else { WriteAt::Offset(offset) };
                 let length = data.len() as u32;
                 let command = Write { ino, at, data: data.to_vec() };
+                let reply = self.hub.noting_refused(caller.mount, ino, reply);
                 self.submit(caller, Door::Handle, command, reply, move |_| length);
             }
             Open::Staged(staged) => self.stage(caller, ino, (&open, staged), (offset, data), reply),
@@ -451,10 +452,10 @@ impl WorkTree {
         mode: i32,
         reply: Reply<()>,
     ) {
-        let plain = self.handles.get(handle);
-        if !plain.is_some_and(|open| matches!(&*open, Open::Plain { .. })) {
+        let open = self.handles.get(handle);
+        let Some(Open::Plain { wrote, .. }) = open.as_deref() else {
             return reply.send(Err(Rule::Unsupported.errno(Door::Handle)));
-        }
+        };
         let has = |flag: i32| mode & flag != 0;
         let known =
             libc::FALLOC_FL_KEEP_SIZE | libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE;
@@ -468,6 +469,10 @@ impl WorkTree {
             keep_size: has(libc::FALLOC_FL_KEEP_SIZE),
             zero: has(libc::FALLOC_FL_PUNCH_HOLE) || has(libc::FALLOC_FL_ZERO_RANGE),
         };
+        // A reservation beyond the end leaves the content as it is.
+        if command.zero || !command.keep_size {
+            wrote.note();
+        }
         self.submit(caller, Door::Handle, command, reply, |()| ());
     }
 }

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Errno, Fixture, Setup, Shell, Task, left_out, lies, pile, save, whole};
+use crate::harness::{
+    Errno, Fixture, Setup, Shell, Task, left_out, lies, pile, python, save, whole,
+};
 
 /// A small file system of its own; the fixture that has its store there unmounts it.
 fn small_disk(base: &Path, size: &str) -> Option<PathBuf> {
@@ -218,4 +220,35 @@ fn a_disk_that_was_full_before_says_so_at_the_mount() {
     println!("{ran}");
     assert!(crate::harness::processes_of(fixture.store()).is_empty());
     fs::remove_file(disk.join("ballast")).unwrap();
+}
+
+// P4.3 P7.4
+#[test]
+fn what_a_mapping_wrote_and_a_full_disk_refused_is_not_shown() {
+    let Some((fixture, _)) = on_small_disk() else { return };
+    let size = 8 << 20;
+    fs::File::create(fixture.path("mapped")).unwrap().set_len(size).unwrap();
+    assert!(fill(&fixture).len() > 10);
+    let script = format!(
+        "import errno, mmap, os
+fd = os.open('mapped', os.O_RDWR)
+m = mmap.mmap(fd, {size})
+m[:] = b'y' * {size}
+try:
+    m.flush()
+except OSError as error:
+    assert error.errno == errno.ENOSPC, error
+else:
+    raise SystemExit('it was not refused')
+"
+    );
+    fs::write(fixture.outside("map.py"), script).unwrap();
+    fixture.sh(&format!("{} $OUT/map.py", python().display())).success();
+    let shown = fs::read(fixture.path("mapped")).unwrap();
+    fixture.unmount_all();
+    fixture.mount_all();
+    let kept = fs::read(fixture.path("mapped")).unwrap();
+    assert!(kept.contains(&0), "not all of it fits");
+    assert!(shown == kept, "the mount showed what was refused");
+    fixture.fsck_clean();
 }

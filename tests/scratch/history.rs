@@ -331,3 +331,77 @@ fn the_log_of_a_directory_that_is_gone_has_what_lay_in_it() {
     let told = other.workfs(&["log", "--json", "scratchpad/d"]).success().json_lines();
     assert_eq!(told.len(), 2, "saved and removed: {told:?}");
 }
+
+// P11.1 P11.3
+#[test]
+fn what_fallocate_changes_is_saved_at_close() {
+    use rustix::fs::FallocateFlags as How;
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad").success();
+    let path = fixture.path("scratchpad/f");
+    let text = "x".repeat(20_000);
+    save(&path, text.as_bytes()).unwrap();
+    let saves = || fixture.workfs(&["log", "--json", "scratchpad/f"]).success().json_lines();
+    for (how, length, saved) in [
+        (How::PUNCH_HOLE | How::KEEP_SIZE, 4_096, 2),
+        (How::ZERO_RANGE, 8_192, 3),
+        (How::empty(), 30_000, 4),
+        // This reserves what comes after the end, and changes nothing.
+        (How::KEEP_SIZE, 50_000, 4),
+    ] {
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        rustix::fs::fallocate(&file, how, 4_096, length).unwrap();
+        drop(file);
+        let (events, now) = (saves(), fs::read(&path).unwrap());
+        assert_eq!(events.len(), saved, "{how:?}: {events:?}");
+        assert!(events.iter().all(|event| event["event"] == "saved"), "{how:?}: {events:?}");
+        let sum = fixture.sh("sha256sum < scratchpad/f").success().stdout;
+        let told = events[saved - 1]["payload"]["content_sha256"].as_str().unwrap();
+        assert!(sum.starts_with(told), "{how:?}");
+        let kept = versions(&fixture, "scratchpad/f");
+        assert_eq!((kept.len(), kept[saved - 1].as_bytes()), (saved, &now[..]), "{how:?}");
+    }
+    let at = saves()[3]["g"].to_string();
+    fixture.sh("echo later > scratchpad/f").success();
+    fixture.workfs(&["restore", "scratchpad/f", "--at", &at]).success();
+    let back = fs::read(&path).unwrap();
+    assert_eq!((back.len(), back[4_095], back[4_096], back[12_288]), (34_096, b'x', 0, b'x'));
+    fixture.fsck_clean();
+}
+
+// P11.1
+#[test]
+fn what_came_with_a_directory_has_no_version_and_says_so() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad other/d; echo 1 > other/d/f").success();
+    let before = fixture.ledger().last_g();
+    fixture.sh("mv other/d scratchpad/").success();
+    let at = fixture.ledger().last_g();
+    assert_eq!(at, before + 1, "the directory has the one event");
+    let at = at.to_string();
+    let none = fixture.workfs(&["restore", "scratchpad/d/f", "--at", &at]).failure();
+    assert!(none.code == 4 && none.stderr.contains("moved here with its directory"), "{none}");
+    assert!(!none.stderr.contains("a link"), "{none}");
+    let dir = fixture.workfs(&["restore", "scratchpad/d", "--at", &at]).failure();
+    assert!(dir.code == 4 && dir.stderr.contains("file by file"), "{dir}");
+    // From its next save on it has a past.
+    fixture.sh("echo 2 > scratchpad/d/f; echo 3 > scratchpad/d/f").success();
+    let at = fixture.ledger().last_g() - 1;
+    fixture.workfs(&["restore", "scratchpad/d/f", "--at", &at.to_string()]).success();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/d/f")).unwrap(), "2\n");
+    fixture.fsck_clean();
+}
+
+// P11.4
+#[test]
+fn what_was_imported_and_is_too_large_to_be_kept_says_so() {
+    let fixture = keeping("file_bytes: 6B");
+    let from = fixture.outside("from");
+    fs::create_dir(&from).unwrap();
+    fs::write(from.join("f"), "7777777").unwrap();
+    fixture.workfs(&["import", from.to_str().unwrap(), "scratchpad"]).success();
+    let at = fixture.ledger().last_g().to_string();
+    let none = fixture.workfs(&["restore", "scratchpad/f", "--at", &at]).failure();
+    assert!(none.code == 4 && none.stderr.contains("none is kept at all"), "{none}");
+    fixture.fsck_clean();
+}

@@ -438,3 +438,34 @@ fn being_told_changes_nothing_for_those_who_work_there() {
     drop(watches);
     fixture.fsck_clean();
 }
+
+// P11.8
+#[test]
+fn what_is_imported_is_told_of_as_what_is_copied() {
+    let fixture = two();
+    let from = fixture.outside("from");
+    fs::create_dir(&from).unwrap();
+    let mut watch = Watch::noticed(&fixture, "scratchpad");
+    for name in ["small", "empty", "script"] {
+        fs::write(from.join(name), if name == "empty" { "" } else { "text" }).unwrap();
+    }
+    rustix::fs::chmod(from.join("script"), rustix::fs::Mode::RWXU).unwrap();
+    fixture.workfs(&["import", from.to_str().unwrap(), "scratchpad"]).success();
+    // Of `empty` nothing was written; and the kernel runs no file that is open for writing, so that a
+    // script is not shown to be closed.
+    let mut awaited = vec![
+        ("small", Heard::CREATE),
+        ("small", Heard::MODIFY),
+        ("small", Heard::CLOSE_WRITE),
+        ("empty", Heard::CREATE),
+        ("empty", Heard::CLOSE_WRITE),
+        ("script", Heard::CREATE),
+        ("script", Heard::MODIFY),
+    ];
+    while !awaited.is_empty() {
+        let event = watch.next(SOON).unwrap_or_else(|| panic!("nobody tells {awaited:?}"));
+        assert!(event.name != "script" || !event.what.contains(Heard::CLOSE_WRITE), "{event:?}");
+        awaited.retain(|(name, what)| *name != event.name || !event.what.contains(*what));
+    }
+    fixture.fsck_clean();
+}

@@ -2,7 +2,7 @@
 
 use rustix::fs::{CWD, RenameFlags};
 
-use crate::harness::{Fixture, Setup};
+use crate::harness::{Fixture, Setup, python};
 
 const LAYOUT: &str = "
 workspaces:
@@ -96,5 +96,41 @@ fn a_directory_that_leaves_its_quota_and_comes_back_in_one_commit_is_counted_onc
     assert_eq!(quota(&fixture, "team-b"), there);
     fixture.sh("rm -r team-b/b team-b/d && touch team-b/e").success();
     assert_eq!(quota(&fixture, "team-b"), (0, 2));
+    fixture.fsck_clean();
+}
+
+// P11.11 P7.4
+#[test]
+fn what_a_mapping_wrote_and_a_quota_refused_is_seen_in_no_mount() {
+    let layout = "workspaces: []\nquotas:\n  - { path: 'team-*', bytes: 1MiB }\n";
+    let fixture = Setup::default().mounts(2).layout(layout).start();
+    fixture.sh("mkdir team-x; head -c 1000000 /dev/zero > team-x/pad").success();
+    let script = "import errno, mmap, os
+fd = os.open('team-x/m', os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 100000)
+m = mmap.mmap(fd, 100000)
+m[:] = b'y' * 100000
+try:
+    m.flush()
+except OSError as error:
+    assert error.errno == errno.EDQUOT, error
+else:
+    raise SystemExit('it was not refused')
+m.close()
+os.close(fd)
+";
+    std::fs::write(fixture.outside("map.py"), script).unwrap();
+    let python = python();
+    fixture.sh(&format!("{} $OUT/map.py", python.display())).success();
+    for mount in [0, 1] {
+        let seen = std::fs::read(fixture.mount(mount).join("team-x/m")).unwrap();
+        assert!(seen == vec![0; 100_000], "mount {mount} shows what was refused: {:?}", &seen[..3]);
+    }
+    // When there is room, what is written is what is seen.
+    fixture.sh("rm team-x/pad; printf zz | dd of=team-x/m conv=notrunc").success();
+    for mount in [0, 1] {
+        let seen = std::fs::read(fixture.mount(mount).join("team-x/m")).unwrap();
+        assert_eq!(seen[..3], *b"zz\0", "in mount {mount}");
+    }
     fixture.fsck_clean();
 }

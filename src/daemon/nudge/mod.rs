@@ -217,7 +217,7 @@ impl Tell<'_> {
     /// What happened to a node that has a name.
     fn node(&mut self, touched: &Touched) -> Result<()> {
         let Some(place) = place_of(self.read, self.config, &touched.what)? else { return Ok(()) };
-        let Place { at, node, computed } = place;
+        let Place { at, node, computed, is_closable } = place;
         let origin = if computed { Origin::Daemon } else { touched.origin };
         let sees = |inodes: &HashSet<Ino>| {
             let ino = node.map_or_else(|| ready_dir(at.0), |(ino, _)| ino);
@@ -235,7 +235,7 @@ impl Tell<'_> {
                 (Touch::Content(ino), _) => {
                     self.call(mount, &at, What::Content)?;
                     // Who writes at the socket holds nothing open that it could close.
-                    if !matches!(origin, Origin::Mount(_)) {
+                    if is_closable && !matches!(origin, Origin::Mount(_)) {
                         self.call(mount, &at, What::Closed(*ino))?;
                     }
                 }
@@ -271,6 +271,9 @@ struct Place {
     node: Option<(Ino, NodeType)>,
     /// No kernel hears of its changes, not even of those that were made through it.
     computed: bool,
+    /// It may be shown to be closed: the kernel runs no file that is open for writing, so that a file
+    /// which can be run may not be that, not even for a moment.
+    is_closable: bool,
 }
 
 fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Place>> {
@@ -281,7 +284,7 @@ fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Pla
                 return Ok(None);
             };
             let at = (dir, binding.kind.order().dir.clone());
-            return Ok(Some(Place { at, node: None, computed: true }));
+            return Ok(Some(Place { at, node: None, computed: true, is_closable: false }));
         }
         Touch::Content(ino) | Touch::Closed(ino) | Touch::Attributes(ino) | Touch::Born(ino) => {
             *ino
@@ -291,10 +294,8 @@ fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Pla
     let known = read.node(ino)?.filter(|node| node.node_type != NodeType::Directory);
     // A directory's attributes change with each name in it, which is told by itself.
     let Some(node) = known else { return Ok(None) };
-    // The kernel runs no file that is open for writing: not even for a moment may this be.
-    if matches!(what, Touch::Closed(_))
-        && (node.node_type != NodeType::File || node.mode & 0o111 != 0)
-    {
+    let is_closable = node.node_type == NodeType::File && node.mode & 0o111 == 0;
+    if matches!(what, Touch::Closed(_)) && !is_closable {
         return Ok(None);
     }
     let at = match read.file_name(ino)? {
@@ -302,7 +303,8 @@ fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Pla
         None => read.name_in(node.parent, ino)?.map(|name| (node.parent, name)),
     };
     let node_type = node.node_type;
-    Ok(at.map(|at| Place { at, node: Some((ino, node_type)), computed: false }))
+    let node = Some((ino, node_type));
+    Ok(at.map(|at| Place { at, node, computed: false, is_closable }))
 }
 
 /// The path of `dir` below the directory that a mount shows as its root.
