@@ -52,9 +52,12 @@ impl Context {
         state: StateIx,
         owner: Option<&AgentName>,
     ) -> Result<(), Refusal> {
-        // What work has ended on is as good as somebody else's.
+        // What work has ended on is as good as somebody else's, and so is what the caller could not take
+        // from where it rests.
         let holding = match self.holding(owner) {
-            Holding::Free if kind.state(state).terminal => Holding::Others,
+            Holding::Free if kind.state(state).terminal || !kind.moves_on(state, self.role) => {
+                Holding::Others
+            }
             holding => holding,
         };
         let allowed = kind.rights().of(holding);
@@ -89,6 +92,25 @@ impl Context {
             Rule::Forbidden,
             format!("{} ({}) may not make a {kind}", self.actor.name, self.role),
             format!("that is for {who}: ask one of them"),
+        ))
+    }
+
+    /// Whether the caller may make a record of a new or a removed id at `home`: where it could not bring
+    /// one it makes none, or who removes a record and makes it anew would go round the lifecycle.
+    pub(super) fn may_begin(&self, home: &Home, before: Option<StateIx>) -> Result<(), Refusal> {
+        let kind = home.kind();
+        let brings = |from| kind.transition(from, home.state, self.role).is_ok();
+        if self.acts_for_others(kind)
+            || kind.begins_in(home.state, self.role)
+            || before.is_some_and(brings)
+        {
+            return Ok(());
+        }
+        let (name, dir) = (kind.name(), home.governed.dir_path());
+        Err(Refusal::new(
+            Rule::Forbidden,
+            format!("{} ({}) may not make a {name} in {dir}", self.actor.name, self.role),
+            format!("make it where {name}s begin, and move it on from there"),
         ))
     }
 

@@ -317,6 +317,10 @@ pub(super) fn admit(
         return move_by_copy(turn, record, (dir, name, ino), home, node, (sight, text));
     }
     turn.context.may_create(home).map_err(refuse)?;
+    if known.as_ref().is_none_or(|known| known.standing == Standing::Gone) {
+        let before = known.as_ref().and_then(|gone| home.kind().state_named(gone.state.as_str()));
+        turn.context.may_begin(home, before).map_err(refuse)?;
+    }
     let parked_in = match &known {
         Some(Record { standing: Standing::Parked { dir }, .. }) => Some(*dir),
         _ => None,

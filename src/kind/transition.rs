@@ -54,6 +54,21 @@ impl Kind {
         }
     }
 
+    /// Whether this role may move a record on from a state, or records begin there.
+    #[must_use]
+    pub fn moves_on(&self, from: StateIx, role: Role) -> bool {
+        let moves = |t: &Transition| t.from == from && t.to != from && t.by.contains(&role);
+        self.state(from).initial || self.transitions.iter().any(moves)
+    }
+
+    /// Whether records begin in a state, or come there from where they begin, by this role.
+    #[must_use]
+    pub fn begins_in(&self, to: StateIx, role: Role) -> bool {
+        let comes =
+            |t: &Transition| t.to == to && t.by.contains(&role) && self.state(t.from).initial;
+        self.state(to).initial || self.transitions.iter().any(comes)
+    }
+
     /// "from inbox/ an agent can move it to assigned/<agent>/".
     fn ways_out(&self, from: StateIx, role: Role) -> String {
         let here = self.state(from).shown(None);

@@ -32,6 +32,56 @@ fn an_agent_works_on_what_is_free_and_on_its_own() {
 
 // P10.4
 #[test]
+fn an_agent_goes_round_the_lifecycle_neither_where_work_rests_nor_by_making_it_anew() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    let (all, bob, ann) = (team.work(0), team.work(1), team.work(2));
+    let finished = |id: &str| Task::new(id).with("result: {summary: it}\n");
+    for id in ["t-1", "t-2", "t-3", "t-4", "t-5"] {
+        team.fixture.task("inbox", &finished(id));
+    }
+    fs::create_dir_all(all.join("dead")).unwrap();
+    fs::create_dir_all(all.join("fridge")).unwrap();
+    // What ann has finished, where it is nobody's; what was given up; what is shelved.
+    mv(&ann, "t-1", "inbox", "assigned/ann").unwrap();
+    mv(&ann, "t-1", "assigned/ann", "done").unwrap();
+    mv(&all, "t-2", "inbox", "assigned/ann").unwrap();
+    mv(&all, "t-2", "assigned/ann", "dead").unwrap();
+    mv(&all, "t-3", "inbox", "fridge").unwrap();
+    for (id, dir) in [("t-1", "done"), ("t-2", "dead"), ("t-3", "fridge")] {
+        let path = bob.join(dir).join(format!("{id}.yaml"));
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(errno(fs::remove_file(&path)), Errno::ACCESS, "{dir}");
+        let other = text.replace("priority: normal", "priority: high");
+        assert_eq!(save(&path, other.as_bytes()), Err(Errno::ACCESS), "{dir}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "{dir}");
+    }
+    // Removed and made anew where it may not be moved to.
+    let done = |id: &str| finished(id).status("done").owner("bob").text();
+    fs::remove_file(bob.join("inbox/t-4.yaml")).unwrap();
+    for dir in ["done/bob", "dead", "fridge"] {
+        let path = bob.join(dir).join("t-4.yaml");
+        assert_eq!(save(&path, done("t-4").as_bytes()), Err(Errno::ACCESS), "{dir}");
+    }
+    let ledger = team.fixture.ledger();
+    let told = |path: &str| {
+        let is_it =
+            |event: &Event| event.name() == "forbidden" && event.0.to_string().contains(path);
+        ledger.0.iter().any(is_it)
+    };
+    assert!(told("work/dead/t-4.yaml") && told("work/done/t-1.yaml"), "{ledger:?}");
+    // The other way round it is the move that bob may make.
+    mv(&bob, "t-5", "inbox", "assigned/bob").unwrap();
+    fs::remove_file(bob.join("assigned/bob/t-5.yaml")).unwrap();
+    save(&bob.join("done/bob/t-5.yaml"), done("t-5").as_bytes()).unwrap();
+    // Where work begins, and in its own lane, an agent makes some.
+    save(&bob.join("inbox/t-6.yaml"), Task::new("t-6").text().as_bytes()).unwrap();
+    let own = Task::new("t-7").status("assigned").owner("bob");
+    save(&bob.join("assigned/bob/t-7.yaml"), own.text().as_bytes()).unwrap();
+    team.fixture.fsck_clean();
+}
+
+// P10.4
+#[test]
 fn an_agent_changes_nothing_of_another_s() {
     let team = Team::of(&[("bob", ""), ("ann", "")]);
     let (bob, ann) = (team.work(1), team.work(2));
