@@ -56,19 +56,29 @@ impl Holds {
     }
 }
 
-/// The leased record of that id, in whichever workspace it is.
-pub(super) fn find(read: &dyn Read, name: &FileName) -> Result<Option<Computed>> {
+/// The leased record of that id, in whichever workspace it is; of several the viewer's own, since each
+/// workspace has its own ids.
+pub(super) fn find(
+    read: &dyn Read,
+    name: &FileName,
+    viewer: Option<&Viewer>,
+) -> Result<Option<Computed>> {
     let Some(id) = name.as_str().and_then(|name| RecordId::new(name).ok()) else {
         return Ok(None);
     };
+    let mut found = None;
     for workspace in read.workspaces()? {
-        if let Some(record) = read.record_named(workspace.key, &id)?
-            && read.lease(record.key)?.is_some()
-        {
+        let Some(record) = read.record_named(workspace.key, &id)? else { continue };
+        if read.lease(record.key)?.is_none() {
+            continue;
+        }
+        let is_own = viewer.is_some_and(|viewer| record.owner.as_ref() == Some(&viewer.actor));
+        if is_own {
             return Ok(Some(Computed::Hold(record.key)));
         }
+        found = found.or(Some(Computed::Hold(record.key)));
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// The records that the viewer has, by which they can be held.

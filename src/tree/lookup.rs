@@ -12,7 +12,7 @@ use crate::store::{Class, Node, NodeType, Read, StoreError};
 
 use super::attr::attr;
 use super::computed::{self, Computed};
-use super::{Answer, CACHE_TTL, WorkTree};
+use super::{Answer, CACHE_TTL, WorkTree, hold};
 
 /// What a snapshot has under a name.
 enum Found {
@@ -75,6 +75,12 @@ impl WorkTree {
             self.overtaken.looked(read, caller, &node)?;
             let attr = self.shown(read, caller, &node)?;
             return Ok(or_hidden(seen_for.map(|ttl| Entry { attr, ttl })));
+        }
+        if Computed::of(parent) == Some(Computed::HoldDir) {
+            let viewer = self.viewer(caller);
+            let found = hold::find(read, name, Some(&viewer))?;
+            let entry = found.map(|found| self.computed_entry(read, &viewer, found));
+            return entry.transpose().map(or_hidden);
         }
         let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));
         if let Some(found) = computed::lookup(read, &config, pasts, root, (parent, name))? {

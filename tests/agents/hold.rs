@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Errno, send_signal, until_polled};
+use crate::harness::{Errno, Task, save, send_signal, until_polled};
 use crate::leases::{await_event, bob_has};
 use crate::team::{Team, errno, mv};
 
@@ -82,4 +82,25 @@ fn the_end_of_the_mount_is_the_end_of_its_holds() {
     child.kill().unwrap();
     child.wait().unwrap();
     until_polled("it is free", || team.work(0).join("inbox/t-1.yaml").exists().then_some(()));
+}
+
+// P12.6 P1.9
+#[test]
+fn of_two_records_of_one_id_the_own_one_is_held() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    let (all, bob, ann) = (team.work(0), team.work(1), team.work(2));
+    for dir in ["collaboration/inbox", "collaboration/assigned/bob"] {
+        fs::create_dir_all(all.join(dir)).unwrap();
+    }
+    for dir in ["inbox", "collaboration/inbox"] {
+        save(&all.join(dir).join("t-1.yaml"), Task::new("t-1").text().as_bytes()).unwrap();
+    }
+    mv(&ann, "t-1", "inbox", "assigned/ann").unwrap();
+    mv(&bob, "t-1", "collaboration/inbox", "collaboration/assigned/bob").unwrap();
+    let hold = fs::File::open(team.fixture.mount(1).join(".workfs/hold/t-1")).unwrap();
+    drop(hold);
+    let back = all.join("collaboration/inbox/t-1.yaml");
+    until_polled("it is given back", || back.exists().then_some(()));
+    assert!(all.join("assigned/ann/t-1.yaml").exists());
+    team.fixture.fsck_clean();
 }
