@@ -2,9 +2,9 @@
 //! are: staged by their handle, judged as a whole, taken or refused at once.
 //!
 //! What must stay true: what is not valid never replaces what is there, through whichever door it
-//! comes; a new file that was never valid leaves no name behind. Deliberately not here: versions
-//! that somebody saw (of two that save a plain file the later one wins), and files that were there
-//! before they came under a check.
+//! comes; a new file that was never valid leaves no name behind; of what several append nothing is
+//! lost. Deliberately not here: versions that somebody saw (of two that save a whole plain file the
+//! later one wins), and files that were there before they came under a check.
 
 use std::sync::Arc;
 
@@ -20,13 +20,23 @@ use super::setattr::gone;
 use super::turn::Refused;
 use super::{About, Command, Effect, Fate, Saved, Stop, Turn, path_of, plain};
 
-/// Saves a whole text as the content of a checked file.
+/// What was written to a checked file.
+#[derive(Clone, Debug)]
+pub enum Written {
+    /// Its whole content.
+    Whole(Arc<[u8]>),
+    /// What comes after its content, whatever that is when it is saved: several may append at once, and
+    /// each was told that its bytes were taken.
+    Appended(Arc<[u8]>),
+}
+
+/// Saves what was written to a checked file, whose content is judged as a whole.
 #[derive(Clone, Debug)]
 pub struct SaveChecked {
     /// The file.
     pub ino: Ino,
-    /// Its content.
-    pub bytes: Arc<[u8]>,
+    /// What was written.
+    pub written: Written,
     /// It was made by the handle that wrote it, and nothing of it was ever taken.
     pub is_new: bool,
     /// The writer set the file's time after its last write: that time stays.
@@ -65,13 +75,27 @@ impl Command for SaveChecked {
         if self.only_at.is_some_and(|at| at != node.mtime) {
             return Ok(Saved::Kept(None));
         }
+        let whole = match &self.written {
+            Written::Whole(bytes) => Arc::clone(bytes),
+            Written::Appended(bytes) => {
+                // One byte more than allowed is enough to be judged as too large.
+                let before = plain::read(turn.txn, &node, 0, RECORD_BYTES_MAX + 1)?;
+                [&before, &**bytes].concat().into()
+            }
+        };
         for (dir, name) in turn.names_of_file(&node)? {
-            if let Some(Err(refusal)) = turn.judge_file(dir, &name, &self.bytes)? {
-                turn.keep_refused(&node, self.is_new, refusal.clone(), self.bytes)?;
+            if let Some(Err(refusal)) = turn.judge_file(dir, &name, &whole)? {
+                turn.keep_refused(&node, self.is_new, refusal.clone(), whole)?;
                 return Ok(Saved::Refused(refusal));
             }
         }
-        plain::replace(turn, &mut node, &self.bytes)?;
+        match &self.written {
+            Written::Whole(bytes) => plain::replace(turn, &mut node, bytes)?,
+            Written::Appended(bytes) => {
+                let end = node.size;
+                plain::put(turn, &mut node, end, bytes)?;
+            }
+        }
         if !self.keeps_time {
             node.mtime = turn.now;
         }

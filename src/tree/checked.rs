@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, OpenFlags, Reply};
 
 use crate::config::Check;
-use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, read_plain};
+use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, Written, read_plain};
 use crate::limits::{CACHE_TTL, RECORD_BYTES_MAX};
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::refusal::{Door, Refusal};
+use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 
 use super::WorkTree;
@@ -125,7 +125,8 @@ impl WorkTree {
         let mut staged = Staged::new(None, Arc::from([]), Base::Unseen);
         staged.check = Some(check);
         staged.is_new = true;
-        staged.opened(true, flags.append);
+        // It is empty as it is, and others may append to it before this handle does.
+        staged.opened(false, flags.append);
         Some(Open::Staged(Box::new(Mutex::new(staged))))
     }
 
@@ -154,17 +155,31 @@ impl WorkTree {
         });
     }
 
+    /// Whether a write that was refused would be taken by now: what this handle appends comes after
+    /// what others have saved since it was opened.
+    pub(super) fn is_forgiven(&self, ino: Ino, staged: &mut Staged, refusal: &Refusal) -> bool {
+        // Of what is too large nothing was written.
+        if staged.check.is_none() || refusal.rule == Rule::TooLarge {
+            return false;
+        }
+        let now = self.read(|read| match read.node(ino)? {
+            Some(node) => read_plain(read, &node, 0, RECORD_BYTES_MAX + 1).map(Some),
+            None => Ok(None),
+        });
+        now.ok().flatten().is_some_and(|content| staged.rebase(content))
+    }
+
     /// `close` and `fsync` of a checked file that was written.
     pub(super) fn save_checked(
         &self,
         caller: &Caller,
         ino: Ino,
         open: Arc<Open>,
-        (bytes, is_new): (Arc<[u8]>, bool),
+        (written, is_new): (Written, bool),
         reply: Reply<()>,
     ) {
         let keeps_time = self.timed.lock().remove(&ino);
-        let command = SaveChecked { ino, bytes, is_new, keeps_time, only_at: None };
+        let command = SaveChecked { ino, written, is_new, keeps_time, only_at: None };
         self.save(caller, (ino, open), command, reply);
     }
 
@@ -172,8 +187,8 @@ impl WorkTree {
     /// be empty nobody hears but `why`.
     pub(super) fn save_emptied(&self, ino: Ino, open: Arc<Open>, emptied: Emptied) {
         let keeps_time = self.timed.lock().remove(&ino);
-        let (bytes, only_at) = (Arc::from([]), Some(emptied.mtime));
-        let command = SaveChecked { ino, bytes, is_new: false, keeps_time, only_at };
+        let (written, only_at) = (Written::Whole(Arc::from([])), Some(emptied.mtime));
+        let command = SaveChecked { ino, written, is_new: false, keeps_time, only_at };
         self.busy.begin(ino, None);
         self.save(&emptied.by, (ino, open), command, Reply::new(|_| {}));
     }

@@ -55,7 +55,14 @@ impl WorkTree {
             let mut staged = staged.lock();
             let was_dirty = staged.unsaved.is_any();
             let known = staged.failed.is_some();
-            let written = staged.write(caller.files, offset, data);
+            let mut written = staged.write(caller.files, offset, data);
+            if let Err(refusal) = &written
+                && !known
+                && self.is_forgiven(ino, &mut staged, refusal)
+            {
+                staged.forgive(caller.files);
+                written = Ok(());
+            }
             self.timed.lock().remove(&ino);
             self.note_dirty(ino, &staged, was_dirty);
             match written {
@@ -136,12 +143,12 @@ impl WorkTree {
             } else if !(if sync { is_unsaved } else { staged.unsaved.is_ended_by(caller.files) }) {
                 return reply.send(Ok(()));
             }
-            let (whole, base) = staged.take();
             if staged.check.is_some() {
-                let is_new = staged.is_new;
+                let save = (staged.take_checked(), staged.is_new);
                 drop(staged);
-                return self.save_checked(caller, ino, open, (whole, is_new), reply);
+                return self.save_checked(caller, ino, open, save, reply);
             }
+            let (whole, base) = staged.take();
             // A draft may be a record on its way from another directory: what was seen of that?
             let known = staged.record.is_some();
             let sight = if known { Sight::Known(base) } else { self.sight(caller) };
@@ -209,7 +216,7 @@ impl WorkTree {
         let waiting = staged.judging.take().unwrap_or_default();
         let answer = match verdict {
             Ok(made) => {
-                staged.is_new = false;
+                staged.saved();
                 if let Some(made) = made {
                     staged.base = Base::Seen(made.version);
                     staged.unread = None;
