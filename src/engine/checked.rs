@@ -41,6 +41,9 @@ pub struct SaveChecked {
     pub is_new: bool,
     /// The writer set the file's time after its last write: that time stays.
     pub keeps_time: bool,
+    /// No refusal took the name that its writer knows: a file without one was unlinked or replaced, as
+    /// somebody wanted, and no check counts for it.
+    pub may_lack_name: bool,
     /// Only if the file still has this time: nothing was saved since.
     pub only_at: Option<UnixNanos>,
 }
@@ -71,7 +74,7 @@ impl Command for SaveChecked {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         turn.context.may_change()?;
-        let mut node = checked_file(turn, self.ino)?;
+        let mut node = checked_file(turn, self.ino, self.may_lack_name)?;
         if self.only_at.is_some_and(|at| at != node.mtime) {
             return Ok(Saved::Kept(None));
         }
@@ -83,7 +86,8 @@ impl Command for SaveChecked {
                 [&before, &**bytes].concat().into()
             }
         };
-        for (dir, name) in turn.names_of_file(&node)? {
+        let names = if node.nlink > 0 { turn.names_of_file(&node)? } else { Vec::new() };
+        for (dir, name) in names {
             if let Some(Err(refusal)) = turn.judge_file(dir, &name, &whole)? {
                 turn.keep_refused(&node, self.is_new, refusal.clone(), whole)?;
                 return Ok(Saved::Refused(refusal));
@@ -104,7 +108,9 @@ impl Command for SaveChecked {
         // Its own kernel was told of no write.
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         turn.effect(Effect::Data(node.ino));
-        if let Some((dir, name)) = turn.name_of_file(&node)? {
+        if node.nlink > 0
+            && let Some((dir, name)) = turn.name_of_file(&node)?
+        {
             turn.file_saved(dir, &name, &node, Past::by(None))?;
         }
         Ok(Saved::Kept(None))
@@ -127,13 +133,14 @@ impl Command for RefuseChecked {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        let node = checked_file(turn, self.ino)?;
+        let node = checked_file(turn, self.ino, false)?;
         turn.keep_refused(&node, self.is_new, self.refusal, self.bytes)
     }
 }
 
-fn checked_file(turn: &Turn<'_>, ino: Ino) -> Result<Node, Stop> {
-    let node = turn.txn.node(ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+fn checked_file(turn: &Turn<'_>, ino: Ino, may_lack_name: bool) -> Result<Node, Stop> {
+    let is_there = |node: &Node| node.nlink > 0 || may_lack_name;
+    let node = turn.txn.node(ino)?.filter(is_there).ok_or_else(gone)?;
     if node.node_type != NodeType::File || node.class != Class::Plain {
         return Err(gone().into());
     }

@@ -27,6 +27,11 @@ pub(super) struct Staged {
     pub check: Option<Check>,
     /// It is a plain file that this handle made, and nothing of it was taken yet.
     pub is_new: bool,
+    /// It is a checked file that a refusal may take the name from: it was not taken yet when this handle
+    /// was opened by another than its first maker, or something that its maker wrote was refused.
+    pub may_lose_name: bool,
+    /// It is a checked file without a name: nothing is asked of what is written.
+    is_nameless: bool,
     /// The record, if it is one.
     pub record: Option<RecordKey>,
     /// What the writer saw.
@@ -83,6 +88,8 @@ impl Staged {
             home,
             check: None,
             is_new: false,
+            may_lose_name: false,
+            is_nameless: false,
             record: None,
             base,
             unread: None,
@@ -225,6 +232,16 @@ impl Staged {
         if self.check.is_some() { "a checked file has at most" } else { "a record has at most" }
     }
 
+    /// What was written was refused. A new file loses its name by that.
+    pub fn refused(&mut self) {
+        self.may_lose_name |= self.is_new;
+    }
+
+    /// The file was unlinked: whatever is written to it is taken.
+    pub fn unnamed(&mut self) {
+        self.is_nameless = true;
+    }
+
     /// Takes writes again: what was last refused would be taken by now.
     pub fn forgive(&mut self, files: Option<u64>) {
         self.poison = None;
@@ -234,6 +251,7 @@ impl Staged {
 
     /// Takes no more writes.
     pub fn poison(&mut self, refusal: Refusal) -> Refusal {
+        self.refused();
         self.poison = Some(refusal.clone());
         self.failed = Some(refusal.clone());
         self.unsaved.clear();
@@ -255,7 +273,7 @@ impl Staged {
 
     /// Judges the text as far as it is written.
     fn judge_so_far(&self) -> Result<(), Refusal> {
-        if let Some(check) = &self.check {
+        if let Some(check) = self.check.as_ref().filter(|_| !self.is_nameless) {
             return check.judge_so_far(self.text());
         }
         let Some(home) = self.home.as_ref() else { return Ok(()) };

@@ -144,9 +144,9 @@ impl WorkTree {
                 return reply.send(Ok(()));
             }
             if staged.check.is_some() {
-                let save = (staged.take_checked(), staged.is_new);
+                let command = self.checked_save(ino, &mut staged);
                 drop(staged);
-                return self.save_checked(caller, ino, open, save, reply);
+                return self.save(caller, (ino, open), command, reply);
             }
             let (whole, base) = staged.take();
             // A draft may be a record on its way from another directory: what was seen of that?
@@ -227,6 +227,7 @@ impl WorkTree {
             }
             Err(refusal) => {
                 let errno = refusal.rule.errno(Door::Handle);
+                staged.refused();
                 // What was written meanwhile is judged for itself.
                 if !staged.unsaved.is_any() {
                     staged.failed = Some(refusal);

@@ -319,6 +319,54 @@ fn an_emptied_file_is_judged_as_the_empty_text() {
     fixture.fsck_clean();
 }
 
+// P11.7
+#[test]
+fn a_file_that_was_unlinked_takes_whatever_its_descriptor_writes() {
+    let fixture = checked();
+    let path = fixture.path("scratchpad/e.json");
+    let mut options = fs::OpenOptions::new();
+    let both = options.read(true).write(true);
+    let own = |file: &mut fs::File| {
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        text
+    };
+    save(&path, b"{}").unwrap();
+    let mut file = both.open(&path).unwrap();
+    let mut appender = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    file.write_all(b"[]").unwrap();
+    file.sync_all().unwrap();
+    file.write_all(b"] is no JSON").unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(own(&mut file), "[]] is no JSON");
+    appender.write_all(b"}").unwrap();
+    close(appender).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 15);
+    close(file).unwrap();
+    // Also one that was made for that.
+    let mut file = both.clone().create_new(true).open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    file.write_all(b"{\"").unwrap();
+    file.sync_all().unwrap();
+    file.write_all(b"]").unwrap();
+    assert_eq!(own(&mut file), "{\"]");
+    close(file).unwrap();
+    assert_eq!(fixture.rejected().len(), 0);
+    // Who lost the name to a refusal hears that its further saves go nowhere.
+    let mut file = both.clone().create_new(true).open(&path).unwrap();
+    let mut other = fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
+    file.write_all(b"[1").unwrap();
+    assert!(file.sync_all().is_err());
+    assert!(!path.exists());
+    file.write_all(b"]").unwrap();
+    other.write_all(b"[2]").unwrap();
+    assert_eq!(close(file), Err(Errno::STALE));
+    assert_eq!(close(other), Err(Errno::STALE));
+    fixture.fsck_clean();
+}
+
 // P11.7 P3.10
 #[test]
 fn a_new_file_that_is_refused_has_its_why_though_it_is_not_there() {
