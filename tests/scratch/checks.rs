@@ -321,6 +321,27 @@ fn an_emptied_file_is_judged_as_the_empty_text() {
 
 // P11.7
 #[test]
+fn a_new_file_gets_no_second_name_before_it_was_judged() {
+    let fixture = checked();
+    let (path, link) = (fixture.path("scratchpad/z.json"), fixture.path("scratchpad/zz.txt"));
+    let mut writer = fs::File::create(&path).unwrap();
+    writer.write_all(b"{\"z\":").unwrap();
+    let refused = fs::hard_link(&path, &link).unwrap_err();
+    assert_eq!(Errno::from_io_error(&refused), Some(Errno::PERM));
+    assert!(fixture.why().contains("W026"), "{}", fixture.why());
+    assert_eq!(close(writer), Err(Errno::INVAL));
+    assert!(!path.exists() && !link.exists());
+    let mut writer = fs::File::create(&path).unwrap();
+    writer.write_all(b"{}").unwrap();
+    writer.sync_all().unwrap();
+    fs::hard_link(&path, &link).unwrap();
+    drop(writer);
+    assert_eq!(fs::read_to_string(&link).unwrap(), "{}");
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
 fn a_file_that_was_unlinked_takes_whatever_its_descriptor_writes() {
     let fixture = checked();
     let path = fixture.path("scratchpad/e.json");
