@@ -132,6 +132,9 @@ fn a_new_file_that_is_not_valid_leaves_no_name() {
         save(&fixture.path("scratchpad/info/001/project.yaml"), two.as_bytes()),
         Err(Errno::INVAL)
     );
+    // Whatever is JSON, though many readers have no value for it; with a schema what it can judge.
+    save(&fixture.path("scratchpad/any.json"), b"[1e400, \"\\ud800\"]").unwrap();
+    assert_eq!(save(&fixture.path("plans/n.json"), b"{\"goal\": 1e400}"), Err(Errno::INVAL));
     let why = fixture.why();
     assert!(!why.contains("mapping") && !why.contains("record"), "{why}");
     // A schema of one's own, and files for which no check counts.
