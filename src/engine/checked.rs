@@ -2,9 +2,9 @@
 //! are: staged by their handle, judged as a whole, taken or refused at once.
 //!
 //! What must stay true: what is not valid never replaces what is there, through whichever door it
-//! comes; a new file that was never valid leaves no name behind. Deliberately not here: versions
-//! that somebody saw (of two that save a plain file the later one wins), and files that were there
-//! before they came under a check.
+//! comes; a new file that was never valid leaves no name behind; of what several append nothing is
+//! lost. Deliberately not here: versions that somebody saw (of two that save a whole plain file the
+//! later one wins), and files that were there before they came under a check.
 
 use std::sync::Arc;
 
@@ -20,17 +20,30 @@ use super::setattr::gone;
 use super::turn::Refused;
 use super::{About, Command, Effect, Fate, Saved, Stop, Turn, path_of, plain};
 
-/// Saves a whole text as the content of a checked file.
+/// What was written to a checked file.
+#[derive(Clone, Debug)]
+pub enum Written {
+    /// Its whole content.
+    Whole(Arc<[u8]>),
+    /// What comes after its content, whatever that is when it is saved: several may append at once, and
+    /// each was told that its bytes were taken.
+    Appended(Arc<[u8]>),
+}
+
+/// Saves what was written to a checked file, whose content is judged as a whole.
 #[derive(Clone, Debug)]
 pub struct SaveChecked {
     /// The file.
     pub ino: Ino,
-    /// Its content.
-    pub bytes: Arc<[u8]>,
+    /// What was written.
+    pub written: Written,
     /// It was made by the handle that wrote it, and nothing of it was ever taken.
     pub is_new: bool,
     /// The writer set the file's time after its last write: that time stays.
     pub keeps_time: bool,
+    /// No refusal took the name that its writer knows: a file without one was unlinked or replaced, as
+    /// somebody wanted, and no check counts for it.
+    pub may_lack_name: bool,
     /// Only if the file still has this time: nothing was saved since.
     pub only_at: Option<UnixNanos>,
 }
@@ -61,17 +74,32 @@ impl Command for SaveChecked {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         turn.context.may_change()?;
-        let mut node = checked_file(turn, self.ino)?;
+        let mut node = checked_file(turn, self.ino, self.may_lack_name)?;
         if self.only_at.is_some_and(|at| at != node.mtime) {
             return Ok(Saved::Kept(None));
         }
-        for (dir, name) in turn.names_of_file(&node)? {
-            if let Some(Err(refusal)) = turn.judge_file(dir, &name, &self.bytes)? {
-                turn.keep_refused(&node, self.is_new, refusal.clone(), self.bytes)?;
+        let whole = match &self.written {
+            Written::Whole(bytes) => Arc::clone(bytes),
+            Written::Appended(bytes) => {
+                // One byte more than allowed is enough to be judged as too large.
+                let before = plain::read(turn.txn, &node, 0, RECORD_BYTES_MAX + 1)?;
+                [&before, &**bytes].concat().into()
+            }
+        };
+        let names = if node.nlink > 0 { turn.names_of_file(&node)? } else { Vec::new() };
+        for (dir, name) in names {
+            if let Some(Err(refusal)) = turn.judge_file(dir, &name, &whole)? {
+                turn.keep_refused(&node, self.is_new, refusal.clone(), whole)?;
                 return Ok(Saved::Refused(refusal));
             }
         }
-        plain::replace(turn, &mut node, &self.bytes)?;
+        match &self.written {
+            Written::Whole(bytes) => plain::replace(turn, &mut node, bytes)?,
+            Written::Appended(bytes) => {
+                let end = node.size;
+                plain::put(turn, &mut node, end, bytes)?;
+            }
+        }
         if !self.keeps_time {
             node.mtime = turn.now;
         }
@@ -80,7 +108,9 @@ impl Command for SaveChecked {
         // Its own kernel was told of no write.
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         turn.effect(Effect::Data(node.ino));
-        if let Some((dir, name)) = turn.name_of_file(&node)? {
+        if node.nlink > 0
+            && let Some((dir, name)) = turn.name_of_file(&node)?
+        {
             turn.file_saved(dir, &name, &node, Past::by(None))?;
         }
         Ok(Saved::Kept(None))
@@ -103,13 +133,14 @@ impl Command for RefuseChecked {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        let node = checked_file(turn, self.ino)?;
+        let node = checked_file(turn, self.ino, false)?;
         turn.keep_refused(&node, self.is_new, self.refusal, self.bytes)
     }
 }
 
-fn checked_file(turn: &Turn<'_>, ino: Ino) -> Result<Node, Stop> {
-    let node = turn.txn.node(ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+fn checked_file(turn: &Turn<'_>, ino: Ino, may_lack_name: bool) -> Result<Node, Stop> {
+    let is_there = |node: &Node| node.nlink > 0 || may_lack_name;
+    let node = turn.txn.node(ino)?.filter(is_there).ok_or_else(gone)?;
     if node.node_type != NodeType::File || node.class != Class::Plain {
         return Err(gone().into());
     }

@@ -64,7 +64,7 @@ mod xattr;
 pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use apart::SetApart;
 pub use bell::{Bell, Subscription};
-pub use checked::{RefuseChecked, SaveChecked};
+pub use checked::{RefuseChecked, SaveChecked, Written};
 pub use chores::{Chores, Undone};
 pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use context::{Context, Origin, is_reserved, ledger_role};

@@ -101,6 +101,22 @@ impl WorkTree {
         if Computed::of(parent).is_some() || Computed::of(ino).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
+        // Whether it goes or stays is not known yet, and a refusal could take but one name away. A draft
+        // is refused a second one by itself.
+        let is_draft =
+            |read: &dyn Read| Ok(read.node(ino)?.is_some_and(|n| n.class == Class::Draft));
+        if self.unborn.has(ino) && !self.read(is_draft).unwrap_or(true) {
+            let refusal = Refusal::new(
+                Rule::OneName,
+                format!("`{name}` would be a second name of a new file that was not judged yet"),
+                "close the file first: it is judged then",
+            );
+            let errno = refusal.rule.errno(Door::Name);
+            let about = About::Name(parent, name);
+            let refuse = Refuse { operation: "link", about, refusal };
+            let context = self.context(caller, Door::Name);
+            return self.engine.submit(context, refuse, move |_| reply.send(Err(errno)));
+        }
         let command = Link { ino, parent, name };
         self.submit_for_entry(caller, Door::Name, command, reply);
     }

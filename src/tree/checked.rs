@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, OpenFlags, Reply};
 
 use crate::config::Check;
-use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, read_plain};
+use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, Written, read_plain};
 use crate::limits::{CACHE_TTL, RECORD_BYTES_MAX};
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::refusal::{Door, Refusal};
+use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 
 use super::WorkTree;
@@ -103,6 +103,7 @@ impl WorkTree {
             if flags.truncate { Vec::new() } else { read_plain(read, node, 0, RECORD_BYTES_MAX)? };
         let mut staged = Staged::new(None, pinned.into(), Base::Unseen);
         staged.check = Some(check);
+        staged.may_lose_name = self.unborn.has(node.ino);
         staged.opened(flags.truncate, flags.append);
         if flags.truncate && node.size > 0 {
             staged.emptied = Some(Emptied { by: *caller, mtime: node.mtime });
@@ -125,7 +126,8 @@ impl WorkTree {
         let mut staged = Staged::new(None, Arc::from([]), Base::Unseen);
         staged.check = Some(check);
         staged.is_new = true;
-        staged.opened(true, flags.append);
+        // It is empty as it is, and others may append to it before this handle does.
+        staged.opened(false, flags.append);
         Some(Open::Staged(Box::new(Mutex::new(staged))))
     }
 
@@ -154,26 +156,48 @@ impl WorkTree {
         });
     }
 
+    /// Whether a write that was refused would be taken by now: the file was unlinked, or what this
+    /// handle appends comes after what others have saved since it was opened.
+    pub(super) fn is_forgiven(&self, ino: Ino, staged: &mut Staged, refusal: &Refusal) -> bool {
+        // Of what is too large nothing was written.
+        if staged.check.is_none() || refusal.rule == Rule::TooLarge {
+            return false;
+        }
+        let now = self.read(|read| match read.node(ino)? {
+            Some(node) if node.nlink == 0 => Ok(None),
+            Some(node) => read_plain(read, &node, 0, RECORD_BYTES_MAX + 1).map(Some),
+            None => Ok(None),
+        });
+        match now {
+            Ok(Some(content)) => staged.rebase(content),
+            Ok(None) if !staged.may_lose_name => {
+                staged.unnamed();
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// `close` and `fsync` of a checked file that was written.
-    pub(super) fn save_checked(
-        &self,
-        caller: &Caller,
-        ino: Ino,
-        open: Arc<Open>,
-        (bytes, is_new): (Arc<[u8]>, bool),
-        reply: Reply<()>,
-    ) {
-        let keeps_time = self.timed.lock().remove(&ino);
-        let command = SaveChecked { ino, bytes, is_new, keeps_time, only_at: None };
-        self.save(caller, (ino, open), command, reply);
+    pub(super) fn checked_save(&self, ino: Ino, staged: &mut Staged) -> SaveChecked {
+        SaveChecked {
+            ino,
+            written: staged.take_checked(),
+            // Another may have saved it meanwhile.
+            is_new: staged.is_new && self.unborn.has(ino),
+            keeps_time: self.timed.lock().remove(&ino),
+            may_lack_name: !staged.may_lose_name,
+            only_at: None,
+        }
     }
 
     /// The last descriptor of a checked file is gone that emptied it and wrote nothing. Whether it may
     /// be empty nobody hears but `why`.
     pub(super) fn save_emptied(&self, ino: Ino, open: Arc<Open>, emptied: Emptied) {
         let keeps_time = self.timed.lock().remove(&ino);
-        let (bytes, only_at) = (Arc::from([]), Some(emptied.mtime));
-        let command = SaveChecked { ino, bytes, is_new: false, keeps_time, only_at };
+        let (written, only_at) = (Written::Whole(Arc::from([])), Some(emptied.mtime));
+        let command =
+            SaveChecked { ino, written, is_new: false, keeps_time, may_lack_name: true, only_at };
         self.busy.begin(ino, None);
         self.save(&emptied.by, (ino, open), command, Reply::new(|_| {}));
     }

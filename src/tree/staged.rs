@@ -10,7 +10,7 @@ use std::sync::Arc;
 use workfs_mount::{Caller, Reply};
 
 use crate::config::{Check, Policy};
-use crate::engine::{Base, Fence, Home, renamed_over};
+use crate::engine::{Base, Fence, Home, Written, renamed_over};
 use crate::limits::{JUDGED_BYTES_FREE, JUDGED_TIMES, RECORD_BYTES_MAX};
 use crate::numbers::{RecordKey, UnixNanos, Version};
 use crate::record::prefix;
@@ -27,6 +27,11 @@ pub(super) struct Staged {
     pub check: Option<Check>,
     /// It is a plain file that this handle made, and nothing of it was taken yet.
     pub is_new: bool,
+    /// It is a checked file that a refusal may take the name from: it was not taken yet when this handle
+    /// was opened by another than its first maker, or something that its maker wrote was refused.
+    pub may_lose_name: bool,
+    /// It is a checked file without a name: nothing is asked of what is written.
+    is_nameless: bool,
     /// The record, if it is one.
     pub record: Option<RecordKey>,
     /// What the writer saw.
@@ -54,6 +59,11 @@ pub(super) struct Staged {
     judged_bytes: usize,
     /// Every write goes to the end.
     append: bool,
+    /// Where in its text begins what this handle appended and nobody has taken yet; `None` if the whole
+    /// text is to be saved. Others may have saved something else before it meanwhile.
+    appended_from: Option<usize>,
+    /// Up to where its text is being judged, if it was only appended to since.
+    taken_to: Option<usize>,
     /// The kernel has pages of what this handle reads: somebody mapped it.
     pub mapped: bool,
     /// Why no write to this handle is taken any more.
@@ -78,6 +88,8 @@ impl Staged {
             home,
             check: None,
             is_new: false,
+            may_lose_name: false,
+            is_nameless: false,
             record: None,
             base,
             unread: None,
@@ -91,6 +103,8 @@ impl Staged {
             was_asked: false,
             judged_bytes: 0,
             append: false,
+            appended_from: None,
+            taken_to: None,
             mapped: false,
             poison: None,
             failed: None,
@@ -102,6 +116,8 @@ impl Staged {
         self.append = append;
         if truncate {
             self.buffer = Some(Vec::new());
+        } else if append {
+            self.appended_from = Some(self.pinned.len());
         }
     }
 
@@ -129,12 +145,51 @@ impl Staged {
 
     /// Takes what is to be judged.
     pub fn take(&mut self) -> (Arc<[u8]>, Base) {
+        self.begin_judging();
+        (self.whole(), self.base)
+    }
+
+    fn begin_judging(&mut self) {
         self.unsaved.clear();
         self.emptied = None;
         self.was_asked = false;
         self.judged_bytes = 0;
         self.judging = Some(Vec::new());
-        (self.whole(), self.base)
+        self.taken_to = Some(self.text().len());
+    }
+
+    /// Takes what is to be judged of a checked file: what this handle appended, if that is all it did.
+    pub fn take_checked(&mut self) -> Written {
+        self.begin_judging();
+        match self.appended_from {
+            Some(from) => Written::Appended(self.text().get(from..).unwrap_or_default().into()),
+            None => Written::Whole(self.whole()),
+        }
+    }
+
+    /// What was to be judged was taken.
+    pub fn saved(&mut self) {
+        self.is_new = false;
+        if let Some(to) = self.taken_to.take().filter(|_| self.append) {
+            self.appended_from = Some(to);
+        }
+    }
+
+    /// Puts what this handle appended after another content, and judges that as far as it is written.
+    /// Says whether it takes writes again.
+    pub fn rebase(&mut self, content: Vec<u8>) -> bool {
+        let Some(from) = self.appended_from.filter(|_| self.judging.is_none()) else {
+            return false;
+        };
+        let appended = self.text().get(from..).unwrap_or_default();
+        let whole = [&content, appended].concat();
+        if whole.len() > RECORD_BYTES_MAX {
+            return false;
+        }
+        self.appended_from = Some(content.len());
+        self.pinned = content.into();
+        self.buffer = Some(whole);
+        self.judge_so_far().is_ok()
     }
 
     /// Stages a write.
@@ -178,8 +233,26 @@ impl Staged {
         if self.check.is_some() { "a checked file has at most" } else { "a record has at most" }
     }
 
+    /// What was written was refused. A new file loses its name by that.
+    pub fn refused(&mut self) {
+        self.may_lose_name |= self.is_new;
+    }
+
+    /// The file was unlinked: whatever is written to it is taken.
+    pub fn unnamed(&mut self) {
+        self.is_nameless = true;
+    }
+
+    /// Takes writes again: what was last refused would be taken by now.
+    pub fn forgive(&mut self, files: Option<u64>) {
+        self.poison = None;
+        self.failed = None;
+        self.unsaved.note_write(files);
+    }
+
     /// Takes no more writes.
     pub fn poison(&mut self, refusal: Refusal) -> Refusal {
+        self.refused();
         self.poison = Some(refusal.clone());
         self.failed = Some(refusal.clone());
         self.unsaved.clear();
@@ -201,7 +274,7 @@ impl Staged {
 
     /// Judges the text as far as it is written.
     fn judge_so_far(&self) -> Result<(), Refusal> {
-        if let Some(check) = &self.check {
+        if let Some(check) = self.check.as_ref().filter(|_| !self.is_nameless) {
             return check.judge_so_far(self.text());
         }
         let Some(home) = self.home.as_ref() else { return Ok(()) };
@@ -235,6 +308,7 @@ impl Staged {
             }
             self.emptied = None;
             self.sequential = size == 0;
+            (self.appended_from, self.taken_to) = (None, None);
             self.failed = None;
             self.poison = None;
         }

@@ -56,7 +56,14 @@ impl WorkTree {
             let mut staged = staged.lock();
             let was_dirty = staged.unsaved.is_any();
             let known = staged.failed.is_some();
-            let written = staged.write(caller.files, offset, data);
+            let mut written = staged.write(caller.files, offset, data);
+            if let Err(refusal) = &written
+                && !known
+                && self.is_forgiven(ino, &mut staged, refusal)
+            {
+                staged.forgive(caller.files);
+                written = Ok(());
+            }
             self.timed.lock().remove(&ino);
             self.note_dirty(ino, &staged, was_dirty);
             match written {
@@ -137,12 +144,12 @@ impl WorkTree {
             } else if !(if sync { is_unsaved } else { staged.unsaved.is_ended_by(caller.files) }) {
                 return reply.send(Ok(()));
             }
-            let (whole, base) = staged.take();
             if staged.check.is_some() {
-                let is_new = staged.is_new;
+                let command = self.checked_save(ino, &mut staged);
                 drop(staged);
-                return self.save_checked(caller, ino, open, (whole, is_new), reply);
+                return self.save(caller, (ino, open), command, reply);
             }
+            let (whole, base) = staged.take();
             // A draft may be a record on its way from another directory: what was seen of that?
             let known = staged.record.is_some();
             let sight = if known { Sight::Known(base) } else { self.sight(caller) };
@@ -210,7 +217,7 @@ impl WorkTree {
         let waiting = staged.judging.take().unwrap_or_default();
         let answer = match verdict {
             Ok(made) => {
-                staged.is_new = false;
+                staged.saved();
                 if let Some(made) = made {
                     staged.base = Base::Seen(made.version);
                     staged.unread = None;
@@ -221,6 +228,7 @@ impl WorkTree {
             }
             Err(refusal) => {
                 let errno = refusal.rule.errno(Door::Handle);
+                staged.refused();
                 // What was written meanwhile is judged for itself.
                 if !staged.unsaved.is_any() {
                     staged.failed = Some(refusal);

@@ -132,6 +132,9 @@ fn a_new_file_that_is_not_valid_leaves_no_name() {
         save(&fixture.path("scratchpad/info/001/project.yaml"), two.as_bytes()),
         Err(Errno::INVAL)
     );
+    // Whatever is JSON, though many readers have no value for it; with a schema what it can judge.
+    save(&fixture.path("scratchpad/any.json"), b"[1e400, \"\\ud800\"]").unwrap();
+    assert_eq!(save(&fixture.path("plans/n.json"), b"{\"goal\": 1e400}"), Err(Errno::INVAL));
     let why = fixture.why();
     assert!(!why.contains("mapping") && !why.contains("record"), "{why}");
     // A schema of one's own, and files for which no check counts.
@@ -316,6 +319,75 @@ fn an_emptied_file_is_judged_as_the_empty_text() {
     }
     fixture.sh("truncate -s 0 scratchpad/a.yaml").success();
     assert_eq!(content(&yaml), "");
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn a_new_file_gets_no_second_name_before_it_was_judged() {
+    let fixture = checked();
+    let (path, link) = (fixture.path("scratchpad/z.json"), fixture.path("scratchpad/zz.txt"));
+    let mut writer = fs::File::create(&path).unwrap();
+    writer.write_all(b"{\"z\":").unwrap();
+    let refused = fs::hard_link(&path, &link).unwrap_err();
+    assert_eq!(Errno::from_io_error(&refused), Some(Errno::PERM));
+    assert!(fixture.why().contains("W026"), "{}", fixture.why());
+    assert_eq!(close(writer), Err(Errno::INVAL));
+    assert!(!path.exists() && !link.exists());
+    let mut writer = fs::File::create(&path).unwrap();
+    writer.write_all(b"{}").unwrap();
+    writer.sync_all().unwrap();
+    fs::hard_link(&path, &link).unwrap();
+    drop(writer);
+    assert_eq!(fs::read_to_string(&link).unwrap(), "{}");
+    fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn a_file_that_was_unlinked_takes_whatever_its_descriptor_writes() {
+    let fixture = checked();
+    let path = fixture.path("scratchpad/e.json");
+    let mut options = fs::OpenOptions::new();
+    let both = options.read(true).write(true);
+    let own = |file: &mut fs::File| {
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        text
+    };
+    save(&path, b"{}").unwrap();
+    let mut file = both.open(&path).unwrap();
+    let mut appender = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    file.write_all(b"[]").unwrap();
+    file.sync_all().unwrap();
+    file.write_all(b"] is no JSON").unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(own(&mut file), "[]] is no JSON");
+    appender.write_all(b"}").unwrap();
+    close(appender).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 15);
+    close(file).unwrap();
+    // Also one that was made for that.
+    let mut file = both.clone().create_new(true).open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    file.write_all(b"{\"").unwrap();
+    file.sync_all().unwrap();
+    file.write_all(b"]").unwrap();
+    assert_eq!(own(&mut file), "{\"]");
+    close(file).unwrap();
+    assert_eq!(fixture.rejected().len(), 0);
+    // Who lost the name to a refusal hears that its further saves go nowhere.
+    let mut file = both.clone().create_new(true).open(&path).unwrap();
+    let mut other = fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
+    file.write_all(b"[1").unwrap();
+    assert!(file.sync_all().is_err());
+    assert!(!path.exists());
+    file.write_all(b"]").unwrap();
+    other.write_all(b"[2]").unwrap();
+    assert_eq!(close(file), Err(Errno::STALE));
+    assert_eq!(close(other), Err(Errno::STALE));
     fixture.fsck_clean();
 }
 

@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod appends;
 mod checks;
 mod events;
 mod gc;
