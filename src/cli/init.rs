@@ -60,7 +60,12 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     let (is_new, config) = (store.is_new, store.engine.config());
     let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));
     let done = prepare(&store.engine, keep, args.bare, output);
-    local::close(store);
+    if is_new && done.is_err() {
+        // A half-made one would be served as if that were all.
+        local::discard(store, &paths);
+    } else {
+        local::close(store);
+    }
     let (made, taken) = done?;
     let exit = if taken.left.count > 0 { Exit::Problems } else { Exit::Done };
     let path = paths.store().display();

@@ -37,9 +37,18 @@ pub fn try_open(
 ) -> Result<OpenStore, Failure> {
     let store = daemon::open(paths, sync, config, Arc::new(Nobody))?;
     if store.is_new {
-        daemon::set_up(&store.engine, &daemon::Setup { bare: true, ..daemon::Setup::default() })?;
+        let setup = daemon::Setup { bare: true, ..daemon::Setup::default() };
+        if let Err(failure) = daemon::set_up(&store.engine, &setup) {
+            discard(store, paths);
+            return Err(failure);
+        }
     }
     Ok(store)
+}
+
+/// Removes one that was made in vain.
+pub fn discard(store: OpenStore, paths: &StorePaths) {
+    store.discard(paths, DAEMON_END_WAIT);
 }
 
 /// Closes it; what was queued is done.

@@ -252,3 +252,21 @@ else:
     assert!(shown == kept, "the mount showed what was refused");
     fixture.fsck_clean();
 }
+
+// P8.1
+#[test]
+fn an_init_that_finds_no_room_leaves_no_half_of_a_store() {
+    for size in ["700k", "1200k", "1500k", "1800k"] {
+        let mut fixture = Setup::default().prepare();
+        let Some(disk) = small_disk(fixture.base(), size) else { return };
+        fixture.set_store(disk.join("team.db"));
+        let ran = fixture.workfs(&["init"]);
+        let left: Vec<_> = fs::read_dir(&disk).unwrap().map(|entry| entry.unwrap()).collect();
+        if ran.code == 0 {
+            fixture.workfs(&["fsck"]).success();
+            continue;
+        }
+        assert_eq!(ran.stderr.matches("[W040]").count(), 1, "{size}: {ran}");
+        assert!(left.is_empty(), "{size}: {left:?}");
+    }
+}
