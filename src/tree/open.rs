@@ -425,7 +425,7 @@ impl WorkTree {
 
     /// Gives the name of the best ready record, as soon as there is one.
     fn await_ready(&self, workspace: WorkspaceKey, reply: Reply<Vec<u8>>) {
-        match self.read(|read| self.best_name(read, workspace)) {
+        match self.read(|read| self.claimable_name(read, workspace)) {
             Ok(Some(name)) => reply.send(Ok(waits::line(name.as_bytes()))),
             Ok(None) => self.waits.read(&self.me, workspace, reply),
             Err(errno) => reply.send(Err(errno)),
@@ -436,7 +436,7 @@ impl WorkTree {
     pub(super) fn poll_file(&self, handle: Handle, wake: Option<PollWake>) -> Answer<PollReady> {
         let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
         let Open::Wait(workspace) = &*open else { return Ok(PollReady::BOTH) };
-        if self.read(|read| self.best_name(read, *workspace))?.is_some() {
+        if self.read(|read| self.claimable_name(read, *workspace))?.is_some() {
             return Ok(PollReady { read: true, write: false });
         }
         if let Some(wake) = wake {

@@ -186,7 +186,7 @@ impl Waiting {
     /// The name of the best ready record, as a line.
     fn best(&self, workspace: WorkspaceKey) -> Option<Vec<u8>> {
         let tree = self.tree.upgrade()?;
-        let name = tree.read(|read| tree.best_name(read, workspace)).ok().flatten()?;
+        let name = tree.read(|read| tree.claimable_name(read, workspace)).ok().flatten()?;
         Some(line(name.as_bytes()))
     }
 }

@@ -85,6 +85,18 @@ fn a_read_ends_after_two_seconds_with_nothing() {
 
 // P9.8
 #[test]
+fn what_nobody_can_claim_is_not_named() {
+    let fixture = Fixture::new();
+    // Nobody's name can be written into it: another field has it, too.
+    let text = "id: z\nstatus: new\nagent: &a x\nother: *a\n";
+    fs::write(fixture.path("work/inbox/z.yaml"), text).unwrap();
+    assert_eq!(read(&fixture, 0), "");
+    put(&fixture, "a");
+    assert_eq!(read(&fixture, 0), "a.yaml\n");
+}
+
+// P9.8
+#[test]
 fn poll_and_epoll_wake_when_something_is_ready() {
     let fixture = Setup::default().mounts(2).start();
     let [one, other] =
