@@ -44,6 +44,8 @@ pub struct Caller {
     /// The table of open files, where `read`, `write` and `flush` say it: tells who closes what it wrote
     /// from a child that inherited the descriptor. A `read` that does not fills a page for a mapping.
     pub files: Option<u64>,
+    /// Of a `read`: its descriptor is one that never waits (`O_NONBLOCK`).
+    pub nonblocking: bool,
 }
 
 /// What kind of thing an inode is. It never changes.
