@@ -235,13 +235,15 @@ impl Filesystem for Adapter {
         fh: FileHandle,
         offset: u64,
         size: u32,
-        _flags: fuser::OpenFlags,
+        flags: fuser::OpenFlags,
         lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
         let reply = answer::data(size as usize, reply);
         let files = lock_owner.map(|owner| owner.0);
-        let caller = Caller { files, ..self.caller(request) };
+        // As they are now: the kernel sends what `fcntl` made of them, too.
+        let nonblocking = flags.0 & libc::O_NONBLOCK != 0;
+        let caller = Caller { files, nonblocking, ..self.caller(request) };
         self.hand("read", |tree| {
             tree.read(&caller, self.ino(number), handle(fh), offset, size, reply);
         });

@@ -108,6 +108,7 @@ impl Adapter {
             gid: request.gid(),
             pid: request.pid(),
             files: None,
+            nonblocking: false,
         }
     }
 

@@ -29,8 +29,7 @@ pub struct Handle(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MountId(pub u32);
 
-/// Who asks. `pid` is a thread id in the daemon's name space, 0 where the kernel does not say:
-/// a label, never a right.
+/// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// The mount the request came through.
@@ -39,11 +38,13 @@ pub struct Caller {
     pub uid: u32,
     /// The caller's file-system group id.
     pub gid: u32,
-    /// The caller's thread id, or 0.
+    /// The caller's thread id in the daemon's name space, or 0: a label, never a right.
     pub pid: u32,
     /// The table of open files, where `read`, `write` and `flush` say it: tells who closes what it wrote
-    /// from a child that inherited the descriptor. A `read` that does not fills a page for a mapping.
+    /// from a child that has the descriptor, too. A `read` that does not fills a page for a mapping.
     pub files: Option<u64>,
+    /// Of a `read`: its descriptor is one that never waits (`O_NONBLOCK`).
+    pub nonblocking: bool,
 }
 
 /// What kind of thing an inode is. It never changes.
@@ -486,8 +487,7 @@ pub enum Invalidation {
         parent: Ino,
         /// The name.
         name: Vec<u8>,
-        /// What the kernel may believe it to stand for; where it never heard of that inode, there
-        /// is nothing to forget.
+        /// What the kernel may believe it to stand for; if it never heard of that, nothing is to do.
         child: Ino,
     },
 }

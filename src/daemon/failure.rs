@@ -76,10 +76,12 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let cause = match refusal.rule {
             Rule::Forbidden | Rule::ReadOnly => Cause::Denied,
+            Rule::BadName | Rule::NameTooLong => Cause::Usage,
             _ => Cause::Other,
         };
+        // Whoever shows it shows the rule's code beside the reason.
         let rule = Some(refusal.rule);
-        Failure { rule, ..Failure::new(cause, refusal.to_string(), refusal.remedy) }
+        Failure { rule, ..Failure::new(cause, refusal.reason, refusal.remedy) }
     }
 }
 

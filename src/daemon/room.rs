@@ -3,8 +3,9 @@
 //! One thread holds all their connections and sees when one is gone or its time is over; a few
 //! others make the claims. What must stay true: each waits at its place in the engine's line while
 //! it is tried, so that no record becomes ready unheard; who is woken and takes nothing, since it needs
-//! it no more, may not or cannot, passes the wake-up on; a record that was claimed for a client which
-//! is gone by then is given back.
+//! it no more, may not or cannot, passes the wake-up on; one from whom something in the way keeps all
+//! that is ready waits on, and is not tried again before it is woken; a record that was claimed for a
+//! client which is gone by then is given back.
 //! Deliberately not here: which record is claimed (`service`).
 
 use std::collections::{BTreeSet, HashMap};
@@ -23,7 +24,7 @@ use crate::engine::Place;
 use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
 use crate::numbers::WorkspaceKey;
 use crate::service::{
-    self, Caller, ClaimArgs, Exit, ReleaseArgs, Reply, Report, Request, Service, dispatch,
+    self, Caller, ClaimArgs, ReleaseArgs, Reply, Report, Request, Service, dispatch,
 };
 
 /// Descriptor 0 of the poll set: something was told.
@@ -62,6 +63,8 @@ struct Client {
     /// The workspaces for whose records it was woken, until it took one or passed the wake-up on.
     called: Vec<WorkspaceKey>,
     gone: bool,
+    /// Why it was passed over what was ready when it was tried last.
+    passed: Option<String>,
 }
 
 enum Job {
@@ -117,8 +120,10 @@ impl Room {
         let place = service.engine.line().place(wish);
         let until = Instant::now() + Duration::from_millis(args.wait_ms.unwrap_or_default());
         let args = ClaimArgs { wait_ms: None, ..args };
-        let (trying, again, called, gone) = (false, false, Vec::new(), false);
-        let client = Client { lines, caller, args, until, place, trying, again, called, gone };
+        let (trying, again, gone) = (false, false, false);
+        let (called, passed) = (Vec::new(), None);
+        let client =
+            Client { lines, caller, args, until, place, trying, again, called, gone, passed };
         self.bell.ring(Told::Enter(Box::new(client)));
     }
 
@@ -255,8 +260,15 @@ impl Keeper {
     fn tried(&mut self, number: u64, reply: Reply) {
         let Some(client) = self.clients.get_mut(&number) else { return };
         client.trying = false;
-        let nothing = matches!(&reply, Reply::Error(failure) if failure.exit == Exit::Nothing);
+        let nothing = match &reply {
+            Reply::Error(failure) => service::waits_on(failure),
+            _ => false,
+        };
         if nothing && !client.gone {
+            client.passed = match &reply {
+                Reply::Error(failure) if failure.rule.is_some() => Some(failure.reason.clone()),
+                _ => None,
+            };
             if std::mem::take(&mut client.again) {
                 return self.try_for(number);
             }
@@ -285,7 +297,7 @@ impl Keeper {
 
     /// Whether a record of the workspace can be claimed, though not by the one that was woken for it.
     fn is_any_left(&self, workspace: WorkspaceKey) -> bool {
-        service::is_any_ready(&self.service, workspace).unwrap_or_else(|failure| {
+        service::is_any_left(&self.service, workspace).unwrap_or_else(|failure| {
             tracing::warn!(%failure, "whether anything is ready cannot be read");
             false
         })
@@ -326,7 +338,7 @@ impl Keeper {
                 continue;
             }
             if let Some(mut client) = self.take(number) {
-                let failure = service::waited_in_vain();
+                let failure = service::waited_in_vain(client.passed.as_deref());
                 let _ = client.lines.send(&Answer::Reply(Reply::Error(failure)));
             }
         }

@@ -32,7 +32,7 @@ pub enum Effect {
         /// What became of it.
         fate: Fate,
     },
-    /// A record became ready.
+    /// A record became ready, or is ready and has a new text.
     Ready(WorkspaceKey, RecordKey),
     /// A record becomes ready by itself at this time.
     Due(UnixNanos),

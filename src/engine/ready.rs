@@ -324,18 +324,22 @@ impl Turn<'_> {
         let state = kind.state_named(record.state.as_str());
         let done = state.is_some_and(|state| kind.is_done(state, record.status.as_deref()));
         let turned = std::mem::replace(&mut record.readiness.done, done) != done;
-        self.settle(record, kind);
+        self.settle(record, kind, links.is_some());
         Ok(turned)
     }
 
-    /// Says when the record's turn comes, and what follows from it.
-    fn settle(&mut self, record: &mut Record, kind: &Kind) {
+    /// Says when the record's turn comes, and what follows from it. Whoever waits hears of a new text, too:
+    /// what was in the way of a claim may be gone.
+    fn settle(&mut self, record: &mut Record, kind: &Kind, is_new_text: bool) {
         let before = record.readiness.when;
         record.readiness.when = when(kind, record, self.now);
         match record.readiness.when {
             When::Now if before != When::Now => {
                 self.effect(Effect::Ready(record.workspace, record.key));
                 self.became_ready(record);
+            }
+            When::Now if is_new_text => {
+                self.effect(Effect::Ready(record.workspace, record.key));
             }
             When::At(at) => self.effect(Effect::Due(at)),
             When::Now | When::Waits => {}
@@ -403,7 +407,7 @@ impl Turn<'_> {
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.txn.record_named(workspace, id)? else { return Ok(()) };
         record.readiness.open = record.readiness.open.saturating_add_signed(by);
-        self.settle(&mut record, kind);
+        self.settle(&mut record, kind, false);
         self.txn.update_readiness(record.key, &record.readiness)
     }
 }
@@ -434,7 +438,7 @@ impl Command for Ripen {
         for mut record in due {
             let workspace = turn.txn.workspace(record.workspace)?;
             match workspace.and_then(|workspace| turn.config.bind(&workspace.path)) {
-                Some(binding) => turn.settle(&mut record, &binding.kind),
+                Some(binding) => turn.settle(&mut record, &binding.kind, false),
                 None => record.readiness.when = When::Waits,
             }
             turn.txn.update_readiness(record.key, &record.readiness)?;

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use crate::kind::Kind;
 use crate::limits::PASSED_OVER_MAX;
 use crate::names::{FileName, TreePath};
-use crate::numbers::{Ino, WorkspaceKey};
+use crate::numbers::{Ino, UnixNanos, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, Record, Standing, StoreError};
 
 use super::governed::{Governed, path_of};
+use super::ready::unwritable;
 use super::rename::{Rename, RenameMode};
 use super::save::Made;
 use super::sight::{Base, Sight};
@@ -94,6 +96,33 @@ pub fn best_ready(
         !free
     })?;
     Ok(best)
+}
+
+/// The best ready record of a workspace of this kind whose own text keeps nobody from claiming it: for who
+/// looks on somebody's behalf, and has no lane yet. It parses what it finds, as a claim does. In a kind
+/// without claims ready records are there to be moved, and it is the best of them.
+///
+/// # Errors
+/// A failure of the store.
+pub fn best_claimable(
+    read: &dyn Read,
+    (workspace, kind): (WorkspaceKey, &Kind),
+    now: UnixNanos,
+    is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
+) -> Result<Option<Record>, StoreError> {
+    let mut passed: Vec<Ino> = Vec::new();
+    // A claim gives up after as many.
+    while passed.len() < PASSED_OVER_MAX {
+        let is_out =
+            |ino, record: Option<&Record>| passed.contains(&ino) || is_written(ino, record);
+        let Some(found) = best_ready(read, workspace, &is_out)? else { break };
+        let Some(ino) = found.ino() else { break };
+        if kind.claim().is_none() || unwritable(read, kind, &found, now)?.is_none() {
+            return Ok(Some(found));
+        }
+        passed.push(ino);
+    }
+    Ok(None)
 }
 
 impl Command for Take {

@@ -102,7 +102,7 @@ pub fn start(
     let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
     let agents = Arc::new(RwLock::new(Arc::new(agents)));
     let (leases, due) = if can_be_written {
-        let leases = crate::store::read(&*readers, |read| Book::load(read, clock.now()))?;
+        let leases = crate::store::read(&*readers, |read| Book::load(read, &clock))?;
         (leases, crate::store::read(&*readers, |read| read.next_turn())?)
     } else {
         (Book::default(), None)
@@ -280,6 +280,12 @@ impl Engine {
     #[must_use]
     pub fn lease_now(&self) -> LeaseTime {
         self.clock.now()
+    }
+
+    /// The same clock, which also knows when leases end.
+    #[must_use]
+    pub fn lease_clock(&self) -> &LeaseClock {
+        &self.clock
     }
 
     /// The clock.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Base, IntoLane, Rename, RenameMode, Sight, Take, Wanted, Wish, best_ready};
+use crate::engine::{
+    Base, IntoLane, Rename, RenameMode, Sight, Take, Wanted, Wish, best_claimable, best_ready,
+};
 use crate::names::{AgentName, FileName, ShownPath};
 use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
 use crate::refusal::Rule;
@@ -229,18 +231,38 @@ pub fn claim_wish(service: &Service, caller: &Caller, args: &ClaimArgs) -> Resul
     Ok(Some(keys))
 }
 
-/// Whether anything is ready in a workspace that nobody writes.
+/// Whether anything is ready in a workspace that nobody writes, and whose text is in nobody's way.
 ///
 /// # Errors
 /// A failure of the store.
-pub fn is_any_ready(service: &Service, workspace: WorkspaceKey) -> Result<bool, Failure> {
-    service.read(|read| Ok(best_ready(read, workspace, &*service.is_written)?.is_some()))
+pub fn is_any_left(service: &Service, workspace: WorkspaceKey) -> Result<bool, Failure> {
+    let (config, now) = (service.engine.config(), service.engine.now());
+    service.read(|read| {
+        let row = read.workspace(workspace)?;
+        let Some(binding) = row.and_then(|row| config.bind(&row.path)) else { return Ok(false) };
+        let place = (workspace, &*binding.kind);
+        Ok(best_claimable(read, place, now, &*service.is_written)?.is_some())
+    })
 }
 
-/// What a client hears whose time to wait is over.
+/// Whether who waits for a record waits on after this: there is none, or something is in the way of all
+/// that there are, which is no reason to do without those that come.
 #[must_use]
-pub fn waited_in_vain() -> Failure {
-    Failure::new(Exit::TimedOut, "nothing became ready in time", "wait longer, or look later")
+pub fn waits_on(failure: &Failure) -> bool {
+    failure.exit == Exit::Nothing || failure.rule.is_some_and(Rule::passes_over)
+}
+
+/// What a client hears whose time to wait is over: also why it was passed over what was ready.
+#[must_use]
+pub fn waited_in_vain(passed: Option<&str>) -> Failure {
+    let (reason, remedy) = match passed {
+        None => ("nothing became ready in time".to_owned(), "wait longer, or look later"),
+        Some(why) => (
+            format!("nothing that can be claimed became ready in time; passed over: {why}"),
+            "`workfs ready --explain` says what keeps everybody from a record",
+        ),
+    };
+    Failure::new(Exit::TimedOut, reason, remedy)
 }
 
 fn report(

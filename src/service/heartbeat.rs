@@ -64,7 +64,7 @@ pub(super) fn lease_until(
     record: RecordKey,
 ) -> Result<Option<String>, Failure> {
     let runs = read.lease(record)?.filter(LeaseRow::runs);
-    Ok(runs.map(|row| shown(service, row.until)))
+    Ok(runs.map(|row| shown(service, service.engine.lease_clock().end_of(&row))))
 }
 
 /// Renews the lease of one record, or all leases of the caller.

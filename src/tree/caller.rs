@@ -43,7 +43,7 @@ impl WorkTree {
             role: context.role,
             root: self.root(caller),
             now: self.engine.now(),
-            lease_now: self.engine.lease_now(),
+            lease_clock: self.engine.lease_clock().clone(),
         }
     }
 }

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::config::{AGENTS_FILE, Binding, CONTROL_DIR, Config, Reader, agents_md};
-use crate::engine::{Registry, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot};
+use crate::engine::{LeaseClock, Registry, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot};
 use crate::kind::Role;
 use crate::names::{AgentName, FileName};
-use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos};
+use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
 use crate::store::{Class, Read, Result, Standing};
 
 use super::history::{self, Pasts};
@@ -269,7 +269,7 @@ pub(super) struct Viewer {
     pub root: Ino,
     /// The time.
     pub now: UnixNanos,
-    pub lease_now: LeaseTime,
+    pub lease_clock: LeaseClock,
 }
 
 impl Viewer {

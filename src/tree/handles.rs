@@ -9,13 +9,14 @@ use workfs_mount::{Handle, MountId};
 
 use crate::limits::HANDLES_MAX;
 use crate::names::FileName;
-use crate::numbers::{Ino, WorkspaceKey};
+use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
 use super::hold::Hold;
 use super::plain_save::Wrote;
 use super::staged::Staged;
+use super::waits::Waited;
 
 /// An open file or directory.
 pub(super) enum Open {
@@ -46,7 +47,7 @@ pub(super) enum Open {
     /// `ready/`.
     Ready(Mutex<Cursor<OrderKey>>),
     /// `.wait` of a workspace.
-    Wait(WorkspaceKey),
+    Wait(Box<Waited>),
 }
 
 impl Open {

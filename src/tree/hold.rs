@@ -114,7 +114,7 @@ pub(super) fn render_all(read: &dyn Read, viewer: &Viewer) -> Result<String> {
         rows.push(row);
         true
     })?;
-    rows.sort_by_key(|row| row.until);
+    rows.sort_by_key(|row| viewer.lease_clock.end_of(row));
     let mut out = String::new();
     for row in rows {
         if let Some(record) = read.record(row.record)?
@@ -162,13 +162,13 @@ fn line(
         let told = "it keeps it, and has a lease again when it is heard of";
         return Ok(Some(over(read, record, told)?));
     }
-    let until = wall(viewer, row.until).rfc3339_seconds();
+    let until = wall(viewer, viewer.lease_clock.end_of(row)).rfc3339_seconds();
     Ok(Some(format!("{until} {owner} attempt {} {place}\n", row.attempt)))
 }
 
 /// A moment of the lease clock as the wall clock would show it now.
 fn wall(viewer: &Viewer, at: LeaseTime) -> UnixNanos {
-    let left = (at.0 as i64).saturating_sub(viewer.lease_now.0 as i64);
+    let left = (at.0 as i64).saturating_sub(viewer.lease_clock.now().0 as i64);
     UnixNanos(viewer.now.0.saturating_add(left))
 }
 

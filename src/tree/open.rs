@@ -13,7 +13,7 @@ use crate::engine::{
     SetAttributes, Slot, forbids_writing, runs_the_store, slot,
 };
 use crate::names::FileName;
-use crate::numbers::{Ino, RecordKey, WorkspaceKey};
+use crate::numbers::{Ino, RecordKey};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, VersionRow};
 
@@ -21,7 +21,8 @@ use super::computed::{self, Computed};
 use super::handles::{Held, Open};
 use super::plain_save::{Wrote, dir_that_counts};
 use super::staged::{Staged, to_judge};
-use super::{Answer, WorkTree, events, waits};
+use super::waits::Waited;
+use super::{Answer, WorkTree, events};
 
 /// What there is to open.
 pub(super) enum Looked {
@@ -312,7 +313,8 @@ impl WorkTree {
             Computed::Events => Open::Events,
             Computed::Wait(dir) => {
                 let workspace = self.read(|read| self.workspace_of(read, dir))?;
-                Open::Wait(workspace.ok_or(Rule::Gone.errno(Door::Handle))?.workspace)
+                let workspace = workspace.ok_or(Rule::Gone.errno(Door::Handle))?.workspace;
+                Open::Wait(Box::new(Waited::of(workspace)))
             }
             file => {
                 let viewer = self.viewer(caller);
@@ -417,32 +419,16 @@ impl WorkTree {
             self.handles.note_mapped(ino, &open);
         }
         match &*open {
-            // One line a reading from the beginning; what follows is the end.
-            Open::Wait(workspace) if offset == 0 => self.await_ready(*workspace, reply),
+            Open::Wait(waited) => self.await_ready(caller, waited, size, reply),
             _ => reply.send(self.read_now(ino, &open, offset, size)),
-        }
-    }
-
-    /// Gives the name of the best ready record, as soon as there is one.
-    fn await_ready(&self, workspace: WorkspaceKey, reply: Reply<Vec<u8>>) {
-        match self.read(|read| self.best_name(read, workspace)) {
-            Ok(Some(name)) => reply.send(Ok(waits::line(name.as_bytes()))),
-            Ok(None) => self.waits.read(&self.me, workspace, reply),
-            Err(errno) => reply.send(Err(errno)),
         }
     }
 
     /// Whether a handle can be read and written without waiting: all can, but `.wait`.
     pub(super) fn poll_file(&self, handle: Handle, wake: Option<PollWake>) -> Answer<PollReady> {
         let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
-        let Open::Wait(workspace) = &*open else { return Ok(PollReady::BOTH) };
-        if self.read(|read| self.best_name(read, *workspace))?.is_some() {
-            return Ok(PollReady { read: true, write: false });
-        }
-        if let Some(wake) = wake {
-            self.waits.poll(&self.me, *workspace, handle, wake);
-        }
-        Ok(PollReady { read: false, write: false })
+        let Open::Wait(waited) = &*open else { return Ok(PollReady::BOTH) };
+        Ok(PollReady { read: self.poll_ready(waited, handle, wake)?, write: false })
     }
 
     fn read_now(&self, ino: Ino, open: &Open, offset: u64, size: usize) -> Answer<Vec<u8>> {

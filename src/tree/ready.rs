@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
 
 use crate::engine::{
-    self, About, Effect, NEXT, Origin, Refuse, Take, Wanted, best_ready, governed,
+    self, About, Effect, NEXT, Origin, Refuse, Take, Wanted, best_claimable, best_ready, governed,
 };
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
@@ -123,6 +123,25 @@ impl WorkTree {
         workspace: WorkspaceKey,
     ) -> Result<Option<FileName>, StoreError> {
         let best = best_ready(read, workspace, &|ino, record| self.busy.is_written(ino, record))?;
+        Ok(best.and_then(|record| match record.standing {
+            Standing::Live { name, .. } => Some(name),
+            Standing::Parked { .. } | Standing::Gone => None,
+        }))
+    }
+
+    /// The name that `.wait` gives: of the best that can be claimed. Who was given one that nobody can claim
+    /// would ask again at once, and be given it again.
+    pub(super) fn claimable_name(
+        &self,
+        read: &dyn Read,
+        workspace: WorkspaceKey,
+    ) -> Result<Option<FileName>, StoreError> {
+        let config = self.engine.config();
+        let row = read.workspace(workspace)?;
+        let Some(binding) = row.and_then(|row| config.bind(&row.path)) else { return Ok(None) };
+        let written = |ino, record: Option<&Record>| self.busy.is_written(ino, record);
+        let place = (workspace, &*binding.kind);
+        let best = best_claimable(read, place, self.engine.now(), &written)?;
         Ok(best.and_then(|record| match record.standing {
             Standing::Live { name, .. } => Some(name),
             Standing::Parked { .. } | Standing::Gone => None,

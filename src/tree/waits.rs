@@ -6,17 +6,92 @@
 //! here: those who wait to take a record (the engine's line).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Select, Sender, unbounded};
 use parking_lot::Mutex;
-use workfs_mount::{Errno, Handle, PollWake, Reply};
+use workfs_mount::{Caller, Errno, Handle, PollWake, Reply};
 
 use crate::limits::{REQUEST_DEADLINE, WAKE_NEXT_AFTER};
 use crate::numbers::WorkspaceKey;
 
-use super::WorkTree;
+use super::{Answer, WorkTree};
+
+/// An open `.wait`.
+pub(super) struct Waited {
+    workspace: WorkspaceKey,
+    /// What is left of the line that was begun. Its end is owed to who reads on, such as `cat`; who polls
+    /// before it reads asks anew.
+    rest: Arc<Mutex<Option<Vec<u8>>>>,
+}
+
+impl Waited {
+    pub fn of(workspace: WorkspaceKey) -> Waited {
+        Waited { workspace, rest: Arc::default() }
+    }
+}
+
+/// What a read gives that goes on with a line; `None`: it begins one.
+fn go_on(rest: &mut Option<Vec<u8>>, size: usize) -> Option<Vec<u8>> {
+    let mut given = rest.take()?;
+    if !given.is_empty() {
+        *rest = Some(given.split_off(size.min(given.len())));
+    }
+    Some(given)
+}
+
+impl WorkTree {
+    /// Gives the name of the best that can be claimed as soon as there is one, and then an end.
+    pub(super) fn await_ready(
+        &self,
+        caller: &Caller,
+        waited: &Waited,
+        size: usize,
+        reply: Reply<Vec<u8>>,
+    ) {
+        let more = go_on(&mut waited.rest.lock(), size);
+        if let Some(more) = more {
+            return reply.send(Ok(more));
+        }
+        let (workspace, rest) = (waited.workspace, Arc::clone(&waited.rest));
+        let reply = reply.map(move |line: Vec<u8>| {
+            let mut rest = rest.lock();
+            // Nothing is an end already.
+            *rest = (!line.is_empty()).then_some(line);
+            go_on(&mut rest, size).unwrap_or_default()
+        });
+        match self.read(|read| self.claimable_name(read, workspace)) {
+            Ok(Some(name)) => reply.send(Ok(line(name.as_bytes()))),
+            Ok(None) if caller.nonblocking => reply.send(Err(Errno::EAGAIN)),
+            Ok(None) => self.waits.read(&self.me, workspace, reply),
+            Err(errno) => reply.send(Err(errno)),
+        }
+    }
+
+    /// Whether a read would give something now; if not, `wake` is called when it would.
+    pub(super) fn poll_ready(
+        &self,
+        waited: &Waited,
+        handle: Handle,
+        wake: Option<PollWake>,
+    ) -> Answer<bool> {
+        {
+            let mut rest = waited.rest.lock();
+            if rest.as_ref().is_some_and(|rest| !rest.is_empty()) {
+                return Ok(true);
+            }
+            *rest = None;
+        }
+        if self.read(|read| self.claimable_name(read, waited.workspace))?.is_some() {
+            return Ok(true);
+        }
+        if let Some(wake) = wake {
+            self.waits.poll(&self.me, waited.workspace, handle, wake);
+        }
+        Ok(false)
+    }
+}
 
 /// Somebody who waits.
 enum Waiter {
@@ -186,13 +261,13 @@ impl Waiting {
     /// The name of the best ready record, as a line.
     fn best(&self, workspace: WorkspaceKey) -> Option<Vec<u8>> {
         let tree = self.tree.upgrade()?;
-        let name = tree.read(|read| tree.best_name(read, workspace)).ok().flatten()?;
+        let name = tree.read(|read| tree.claimable_name(read, workspace)).ok().flatten()?;
         Some(line(name.as_bytes()))
     }
 }
 
 /// A name as `.wait` gives it.
-pub(super) fn line(name: &[u8]) -> Vec<u8> {
+fn line(name: &[u8]) -> Vec<u8> {
     [name, b"\n"].concat()
 }
 

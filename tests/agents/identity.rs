@@ -360,9 +360,12 @@ fn nobody_is_called_as_the_ledger_calls_whoever_is_no_agent() {
     let operator = fixture.ledger().of_record("t-1")[0].text("actor").to_owned();
     for name in ["workfs", "root", "uid-7", operator.as_str()] {
         let ran = fixture.workfs(&["agent", "add", name]);
-        assert!(ran.code == 2 && ran.stderr.contains("in the ledger"), "{name}: {ran}");
         let mounted = fixture.workfs(&["mount", dir.to_str().unwrap(), "--agent", name]);
-        assert!(mounted.stderr.contains("in the ledger"), "{name}: {mounted}");
+        let run = fixture.workfs(&["exec", "--agent", name, "--", "true"]);
+        for ran in [ran, mounted, run] {
+            assert!(ran.code == 2 && ran.stderr.contains("in the ledger"), "{name}: {ran}");
+            assert_eq!(ran.stderr.matches("[W003]").count(), 1, "{name}: {ran}");
+        }
         let claimed = fixture.workfs(&["claim", "t-1", "--agent", name]);
         // The operator's own name says no more than leaving it out.
         assert!(name == operator || claimed.code == 2, "{name}: {claimed}");

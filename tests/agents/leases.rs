@@ -189,6 +189,28 @@ fn after_so_many_attempts_a_record_is_given_up_and_says_why() {
 
 // P12.5
 #[test]
+fn what_is_told_of_leases_after_a_start_is_the_end_that_counts() {
+    let team = bob_has("5s");
+    let told = || {
+        let leases = fs::read_to_string(team.fixture.path(".workfs/leases")).unwrap();
+        let shown = team.fixture.workfs(&["show", "t-1", "--json"]).success().json();
+        let until = leases.split(' ').next().unwrap().to_owned();
+        assert_eq!(shown["lease_until"], until, "{leases}");
+        until
+    };
+    let before = told();
+    std::thread::sleep(Duration::from_secs(3));
+    team.fixture.kill_daemon();
+    team.fixture.mount_at(team.fixture.root()).success();
+    let after = told();
+    assert!(after > before, "it has some time more: {before}, {after}");
+    let expired = await_event(&team, "t-1", "expired");
+    assert!(expired["at"].as_str().unwrap()[..19] >= after[..19], "{expired}");
+    team.fixture.fsck_clean();
+}
+
+// P12.5
+#[test]
 fn leases_go_on_after_a_crash_and_a_new_start() {
     let team = bob_has("3s");
     team.fixture.kill_daemon();

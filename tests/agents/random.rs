@@ -217,7 +217,7 @@ impl Walk {
         let mtime = Some(TimeOrNow::Now);
         let touch = SetAttributes { mtime, ..SetAttributes::none(ino) };
         let touched = self.desk.act(AGENTS[who], touch);
-        let may = known.lane().is_none() || known.owner() == Some(who);
+        let may = known.is_free() || known.owner() == Some(who);
         assert_eq!(touched.is_ok(), may, "{} {touched:?}", self.step);
         if may {
             self.model.is_worked_on(nth);

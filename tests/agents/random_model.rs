@@ -98,6 +98,11 @@ impl Known {
         self.task.owner()
     }
 
+    /// Whether nobody has it and an agent may take it from there.
+    pub fn is_free(&self) -> bool {
+        matches!(self.task, Task::Free)
+    }
+
     /// In whose lane it lies.
     pub fn lane(&self) -> Option<usize> {
         match self.task {

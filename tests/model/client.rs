@@ -55,7 +55,8 @@ impl Client {
     /// Process `pid` on mount `mount`; 0 is a process that the kernel does not name.
     pub fn new(tree: Arc<WorkTree>, mount: u32, pid: u32) -> Client {
         let files = Some(u64::from(pid));
-        Client { tree, caller: Caller { mount: MountId(mount), uid: 1000, gid: 1000, pid, files } }
+        let (mount, nonblocking) = (MountId(mount), false);
+        Client { tree, caller: Caller { mount, uid: 1000, gid: 1000, pid, files, nonblocking } }
     }
 
     fn lookup(&self, parent: Ino, name: &str) -> Answer<Entry> {

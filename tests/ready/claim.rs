@@ -224,14 +224,72 @@ fn who_is_woken_and_takes_nothing_leaves_it_to_the_next() {
         waiter
     };
     // A name is in the way of the first, the second may not any more, the third can.
-    let waiters = ["bob", "olga", "ann"].map(come);
+    let [bob, olga, ann] = ["bob", "olga", "ann"].map(come);
     fixture.workfs(&["agent", "add", "olga", "--role", "observer"]).success();
-    assert!(waiters.iter().all(|waiter| !waiter.is_answered()));
+    assert!([&bob, &olga, &ann].iter().all(|waiter| !waiter.is_answered()));
     put(&fixture, "a", "");
-    let refused = |why: &str| Err(why.to_owned());
-    let answers = waiters.each_ref().map(Waiter::answer);
-    assert_eq!(answers, [refused("lost"), refused("denied"), Ok("a".to_owned())]);
+    assert_eq!(ann.answer(), Ok("a".to_owned()));
+    assert_eq!(olga.answer(), Err("denied".to_owned()));
+    // What is in the way of one record is no end to who waits for any.
+    assert!(!bob.is_answered());
+    put(&fixture, "b", "");
+    assert_eq!(bob.answer(), Ok("b".to_owned()));
     fixture.fsck_clean();
+}
+
+/// Nobody's name can be written into it: another field has it, too.
+const UNCLAIMABLE: &str = "status: new\nagent: &a x\nother: *a\n";
+
+/// The processor time that the daemon has taken, in ticks of 10 ms.
+fn ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+// P9.9
+#[test]
+fn a_record_that_nobody_can_claim_ends_nobodys_waiting() {
+    let fixture = Fixture::new();
+    let pid = fixture.daemon_pid();
+    let come = |agent| {
+        let waiter = Waiter::new(&fixture, agent, 10 * DEADLINE);
+        settled(pid);
+        waiter
+    };
+    let mut waiters = vec![come("bob"), come("ann")];
+    let path = fixture.work().join("inbox/z.yaml");
+    fs::write(&path, format!("id: z\n{UNCLAIMABLE}")).unwrap();
+    // One who comes when it is there already, and one who has little time.
+    waiters.push(come("bob"));
+    let begin = Instant::now();
+    let late = ["claim", "--next", "--wait", "--timeout", "1s", "--agent", "ann"];
+    let late = fixture.workfs(&late).failure();
+    assert_eq!(late.code, 124, "{late}");
+    assert!(begin.elapsed() >= Duration::from_secs(1) && late.stderr.contains("passed over"));
+    assert_eq!(fixture.workfs(&["claim", "--next", "--agent", "ann"]).code, 7, "it is told");
+    let before = ticks(pid);
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(ticks(pid) - before < 30, "who waits for another sleeps");
+    assert!(waiters.iter().all(|waiter| !waiter.is_answered()));
+    // Each gets what comes; the last what was in the way, as soon as it is mended.
+    put(&fixture, "a", "");
+    put(&fixture, "b", "");
+    save(&path, b"id: z\nstatus: new\n").unwrap();
+    let got: BTreeSet<String> = waiters.iter().map(|one| one.answer().unwrap()).collect();
+    assert_eq!(got, ["a", "b", "z"].map(str::to_owned).into());
+    fixture.fsck_clean();
+}
+
+// P9.9
+#[test]
+fn without_a_daemon_who_waits_is_passed_over_the_same() {
+    let fixture = Fixture::new();
+    fs::write(fixture.work().join("inbox/z.yaml"), format!("id: z\n{UNCLAIMABLE}")).unwrap();
+    fixture.unmount_all();
+    let late = fixture.workfs(&["claim", "--next", "--wait", "--timeout", "1s"]).failure();
+    assert_eq!(late.code, 124, "{late}");
+    assert!(late.stderr.contains("passed over"), "{late}");
 }
 
 // P9.9 P1.6

@@ -1,13 +1,14 @@
 //! `.wait`: reading and polling until something is ready.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::thread::Pid;
 
 use crate::harness::{Fixture, Setup, save, until_polled};
@@ -85,6 +86,18 @@ fn a_read_ends_after_two_seconds_with_nothing() {
 
 // P9.8
 #[test]
+fn what_nobody_can_claim_is_not_named() {
+    let fixture = Fixture::new();
+    // Nobody's name can be written into it: another field has it, too.
+    let text = "id: z\nstatus: new\nagent: &a x\nother: *a\n";
+    fs::write(fixture.path("work/inbox/z.yaml"), text).unwrap();
+    assert_eq!(read(&fixture, 0), "");
+    put(&fixture, "a");
+    assert_eq!(read(&fixture, 0), "a.yaml\n");
+}
+
+// P9.8
+#[test]
 fn poll_and_epoll_wake_when_something_is_ready() {
     let fixture = Setup::default().mounts(2).start();
     let [one, other] =
@@ -136,6 +149,59 @@ fn poll_and_epoll_wake_when_something_is_ready() {
     let file = File::open(fixture.path("work/assigned/bob/a.yaml")).unwrap();
     let mut fds = [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN | PollFlags::OUT)];
     assert_eq!(poll(&mut fds, Some(&none)).unwrap(), 1);
+}
+
+// P9.8
+#[test]
+fn who_never_waits_is_told_so_at_once() {
+    let fixture = Fixture::new();
+    let mut wait = File::open(fixture.path("work/ready/.wait")).unwrap();
+    rustix::fs::fcntl_setfl(&wait, OFlags::NONBLOCK).unwrap();
+    let begin = Instant::now();
+    let refused = wait.read(&mut [0; 256]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    assert!(begin.elapsed() < Duration::from_secs(1));
+    put(&fixture, "a");
+    let mut name = String::new();
+    wait.read_to_string(&mut name).unwrap();
+    assert_eq!(name, "a.yaml\n");
+}
+
+// P9.8
+#[test]
+fn a_descriptor_gives_a_name_after_each_poll_and_an_end_to_who_reads_on() {
+    let fixture = Fixture::new();
+    let mut wait = File::open(fixture.path("work/ready/.wait")).unwrap();
+    let is_readable = |wait: &File| {
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::from_borrowed_fd(wait.as_fd(), PollFlags::IN)], Some(&none)).unwrap()
+            == 1
+    };
+    let give = |mut wait: &File| {
+        let mut name = [0; 256];
+        let length = wait.read(&mut name).unwrap();
+        String::from_utf8_lossy(&name[..length]).into_owned()
+    };
+    for task in ["a", "b"] {
+        put(&fixture, task);
+        for _ in 0..2 {
+            assert!(is_readable(&wait));
+            assert_eq!(give(&wait), format!("{task}.yaml\n"));
+        }
+        fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+        assert!(!is_readable(&wait));
+    }
+    // Who does not poll has an end after each name; and a name byte by byte, as shells read.
+    put(&fixture, "c");
+    for _ in 0..2 {
+        let mut name = String::new();
+        wait.read_to_string(&mut name).unwrap();
+        assert_eq!(name, "c.yaml\n");
+    }
+    assert_eq!(
+        fixture.sh("read name < work/ready/.wait; echo \"$name\"").success().stdout,
+        "c.yaml\n"
+    );
 }
 
 // P9.8

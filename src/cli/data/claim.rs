@@ -11,6 +11,7 @@ use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask};
 use crate::names::AgentName;
+use crate::refusal::Rule;
 use crate::service::{self, Request};
 use crate::units;
 
@@ -64,14 +65,21 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
         });
         let asked = ask(&here, Request::Claim(claim.clone()), Missing::Refuse);
         // A daemon lets wait. Where there is none, or it is full, one looks again.
-        let exit = match &asked {
-            Err(Stop::Failed(failed)) => failed.exit,
+        let (exit, passed) = match &asked {
+            Err(Stop::Failed(failed)) => {
+                let rule = Rule::ALL.iter().find(|rule| failed.rule == Some(rule.code()));
+                let passed = rule.filter(|rule| rule.passes_over());
+                (failed.exit, passed.map(|_| failed.reason.clone()))
+            }
             _ => return asked,
         };
+        let waits_on = exit == Exit::Nothing || passed.is_some();
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         match (exit, left) {
-            (Exit::Nothing, Some(Duration::ZERO)) => return Err(service::waited_in_vain().into()),
-            (Exit::Nothing | Exit::Busy, Some(left)) if !left.is_zero() => {
+            (_, Some(Duration::ZERO)) if waits_on => {
+                return Err(service::waited_in_vain(passed.as_deref()).into());
+            }
+            (_, Some(left)) if (waits_on || exit == Exit::Busy) && !left.is_zero() => {
                 std::thread::sleep(LOOK_EVERY.min(left));
             }
             _ => return asked,

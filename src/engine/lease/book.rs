@@ -7,9 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::limits::{
-    LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_GRACE, LEASE_WARNING_MAX, LEASE_WARNING_MIN,
-};
+use crate::limits::{LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_WARNING_MAX, LEASE_WARNING_MIN};
 use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::Refusal;
@@ -101,17 +99,12 @@ pub(in crate::engine) struct Book {
 }
 
 impl Book {
-    /// All leases of a store at the start of its daemon. Those that end about now get some time: their
-    /// owners could not show life. It counts from their own end, so that no number of starts keeps a
-    /// record with who is gone.
-    pub fn load(read: &dyn Read, now: LeaseTime) -> Result<Book> {
-        let mut book = Book::default();
+    /// All leases of a store at the start of its daemon. Those that end about now get some time.
+    pub fn load(read: &dyn Read, clock: &LeaseClock) -> Result<Book> {
+        let (mut book, now) = (Book::default(), clock.now());
         read.leases(&mut |(mut row, owner)| {
             let written = row.until;
-            if row.runs() {
-                let grace = nanos(LEASE_GRACE).min(row.ttl_ns);
-                row.until = row.until.max(now.after(grace).min(row.until.after(grace)));
-            }
+            row.until = clock.end_of(&row);
             let record = row.record;
             book.put(row, owner, LeaseTime(0), now);
             if let Some(entry) = book.entries.get_mut(&record) {

@@ -7,10 +7,12 @@
 
 use std::sync::Arc;
 
+use crate::limits::LEASE_GRACE;
 use crate::numbers::{LeaseTime, UnixNanos};
-use crate::store::{Read, Result, Txn};
+use crate::store::{LeaseRow, Read, Result, Txn};
 
 use super::super::Doors;
+use super::nanos;
 
 /// Where the store keeps what the next daemon must know.
 const KEY: &str = "lease_clock";
@@ -22,6 +24,8 @@ pub struct LeaseClock {
     boot: Arc<str>,
     /// What is to be added to the steady clock.
     offset: i64,
+    /// Where it was when the daemon started.
+    started: LeaseTime,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -36,7 +40,8 @@ impl LeaseClock {
     /// One that stands at the beginning.
     #[cfg(test)]
     pub fn at_rest() -> LeaseClock {
-        LeaseClock { steady: Arc::new(|| 0), boot: Arc::from(""), offset: 0 }
+        let started = LeaseTime(0);
+        LeaseClock { steady: Arc::new(|| 0), boot: Arc::from(""), offset: 0, started }
     }
 
     /// Goes on from what the store keeps.
@@ -62,7 +67,20 @@ impl LeaseClock {
             true
         })?;
         let offset = (at as i64).saturating_sub(steady as i64);
-        Ok(LeaseClock { steady: Arc::clone(&doors.steady), boot: Arc::clone(&doors.boot), offset })
+        let (steady, boot) = (Arc::clone(&doors.steady), Arc::clone(&doors.boot));
+        Ok(LeaseClock { steady, boot, offset, started: LeaseTime(at) })
+    }
+
+    /// When a lease ends. One that ends about the daemon's start gets some time, which is not written: its
+    /// owner could not show life. It counts from the lease's own end, so that no number of starts keeps a
+    /// record with who is gone; and one that was given or renewed since the start ends no earlier.
+    #[must_use]
+    pub fn end_of(&self, lease: &LeaseRow) -> LeaseTime {
+        if !lease.runs() {
+            return lease.until;
+        }
+        let grace = nanos(LEASE_GRACE).min(lease.ttl_ns);
+        lease.until.max(self.started.after(grace).min(lease.until.after(grace)))
     }
 
     /// Now.
