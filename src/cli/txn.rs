@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
@@ -80,9 +81,15 @@ fn control() -> Result<(PathBuf, PathBuf), Stop> {
     Ok((control, place))
 }
 
-/// Makes a transaction under a name that is free.
+/// Makes a transaction under a name that is free. What commands like this one have left that were killed
+/// goes first: a mount has room for few.
 fn begin(txns: &Path) -> Result<PathBuf, Stop> {
-    let names = (0..).map(|nth: u32| format!("workfs-{}-{nth}", std::process::id()));
+    let space = name_space();
+    if let Some(space) = space {
+        throw_away_left(txns, space);
+    }
+    let (space, pid) = (space.unwrap_or_default(), std::process::id());
+    let names = (0..).map(|nth: u32| format!("workfs-{space}-{pid}-{nth}"));
     for dir in names.map(|name| txns.join(name)) {
         match fs::create_dir(&dir) {
             Ok(()) => return Ok(dir),
@@ -91,6 +98,26 @@ fn begin(txns: &Path) -> Result<PathBuf, Stop> {
         }
     }
     Err(Stop::failed(Exit::Busy, "no name is free for a transaction", "remove some"))
+}
+
+/// The number of the name space in which this process has its id.
+fn name_space() -> Option<u64> {
+    fs::metadata("/proc/self/ns/pid").ok().map(|space| space.ino())
+}
+
+/// Removes the transactions of processes of this name space that have ended.
+fn throw_away_left(txns: &Path, space: u64) {
+    let Ok(entries) = fs::read_dir(txns) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let mut parts = name.to_str().unwrap_or_default().split('-').skip(1);
+        let is_here = parts.next().and_then(|part| part.parse().ok()) == Some(space);
+        let maker = parts.next().and_then(|part| part.parse::<u32>().ok());
+        if is_here && maker.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // Another one may be at it, or it is not ours to remove.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
 }
 
 /// Commits, or says why not.

@@ -193,8 +193,10 @@ impl Command for SaveDraft {
             }
             Class::Record => {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
-                let path = home_of(turn, &record)?.file_path();
-                Err(Stop::rejected(self.refusal, path, self.bytes))
+                let home = home_of(turn, &record)?;
+                let text = Text::new(Arc::clone(&self.bytes));
+                let refusal = turn.told_whose(&text, &home, self.refusal)?;
+                Err(Stop::rejected(refusal, home.file_path(), self.bytes))
             }
             Class::Plain => Err(gone().into()),
         }

@@ -1,10 +1,12 @@
 //! The daemon is killed at the commit: old or new, never a mix.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::harness::{Errno, Setup, Task, await_end};
+use crate::harness::{Errno, Setup, Task, await_end, send_signal, until_polled};
 
 /// What the tree says: the plain files, and where the task lies.
 fn seen(fixture: &crate::harness::Fixture) -> [String; 3] {
@@ -81,4 +83,29 @@ fn a_reader_outside_never_sees_half_of_it() {
     }
     stop.store(true, Ordering::Relaxed);
     assert!(reader.join().unwrap() > 0);
+}
+
+// P13.6
+#[test]
+fn what_a_killed_command_has_left_goes_when_the_next_begins() {
+    let fixture = Setup::default().start();
+    let left = || fs::read_dir(fixture.path(".workfs/txn")).unwrap().count();
+    let mut command =
+        fixture.command(&["txn", "--", "sh", "-c", "echo x > a; echo $$; exec sleep 60"]);
+    command.current_dir(fixture.root()).stdout(Stdio::piped());
+    let mut txn = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(txn.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(left(), 1);
+    for pid in [txn.id(), line.trim().parse().unwrap()] {
+        send_signal(pid, rustix::process::Signal::KILL);
+    }
+    txn.wait().unwrap();
+    assert_eq!(left(), 1, "nobody throws it away by itself");
+    until_polled("what it left goes", || {
+        let mut next = fixture.command(&["txn", "--", "true"]);
+        crate::harness::run(next.current_dir(fixture.root())).success();
+        (left() == 0).then_some(())
+    });
+    assert!(!fixture.path("a").exists());
 }
