@@ -104,3 +104,18 @@ fn of_two_records_of_one_id_the_own_one_is_held() {
     assert!(all.join("assigned/ann/t-1.yaml").exists());
     team.fixture.fsck_clean();
 }
+
+// P12.6
+#[test]
+fn a_holder_that_is_killed_while_its_record_has_a_backup_s_name_gives_it_back_too() {
+    let team = bob_has("4h");
+    let mut child = holder(&team);
+    let lane = team.work(1).join("assigned/bob");
+    fs::rename(lane.join("t-1.yaml"), lane.join("t-1.yaml~")).unwrap();
+    send_signal(child.id(), rustix::process::Signal::KILL);
+    await_event(&team, "t-1", "expired");
+    assert!(team.work(2).join("inbox/t-1.yaml").exists());
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    child.wait().unwrap();
+    team.fixture.fsck_clean();
+}

@@ -1,13 +1,13 @@
 //! The end of a descriptor that held a record: the record is free at once.
 
 use crate::numbers::RecordKey;
-use crate::store::Standing;
+use crate::store::{LeaseRow, Standing};
 
 use super::super::save::home_of;
 use super::super::sight::{Base, Sight};
 use super::super::{Command, Rename, RenameMode, Stop, Turn};
-use super::Fence;
 use super::back::home_in;
+use super::{Expire, Fence};
 
 /// Gives a record back, if it is still claimed as it was when it was held.
 #[derive(Clone, Debug)]
@@ -28,11 +28,22 @@ impl Command for ReleaseHold {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let Some(record) = turn.txn.record(self.record)? else { return Ok(false) };
-        let Standing::Live { dir, name, .. } = record.standing.clone() else { return Ok(false) };
         // Whoever finished it, or lost it, has nothing to give back.
-        if self.fence.require(&record).is_err() || turn.txn.lease(self.record)?.is_none() {
+        let Some(lease) = turn.txn.lease(self.record)? else { return Ok(false) };
+        if self.fence.require(&record).is_err() {
             return Ok(false);
         }
+        let (dir, name) = match record.standing.clone() {
+            Standing::Live { dir, name, .. } => (dir, name),
+            // An editor was killed in the middle of a save: there is no file to be moved, and its lease ends
+            // as it does where nothing is heard of an owner.
+            Standing::Parked { .. } => {
+                turn.txn.put_record_lease(&LeaseRow { until: turn.lease_now, ..lease })?;
+                turn.follow(Expire { record: self.record, attempt: lease.attempt });
+                return Ok(true);
+            }
+            Standing::Gone => return Ok(false),
+        };
         let lies = home_of(turn, &record)?;
         let to = lies.kind().initial();
         let home = match home_in(turn, &lies.governed, &lies.name, to) {
