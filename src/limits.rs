@@ -305,6 +305,10 @@ pub const DAEMON_START_WAIT: Duration = Duration::from_secs(60);
 /// How long a daemon without mounts waits for the first one.
 pub const FIRST_MOUNT_WAIT: Duration = Duration::from_secs(10);
 
+/// How long a mount that is in use is tried to be unmounted: programs that others start have their
+/// descriptors for a moment.
+pub const UNMOUNT_PATIENCE: Duration = Duration::from_millis(250);
+
 /// How long a daemon that ends waits for requests under way, and then for its writer.
 pub const DAEMON_END_WAIT: Duration = Duration::from_secs(2);
 

@@ -327,7 +327,7 @@ impl Mounts {
             let reason = format!("{} is no mount of this store's daemon", dir.display());
             Failure::new(Cause::Absent, reason, "`workfs ps` tells what is mounted")
         })?;
-        match mount.unmount() {
+        match if ask.lazy { mount.unmount() } else { point::unmount(&mount) } {
             Ok(()) => self.finish(mount.id()),
             Err(error) if !ask.lazy => return Err(point::in_use(dir, &error)),
             Err(_) => {

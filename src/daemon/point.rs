@@ -6,13 +6,17 @@
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use workfs_mount::{DirState, detach_dead, state_of};
+use workfs_mount::{DirState, Mount, detach_dead, state_of};
+
+use crate::limits::UNMOUNT_PATIENCE;
 
 use super::covers::Covers;
 use super::failure::{Cause, Failure};
 use super::mount_table;
 use super::paths::from_root;
+use super::spawn::LOOK_AGAIN;
 
 /// How many names are told.
 const NAMED_MAX: usize = 5;
@@ -153,6 +157,26 @@ pub fn clean_up(dir: &Path, covers: &Covers) -> Result<Option<String>, Failure> 
         (false, true) => Some(format!("{} is writable again", dir.display())),
         (false, false) => None,
     })
+}
+
+/// Unmounts; what is in use for a moment only is waited for: a program that another one just starts has the
+/// other's descriptors until it runs. No event tells when.
+///
+/// # Errors
+/// As [`Mount::unmount`].
+pub fn unmount(mount: &Mount) -> std::io::Result<()> {
+    let begin = Instant::now();
+    loop {
+        match mount.unmount() {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EBUSY)
+                    && begin.elapsed() < UNMOUNT_PATIENCE =>
+            {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            ended => return ended,
+        }
+    }
 }
 
 /// Why a directory cannot be unmounted.
