@@ -44,6 +44,12 @@ macro_rules! rules {
                 match self { $(Rule::$name => $code,)* }
             }
 
+            /// The rule that has this code.
+            #[must_use]
+            pub fn of_code(code: &str) -> Option<Rule> {
+                Rule::ALL.iter().copied().find(|rule| rule.code() == code)
+            }
+
             /// The rule in a few words.
             #[must_use]
             pub fn title(self) -> &'static str {

@@ -110,7 +110,10 @@ fn throw_away_left(txns: &Path, space: u64) {
     let Ok(entries) = fs::read_dir(txns) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let mut parts = name.to_str().unwrap_or_default().split('-').skip(1);
+        let Some(own) = name.to_str().and_then(|name| name.strip_prefix("workfs-")) else {
+            continue;
+        };
+        let mut parts = own.split('-');
         let is_here = parts.next().and_then(|part| part.parse().ok()) == Some(space);
         let maker = parts.next().and_then(|part| part.parse::<u32>().ok());
         if is_here && maker.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
@@ -161,7 +164,7 @@ impl<'w> Told<'w> {
         // `TIME OPERATION PATH ERRNO [CODE TITLE]`, and the path may have spaces.
         if let Some((head, rule)) = lines.next().and_then(|line| line.rsplit_once(" [")) {
             let code = rule.split(' ').next().unwrap_or_default();
-            told.rule = serde_json::from_value(code.into()).ok();
+            told.rule = Rule::of_code(code);
             let path = head.splitn(3, ' ').nth(2).and_then(|rest| rest.rsplit_once(' '));
             told.path = path.map_or("", |(path, _)| path);
         }

@@ -95,14 +95,18 @@ impl Context {
         ))
     }
 
-    /// Whether the caller may make a record of a new or a removed id at `home`: where it could not bring
-    /// one it makes none, or who removes a record and makes it anew would go round the lifecycle.
-    pub(super) fn may_begin(&self, home: &Home, before: Option<StateIx>) -> Result<(), Refusal> {
+    /// Whether the caller may make a record of a new id at `home`, or of one that is `gone`: where it could
+    /// not bring one it makes none, or who removes a record and makes it anew would go round the lifecycle.
+    pub(super) fn may_begin(&self, home: &Home, gone: Option<&Record>) -> Result<(), Refusal> {
         let kind = home.kind();
-        let brings = |from| kind.transition(from, home.state, self.role).is_ok();
+        let brings = |gone: &Record| {
+            let from = kind.state_named(gone.state.as_str());
+            self.holding(gone.owner.as_ref()) != Holding::Others
+                && from.is_some_and(|from| kind.transition(from, home.state, self.role).is_ok())
+        };
         if self.acts_for_others(kind)
             || kind.begins_in(home.state, self.role)
-            || before.is_some_and(brings)
+            || gone.is_some_and(brings)
         {
             return Ok(());
         }

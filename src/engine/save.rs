@@ -320,8 +320,7 @@ pub(super) fn admit(
     }
     turn.context.may_create(home).map_err(refuse)?;
     if known.as_ref().is_none_or(|known| known.standing == Standing::Gone) {
-        let before = known.as_ref().and_then(|gone| home.kind().state_named(gone.state.as_str()));
-        turn.context.may_begin(home, before).map_err(refuse)?;
+        turn.context.may_begin(home, known.as_ref()).map_err(refuse)?;
     }
     let parked_in = match &known {
         Some(Record { standing: Standing::Parked { dir }, .. }) => Some(*dir),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::kind::Kind;
+use crate::config::Config;
 use crate::limits::PASSED_OVER_MAX;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos, WorkspaceKey};
@@ -98,7 +98,7 @@ pub fn best_ready(
     Ok(best)
 }
 
-/// The best ready record of a workspace of this kind whose own text keeps nobody from claiming it: for who
+/// The best ready record of a workspace whose own text keeps nobody from claiming it: for who
 /// looks on somebody's behalf, and has no lane yet. It parses what it finds, as a claim does. In a kind
 /// without claims ready records are there to be moved, and it is the best of them.
 ///
@@ -106,10 +106,13 @@ pub fn best_ready(
 /// A failure of the store.
 pub fn best_claimable(
     read: &dyn Read,
-    (workspace, kind): (WorkspaceKey, &Kind),
+    (workspace, config): (WorkspaceKey, &Config),
     now: UnixNanos,
     is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
 ) -> Result<Option<Record>, StoreError> {
+    let row = read.workspace(workspace)?;
+    let Some(binding) = row.and_then(|row| config.bind(&row.path)) else { return Ok(None) };
+    let kind = &binding.kind;
     let mut passed: Vec<Ino> = Vec::new();
     // A claim gives up after as many.
     while passed.len() < PASSED_OVER_MAX {

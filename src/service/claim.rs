@@ -238,9 +238,7 @@ pub fn claim_wish(service: &Service, caller: &Caller, args: &ClaimArgs) -> Resul
 pub fn is_any_left(service: &Service, workspace: WorkspaceKey) -> Result<bool, Failure> {
     let (config, now) = (service.engine.config(), service.engine.now());
     service.read(|read| {
-        let row = read.workspace(workspace)?;
-        let Some(binding) = row.and_then(|row| config.bind(&row.path)) else { return Ok(false) };
-        let place = (workspace, &*binding.kind);
+        let place = (workspace, &*config);
         Ok(best_claimable(read, place, now, &*service.is_written)?.is_some())
     })
 }

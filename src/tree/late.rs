@@ -9,14 +9,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Reply};
 
-use crate::config::Policy;
-use crate::engine::{Context, Home, RefuseLate, RefuseText};
-use crate::kind::Role;
+use crate::engine::{RefuseLate, RefuseText};
 use crate::names::TreePath;
 use crate::numbers::Ino;
-use crate::record::prefix;
 use crate::refusal::{Door, Refusal};
-use crate::store::{Record, Standing};
+use crate::store::Standing;
 
 use super::WorkTree;
 use super::handles::Open;
@@ -27,9 +24,9 @@ enum Lateness {
     /// Nothing is wrong with it so far.
     InTime,
     /// A draft whose id lives elsewhere begins so.
-    Perhaps(Arc<[u8]>),
+    Perhaps,
     /// A record begins so that was changed since the writer saw it, or cannot be moved to that status.
-    Surely(Arc<[u8]>, Refusal, TreePath),
+    Surely(Refusal, TreePath),
 }
 
 impl WorkTree {
@@ -42,15 +39,16 @@ impl WorkTree {
         length: u32,
         reply: Reply<u32>,
     ) {
-        let Open::Staged(staged) = &**open else { return reply.send(Ok(length)) };
-        let Some(me) = self.me() else { return reply.send(Ok(length)) };
-        let context = self.context(caller, Door::Handle);
-        match self.lateness(&context, ino, staged) {
+        let (Open::Staged(staged), Some(me)) = (&**open, self.me()) else {
+            return reply.send(Ok(length));
+        };
+        match self.lateness(caller, ino, staged) {
             Lateness::InTime => reply.send(Ok(length)),
-            Lateness::Perhaps(bytes) => {
+            Lateness::Perhaps => {
+                let bytes = staged.lock().whole();
                 let command = RefuseLate { ino, sight: self.sight(caller), bytes };
                 let open = Arc::clone(open);
-                self.engine.submit(context, command, move |result| {
+                self.engine.submit(self.context(caller, Door::Handle), command, move |result| {
                     // Whatever else is wrong `close` tells.
                     let (Ok(Some(refusal)), Open::Staged(staged)) = (result, &*open) else {
                         return reply.send(Ok(length));
@@ -60,9 +58,11 @@ impl WorkTree {
                     reply.send(Err(errno));
                 });
             }
-            Lateness::Surely(bytes, refusal, path) => {
+            Lateness::Surely(refusal, path) => {
+                let bytes = staged.lock().whole();
                 let errno = self.poison(ino, staged, refusal.clone());
                 let command = RefuseText { path, bytes, refusal };
+                let context = self.context(caller, Door::Handle);
                 self.engine.submit(context, command, move |_| reply.send(Err(errno)));
             }
         }
@@ -79,14 +79,15 @@ impl WorkTree {
     }
 
     /// Looks at the first write since the handle was judged.
-    fn lateness(&self, context: &Context, ino: Ino, staged: &Mutex<Staged>) -> Lateness {
-        let (home, record, base, fence, bytes) = {
+    fn lateness(&self, caller: &Caller, ino: Ino, staged: &Mutex<Staged>) -> Lateness {
+        let (home, record, base, fence, said) = {
             let mut staged = staged.lock();
-            let was_asked = std::mem::replace(&mut staged.was_asked, true);
-            let Some(home) = staged.home.clone().filter(|_| !was_asked) else {
+            if std::mem::replace(&mut staged.was_asked, true) {
                 return Lateness::InTime;
-            };
-            (home, staged.record, staged.base, staged.fence.clone(), staged.whole())
+            }
+            let Some(home) = staged.home.clone() else { return Lateness::InTime };
+            let said = std::mem::take(&mut staged.said);
+            (home, staged.record, staged.base, staged.fence.clone(), said)
         };
         let known = self.glance(|read| match record {
             Some(key) => read.record(key),
@@ -99,40 +100,25 @@ impl WorkTree {
                 Standing::Parked { .. } => true,
                 Standing::Gone => false,
             };
-            return if lives_elsewhere { Lateness::Perhaps(bytes) } else { Lateness::InTime };
+            return if lives_elsewhere { Lateness::Perhaps } else { Lateness::InTime };
         }
         // That the record or the claim is gone weighs more, and `close` tells it.
         if known.ino().is_none() || fence.is_some_and(|fence| fence.is_over(&known)) {
             return Lateness::InTime;
         }
-        let refused = base
-            .require_current(&known, &home)
-            .and_then(|()| require_status_move(&home, context.role, &known, &bytes));
+        let role = || self.context(caller, Door::Handle).role;
+        let refused = base.require_current(&known, &home).and_then(|()| {
+            // It may have been moved since it was opened; `close` knows where to.
+            if said.is_empty() || home.kind().state(home.state).name != known.state {
+                return Ok(());
+            }
+            let from = known.status.as_deref();
+            let judged = home.kind().judge_status_so_far(home.state, from, &said, role());
+            judged.map_err(|fault| staged.lock().refusal(fault))
+        });
         match refused {
             Ok(()) => Lateness::InTime,
-            Err(refusal) => Lateness::Surely(bytes, refusal, home.file_path()),
+            Err(refusal) => Lateness::Surely(refusal, home.file_path()),
         }
     }
-}
-
-/// Refuses a text whose status, which is complete, cannot follow the one that the record has.
-fn require_status_move(
-    home: &Home,
-    role: Role,
-    known: &Record,
-    bytes: &[u8],
-) -> Result<(), Refusal> {
-    let kind = home.kind();
-    // It may have been moved since it was opened; `close` knows where to.
-    let is_there = kind.state(home.state).name == known.state;
-    if home.governed.binding.policy != Policy::Refuse || !is_there {
-        return Ok(());
-    }
-    // Whatever else is wrong was told already.
-    let Ok(found) = prefix(bytes) else { return Ok(()) };
-    let from = known.status.as_deref();
-    kind.judge_status_so_far(home.state, from, &found.complete, role).map_err(|fault| {
-        let place = crate::record::place_in(bytes, &fault.pointer);
-        Refusal { place, ..Refusal::from(fault) }
-    })
 }

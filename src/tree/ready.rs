@@ -123,10 +123,7 @@ impl WorkTree {
         workspace: WorkspaceKey,
     ) -> Result<Option<FileName>, StoreError> {
         let best = best_ready(read, workspace, &|ino, record| self.busy.is_written(ino, record))?;
-        Ok(best.and_then(|record| match record.standing {
-            Standing::Live { name, .. } => Some(name),
-            Standing::Parked { .. } | Standing::Gone => None,
-        }))
+        Ok(best.and_then(name_of))
     }
 
     /// The name that `.wait` gives: of the best that can be claimed. Who was given one that nobody can claim
@@ -137,15 +134,9 @@ impl WorkTree {
         workspace: WorkspaceKey,
     ) -> Result<Option<FileName>, StoreError> {
         let config = self.engine.config();
-        let row = read.workspace(workspace)?;
-        let Some(binding) = row.and_then(|row| config.bind(&row.path)) else { return Ok(None) };
         let written = |ino, record: Option<&Record>| self.busy.is_written(ino, record);
-        let place = (workspace, &*binding.kind);
-        let best = best_claimable(read, place, self.engine.now(), &written)?;
-        Ok(best.and_then(|record| match record.standing {
-            Standing::Live { name, .. } => Some(name),
-            Standing::Parked { .. } | Standing::Gone => None,
-        }))
+        let best = best_claimable(read, (workspace, &config), self.engine.now(), &written)?;
+        Ok(best.and_then(name_of))
     }
 
     /// `.next` in a directory that has one: in `ready/` it leads to the best, in a lane to what came by it
@@ -340,6 +331,14 @@ impl WorkTree {
                 Err(refusal) => Err(refusal.rule.errno(Door::Rename)),
             });
         });
+    }
+}
+
+/// The name of a record's file.
+fn name_of(record: Record) -> Option<FileName> {
+    match record.standing {
+        Standing::Live { name, .. } => Some(name),
+        Standing::Parked { .. } | Standing::Gone => None,
     }
 }
 

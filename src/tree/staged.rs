@@ -7,10 +7,12 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use workfs_mount::{Caller, Reply};
 
 use crate::config::{Check, Policy};
 use crate::engine::{Base, Fence, Home, Written, renamed_over};
+use crate::kind::Fault;
 use crate::limits::{JUDGED_BYTES_FREE, JUDGED_TIMES, RECORD_BYTES_MAX};
 use crate::numbers::{RecordKey, UnixNanos, Version};
 use crate::record::prefix;
@@ -53,6 +55,8 @@ pub(super) struct Staged {
     pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
     sequential: bool,
+    /// The fields that were complete when the text was last judged so far.
+    pub said: Map<String, Value>,
     /// Whether it was asked, since the last judgement, if what it writes comes too late.
     pub was_asked: bool,
     /// How many bytes were read to judge what was written since the last judgement of the whole.
@@ -100,6 +104,7 @@ impl Staged {
             emptied: None,
             judging: None,
             sequential: true,
+            said: Map::new(),
             was_asked: false,
             judged_bytes: 0,
             append: false,
@@ -273,7 +278,7 @@ impl Staged {
     }
 
     /// Judges the text as far as it is written.
-    fn judge_so_far(&self) -> Result<(), Refusal> {
+    fn judge_so_far(&mut self) -> Result<(), Refusal> {
         if let Some(check) = self.check.as_ref().filter(|_| !self.is_nameless) {
             return check.judge_so_far(self.text());
         }
@@ -284,10 +289,15 @@ impl Staged {
         }
         let found = prefix(self.text()).map_err(Refusal::from)?;
         let judged = binding.kind.judge_complete(&found.complete, (&home.id, home.state));
-        judged.map_err(|fault| {
-            let place = crate::record::place_in(self.text(), &fault.pointer);
-            Refusal { place, ..Refusal::from(fault) }
-        })
+        judged.map_err(|fault| self.refusal(fault))?;
+        self.said = found.complete;
+        Ok(())
+    }
+
+    /// A fault of what is written so far, with its place in it.
+    pub fn refusal(&self, fault: Fault) -> Refusal {
+        let place = crate::record::place_in(self.text(), &fault.pointer);
+        Refusal { place, ..Refusal::from(fault) }
     }
 
     /// Stages a change of size. Of a record a cut to nothing alone is not judged: it is how writes

@@ -73,6 +73,12 @@ fn an_agent_goes_round_the_lifecycle_neither_where_work_rests_nor_by_making_it_a
     mv(&bob, "t-5", "inbox", "assigned/bob").unwrap();
     fs::remove_file(bob.join("assigned/bob/t-5.yaml")).unwrap();
     save(&bob.join("done/bob/t-5.yaml"), done("t-5").as_bytes()).unwrap();
+    // But not of what another had.
+    team.fixture.task("inbox", &finished("t-8"));
+    mv(&ann, "t-8", "inbox", "assigned/ann").unwrap();
+    fs::remove_file(ann.join("assigned/ann/t-8.yaml")).unwrap();
+    let hers = bob.join("done/bob/t-8.yaml");
+    assert_eq!(save(&hers, done("t-8").as_bytes()), Err(Errno::ACCESS));
     // Where work begins, and in its own lane, an agent makes some.
     save(&bob.join("inbox/t-6.yaml"), Task::new("t-6").text().as_bytes()).unwrap();
     let own = Task::new("t-7").status("assigned").owner("bob");

@@ -67,7 +67,7 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
         // A daemon lets wait. Where there is none, or it is full, one looks again.
         let (exit, passed) = match &asked {
             Err(Stop::Failed(failed)) => {
-                let rule = Rule::ALL.iter().find(|rule| failed.rule == Some(rule.code()));
+                let rule = failed.rule.and_then(Rule::of_code);
                 let passed = rule.filter(|rule| rule.passes_over());
                 (failed.exit, passed.map(|_| failed.reason.clone()))
             }

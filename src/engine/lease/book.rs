@@ -245,14 +245,14 @@ impl Book {
             } else if now >= row.until {
                 due.over.push((record, row.attempt));
                 entry.look = now.after(AGAIN_NS);
-            } else if row.told == LeaseTold::Nothing && now >= warning(row) {
-                row.told = LeaseTold::Warning;
-                due.warned.push((record, row.attempt));
-                // Its half may have been slept through, on a machine that stood still for a moment.
-                due.unheard.insert(entry.owner.clone());
-                entry.look = row.until;
             } else {
+                // At the warning, too: its half may have been slept through, on a machine that stood still for
+                // a moment.
                 due.unheard.insert(entry.owner.clone());
+                if row.told == LeaseTold::Nothing && now >= warning(row) {
+                    row.told = LeaseTold::Warning;
+                    due.warned.push((record, row.attempt));
+                }
                 entry.look = next_look(row, now);
             }
             self.looks.insert((entry.look, record));

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::checkpoint::Checkpointer;
 use super::lock::beside;
 use super::places::Places;
+use super::read_mark::ReadMark;
 use super::room::MainFile;
-use super::standing::Standing;
-use super::{Conn, gather};
+use super::{Conn, fail, gather};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 
 /// The one writer of a store.
@@ -18,9 +18,9 @@ pub struct SqliteWriter {
     // Dropped first: the checkpointer's thread ends before the connection that it watches.
     checkpointer: Checkpointer,
     // Dropped before the connection that it belongs to.
-    standing: Standing,
+    mark: ReadMark,
     /// How often the log had been moved when that was taken.
-    stood_at: Cell<u64>,
+    marked_at: Cell<u64>,
     connection: Conn,
     wal_path: PathBuf,
     wal: Option<File>,
@@ -40,12 +40,12 @@ impl SqliteWriter {
         let (own_main, log) = (Arc::clone(&main), wal_path.clone());
         let checkpointer = Checkpointer::start(&mut connection, second, own_main, log)?;
         connection.places = RefCell::new(Places::of_writer());
-        let standing = Standing::of(&connection.sql)?;
-        let (stood_at, wal, unflushed, _main) = (Cell::new(0), None, true, main);
+        let mark = ReadMark::of(&connection.sql).map_err(fail)?;
+        let (marked_at, wal, unflushed, _main) = (Cell::new(0), None, true, main);
         Ok(SqliteWriter {
             checkpointer,
-            standing,
-            stood_at,
+            mark,
+            marked_at,
             connection,
             wal_path,
             wal,
@@ -54,22 +54,22 @@ impl SqliteWriter {
         })
     }
 
-    /// Sees to it that the connection stands at the end of the log; anew where that was moved meanwhile,
-    /// so that it can begin anew.
-    fn stand(&self) -> Result<()> {
+    /// Sees to it that the connection has its read mark; another one where the log was moved meanwhile, so
+    /// that it can begin anew.
+    fn keep_mark(&self) -> Result<()> {
         let moved = self.checkpointer.times_moved();
-        if self.stood_at.replace(moved) != moved {
-            self.standing.let_go();
+        if self.marked_at.replace(moved) != moved {
+            self.mark.let_go();
         }
-        self.standing.hold()
+        self.mark.hold().map_err(|error| self.connection.cause(error))
     }
 
     fn begin(&self) -> Result<()> {
-        self.stand()?;
+        self.keep_mark()?;
         match self.connection.step("BEGIN IMMEDIATE") {
-            // Somebody else wrote to the file, who should not: what stands is old.
+            // Somebody else wrote to the file, who should not: the mark is old.
             Err(StoreError::Busy(_)) => {
-                self.standing.let_go();
+                self.mark.let_go();
                 self.connection.step("BEGIN IMMEDIATE")
             }
             begun => begun,
@@ -95,7 +95,7 @@ impl Writer for SqliteWriter {
             self.checkpointer.note_full();
         }
         if committed.is_err() {
-            self.standing.let_go();
+            self.mark.let_go();
             if !self.connection.sql.is_autocommit() {
                 self.connection.step("ROLLBACK")?;
             }
@@ -110,7 +110,7 @@ impl Writer for SqliteWriter {
     }
 
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
-        self.stand()?;
+        self.keep_mark()?;
         work(&self.connection)
     }
 
@@ -134,7 +134,7 @@ impl Writer for SqliteWriter {
     }
 
     fn find_room(&mut self) -> bool {
-        self.standing.let_go();
+        self.mark.let_go();
         self.checkpointer.find_room(&self.connection).unwrap_or_else(|error| {
             tracing::warn!(%error, "no room is found");
             false
@@ -147,7 +147,7 @@ impl Writer for SqliteWriter {
 
     fn checkpoint(&mut self) -> Result<()> {
         if self.checkpointer.is_due() {
-            self.standing.let_go();
+            self.mark.let_go();
         }
         self.checkpointer.consider(&self.connection, &self.wal_path)
     }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_moved_begins_anew_although_the_writer_stands_at_its_end() {
+    fn a_log_that_was_moved_begins_anew_although_the_writer_has_a_mark_in_it() {
         const PAGES: u64 = 16_000;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");

@@ -1,5 +1,4 @@
-//! A snapshot that stands: the writer keeps SQLite's lock on the end of the log from one transaction to
-//! the next.
+//! The writer's read mark: SQLite's lock on the end of the log, kept from one transaction to the next.
 //!
 //! To take it and to give it back again is four calls of fcntl(2) for each look of the writer and for each
 //! transaction, a tenth of what a claim takes. There is one writer, so that what it saw last is
@@ -14,25 +13,22 @@ use std::ptr::NonNull;
 
 use rusqlite::{Connection, ffi};
 
-use super::fail;
-use crate::store::Result;
-
 /// A statement that is begun, never ended, and reads a page that is at hand anyway.
-pub(super) struct Standing {
+pub(super) struct ReadMark {
     statement: NonNull<ffi::sqlite3_stmt>,
     is_held: Cell<bool>,
 }
 
 // SAFETY: the statement is used by whoever has the connection that it belongs to, which goes from
 // thread to thread together with it (both are fields of the writer).
-unsafe impl Send for Standing {}
+unsafe impl Send for ReadMark {}
 
-impl Standing {
+impl ReadMark {
     /// Of this connection, which must outlive it. Nothing is held yet.
     ///
     /// # Errors
     /// A store that cannot be read.
-    pub fn of(sql: &Connection) -> Result<Standing> {
+    pub fn of(sql: &Connection) -> rusqlite::Result<ReadMark> {
         let mut statement = std::ptr::null_mut();
         let text = c"SELECT 1 FROM sqlite_schema";
         // SAFETY: the connection is open; the text ends with a NUL, as its length of -1 says.
@@ -48,7 +44,7 @@ impl Standing {
         };
         match NonNull::new(statement) {
             Some(statement) if code == ffi::SQLITE_OK => {
-                Ok(Standing { statement, is_held: Cell::new(false) })
+                Ok(ReadMark { statement, is_held: Cell::new(false) })
             }
             _ => Err(failed(code)),
         }
@@ -58,7 +54,7 @@ impl Standing {
     ///
     /// # Errors
     /// A store that cannot be read.
-    pub fn hold(&self) -> Result<()> {
+    pub fn hold(&self) -> rusqlite::Result<()> {
         if self.is_held.get() {
             return Ok(());
         }
@@ -83,13 +79,13 @@ impl Standing {
     }
 }
 
-impl Drop for Standing {
+impl Drop for ReadMark {
     fn drop(&mut self) {
         // SAFETY: as in `hold`; it is not used after this.
         unsafe { ffi::sqlite3_finalize(self.statement.as_ptr()) };
     }
 }
 
-fn failed(code: std::ffi::c_int) -> crate::store::StoreError {
-    fail(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None))
+fn failed(code: std::ffi::c_int) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
 }
