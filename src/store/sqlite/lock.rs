@@ -35,7 +35,9 @@ impl Drop for Lock {
     }
 }
 
-/// Who has a lock of flock(2) on this file, by proc_locks(5).
+/// Who has a lock of flock(2) on this file, by proc_locks(5). That is read by the page, and a lock is
+/// missed when others before it go meanwhile; nor are those of another container in it. So it tells
+/// who has a lock, and not whether somebody has.
 fn locker(file: &File) -> Option<u32> {
     let ino = file.metadata().ok()?.ino().to_string();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
@@ -160,10 +162,18 @@ pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<Lock> {
     Err(StoreError::HeldElsewhere { path, pid })
 }
 
-/// The process that has the lock of the store at `path` for itself, as the system tells; takes none.
+/// The process that has the lock of the store at `path` for itself; 0 if it cannot be told. To know it,
+/// the lock is shared for a moment where nobody has it: whoever takes it just then tries again.
 #[must_use]
 pub fn lock_holder(path: &Path) -> Option<u32> {
-    locker(&File::open(lock_path(path)).ok()?)
+    let mut file = File::open(lock_path(path)).ok()?;
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(_) => Some(locker(&file).unwrap_or_else(|| holder(&mut file))),
+        Ok(()) => {
+            drop(Lock(Arc::new(file)));
+            None
+        }
+    }
 }
 
 /// Who says to have the lock. An unreadable number is reported as 0: the lock is what counts.
@@ -194,5 +204,40 @@ pub fn refuse_network(path: &Path) -> Result<()> {
             Err(StoreError::Network { path: path.display().to_string(), fs: (*fs).to_owned() })
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn who_has_the_lock_is_seen_while_others_come_and_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let others: Vec<File> = (0..200)
+            .map(|number| File::create(dir.path().join(number.to_string())).unwrap())
+            .collect();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // What is before our lock in the system's list goes and comes while the list is read.
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    for operation in [FlockOperation::LockExclusive, FlockOperation::Unlock] {
+                        others.iter().for_each(|other| flock(other, operation).unwrap());
+                    }
+                }
+            });
+            assert_eq!(lock_holder(&path), None);
+            let held = Lock::take(&path).unwrap();
+            let seen = (0..500).filter(|_| lock_holder(&path) == Some(std::process::id()));
+            let seen = seen.count();
+            drop(held);
+            let after = lock_holder(&path);
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!((seen, after), (500, None));
+        });
     }
 }
