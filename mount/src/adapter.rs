@@ -26,6 +26,7 @@ use crate::locks::{Wanted, family_of};
 use crate::negotiate::negotiate;
 use crate::tree::{Caller, NewNode, SetAttr};
 use crate::view;
+use crate::write_at::WriteAt;
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
@@ -258,16 +259,17 @@ impl Filesystem for Adapter {
         fh: FileHandle,
         offset: u64,
         data: &[u8],
-        _write_flags: WriteFlags,
-        _flags: fuser::OpenFlags,
+        from: WriteFlags,
+        flags: fuser::OpenFlags,
         lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let reply = answer::written(reply);
         let files = lock_owner.map(|owner| owner.0);
         let caller = Caller { files, ..self.caller(request) };
+        let at = WriteAt::of_request(offset, from, flags);
         self.hand("write", |tree| {
-            tree.write(&caller, self.ino(number), handle(fh), offset, data, reply);
+            tree.write(&caller, self.ino(number), handle(fh), at, data, reply);
         });
     }
 

@@ -29,6 +29,7 @@ mod session;
 mod stale;
 mod tree;
 mod view;
+mod write_at;
 
 pub use cover::{Cover, Underlay, cover, uncover};
 pub use errno::Errno;
@@ -41,3 +42,4 @@ pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use reply::Reply;
 pub use session::{Mount, Silence, connect, lazy_buffers, serve, serve_connection};
 pub use tree::*;
+pub use write_at::WriteAt;

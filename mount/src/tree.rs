@@ -422,13 +422,13 @@ pub trait Tree: Send + Sync + 'static {
     );
     /// Gives a file another name.
     fn link(&self, caller: &Caller, ino: Ino, parent: Ino, name: &OsStr, reply: Reply<Entry>);
-    /// Writes; `append` when the handle was opened so (`offset` is then to be ignored).
+    /// Writes.
     fn write(
         &self,
         caller: &Caller,
         ino: Ino,
         handle: Handle,
-        offset: u64,
+        at: crate::WriteAt,
         data: &[u8],
         reply: Reply<u32>,
     );

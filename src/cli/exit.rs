@@ -52,6 +52,8 @@ table! {
     Store = 10, "the store is newer than this workfs, damaged, or not a store";
     /// What was checked has problems.
     Problems = 11, "fsck, doctor, import, export, init or restore found problems";
+    /// A full disk, of the store or of what is written outside of it.
+    NoSpace = 12, "no space is left on a disk";
     /// A limit or a deadline.
     Busy = 75, "a limit or a deadline was met: try again";
     /// `claim --wait` waited in vain. The code is that of timeout(1).
@@ -95,6 +97,7 @@ impl From<Cause> for Exit {
             Cause::Held => Exit::Held,
             Cause::Store => Exit::Store,
             Cause::Busy => Exit::Busy,
+            Cause::NoSpace => Exit::NoSpace,
             Cause::Other => Exit::Failed,
         }
     }
@@ -111,6 +114,7 @@ impl From<service::Exit> for Exit {
             service::Exit::Refused | service::Exit::Lost => Exit::Conflict,
             service::Exit::Denied => Exit::Denied,
             service::Exit::Invalid => Exit::Invalid,
+            service::Exit::NoSpace => Exit::NoSpace,
             service::Exit::Busy => Exit::Busy,
             service::Exit::Held => Exit::Held,
             service::Exit::Store => Exit::Store,

@@ -278,6 +278,9 @@ impl Output {
 fn written(result: io::Result<()>) -> Result<(), Stop> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Stop::NobodyReads,
-        _ => Stop::failed(Exit::Failed, format!("standard output: {error}"), ""),
+        kind => {
+            let exit = Exit::from(service::Exit::from(kind));
+            Stop::failed(exit, format!("standard output: {error}"), "")
+        }
     })
 }

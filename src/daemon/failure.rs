@@ -27,6 +27,8 @@ pub enum Cause {
     Held,
     /// The store is newer than this program, damaged, or none.
     Store,
+    /// A disk is full.
+    NoSpace,
     /// A limit or a deadline: worth another try.
     Busy,
     /// Anything else.
@@ -66,6 +68,7 @@ impl Failure {
             ErrorKind::NotFound => Cause::Absent,
             ErrorKind::NotADirectory | ErrorKind::IsADirectory => Cause::Usage,
             ErrorKind::TimedOut | ErrorKind::WouldBlock => Cause::Busy,
+            ErrorKind::StorageFull => Cause::NoSpace,
             _ => Cause::Other,
         };
         Failure::new(cause, format!("{what}: {error}"), "")
@@ -77,6 +80,7 @@ impl From<Refusal> for Failure {
         let cause = match refusal.rule {
             Rule::Forbidden | Rule::ReadOnly => Cause::Denied,
             Rule::BadName | Rule::NameTooLong => Cause::Usage,
+            Rule::NoSpace => Cause::NoSpace,
             _ => Cause::Other,
         };
         // Whoever shows it shows the rule's code beside the reason.
@@ -96,7 +100,7 @@ impl From<ConfigError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (cause, remedy) = match &error {
-            StoreError::Full(_) => (Cause::Other, "free space where the store lies"),
+            StoreError::Full(_) => (Cause::NoSpace, "free space where the store lies"),
             StoreError::ReadOnly(text) if text.contains("ermission denied") => {
                 (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
             }

@@ -4,6 +4,8 @@
 //! that growing it shows zeros. A write survives the daemon's death when it is answered, and power
 //! loss after `fsync`.
 
+use workfs_mount::WriteAt;
+
 use crate::limits::{CHUNK_BYTES, FILE_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -11,15 +13,6 @@ use crate::store::{Class, Durability, Node, NodeType, Read, StoreError};
 
 use super::setattr::{drop_privileges, gone};
 use super::{About, Command, Effect, Stop, Turn};
-
-/// Where a write goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteAt {
-    /// At this offset.
-    Offset(u64),
-    /// At the end, whatever that is when it happens.
-    End,
-}
 
 /// Writes bytes into a plain file.
 #[derive(Clone, Debug)]
@@ -132,6 +125,7 @@ impl Command for Allocate {
         node.ctime = turn.now;
         drop_privileges(turn, &mut node);
         turn.txn.update_node(&node)?;
+        turn.renew_lock(&node)?;
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         turn.effect(Effect::Data(node.ino));
         Ok(())

@@ -57,6 +57,8 @@ pub enum Exit {
     Denied,
     /// The content is not valid.
     Invalid,
+    /// A disk is full.
+    NoSpace,
     /// A limit or a deadline.
     Busy,
     /// Another process holds the store.
@@ -106,7 +108,8 @@ impl From<Rule> for Exit {
             | Rule::ReadOnly
             | Rule::Unsupported => Exit::Denied,
             Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline | Rule::Quota => Exit::Busy,
-            Rule::NoSpace | Rule::Store => Exit::Failed,
+            Rule::NoSpace => Exit::NoSpace,
+            Rule::Store => Exit::Failed,
         }
     }
 }
@@ -119,6 +122,7 @@ impl From<std::io::ErrorKind> for Exit {
             K::NotFound => Exit::Absent,
             K::NotADirectory | K::IsADirectory => Exit::Usage,
             K::PermissionDenied | K::ReadOnlyFilesystem => Exit::Denied,
+            K::StorageFull => Exit::NoSpace,
             _ => Exit::Failed,
         }
     }

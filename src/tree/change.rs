@@ -271,6 +271,9 @@ impl WorkTree {
     }
 
     pub(super) fn remove_xattr(&self, caller: &Caller, ino: Ino, name: &OsStr, reply: Reply<()>) {
+        if let Err(errno) = require_user_attribute(name) {
+            return reply.send(Err(errno));
+        }
         let command = RemoveXattr { ino, name: name.as_bytes().to_vec() };
         self.submit(caller, Door::Name, command, reply, |()| ());
     }

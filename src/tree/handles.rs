@@ -22,7 +22,7 @@ use super::waits::Waited;
 pub(super) enum Open {
     /// A plain file: reads and writes go to the store.
     Plain {
-        /// Every write goes to the end.
+        /// It was opened to append.
         append: bool,
         /// The kernel runs the file.
         runs: bool,

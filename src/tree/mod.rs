@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use workfs_mount::{
     Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
-    PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
+    PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
 };
 
 pub use caller::user_name;
@@ -433,11 +433,11 @@ impl Tree for WorkTree {
         caller: &Caller,
         ino: Ino,
         handle: Handle,
-        offset: u64,
+        at: WriteAt,
         data: &[u8],
         reply: Reply<u32>,
     ) {
-        self.write_file(caller, ino, handle, offset, data, reply);
+        self.write_file(caller, ino, handle, at, data, reply);
     }
 
     fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use workfs_mount::{Caller, Reply};
+use workfs_mount::{Caller, Reply, WriteAt};
 
 use crate::config::{Check, Policy};
 use crate::engine::{Base, Fence, Home, Written, renamed_over};
@@ -201,12 +201,15 @@ impl Staged {
     ///
     /// # Errors
     /// What no further byte can mend; the handle takes no more writes then.
-    pub fn write(&mut self, files: Option<u64>, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+    pub fn write(&mut self, files: Option<u64>, at: WriteAt, data: &[u8]) -> Result<(), Refusal> {
         if let Some(poison) = &self.poison {
             return Err(poison.clone());
         }
         let end = self.text().len();
-        let at = if self.append { end } else { usize::try_from(offset).unwrap_or(usize::MAX) };
+        let at = match at {
+            WriteAt::Offset(offset) => usize::try_from(offset).unwrap_or(usize::MAX),
+            WriteAt::End => end,
+        };
         let stop = at.saturating_add(data.len());
         if stop > RECORD_BYTES_MAX {
             let refusal = Refusal::new(
@@ -217,6 +220,10 @@ impl Staged {
             return Err(self.poison(refusal));
         }
         self.sequential &= at == end;
+        if at < end {
+            // It does not only append, whatever it was opened for.
+            (self.append, self.appended_from) = (false, None);
+        }
         self.unsaved.note_write(files);
         self.emptied = None;
         self.failed = None;
@@ -346,7 +353,7 @@ mod tests {
         let data = vec![b'x'; bytes];
         let each = (0..writes).map(|nth| {
             let before = staged.judged_bytes;
-            staged.write(None, (nth * bytes) as u64, &data).unwrap();
+            staged.write(None, WriteAt::Offset((nth * bytes) as u64), &data).unwrap();
             staged.judged_bytes > before
         });
         (each.collect(), staged.judged_bytes)

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr};
+use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr, WriteAt};
 
 use crate::engine::{
     About, Allocate, Audience as _, Base, Command, Fence, Home, Made, Refuse, Save, SaveDraft,
-    Saved, SetAttributes, Sight, Text, TimeOrNow, Write, WriteAt, forbids_writing,
+    Saved, SetAttributes, Sight, Text, TimeOrNow, Write, forbids_writing,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -23,21 +23,20 @@ impl WorkTree {
         caller: &Caller,
         ino: Ino,
         handle: Handle,
-        offset: u64,
+        at: WriteAt,
         data: &[u8],
         reply: Reply<u32>,
     ) {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
         match &*open {
-            Open::Plain { append, wrote, .. } => {
+            Open::Plain { wrote, .. } => {
                 wrote.note();
-                let at = if *append { WriteAt::End } else { WriteAt::Offset(offset) };
                 let length = data.len() as u32;
                 let command = Write { ino, at, data: data.to_vec() };
                 let reply = self.hub.noting_refused(caller.mount, ino, reply);
                 self.submit(caller, Door::Handle, command, reply, move |_| length);
             }
-            Open::Staged(staged) => self.stage(caller, ino, (&open, staged), (offset, data), reply),
+            Open::Staged(staged) => self.stage(caller, ino, (&open, staged), (at, data), reply),
             _ => {
                 reply.send(Err(Rule::ReadOnly.errno(Door::Handle)));
             }
@@ -49,14 +48,14 @@ impl WorkTree {
         caller: &Caller,
         ino: Ino,
         (open, staged): (&Arc<Open>, &Mutex<Staged>),
-        (offset, data): (u64, &[u8]),
+        (at, data): (WriteAt, &[u8]),
         reply: Reply<u32>,
     ) {
         let (refusal, bytes) = {
             let mut staged = staged.lock();
             let was_dirty = staged.unsaved.is_any();
             let known = staged.failed.is_some();
-            let mut written = staged.write(caller.files, offset, data);
+            let mut written = staged.write(caller.files, at, data);
             if let Err(refusal) = &written
                 && !known
                 && self.is_forgiven(ino, &mut staged, refusal)

@@ -84,7 +84,7 @@ fn each_cause_has_its_exit_code() {
         }
         seen.insert(ran.code);
     }
-    seen.extend([full(&fixture), interrupted(&fixture), crowded(&fixture)]);
+    seen.extend([refused(&fixture), full(&fixture), interrupted(&fixture), crowded(&fixture)]);
     fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
     let late = fixture.workfs(&["claim", "--wait", "--timeout", "0s"]).failure();
     seen.insert(late.code);
@@ -108,14 +108,23 @@ fn each_cause_has_its_exit_code() {
     assert_eq!(seen, documented(), "each code of the table is to be seen here");
 }
 
-/// 1: what it prints cannot be written.
+/// 1: what it prints is taken by nobody; such a file takes one number.
+fn refused(fixture: &Fixture) -> i32 {
+    printed_to("/proc/self/oom_score_adj", fixture, 1)
+}
+
+/// 12: what it prints does not fit.
 fn full(fixture: &Fixture) -> i32 {
+    printed_to("/dev/full", fixture, 12)
+}
+
+fn printed_to(file: &str, fixture: &Fixture, code: i32) -> i32 {
     let mut command = fixture.command(&["log"]);
-    command.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
+    command.stdout(fs::File::options().write(true).open(file).unwrap());
     let ended = command.stderr(std::process::Stdio::piped()).output().unwrap();
     assert!(String::from_utf8_lossy(&ended.stderr).contains("standard output"), "{ended:?}");
-    assert_eq!(ended.status.code(), Some(1));
-    1
+    assert_eq!(ended.status.code(), Some(code));
+    code
 }
 
 /// 130: it waits until it is interrupted.

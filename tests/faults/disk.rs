@@ -87,6 +87,7 @@ fn a_full_disk_is_enospc_and_loses_nothing() {
     let plain = fs::write(fixture.path("plain"), vec![1; 4 << 20]).unwrap_err();
     assert_eq!(Errno::from_io_error(&plain), Some(Errno::NOSPC));
     assert_eq!(fs::read_to_string(&small).unwrap(), Task::new("small").text());
+    assert_eq!(fixture.workfs(&["project", "new"]).code, 12);
     let pid = fixture.daemon_pid();
 
     // Space again: it goes on by itself.
@@ -267,6 +268,7 @@ fn an_init_that_finds_no_room_leaves_no_half_of_a_store() {
             continue;
         }
         assert_eq!(ran.stderr.matches("[W040]").count(), 1, "{size}: {ran}");
+        assert_eq!(ran.code, 12, "{size}: {ran}");
         assert!(left.is_empty(), "{size}: {left:?}");
     }
 }

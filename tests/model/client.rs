@@ -10,7 +10,7 @@ use std::sync::mpsc::sync_channel;
 use workfs::tree::WorkTree;
 use workfs_mount::{
     Attr, Caller, Detail, DirEntry, Entry, Errno, Handle, Ino, MountId, NewNode, NodeType,
-    OpenFlags, ROOT, RenameMode, Reply, SetAttr, Tree, XattrMode,
+    OpenFlags, ROOT, RenameMode, Reply, SetAttr, Tree, WriteAt, XattrMode,
 };
 
 /// What an operation gives: its result or the errno's name.
@@ -28,6 +28,8 @@ pub struct Client {
 pub struct File {
     pub ino: Ino,
     pub handle: Handle,
+    /// With O_APPEND, which the kernel tells with each write.
+    pub append: bool,
 }
 
 /// How a file is opened.
@@ -150,7 +152,11 @@ impl Client {
                 let made = wait(|reply| {
                     self.tree.create(&self.caller, parent, name, 0o644, open, reply);
                 });
-                made.map(|(entry, opened)| File { ino: entry.attr.ino, handle: opened.handle })
+                made.map(|(entry, opened)| File {
+                    ino: entry.attr.ino,
+                    handle: opened.handle,
+                    append: flags.append,
+                })
             }
             Err(errno) => Err(errno),
             Ok(attr) => match attr.node_type {
@@ -163,20 +169,20 @@ impl Client {
 
     pub fn open_ino(&self, ino: Ino, flags: OpenFlags) -> Answer<File> {
         let opened = wait(|reply| self.tree.open(&self.caller, ino, flags, reply))?;
-        Ok(File { ino, handle: opened.handle })
+        Ok(File { ino, handle: opened.handle, append: flags.append })
     }
 
     pub fn write(&self, file: File, offset: u64, data: &[u8]) -> Answer<()> {
-        let File { ino, handle } = file;
-        let written =
-            wait(|reply| self.tree.write(&self.caller, ino, handle, offset, data, reply))?;
+        let File { ino, handle, append } = file;
+        let at = if append { WriteAt::End } else { WriteAt::Offset(offset) };
+        let written = wait(|reply| self.tree.write(&self.caller, ino, handle, at, data, reply))?;
         assert_eq!(written as usize, data.len(), "a short write");
         Ok(())
     }
 
     /// The whole of an open file, as its handle sees it.
     pub fn read(&self, file: File) -> Answer<Vec<u8>> {
-        let File { ino, handle } = file;
+        let File { ino, handle, .. } = file;
         wait(|reply| self.tree.read(&self.caller, ino, handle, 0, 1 << 20, reply))
     }
 

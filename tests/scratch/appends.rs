@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::Path;
 
-use crate::harness::{Errno, Fixture, Setup, close};
+use crate::harness::{Errno, Fixture, Setup, close, python};
 
 const LAYOUT: &str = "workspaces: []
 checks:
@@ -108,5 +108,60 @@ fn who_cuts_the_file_saves_the_whole_of_what_it_left() {
     a.read_to_string(&mut own).unwrap();
     close(a).unwrap();
     assert_eq!(read(&path), "- 3\n- 4\n- 5\n");
+    fixture.fsck_clean();
+}
+
+// P7.4
+#[test]
+fn only_what_is_written_goes_to_the_end_and_only_while_the_descriptor_says_so() {
+    let script = r#"
+import fcntl, mmap, os, sys
+def show(what):
+    text = open(name, 'rb').read()
+    print(what, os.path.getsize(name), [(n, c) for n, c in enumerate(text) if c != ord('1')])
+for name in sys.argv[1:]:
+    print(os.path.basename(name))
+    with open(name, 'wb') as file:
+        file.write(b'[' + b'1' * 9000 + b']')
+    fd = os.open(name, os.O_RDWR | os.O_APPEND)
+    mapped = mmap.mmap(fd, 9002)
+    mapped[5000:5003] = b'222'
+    mapped.flush()
+    os.fsync(fd)
+    show('mapped')
+    os.pwrite(fd, b' ', 7)
+    os.fsync(fd)
+    show('appended')
+    fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+    os.pwrite(fd, b'3', 7)
+    os.fsync(fd)
+    show('at its place')
+    fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+    os.write(fd, b'\n')
+    mapped[1:2] = b'4'
+    mapped.close()
+    os.close(fd)
+    show('closed')
+    other = os.open(name, os.O_RDWR)
+    fcntl.fcntl(other, fcntl.F_SETFL, os.O_APPEND)
+    os.write(other, b'\n')
+    os.close(other)
+    show('by another')
+"#;
+    let fixture = fixture();
+    fs::write(fixture.outside("appends.py"), script).unwrap();
+    let run = |root: &Path, names: &[&str]| {
+        let names: Vec<String> =
+            names.iter().map(|name| format!("{}/{name}", root.display())).collect();
+        let python = python().display();
+        fixture.sh(&format!("{python} $OUT/appends.py {}", names.join(" "))).success().stdout
+    };
+    let of_system = run(&fixture.outside(""), &["plain", "x.yaml"]);
+    assert!(of_system.contains("by another"), "{of_system}");
+    fixture.sh("mkdir -p plain").success();
+    assert_eq!(run(&fixture.path("plain"), &["plain", "x.yaml"]), of_system);
+    assert_eq!(run(&fixture.mount(1).join("scratchpad"), &["plain", "x.yaml"]), of_system);
+    fixture.sh("mkdir .workfs/txn/t").success();
+    assert_eq!(run(&fixture.path(".workfs/txn/t/plain"), &["plain", "x.yaml"]), of_system);
     fixture.fsck_clean();
 }

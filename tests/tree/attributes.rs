@@ -101,9 +101,12 @@ fn extended_attributes() {
         getfattr -d -m user f | grep -c '^user'
         setfattr -x user.colour f
         getfattr -n user.colour f 2>&1 | grep -o 'No such attribute'
-        cp --preserve=all f g; getfattr -d g | grep -c empty";
+        cp --preserve=all f g; getfattr -d g | grep -c empty
+        setfattr -x bad.x f 2>&1 | grep -o 'Operation not supported'
+        setfattr -x user. f 2>&1 | grep -o 'Invalid argument'";
     let said = fixture.sh(script).success();
-    assert_eq!(said.stdout, "blue\n2\nNo such attribute\n1\n");
+    let errors = "Operation not supported\nInvalid argument\n";
+    assert_eq!(said.stdout, format!("blue\n2\nNo such attribute\n1\n{errors}"));
 }
 
 // P7.1

@@ -414,19 +414,13 @@ impl Tree for MemoryTree {
         });
         self.answer(reply, result);
     }
-    fn write(
-        &self,
-        _: &Caller,
-        ino: Ino,
-        handle: Handle,
-        offset: u64,
-        data: &[u8],
-        reply: Reply<u32>,
-    ) {
+    fn write(&self, _: &Caller, ino: Ino, _: Handle, at: WriteAt, data: &[u8], reply: Reply<u32>) {
         let result = self.with(|state| {
-            let append = state.handles.get(&handle).ok_or(Errno::EBADF)?.1.append;
             let size = state.node(ino)?.data.len();
-            let begin = if append { size } else { offset as usize };
+            let begin = match at {
+                WriteAt::Offset(offset) => offset as usize,
+                WriteAt::End => size,
+            };
             state.resize(ino, size.max(begin + data.len()))?;
             state.node(ino)?.data[begin..begin + data.len()].copy_from_slice(data);
             Ok(data.len() as u32)

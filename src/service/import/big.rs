@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::io::Read as _;
 
+use workfs_mount::WriteAt;
+
 use crate::engine::{
     Base, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, SetAttributes,
-    Sight, TimeOrNow, Write, WriteAt, read_plain,
+    Sight, TimeOrNow, Write, read_plain,
 };
 use crate::ledger::Hash;
 use crate::limits::CHUNK_BYTES;

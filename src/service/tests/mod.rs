@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use workfs_mount::WriteAt;
 
 use super::*;
 use crate::config::Config;
 use crate::engine::{
     Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, SetAttributes, Sight,
-    Silence, Text, Write, WriteAt,
+    Silence, Text, Write,
 };
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{
     Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
-    PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, XattrMode,
+    PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
 };
 
 use crate::engine::{NewContent, RemoveWhat, TxnNode};
@@ -63,9 +63,8 @@ impl Tree for TxnTree {
     fn open(&self, caller: &Caller, ino: Ino, flags: OpenFlags, reply: Reply<Opened>) {
         let pinned =
             self.inside(caller, ino, Door::Name, |view, below, node| view.open(below, node, flags));
-        let append = flags.append;
         match pinned {
-            Some(Ok(pinned)) => reply.send(self.opened(TxnOpen::File { append, pinned })),
+            Some(Ok(pinned)) => reply.send(self.opened(TxnOpen::File { pinned })),
             Some(Err(errno)) => reply.send(Err(errno)),
             None => self.below.open(caller, ino, flags, reply),
         }
@@ -238,7 +237,7 @@ impl Tree for TxnTree {
     ) {
         match self.create_inside(caller, parent, name, (mode, NewContent::File)) {
             Some(Ok(entry)) => {
-                let open = TxnOpen::File { append: flags.append, pinned: None };
+                let open = TxnOpen::File { pinned: None };
                 reply.send(self.opened(open).map(|opened| (entry, opened)));
             }
             Some(Err(errno)) => reply.send(Err(errno)),
@@ -341,18 +340,16 @@ impl Tree for TxnTree {
         caller: &Caller,
         ino: Ino,
         handle: Handle,
-        offset: u64,
+        at: WriteAt,
         data: &[u8],
         reply: Reply<u32>,
     ) {
-        let open = self.open_of(handle);
-        let append = matches!(open.as_deref(), Some(TxnOpen::File { append: true, .. }));
-        let at = (caller, ino, Door::Handle);
-        if let Some(reply) = self.change(at, reply, |view, below, node| {
-            view.write(below, (node, caller.files), (!append).then_some(offset), data)?;
+        let who = (caller, ino, Door::Handle);
+        if let Some(reply) = self.change(who, reply, |view, below, node| {
+            view.write(below, (node, caller.files), at, data)?;
             Ok(data.len() as u32)
         }) {
-            self.below.write(caller, ino, handle, offset, data, reply);
+            self.below.write(caller, ino, handle, at, data, reply);
         }
     }
 

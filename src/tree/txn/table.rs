@@ -93,8 +93,6 @@ impl Table {
 /// An open file or directory of a transaction.
 pub enum TxnOpen {
     File {
-        /// Every write goes to the end.
-        append: bool,
         /// What the file was at `open`, where it is governed.
         pinned: Option<Arc<[u8]>>,
     },

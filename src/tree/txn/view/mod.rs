@@ -10,7 +10,7 @@ mod changes;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use workfs_mount::{Attr, OpenFlags};
+use workfs_mount::{Attr, OpenFlags, WriteAt};
 
 use crate::engine::{Step, Stop, TxnName, TxnNode, Used, UsedWhat, read_plain};
 use crate::limits::{TXN_BYTES_MAX, TXN_STEPS_MAX};
@@ -217,16 +217,19 @@ impl View {
         }
     }
 
-    /// Writes at `offset`, or at the end; `files` is the writer's table of open files.
+    /// Writes; `files` is the writer's table of open files.
     pub fn write(
         &mut self,
         below: &Below<'_>,
         (node, files): (TxnNode, Option<u64>),
-        offset: Option<u64>,
+        at: WriteAt,
         data: &[u8],
     ) -> Result<(), Stop> {
         let end = self.attr(below, node)?.size;
-        let at = offset.unwrap_or(end);
+        let at = match at {
+            WriteAt::Offset(offset) => offset,
+            WriteAt::End => end,
+        };
         let stop = at.saturating_add(data.len() as u64);
         let content = self.content_of_size(below, node, stop.max(end))?;
         // In memory, so both fit.
