@@ -11,10 +11,13 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::{local, ps, store};
 use crate::config::{Binding, Config};
-use crate::daemon::{self, Made, Setup};
+use crate::daemon::{self, Failure, Made, Setup};
 use crate::engine::Engine;
 use crate::service::{self, Caller, GovernReport};
 use crate::store::Durability;
+
+/// So many directories are named.
+const NAMED_MAX: usize = 5;
 
 /// See `workfs init --help`.
 #[derive(Debug, Args)]
@@ -91,6 +94,24 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     Ok(exit)
 }
 
+/// Refuses a layout that some records would not fit into; nothing was changed.
+fn require_homes(engine: &Engine, config: &Config) -> Result<(), Stop> {
+    let found = crate::store::read(&**engine.readers(), |read| service::homeless(read, config));
+    let found = found.map_err(Failure::from)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let named = found.iter().take(NAMED_MAX).map(|(dir, count)| format!("{dir} ({count})"));
+    let more = if found.len() > NAMED_MAX { ", …" } else { "" };
+    let reason = format!(
+        "there are records in directories that the layout no longer governs, or governs otherwise: {}{more}",
+        named.collect::<Vec<_>>().join(", ")
+    );
+    let remedy = "keep their workspaces in it as they were; or take the records out first (`workfs export \
+                  DIR`, remove them through a mount), then bring them in again with `workfs import`";
+    Err(Stop::failed(Exit::Conflict, reason, remedy))
+}
+
 /// Keeps the configuration, takes over what it wants of what is there, and makes what is missing.
 fn prepare(
     engine: &Engine,
@@ -98,6 +119,9 @@ fn prepare(
     bare: bool,
     output: &Output,
 ) -> Result<(Made, GovernReport), Stop> {
+    if let Some(config) = &config {
+        require_homes(engine, config)?;
+    }
     daemon::set_up(engine, &Setup { config, bare: true, scratchpad: false })?;
     let mut progress = |done, total| output.progress(done, total, "directories");
     let taken = service::govern(engine, &Caller::this_process(), &mut progress)?;

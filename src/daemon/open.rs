@@ -40,7 +40,7 @@ impl Audience for Nobody {
     fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
         Box::new(())
     }
-    fn is_open(&self, _: Ino) -> bool {
+    fn is_in_use(&self, _: Ino) -> bool {
         false
     }
 }

@@ -101,8 +101,8 @@ pub trait Audience: Send + Sync {
     fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn Silence>;
     /// After each commit: who watches is told soon, and paths that are not true any more go.
     fn note(&self, _: &[(Origin, Effect)]) {}
-    /// Whether an inode has open handles; if not, a nameless one is reclaimed.
-    fn is_open(&self, ino: Ino) -> bool;
+    /// Whether an inode is open, or held by a kernel otherwise; if not, a nameless one is reclaimed.
+    fn is_in_use(&self, ino: Ino) -> bool;
     /// Whether somebody may have mapped what a record's inode was: a new version gets another one.
     fn is_mapped(&self, _: Ino) -> bool {
         false

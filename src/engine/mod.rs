@@ -90,7 +90,7 @@ pub use modes::{
     Bits, for_roles, forbids_taking, forbids_writing, goes_by_roles, mode_allows, runs_the_store,
 };
 pub use outlook::Outlook;
-pub use plain::{Allocate, Write, read as read_plain};
+pub use plain::{Allocate, Write, WriteAt, read as read_plain};
 pub use put::{Corrected, Placed, Put, PutContent};
 pub use ready::{Hindrance, explain, hindrance, unwritable};
 pub use refuse::{About, Refuse, RefuseText};

@@ -15,7 +15,7 @@ pub(super) struct Nameless {
     fresh: Vec<Ino>,
     /// The others: they go at the next look.
     rested: Vec<Ino>,
-    /// When they are looked at; those that are open then stay until after another change.
+    /// When they are looked at; those that are held then stay until after another change.
     due: Option<Instant>,
 }
 
@@ -50,9 +50,9 @@ impl Nameless {
         self.fresh.len() >= NAMELESS_AT_ONCE || self.left() == Some(Duration::ZERO)
     }
 
-    /// Takes those out that have rested and that nobody has open.
+    /// Takes those out that have rested and that nobody holds.
     pub fn take(&mut self, audience: &dyn Audience) -> Vec<Ino> {
-        let gone = self.rested.extract_if(.., |ino| !audience.is_open(*ino)).collect();
+        let gone = self.rested.extract_if(.., |ino| !audience.is_in_use(*ino)).collect();
         self.due = (!self.fresh.is_empty()).then(|| Instant::now() + NAMELESS_REST);
         self.rested.append(&mut self.fresh);
         gone

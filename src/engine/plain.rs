@@ -4,8 +4,6 @@
 //! that growing it shows zeros. A write survives the daemon's death when it is answered, and power
 //! loss after `fsync`.
 
-use workfs_mount::WriteAt;
-
 use crate::limits::{CHUNK_BYTES, FILE_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -13,6 +11,15 @@ use crate::store::{Class, Durability, Node, NodeType, Read, StoreError};
 
 use super::setattr::{drop_privileges, gone};
 use super::{About, Command, Effect, Stop, Turn};
+
+/// Where a write goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteAt {
+    /// At this offset.
+    Offset(u64),
+    /// At the end, whatever that is when it happens.
+    End,
+}
 
 /// Writes bytes into a plain file.
 #[derive(Clone, Debug)]

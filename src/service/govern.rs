@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::engine::{Engine, Govern, Placed, governed, would_be_governed};
+use crate::engine::{Engine, Govern, Governed, Placed, governed, would_be_governed};
 use crate::kind::Place;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
@@ -61,6 +61,8 @@ struct Below {
     has_strays: bool,
     /// It is a workspace, and this hides the directory that shows what is ready.
     hides: Option<TreePath>,
+    /// How many records and drafts it has that are not what the configuration would make of them.
+    homeless: u64,
 }
 
 /// Takes over what the configuration in force wants; `progress` hears how many directories are done,
@@ -131,6 +133,35 @@ pub(super) fn left_over(read: &dyn Read, config: &Config) -> Result<Vec<TreePath
     Ok(left)
 }
 
+/// Directories whose records and drafts would belong to no workspace under this configuration, or be in
+/// other states than they are; and how many they have. Nobody could move, save or remove them.
+///
+/// # Errors
+/// A failure of the store.
+pub fn homeless(read: &dyn Read, config: &Config) -> Result<Vec<(TreePath, u64)>, StoreError> {
+    let mut found = Vec::new();
+    let mut dirs = vec![(ROOT, TreePath::root())];
+    while let Some((dir, path)) = dirs.pop() {
+        let below = look(read, config, dir, &path)?;
+        if below.homeless > 0 {
+            found.push((path, below.homeless));
+        }
+        dirs.extend(below.all);
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether the file `ino` of a directory is what the configuration makes of it. What is said of one record
+/// holds for all in its directory.
+fn is_at_home(read: &dyn Read, here: Option<&Governed>, ino: Ino) -> Result<bool, StoreError> {
+    let Some(here) = here else { return Ok(false) };
+    let Place::State { state, .. } = &here.place else { return Ok(false) };
+    let record = read.record_at(ino)?;
+    let state = &here.binding.kind.state(*state).name;
+    Ok(record.is_none_or(|record| record.workspace == here.workspace && record.state == *state))
+}
+
 fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<Below, StoreError> {
     let here = governed(read, config, dir)?;
     let hides = |name: &FileName| here.as_ref().is_some_and(|here| here.is_order_dir(name));
@@ -138,6 +169,7 @@ fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<B
     let is_record_like =
         |name: &FileName| state.is_some_and(|state| state.binding.kind.record_id(name).is_some());
     let (mut below, mut found) = (Below::default(), Vec::new());
+    let (mut record, mut draft, mut count) = (None, None, 0);
     read.list_names(dir, None, &mut |(name, kind)| {
         if hides(&name) {
             below.hides = Some(path.join(name.clone()));
@@ -145,10 +177,20 @@ fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<B
         match (kind.node_type, kind.class) {
             (NodeType::Directory, _) => found.push((kind.ino, name)),
             (NodeType::File, Class::Plain) => below.has_strays |= is_record_like(&name),
+            (NodeType::File, class) => {
+                if class == Class::Record { &mut record } else { &mut draft }
+                    .get_or_insert(kind.ino);
+                count += 1;
+            }
             _ => {}
         }
         true
     })?;
+    if let Some(file) = record.or(draft)
+        && !is_at_home(read, here.as_ref(), file)?
+    {
+        below.homeless = count;
+    }
     for (ino, name) in found {
         let path = path.join(name.clone());
         let is_plain = governed(read, config, ino)?.is_none();

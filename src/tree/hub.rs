@@ -348,8 +348,10 @@ impl Audience for Hub {
         Box::new(silent)
     }
 
-    fn is_open(&self, ino: Ino) -> bool {
-        self.open.is_open(ino)
+    fn is_in_use(&self, ino: Ino) -> bool {
+        // A kernel forgets at once what nobody has: what it still knows is somebody's working directory,
+        // or open in a way that we are not told of (O_PATH, a pipe).
+        self.open.is_open(ino) || self.members().iter().any(|member| member.mount.knows(ino))
     }
 
     fn is_mapped(&self, ino: Ino) -> bool {

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr, WriteAt};
 
 use crate::engine::{
-    About, Allocate, Audience as _, Base, Command, Fence, Home, Made, Refuse, Save, SaveDraft,
-    Saved, SetAttributes, Sight, Text, TimeOrNow, Write, forbids_writing,
+    self, About, Allocate, Audience as _, Base, Command, Fence, Home, Made, Refuse, Save,
+    SaveDraft, Saved, SetAttributes, Sight, Text, TimeOrNow, Write, forbids_writing,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -32,6 +32,10 @@ impl WorkTree {
             Open::Plain { wrote, .. } => {
                 wrote.note();
                 let length = data.len() as u32;
+                let at = match at {
+                    WriteAt::Offset(offset) => engine::WriteAt::Offset(offset),
+                    WriteAt::End => engine::WriteAt::End,
+                };
                 let command = Write { ino, at, data: data.to_vec() };
                 let reply = self.hub.noting_refused(caller.mount, ino, reply);
                 self.submit(caller, Door::Handle, command, reply, move |_| length);

@@ -147,24 +147,63 @@ fn what_hides_a_workspaces_ready_is_named_until_it_is_gone() {
 #[test]
 fn files_that_came_while_nothing_was_governed_are_taken_over() {
     let fixture = filled(|fixture| {
-        write(fixture, "tasks/pending/t-1.yaml", &Task::new("t-1").text());
+        fixture.sh("mkdir -p tasks/pending").success();
     });
     govern(&fixture, &[]).success();
     let none = fixture.outside("none.yaml");
     fs::write(&none, "workspaces: []\n").unwrap();
     fixture.workfs(&["init", "--layout", none.to_str().unwrap()]).success();
     fixture.mount_at(fixture.root()).success();
+    write(&fixture, "tasks/pending/t-1.yaml", &Task::new("t-1").text());
     write(&fixture, "tasks/pending/t-2.yaml", "nonsense");
     write(&fixture, "tasks/pending/t-3.yaml", &Task::new("t-3").text());
     fixture.unmount_all();
 
     let taken = govern(&fixture, &["--json"]).success().json()["taken_over"].clone();
     assert_eq!(taken["directories"]["listed"].to_string(), r#"["tasks/pending"]"#);
-    assert_eq!((taken["records"].as_u64(), taken["drafts"]["count"].as_u64()), (Some(1), Some(1)));
+    assert_eq!((taken["records"].as_u64(), taken["drafts"]["count"].as_u64()), (Some(2), Some(1)));
     fixture.mount_at(fixture.root()).success();
     fixture.sh("for t in 1 3; do mv tasks/pending/t-$t.yaml tasks/working/bob/; done").success();
     assert_eq!(fixture.ledger().names("t-1"), ["imported", "claimed"]);
     fixture.fsck_clean();
+}
+
+// P8.5
+#[test]
+fn a_layout_that_has_no_place_for_records_is_refused() {
+    let fixture = Fixture::new();
+    fixture.tasks(3);
+    fixture
+        .sh("mkdir -p work/assigned/bob; mv work/inbox/t-0001.yaml work/assigned/bob/")
+        .success();
+    fixture.unmount_all();
+    let layout = fixture.outside("layout.yaml");
+    let path = layout.to_str().unwrap();
+    for (text, named) in [
+        ("workspaces: []", "work/assigned/bob (1), work/inbox (2)"),
+        ("workspaces: [{ path: other, kind: task }]", "work/assigned/bob (1), work/inbox (2)"),
+        ("workspaces: [{ path: work, kind: task, dirs: { inbox: new } }]", ": work/inbox (2)"),
+        (
+            "workspaces: [{ path: work, kind: task, dirs: { inbox: fridge, fridge: inbox } }]",
+            ": work/inbox (2)",
+        ),
+    ] {
+        fs::write(&layout, text).unwrap();
+        let ran = fixture.workfs(&["init", "--layout", path]).failure();
+        assert!(ran.code == 5 && ran.stderr.contains(named), "{ran}");
+        assert!(ran.stderr.contains("workfs export"), "{ran}");
+    }
+    fixture.workfs(&["doctor"]).success();
+    fs::write(&layout, "workspaces: [{ path: work, kind: task, policy: flag }]").unwrap();
+    fixture.workfs(&["init", "--layout", path]).success();
+    fixture.mount_all();
+    fixture.sh("mv work/inbox/t-0002.yaml work/assigned/bob/; rm work/inbox/t-0003.yaml").success();
+    fixture.fsck_clean();
+    // As the refusal says: they are taken out.
+    fixture.sh("rm work/assigned/bob/*").success();
+    fixture.unmount_all();
+    fs::write(&layout, "workspaces: []").unwrap();
+    fixture.workfs(&["init", "--layout", path]).success();
 }
 
 // P8.5

@@ -34,7 +34,7 @@ impl Audience for Seen {
     fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
         Box::new(())
     }
-    fn is_open(&self, _: Ino) -> bool {
+    fn is_in_use(&self, _: Ino) -> bool {
         false
     }
     fn last_seen(&self, agent: &AgentName) -> Option<u64> {

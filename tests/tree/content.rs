@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
-use crate::harness::{Errno, Fixture, Mapped, Setup, until_polled};
+use crate::harness::{Errno, Fixture, Mapped, Setup, python, until_polled};
 
 fn scratch() -> (Fixture, std::path::PathBuf) {
     let fixture = Fixture::new();
@@ -139,6 +139,46 @@ fn an_unlinked_file_lives_until_it_is_closed() {
     drop(writer);
     assert_eq!(fs::read_to_string(&again).unwrap(), "still here, too");
     assert_eq!(fs::read(&path).unwrap(), b"another file");
+}
+
+// P7.1
+#[test]
+fn what_is_held_without_our_hearing_of_it_lives_until_it_is_let_go() {
+    let fixture = Setup::default().mounts(2).start();
+    // While it looks, files go for good, and with them what is not held.
+    let script = "
+import os, time
+def hold(way, name):
+    os.mkfifo('pipe')
+    pipe = os.open('pipe', os.O_RDWR | os.O_NONBLOCK)
+    path = os.open(way(name), os.O_PATH)
+    os.mkdir('dir')
+    os.chdir(way('dir'))
+    for gone, how in [('pipe', os.unlink), (name, os.unlink), ('dir', os.rmdir)]:
+        how(f'{here}/{gone}')
+    return pipe, path
+def still(pipe, path):
+    assert os.write(pipe, b'x') == 1 and os.read(pipe, 1) == b'x'
+    for what in [pipe, path, '.']:
+        assert os.stat(what).st_nlink == 0, what
+    assert os.listdir('.') == []
+for way in [lambda name: name, lambda name: f'{os.environ[\"OTHER\"]}/{name}']:
+    here = os.getcwd()
+    open('text', 'w').write('text')
+    held = hold(way, 'text')
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        open(f'{here}/passing', 'w').close()
+        os.unlink(f'{here}/passing')
+        still(*held)
+    os.chdir(here)
+    for one in held:
+        os.close(one)
+";
+    fs::write(fixture.outside("held.py"), script).unwrap();
+    let run = format!("OTHER={} {} $OUT/held.py", fixture.mount(1).display(), python().display());
+    fixture.sh(&run).success();
+    fixture.fsck_clean();
 }
 
 // P7.1

@@ -306,7 +306,7 @@ mod tests {
             Box::new(())
         }
 
-        fn is_open(&self, _: Ino) -> bool {
+        fn is_in_use(&self, _: Ino) -> bool {
             false
         }
     }

@@ -3,11 +3,9 @@
 use std::fs::File;
 use std::io::Read as _;
 
-use workfs_mount::WriteAt;
-
 use crate::engine::{
     Base, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, SetAttributes,
-    Sight, TimeOrNow, Write, read_plain,
+    Sight, TimeOrNow, Write, WriteAt, read_plain,
 };
 use crate::ledger::Hash;
 use crate::limits::CHUNK_BYTES;

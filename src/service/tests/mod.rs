@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use workfs_mount::WriteAt;
 
 use super::*;
 use crate::config::Config;
 use crate::engine::{
     Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, SetAttributes, Sight,
-    Silence, Text, Write,
+    Silence, Text, Write, WriteAt,
 };
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
@@ -31,7 +30,7 @@ impl Audience for Nobody {
     fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
         Box::new(())
     }
-    fn is_open(&self, _: Ino) -> bool {
+    fn is_in_use(&self, _: Ino) -> bool {
         false
     }
 }
