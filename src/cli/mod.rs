@@ -17,6 +17,7 @@ mod mount;
 mod output;
 mod place;
 mod ps;
+mod reader;
 mod store;
 mod txn;
 mod unmount;

@@ -178,8 +178,9 @@ fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<B
             (NodeType::Directory, _) => found.push((kind.ino, name)),
             (NodeType::File, Class::Plain) => below.has_strays |= is_record_like(&name),
             (NodeType::File, class) => {
-                if class == Class::Record { &mut record } else { &mut draft }
-                    .get_or_insert(kind.ino);
+                let first = if class == Class::Record { &mut record } else { &mut draft };
+                first.get_or_insert(kind.ino);
+                below.homeless += u64::from(!is_record_like(&name));
                 count += 1;
             }
             _ => {}

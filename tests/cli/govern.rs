@@ -176,16 +176,18 @@ fn a_layout_that_has_no_place_for_records_is_refused() {
     fixture
         .sh("mkdir -p work/assigned/bob; mv work/inbox/t-0001.yaml work/assigned/bob/")
         .success();
+    // One of them waits under a backup's name.
+    fixture.sh("mv work/inbox/t-0003.yaml work/inbox/t-0003.bak").success();
     fixture.unmount_all();
     let layout = fixture.outside("layout.yaml");
     let path = layout.to_str().unwrap();
     for (text, named) in [
-        ("workspaces: []", "work/assigned/bob (1), work/inbox (2)"),
-        ("workspaces: [{ path: other, kind: task }]", "work/assigned/bob (1), work/inbox (2)"),
-        ("workspaces: [{ path: work, kind: task, dirs: { inbox: new } }]", ": work/inbox (2)"),
+        ("workspaces: []", "work/assigned/bob (1), work/inbox (1)"),
+        ("workspaces: [{ path: other, kind: task }]", "work/assigned/bob (1), work/inbox (1)"),
+        ("workspaces: [{ path: work, kind: task, dirs: { inbox: new } }]", ": work/inbox (1)"),
         (
             "workspaces: [{ path: work, kind: task, dirs: { inbox: fridge, fridge: inbox } }]",
-            ": work/inbox (2)",
+            ": work/inbox (1)",
         ),
     ] {
         fs::write(&layout, text).unwrap();
@@ -197,7 +199,7 @@ fn a_layout_that_has_no_place_for_records_is_refused() {
     fs::write(&layout, "workspaces: [{ path: work, kind: task, policy: flag }]").unwrap();
     fixture.workfs(&["init", "--layout", path]).success();
     fixture.mount_all();
-    fixture.sh("mv work/inbox/t-0002.yaml work/assigned/bob/; rm work/inbox/t-0003.yaml").success();
+    fixture.sh("mv work/inbox/t-0002.yaml work/assigned/bob/; rm work/inbox/t-0003.bak").success();
     fixture.fsck_clean();
     // As the refusal says: they are taken out.
     fixture.sh("rm work/assigned/bob/*").success();

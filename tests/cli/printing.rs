@@ -118,12 +118,16 @@ fn a_reader_that_leaves_early_is_no_error() {
     let fixture = Fixture::new();
     fixture.tasks(if long() { 2000 } else { 200 });
     let binary = env!("CARGO_BIN_EXE_workfs");
-    let shell = fixture.bash().with("WORKFS", binary).with("STORE", fixture.store());
-    let script =
-        "set -o pipefail; \"$WORKFS\" --store \"$STORE\" log | head -1 > /dev/null; echo $?";
-    let ran = shell.run(script).success();
-    assert!(ran.stderr.is_empty(), "{ran}");
-    assert_eq!(ran.stdout, "0\n", "{ran}");
+    // Who follows has nothing more to say.
+    for command in ["log", "log --follow", "log --follow --json", "watch '**' --since 0"] {
+        let script = format!(
+            "set -o pipefail; \"$WORKFS\" --store \"$STORE\" {command} | head -1 > /dev/null; echo $?"
+        );
+        let shell = fixture.bash().with("WORKFS", binary).with("STORE", fixture.store());
+        let ran = shell.run(&script).success();
+        assert!(ran.stderr.is_empty(), "{ran}");
+        assert_eq!(ran.stdout, "0\n", "{ran}");
+    }
 }
 
 // P8.1

@@ -8,6 +8,7 @@ use clap::Args;
 use super::super::exit::Exit;
 use super::super::here::Here;
 use super::super::output::{Output, Stop};
+use super::super::reader::end_with_reader;
 use super::super::{Global, store};
 use super::ask::{Missing, ask, each_reply};
 use crate::daemon::{Client, StorePaths};
@@ -52,6 +53,7 @@ pub fn run(args: &LogArgs, global: &Global, output: &Output) -> Result<Exit, Sto
     let paths = store::paths(global, hint.as_slice())?;
     let mut request = args.request(output.json);
     if args.follow {
+        end_with_reader();
         until_served(&paths, &mut request, output)?;
     }
     ask(&Here::new(paths, output), Request::Log(request), Missing::Refuse)

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::super::exit::Exit;
 use super::super::here::Here;
 use super::super::output::{Output, Stop};
+use super::super::reader::end_with_reader;
 use super::super::{Global, store};
 use super::ask::{Missing, each_reply, no_daemon, no_store};
 use crate::daemon::Client;
@@ -52,6 +53,9 @@ pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, S
         since: args.since.map(G),
         json: output.json || args.exec.is_some(),
     });
+    if args.exec.is_none() {
+        end_with_reader();
+    }
     let mut exit = Exit::Failed;
     each_reply(&Here::new(paths, output), request, Missing::Refuse, &mut |reply| {
         match reply {
