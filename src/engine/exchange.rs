@@ -23,7 +23,8 @@ impl Rename {
             (self.parent, &self.name, &a, self.new_parent, &self.new_name),
             (self.new_parent, &self.new_name, &b, self.parent, &self.name),
         ] {
-            let governed = matches!(turn.slot(dir, name)?, Slot::Record(_));
+            let governed = matches!(turn.slot(dir, name)?, Slot::Record(_))
+                || turn.parked_by(dir, node)?.is_some();
             if governed || node.class != Class::Plain {
                 let refusal = Refusal::new(
                     Rule::Transition,

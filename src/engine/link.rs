@@ -45,7 +45,8 @@ impl Command for Link {
         if turn.txn.lookup(self.parent, &self.name)?.is_some() {
             return Err(taken(&self.name).into());
         }
-        let governed = matches!(turn.slot(self.parent, &self.name)?, Slot::Record(_));
+        let governed = matches!(turn.slot(self.parent, &self.name)?, Slot::Record(_))
+            || turn.parked_by(node.parent, &node)?.is_some();
         if node.node_type == NodeType::Directory || node.class != Class::Plain || governed {
             let refusal = Refusal::new(
                 Rule::OneName,

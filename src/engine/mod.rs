@@ -10,6 +10,7 @@
 
 mod agents;
 mod apart;
+mod backup;
 mod bell;
 mod checked;
 mod chores;

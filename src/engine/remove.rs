@@ -73,7 +73,7 @@ impl Command for Remove {
                 require_empty(turn.txn, &node, &self.name)?;
                 turn.unsettle_dir(node.ino)?;
             }
-            (RemoveWhat::File, false) => {}
+            (RemoveWhat::File, false) => turn.lose_backup(self.parent, &node, None)?,
         }
         if node.class != Class::Plain {
             turn.must_survive_power_loss();

@@ -155,7 +155,7 @@ impl Rename {
             _ => None,
         };
         // The file's own class comes from the record it now is.
-        let was = source.class;
+        let (was, before) = (source.class, source.clone());
         let made = match record {
             Some(record) => {
                 let before = record.version;
@@ -175,6 +175,8 @@ impl Rename {
                 source.chunks = 0;
             }
         }
+        // It may have been another record's backup.
+        turn.lose_backup(self.parent, &before, None)?;
         self.relink(turn, &source, target)?;
         if was == Class::Plain {
             let to = home.file_path();
@@ -278,6 +280,7 @@ impl Rename {
         let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();
         if self.parent == self.new_parent {
             let parked = Standing::Parked { dir: self.parent };
+            turn.txn.put_backup(record.key, source.ino)?;
             retire(turn, record, lies, parked, EventName::RENAMED, Some(&to))?;
         } else {
             retire(turn, record, lies, Standing::Gone, EventName::LEFT, Some(&to))?;
@@ -360,6 +363,12 @@ impl Rename {
             }
         }
         turn.require_checked(&source, self.new_parent, &self.new_name)?;
+        if self.parent != self.new_parent {
+            turn.lose_backup(self.parent, &source, Some((self.new_parent, &self.new_name)))?;
+        }
+        if let Some(target) = &target {
+            turn.lose_backup(self.new_parent, target, None)?;
+        }
         self.relink(turn, &source, target)?;
         let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
         turn.file_moved(from, to, &source, Via::Rename)?;

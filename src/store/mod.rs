@@ -83,6 +83,8 @@ pub trait Read:
     fn workspaces(&self) -> Result<Vec<WorkspaceRow>>;
     /// The record whose file is this inode.
     fn record_at(&self, ino: Ino) -> Result<Option<Record>>;
+    /// The parked record whose backup this inode is.
+    fn parked_by(&self, ino: Ino) -> Result<Option<Record>>;
     /// The record with this id, whatever its standing.
     fn record_named(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Option<Record>>;
     /// All records of a workspace, in key order.
@@ -119,6 +121,8 @@ pub trait Read:
 pub trait Txn:
     Read + TxnFiles + TxnLinks + TxnReady + TxnLeases + TxnAgents + TxnQuotas + TxnChores
 {
+    /// Notes which file a record's name goes to that is parked.
+    fn put_backup(&mut self, record: RecordKey, ino: Ino) -> Result<()>;
     /// Makes an inode.
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
     /// Writes an inode's attributes back.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Errno, Task, save, until_polled};
+use crate::harness::{Errno, Task, lies, pile, save, until_polled};
 use crate::leases::await_event;
 use crate::team::{Team, mv};
 
@@ -116,4 +116,43 @@ fn its_lease_is_shown_and_renewed_as_any_other() {
     assert!(ran.code == 4 && ran.stderr.contains("its name is a backup's"), "{ran}");
     let ran = team.fixture.workfs(&["heartbeat", "t-1", "--agent", "carol"]).failure();
     assert!(ran.stderr.contains("bob's tasks"), "{ran}");
+}
+
+// P10.4 P11.1
+#[test]
+fn its_backup_goes_as_it_would_go_itself() {
+    let team = Team::of(&[("bob", "")]);
+    for id in ["t-1", "t-2", "t-3", "t-4"] {
+        team.fixture.task("inbox", &Task::new(id));
+        team.sh(1, &format!("cd work/inbox; mv {id}.yaml {id}.bak")).success();
+    }
+    // Where the record may not go, nor the backup; and it has one name.
+    for command in
+        ["mv t-1.bak ../../", "mv t-1.bak ../fridge/", "ln t-1.bak other", "ln t-1.bak ../../other"]
+    {
+        let ran = team.sh(1, &format!("cd work/inbox; {command}")).failure();
+        assert!(ran.stderr.contains("ermi"), "{command}: {ran}");
+    }
+    let events = |id: &str| -> Vec<String> {
+        team.fixture.ledger().names(id).iter().map(|name| (*name).to_owned()).collect()
+    };
+    assert_eq!(events("t-1"), ["created", "renamed"]);
+    team.sh(1, "cd work/inbox; mv t-1.bak t-1.orig; rm t-1.orig").success();
+    assert_eq!(events("t-1"), ["created", "renamed", "removed"]);
+    // Another file takes its place, or it becomes another record.
+    team.sh(1, "cd work/inbox; echo note > note; mv note t-2.bak").success();
+    assert_eq!(events("t-2"), ["created", "renamed", "removed"]);
+    team.sh(1, "cd work/inbox; sed -i s/t-3/t-5/ t-3.bak; mv t-3.bak t-5.yaml").success();
+    assert_eq!(events("t-3"), ["created", "renamed", "removed"]);
+    assert_eq!(events("t-5"), ["created"]);
+    // Operators may take it out.
+    team.sh(0, "mv work/inbox/t-4.bak kept").success();
+    assert_eq!(events("t-4"), ["created", "renamed", "left"]);
+    let listed = team.fixture.workfs(&["list"]).success();
+    assert!(!listed.stdout.contains("parked"), "{listed}");
+    // Of what came back, the backup is any file.
+    team.sh(1, "cd work/inbox; cp t-5.yaml x; mv t-5.yaml t-5.bak; mv x t-5.yaml; rm t-5.bak")
+        .success();
+    assert_eq!(lies(&team.work(1), &pile(&team.work(1)), "t-5"), "inbox");
+    team.fixture.fsck_clean();
 }

@@ -123,7 +123,7 @@ impl World {
                 (Standing::Live { ino, valid: true, .. }, records::Standing::Live(node)) => {
                     self.looks.get(node).is_some_and(|look| look.0 == ino.0)
                 }
-                (Standing::Parked { dir }, records::Standing::Parked(node)) => {
+                (Standing::Parked { dir }, records::Standing::Parked { dir: node, .. }) => {
                     self.looks.get(node).is_none_or(|look| look.0 == dir.0)
                 }
                 (Standing::Gone, records::Standing::Gone) => true,

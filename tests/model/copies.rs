@@ -93,7 +93,7 @@ impl Model {
         let Some(record) = self.records.get(&home.id).cloned() else { return Ok(()) };
         let elsewhere = match record.standing {
             Standing::Live(lies) => lies != node,
-            Standing::Parked(_) => !record.is_parked_at(&home),
+            Standing::Parked { .. } => !record.is_parked_at(&home),
             Standing::Gone => false,
         };
         let seen = self.base(&home.id, pid);

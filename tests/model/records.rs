@@ -10,8 +10,11 @@ use super::text::{Edits, Reading, Value, read};
 pub enum Standing {
     /// It has this file.
     Live(NodeId),
-    /// Its name went to a backup in this directory.
-    Parked(NodeId),
+    /// Its name went to a backup, this file, in the directory.
+    Parked {
+        dir: NodeId,
+        file: NodeId,
+    },
     Gone,
 }
 
@@ -36,7 +39,7 @@ impl Record {
 
     /// Whether it lay there before it was parked. Its directory may be another state's by now.
     pub fn is_parked_at(&self, home: &Home) -> bool {
-        self.standing == Standing::Parked(home.dir)
+        matches!(self.standing, Standing::Parked { dir, .. } if dir == home.dir)
             && (self.state, &self.owner) == (home.state, &home.owner)
     }
 }
@@ -277,7 +280,7 @@ impl Model {
                     return Ok(());
                 }
             }
-            Some(Standing::Parked(_)) => {
+            Some(Standing::Parked { .. }) => {
                 self.made_of(home, text, (door, base), pid)?;
                 self.judge(text, &home.id, home.state, door)?;
                 if self.records[&home.id].has_place(home) {
@@ -390,12 +393,6 @@ impl Model {
         }
     }
 
-    /// A record loses its file.
-    pub fn retire(&mut self, id: &str, parked: Option<NodeId>) {
-        let record = self.records.get_mut(id).unwrap();
-        record.standing = parked.map_or(Standing::Gone, Standing::Parked);
-    }
-
     // Renames.
 
     pub fn move_record(
@@ -412,8 +409,10 @@ impl Model {
             let content = self.records[id].content.clone();
             self.move_name(from, to, source, target)?;
             self.nodes[source].body = Body::Plain(content);
-            self.retire(id, (from.0 == to.0).then_some(to.0));
-            self.met(if from.0 == to.0 { "a record parked" } else { "a record that left" });
+            let stays = from.0 == to.0;
+            let parked = Standing::Parked { dir: to.0, file: source };
+            self.retire(id, if stays { parked } else { Standing::Gone });
+            self.met(if stays { "a record parked" } else { "a record that left" });
             return Ok(());
         };
         if home.id != id {
@@ -492,6 +491,7 @@ impl Model {
         } else {
             self.admit(&home, source, text, Door::Rename, Base::Seen, pid)?;
         }
+        self.lose_backup(source);
         self.met("a plain file that became a record");
         let name = home.name.clone();
         self.relink(from, (home.dir, &name), source, target);

@@ -11,7 +11,7 @@ use workfs_mount::XattrMode;
 
 use super::lifecycle::{Place, State, place, record_id, renamed_over};
 use super::opens::Open;
-use super::records::{Pending, Record};
+use super::records::{Pending, Record, Standing};
 use super::text::Text;
 
 /// Why an operation fails: one of these errnos, where several rules are broken at once.
@@ -88,6 +88,7 @@ pub const MEETS: &[&str] = &[
     "a new record",
     "a record made again",
     "a record parked",
+    "a backup that goes, with its record",
     "a parked record that comes back elsewhere",
     "a backup dance that ended well",
     "a backup dance that ended badly",
@@ -312,7 +313,7 @@ impl Model {
             return no("EEXIST");
         }
         let plain = matches!(self.nodes[node].body, Body::Plain(_) | Body::Symlink(_));
-        if !plain || self.slot(dir, name).is_some() {
+        if !plain || self.slot(dir, name).is_some() || self.parked_by(node).is_some() {
             return no("EPERM");
         }
         self.nodes[node].nlink += 1;
@@ -329,9 +330,9 @@ impl Model {
             Body::Dir(_) => return no("EISDIR"),
             Body::Record(id) => {
                 let id = id.clone();
-                self.retire(&id, None);
+                self.retire(&id, Standing::Gone);
             }
-            _ => {}
+            _ => self.lose_backup(node),
         }
         self.entries_mut(dir).remove(name);
         self.unname(node);

@@ -3,6 +3,7 @@
 use workfs_mount::RenameMode;
 
 use super::lifecycle::{Place, place};
+use super::records::{Record, Standing};
 use super::reference::{Body, Model, No, NodeId, Outcome, no};
 
 impl Model {
@@ -58,8 +59,34 @@ impl Model {
         if self.is_dir(source) && self.place(source) != Place::Outside {
             self.met("a governed directory moved");
         }
+        if from.0 != to.0 {
+            self.lose_backup(source);
+        }
+        if let Some(target) = target {
+            self.lose_backup(target);
+        }
         self.relink(from, to, source, target);
         Ok(())
+    }
+
+    /// The id of the parked record whose backup a file is.
+    pub fn parked_by(&self, node: NodeId) -> Option<String> {
+        let is_it = |record: &Record| matches!(record.standing, Standing::Parked { file, .. } if file == node);
+        let found = self.records.iter().find(|(_, record)| is_it(record));
+        found.map(|(id, _)| id.clone())
+    }
+
+    /// A file goes from where it lay: if it is a backup, its record goes with it.
+    pub fn lose_backup(&mut self, node: NodeId) {
+        if let Some(id) = self.parked_by(node) {
+            self.met("a backup that goes, with its record");
+            self.retire(&id, Standing::Gone);
+        }
+    }
+
+    /// A record loses its file.
+    pub fn retire(&mut self, id: &str, standing: Standing) {
+        self.records.get_mut(id).unwrap().standing = standing;
     }
 
     /// Why a directory may not move there.
@@ -114,7 +141,8 @@ impl Model {
         let mut why = No::new();
         for (at, node, goes) in [(from, source, to), (to, target, from)] {
             let governed = matches!(self.nodes[node].body, Body::Record(_) | Body::Draft(_));
-            if governed || self.slot(at.0, at.1).is_some() {
+            let is_kept = governed || self.parked_by(node).is_some();
+            if is_kept || self.slot(at.0, at.1).is_some() {
                 why.push("EPERM");
             }
             if self.is_dir(node) {

@@ -13,6 +13,7 @@ use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record, Standing, StoreError};
 
+use super::super::backup::usual_name;
 use super::super::governed::{Governed, Home, governed, path_of};
 use super::super::record::{Entry, Moving};
 use super::super::save::home_of;
@@ -79,9 +80,9 @@ impl Had {
                 };
                 let kind = &governed.binding.kind;
                 let state = kind.state_named(record.state.as_str());
-                let extension = kind.extensions().first().map_or("", String::as_str);
-                let name = FileName::new(format!("{}.{extension}", record.id));
-                let (Some(state), Ok(name)) = (state, name) else { return Ok(None) };
+                let (Some(state), Some(name)) = (state, usual_name(kind, &record)) else {
+                    return Ok(None);
+                };
                 let path = match turn.txn.node(dir)? {
                     Some(_) => path_of(turn.txn, dir, &name)?,
                     None => governed.path.join(name.clone()),

@@ -340,6 +340,15 @@ impl Read for Conn {
         self.one(sql, [int(ino.0)], record)
     }
 
+    fn parked_by(&self, ino: Ino) -> Result<Option<Record>> {
+        let sql = concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM records WHERE key = (SELECT record FROM backups WHERE ino = ?1) AND standing = 2"
+        );
+        self.one(sql, [int(ino.0)], record)
+    }
+
     fn record_named(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Option<Record>> {
         let sql =
             concat!("SELECT ", record_columns!(), " FROM records WHERE workspace = ?1 AND id = ?2");

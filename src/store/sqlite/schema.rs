@@ -301,6 +301,13 @@ DELETE FROM further_names WHERE (ino, dir, name) IN
 UPDATE nodes SET quota = NULL WHERE quota IS NOT NULL;
 DELETE FROM quotas;
 ",
+    r"
+-- The file that a record's name went to when it was parked. It counts while the record is parked.
+CREATE TABLE backups (
+  record INTEGER PRIMARY KEY REFERENCES records(key),
+  ino    INTEGER NOT NULL UNIQUE
+) STRICT;
+",
 ];
 
 /// The newest schema this program knows.

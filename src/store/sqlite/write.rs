@@ -87,6 +87,12 @@ fn standing_columns(standing: &Standing) -> (i64, Option<i64>, Option<i64>, Opti
 }
 
 impl Txn for Conn {
+    fn put_backup(&mut self, record: RecordKey, ino: Ino) -> Result<()> {
+        let sql = "INSERT OR REPLACE INTO backups (record, ino) VALUES (?1, ?2)";
+        self.change(sql, params![int(record.0), int(ino.0)])?;
+        Ok(())
+    }
+
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino> {
         self.change(
             "INSERT INTO nodes (type, class, mode, uid, gid, rdev, nlink, size, atime, mtime, \

@@ -1,0 +1,68 @@
+//! The backup of a record: the file that its name went to when it was parked.
+//!
+//! What must stay true: while a record is parked its backup lies in the directory that the record lay in,
+//! and has one name. Where it goes for good, the record goes with it, as if that had been removed or
+//! moved itself, and by whoever might do that. Deliberately not here: how a record is parked (`rename`)
+//! and comes back (`save`).
+
+use crate::kind::{Kind, Place};
+use crate::ledger::EventName;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::store::{Class, Node, NodeType, Record, Result, Standing};
+
+use super::governed::{governed, path_of};
+use super::remove::retire;
+use super::{Home, Stop, Turn};
+
+/// The name of a record's file, where that has none just now.
+pub(super) fn usual_name(kind: &Kind, record: &Record) -> Option<FileName> {
+    let extension = kind.extensions().first().map_or("", String::as_str);
+    FileName::new(format!("{}.{extension}", record.id)).ok()
+}
+
+impl Turn<'_> {
+    /// The parked record whose backup a file of directory `dir` is, and where it would lie.
+    pub(super) fn parked_by(&self, dir: Ino, file: &Node) -> Result<Option<(Record, Home)>> {
+        if file.class != Class::Plain || file.node_type != NodeType::File {
+            return Ok(None);
+        }
+        let Some(governed) = governed(self.txn, self.config, dir)? else { return Ok(None) };
+        if !matches!(governed.place, Place::State { .. }) {
+            return Ok(None);
+        }
+        let Some(record) = self.txn.parked_by(file.ino)? else { return Ok(None) };
+        let kind = &governed.binding.kind;
+        let state = kind.state_named(record.state.as_str());
+        let (Some(state), Some(name)) = (state, usual_name(kind, &record)) else {
+            return Ok(None);
+        };
+        let (owner, id) = (record.owner.clone(), record.id.clone());
+        Ok(Some((record, Home { governed, state, owner, id, dir, name })))
+    }
+
+    /// A file of directory `dir` loses its name there, or goes `to` another directory. If it is the
+    /// backup of a parked record, that is removed, or leaves its workspace.
+    ///
+    /// # Errors
+    /// Who may not do that to the record may not do it to its backup.
+    pub(super) fn lose_backup(
+        &mut self,
+        dir: Ino,
+        file: &Node,
+        to: Option<(Ino, &FileName)>,
+    ) -> std::result::Result<(), Stop> {
+        let Some((record, home)) = self.parked_by(dir, file)? else { return Ok(()) };
+        self.require_own(&record, &home)?;
+        self.must_survive_power_loss();
+        match to {
+            None => retire(self, record, &home, Standing::Gone, EventName::REMOVED, None)?,
+            Some((dir, name)) => {
+                self.require_leave(&home)?;
+                let to = path_of(self.txn, dir, name)?.to_string();
+                retire(self, record, &home, Standing::Gone, EventName::LEFT, Some(&to))?
+            }
+        };
+        Ok(())
+    }
+}
