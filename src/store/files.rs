@@ -55,6 +55,8 @@ pub trait ReadFiles {
     fn file_versions(&self, history: HistoryKey, visit: Visit<'_, FileVersion>) -> Result<()>;
     /// The content of a version.
     fn file_version(&self, g: G) -> Result<Option<Vec<u8>>>;
+    /// When that was saved.
+    fn file_version_at(&self, g: G) -> Result<Option<UnixNanos>>;
     /// The lock file whose lease ends first.
     fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>>;
     /// The lock files whose leases end after `at`.

@@ -10,7 +10,7 @@ use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, StoreError, stored_bytes};
 
 use super::computed::{self, Computed, Viewer};
-use super::{WorkTree, events, why};
+use super::{WorkTree, events, history, why};
 
 /// The attributes that the kernel sees.
 pub(super) fn attr(node: &Node) -> Attr {
@@ -71,6 +71,11 @@ impl WorkTree {
             Computed::UnmadeWhy(key) => {
                 attr.is_fixed = true;
                 attr.uid = why::refusal(read, key)?.map_or(attr.uid, |row| row.uid);
+            }
+            Computed::Past(g) => {
+                if let Some(at) = history::saved_at(read, g)? {
+                    (attr.atime_ns, attr.mtime_ns, attr.ctime_ns) = (at.0, at.0, at.0);
+                }
             }
             Computed::Rejected(key) => {
                 attr.uid = read.rejected(key)?.map_or(attr.uid, |kept| kept.uid);

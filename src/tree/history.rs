@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::names::{FileName, RecordId, TreePath};
-use crate::numbers::G;
+use crate::numbers::{G, UnixNanos};
 use crate::store::{Read, Record, Result};
 
 use super::computed::Computed;
@@ -137,6 +137,14 @@ fn record_at(read: &dyn Read, path: &TreePath) -> Result<Option<(TreePath, Recor
     let Some(row) = read.workspace_at(&above)? else { return Ok(None) };
     let Some(id) = name.as_str().and_then(|id| RecordId::new(id).ok()) else { return Ok(None) };
     Ok(read.record_named(row.key, &id)?.map(|record| (above, record)))
+}
+
+/// When the version that event `g` made was saved.
+pub(super) fn saved_at(read: &dyn Read, g: G) -> Result<Option<UnixNanos>> {
+    match read.file_version_at(g)? {
+        Some(at) => Ok(Some(at)),
+        None => Ok(read.version(g)?.map(|version| version.at)),
+    }
 }
 
 /// The content of the version that event `g` made.

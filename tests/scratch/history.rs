@@ -22,6 +22,15 @@ fn versions(fixture: &Fixture, path: &str) -> Vec<String> {
     files.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
+/// When each version was saved, as its file says, the first first.
+fn times(fixture: &Fixture, path: &str) -> Vec<std::time::SystemTime> {
+    let dir = fs::read_dir(fixture.path(".workfs/history").join(path)).unwrap();
+    let of = |entry: fs::DirEntry| entry.metadata().unwrap().modified().unwrap();
+    let mut times: Vec<_> = dir.map(|entry| of(entry.unwrap())).collect();
+    times.sort();
+    times
+}
+
 // P11.3
 #[test]
 fn each_version_is_a_file_and_comes_back() {
@@ -31,6 +40,10 @@ fn each_version_is_a_file_and_comes_back() {
                 echo 3 > f.md")
         .success();
     assert_eq!(versions(&fixture, "scratchpad/p/f.md"), ["1\n", "2\n", "3\n"]);
+    let saved = times(&fixture, "scratchpad/p/f.md");
+    assert!(saved[0] < saved[1] && saved[1] < saved[2], "each has its time: {saved:?}");
+    let now = fs::metadata(fixture.path("scratchpad/p/f.md")).unwrap().modified().unwrap();
+    assert!(saved[2] <= now, "{saved:?} {now:?}");
     let gs = fixture.sh("ls .workfs/history/scratchpad/p/f.md").success();
     let first: u64 = gs.stdout.lines().next().unwrap().parse().unwrap();
     fixture.sh("echo x > .workfs/history/scratchpad/p/f.md/1").failure();
@@ -88,6 +101,8 @@ fn a_record_s_versions_are_files_and_come_back() {
     let second = format!("{first}# a note\n");
     save(&path, second.as_bytes()).unwrap();
     assert_eq!(versions(&fixture, "work/t-1"), [first.clone(), second]);
+    let saved = times(&fixture, "work/t-1");
+    assert!(saved[0] < saved[1], "{saved:?}");
     let g = fixture.ledger().of_record("t-1")[0].g();
     fixture.workfs(&["restore", "t-1", "--at", &g.to_string()]).success();
     assert_eq!(fs::read_to_string(&path).unwrap(), first);

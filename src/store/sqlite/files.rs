@@ -79,6 +79,11 @@ impl ReadFiles for Conn {
         self.one("SELECT content FROM file_versions WHERE g = ?1", [int(g.0)], |row| row.get(0))
     }
 
+    fn file_version_at(&self, g: G) -> Result<Option<UnixNanos>> {
+        let sql = "SELECT at FROM file_versions WHERE g = ?1";
+        self.one(sql, [int(g.0)], |row| Ok(UnixNanos(row.get(0)?)))
+    }
+
     fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>> {
         let sql = "SELECT ino, until FROM lock_leases ORDER BY until LIMIT 1";
         self.one(sql, [], |row| Ok((Ino(number(row, 0)?), LeaseTime(number(row, 1)?))))
