@@ -156,7 +156,6 @@ impl Writer for SqliteWriter {
 #[cfg(test)]
 mod tests {
     use crate::store::sqlite::Sqlite;
-    use crate::store::sqlite::checkpoint::FRAME_BYTES;
     use crate::store::{Durability, Result, Txn, Writer, read, read_by};
 
     fn put(txn: &mut dyn Txn, key: &str) -> Result<()> {
@@ -194,12 +193,13 @@ mod tests {
 
     #[test]
     fn a_log_that_was_moved_begins_anew_although_the_writer_has_a_mark_in_it() {
-        const PAGES: u64 = 16_000;
+        // Longer than the log may get while the thread that moves it is slow.
+        const PAGES: u64 = 160_000;
+        const BYTES: u64 = 256 << 10;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");
         let (_store, mut writer) = Sqlite::open(&path).unwrap();
-        const BYTES: u64 = 256 << 10;
-        for n in 0..PAGES * 4096 / BYTES {
+        let begins_anew = (0..PAGES * 4096 / BYTES).any(|n| {
             // SQLite leaves a page alone that is as it was.
             let value = format!("{n:08}").repeat(BYTES as usize / 8);
             let work = &mut |txn: &mut dyn Txn| {
@@ -210,9 +210,10 @@ mod tests {
             writer.transaction(work).unwrap();
             assert!(read_by(&writer, |read| read.meta("0")).unwrap().is_some());
             writer.checkpoint().unwrap();
-        }
-        let log = std::fs::metadata(dir.path().join("s.db-wal")).unwrap().len();
-        assert!(log < (PAGES - 1_000) * FRAME_BYTES, "the log has {log} bytes");
+            let log = std::fs::metadata(dir.path().join("s.db-wal")).unwrap().len();
+            log < n * BYTES
+        });
+        assert!(begins_anew, "the log has all that was written");
     }
 
     #[test]
