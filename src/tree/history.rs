@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use crate::config::Config;
 use crate::names::{FileName, RecordId, TreePath};
 use crate::numbers::{G, UnixNanos};
-use crate::store::{Read, Record, Result};
+use crate::store::{History, Read, Record, Result};
 
 use super::computed::Computed;
 
@@ -61,12 +61,14 @@ pub(super) fn lookup(
         return Ok(Some(Computed::Past(*g)));
     }
     let child = path.join(name.clone());
-    let mut any = read.history(&child)?.is_some() || record_at(read, &child)?.is_some();
+    let has_versions = |history: History| history.versions > 0;
+    let mut any = read.history(&child)?.is_some_and(has_versions);
+    any |= record_at(read, &child)?.is_some();
     any |= read.workspaces()?.iter().any(|row| row.path.names().starts_with(child.names()));
     if !any {
-        read.histories(&child, None, &mut |_| {
-            any = true;
-            false
+        read.histories(&child, None, &mut |history| {
+            any |= has_versions(history);
+            !any
         })?;
     }
     Ok(any.then(|| Computed::History(pasts.number(&child))))
@@ -83,7 +85,9 @@ pub(super) fn list(
     let depth = path.names().len();
     let mut below = std::collections::BTreeSet::new();
     read.histories(&path, None, &mut |history| {
-        below.extend(history.path.names().get(depth).cloned());
+        if history.versions > 0 {
+            below.extend(history.path.names().get(depth).cloned());
+        }
         true
     })?;
     for row in read.workspaces()? {
