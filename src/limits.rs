@@ -236,10 +236,13 @@ pub const LEASE_BATCH: Duration = Duration::from_secs(1);
 pub const LEASE_CHANGES_MAX: usize = 4096;
 
 /// Transactions that are open at once: each may hold its bytes in the daemon's memory.
-pub const TXNS_MAX: usize = 64;
+pub const TXNS_MAX: usize = 256;
 
-/// The same of one mount, so that one agent's forgotten ones are in nobody else's way.
-pub const TXNS_OF_MOUNT_MAX: usize = 16;
+/// The same of one agent or user in one mount, so that what was forgotten in one is in no other's way.
+pub const TXNS_IN_MOUNT_MAX: usize = 16;
+
+/// The same of one agent or user in all mounts, so that nobody takes the others' room.
+pub const TXNS_OF_ONE_MAX: usize = 32;
 
 /// Changes of one transaction: everybody else waits while they are made.
 pub const TXN_STEPS_MAX: usize = 2_000;
