@@ -133,6 +133,17 @@ pub const RIPE_MAX: usize = 512;
 /// How long after one who looks was woken for a ready record the next is, if it is still there.
 pub const WAKE_NEXT_AFTER: Duration = Duration::from_millis(100);
 
+/// Who sleeps in a poll and is woken asks again sooner than this, if the machine is not busy; a poll that was
+/// left alone never does, and others are woken instead.
+pub const WAKE_ANSWERED_WITHIN: Duration = Duration::from_millis(1);
+
+/// So many times as many are woken each time that nobody answered: 1000 polls that were left alone are
+/// behind one after five times.
+pub const WAKE_MORE: usize = 4;
+
+/// Users of mounts of which is remembered that they let a ready record lie when they were woken.
+pub const IDLE_LOOKERS_MAX: usize = 4096;
+
 /// Lanes of which is remembered what came by `.next` last.
 pub const NEXTS_MAX: usize = 16_384;
 
@@ -225,10 +236,13 @@ pub const LEASE_BATCH: Duration = Duration::from_secs(1);
 pub const LEASE_CHANGES_MAX: usize = 4096;
 
 /// Transactions that are open at once: each may hold its bytes in the daemon's memory.
-pub const TXNS_MAX: usize = 64;
+pub const TXNS_MAX: usize = 256;
 
-/// The same of one mount, so that one agent's forgotten ones are in nobody else's way.
-pub const TXNS_OF_MOUNT_MAX: usize = 16;
+/// The same of one agent or user in one mount, so that what was forgotten in one is in no other's way.
+pub const TXNS_IN_MOUNT_MAX: usize = 16;
+
+/// The same of one agent or user in all mounts, so that nobody takes the others' room.
+pub const TXNS_OF_ONE_MAX: usize = 32;
 
 /// Changes of one transaction: everybody else waits while they are made.
 pub const TXN_STEPS_MAX: usize = 2_000;

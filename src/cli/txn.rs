@@ -190,9 +190,11 @@ fn place(text: &str) -> Option<Place> {
 
 fn failed(what: &str, error: &io::Error) -> Stop {
     let (exit, remedy) = match error.raw_os_error() {
-        Some(libc::EMFILE) => {
-            (Exit::Busy, "too many are open: `rmdir` those in .workfs/txn/ that nobody uses")
-        }
+        Some(libc::EMFILE) => (
+            Exit::Busy,
+            "too many are open: `rmdir` yours in .workfs/txn/ that are not in use (an operator, anybody's)",
+        ),
+        Some(libc::EACCES | libc::EPERM) => (Exit::Denied, "for the reason: cat .workfs/why"),
         Some(libc::ENOTCONN | libc::ECONNABORTED) => {
             (Exit::Mount, "the daemon has ended: mount the store again")
         }

@@ -216,6 +216,19 @@ fn is_agent(shared: &Shared, peer: Peer) -> bool {
     shared.service.engine.agents().bound(peer.uid).is_some()
 }
 
+/// Refuses what is not for an agent, and lets `why` and the ledger tell.
+fn refuse_agent(shared: &Shared, peer: Peer, ask: &Ask) -> Answer {
+    let operation = match ask {
+        Ask::Mount(_) => "mount",
+        Ask::Unmount(_) => "unmount",
+        _ => "stop",
+    };
+    let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid));
+    let refused = crate::service::refuse_agent(&shared.service, &caller, operation);
+    let rule = refused.rule;
+    Answer::Failed(Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) })
+}
+
 fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
     while let Some(ask) = lines.ask()? {
         if socket::is_gone(lines.stream()) {
@@ -227,10 +240,8 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
         let answer = match ask {
             Err(failure) => Some(Answer::Failed(failure)),
             // An agent by its user id asks for what agents do, and no more.
-            Ok(Ask::Mount(_) | Ask::Unmount(_) | Ask::Stop) if is_agent(shared, peer) => {
-                let remedy = "ask whoever runs the store";
-                let reason = format!("user {} is an agent of this store", peer.uid);
-                Some(Answer::Failed(Failure::new(Cause::Denied, reason, remedy)))
+            Ok(ask @ (Ask::Mount(_) | Ask::Unmount(_) | Ask::Stop)) if is_agent(shared, peer) => {
+                Some(refuse_agent(shared, peer, &ask))
             }
             Ok(Ask::Do(request)) => {
                 command = Some((Part::default(), request));

@@ -11,7 +11,7 @@ use crate::store::{Class, Durability, NodeType, Read, Record, Standing, StoreErr
 
 use super::governed::{path_of, path_of_dir};
 use super::turn::{Happening, Refused};
-use super::{Command, Context, Stop, Turn};
+use super::{Command, Context, Origin, Stop, Turn};
 
 /// What a change is about: whoever is told that it was refused is told where.
 #[derive(Clone, Debug)]
@@ -155,7 +155,8 @@ pub(super) fn to_tell(
     refused: &Refused,
 ) -> Result<Option<TellForbidden>, StoreError> {
     let rule = refused.refusal.rule;
-    if !matches!(rule, Rule::Forbidden | Rule::OneName) {
+    // Nobody tried what the daemon could not do by itself.
+    if !matches!(rule, Rule::Forbidden | Rule::OneName) || context.origin == Origin::Daemon {
         return Ok(None);
     }
     let just = |at: UnixNanos| {

@@ -28,6 +28,7 @@ mod part;
 mod permitted;
 mod project;
 mod ready;
+mod refused;
 mod reply;
 mod request;
 mod restore;
@@ -60,6 +61,7 @@ pub use log::LogReport;
 pub use part::Part;
 pub use project::{PARTS, ProjectReport, SCRATCHPAD};
 pub use ready::{ReadyReport, ReadyRow};
+pub use refused::refuse_agent;
 pub use reply::{Exit, Failure, Reply, Report, Sink};
 pub use request::*;
 pub use restore::{RestoreReport, restore};
@@ -136,6 +138,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
     let caller = match admitted(service, caller, &request) {
         Ok(caller) => caller,
         Err(failure) => {
+            refused::note_refused(service, caller, (operation, request.what()), &failure);
             let _ = sink(Reply::Error(failure));
             return;
         }

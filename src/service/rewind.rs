@@ -16,6 +16,7 @@ use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow};
 use super::find::{Found, FoundRecord, find_past, node_at, past_of};
 use super::log::field;
 use super::permitted::{expect_own, is_bound, not_the_past};
+use super::refused::note_refused;
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
 
 /// See [`super::Request::Rewind`].
@@ -126,6 +127,9 @@ pub(super) fn rewind(
             }
             Err(failure) => Err(failure),
         }
+    });
+    let past = past.inspect_err(|failure| {
+        note_refused(service, caller, ("restore", Some(&args.what)), failure);
     })?;
     match past {
         Past::Record(found, g, version) => {

@@ -10,13 +10,45 @@ use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
 use crate::numbers::Ino;
-use crate::refusal::Door;
+use crate::refusal::{Door, Refusal, Rule};
 
 impl WorkTree {
     /// Who changes something.
     pub(super) fn context(&self, caller: &Caller, door: Door) -> Context {
         let identity = self.hub.identity(caller.mount);
         context(caller, identity.as_deref(), &self.engine.agents(), door)
+    }
+
+    /// Whether the caller is an operator: by a plain mount, and not only because it was let into one.
+    pub(super) fn is_operator(&self, caller: &Caller) -> bool {
+        let context = self.context(caller, Door::Name);
+        context.role == Role::Operator && !self.is_nobody_s(caller, &context)
+    }
+
+    /// Whether the caller is a user who is nobody's agent, in a mount that others may use.
+    fn is_nobody_s(&self, caller: &Caller, context: &Context) -> bool {
+        let identity = self.hub.identity(caller.mount);
+        let made_it = |identity: &Identity| identity.maker == user_name(caller.uid);
+        let is_let_in = || {
+            !runs_the_store(caller.uid)
+                && self.engine.agents().bound(caller.uid).is_none()
+                && identity.is_some_and(|identity| identity.agent.is_none() && !made_it(&identity))
+        };
+        context.bits == Bits::Stored || is_let_in()
+    }
+
+    /// Whether the caller may begin a transaction.
+    pub(super) fn may_begin_txn(&self, caller: &Caller, context: &Context) -> Result<(), Refusal> {
+        context.may_change()?;
+        if self.is_nobody_s(caller, context) {
+            let uid = caller.uid;
+            return Err(Refusal::new(
+                Rule::Forbidden,
+                format!("user {uid} is no agent, and has no transactions"),
+                format!("an operator may bind the user: workfs agent add NAME --uid {uid}"),
+            ));
+        }
+        Ok(())
     }
 
     /// Whether the caller's kernel is shown that roles say who may write what is governed.

@@ -37,6 +37,7 @@ mod txn;
 mod unborn;
 mod unsaved;
 mod waits;
+mod wakes;
 mod why;
 mod write;
 

@@ -314,7 +314,7 @@ impl WorkTree {
             Computed::Wait(dir) => {
                 let workspace = self.read(|read| self.workspace_of(read, dir))?;
                 let workspace = workspace.ok_or(Rule::Gone.errno(Door::Handle))?.workspace;
-                Open::Wait(Box::new(Waited::of(workspace)))
+                Open::Wait(Box::new(Waited::of(workspace, caller)))
             }
             file => {
                 let viewer = self.viewer(caller);

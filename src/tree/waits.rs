@@ -3,9 +3,9 @@
 //! They only look. A record that becomes ready wakes one of them; if it is still there a moment
 //! later, because that one did not take it, the next is woken. What must stay true: no thread of
 //! the kernel's waits here, and no read waits longer than [`REQUEST_DEADLINE`]. Deliberately not
-//! here: those who wait to take a record (the engine's line).
+//! here: whom a record wakes (`wakes`); those who wait to take a record (the engine's line).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,25 @@ use crossbeam_channel::{Receiver, Select, Sender, unbounded};
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Handle, PollWake, Reply};
 
-use crate::limits::{REQUEST_DEADLINE, WAKE_NEXT_AFTER};
+use crate::limits::REQUEST_DEADLINE;
 use crate::numbers::WorkspaceKey;
 
+use super::wakes::{Call, Looker, Lookers, Whose};
 use super::{Answer, WorkTree};
 
 /// An open `.wait`.
 pub(super) struct Waited {
     workspace: WorkspaceKey,
+    /// Who opened it.
+    whose: Whose,
     /// What is left of the line that was begun. Its end is owed to who reads on, such as `cat`; who polls
     /// before it reads asks anew.
     rest: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
 impl Waited {
-    pub fn of(workspace: WorkspaceKey) -> Waited {
-        Waited { workspace, rest: Arc::default() }
+    pub fn of(workspace: WorkspaceKey, caller: &Caller) -> Waited {
+        Waited { workspace, whose: (caller.mount, caller.uid), rest: Arc::default() }
     }
 }
 
@@ -64,7 +67,7 @@ impl WorkTree {
         match self.read(|read| self.claimable_name(read, workspace)) {
             Ok(Some(name)) => reply.send(Ok(line(name.as_bytes()))),
             Ok(None) if caller.nonblocking => reply.send(Err(Errno::EAGAIN)),
-            Ok(None) => self.waits.read(&self.me, workspace, reply),
+            Ok(None) => self.waits.read(&self.me, waited, reply),
             Err(errno) => reply.send(Err(errno)),
         }
     }
@@ -84,26 +87,21 @@ impl WorkTree {
             *rest = None;
         }
         if self.read(|read| self.claimable_name(read, waited.workspace))?.is_some() {
+            self.waits.came(waited.workspace, handle);
             return Ok(true);
         }
         if let Some(wake) = wake {
-            self.waits.poll(&self.me, waited.workspace, handle, wake);
+            self.waits.poll(&self.me, waited, handle, wake);
         }
         Ok(false)
     }
 }
 
-/// Somebody who waits.
-enum Waiter {
-    /// A read that is owed an answer.
-    Read { until: Instant, reply: Reply<Vec<u8>> },
-    /// A poll of this handle.
-    Poll { handle: Handle, wake: PollWake },
-}
-
 /// What the thread is told.
 enum Told {
-    Waits(WorkspaceKey, Waiter),
+    Waits(WorkspaceKey, Looker),
+    /// A poll of this handle found something.
+    Came(WorkspaceKey, Handle),
     Closed(Handle),
 }
 
@@ -113,35 +111,38 @@ pub(super) struct Waits(Mutex<Option<Sender<Told>>>);
 
 impl Waits {
     /// A read of `.wait` that found nothing.
-    pub fn read(&self, tree: &Weak<WorkTree>, workspace: WorkspaceKey, reply: Reply<Vec<u8>>) {
+    pub fn read(&self, tree: &Weak<WorkTree>, waited: &Waited, reply: Reply<Vec<u8>>) {
         let until = Instant::now() + REQUEST_DEADLINE - MARGIN;
-        self.tell(tree, Told::Waits(workspace, Waiter::Read { until, reply }));
+        self.wait(tree, waited, Call::Read { until, reply });
     }
 
     /// A poll that found nothing.
-    pub fn poll(
-        &self,
-        tree: &Weak<WorkTree>,
-        workspace: WorkspaceKey,
-        handle: Handle,
-        wake: PollWake,
-    ) {
-        self.tell(tree, Told::Waits(workspace, Waiter::Poll { handle, wake }));
+    pub fn poll(&self, tree: &Weak<WorkTree>, waited: &Waited, handle: Handle, wake: PollWake) {
+        self.wait(tree, waited, Call::Poll { handle, wake });
+    }
+
+    /// A poll that found something: the one who was woken, perhaps.
+    pub fn came(&self, workspace: WorkspaceKey, handle: Handle) {
+        self.tell(Told::Came(workspace, handle));
     }
 
     /// A handle that may have polled is closed.
     pub fn closed(&self, handle: Handle) {
+        self.tell(Told::Closed(handle));
+    }
+
+    fn tell(&self, told: Told) {
         if let Some(thread) = &*self.0.lock() {
             // A thread that is gone knows nobody.
-            let _ = thread.send(Told::Closed(handle));
+            let _ = thread.send(told);
         }
     }
 
     /// Whoever cannot be told to wait is answered by the drop of its reply.
-    fn tell(&self, tree: &Weak<WorkTree>, told: Told) {
+    fn wait(&self, tree: &Weak<WorkTree>, waited: &Waited, call: Call) {
         let mut thread = self.0.lock();
         let sender = thread.get_or_insert_with(|| start(tree.clone()));
-        let _ = sender.send(told);
+        let _ = sender.send(Told::Waits(waited.workspace, Looker { whose: waited.whose, call }));
     }
 }
 
@@ -152,7 +153,7 @@ fn start(tree: Weak<WorkTree>) -> Sender<Told> {
     let (sender, told) = unbounded();
     let run = move || {
         let Some(news) = tree.upgrade().map(|tree| tree.engine.line().watch()) else { return };
-        Waiting { tree, queues: HashMap::new(), again: HashMap::new() }.run(&told, &news);
+        Waiting { tree, lookers: HashMap::new() }.run(&told, &news);
     };
     let started = std::thread::Builder::new().name("waits".into()).stack_size(512 << 10).spawn(run);
     if let Err(error) = started {
@@ -163,9 +164,7 @@ fn start(tree: Weak<WorkTree>) -> Sender<Told> {
 
 struct Waiting {
     tree: Weak<WorkTree>,
-    queues: HashMap<WorkspaceKey, VecDeque<Waiter>>,
-    /// When to look whether a record that somebody was woken for is still there.
-    again: HashMap<WorkspaceKey, Instant>,
+    lookers: HashMap<WorkspaceKey, Lookers>,
 }
 
 impl Waiting {
@@ -174,7 +173,7 @@ impl Waiting {
         loop {
             let mut select = Select::new();
             let (of_told, _) = (select.recv(told), select.recv(news));
-            let ready = match self.next_look() {
+            let ready = match self.lookers.values().filter_map(Lookers::again).min() {
                 Some(at) => select.select_deadline(at).ok(),
                 None => Some(select.select()),
             };
@@ -185,77 +184,67 @@ impl Waiting {
                     Err(_) => return,
                 },
                 Some(ready) => match ready.recv(news) {
-                    Ok(workspace) => self.wake_one(workspace),
+                    Ok(workspace) => self.call(workspace, Lookers::one_more),
                     Err(_) => return,
                 },
             }
         }
     }
 
-    fn next_look(&self) -> Option<Instant> {
-        let reads = self.queues.values().flatten().filter_map(|waiter| match waiter {
-            Waiter::Read { until, .. } => Some(*until),
-            Waiter::Poll { .. } => None,
-        });
-        reads.chain(self.again.values().copied()).min()
-    }
-
     fn hear(&mut self, told: Told) {
         match told {
-            Told::Waits(workspace, waiter) => {
+            Told::Waits(workspace, looker) => {
                 // It may have become ready since the caller looked.
                 if let Some(name) = self.best(workspace) {
-                    return waiter.wake(Some(name));
+                    return looker.wake(Some(name));
                 }
-                let queue = self.queues.entry(workspace).or_default();
-                if let Waiter::Poll { handle, .. } = &waiter {
-                    queue.retain(|known| !known.is_poll_of(*handle));
+                self.lookers.entry(workspace).or_default().join(looker);
+            }
+            Told::Came(workspace, handle) => {
+                if let Some(lookers) = self.lookers.get_mut(&workspace) {
+                    lookers.come(handle, Instant::now());
                 }
-                queue.push_back(waiter);
             }
             Told::Closed(handle) => {
-                for queue in self.queues.values_mut() {
-                    queue.retain(|known| !known.is_poll_of(handle));
-                }
+                self.lookers.values_mut().for_each(|lookers| lookers.leave(handle));
             }
         }
     }
 
-    /// Wakes the first who waits, if there is something to be woken for.
-    fn wake_one(&mut self, workspace: WorkspaceKey) {
-        self.again.remove(&workspace);
-        if self.queues.get(&workspace).is_none_or(VecDeque::is_empty) {
+    /// Wakes those whom it is for, if there is something to be woken for.
+    fn call(
+        &mut self,
+        workspace: WorkspaceKey,
+        whom: impl FnOnce(&mut Lookers, Instant) -> Vec<Looker>,
+    ) {
+        if !self.lookers.contains_key(&workspace) {
             return;
         }
-        let Some(name) = self.best(workspace) else { return };
-        let Some(queue) = self.queues.get_mut(&workspace) else { return };
-        if let Some(first) = queue.pop_front() {
-            first.wake(Some(name));
+        let name = self.best(workspace);
+        let Some(lookers) = self.lookers.get_mut(&workspace) else { return };
+        if name.is_none() {
+            lookers.none();
+            return;
         }
-        if !queue.is_empty() {
-            self.again.insert(workspace, Instant::now() + WAKE_NEXT_AFTER);
+        for looker in whom(lookers, Instant::now()) {
+            looker.wake(name.clone());
         }
     }
 
     fn look_at_the_clock(&mut self) {
         let now = Instant::now();
-        let again: Vec<WorkspaceKey> =
-            self.again.iter().filter(|(_, at)| **at <= now).map(|(key, _)| *key).collect();
-        for workspace in again {
-            self.wake_one(workspace);
-        }
-        for workspace in self.queues.keys().copied().collect::<Vec<_>>() {
-            let Some(queue) = self.queues.remove(&workspace) else { continue };
-            let (late, waiting): (VecDeque<_>, VecDeque<_>) =
-                queue.into_iter().partition(|waiter| waiter.is_late(now));
-            if !waiting.is_empty() {
-                self.queues.insert(workspace, waiting);
-            }
+        for workspace in self.lookers.keys().copied().collect::<Vec<_>>() {
+            let Some(lookers) = self.lookers.get_mut(&workspace) else { continue };
+            let (late, is_time) = (lookers.late(now), lookers.is_time(now));
             if !late.is_empty() {
                 let name = self.best(workspace);
-                late.into_iter().for_each(|waiter| waiter.wake(name.clone()));
+                late.into_iter().for_each(|looker| looker.wake(name.clone()));
+            }
+            if is_time {
+                self.call(workspace, Lookers::still);
             }
         }
+        self.lookers.retain(|_, lookers| !lookers.is_void());
     }
 
     /// The name of the best ready record, as a line.
@@ -269,21 +258,4 @@ impl Waiting {
 /// A name as `.wait` gives it.
 fn line(name: &[u8]) -> Vec<u8> {
     [name, b"\n"].concat()
-}
-
-impl Waiter {
-    fn wake(self, name: Option<Vec<u8>>) {
-        match self {
-            Waiter::Read { reply, .. } => reply.send(Ok::<_, Errno>(name.unwrap_or_default())),
-            Waiter::Poll { wake, .. } => wake.now(),
-        }
-    }
-
-    fn is_late(&self, now: Instant) -> bool {
-        matches!(self, Waiter::Read { until, .. } if *until <= now)
-    }
-
-    fn is_poll_of(&self, handle: Handle) -> bool {
-        matches!(self, Waiter::Poll { handle: own, .. } if *own == handle)
-    }
 }

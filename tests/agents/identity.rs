@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Setup, Task, left_out, needs};
+use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs};
 use crate::team::{Team, mv};
 
 // P10.1
@@ -130,11 +130,32 @@ fn at_the_socket_a_bound_user_is_its_agent_and_no_operator() {
     assert_eq!(as_bob("agent add eve --role operator").code, 6);
     assert_eq!(as_bob("export /tmp/not-to-be-made").code, 6);
     assert_eq!(as_bob("unmount --all").code, 6);
+    // Who runs the store is told of each, and so is who tried it.
+    let forbidden = || {
+        let ledger = fixture.ledger();
+        let tried = ledger.0.iter().filter(|event| event.name() == "forbidden");
+        tried.map(|event| (event.text("actor").to_owned(), event.0.to_string())).collect::<Vec<_>>()
+    };
+    let told = forbidden();
+    assert!(told.len() == 2 && told.iter().all(|(actor, _)| actor == "bob"), "{told:?}");
+    assert!(told[0].1.contains("work/inbox/t-1.yaml"), "{told:?}");
+    let whys = [as_bob("why"), fixture.workfs(&["why"])];
+    for why in whys.map(Ran::success) {
+        for said in [
+            "claim work/inbox/t-1.yaml EACCES",
+            "user 64001 is the agent bob, not ann",
+            "`agent add` is not for bob",
+            "`export` is not for bob",
+            "is not for user 64001, an agent",
+        ] {
+            assert!(why.stdout.contains(said), "{said}: {why}");
+        }
+    }
     as_bob("claim t-1 --agent bob").success();
     assert_eq!(fixture.ledger().of_record("t-1")[1].text("role"), "agent");
     fixture.sh("mv work/assigned/bob/t-1.yaml work/assigned/bob/x.yaml").failure();
-    assert!(fixture.workfs(&["why"]).success().stdout.contains("t-1"));
-    assert_eq!(as_bob("why").success().stdout, "nothing was refused\n");
+    assert!(fixture.workfs(&["why"]).success().stdout.contains("rename"));
+    assert!(!as_bob("why").success().stdout.contains("rename"));
 }
 
 // P10.3

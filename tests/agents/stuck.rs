@@ -3,7 +3,7 @@
 use workfs::config::Config;
 use workfs::engine::{Fence, told_of_return};
 use workfs::kind::{Kind, Kinds, builtin};
-use workfs::numbers::Attempt;
+use workfs::numbers::{Attempt, UnixNanos};
 use workfs::refusal::{Refusal, Rule};
 
 use crate::harness::{Desk, SECOND, agent};
@@ -158,6 +158,20 @@ fn where_the_reason_cannot_be_written_it_is_left_alone_all_the_same() {
     assert!(desk.content("t-1").contains("not_before: "), "{}", desk.content("t-1"));
     assert!(desk.content("t-1").contains("before"), "{}", desk.content("t-1"));
     desk.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn it_is_left_alone_for_no_less_than_the_kind_says() {
+    let usual = "first: 1m, longest: 1h, jitter_percent: 25";
+    let desk = bob_has((usual, "first: 1s, longest: 1h, jitter_percent: 0"), "refuse");
+    desk.set_wall(900_000_000);
+    desk.pass(TTL + SECOND);
+    let text = desk.content("t-1");
+    let until = text.lines().find_map(|line| line.strip_prefix("not_before: ")).unwrap();
+    let until = UnixNanos::parse_rfc3339(until.trim_matches(['"', '\''])).unwrap();
+    let waits = until.0 - desk.engine().now().0;
+    assert!(waits >= SECOND as i64, "{waits} ns: {text}");
 }
 
 // P12.3

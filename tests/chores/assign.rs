@@ -56,6 +56,27 @@ fn a_follow_up_is_assigned_too() {
     fixture.fsck_clean();
 }
 
+// P14.2 P14.3
+#[test]
+fn an_observer_is_given_nothing() {
+    let fixture = assigning();
+    fixture.workfs(&["agent", "add", "eve", "--role", "observer"]).success();
+    fixture.task("inbox", &Task::new("t-1").owner("eve"));
+    assert_eq!(names(&fixture, "inbox"), ["t-1.yaml"]);
+    let why = fixture.workfs(&["why"]).success();
+    assert!(why.stdout.contains("eve is an observer, who may have no task"), "{why}");
+    // It is anybody's to claim; and nobody tried what is forbidden.
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    let result = "result: { summary: built, next_agent: eve }\n";
+    fixture.task("inbox", &Task::new("t-2").owner("bob").with(result));
+    fixture.sh("mv work/assigned/bob/t-2.yaml work/done/bob/").success();
+    assert_eq!(names(&fixture, "inbox").len(), 0);
+    let why = fixture.workfs(&["why"]).success();
+    assert!(why.stdout.contains("handoff work/done/bob/t-2.yaml"), "{why}");
+    assert!(fixture.ledger().0.iter().all(|event| event.name() != "forbidden"));
+    fixture.fsck_clean();
+}
+
 // P14.1
 #[test]
 fn by_default_nobody_is_assigned_anything() {

@@ -153,6 +153,89 @@ fn poll_and_epoll_wake_when_something_is_ready() {
 
 // P9.8
 #[test]
+fn descriptors_that_were_polled_and_left_alone_delay_nobody() {
+    let fixture = Setup::default().mounts(2).start();
+    let open = |mount| File::open(fixture.mount(mount).join("work/ready/.wait")).unwrap();
+    let [one, other] = [open(0), open(1)];
+    let idle: Vec<File> = (0..200).map(|_| open(1)).collect();
+    let none = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // In another mount than theirs, and in theirs.
+    for (task, mine) in [("a", &one), ("b", &one), ("c", &other), ("d", &other)] {
+        let mut fds: Vec<_> =
+            idle.iter().map(|file| PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN)).collect();
+        assert_eq!(poll(&mut fds, Some(&none)).unwrap(), 0);
+        std::thread::scope(|scope| {
+            let (tell, told) = channel();
+            let polls = scope.spawn(move || {
+                let long = Timespec { tv_sec: 60, tv_nsec: 0 };
+                let mut fds = [PollFd::from_borrowed_fd(mine.as_fd(), PollFlags::IN)];
+                about_to_wait(&tell);
+                assert_eq!(poll(&mut fds, Some(&long)).unwrap(), 1);
+                Instant::now()
+            });
+            await_waiting(&told);
+            let at = put(&fixture, task);
+            let late = polls.join().unwrap().saturating_duration_since(at);
+            // It is some 5 ms; each took its turn of 0.1 s before.
+            assert!(late < Duration::from_secs(1), "{task}: {late:?}");
+        });
+        fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+    }
+}
+
+// P9.8
+#[test]
+fn who_looks_and_takes_nothing_delays_the_others_once_at_most() {
+    let fixture = Setup::default().mounts(2).start();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (stop, fixture) = (&stop, &fixture);
+        let polls = |mount: usize| {
+            let wait = File::open(fixture.mount(mount).join("work/ready/.wait")).unwrap();
+            move || {
+                let short = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+                let mut fds = [PollFd::from_borrowed_fd(wait.as_fd(), PollFlags::IN)];
+                poll(&mut fds, Some(&short)).unwrap() == 1
+            }
+        };
+        for _ in 0..8 {
+            let looks = polls(1);
+            scope.spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    if looks() {
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                }
+            });
+        }
+        let (tell, told) = channel();
+        let worker = scope.spawn(move || {
+            let takes = polls(0);
+            let mut ends = Vec::new();
+            for _ in 0..10 {
+                about_to_wait(&tell);
+                while !takes() {}
+                ends.push(Instant::now());
+                fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+            }
+            ends
+        });
+        let mut begins = Vec::new();
+        for nth in 0..10 {
+            await_waiting(&told);
+            begins.push(put(fixture, &format!("t-{nth}")));
+        }
+        let ends = worker.join().unwrap();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let mut late: Vec<_> =
+            ends.iter().zip(&begins).map(|(end, at)| end.saturating_duration_since(*at)).collect();
+        late.sort();
+        assert!(late[7] < Duration::from_millis(50), "{late:?}");
+    });
+}
+
+// P9.8
+#[test]
 fn who_never_waits_is_told_so_at_once() {
     let fixture = Fixture::new();
     let mut wait = File::open(fixture.path("work/ready/.wait")).unwrap();

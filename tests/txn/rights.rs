@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Errno, Fixture, Setup, left_out, needs};
+use crate::harness::{Errno, Fixture, Ran, Setup, left_out, needs};
 
 /// An operator's mount, and bob's with these arguments.
 fn bobs(arguments: &[&str]) -> Fixture {
@@ -63,6 +63,47 @@ fn in_a_mount_of_a_part_a_transaction_shows_that_part() {
     )
     .unwrap();
     assert!(fixture.path("work/assigned/bob/t-0001.yaml").exists());
+}
+
+/// Bash as a user, at the first mount's root.
+fn by(fixture: &Fixture, uid: u32, command: &str) -> Ran {
+    let user = format!("setpriv --reuid {uid} --regid {uid} --clear-groups");
+    fixture.sh(&format!("exec {user} bash -c '{command}'"))
+}
+
+// P10.4 P13.4 P13.5
+#[test]
+fn nobody_takes_the_others_room() {
+    const ANN: u32 = 64001;
+    const OBS: u32 = 64002;
+    const NOBODY: u32 = 64003;
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other"]).start();
+    fs::set_permissions(fixture.base(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    by(&fixture, NOBODY, "mkdir .workfs/txn/n").failure();
+    for (name, uid, role) in [("ann", ANN, "agent"), ("obs", OBS, "observer")] {
+        let uid = uid.to_string();
+        fixture.workfs(&["agent", "add", name, "--uid", &uid, "--role", role]).success();
+    }
+    for uid in [OBS, NOBODY] {
+        let refused = by(&fixture, uid, "mkdir .workfs/txn/n").failure();
+        assert!(refused.stderr.contains("Permission denied"), "{refused}");
+        let why = by(&fixture, uid, "cat .workfs/why").success().stdout;
+        assert!(why.contains("txn .workfs/txn/n EACCES"), "{why}");
+    }
+    let told = fixture.ledger();
+    let told = told.0.iter().filter(|event| event.name() == "forbidden").count();
+    assert!(told >= 2, "{told}");
+    // Whoever has all of its own is in no other's way, and an operator may end them.
+    by(&fixture, ANN, "for n in $(seq 16); do mkdir .workfs/txn/a$n || exit 1; done").success();
+    let more = by(&fixture, ANN, "mkdir .workfs/txn/more").failure();
+    assert!(more.stderr.contains("Too many open files"), "{more}");
+    fixture.sh("mkdir .workfs/txn/mine && rmdir .workfs/txn/mine .workfs/txn/a1").success();
+    by(&fixture, OBS, "rmdir .workfs/txn/a2").failure();
+    by(&fixture, ANN, "mkdir .workfs/txn/more").success();
 }
 
 // P13.4

@@ -80,7 +80,7 @@ impl Chore for Assign {
         };
         let text = Text::new(turn.content(&record)?);
         let Some(agent) = kind.owner_named(text.document()?.value()) else { return Ok(false) };
-        if !turn.txn.agents()?.iter().any(|known| known.name == agent) {
+        if !turn.is_registered(&lies, &agent)? {
             return Ok(false);
         }
         let Some(lane) = turn.state_dir(&lies.governed, claim.to, Some(&agent))? else {

@@ -37,6 +37,8 @@ impl Command for HandOver {
         if turn.txn.is_followed_up(lies.governed.workspace, &done.id, &agent)? {
             return Ok(());
         }
+        // Who is no agent yet can become one; of who is known it is known what it may.
+        turn.is_registered(&lies, &agent)?;
         let dir = turn.state_dir(&lies.governed, kind.initial(), None)?;
         let Some((dir, id, name)) =
             dir.map(|dir| free(turn, &lies, dir, &agent)).transpose()?.flatten()

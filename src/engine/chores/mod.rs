@@ -23,14 +23,14 @@ pub use undone::Undone;
 
 use std::sync::Arc;
 
-use crate::kind::StateIx;
+use crate::kind::{Holding, StateIx, role_names};
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Record, StoreError};
 
 use super::governed::{Governed, Home};
-use super::{Command, Context, Create, NewContent, Stop, Turn};
+use super::{Command, Context, Create, NewContent, Registry, Stop, Turn};
 
 use assign::Assign;
 use handoff::HandOver;
@@ -80,6 +80,21 @@ impl Turn<'_> {
             self.txn.put_follow_up(home.governed.workspace, &previous, &agent)?;
         }
         Ok(())
+    }
+
+    /// Refuses to give a record to a registered agent whose role may not work on what it has, nor give it
+    /// back, such as an observer: there it would lie. Says whether the agent is registered.
+    fn is_registered(&self, lies: &Home, agent: &AgentName) -> Result<bool, Stop> {
+        let Some(known) = Registry::load(self.txn)?.get(agent) else { return Ok(false) };
+        let kind = lies.kind();
+        let own = kind.rights().of(Holding::Own);
+        if own.contains(&known.role) {
+            return Ok(true);
+        }
+        let (name, role, who) = (kind.name(), known.role.with_article(), role_names(own));
+        let reason = format!("{agent} is {role}, who may have no {name}: that is for {who}");
+        let remedy = "name another agent, or give it another role (`workfs agent add`)";
+        Err(Stop::kept(Refusal::new(Rule::Forbidden, reason, remedy), lies.file_path()))
     }
 
     /// A directory of that name, or what is in its place.

@@ -120,7 +120,9 @@ impl Had {
         };
         let not_before = wait.map(|wait| {
             let wait = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
-            UnixNanos(turn.now.0.saturating_add(wait)).rfc3339_seconds()
+            // The record carries whole seconds: the next one, or it would be left alone for less.
+            let until = turn.now.0.saturating_add(wait).saturating_add(999_999_999);
+            UnixNanos(until).rfc3339_seconds()
         });
         let reason = ran_out(&self.record, ended);
         let mut edits = Vec::new();

@@ -159,6 +159,20 @@ fn changing(does_it: bool) -> Effect {
 }
 
 impl Request {
+    /// The record or file that it would change, by an id or a path.
+    #[must_use]
+    pub fn what(&self) -> Option<&str> {
+        match self {
+            Request::Claim(args) => args.what.as_deref(),
+            Request::Done(args) => Some(&args.what),
+            Request::Fail(args) => Some(&args.what),
+            Request::Release(args) => Some(&args.what),
+            Request::Heartbeat(args) => args.what.as_deref(),
+            Request::Rewind(args) => Some(&args.what),
+            _ => None,
+        }
+    }
+
     /// Where a request that acts for somebody says for whom, if it leaves that open. Whoever has a
     /// mount's or an environment's agent to tell puts it here.
     pub fn agent_left_open(&mut self) -> Option<&mut Option<AgentName>> {

@@ -209,10 +209,11 @@ impl Tree for TxnTree {
         reply: Reply<Entry>,
     ) {
         if is_txns(parent) {
-            return reply.send(match node {
-                NewNode::Directory => name_of(name).and_then(|name| self.begin(caller, name)),
-                _ => Err(unsupported(Door::Name)),
-            });
+            return match (node, name_of(name)) {
+                (NewNode::Directory, Ok(name)) => self.begin(caller, name, reply),
+                (NewNode::Directory, Err(errno)) => reply.send(Err(errno)),
+                _ => reply.send(Err(unsupported(Door::Name))),
+            };
         }
         let content = match &node {
             NewNode::Directory => NewContent::Directory,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Handle, MountId};
 
-use crate::limits::{HANDLES_MAX, TXNS_MAX, TXNS_OF_MOUNT_MAX};
-use crate::names::FileName;
+use crate::limits::{HANDLES_MAX, TXNS_IN_MOUNT_MAX, TXNS_MAX, TXNS_OF_ONE_MAX};
+use crate::names::{AgentName, FileName};
 use crate::refusal::{Door, Rule};
 
 use super::number::Slot;
@@ -20,6 +20,8 @@ pub struct Txn {
     pub mount: MountId,
     /// The user and group that made it.
     pub maker: (u32, u32),
+    /// For whom: who has too many has them whatever the mount.
+    pub whose: AgentName,
     pub name: FileName,
     pub view: Arc<Mutex<View>>,
 }
@@ -60,13 +62,22 @@ impl Table {
         self.open.values().filter(move |txn| txn.mount == mount)
     }
 
-    /// Opens one.
-    pub fn begin(&mut self, caller: &Caller, name: FileName, view: View) -> Result<Txn, Errno> {
+    /// Opens one, for whom the caller acts.
+    pub fn begin(
+        &mut self,
+        (caller, whose): (&Caller, AgentName),
+        name: FileName,
+        view: View,
+    ) -> Result<Txn, Errno> {
         let (mount, maker) = (caller.mount, (caller.uid, caller.gid));
         if self.find(mount, &name).is_some() {
             return Err(Rule::Taken.errno(Door::Name));
         }
-        if self.open.len() >= TXNS_MAX || self.of(mount).count() >= TXNS_OF_MOUNT_MAX {
+        let own = |txn: &&Txn| txn.whose == whose;
+        if self.open.len() >= TXNS_MAX
+            || self.open.values().filter(own).count() >= TXNS_OF_ONE_MAX
+            || self.of(mount).filter(own).count() >= TXNS_IN_MOUNT_MAX
+        {
             return Err(Rule::TooManyHandles.errno(Door::Name));
         }
         while self.open.contains_key(&self.next) {
@@ -74,7 +85,7 @@ impl Table {
         }
         let slot = self.next;
         self.next = slot.next();
-        let txn = Txn { slot, mount, maker, name, view: Arc::new(Mutex::new(view)) };
+        let txn = Txn { slot, mount, maker, whose, name, view: Arc::new(Mutex::new(view)) };
         self.open.insert(slot, txn.clone());
         Ok(txn)
     }

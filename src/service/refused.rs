@@ -1,0 +1,43 @@
+//! What is refused to an agent at the socket before the engine is asked: that stands in `why` and in the
+//! ledger all the same, as in a mount, so that who runs the store sees who tried.
+//!
+//! Deliberately not here: what is refused (`admitted`, `permitted`), and what the engine refuses.
+
+use crate::engine::{About, Refuse};
+use crate::refusal::{Refusal, Rule};
+
+use super::find::find;
+use super::{Caller, Failure, Service};
+
+/// Notes that a user who is bound to an agent tried what it may not. `what` is the record that it was
+/// about, by an id or a path.
+pub fn note_refused(
+    service: &Service,
+    caller: &Caller,
+    (operation, what): (&'static str, Option<&str>),
+    failure: &Failure,
+) {
+    let agents = service.engine.agents();
+    if failure.rule != Some(Rule::Forbidden) || agents.bound(caller.uid).is_none() {
+        return;
+    }
+    // It is itself that tried, whoever it said it was.
+    let Ok(caller) = caller.clone().acting(&agents, None) else { return };
+    let config = service.engine.config();
+    let lies = what.and_then(|what| {
+        let found = service.read(|read| find(read, &config, &caller.part, what)).ok()?;
+        found.path().cloned()
+    });
+    let about = lies.map_or(About::Nothing, About::Path);
+    let refusal = Refusal::new(Rule::Forbidden, failure.reason.clone(), failure.remedy.clone());
+    // The answer is the refusal, which the caller has already.
+    let _ = service.engine.run(caller.context(), Refuse { operation, about, refusal });
+}
+
+/// What an agent by its user asks of the daemon itself, which only who runs the store may.
+pub fn refuse_agent(service: &Service, caller: &Caller, operation: &'static str) -> Failure {
+    let reason = format!("`{operation}` is not for user {}, an agent of this store", caller.uid);
+    let failure = Failure::by(Rule::Forbidden, reason, "ask whoever runs the store");
+    note_refused(service, caller, (operation, None), &failure);
+    failure
+}
