@@ -156,6 +156,25 @@ fn crowded(fixture: &Fixture) -> i32 {
 
 // P8.2
 #[test]
+fn a_claim_by_path_that_came_too_late_is_no_typo() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let claim = |what: &str| fixture.workfs(&["claim", what, "--agent", "ann"]);
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    let late = claim("work/inbox/t-1.yaml").failure();
+    assert_eq!(late.code, 5, "{late}");
+    assert!(late.stderr.contains("it is `work/assigned/bob/t-1.yaml` now"), "{late}");
+    let typo = claim("work/inbox/t-2.yaml").failure();
+    assert_eq!(typo.code, 4, "{typo}");
+    // What was removed is nobody's who was faster.
+    fixture.sh("mv work/assigned/bob/t-1.yaml work/inbox/").success();
+    fs::remove_file(path).unwrap();
+    let removed = claim("work/inbox/t-1.yaml").failure();
+    assert_eq!(removed.code, 4, "{removed}");
+}
+
+// P8.2
+#[test]
 fn where_there_is_no_store_none_is_made() {
     let elsewhere = Setup::default().prepare();
     let commands: [&[&str]; 10] = [
