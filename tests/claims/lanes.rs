@@ -11,7 +11,7 @@ fn way_out(fixture: &Fixture, index: usize) -> String {
     told.trim().strip_prefix("name a lane: ").unwrap_or_else(|| panic!("{why}")).to_owned()
 }
 
-// P2.1
+// P3.2
 #[test]
 fn a_lane_that_was_forgotten_has_a_way_out_that_works() {
     let fixture = Setup::default().mounts(2).prepare();
