@@ -175,6 +175,34 @@ fn a_claim_by_path_that_came_too_late_is_no_typo() {
 
 // P8.2
 #[test]
+fn an_import_into_an_empty_name_is_refused() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.outside("src")).unwrap();
+    fs::write(fixture.outside("src/f"), "x").unwrap();
+    let src = fixture.outside("src");
+    let src = src.to_str().unwrap();
+    let ran = fixture.workfs(&["import", src, ""]).failure();
+    assert!(ran.code == 2 && ran.stderr.contains("cannot be empty"), "{ran}");
+    assert!(!fixture.path("f").exists());
+    fixture.workfs(&["import", src, "."]).success();
+    assert!(fixture.path("f").exists());
+}
+
+// P8.2
+#[test]
+fn an_export_of_what_is_not_there_makes_nothing() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("f"), "x").unwrap();
+    let out = fixture.outside("out");
+    let to = out.to_str().unwrap();
+    let ran = fixture.workfs(&["export", to, "--path", "nope"]).failure();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(!out.exists(), "nothing is there to be exported");
+    fixture.workfs(&["export", to, "--path", "f"]).success();
+}
+
+// P8.2
+#[test]
 fn where_there_is_no_store_none_is_made() {
     let elsewhere = Setup::default().prepare();
     let commands: [&[&str]; 10] = [
