@@ -334,6 +334,35 @@ fn what_is_no_store_keeps_its_mode_and_gets_nothing_beside_it() {
 
 // P6.1
 #[test]
+fn a_store_that_is_damaged_or_newer_gets_nothing_beside_it() {
+    let fixture = Fixture::new();
+    fixture.unmount_all();
+    let root = fixture.root().to_str().unwrap();
+    let store = fs::read(fixture.store()).unwrap();
+    let dir = fixture.outside("stores");
+    fs::create_dir(&dir).unwrap();
+    // The version of the tables, at its place in the header of an SQLite file.
+    let mut newer = store.clone();
+    newer[60..64].copy_from_slice(&9999_u32.to_be_bytes());
+    let mut damaged = store;
+    let half = damaged.len() / 2;
+    damaged[200..half].fill(0xa5);
+    fs::write(dir.join("newer.db"), newer).unwrap();
+    fs::write(dir.join("damaged.db"), damaged).unwrap();
+    for name in ["newer.db", "damaged.db"] {
+        for arguments in [&["mount", root][..], &["mount", "-f", root], &["status"]] {
+            let ran = fixture.command_on(&dir.join(name), arguments).output().unwrap();
+            assert_eq!(ran.status.code(), Some(10), "{ran:?}");
+            let mut left: Vec<_> =
+                fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, ["damaged.db", "newer.db"], "{arguments:?}");
+        }
+    }
+}
+
+// P6.1
+#[test]
 fn restore_leaves_files_of_its_owner_alone_and_nothing_where_it_failed() {
     use std::os::unix::fs::PermissionsExt as _;
     let fixture = Fixture::new();
