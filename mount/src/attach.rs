@@ -54,8 +54,8 @@ fn mount(dir: &Path, options: &MountOptions, device: &File) -> io::Result<()> {
         device.as_raw_fd(),
         libc::S_IFDIR | 0o755
     );
-    // Root's own mount lets nobody else in, and root passes every check: without the checks the
-    // kernel need not ask for both directories' attributes at each rename.
+    // Root's own mount lets nobody else in, and root passes every check: unless they are asked for,
+    // the kernel is spared them, and need not ask for both directories' attributes at each rename.
     if options.is_checked(uid) {
         data.push_str(",default_permissions");
     }

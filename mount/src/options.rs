@@ -1,8 +1,8 @@
 //! Mount options: what a mount may be told, and the reading of `-o` strings.
 //!
 //! What must stay true: the default is a mount that is its owner's alone, without device files and
-//! set-user-id programs; the kernel checks permissions (`default_permissions`) wherever anybody but
-//! root comes in, because with `allow_other` and without it another user read and overwrote a 0600
+//! set-user-id programs; the kernel checks permissions (`default_permissions`) where it is asked to,
+//! and wherever anybody but root comes in, because with `allow_other` and without it another user read and overwrote a 0600
 //! file. An option that is not known is refused, never ignored. Deliberately not here: options of
 //! workfs itself.
 
@@ -23,6 +23,9 @@ pub struct MountOptions {
     pub allow_other: bool,
     /// Root may use the mount besides its owner.
     pub allow_root: bool,
+    /// The kernel checks permissions also where nobody but root comes in, who may have given up the
+    /// capability to pass them.
+    pub default_permissions: bool,
     /// Device files work.
     pub dev: bool,
     /// Set-user-id and set-group-id bits work.
@@ -49,6 +52,7 @@ impl Default for MountOptions {
             read_only: false,
             allow_other: false,
             allow_root: false,
+            default_permissions: false,
             dev: false,
             suid: false,
             exec: true,
@@ -116,9 +120,8 @@ pub const KNOWN: [&str; 22] = [
 /// What `mount`, `fstab` and service managers write for themselves, and what is always so here.
 /// `auto_unmount` is among them: the daemon unmounts when it ends, and after a crash the next one
 /// heals the mount point; fuser's helper process for it would uncover the directory below.
-const IGNORED: [&str; 29] = [
+const IGNORED: [&str; 28] = [
     "defaults",
-    "default_permissions",
     "auto_unmount",
     "auto",
     "noauto",
@@ -179,6 +182,7 @@ impl MountOptions {
             "rw" => self.read_only = false,
             "allow_other" => self.allow_other = true,
             "allow_root" => self.allow_root = true,
+            "default_permissions" => self.default_permissions = true,
             "dev" => self.dev = true,
             "nodev" => self.dev = false,
             "suid" => self.suid = true,
@@ -223,10 +227,10 @@ impl MountOptions {
     }
 
     /// Whether the kernel checks permissions in a mount that this user makes: wherever anybody but root
-    /// comes in.
+    /// comes in, and where it was asked for.
     #[must_use]
     pub fn is_checked(&self, maker: u32) -> bool {
-        maker != 0 || self.allow_other || self.allow_root
+        maker != 0 || self.allow_other || self.allow_root || self.default_permissions
     }
 
     pub(crate) fn view(&self) -> View {
@@ -285,6 +289,7 @@ mod tests {
                 read_only: true,
                 allow_other: true,
                 allow_root: false,
+                default_permissions: true,
                 dev: true,
                 suid: true,
                 exec: false,

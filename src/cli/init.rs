@@ -55,7 +55,15 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
                           configuration when it starts";
             return Err(Stop::failed(Exit::Held, served, remedy));
         }
-        output.note(&format!("{served}; nothing to do"));
+        if output.json {
+            // What it governs stands in its own `.workfs/config.yaml`; here nothing was done.
+            output.value(&json!({
+                "store": daemon.store, "new": false, "served_by": daemon.pid,
+                "made": [], "there": [], "warnings": [],
+            }))?;
+        } else {
+            output.note(&format!("{served}; nothing to do"));
+        }
         return Ok(Exit::Done);
     }
     let store = local::open(&paths, Durability::Power, config.clone());

@@ -14,7 +14,7 @@ use crate::daemon::{
     self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
     OwnOptions, StorePaths, UnmountAsk,
 };
-use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT};
+use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, UNMOUNT_PATIENCE};
 use crate::store::Durability;
 
 /// See `workfs mount --help`.
@@ -101,19 +101,44 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
     at_daemon(options, |mut client| {
         let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? else { return Ok(None) };
         let already = matches!(answer, Answer::Mounted { already: true, .. });
-        let mount = told(answer, output)?;
+        let (mount, notes) = mounted(answer)?;
         if let Err(stop) = answers(Path::new(&mount.dir)) {
+            if is_unmounted(&mut client, &mount) {
+                return Ok(None);
+            }
             if !already {
                 // What is of no use here is not left behind.
                 let _ = client.ask(&Ask::Unmount(UnmountAsk { dir: mount.dir, lazy: true }));
             }
             return Err(stop);
         }
+        notes.iter().for_each(|note| output.note(note));
         if output.json {
             output.value(&json!(mount))?;
         }
         Ok(Some(Exit::Done))
     })
+}
+
+/// Whether somebody has taken the mount away meanwhile, perhaps with its daemon: that it is not to be
+/// seen is nobody's fault then. The daemon may be about to notice.
+fn is_unmounted(client: &mut Client, mount: &MountInfo) -> bool {
+    let begin = Instant::now();
+    loop {
+        match client.ask(&Ask::Ps) {
+            Ok(None) => return true,
+            Ok(Some(Answer::Mounts { mounts, .. })) => {
+                if mounts.iter().all(|one| one.mount != mount.mount) {
+                    return true;
+                }
+            }
+            Ok(Some(_)) | Err(_) => return false,
+        }
+        if begin.elapsed() > UNMOUNT_PATIENCE {
+            return false;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// Gives `ask` a connection to the store's daemon, which is started where there is none; again,
@@ -150,11 +175,15 @@ pub(super) fn at_daemon<T>(
 
 /// Tells what the daemon said about a new mount.
 pub(super) fn told(answer: Answer, output: &Output) -> Result<MountInfo, Stop> {
+    let (mount, notes) = mounted(answer)?;
+    notes.iter().for_each(|note| output.note(note));
+    Ok(mount)
+}
+
+/// The new mount, and what is to be told of it.
+fn mounted(answer: Answer) -> Result<(MountInfo, Vec<String>), Stop> {
     match answer {
-        Answer::Mounted { mount, notes, .. } => {
-            notes.iter().for_each(|note| output.note(note));
-            Ok(mount)
-        }
+        Answer::Mounted { mount, notes, .. } => Ok((mount, notes)),
         other => {
             let reason = format!("the daemon answers with {other:?}");
             Err(Stop::failed(Exit::Mount, reason, "is it of another version? Unmount, mount again"))

@@ -35,6 +35,7 @@ fn the_default_governs_work_and_work_collaboration_and_nothing_else() {
         ("work/collaboration", false),
         ("scratchpad", false),
         (".workfs", false),
+        ("AGENTS.md", false),
     ] {
         assert_eq!(config.may_lie_below(&path(at)), may, "{at}");
     }
@@ -52,6 +53,8 @@ fn a_scratchpad_is_governed_only_where_a_path_says_so() {
     let any_root = parse("workspaces: [{ path: '*/work', kind: task }]").unwrap();
     assert!(any_root.bind(&path("scratchpad/work")).is_none());
     assert!(any_root.bind(&path(".workfs/work")).is_none());
+    let all = parse("workspaces: [{ path: '*', kind: task }]").unwrap();
+    assert!(all.bind(&path("team")).is_some() && all.bind(&path("AGENTS.md")).is_none());
 }
 
 #[test]
@@ -105,6 +108,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("workspaces:\n  - path: a\n    kind: taks\n", Some(3), "did you mean `task`?"),
         ("workspaces:\n  - path: a/**\n    kind: task\n", Some(2), "ends in `**`"),
         ("workspaces:\n  - path: .workfs/x\n    kind: task\n", Some(2), ".workfs"),
+        ("workspaces:\n  - path: AGENTS.md\n    kind: task\n", Some(2), "`AGENTS.md` is computed"),
         (
             "workspaces:\n  - path: a\n    kind: task\n    policy: flga\n",
             Some(4),

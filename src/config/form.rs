@@ -94,6 +94,10 @@ fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wron
     if path.first_literal().is_some_and(|first| first.as_bytes() == super::CONTROL_DIR) {
         return Err((line(&form.path), "nothing in `.workfs` can be a workspace".to_owned()));
     }
+    // It is computed there, and a workspace under its name would hide it.
+    if path.first_literal().is_some_and(|first| first.as_bytes() == super::AGENTS_FILE) {
+        return Err((line(&form.path), "`AGENTS.md` is computed, and no workspace".to_owned()));
+    }
     let Some(kind) = kinds.get(&form.kind.value) else {
         let known: Vec<&str> = kinds.names().map(|name| name.as_str()).collect();
         return Err((line(&form.kind), unknown("kind", &form.kind.value, &known)));

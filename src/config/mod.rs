@@ -227,7 +227,7 @@ impl Config {
     /// The entries that have a say about `path`.
     fn governing(&self, path: &TreePath) -> impl Iterator<Item = &Arc<Binding>> {
         let first = path.names().first().map(crate::names::FileName::as_bytes);
-        let control = first == Some(CONTROL_DIR);
+        let control = first == Some(CONTROL_DIR) || first == Some(AGENTS_FILE);
         let scratch = first == Some(SCRATCH_DIR);
         self.bindings.iter().filter(move |binding| {
             let says = || binding.path.first_literal().map(crate::names::FileName::as_bytes);

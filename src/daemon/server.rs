@@ -404,6 +404,12 @@ fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -
         Ok(added) => added,
         Err(failure) => return lines.send(&Answer::Failed(failure)),
     };
+    if shared.stopping.load(Ordering::SeqCst) {
+        // It ends, and may have taken its mounts away before this one was made, which would keep it from
+        // that. Whoever hears nothing asks the next daemon.
+        shared.mounts.remove_all();
+        return Ok(());
+    }
     let (mount, already) = (added.mount, added.already);
     let answer = Answer::Mounted { mount: added.info, already, notes: added.notes };
     if let Err(error) = lines.send(&answer) {

@@ -39,6 +39,7 @@ pub fn start(options: &Options) -> Result<(), Failure> {
     // Nothing is left beside what is no store.
     refuse_other(options.paths.store())?;
     let log = trim_log(&options.paths)?;
+    let was_logged = log.exists();
     let mut command = Command::new(own_program());
     command.arg0("workfs").arg("daemon");
     command.arg("--store").arg(options.paths.store());
@@ -58,6 +59,13 @@ pub fn start(options: &Options) -> Result<(), Failure> {
         Some(Readiness::Failed(failure)) => {
             // It ends by itself; it must not stay a zombie while we go on.
             let _ = child.wait();
+            // Why the store cannot be opened is told to whoever asked; nothing is left beside it.
+            if failure.cause == Cause::Store
+                && !was_logged
+                && let Err(error) = std::fs::remove_file(&log)
+            {
+                tracing::debug!(%error, "there is no log");
+            }
             Err(failure)
         }
         None => {

@@ -130,8 +130,12 @@ impl Turn<'_> {
         };
         let (from, to) = (path_of(self.txn, dir, &name)?, home.governed.dir_path());
         let reason = format!("this is the text of `{id}`, in the file of `{}`", home.id);
-        let remedy =
-            format!("a copy moves nothing: mv {from} {to}/; or say `id: {}` in it", home.id);
+        // Beside the file that was written there is nothing to move.
+        let remedy = if dir == home.dir {
+            format!("say `id: {}` in it, or save it as `{from}`", home.id)
+        } else {
+            format!("a copy moves nothing: mv {from} {to}/; or say `id: {}` in it", home.id)
+        };
         Ok(Refusal { reason, remedy, ..refusal })
     }
 }

@@ -208,6 +208,48 @@ impl Turn<'_> {
         Err(Stop::kept(refusal, lies.file_path()))
     }
 
+    /// Refuses a file that has a record's name a place among lanes: a directory of that name would be an
+    /// agent's lane, so that `mv X.yaml assigned/` means one that was forgotten. `from` is where a record
+    /// lies that was to go there.
+    pub(super) fn require_named_among_lanes(
+        &self,
+        from: Option<&Home>,
+        parent: Ino,
+        name: &FileName,
+    ) -> Result<(), Stop> {
+        let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
+        let (dir, kind) = (above.dir_path(), &above.binding.kind);
+        let mut relative = above.relative.clone();
+        relative.push(name.clone());
+        let is_lane = matches!(kind.place(&relative), Place::State { owner: Some(_), .. });
+        // Beside records, as in `done/`, it is a record's name or an ordinary one.
+        if !is_lane || matches!(above.place, Place::State { .. }) || kind.record_id(name).is_none()
+        {
+            return Ok(());
+        }
+        // An operator moves records for others, and has no lane itself.
+        let you = match self.context.role {
+            Role::Operator => "YOU",
+            _ => self.context.actor.name.as_str(),
+        };
+        let lane = FileName::new(you).map_err(|_| super::turn::absent(name))?;
+        let make = match self.txn.lookup(parent, &lane)? {
+            Some(_) => String::new(),
+            None => format!("mkdir {dir}/{lane} && "),
+        };
+        let reason =
+            format!("`{dir}` has a lane for each agent, and no {}s beside them", kind.name());
+        let (path, remedy) = match from {
+            Some(lies) => {
+                let from = lies.file_path();
+                let remedy = format!("name a lane: {make}mv {from} {dir}/{lane}/");
+                (from, remedy)
+            }
+            None => (dir.join(name.clone()), format!("name a lane: {make}cp FILE {dir}/{lane}/")),
+        };
+        Err(Stop::kept(Refusal::new(Rule::Transition, reason, remedy), path))
+    }
+
     /// Refuses a record a directory that would be a lane if its name were an agent's: whoever moves it
     /// there means to claim it.
     pub(super) fn require_named_lane(&self, lies: &Home, parent: Ino) -> Result<(), Stop> {
@@ -238,6 +280,9 @@ impl Turn<'_> {
         // A file beside records and lanes, as in `done/`, whose name could be an agent's, too.
         if node_type == NodeType::File && matches!(above.place, Place::State { .. }) {
             return Ok(());
+        }
+        if node_type == NodeType::File {
+            self.require_named_among_lanes(None, parent, name)?;
         }
         let mut relative = above.relative.clone();
         relative.push(name.clone());

@@ -12,7 +12,7 @@ use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
 use crate::refusal::Rule;
 use crate::store::{Record, WorkspaceRow};
 
-use super::find::{FoundRecord, path_of, record, workspace};
+use super::find::{FoundRecord, has_moved_on, path_of, record, workspace};
 use super::{Caller, ClaimArgs, Exit, Failure, Service, lane};
 
 /// How often the whole choice is made anew where others took all candidates.
@@ -69,7 +69,16 @@ fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimRe
     let config = service.engine.config();
     let look = || {
         service.read(|read| {
-            let found = record(read, &config, &caller.part, what)?;
+            let found = match record(read, &config, &caller.part, what) {
+                // A loop over a directory's names must tell a race that it lost from a typo.
+                Err(failure)
+                    if failure.exit == Exit::Absent
+                        && has_moved_on(read, &config, &caller.part, what)? =>
+                {
+                    return Err(Failure { exit: Exit::Lost, ..failure });
+                }
+                found => found?,
+            };
             caller.part.expect_all_of(&found.workspace)?;
             let governed = found.governed(read, &config)?;
             let kind = governed.binding.kind.clone();

@@ -225,6 +225,17 @@ pub(super) fn has_past_below(read: &dyn Read, path: &TreePath) -> Result<bool, F
     Ok(has)
 }
 
+/// Whether `what` is the path of a record that is elsewhere by now.
+pub(super) fn has_moved_on(
+    read: &dyn Read,
+    config: &Config,
+    part: &Part,
+    what: &str,
+) -> Result<bool, Failure> {
+    let named = named(read, config, &part.path(what)?)?;
+    Ok(named.is_some_and(|(record, _)| record.standing != Standing::Gone))
+}
+
 /// The record that `path` would be, wherever it is.
 fn named(
     read: &dyn Read,

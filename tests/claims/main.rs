@@ -9,6 +9,7 @@ mod harness;
 mod being_written;
 mod claim;
 mod copy;
+mod lanes;
 mod leaving;
 mod moves;
 mod race;

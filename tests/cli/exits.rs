@@ -156,6 +156,53 @@ fn crowded(fixture: &Fixture) -> i32 {
 
 // P8.2
 #[test]
+fn a_claim_by_path_that_came_too_late_is_no_typo() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let claim = |what: &str| fixture.workfs(&["claim", what, "--agent", "ann"]);
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    let late = claim("work/inbox/t-1.yaml").failure();
+    assert_eq!(late.code, 5, "{late}");
+    assert!(late.stderr.contains("it is `work/assigned/bob/t-1.yaml` now"), "{late}");
+    let typo = claim("work/inbox/t-2.yaml").failure();
+    assert_eq!(typo.code, 4, "{typo}");
+    // What was removed is nobody's who was faster.
+    fixture.sh("mv work/assigned/bob/t-1.yaml work/inbox/").success();
+    fs::remove_file(path).unwrap();
+    let removed = claim("work/inbox/t-1.yaml").failure();
+    assert_eq!(removed.code, 4, "{removed}");
+}
+
+// P8.2
+#[test]
+fn an_import_into_an_empty_name_is_refused() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.outside("src")).unwrap();
+    fs::write(fixture.outside("src/f"), "x").unwrap();
+    let src = fixture.outside("src");
+    let src = src.to_str().unwrap();
+    let ran = fixture.workfs(&["import", src, ""]).failure();
+    assert!(ran.code == 2 && ran.stderr.contains("cannot be empty"), "{ran}");
+    assert!(!fixture.path("f").exists());
+    fixture.workfs(&["import", src, "."]).success();
+    assert!(fixture.path("f").exists());
+}
+
+// P8.2
+#[test]
+fn an_export_of_what_is_not_there_makes_nothing() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("f"), "x").unwrap();
+    let out = fixture.outside("out");
+    let to = out.to_str().unwrap();
+    let ran = fixture.workfs(&["export", to, "--path", "nope"]).failure();
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(!out.exists(), "nothing is there to be exported");
+    fixture.workfs(&["export", to, "--path", "f"]).success();
+}
+
+// P8.2
+#[test]
 fn where_there_is_no_store_none_is_made() {
     let elsewhere = Setup::default().prepare();
     let commands: [&[&str]; 10] = [
@@ -283,6 +330,35 @@ fn what_is_no_store_keeps_its_mode_and_gets_nothing_beside_it() {
         fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["other.db", "pipe", "short", "text"]);
+}
+
+// P6.1
+#[test]
+fn a_store_that_is_damaged_or_newer_gets_nothing_beside_it() {
+    let fixture = Fixture::new();
+    fixture.unmount_all();
+    let root = fixture.root().to_str().unwrap();
+    let store = fs::read(fixture.store()).unwrap();
+    let dir = fixture.outside("stores");
+    fs::create_dir(&dir).unwrap();
+    // The version of the tables, at its place in the header of an SQLite file.
+    let mut newer = store.clone();
+    newer[60..64].copy_from_slice(&9999_u32.to_be_bytes());
+    let mut damaged = store;
+    let half = damaged.len() / 2;
+    damaged[200..half].fill(0xa5);
+    fs::write(dir.join("newer.db"), newer).unwrap();
+    fs::write(dir.join("damaged.db"), damaged).unwrap();
+    for name in ["newer.db", "damaged.db"] {
+        for arguments in [&["mount", root][..], &["mount", "-f", root], &["status"]] {
+            let ran = fixture.command_on(&dir.join(name), arguments).output().unwrap();
+            assert_eq!(ran.status.code(), Some(10), "{ran:?}");
+            let mut left: Vec<_> =
+                fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, ["damaged.db", "newer.db"], "{arguments:?}");
+        }
+    }
 }
 
 // P6.1

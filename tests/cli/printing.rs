@@ -40,6 +40,16 @@ fn a_pipe_gets_results_and_no_decoration() {
 
 // P8.1
 #[test]
+fn an_init_of_a_store_that_is_served_is_told_with_json_too() {
+    let fixture = Fixture::new();
+    let ran = fixture.workfs(&["init", "--json"]).success();
+    assert!(ran.stderr.is_empty(), "{ran}");
+    let told = ran.json();
+    assert_eq!((&told["new"], &told["served_by"]), (&false.into(), &fixture.daemon_pid().into()));
+}
+
+// P8.1
+#[test]
 fn with_json_there_is_nothing_but_json() {
     let fixture = Fixture::new();
     fixture.tasks(3);

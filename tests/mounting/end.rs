@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -336,4 +337,32 @@ fn in_the_dead_mount_of_an_agent_nobody_acts_without_a_name() {
     let agents = fixture.workfs(&["agent", "list"]).success();
     assert!(!agents.stdout.contains("intruder"), "{agents}");
     fixture.workfs(&["unmount", dir.to_str().unwrap()]).success();
+}
+
+// P6.1 P6.2
+#[test]
+fn who_mounts_while_the_daemon_ends_gets_the_next_one() {
+    let fixture = Setup::default().mounts(2).prepare();
+    let [first, second] = [0, 1].map(|nth| fixture.mount(nth).to_str().unwrap().to_owned());
+    for round in 0..40 {
+        // Each time at another moment of the daemon's life.
+        let later = |step: u64| std::thread::sleep(Duration::from_millis(round * step % 43));
+        let start = |arguments: &[&str]| {
+            let mut command = fixture.command(arguments);
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let mut mounts = vec![start(&["mount", &first])];
+        later(7);
+        let mut ends = start(&["unmount", "--all"]);
+        mounts.push(start(&["mount", &second]));
+        later(11);
+        mounts.push(start(&["mount", &first]));
+        for mount in mounts {
+            let ended = mount.wait_with_output().unwrap();
+            assert!(ended.status.success(), "round {round}: {ended:?}");
+        }
+        // It may have come before there was a daemon.
+        ends.wait().unwrap();
+        fixture.workfs(&["unmount", "--all"]);
+    }
 }

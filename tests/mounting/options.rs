@@ -81,6 +81,25 @@ fn allow_other_lets_others_in_as_far_as_modes_say() {
 
 // P6.9
 #[test]
+fn default_permissions_lets_root_without_capabilities_in_as_far_as_modes_say() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("giving up capabilities needs root and setpriv");
+    }
+    let fixture = Setup::default().arguments(&["-o", "default_permissions"]).start();
+    fixture.sh("echo secret > private; echo hello > public; chmod 000 private").success();
+    let bare = |command: &str| {
+        fixture.sh(&format!("exec setpriv --bounding-set -all --inh-caps -all {command}"))
+    };
+    assert_eq!(bare("cat public").success().stdout, "hello\n");
+    let refused = bare("cat private").failure();
+    assert!(refused.stderr.contains("Permission denied"), "{refused}");
+    // Whoever moves a record is asked for the rights of that, and has them.
+    fixture.task("inbox", &Task::new("t-1"));
+    bare("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+}
+
+// P6.9
+#[test]
 fn what_only_root_is_to_see_or_have_others_do_not() {
     if !rustix::process::geteuid().is_root() {
         return left_out("acting as another user needs root");

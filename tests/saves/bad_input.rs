@@ -237,3 +237,18 @@ fn a_save_of_what_was_removed_meanwhile_says_what_that_was() {
     let why = fixture.why();
     assert!(why.contains("save work/inbox/t-1.yaml ESTALE [W029"), "{why}");
 }
+
+// P3.2
+#[test]
+fn the_text_of_a_neighbour_is_not_to_be_moved_to_where_it_lies() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let other = fixture.task("inbox", &Task::new("t-2"));
+    let text = Task::new("t-2").text() + "notes: one more line\n";
+    let saved = save(&fixture.path("work/inbox/t-1.yaml"), text.as_bytes());
+    assert_eq!(saved, Err(Errno::INVAL));
+    let why = fixture.why();
+    assert!(!why.contains("mv "), "{why}");
+    assert!(why.contains("say `id: t-1` in it, or save it as `work/inbox/t-2.yaml`"), "{why}");
+    save(&other, text.as_bytes()).unwrap();
+}

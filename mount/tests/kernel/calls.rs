@@ -304,6 +304,9 @@ fn options_show() {
 
 #[test]
 fn a_shared_mount_is_checked_by_the_kernel() {
+    let asked = Served::with(&MountOptions::parse("default_permissions").unwrap());
+    let line = line_of(asked.mount.dir()).unwrap();
+    assert!(line.contains("default_permissions") && !line.contains("allow_other"), "{line}");
     let served = Served::with(&MountOptions::parse("allow_other").unwrap());
     let line = line_of(served.mount.dir()).unwrap();
     for word in ["allow_other", "default_permissions"] {

@@ -112,7 +112,6 @@ pub(super) fn export(
     sink: Sink<'_>,
 ) -> Result<ExportReport, Failure> {
     let from = part.path(args.path.as_deref().unwrap_or(""))?;
-    let target = target(args)?;
     let failed = |error: std::io::Error| {
         let reason = format!("{}: {error}", args.to.display());
         Failure::new(Exit::Failed, reason, "what was written until then is there, incomplete")
@@ -122,6 +121,8 @@ pub(super) fn export(
             let (from, remedy) = (part.show(&from), "`workfs list` shows what there is");
             return Err(Failure::new(Exit::Absent, format!("there is no `{from}`"), remedy));
         };
+        // Made only when there is something to fill it with.
+        let target = target(args)?;
         let report = ExportReport {
             from: part.show(&from),
             to: args.to.display().to_string(),

@@ -79,15 +79,31 @@ pub fn remove_files(path: &Path) -> std::io::Result<()> {
 
 /// Removes the lock of a store that was removed, unless somebody has it, or another store was made there.
 pub fn remove_lock(path: &Path) {
-    if let Ok(_held) = Lock::take(path)
+    if let Ok(held) = Lock::take(path)
         && !path.exists()
-        && let Err(error) = std::fs::remove_file(lock_path(path))
     {
-        tracing::warn!(%error, "the lock of a removed store stays");
+        held.remove(path);
     }
 }
 
 impl Lock {
+    /// Removes the file of the lock while it is held: whoever waits for it sees that it is
+    /// nobody's, and makes another.
+    pub fn remove(&self, path: &Path) {
+        if let Err(error) = std::fs::remove_file(lock_path(path)) {
+            tracing::warn!(%error, "the lock that nobody needs stays");
+        }
+    }
+
+    /// Takes the lock, and says whether there was none before.
+    ///
+    /// # Errors
+    /// As [`Lock::take`].
+    pub fn take_first(path: &Path) -> Result<(Lock, bool)> {
+        let is_first = !lock_path(path).exists();
+        Ok((Lock::take(path)?, is_first))
+    }
+
     /// Takes the lock of the store at `path`, or says who has it.
     ///
     /// # Errors

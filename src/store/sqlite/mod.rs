@@ -111,7 +111,24 @@ impl Sqlite {
         }
         refuse_other(path)?;
         lock::refuse_network(path)?;
-        let lock = lock::Lock::take(path)?;
+        let was_there = path.exists();
+        let (lock, is_first) = lock::Lock::take_first(path)?;
+        let opened = Sqlite::open_held(path);
+        // What cannot be opened is left alone, and nothing is left beside it.
+        if is_first && was_there && opened.is_err() {
+            lock.remove(path);
+        }
+        let (main_lock, writer) = opened?;
+        let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
+        let (_lock, _main_lock) = (Some(lock), main_lock);
+        Ok((Sqlite { path, idle, protection: None, _lock, _main_lock }, writer))
+    }
+
+    /// What is to be opened by whoever has the lock beside the store.
+    fn open_held(path: &Path) -> Result<(lock::Lock, SqliteWriter)> {
+        let io = |what: &str, error: std::io::Error| {
+            StoreError::ReadOnly(format!("{what} {}: {error}", path.display()))
+        };
         make(path).map_err(|e| io("making", e))?;
         let main = room::open_main(path).map_err(|e| io("opening", e))?;
         let main_lock = lock::lock_main(path, &main, lock::Use::Write)?;
@@ -125,9 +142,7 @@ impl Sqlite {
         forget_leader(&writer)?;
         let connections = (writer, connect(path, true)?);
         let writer = SqliteWriter::new(connections, path, std::sync::Arc::clone(&main))?;
-        let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
-        let (_lock, _main_lock) = (Some(lock), main_lock);
-        Ok((Sqlite { path, idle, protection: None, _lock, _main_lock }, writer))
+        Ok((main_lock, writer))
     }
 
     fn take(&self) -> Result<Conn> {
