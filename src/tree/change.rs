@@ -83,6 +83,14 @@ impl WorkTree {
         if Computed::of(parent).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
+        match self.goes_with_its_workspace(caller, (parent, &name)) {
+            // Nothing is stored that could be removed: `rm -r` and rmtree go on to the workspace itself.
+            Ok(true) if self.context(caller, Door::Name).may_change().is_ok() => {
+                return reply.send(Ok(()));
+            }
+            Ok(_) => {}
+            Err(errno) => return reply.send(Err(errno)),
+        }
         if let Err(errno) = self.refuse_computed(caller, (parent, &name), "rmdir") {
             return reply.send(Err(errno));
         }
@@ -158,6 +166,25 @@ impl WorkTree {
                 me.rename_now(&caller, from, to, mode, reply);
             }),
         );
+    }
+
+    /// Whether this is the `ready/` of a workspace in which nothing else is left.
+    fn goes_with_its_workspace(
+        &self,
+        caller: &Caller,
+        (dir, name): (Ino, &FileName),
+    ) -> Result<bool, Errno> {
+        let (config, root) = (self.engine.config(), self.root(caller));
+        if !is_computed_name(&config, name) {
+            return Ok(false);
+        }
+        self.read(|read| {
+            if read.lookup(dir, name)?.is_some() || read.count_names(dir, 1)? > 0 {
+                return Ok(false);
+            }
+            let found = computed::lookup(read, &config, &self.pasts, root, (dir, name))?;
+            Ok(matches!(found, Some(Computed::Ready(_))))
+        })
     }
 
     /// Refuses to move, replace or remove what is computed beside stored names.

@@ -384,3 +384,25 @@ fn a_long_list_of_ready_records_comes_whole_and_in_order_while_it_changes() {
     assert!(stable.is_sorted());
     assert_eq!(names(&fixture.path("work/ready"))[0], "urgent.yaml");
 }
+
+// P7.5
+#[test]
+fn rm_takes_a_workspace_without_records_with_its_ready() {
+    let fixture = Fixture::new();
+    fixture.sh("rm -r work/collaboration").success();
+    assert!(!fixture.path("work/collaboration").exists());
+    // As long as anything is left, `ready/` shows what lies there.
+    put(&fixture, "a", "status: new\n");
+    let ready = fixture.path("work/ready");
+    let refused = fs::remove_dir(&ready).unwrap_err();
+    assert_eq!(Errno::from_io_error(&refused), Some(Errno::ROFS));
+    assert_eq!(names(&ready), ["a.yaml"]);
+    fixture.sh("rm work/inbox/a.yaml && rm -r work").success();
+    assert!(!fixture.path("work").exists());
+
+    // One that stays has its `ready/` as before.
+    fixture.sh("mkdir -p work/inbox && rmdir work/inbox work/ready && mkdir work/inbox").success();
+    put(&fixture, "b", "status: new\n");
+    assert_eq!(names(&ready), ["b.yaml"]);
+    fixture.fsck_clean();
+}
