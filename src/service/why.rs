@@ -60,6 +60,8 @@ impl WhyReport {
             head.extend(row.operation.clone());
             head.push(row.path.to_string());
             head.extend(row.errno.clone());
+            // What is refused at the socket may be about no path.
+            head.retain(|word| !word.is_empty());
             let code = row.rule.code();
             let reason = placed(&row.reason, row.place);
             let kept = row.rejected.as_ref();

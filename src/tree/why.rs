@@ -49,10 +49,12 @@ fn push_refusal(out: &mut String, root: &TreePath, row: &RefusalRow) -> bool {
         Err(_) => root.names().is_empty().then(|| path_text(path)),
     };
     let Some(path) = path else { return false };
+    // What is refused at the socket may be about no path.
+    let about = if path.is_empty() { path } else { format!(" {path}") };
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "{} {operation} {path} {errno} [{} {}]",
+        "{} {operation}{about} {errno} [{} {}]",
         at.rfc3339(),
         why.rule.code(),
         why.rule.title(),

@@ -150,6 +150,8 @@ fn at_the_socket_a_bound_user_is_its_agent_and_no_operator() {
         ] {
             assert!(why.stdout.contains(said), "{said}: {why}");
         }
+        // What is about no path names none.
+        assert!(why.stdout.contains("Z export EACCES\n"), "{why}");
     }
     as_bob("claim t-1 --agent bob").success();
     assert_eq!(fixture.ledger().of_record("t-1")[1].text("role"), "agent");
