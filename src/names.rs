@@ -399,6 +399,13 @@ impl fmt::Display for TreePath {
     }
 }
 
+/// The first of some names, for a message that has no room for all.
+pub fn first_few(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = if names.len() > most { ", …" } else { "" };
+    let named: Vec<String> = names.take(most).collect();
+    format!("{}{more}", named.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

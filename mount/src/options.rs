@@ -2,9 +2,9 @@
 //!
 //! What must stay true: the default is a mount that is its owner's alone, without device files and
 //! set-user-id programs; the kernel checks permissions (`default_permissions`) where it is asked to,
-//! and wherever anybody but root comes in, because with `allow_other` and without it another user read and overwrote a 0600
-//! file. An option that is not known is refused, never ignored. Deliberately not here: options of
-//! workfs itself.
+//! and wherever anybody but root comes in, because with `allow_other` and without it another user
+//! read and overwrote a 0600 file. An option that is not known is refused, never ignored.
+//! Deliberately not here: options of workfs itself.
 
 use thiserror::Error;
 

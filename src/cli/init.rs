@@ -13,6 +13,7 @@ use super::{local, ps, store};
 use crate::config::{Binding, Config};
 use crate::daemon::{self, Failure, Made, Setup};
 use crate::engine::Engine;
+use crate::names::first_few;
 use crate::service::{self, Caller, GovernReport};
 use crate::store::Durability;
 
@@ -104,16 +105,14 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
 
 /// Refuses a layout that some records would not fit into; nothing was changed.
 fn require_homes(engine: &Engine, config: &Config) -> Result<(), Stop> {
-    let found = crate::store::read(&**engine.readers(), |read| service::homeless(read, config));
-    let found = found.map_err(Failure::from)?;
+    let unfit = crate::store::read(&**engine.readers(), |read| service::unfit(read, config));
+    let found = unfit.map_err(Failure::from)?.homeless;
     if found.is_empty() {
         return Ok(());
     }
-    let named = found.iter().take(NAMED_MAX).map(|(dir, count)| format!("{dir} ({count})"));
-    let more = if found.len() > NAMED_MAX { ", …" } else { "" };
+    let named = first_few(found.iter().map(|(dir, count)| format!("{dir} ({count})")), NAMED_MAX);
     let reason = format!(
-        "there are records in directories that the layout no longer governs, or governs otherwise: {}{more}",
-        named.collect::<Vec<_>>().join(", ")
+        "there are records in directories that the layout no longer governs, or governs otherwise: {named}"
     );
     let remedy = "keep their workspaces in it as they were; or take the records out first (`workfs export \
                   DIR`, remove them through a mount), then bring them in again with `workfs import`";

@@ -115,14 +115,10 @@ fn occupied(
     crashed: bool,
     nonempty: bool,
 ) -> Result<Option<String>, Failure> {
-    let names: Vec<String> = entries
-        .iter()
-        .take(NAMED_MAX)
-        .map(|name| crate::names::printable(name.as_encoded_bytes()))
-        .collect();
-    let more = if entries.len() > NAMED_MAX { ", …" } else { "" };
+    let names = entries.iter().map(|name| crate::names::printable(name.as_encoded_bytes()));
+    let named = crate::names::first_few(names, NAMED_MAX);
     let when = if crashed { " (written while nothing was mounted)" } else { "" };
-    let found = format!("{} has files{when}: {}{more}", dir.display(), names.join(", "));
+    let found = format!("{} has files{when}: {named}", dir.display());
     if nonempty {
         return Ok(Some(format!("{found}; they are hidden until it is unmounted")));
     }

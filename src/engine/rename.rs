@@ -75,11 +75,8 @@ impl Command for Rename {
         if source.node_type == NodeType::Directory {
             turn.require_directory(&source)?;
         }
-        if source.class == Class::Record
-            && let Some(record) = turn.txn.record_at(source.ino)?
-        {
-            let lies = home_of(turn, &record)?;
-            turn.require_named_among_lanes(Some(&lies), self.new_parent, &self.new_name)?;
+        if source.class == Class::Record {
+            turn.require_named_among_lanes(Some(&source), self.new_parent, &self.new_name)?;
         }
         turn.require_new_lane(self.new_parent, &self.new_name, source.node_type)?;
         turn.require_not_next(self.new_parent, &self.new_name)?;

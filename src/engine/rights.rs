@@ -209,11 +209,11 @@ impl Turn<'_> {
     }
 
     /// Refuses a file that has a record's name a place among lanes: a directory of that name would be an
-    /// agent's lane, so that `mv X.yaml assigned/` means one that was forgotten. `from` is where a record
-    /// lies that was to go there.
+    /// agent's lane, so that `mv X.yaml assigned/` means one that was forgotten. `source` is the file of a
+    /// record that was to go there.
     pub(super) fn require_named_among_lanes(
         &self,
-        from: Option<&Home>,
+        source: Option<&Node>,
         parent: Ino,
         name: &FileName,
     ) -> Result<(), Stop> {
@@ -239,9 +239,10 @@ impl Turn<'_> {
         };
         let reason =
             format!("`{dir}` has a lane for each agent, and no {}s beside them", kind.name());
-        let (path, remedy) = match from {
-            Some(lies) => {
-                let from = lies.file_path();
+        let record = source.map(|node| self.txn.record_at(node.ino)).transpose()?.flatten();
+        let (path, remedy) = match record {
+            Some(record) => {
+                let from = super::save::home_of(self, &record)?.file_path();
                 let remedy = format!("name a lane: {make}mv {from} {dir}/{lane}/");
                 (from, remedy)
             }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use workfs_mount::MountLine;
 
-use crate::names::TreePath;
+use crate::names::first_few;
 use crate::store::sqlite::refuse_other;
 
-use super::govern::{homeless, left_over};
+use super::govern::{Unfit, unfit};
 use super::status::size;
 use super::{Exit, Service};
 
@@ -273,36 +273,25 @@ fn inside(report: &mut DoctorReport, service: &Service) {
         let remedy = "put the entry back, if records are to be there again";
         report.warn("configuration", found, remedy);
     }
-    let lost = crate::store::read(&**service.engine.readers(), |read| homeless(read, &config));
-    let lost = lost.unwrap_or_default();
-    if !lost.is_empty() {
-        let dirs: Vec<TreePath> = lost.into_iter().map(|(dir, _)| dir).collect();
+    let unfit = crate::store::read(&**service.engine.readers(), |read| unfit(read, &config));
+    let Unfit { left, homeless } = unfit.unwrap_or_default();
+    if !homeless.is_empty() {
+        let named = first_few(homeless.iter().map(|(dir, _)| dir.to_string()), NAMED_MAX);
         let found = format!(
-            "{} directories have records for which it has no place, and which nobody can change: {}",
-            dirs.len(),
-            listed(&dirs)
+            "{} directories have records for which it has no place, and which nobody can change: {named}",
+            homeless.len(),
         );
         let remedy =
             "set a layout that has their workspaces as they were: `workfs init --layout FILE`";
         report.bad("configuration", found, remedy);
     }
-    let left = crate::store::read(&**service.engine.readers(), |read| left_over(read, &config));
-    match left.unwrap_or_default().as_slice() {
-        [] => {}
-        left => {
-            let found =
-                format!("{} directories are not as it wants them: {}", left.len(), listed(left));
-            let remedy = "`workfs init` says of each what is in its way, and tries again \
-                          (`workfs unmount --all` first)";
-            report.warn("configuration", found, remedy);
-        }
+    if !left.is_empty() {
+        let named = first_few(left.iter().map(ToString::to_string), NAMED_MAX);
+        let found = format!("{} directories are not as it wants them: {named}", left.len());
+        let remedy = "`workfs init` says of each what is in its way, and tries again \
+                      (`workfs unmount --all` first)";
+        report.warn("configuration", found, remedy);
     }
-}
-
-fn listed(dirs: &[TreePath]) -> String {
-    let more = if dirs.len() > NAMED_MAX { ", …" } else { "" };
-    let names: Vec<String> = dirs.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-    format!("{}{more}", names.join(", "))
 }
 
 /// What chores could not do, of which a daemon knows that makes them.

@@ -112,43 +112,38 @@ pub fn govern(
     Ok(report)
 }
 
-/// Directories in which something is not as the configuration in force wants it, and which `govern` has
-/// therefore named: those that it left as they were, and what hides a workspace's ready records.
-///
-/// # Errors
-/// A failure of the store.
-pub(super) fn left_over(read: &dyn Read, config: &Config) -> Result<Vec<TreePath>, StoreError> {
-    let mut left = Vec::new();
-    let mut dirs = vec![(ROOT, TreePath::root())];
-    while let Some((dir, path)) = dirs.pop() {
-        let below = look(read, config, dir, &path)?;
-        left.extend(below.hides);
-        left.extend(below.plain.into_iter().map(|(_, path)| path));
-        if below.has_strays {
-            left.push(path);
-        }
-        dirs.extend(below.all);
-    }
-    left.sort();
-    Ok(left)
+/// What of the tree a configuration does not fit.
+#[derive(Debug, Default)]
+pub struct Unfit {
+    /// Directories in which something is not as it wants it, and which `govern` names: those that it leaves
+    /// as they were, and what hides a workspace's ready records.
+    pub left: Vec<TreePath>,
+    /// Directories whose records and drafts would belong to no workspace, or be in other states than they
+    /// are, and how many they have. Nobody could move, save or remove them.
+    pub homeless: Vec<(TreePath, u64)>,
 }
 
-/// Directories whose records and drafts would belong to no workspace under this configuration, or be in
-/// other states than they are; and how many they have. Nobody could move, save or remove them.
+/// Looks for it.
 ///
 /// # Errors
 /// A failure of the store.
-pub fn homeless(read: &dyn Read, config: &Config) -> Result<Vec<(TreePath, u64)>, StoreError> {
-    let mut found = Vec::new();
+pub fn unfit(read: &dyn Read, config: &Config) -> Result<Unfit, StoreError> {
+    let mut found = Unfit::default();
     let mut dirs = vec![(ROOT, TreePath::root())];
     while let Some((dir, path)) = dirs.pop() {
         let below = look(read, config, dir, &path)?;
+        found.left.extend(below.hides);
+        found.left.extend(below.plain.into_iter().map(|(_, path)| path));
+        if below.has_strays {
+            found.left.push(path.clone());
+        }
         if below.homeless > 0 {
-            found.push((path, below.homeless));
+            found.homeless.push((path, below.homeless));
         }
         dirs.extend(below.all);
     }
-    found.sort();
+    found.left.sort();
+    found.homeless.sort();
     Ok(found)
 }
 

@@ -53,7 +53,7 @@ pub use export::ExportReport;
 pub use finish::MoveReport;
 pub use fsck::{FsckReport, Problem, fsck};
 pub use gc::{GcProject, GcReport};
-pub use govern::{GovernReport, govern, homeless};
+pub use govern::{GovernReport, Unfit, govern, unfit};
 pub use heartbeat::{HeartbeatReport, LeaseInfo};
 pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 pub use list::{ListReport, ListRow};

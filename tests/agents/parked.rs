@@ -118,7 +118,7 @@ fn its_lease_is_shown_and_renewed_as_any_other() {
     assert!(ran.stderr.contains("bob's tasks"), "{ran}");
 }
 
-// P10.4 P11.1
+// P10.4 P3.1
 #[test]
 fn its_backup_goes_as_it_would_go_itself() {
     let team = Team::of(&[("bob", "")]);
