@@ -275,9 +275,9 @@ impl Rename {
     ) -> Result<Option<Made>, Stop> {
         turn.require_own(&record, lies)?;
         if self.parent != self.new_parent {
-            turn.require_leave(lies)?;
             turn.require_no_lane(lies, self.new_parent, &self.new_name)?;
             turn.require_named_lane(lies, self.new_parent)?;
+            turn.require_leave(lies)?;
         }
         let content = turn.content(&record)?;
         let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();

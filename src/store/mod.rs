@@ -85,6 +85,8 @@ pub trait Read:
     fn record_at(&self, ino: Ino) -> Result<Option<Record>>;
     /// The parked record whose backup this inode is.
     fn parked_by(&self, ino: Ino) -> Result<Option<Record>>;
+    /// The file that a record's name went to when it was last parked, if that was ever noted.
+    fn backup_of(&self, record: RecordKey) -> Result<Option<Ino>>;
     /// The record with this id, whatever its standing.
     fn record_named(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Option<Record>>;
     /// All records of a workspace, in key order.

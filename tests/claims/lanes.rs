@@ -11,14 +11,36 @@ fn way_out(fixture: &Fixture, index: usize) -> String {
     told.trim().strip_prefix("name a lane: ").unwrap_or_else(|| panic!("{why}")).to_owned()
 }
 
-// P3.2
-#[test]
-fn a_lane_that_was_forgotten_has_a_way_out_that_works() {
+/// The first mount is the operator's, the second zoe's, who has no lane.
+fn operator_and_zoe() -> Fixture {
     let fixture = Setup::default().mounts(2).prepare();
     fixture.mount_at(fixture.mount(0)).success();
     fixture.make_directories();
     let agents = fixture.mount(1).to_str().unwrap().to_owned();
     fixture.workfs(&["mount", &agents, "--agent", "zoe"]).success();
+    fixture
+}
+
+// P1.9 P3.2
+#[test]
+fn an_agent_s_task_does_not_become_the_lane_that_it_lacks() {
+    let fixture = operator_and_zoe();
+    fixture.task("inbox", &Task::new("t-1"));
+    let mount = fixture.mount(1).to_owned();
+    let claim = "mv work/inbox/t-1.yaml work/assigned/zoe";
+    let sh = |command: &str| fixture.bash().run(&format!("cd '{}' && {command}", mount.display()));
+    let refused = sh(claim).failure();
+    assert!(refused.stderr.contains("No such file or directory"), "{refused}");
+    let why = fs::read_to_string(mount.join(".workfs/why")).unwrap();
+    assert!(why.contains("make it first: mkdir work/assigned/zoe"), "{why}");
+    sh(&format!("mkdir work/assigned/zoe && {claim}")).success();
+    assert!(mount.join("work/assigned/zoe/t-1.yaml").exists());
+}
+
+// P3.2
+#[test]
+fn a_lane_that_was_forgotten_has_a_way_out_that_works() {
+    let fixture = operator_and_zoe();
     for (index, you) in [(0, "YOU"), (1, "zoe")] {
         let mount = fixture.mount(index).to_owned();
         for from in ["work/inbox/t-1.yaml", "work/ready/t-1.yaml", "work/ready/.next"] {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::engine::path_of_dir;
 use crate::ledger::Hash;
-use crate::names::TreePath;
+use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, Version};
 use crate::store::{Class, Read, Record, Standing, When, WorkspaceRow};
 
@@ -115,28 +115,57 @@ impl One<'_, '_, '_> {
         self.check.problem(thing, what);
     }
 
-    /// A living record is in exactly one place, of its workspace.
     fn standing(&mut self, nodes: &Nodes, files: &mut HashSet<Ino>) -> Result<(), Failure> {
-        let Standing::Live { ino, dir, name, .. } = &self.record.standing else { return Ok(()) };
-        if !files.insert(*ino) {
+        match &self.record.standing {
+            Standing::Live { ino, dir, name, .. } => self.live(nodes, files, *ino, (*dir, name)),
+            Standing::Parked { dir } => self.parked(nodes, *dir),
+            Standing::Gone => Ok(()),
+        }
+    }
+
+    /// A parked record's backup lies where the record lay. Programs before schema 12 noted none.
+    fn parked(&mut self, nodes: &Nodes, dir: Ino) -> Result<(), Failure> {
+        let Some(ino) = self.read.backup_of(self.record.key)? else { return Ok(()) };
+        match nodes.get(&ino).filter(|seen| seen.names > 0) {
+            None => self.problem(format!("is parked, and its backup, node {}, is gone", ino.0)),
+            Some(seen) if seen.node.class != Class::Plain => {
+                self.problem(format!("its backup, node {}, is not a plain file", ino.0));
+            }
+            Some(seen) if seen.node.parent != dir => {
+                self.problem(format!("its backup, node {}, does not lie where it lay", ino.0));
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A living record is in exactly one place, of its workspace.
+    fn live(
+        &mut self,
+        nodes: &Nodes,
+        files: &mut HashSet<Ino>,
+        ino: Ino,
+        (dir, name): (Ino, &FileName),
+    ) -> Result<(), Failure> {
+        if !files.insert(ino) {
             self.problem(format!("shares its file, node {}, with another record", ino.0));
         }
-        match nodes.get(ino) {
+        match nodes.get(&ino) {
             None => self.problem(format!("its file, node {}, does not exist", ino.0)),
             Some(seen) if seen.node.class != Class::Record => {
                 self.problem(format!("its file, node {}, is not marked as a record's", ino.0));
             }
             Some(_) => {}
         }
-        match self.read.lookup(*dir, name)? {
-            Some(node) if node.ino == *ino => {}
+        match self.read.lookup(dir, name)? {
+            Some(node) if node.ino == ino => {}
             _ => self.problem(format!("its name {name} does not lead to its file")),
         }
-        match self.read.place(*dir)? {
+        match self.read.place(dir)? {
             Some(place) if place.workspace == self.record.workspace => {}
             _ => self.problem("lies outside its workspace"),
         }
-        let size = nodes.get(ino).map(|seen| seen.node.size);
+        let size = nodes.get(&ino).map(|seen| seen.node.size);
         let version = self.read.version(self.record.version_g)?;
         if let (Some(size), Some(version)) = (size, version)
             && size != version.content.len() as u64

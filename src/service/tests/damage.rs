@@ -1,7 +1,7 @@
 //! fsck finds what was broken below the engine.
 
 use super::*;
-use crate::numbers::G;
+use crate::numbers::{G, Ino};
 use crate::refusal::Refusal;
 use crate::store::{Class, Standing, StoreError, Txn};
 
@@ -132,6 +132,25 @@ fn records_in_the_wrong_place() {
     found(&problems, "lies outside its workspace");
     found(&problems, "says event 1 is its last");
     found(&problems, "is a record's file of no record");
+}
+
+#[test]
+fn a_parked_record_whose_backup_is_elsewhere_or_gone() {
+    fn parked(txn: &mut dyn Txn, backup: &str) -> Result<(), StoreError> {
+        let backup = if backup.is_empty() { Ino(9_999) } else { at(txn, backup).ino };
+        let node = at(txn, "work/inbox/a.yaml");
+        let mut record = txn.record_at(node.ino)?.unwrap();
+        let (expected, dir) = (record.expected(), node.parent);
+        record.standing = Standing::Parked { dir };
+        txn.update_record(&record, &expected)?;
+        txn.put_backup(record.key, backup)
+    }
+    let problems = damage(|txn| parked(txn, ""));
+    found(&problems, "record work:a: is parked, and its backup, node 9999, is gone");
+    let problems = damage(|txn| parked(txn, "other/file"));
+    found(&problems, "does not lie where it lay");
+    let problems = damage(|txn| parked(txn, "work/inbox/d.yaml"));
+    found(&problems, "is not a plain file");
 }
 
 #[test]

@@ -349,6 +349,11 @@ impl Read for Conn {
         self.one(sql, [int(ino.0)], record)
     }
 
+    fn backup_of(&self, record: RecordKey) -> Result<Option<Ino>> {
+        let sql = "SELECT ino FROM backups WHERE record = ?1";
+        self.one(sql, [int(record.0)], |row| Ok(Ino(number(row, 0)?)))
+    }
+
     fn record_named(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Option<Record>> {
         let sql =
             concat!("SELECT ", record_columns!(), " FROM records WHERE workspace = ?1 AND id = ?2");
