@@ -138,7 +138,10 @@ fn serve(work: &Receiver<Job>, service: &Service, bell: &Bell) {
     while let Ok(job) = work.recv() {
         match job {
             Job::Claim(number, caller, args) => {
-                let reply = ask(service, &caller, Request::Claim(args));
+                let reply = match service.admits(caller.uid) {
+                    Ok(()) => ask(service, &caller, Request::Claim(args)),
+                    Err(failure) => Reply::Error(failure),
+                };
                 bell.ring(Told::Tried(number, reply));
             }
             Job::GiveBack(caller, args) => {

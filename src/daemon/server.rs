@@ -167,15 +167,8 @@ fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()
     let copy = stream.try_clone()?;
     let mut lines = Lines::new(stream);
     let peer = socket::peer(lines.stream())?;
-    let bound = shared.service.engine.agents().bound(peer.uid).is_some();
-    if !bound && !Caller::is_operator(shared.paths.store(), peer.uid) {
-        let reason = format!("this store is not user {}'s", peer.uid);
-        let remedy = format!(
-            "ask its owner to make you an agent (`workfs agent add NAME --uid {}`), or use a store of \
-             your own (`--store`)",
-            peer.uid
-        );
-        return lines.send(&Answer::Failed(Failure::new(Cause::Denied, reason, remedy)));
+    if let Some(failure) = refused(shared, peer) {
+        return lines.send(&Answer::Failed(failure));
     }
     let mut connections = shared.connections.lock();
     if connections.len() >= CONNECTIONS_MAX {
@@ -212,6 +205,12 @@ impl Drop for Served<'_> {
     }
 }
 
+/// What a user hears whom the daemon does not serve, or not any more.
+fn refused(shared: &Shared, peer: Peer) -> Option<Failure> {
+    let failure = shared.service.admits(peer.uid).err()?;
+    Some(Failure::new(Cause::Denied, failure.reason, failure.remedy))
+}
+
 fn is_agent(shared: &Shared, peer: Peer) -> bool {
     shared.service.engine.agents().bound(peer.uid).is_some()
 }
@@ -235,6 +234,9 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
             // It has waited long enough (for a daemon that was stopped), and was told that nothing
             // was done.
             return Ok(());
+        }
+        if let Some(failure) = refused(shared, peer) {
+            return lines.send(&Answer::Failed(failure));
         }
         let mut command = None;
         let answer = match ask {
@@ -362,7 +364,9 @@ fn serve_request(
     let _working = Working::new(shared, !endless);
     let mut lost = None;
     dispatch(&shared.service, caller, request, &mut |reply: Reply| {
-        if lost.is_some() || (endless && shared.stopping.load(Ordering::SeqCst)) {
+        let is_over =
+            || shared.stopping.load(Ordering::SeqCst) || shared.service.admits(caller.uid).is_err();
+        if lost.is_some() || (endless && is_over()) {
             return false;
         }
         if registers && matches!(reply, Reply::Report(_)) {

@@ -96,6 +96,23 @@ impl Service {
         Service { engine, store: store.into(), is_written, until_unwritten }
     }
 
+    /// Refuses a user of whom a daemon serves nothing: who neither runs the store, has its file, nor is bound
+    /// to an agent. To be asked at each request, since a connection may outlive what let it in.
+    ///
+    /// # Errors
+    /// Whom it refuses.
+    pub fn admits(&self, uid: u32) -> Result<(), Failure> {
+        if self.engine.agents().bound(uid).is_some() || Caller::is_operator(&self.store, uid) {
+            return Ok(());
+        }
+        let reason = format!("this store is not user {uid}'s");
+        let remedy = format!(
+            "ask its owner to make you an agent (`workfs agent add NAME --uid {uid}`), or use a store of \
+             your own (`--store`)"
+        );
+        Err(Failure::new(Exit::Denied, reason, remedy))
+    }
+
     /// Looks at a record that is to be taken: anew when somebody was writing it, who gets a moment to
     /// end that, as from a rename.
     fn unwritten<T>(

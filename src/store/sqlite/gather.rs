@@ -37,17 +37,30 @@ const GATHERED_BYTES_MAX: usize = 0x1_ffff;
 /// The log's header, which is written when the log begins anew.
 const HEADER_OFFSET: i64 = 0;
 
-thread_local! {
-    static FLUSHES: Cell<bool> = const { Cell::new(true) };
+/// What became of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Logged {
+    /// It is as it was.
+    Nothing,
+    /// Power loss can still take what was written.
+    Written,
+    /// All of it is on the disk.
+    Flushed,
 }
 
-/// Runs `commit` on this thread; where `flush` is false, what it commits survives the daemon but
-/// not power loss.
-pub(super) fn committing<T>(flush: bool, commit: impl FnOnce() -> T) -> T {
+thread_local! {
+    static FLUSHES: Cell<bool> = const { Cell::new(true) };
+    static LOGGED: Cell<Logged> = const { Cell::new(Logged::Nothing) };
+}
+
+/// Runs `commit` on this thread, and tells what it made of the log; where `flush` is false, what it
+/// commits survives the daemon but not power loss.
+pub(super) fn committing<T>(flush: bool, commit: impl FnOnce() -> T) -> (T, Logged) {
     FLUSHES.set(flush);
+    LOGGED.set(Logged::Nothing);
     let done = commit();
     FLUSHES.set(true);
-    done
+    (done, LOGGED.get())
 }
 
 /// Makes it known to SQLite, once for the process.
@@ -259,6 +272,7 @@ unsafe extern "C" fn write(
             gathered.at = offset;
         }
         gathered.header |= offset == HEADER_OFFSET;
+        LOGGED.set(Logged::Written);
         gathered.bytes.extend_from_slice(std::slice::from_raw_parts(buffer.cast(), length));
         ffi::SQLITE_OK
     }
@@ -280,11 +294,14 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
         if std::mem::take(&mut gathered.header) {
             return forward!(file, xSync, flags);
         }
-        if !FLUSHES.get() || gathered.file.sync_data().is_ok() {
-            ffi::SQLITE_OK
-        } else {
-            ffi::SQLITE_IOERR_FSYNC
+        if !FLUSHES.get() {
+            return ffi::SQLITE_OK;
         }
+        if gathered.file.sync_data().is_err() {
+            return ffi::SQLITE_IOERR_FSYNC;
+        }
+        LOGGED.set(Logged::Flushed);
+        ffi::SQLITE_OK
     }
 }
 

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checkpoint::Checkpointer;
+use super::gather::{self, Logged};
 use super::lock::beside;
 use super::places::Places;
 use super::read_mark::ReadMark;
 use super::room::MainFile;
-use super::{Conn, fail, gather};
+use super::{Conn, fail};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 
 /// The one writer of a store.
@@ -88,7 +89,8 @@ impl Writer for SqliteWriter {
             .and_then(|durability| self.connection.write_nodes().map(|()| durability));
         let committed = worked.and_then(|durability| {
             let flush = durability >= Durability::Power;
-            gather::committing(flush, || self.connection.step("COMMIT")).map(|()| durability)
+            let (done, logged) = gather::committing(flush, || self.connection.step("COMMIT"));
+            done.map(|()| (durability, logged))
         });
         self.connection.end_work(committed.is_ok());
         if matches!(committed, Err(StoreError::Full(_))) {
@@ -100,12 +102,17 @@ impl Writer for SqliteWriter {
                 self.connection.step("ROLLBACK")?;
             }
         }
-        let durability = committed?;
+        let (durability, logged) = committed?;
         if let Err(error) = self.checkpointer.keep_room(&self.connection) {
             tracing::warn!(%error, "no room is taken ahead");
         }
-        // An empty transaction flushes nothing: only `sync` can tell what is on the disk.
-        self.unflushed = true;
+        match logged {
+            Logged::Nothing => {}
+            Logged::Written => self.unflushed = true,
+            Logged::Flushed => self.unflushed = false,
+        }
+        // Only a transaction that changed nothing has something to flush here: another's COMMIT did it,
+        // so that no error comes after a change was made.
         if durability == Durability::Flush { self.sync() } else { Ok(()) }
     }
 
@@ -189,6 +196,26 @@ mod tests {
                 assert!(is_there(format!("{undone}-after-{key}")), "{undone} {key}");
             }
         }
+    }
+
+    #[test]
+    fn a_flush_that_fails_is_never_that_of_a_change_that_was_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (first, mut writer) = Sqlite::open(&path).unwrap();
+        // An fsync of its own finds no log to flush.
+        writer.wal_path = dir.path().join("none");
+        let change = &mut |txn: &mut dyn Txn| put(txn, "a").map(|()| Durability::Flush);
+        writer.transaction(change).unwrap();
+        assert!(read(&first, |read| read.meta("a")).unwrap().is_some());
+        // There is nothing left to flush, until something is made that need not survive.
+        let nothing = &mut |_: &mut dyn Txn| Ok(Durability::Flush);
+        writer.transaction(nothing).unwrap();
+        let lesser = &mut |txn: &mut dyn Txn| put(txn, "b").map(|()| Durability::Process);
+        writer.transaction(lesser).unwrap();
+        writer.transaction(nothing).unwrap_err();
+        writer.wal_path = super::beside(&path, "-wal");
+        writer.transaction(nothing).unwrap();
     }
 
     #[test]
