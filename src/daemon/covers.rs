@@ -4,13 +4,16 @@
 //! What must stay true: a cover is written down before it is put on. Deliberately not here: when
 //! to cover (`mounts`).
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{Read as _, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use workfs_mount::Cover;
+
+use crate::store::open_own;
 
 /// A cover as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,8 +89,19 @@ impl Covers {
         Ok(true)
     }
 
+    /// A list of somebody else, whom the system does not let change directories, is not believed.
     fn load(&self) -> Vec<Kept> {
-        let text = match std::fs::read(&self.file) {
+        let own = rustix::process::geteuid().as_raw();
+        let read = || {
+            let mut file = open_own(File::options().read(true), &self.file)?;
+            let by = file.metadata()?.uid();
+            if by != own && by != 0 {
+                return Err(std::io::Error::other(format!("it is user {by}'s")));
+            }
+            let mut text = Vec::new();
+            file.read_to_end(&mut text).map(|_| text)
+        };
+        let text = match read() {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
             Err(error) => {
@@ -114,8 +128,12 @@ impl Covers {
         // Of this process alone: `unmount` without a daemon writes the list, too.
         new.push(format!(".{}", std::process::id()));
         let new = PathBuf::from(new);
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        // What lies there was left by one that was killed and had the same number, or is a trap.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = open_own(File::options().write(true).create_new(true), &new)?;
         file.write_all(&serde_json::to_vec(all).map_err(std::io::Error::other)?)?;
         if flush {
             file.sync_all()?;
@@ -157,5 +175,19 @@ mod tests {
         assert!(!dir.path().join("t.db.covers").exists());
         std::fs::write(dir.path().join("t.db.covers"), "{").unwrap();
         assert_eq!(covers.of(Path::new("/a")), None);
+    }
+
+    #[test]
+    fn a_list_of_somebody_else_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.db.covers");
+        let covers = Covers::kept_in(file.clone());
+        let cover = Cover { dir: "/a".into(), device: 1, ino: 2, mode: 0o777, immutable: false };
+        covers.keep(&cover).unwrap();
+        assert!(covers.of(Path::new("/a")).is_some());
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(64_001), None).unwrap();
+            assert_eq!(covers.dirs(), Vec::<PathBuf>::new());
+        }
     }
 }

@@ -7,7 +7,6 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -19,6 +18,7 @@ use super::failure::{Cause, Failure};
 use super::options::sync_name;
 use super::{Options, trim_log};
 use crate::limits::DAEMON_START_WAIT;
+use crate::store::open_own;
 use crate::store::sqlite::refuse_other;
 
 /// What a daemon says when it serves, or why it does not.
@@ -48,8 +48,7 @@ pub fn start(options: &Options) -> Result<(), Failure> {
         command.arg("--linger");
     }
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut file = OpenOptions::new();
-    let file = file.append(true).create(true).mode(0o600).open(&log);
+    let file = open_own(OpenOptions::new().append(true).create(true), &log);
     let file = file.map_err(|e| Failure::io(format!("the log {}", log.display()), &e))?;
     let mut child =
         command.stderr(file).spawn().map_err(|error| Failure::io("starting the daemon", &error))?;

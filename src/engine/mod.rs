@@ -97,7 +97,7 @@ pub use ready::{Hindrance, explain, hindrance, unwritable};
 pub use refuse::{About, Refuse, RefuseText};
 pub use remove::{Remove, RemoveWhat};
 pub use remove_tree::{PruneVersions, Pruned, RemoveTree};
-pub use rename::{Rename, RenameMode};
+pub use rename::{Rename, RenameMode, below_itself};
 pub use restore::RestoreFile;
 pub use rights::sees_refusal;
 pub use save::{Left, Made, Save, SaveDraft, Saved};

@@ -460,12 +460,18 @@ pub(super) fn require_not_below(
     let mut at = to;
     loop {
         if at == dir {
-            let reason = format!("`{name}` would lie below itself");
-            return Err(Refusal::new(Rule::Loop, reason, "choose a target outside").into());
+            return Err(below_itself(name).into());
         }
         match turn.txn.node(at)? {
             Some(node) if node.parent != at => at = node.parent,
             _ => return Ok(()),
         }
     }
+}
+
+/// What is said of a directory that was to be moved into itself or below.
+#[must_use]
+pub fn below_itself(name: &FileName) -> Refusal {
+    let reason = format!("`{name}` would lie below itself");
+    Refusal::new(Rule::Loop, reason, "choose a target outside")
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
+use crate::store::has_one_name;
+
 use super::status::size;
 use super::{BackupArgs, Exit, Failure, Reply, Service, Sink};
 
@@ -109,7 +111,7 @@ fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
 fn is_own(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let own = rustix::process::geteuid().as_raw();
-    file.metadata().is_ok_and(|it| it.is_file() && it.nlink() == 1 && it.uid() == own)
+    has_one_name(file).unwrap_or(false) && file.metadata().is_ok_and(|it| it.uid() == own)
 }
 
 fn restrict(file: &File) -> std::io::Result<()> {

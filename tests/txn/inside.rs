@@ -71,3 +71,18 @@ fn a_task_is_claimed_written_and_completed_in_one_step() {
     assert_eq!(ledger.names("t-0001"), ["created", "claimed", "saved", "saved", "completed"]);
     fixture.fsck_clean();
 }
+
+// P13.2
+#[test]
+fn directories_that_were_turned_around_outside_have_an_end() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p a/b .workfs/txn/t").success();
+    let inner = fs::File::open(fixture.path(".workfs/txn/t/a/b")).unwrap();
+    fixture.sh("mv a/b b && mv b a-b && mv a a-b/a").success();
+    // The kernel says ELOOP to that, and the daemon was asked by then.
+    let at = |name: &str, flags| rustix::fs::openat(&inner, name, flags, 0o644.into());
+    let _ = at("a", rustix::fs::OFlags::RDONLY);
+    at("new", rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY).unwrap();
+    fixture.sh("rmdir .workfs/txn/t; ls a-b/a").ok();
+    fixture.fsck_clean();
+}

@@ -6,14 +6,14 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::room::MainFile;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, open_own};
 
 /// What a store's file is locked for.
 #[derive(Clone, Copy)]
@@ -110,13 +110,12 @@ impl Lock {
     /// Held by another process, or not to be written.
     pub fn take(path: &Path) -> Result<Lock> {
         let lock = lock_path(path);
-        // The store's own files are its owner's alone.
         let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.read(true).write(true).create(true).truncate(false);
         let failed = |what: &str, error: std::io::Error| {
             StoreError::ReadOnly(format!("{what} {}: {error}", lock.display()))
         };
-        let mut file = options.open(&lock).map_err(|error| failed("opening", error))?;
+        let mut file = open_own(&mut options, &lock).map_err(|error| failed("opening", error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let path = path.display().to_string();
             // Those who only read share it; what else there was has left its number behind.

@@ -59,7 +59,7 @@ impl View {
             is_fixed: false,
         };
         let at = (dir, name);
-        self.places.insert(node, at.clone());
+        self.note_place(node, at.clone());
         self.push(Step::Create { at: at.clone(), mode, content, made: self.made }, node)?;
         self.made += 1;
         // An empty file is saved, too: as one that a program makes and closes outside.
@@ -118,6 +118,9 @@ impl View {
         if target == Some(source) && mode == engine::RenameMode::Replace {
             return Ok(());
         }
+        if self.way_up(to.0).any(|dir| dir == source) {
+            return Err(engine::below_itself(&from.1).into());
+        }
         if let Some(target) = target {
             self.require_replaceable(below, source, target, (mode, &to.1))?;
             self.use_file(below, target)?;
@@ -129,7 +132,7 @@ impl View {
         self.save(source)?;
         self.push(Step::Rename { from: from.clone(), to: to.clone(), mode }, source)?;
         self.name(from, None);
-        self.places.insert(source, to.clone());
+        self.note_place(source, to.clone());
         self.name(to, Some(source));
         Ok(())
     }

@@ -50,7 +50,7 @@ pub struct View {
     /// Names that were made or taken away, by directory.
     names: HashMap<TxnNode, BTreeMap<FileName, Option<TxnNode>>>,
     nodes: HashMap<TxnNode, Own>,
-    /// Where each node was found last.
+    /// Where each node was found last; every way up ends ([`View::note_place`]).
     places: HashMap<TxnNode, TxnName>,
     made: u32,
     /// Bytes that were written, or copied to be written.
@@ -133,9 +133,29 @@ impl View {
             (None, TxnNode::Made(_)) => None,
         };
         if let Some(node) = found {
-            self.places.insert(node, (dir, name.clone()));
+            self.note_place(node, (dir, name.clone()));
         }
         Ok(found)
+    }
+
+    /// Notes where a node was found. Outside, a directory may have come to lie below one that lay in it:
+    /// where that one lay is what is known for longer, and is forgotten.
+    fn note_place(&mut self, node: TxnNode, at: TxnName) {
+        let old = self.way_up(at.0).find(|dir| self.parent_of(*dir) == Some(node));
+        if let Some(old) = old {
+            self.places.remove(&old);
+        }
+        self.places.insert(node, at);
+    }
+
+    /// A directory and those that it lies in, as far as is known.
+    fn way_up(&self, dir: TxnNode) -> impl Iterator<Item = TxnNode> {
+        std::iter::successors(Some(dir), |at| self.parent_of(*at))
+    }
+
+    fn parent_of(&self, node: TxnNode) -> Option<TxnNode> {
+        let (dir, _) = self.places.get(&node).filter(|_| node != self.root)?;
+        Some(*dir)
     }
 
     /// The names of a directory.
@@ -160,7 +180,7 @@ impl View {
 
     /// The directory that a directory lies in.
     pub fn parent(&self, dir: TxnNode) -> TxnNode {
-        self.places.get(&dir).map_or(self.root, |(parent, _)| *parent)
+        self.parent_of(dir).unwrap_or(self.root)
     }
 
     /// Where a link leads.
