@@ -134,11 +134,16 @@ impl Covers {
             _ => {}
         }
         let mut file = open_own(File::options().write(true).create_new(true), &new)?;
-        file.write_all(&serde_json::to_vec(all).map_err(std::io::Error::other)?)?;
-        if flush {
-            file.sync_all()?;
+        let text = serde_json::to_vec(all).map_err(std::io::Error::other)?;
+        let written = file
+            .write_all(&text)
+            .and_then(|()| if flush { file.sync_all() } else { Ok(()) })
+            .and_then(|()| std::fs::rename(&new, &self.file));
+        if written.is_err() {
+            // As good as gone: it is used by nobody.
+            let _ = std::fs::remove_file(&new);
         }
-        std::fs::rename(&new, &self.file)
+        written
     }
 }
 

@@ -69,11 +69,19 @@ pub fn open(
 }
 
 fn open_store(path: &Path) -> Result<(Sqlite, Box<dyn Writer>), StoreError> {
-    match write_protection(path) {
-        None => Sqlite::open(path).map(|(store, writer)| (store, Box::new(writer) as _)),
-        Some(why) => {
-            Sqlite::open_protected(path, why).map(|(store, writer)| (store, Box::new(writer) as _))
+    let protected = |why, refusal| {
+        let opened = Sqlite::open_protected(path, why, refusal);
+        opened.map(|(store, writer)| (store, Box::new(writer) as _))
+    };
+    if let Some(why) = write_protection(path) {
+        return protected(why, StoreError::ReadOnly);
+    }
+    match Sqlite::open(path) {
+        // Not even a log has room. What is there can be read all the same.
+        Err(StoreError::Full(why)) => {
+            protected(why.clone(), StoreError::Full).map_err(|_| StoreError::Full(why))
         }
+        opened => opened.map(|(store, writer)| (store, Box::new(writer) as _)),
     }
 }
 

@@ -171,6 +171,35 @@ fn a_small_store_whose_disk_somebody_else_fills_can_make_space_by_removing() {
 
 // P4.3
 #[test]
+fn a_store_that_was_closed_before_somebody_else_filled_its_disk_is_read() {
+    let mut fixture = Setup::default().prepare();
+    let Some(disk) = small_disk(fixture.base(), "8m") else { return };
+    fixture.set_store(disk.join("team.db"));
+    fixture.mount_all();
+    fixture.make_directories();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.unmount_all();
+    // As of a store that was copied: there is no room for a lock either.
+    fs::remove_file(disk.join("team.db.lock")).unwrap();
+    Shell::bash(&disk).run("cat /dev/zero > ballast").failure();
+
+    assert!(fixture.workfs(&["show", "t-1"]).success().stdout.contains("status: new"));
+    let refused = fixture.workfs(&["claim", "t-1", "--agent", "bob"]);
+    assert_eq!(refused.code, 12, "{refused}");
+    let mounted = fixture.mount_at(fixture.mount(0)).success();
+    assert!(mounted.stderr.contains("no room for a log): mounted read-only"), "{mounted}");
+    let path = fixture.work().join("inbox/t-1.yaml");
+    assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").text());
+    fixture.unmount_all();
+
+    fs::remove_file(disk.join("ballast")).unwrap();
+    fixture.mount_all();
+    fs::remove_file(path).unwrap();
+    fixture.fsck_clean();
+}
+
+// P4.3
+#[test]
 fn plain_files_that_are_removed_make_space_on_a_full_disk() {
     let Some((fixture, _)) = on_small_disk() else { return };
     let dir = fixture.path("notes");

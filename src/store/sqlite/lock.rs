@@ -113,7 +113,8 @@ impl Lock {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let failed = |what: &str, error: std::io::Error| {
-            StoreError::ReadOnly(format!("{what} {}: {error}", lock.display()))
+            let text = format!("{what} {}: {error}", lock.display());
+            if is_full(&error) { StoreError::Full(text) } else { StoreError::ReadOnly(text) }
         };
         let mut file = open_own(&mut options, &lock).map_err(|error| failed("opening", error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -133,7 +134,11 @@ impl Lock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
-        write.map_err(|error| failed("writing", error))?;
+        match write {
+            // It is held all the same; who asks hears no number.
+            Err(error) if is_full(&error) => tracing::debug!(%error, "the lock names nobody"),
+            write => write.map_err(|error| failed("writing", error))?,
+        }
         Ok(Lock(Arc::new(file)))
     }
 
@@ -159,6 +164,10 @@ impl Lock {
         }
         Ok(Some(Lock(Arc::new(file))))
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 
 /// Locks the file of the store at `path` itself, which somebody may have open by another name.
@@ -195,7 +204,8 @@ pub fn lock_holder(path: &Path) -> Option<u32> {
 fn holder(lock: &mut File) -> u32 {
     let mut pid = String::new();
     let _ = lock.read_to_string(&mut pid);
-    pid.trim().parse().unwrap_or(0)
+    // On a full disk nobody could leave it.
+    pid.trim().parse().ok().or_else(|| locker(lock)).unwrap_or(0)
 }
 
 /// Refuses network file systems, on which neither locks nor shared memory can be trusted.

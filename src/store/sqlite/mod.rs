@@ -66,6 +66,11 @@ pub struct Sqlite {
 /// Maps an SQLite failure to its cause.
 fn fail(error: rusqlite::Error) -> StoreError {
     let text = error.to_string();
+    // The index of the log does not become as long as it must.
+    let is_short = |error: &ffi::Error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE;
+    if error.sqlite_error().is_some_and(is_short) {
+        return StoreError::Full("there is no room for a log".to_owned());
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {

@@ -54,11 +54,16 @@ fn log_path(path: &Path) -> PathBuf {
 }
 
 impl Sqlite {
-    /// Opens the store at `path`, which cannot be written for this reason. Its writer makes no change.
+    /// Opens the store at `path`, which cannot be written for this reason. Its writer makes no change:
+    /// `refusal` makes the reason what it says instead.
     ///
     /// # Errors
     /// Held by another process, of another version, not a store, or not to be read either.
-    pub fn open_protected(path: &Path, why: String) -> Result<(Sqlite, ProtectedWriter)> {
+    pub fn open_protected(
+        path: &Path,
+        why: String,
+        refusal: fn(String) -> StoreError,
+    ) -> Result<(Sqlite, ProtectedWriter)> {
         refuse_other(path)?;
         lock::refuse_network(path)?;
         let lock = Lock::share(path)?;
@@ -74,7 +79,7 @@ impl Sqlite {
         let (path, idle) = (path.to_owned(), Mutex::default());
         let (protection, _lock) = (Some(why.clone()), lock);
         let store = Sqlite { path, idle, protection, _lock, _main_lock };
-        Ok((store, ProtectedWriter { connection, why }))
+        Ok((store, ProtectedWriter { connection, why, refusal }))
     }
 }
 
@@ -121,6 +126,7 @@ fn immutable(path: &Path) -> String {
 pub struct ProtectedWriter {
     connection: Conn,
     why: String,
+    refusal: fn(String) -> StoreError,
 }
 
 impl Writer for ProtectedWriter {
@@ -135,7 +141,7 @@ impl Writer for ProtectedWriter {
         // There is nothing to be kept.
         self.connection.step("ROLLBACK")?;
         worked.map_err(|error| match error {
-            StoreError::ReadOnly(_) => StoreError::ReadOnly(self.why.clone()),
+            StoreError::ReadOnly(_) => (self.refusal)(self.why.clone()),
             other => other,
         })
     }
@@ -203,7 +209,8 @@ mod tests {
         // As a daemon leaves it that is killed; and without the index that goes with it.
         std::fs::copy(&path, &copy).unwrap();
         std::fs::copy(log_path(&path), log_path(&copy)).unwrap();
-        let (store, mut protected) = Sqlite::open_protected(&copy, "a test".into()).unwrap();
+        let (store, mut protected) =
+            Sqlite::open_protected(&copy, "a test".into(), StoreError::ReadOnly).unwrap();
         assert!(has(&store, "one"));
         let refused = put(&mut protected, "two").unwrap_err();
         assert_eq!(refused.to_string(), "the store cannot be written: a test");
@@ -214,7 +221,8 @@ mod tests {
         // After an end in order there is no log.
         drop((_store, writer));
         let before = names(dir.path());
-        let (store, _protected) = Sqlite::open_protected(&path, "a test".into()).unwrap();
+        let (store, _protected) =
+            Sqlite::open_protected(&path, "a test".into(), StoreError::ReadOnly).unwrap();
         assert!(has(&store, "one"));
         assert_eq!(names(dir.path()), before);
     }
@@ -224,7 +232,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");
         let open = Sqlite::open(&path).unwrap();
-        let protected = || Sqlite::open_protected(&path, "a test".into());
+        let protected = || Sqlite::open_protected(&path, "a test".into(), StoreError::ReadOnly);
         assert!(matches!(protected().map(drop), Err(StoreError::Held { .. })));
         drop(open);
         let readers = (protected().unwrap(), protected().unwrap());
@@ -242,12 +250,12 @@ mod tests {
         let own = std::process::id();
         for second in [
             Sqlite::open(&other).map(drop),
-            Sqlite::open_protected(&other, "a test".into()).map(drop),
+            Sqlite::open_protected(&other, "a test".into(), StoreError::ReadOnly).map(drop),
         ] {
             assert!(matches!(second, Err(StoreError::HeldElsewhere { pid, .. }) if pid == own));
         }
         drop(open);
-        let read = Sqlite::open_protected(&path, "a test".into()).unwrap();
+        let read = Sqlite::open_protected(&path, "a test".into(), StoreError::ReadOnly).unwrap();
         assert!(matches!(Sqlite::open(&other).map(drop), Err(StoreError::HeldElsewhere { .. })));
         drop(read);
         Sqlite::open(&other).unwrap();
@@ -261,7 +269,7 @@ mod tests {
         let sql = Connection::open(&path).unwrap();
         sql.pragma_update(None, "user_version", 1).unwrap();
         drop(sql);
-        let older = Sqlite::open_protected(&path, "a test".into()).map(drop);
+        let older = Sqlite::open_protected(&path, "a test".into(), StoreError::ReadOnly).map(drop);
         assert!(matches!(older, Err(StoreError::Older { found: 1, .. })));
     }
 }
