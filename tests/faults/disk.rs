@@ -285,6 +285,22 @@ else:
 
 // P8.1
 #[test]
+fn copies_that_do_not_fit_say_whose_disk_is_full() {
+    let fixture = Setup::default().start();
+    let Some(disk) = small_disk(fixture.base(), "100k") else { return };
+    fixture.sh("head -c 300000 /dev/zero > big").success();
+    let to = |command| disk.join(command).to_str().unwrap().to_owned();
+    let ran = ["export", "backup"].map(|command| fixture.workfs(&[command, &to(command)]));
+    // Before anything can fail: it is not the store's, which would be unmounted at the end.
+    Shell::bash(&disk).run("cd / && umount -l \"$OLDPWD\"").success();
+    for (command, ran) in ["export", "backup"].iter().zip(ran) {
+        assert_eq!(ran.code, 12, "{ran}");
+        assert!(ran.stderr.contains(&to(command)), "{ran}");
+    }
+}
+
+// P8.1
+#[test]
 fn an_init_that_finds_no_room_leaves_no_half_of_a_store() {
     for size in ["700k", "1200k", "1500k", "1800k"] {
         let mut fixture = Setup::default().prepare();

@@ -114,7 +114,8 @@ pub(super) fn export(
     let from = part.path(args.path.as_deref().unwrap_or(""))?;
     let failed = |error: std::io::Error| {
         let reason = format!("{}: {error}", args.to.display());
-        Failure::new(Exit::Failed, reason, "what was written until then is there, incomplete")
+        let exit = Exit::from(error.kind());
+        Failure::new(exit, reason, "what was written until then is there, incomplete")
     };
     service.read(|read| {
         let Some(start) = node_at(read, &from)? else {
