@@ -192,14 +192,57 @@ pub(super) fn start<Key: Clone>(cursor: &mut Cursor<Key>, cookie: u64) -> (u64, 
             .extend(gone.filter(|(at, _)| cursor.older.last().is_none_or(|old| old.0 < *at)));
     }
     let last = index(&cursor.recent).checked_sub(1).map(|index| cursor.recent[index].clone());
-    if last.is_none() {
-        // Further back than is remembered: places are counted from there on.
-        cursor.recent.clear();
-        cursor.older.truncate(index(&cursor.older));
+    if let Some((at, name)) = last.as_ref().filter(|(at, _)| *at == cookie) {
+        return (*at, Some(name.clone()));
     }
-    let older = || cursor.older.last().cloned();
-    match last.or_else(older) {
+    // Of those that are remembered none has a gap before it: they are those from here on, and places are
+    // counted from the nearest name before.
+    cursor.recent.clear();
+    cursor.older.truncate(index(&cursor.older));
+    cursor.older.extend(last.filter(|(at, _)| cursor.older.last().is_none_or(|old| old.0 < *at)));
+    match cursor.older.last().cloned() {
         Some((at, name)) => (at, Some(name)),
         None => (FIRST_COOKIE - 1, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a reader gets who has the name `cookie` and asks for `count` more; names are numbers, of
+    /// which there are `names`, and the place of each is fixed by that.
+    fn read(cursor: &mut Cursor<u64>, names: u64, cookie: u64, count: u64) -> Vec<u64> {
+        let (at, after) = start(cursor, cookie);
+        let skip = cookie.saturating_sub(at.max(FIRST_COOKIE - 1));
+        let first = after.map_or(0, |name| name + 1) + skip;
+        let got: Vec<u64> = (first..names.min(first + count)).collect();
+        for name in &got {
+            let place = name + FIRST_COOKIE;
+            if cursor.recent.last().is_none_or(|(last, _)| *last < place) {
+                cursor.recent.push((place, *name));
+            }
+        }
+        got
+    }
+
+    #[test]
+    fn whoever_goes_back_and_on_finds_each_name_at_its_place() {
+        let names = 3 * LISTING_REMEMBERED_MAX as u64;
+        let mut cursor = Cursor::default();
+        let mut cookie = 0;
+        loop {
+            let got = read(&mut cursor, names, cookie, 100);
+            let Some(last) = got.last() else { break };
+            cookie = last + FIRST_COOKIE;
+        }
+        let mut place = 7;
+        for nth in 0..500 {
+            place = (place * 31 + nth) % (names - 1);
+            let got = read(&mut cursor, names, place + FIRST_COOKIE, 1 + nth % 50);
+            assert_eq!(got.first(), Some(&(place + 1)), "the {nth}th");
+            let no_gap = cursor.recent.windows(2).all(|two| two[0].0 + 1 == two[1].0);
+            assert!(no_gap, "the {nth}th");
+        }
     }
 }

@@ -250,7 +250,10 @@ impl WorkTree {
                 if !emit(DirEntry { name, attr: self.entry(caller, &node).attr, cookie: at, ttl }) {
                     return Ok(());
                 }
-                cursor.recent.push((at, key));
+                // Who goes back hears of what is ready now; each place keeps the name that had it first.
+                if cursor.recent.last().is_none_or(|(last, _)| *last < at) {
+                    cursor.recent.push((at, key));
+                }
             }
             if last_page {
                 return Ok(());

@@ -221,3 +221,42 @@ fn who_goes_back_to_a_place_in_a_listing_misses_no_name_that_stayed() {
         assert!(found.is_subset(&rest.into_iter().collect()), "{many}");
     }
 }
+
+// P7.3
+#[test]
+fn every_place_of_a_listing_stays_good_in_whatever_order_it_is_gone_to() {
+    const NAMES: usize = 3000;
+    let fixture = Fixture::new();
+    let dir = fixture.path("scratchpad-many");
+    fs::create_dir(&dir).unwrap();
+    for nth in 0..NAMES {
+        fs::write(dir.join(format!("n{nth:04}")), b"").unwrap();
+    }
+    let path = std::ffi::CString::new(dir.to_str().unwrap()).unwrap();
+    // SAFETY: the path ends with NUL; the stream is used and closed below, by this thread alone; an entry
+    // is read before the next call; the places are of this stream.
+    unsafe {
+        let stream = libc::opendir(path.as_ptr());
+        assert!(!stream.is_null());
+        let next = || {
+            let entry = libc::readdir(stream);
+            if entry.is_null() {
+                return None;
+            }
+            let name = std::ffi::CStr::from_ptr((*entry).d_name.as_ptr());
+            Some(name.to_str().unwrap().to_owned())
+        };
+        let places = std::iter::from_fn(|| {
+            let place = libc::telldir(stream);
+            next().map(|name| (place, name))
+        });
+        let places: Vec<_> = places.collect();
+        assert_eq!(places.len(), NAMES + 2);
+        for nth in 0..400 {
+            let (place, name) = &places[nth * 7919 % places.len()];
+            libc::seekdir(stream, *place);
+            assert_eq!(next().as_ref(), Some(name), "the {nth}th");
+        }
+        libc::closedir(stream);
+    }
+}
