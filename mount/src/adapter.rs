@@ -413,8 +413,9 @@ impl Filesystem for Adapter {
         self.hand("fsyncdir", |tree| tree.fsyncdir(&self.caller(request), self.ino(number), reply));
     }
 
-    fn statfs(&self, _: &Request, number: INodeNo, reply: ReplyStatfs) {
+    fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
         let reply = answer::sizes(reply);
+        self.note(request);
         self.ask("statfs", reply, |tree| tree.statfs(self.ino(number)));
     }
 

@@ -97,11 +97,16 @@ impl Adapter {
         })
     }
 
-    /// Who asks.
-    pub(crate) fn caller(&self, request: &Request) -> Caller {
+    /// Somebody uses the mount: a sign of life.
+    pub(crate) fn note(&self, request: &Request) {
         if !self.tree.is_own_thread(request.pid()) {
             self.seen.note(request.uid());
         }
+    }
+
+    /// Who asks.
+    pub(crate) fn caller(&self, request: &Request) -> Caller {
+        self.note(request);
         Caller {
             mount: self.mount,
             uid: request.uid(),

@@ -266,17 +266,17 @@ impl PollReady {
     pub const BOTH: PollReady = PollReady { read: true, write: true };
 }
 
-/// Makes the kernel ask again what a handle can do. It takes no lock in the kernel.
-pub struct PollWake(Box<dyn FnOnce() + Send>);
+/// Makes the kernel ask again what a handle can do, any number of times. Takes no lock in the kernel.
+#[derive(Clone)]
+pub struct PollWake(Arc<dyn Fn() + Send + Sync>);
 
 impl PollWake {
     /// What calls `wake` when it is time.
-    pub fn new(wake: impl FnOnce() + Send + 'static) -> Self {
-        PollWake(Box::new(wake))
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        PollWake(Arc::new(wake))
     }
-
     /// It is time.
-    pub fn now(self) {
+    pub fn now(&self) {
         (self.0)();
     }
 }

@@ -118,7 +118,7 @@ pub(crate) fn poll_wake(notifier: PollNotifier, flags: PollFlags) -> Option<Poll
     flags.contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY).then(|| {
         PollWake::new(move || {
             // A session that has ended has nobody who polls.
-            if let Err(error) = notifier.notify() {
+            if let Err(error) = notifier.clone().notify() {
                 tracing::debug!(%error, "the kernel took no wake-up");
             }
         })

@@ -27,11 +27,14 @@ pub(super) struct Waited {
     /// What is left of the line that was begun. Its end is owed to who reads on, such as `cat`; who polls
     /// before it reads asks anew.
     rest: Arc<Mutex<Option<Vec<u8>>>>,
+    /// What wakes whoever polled last by this handle, as long as that is open.
+    polled: Mutex<Option<(Handle, PollWake)>>,
 }
 
 impl Waited {
     pub fn of(workspace: WorkspaceKey, caller: &Caller) -> Waited {
-        Waited { workspace, whose: (caller.mount, caller.uid), rest: Arc::default() }
+        let whose = (caller.mount, caller.uid);
+        Waited { workspace, whose, rest: Arc::default(), polled: Mutex::default() }
     }
 }
 
@@ -66,7 +69,14 @@ impl WorkTree {
         });
         match self.read(|read| self.claimable_name(read, workspace)) {
             Ok(Some(name)) => reply.send(Ok(line(name.as_bytes()))),
-            Ok(None) if caller.nonblocking => reply.send(Err(Errno::EAGAIN)),
+            Ok(None) if caller.nonblocking => {
+                // An epoll that is told of edges polls no more once it heard of one: it waits for the
+                // next from where a read finds nothing.
+                if let Some((handle, wake)) = waited.polled.lock().clone() {
+                    self.waits.poll(&self.me, waited, handle, wake);
+                }
+                reply.send(Err(Errno::EAGAIN));
+            }
             Ok(None) => self.waits.read(&self.me, waited, reply),
             Err(errno) => reply.send(Err(errno)),
         }
@@ -79,6 +89,7 @@ impl WorkTree {
         handle: Handle,
         wake: Option<PollWake>,
     ) -> Answer<bool> {
+        *waited.polled.lock() = wake.clone().map(|wake| (handle, wake));
         {
             let mut rest = waited.rest.lock();
             if rest.as_ref().is_some_and(|rest| !rest.is_empty()) {

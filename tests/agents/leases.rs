@@ -53,11 +53,21 @@ fn a_claim_without_a_sign_of_life_ends_and_another_can_have_it() {
 // P12.2
 #[test]
 fn whatever_the_owner_does_through_its_mount_keeps_its_lease() {
+    // Only reading, and something else than the record.
+    keeps_its_lease(|team| drop(fs::metadata(team.work(1).join("nothing"))));
+}
+
+// P12.2
+#[test]
+fn asking_for_free_space_keeps_the_lease() {
+    keeps_its_lease(|team| drop(rustix::fs::statvfs(team.fixture.mount(1)).unwrap()));
+}
+
+fn keeps_its_lease(does: impl Fn(&Team)) {
     let team = bob_has("1s");
     let until = Instant::now() + Duration::from_secs(3);
     while Instant::now() < until {
-        // Only reading, and something else than the record.
-        let _ = fs::metadata(team.work(1).join("nothing"));
+        does(&team);
         std::thread::park_timeout(Duration::from_millis(100));
     }
     assert!(team.work(0).join("assigned/bob/t-1.yaml").exists());

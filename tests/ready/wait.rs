@@ -153,6 +153,35 @@ fn poll_and_epoll_wake_when_something_is_ready() {
 
 // P9.8
 #[test]
+fn an_epoll_that_is_told_of_edges_hears_of_each_record_after_it_has_read_all() {
+    let fixture = Setup::default().start();
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let wait = rustix::fs::open(fixture.path("work/ready/.wait"), flags, 0.into()).unwrap();
+    let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+    epoll::add(&epoll, &wait, EventData::new_u64(7), EventFlags::IN | EventFlags::ET).unwrap();
+    let long = Timespec { tv_sec: 20, tv_nsec: 0 };
+    for task in ["a", "b", "c"] {
+        std::thread::scope(|scope| {
+            let (tell, told) = channel();
+            let waits = scope.spawn(|| {
+                let tell = tell;
+                let mut events = Vec::with_capacity(4);
+                about_to_wait(&tell);
+                epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&long))
+                    .unwrap();
+                events.len()
+            });
+            await_waiting(&told);
+            put(&fixture, task);
+            assert_eq!(waits.join().unwrap(), 1, "{task}");
+        });
+        fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+        while rustix::io::read(&wait, &mut [0u8; 100]).is_ok() {}
+    }
+}
+
+// P9.8
+#[test]
 fn descriptors_that_were_polled_and_left_alone_delay_nobody() {
     let fixture = Setup::default().mounts(2).start();
     let open = |mount| File::open(fixture.mount(mount).join("work/ready/.wait")).unwrap();
