@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{
-    Errno, Fixture, Setup, Shell, Task, left_out, lies, pile, python, save, whole,
+    Errno, Fixture, Setup, Shell, Task, left_out, lies, pile, python, save, until_polled, whole,
 };
 
 /// A small file system of its own; the fixture that has its store there unmounts it.
@@ -280,6 +280,22 @@ else:
     let kept = fs::read(fixture.path("mapped")).unwrap();
     assert!(kept.contains(&0), "not all of it fits");
     assert!(shown == kept, "the mount showed what was refused");
+    fixture.fsck_clean();
+}
+
+// P4.3
+#[test]
+fn a_disk_that_is_full_of_the_log_takes_what_it_has_room_for() {
+    let Some((fixture, _)) = on_small_disk() else { return };
+    // 16 MiB are free. Each of many small writes puts all of a chunk into the log.
+    let filled = fixture.sh("head -c 20000000 /dev/zero | tr '\\0' x > big").failure();
+    assert!(filled.stderr.contains("No space left"), "{filled}");
+    let size = fs::metadata(fixture.path("big")).unwrap().len();
+    assert!(size > 8 << 20, "{size} bytes fit");
+    fixture.sh("rm big").success();
+    // What is removed goes a moment later.
+    let task = fixture.work().join("inbox/t-1.yaml");
+    until_polled("room", || save(&task, Task::new("t-1").text().as_bytes()).ok());
     fixture.fsck_clean();
 }
 

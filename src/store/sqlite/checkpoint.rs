@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded};
 
@@ -112,9 +113,20 @@ impl Checkpointer {
     /// Lets the log begin anew and takes room ahead; true if there is any.
     pub fn find_room(&mut self, writer: &Conn) -> Result<bool> {
         let moved = checkpoint(writer)?;
-        // A log of which all was moved begins anew with the next commit.
         let pages = self.pages.load(Ordering::Relaxed);
-        self.room.look(&writer.sql, if moved < pages { pages } else { 0 })?;
+        if moved < pages {
+            self.room.look(&writer.sql, pages)?;
+            return Ok(!self.room.is_tight());
+        }
+        // A log of which all was moved begins anew with the next commit, and may be cut: it can be most of
+        // what the store takes.
+        self.room.look(&writer.sql, 0)?;
+        if self.room.is_tight() && cut(writer)? {
+            self.ahead = 0;
+            self.pages.store(0, Ordering::Relaxed);
+            self.moved.store(0, Ordering::Relaxed);
+            self.room.look(&writer.sql, 0)?;
+        }
         Ok(!self.room.is_tight())
     }
 
@@ -186,4 +198,13 @@ pub(super) fn checkpoint(connection: &Conn) -> Result<u64> {
         .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2))
         .map(|pages| u64::try_from(pages).unwrap_or(0))
         .map_err(|error| connection.cause(error))
+}
+
+/// Cuts a log of which all was moved; false where somebody still reads it.
+fn cut(connection: &Conn) -> Result<bool> {
+    let sql = &connection.sql;
+    sql.busy_timeout(Duration::ZERO).map_err(fail)?;
+    let cut = sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    sql.busy_timeout(super::BUSY_PATIENCE).map_err(fail)?;
+    Ok(cut.map_err(|error| connection.cause(error))? == 0)
 }

@@ -63,6 +63,9 @@ pub struct Sqlite {
     _main_lock: lock::Lock,
 }
 
+/// How long SQLite waits for a lock of its own, which only a stranger may have for longer.
+const BUSY_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Maps an SQLite failure to its cause.
 fn fail(error: rusqlite::Error) -> StoreError {
     let text = error.to_string();
@@ -199,7 +202,7 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
 
 fn configure(sql: Connection, write: bool) -> Result<Conn> {
     sql.set_prepared_statement_cache_capacity(128);
-    sql.busy_timeout(std::time::Duration::from_secs(1)).map_err(fail)?;
+    sql.busy_timeout(BUSY_PATIENCE).map_err(fail)?;
     // A hostile store file must not run code or trick the reader (6-safety.md).
     sql.pragma_update(None, "trusted_schema", false).map_err(fail)?;
     sql.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(fail)?;
