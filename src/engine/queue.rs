@@ -61,6 +61,19 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// Puts `thing` without waiting, also where there is no room: for whoever makes the room.
+    ///
+    /// # Errors
+    /// `thing` itself, if the queue is closed.
+    pub fn put_beside(&self, thing: T) -> Result<(), T> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(thing);
+        }
+        state.waiting.push(thing);
+        Ok(())
+    }
+
     /// Makes who watches look.
     pub fn call(&self) {
         self.state.lock().called = true;

@@ -4,8 +4,10 @@
 //! one costs as much as a tenth of a claim. Where the desk is taken the change waits in the queue.
 //!
 //! What must stay true: whoever lets go of the desk looks at the queue afterwards, so that nothing
-//! that was put there meanwhile is forgotten. Chores are the thread's alone.
+//! that was put there meanwhile is forgotten; whoever sits at the desk waits for no room in the queue,
+//! which only the desk makes. Chores are the thread's alone.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -26,6 +28,17 @@ use super::queue::{Look, Queue};
 use super::turn::Head;
 use super::{Audience, Bell, Command, Context, Doors, Line, Scopes, Undone};
 
+thread_local! {
+    static AT_DESK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets this thread work at the desk. Answers are given there, and may bring changes.
+fn work(desk: &mut Desk, queue: &Queue<Queued>) {
+    AT_DESK.set(true);
+    desk.work(queue);
+    AT_DESK.set(false);
+}
+
 /// What leads to the desk. The writer's thread ends when it is dropped.
 struct Door {
     queue: Arc<Queue<Queued>>,
@@ -39,7 +52,7 @@ impl Door {
         let Some(desk) = &self.desk else { return };
         if let Some(mut desk) = desk.try_lock() {
             let alarm = desk.alarm();
-            desk.work(&self.queue);
+            work(&mut desk, &self.queue);
             let thread_is_needed = desk.has_chores() || desk.alarm().is_sooner(&alarm);
             drop(desk);
             if thread_is_needed || !self.queue.is_empty() {
@@ -162,7 +175,7 @@ fn keep(queue: &Queue<Queued>, desk: &Mutex<Desk>) {
         }
         loop {
             let mut desk = desk.lock();
-            desk.work(queue);
+            work(&mut desk, queue);
             if queue.is_empty() {
                 desk.rest();
             }
@@ -192,8 +205,13 @@ impl Engine {
         answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
     ) {
         let queued = Queued::new(context, command, answer);
-        // A full queue makes callers wait at the door, for as long as a request may take.
-        match self.door.queue.put(queued, REQUEST_DEADLINE) {
+        let put = if AT_DESK.get() {
+            self.door.queue.put_beside(queued)
+        } else {
+            // A full queue makes callers wait at the door, for as long as a request may take.
+            self.door.queue.put(queued, REQUEST_DEADLINE)
+        };
+        match put {
             Ok(()) => self.door.help(),
             Err(queued) => queued.answer(too_busy()),
         }

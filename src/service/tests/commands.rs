@@ -309,3 +309,46 @@ fn doctor_looks_at_a_store_that_is_well() {
     let without = doctor(&bench.service.store, Err(("held by process 4711", "end it")));
     assert_eq!(without.exit(), Exit::Problems);
 }
+
+/// A change of nothing that does this when its turn comes.
+struct Does<F>(F);
+
+impl<F: FnOnce() + Send + 'static> crate::engine::Command for Does<F> {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "test"
+    }
+
+    fn run(self, _: &mut crate::engine::Turn<'_>) -> Result<(), crate::engine::Stop> {
+        (self.0)();
+        Ok(())
+    }
+}
+
+#[test]
+fn an_answer_that_brings_a_change_does_not_wait_for_room_that_only_it_can_make() {
+    use std::sync::mpsc::channel;
+    let bench = Bench::new();
+    let (begins, begun) = channel();
+    let (go_on, may_go_on) = channel::<()>();
+    let (answers, answered) = channel();
+    let (engine, context) = (bench.service.engine.clone(), bench.context());
+    let thread = std::thread::spawn(move || {
+        let first = Does(move || {
+            begins.send(()).unwrap();
+            may_go_on.recv().unwrap();
+        });
+        let (own, again) = (engine.clone(), context.clone());
+        engine.submit(context, first, move |_| {
+            own.submit(again, Does(|| ()), move |made| answers.send(made.is_ok()).unwrap());
+        });
+    });
+    begun.recv().unwrap();
+    for _ in 0..crate::limits::QUEUE_CHANGES_MAX {
+        bench.service.engine.submit(bench.context(), Does(|| ()), |_| ());
+    }
+    go_on.send(()).unwrap();
+    assert!(answered.recv().unwrap(), "it was refused");
+    thread.join().unwrap();
+}
