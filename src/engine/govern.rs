@@ -5,7 +5,7 @@
 //! record becomes a draft with the reason. Deliberately not here: which directories there are.
 
 use crate::limits::RECORD_BYTES_MAX;
-use crate::names::FileName;
+use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
@@ -58,6 +58,32 @@ impl Command for Govern {
             }
         }
         Ok(placed)
+    }
+}
+
+/// Takes over the root of the tree where the configuration wants it for a workspace: nobody makes it, and
+/// nobody moves it there.
+#[derive(Clone, Copy, Debug)]
+pub struct GovernRoot {
+    /// The root.
+    pub root: Ino,
+}
+
+impl Command for GovernRoot {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "init"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        turn.require_operator("govern a directory")?;
+        match turn.config.bind(&TreePath::root()) {
+            Some(binding) if governed(turn.txn, turn.config, self.root)?.is_none() => {
+                Ok(turn.settle_workspace(TreePath::root(), self.root, binding.kind.name())?)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

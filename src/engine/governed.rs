@@ -221,12 +221,7 @@ impl Turn<'_> {
         let path = path_of(self.txn, parent, name)?;
         match belongs(self.txn, self.config, parent, &path)? {
             Belongs::Nowhere => self.txn.delete_place(dir),
-            Belongs::Itself(binding) => {
-                let workspace = self.open_workspace(&path, dir, binding.kind.name())?;
-                let place = PlaceRow { workspace, path: path.clone(), relative: Vec::new() };
-                self.txn.put_place(dir, &place)?;
-                self.register(&path, binding.kind.name(), &path)
-            }
+            Belongs::Itself(binding) => self.settle_workspace(path, dir, binding.kind.name()),
             Belongs::Above(Governed { workspace, path: root, relative, binding, place }) => {
                 self.must_survive_power_loss();
                 let row = PlaceRow { workspace, path: root.clone(), relative };
@@ -237,6 +232,19 @@ impl Turn<'_> {
                 }
             }
         }
+    }
+
+    /// Says that the directory `dir` at `path` is a workspace.
+    pub(super) fn settle_workspace(
+        &mut self,
+        path: TreePath,
+        dir: Ino,
+        kind: &KindName,
+    ) -> Result<()> {
+        let workspace = self.open_workspace(&path, dir, kind)?;
+        let place = PlaceRow { workspace, path: path.clone(), relative: Vec::new() };
+        self.txn.put_place(dir, &place)?;
+        self.register(&path, kind, &path)
     }
 
     /// The workspace at `path`: a new one, or the one that was there before, with its history.

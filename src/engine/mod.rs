@@ -75,7 +75,7 @@ pub use draft::renamed_over;
 pub use effects::{Audience, Effect, Fate, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
-pub use govern::Govern;
+pub use govern::{Govern, GovernRoot};
 pub use governed::{
     Governed, Home, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot, would_be_governed,
 };

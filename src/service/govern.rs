@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::engine::{Engine, Govern, Governed, Placed, governed, would_be_governed};
+use crate::engine::{Engine, Govern, GovernRoot, Governed, Placed, governed, would_be_governed};
 use crate::kind::Place;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
@@ -88,6 +88,7 @@ pub fn govern(
         }
         Ok(())
     };
+    engine.run(caller.context(), GovernRoot { root: ROOT })?;
     let mut dirs = VecDeque::from([(ROOT, ROOT, TreePath::root())]);
     let mut done = 0;
     while let Some((parent, dir, path)) = dirs.pop_front() {

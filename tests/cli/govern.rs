@@ -234,3 +234,21 @@ fn a_glob_finds_directories_at_any_depth_and_a_new_name_of_a_state_those_in_a_wo
     fixture.sh("mv a/b/collab/inbox/t-1.yaml a/b/collab/assigned/bob/").success();
     fixture.sh("mkdir -p work/assigned/bob; mv work/todo/t-2.yaml work/assigned/bob/").success();
 }
+
+// P8.5
+#[test]
+fn the_root_of_the_mount_can_be_a_workspace() {
+    let fixture = Setup::default().prepare();
+    let layout = fixture.outside("layout.yaml");
+    fs::write(&layout, "workspaces: [{ path: ., kind: task }]\n").unwrap();
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    fixture.mount_all();
+    write(&fixture, "inbox/t-1.yaml", &Task::new("t-1").text());
+    fixture.sh("mkdir assigned/bob && ls ready/t-1.yaml && mv ready/.next assigned/bob/").success();
+    let text = fs::read_to_string(fixture.path("assigned/bob/t-1.yaml")).unwrap();
+    assert!(text.contains("agent: bob\n"), "{text}");
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "claimed"]);
+    assert!(fs::read(fixture.path("AGENTS.md")).is_ok());
+    let fsck = fixture.workfs(&["fsck"]).success();
+    assert!(fsck.stdout.starts_with("clean"), "{fsck}");
+}
