@@ -355,6 +355,8 @@ pub struct Rejected {
 pub struct Usage {
     /// Inodes.
     pub nodes: u64,
-    /// Bytes of the main file in use.
+    /// Bytes of the main file.
     pub bytes: u64,
+    /// Those of them that nothing uses any more, and that what comes next is written to.
+    pub free_bytes: u64,
 }

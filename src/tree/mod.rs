@@ -293,14 +293,16 @@ impl Tree for WorkTree {
     fn statfs(&self, ino: Ino) -> Answer<FsStat> {
         let store = self.engine.readers().path().to_owned();
         let below = rustix::fs::statvfs(&store).map_err(|error| Errno(error.raw_os_error()))?;
-        let nodes = self.read(|read| read.usage())?.nodes;
-        let free = below.f_bavail;
+        let usage = self.read(|read| read.usage())?;
+        // The store keeps what was removed, for what comes next.
+        let kept = usage.free_bytes / below.f_frsize.max(1);
+        let free = below.f_bavail.saturating_add(kept);
         let whole = FsStat {
             block_size: u32::try_from(below.f_frsize).unwrap_or(4096),
             blocks: below.f_blocks,
-            blocks_free: below.f_bfree,
+            blocks_free: below.f_bfree.saturating_add(kept),
             blocks_available: free,
-            files: nodes.saturating_add(free),
+            files: usage.nodes.saturating_add(free),
             files_free: free,
             name_max: NAME_BYTES_MAX as u32,
         };

@@ -294,6 +294,8 @@ fn a_disk_that_is_full_of_the_log_takes_what_it_has_room_for() {
     assert!(size > 8 << 20, "{size} bytes fit");
     fixture.sh("rm big").success();
     // What is removed goes a moment later.
+    let free = || rustix::fs::statvfs(fixture.root()).map(|stat| stat.f_bavail * stat.f_frsize);
+    until_polled("`df` to tell of it", || free().is_ok_and(|free| free > 8 << 20).then_some(()));
     let task = fixture.work().join("inbox/t-1.yaml");
     until_polled("room", || save(&task, Task::new("t-1").text().as_bytes()).ok());
     fixture.fsck_clean();

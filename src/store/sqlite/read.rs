@@ -435,7 +435,8 @@ impl Read for Conn {
         let nodes = count("SELECT max(ino) FROM nodes")?.unwrap_or(0);
         let pages = count("SELECT page_count FROM pragma_page_count")?.unwrap_or(0);
         let size = count("SELECT page_size FROM pragma_page_size")?.unwrap_or(0);
-        Ok(Usage { nodes, bytes: pages * size })
+        let free = count("SELECT freelist_count FROM pragma_freelist_count")?.unwrap_or(0);
+        Ok(Usage { nodes, bytes: pages * size, free_bytes: free * size })
     }
 
     fn integrity(&self) -> Result<Vec<String>> {
