@@ -43,6 +43,8 @@ pub fn try_open(
             return Err(failure);
         }
     }
+    // What a daemon would have done meanwhile.
+    store.engine.catch_up();
     Ok(store)
 }
 

@@ -339,9 +339,12 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         self.ghosts.remove(caller, parent, &name);
         let (tree, maker) = (self.me.clone(), *caller);
+        let hidden = Arc::new(Mutex::new(None));
+        let made = Arc::clone(&hidden);
         let hide = OnDraft(Arc::new(move |ino| {
             if let Some(tree) = tree.upgrade() {
                 tree.unborn.begin(&maker, ino);
+                *made.lock() = Some(ino);
             }
         }));
         let (content, on_draft) = (NewContent::File, Some(hide));
@@ -355,7 +358,13 @@ impl WorkTree {
             }
             reply.send(match result {
                 Ok(node) => me.created(&caller, parent, &name, &node, flags),
-                Err(refusal) => Err(refusal.rule.errno(Door::Name)),
+                Err(refusal) => {
+                    // What was made was undone.
+                    if let Some(ino) = hidden.lock().take() {
+                        me.unborn.end(ino);
+                    }
+                    Err(refusal.rule.errno(Door::Name))
+                }
             });
         });
     }

@@ -50,6 +50,23 @@ fn a_claim_without_a_sign_of_life_ends_and_another_can_have_it() {
     team.fixture.fsck_clean();
 }
 
+// P12.1 P12.5
+#[test]
+fn without_a_daemon_a_lease_that_is_over_is_in_nobody_s_way() {
+    let team = bob_has("1s");
+    team.fixture.unmount_all();
+    // A second of its own, and one more for its owner, who could not show life.
+    let end = Instant::now() + Duration::from_millis(2500);
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        std::thread::park_timeout(left);
+    }
+    assert!(!team.fixture.workfs(&["list"]).success().stdout.contains("bob"));
+    // It comes back with a time before which nobody has it.
+    let claimed = team.fixture.workfs(&["claim", "t-1", "--agent", "ann"]);
+    assert!(!claimed.stderr.contains("bob has"), "{claimed}");
+    assert!(team.fixture.ledger().names("t-1").contains(&"expired"));
+}
+
 // P12.2
 #[test]
 fn whatever_the_owner_does_through_its_mount_keeps_its_lease() {

@@ -134,3 +134,26 @@ os.close(fd)
     }
     fixture.fsck_clean();
 }
+
+// P7.2 P11.11
+#[test]
+fn a_file_that_was_refused_hides_no_other() {
+    const LAYOUT: &str = "
+workspaces:
+  - { path: work, kind: task }
+checks:
+  - { path: 'scratchpad/**/*.json' }
+quotas:
+  - { path: scratchpad, inodes: 6 }
+";
+    let fixture = Setup::default().layout(LAYOUT).mounts(2).start();
+    let fill = "mkdir plain; for n in $(seq 30); do echo {} > scratchpad/$n.json || exit 1; done";
+    assert!(fixture.sh(fill).failure().stderr.contains("quota"));
+    // Made by another process than those that were refused theirs.
+    fixture.sh("for n in 1 2 3 4; do echo data > plain/$n; done").success();
+    for mount in [0, 1] {
+        let listed = std::fs::read_dir(fixture.mount(mount).join("plain")).unwrap();
+        assert_eq!(listed.count(), 4, "mount {mount}");
+    }
+    fixture.fsck_clean();
+}

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::harness::{
-    DEADLINE, Errno, Fixture, Task, await_exit, close, python, run, send_signal, until_polled,
-    whole,
+    DEADLINE, Errno, Event, Fixture, Task, await_exit, close, python, run, send_signal,
+    until_polled, whole,
 };
 
 /// What lies at a path, or nothing.
@@ -398,4 +398,28 @@ fn what_agents_md_says_of_transactions_is_so() {
     let mut command = fixture.command(&["txn", "--", "sh", "-c", script]);
     crate::harness::run(command.current_dir(fixture.root())).success();
     assert!(fixture.path("work/done/bob/t-1.yaml").exists());
+}
+
+// P11.1 P13.1
+#[test]
+fn a_directory_that_was_undone_gives_no_other_its_rules() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad plain work/inbox").success();
+    for (undone, made) in [("plain/a", "scratchpad/b"), ("scratchpad/c", "plain/d")] {
+        let script = format!(
+            "mkdir .workfs/txn/t && cd .workfs/txn/t && mkdir {undone} && echo one > {undone}/x
+             printf 'id: t-1\\nstatus: nonsense\\n' > work/inbox/t-1.yaml
+             cd ../../.. && mv .workfs/txn/t .workfs/commit"
+        );
+        fixture.sh(&script).failure();
+        fixture.sh("rmdir .workfs/txn/t").success();
+        let before = fixture.ledger().last_g();
+        fixture.sh(&format!("mkdir {made} && echo one > {made}/y")).success();
+        let ledger = fixture.ledger();
+        let path = |event: &&Event| event.0["payload"]["path"].as_str().unwrap().to_owned();
+        let paths: Vec<String> = ledger.after(before).iter().map(path).collect();
+        let wanted = if made.starts_with("plain") { vec![] } else { vec![made, "scratchpad/b/y"] };
+        assert_eq!(paths, wanted, "{undone}");
+    }
+    fixture.fsck_clean();
 }

@@ -39,6 +39,7 @@ pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
 use super::{Read, Readers, Result, StoreError};
+use crate::numbers::Ino;
 
 /// A connection to the store: reads, and inside [`Writer::transaction`] writes.
 struct Conn {
@@ -46,6 +47,8 @@ struct Conn {
     /// The inodes of the transaction under way; empty outside of one.
     nodes: RefCell<nodes::Nodes>,
     places: RefCell<places::Places>,
+    /// The number of the inode that was made last, also if that was undone; `None` before the first.
+    last_ino: Option<Ino>,
     /// Nothing was done yet in the transaction under way. Its first change then needs no savepoint:
     /// the transaction is one, and the pages that the change touches need not be copied for it.
     is_first: bool,
@@ -219,7 +222,8 @@ fn configure(sql: Connection, write: bool) -> Result<Conn> {
     if !write {
         sql.pragma_update(None, "query_only", true).map_err(fail)?;
     }
-    Ok(Conn { sql, nodes: RefCell::default(), places: RefCell::default(), is_first: false })
+    let (nodes, places) = (RefCell::default(), RefCell::default());
+    Ok(Conn { sql, nodes, places, last_ino: None, is_first: false })
 }
 
 impl Conn {

@@ -73,6 +73,23 @@ impl Conn {
     pub(super) fn inserted(&self) -> u64 {
         self.sql.last_insert_rowid().cast_unsigned()
     }
+
+    /// A number for a new inode. SQLite gives that of a change which was undone again, and by then it may
+    /// be known outside of the store.
+    fn new_ino(&mut self) -> Result<Ino> {
+        let last = match self.last_ino {
+            Some(last) => last,
+            None => {
+                let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'nodes'";
+                Ino(self
+                    .one(sql, [], |row| Ok(row.get::<_, i64>(0)?.cast_unsigned()))?
+                    .unwrap_or(0))
+            }
+        };
+        let next = Ino(last.0 + 1);
+        self.last_ino = Some(next);
+        Ok(next)
+    }
 }
 
 /// A standing as its four columns.
@@ -94,10 +111,13 @@ impl Txn for Conn {
     }
 
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino> {
+        let ino = self.new_ino()?;
         self.change(
-            "INSERT INTO nodes (type, class, mode, uid, gid, rdev, nlink, size, atime, mtime, \
-             ctime, parent, quota) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?9, ?10, ?11)",
+            "INSERT INTO nodes (ino, type, class, mode, uid, gid, rdev, nlink, size, atime, mtime, \
+             ctime, parent, quota) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10, ?10, ?11, ?12)",
             params![
+                int(ino.0),
                 type_number(node.node_type),
                 class_number(node.class),
                 node.mode,
@@ -111,7 +131,6 @@ impl Txn for Conn {
                 node.quota.map(|dir| int(dir.0)),
             ],
         )?;
-        let ino = Ino(self.inserted());
         if node.quota.is_some() {
             let made = self.node(ino)?;
             self.nodes.get_mut().charges.replace(None, made.as_ref());
