@@ -7,7 +7,7 @@
 //! the edges have no circle. Changing one record costs what its own edges cost. Deliberately not
 //! here: what a content says about it (`kind::order`), and SQL.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
 use crate::kind::{Fault, Kind, Wants};
@@ -198,6 +198,11 @@ impl<'r> Search<'r> {
     }
 }
 
+/// The records at the other ends of these edges, of which a record may have thousands.
+fn others(edges: &[Edge]) -> HashSet<&RecordId> {
+    edges.iter().map(|edge| &edge.other).collect()
+}
+
 /// The edges whose declaration at one end changes, with what they are then.
 fn changed(
     edges: &[Edge],
@@ -209,7 +214,8 @@ fn changed(
         let was = std::mem::replace(side(&mut sides), is);
         (was != is).then(|| (other.clone(), sides))
     });
-    let new = wanted.keys().filter(|id| edges.iter().all(|edge| edge.other != **id));
+    let known = others(edges);
+    let new = wanted.keys().filter(|id| !known.contains(*id));
     let new = new.map(|id| {
         let mut sides = Sides { dependant: false, dependency: false };
         *side(&mut sides) = true;
@@ -265,10 +271,11 @@ impl Turn<'_> {
         if let Some(pointer) = wants.after.get(id).or_else(|| wants.before.get(id)) {
             return Ok(Some((pointer.clone(), format!("`{id}` after `{id}`"))));
         }
-        let known = |edges: &[Edge], other: &RecordId| edges.iter().any(|e| e.other == *other);
-        let is_new = wants.after.keys().any(|other| !known(&links.dependencies, other))
-            || wants.before.keys().any(|other| !known(&links.dependants, other));
-        if !is_new {
+        let brings = |edges: &[Edge], wanted: &BTreeMap<RecordId, String>| {
+            let known = others(edges);
+            wanted.keys().any(|other| !known.contains(other))
+        };
+        if !brings(&links.dependencies, &wants.after) && !brings(&links.dependants, &wants.before) {
             return Ok(None);
         }
         // What others declare about the record stays; what it declared itself is replaced.
@@ -359,9 +366,10 @@ impl Turn<'_> {
         for (other, sides) in changed(dependencies, &wants.after, |sides| &mut sides.dependant) {
             self.txn.put_edge(workspace, &other, &id, sides)?;
         }
+        let waited = others(dependants);
         for (other, sides) in changed(dependants, &wants.before, |sides| &mut sides.dependency) {
             self.txn.put_edge(workspace, &id, &other, sides)?;
-            let was = dependants.iter().any(|edge| edge.other == other);
+            let was = waited.contains(&other);
             let is = sides.dependant || sides.dependency;
             if was != is && !was_done {
                 self.shift(workspace, &other, kind, if is { 1 } else { -1 })?;
