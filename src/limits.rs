@@ -127,6 +127,9 @@ pub const CACHE_TTL: Duration = Duration::from_secs(3600);
 /// been set, or the machine may have slept.
 pub const CLOCK_LOOK: Duration = Duration::from_secs(10);
 
+/// A wall clock that goes back by no more than this is being kept right, and was not set.
+pub const CLOCK_SLACK: Duration = Duration::from_secs(1);
+
 /// Records that become ready by the clock in one commit; the next follow at once.
 pub const RIPE_MAX: usize = 512;
 

@@ -5,7 +5,7 @@
 //! who sits at the desk (`writer`), and what waits for it (`queue`).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -16,6 +16,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, Node, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
+use super::alarm::{Alarm, Wall};
 use super::lease::{Book, LeaseClock, Signs};
 use super::nameless::Nameless;
 use super::queue::Queue;
@@ -141,25 +142,7 @@ pub(super) struct Desk {
     pub due: Option<UnixNanos>,
     /// The same, as a [`Ripen`] found it.
     pub next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
-}
-
-/// Moments at which the writer's thread is to look, if nothing happens before.
-pub(super) struct Alarm {
-    ripe: Option<UnixNanos>,
-    look: Option<LeaseTime>,
-    nameless: Option<Instant>,
-}
-
-impl Alarm {
-    /// Whether who waits for `other` would oversleep. A moment that is later now is none to wake for.
-    pub fn is_sooner(&self, other: &Alarm) -> bool {
-        fn is_before<T: Ord>(new: Option<T>, old: Option<T>) -> bool {
-            new.is_some_and(|new| old.is_none_or(|old| new < old))
-        }
-        is_before(self.ripe, other.ripe)
-            || is_before(self.look, other.look)
-            || is_before(self.nameless, other.nameless)
-    }
+    pub wall: Wall,
 }
 
 /// What a batch leaves to be done after its commit.
@@ -201,9 +184,12 @@ impl Desk {
     pub fn work(&mut self, waiting: &Queue<Queued>) {
         // What a clock says comes first: nobody acts on a lease that is over.
         let mut jobs = self.tend();
+        if self.wall.was_set_back((self.doors.clock)()) {
+            jobs.push(self.ripen(true));
+        }
         jobs.extend(waiting.take(BATCH_CHANGES_MAX));
         if self.ripens_in() == Some(Duration::ZERO) {
-            jobs.push(self.ripen());
+            jobs.push(self.ripen(false));
         }
         if jobs.is_empty() {
             return;
@@ -235,13 +221,14 @@ impl Desk {
         due.changes(&self.clock)
     }
 
-    /// The change that makes those ready whose time has come.
-    fn ripen(&mut self) -> Queued {
+    /// The change that makes those ready whose time has come; see [`Ripen`].
+    fn ripen(&mut self, was_set_back: bool) -> Queued {
         // Should it fail, it is tried again after a moment.
         let again = (self.doors.clock)().0.saturating_add(CLOCK_LOOK.as_nanos() as i64);
         self.due = Some(UnixNanos(again));
         let next = Arc::clone(&self.next_due);
-        Queued::new(Context::daemon(), Ripen, move |ran| *next.lock() = ran.ok())
+        let ripen = Ripen { was_set_back };
+        Queued::new(Context::daemon(), ripen, move |ran| *next.lock() = ran.ok())
     }
 
     /// On a full disk: what makes space or needs none is made, one by one, and the rest is refused.

@@ -9,6 +9,7 @@
 //! (the answer travels with the change), and rules of kinds (they are data, see `kind`).
 
 mod agents;
+mod alarm;
 mod apart;
 mod backup;
 mod bell;

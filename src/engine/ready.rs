@@ -422,7 +422,10 @@ impl Turn<'_> {
 
 /// Makes those ready whose time has come.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ripen;
+pub(super) struct Ripen {
+    /// The wall clock was set back: what is ready before its time by now is not any more.
+    pub was_set_back: bool,
+}
 
 impl Command for Ripen {
     /// When it is to be run again.
@@ -443,6 +446,12 @@ impl Command for Ripen {
             due.push(record);
             due.len() < RIPE_MAX
         })?;
+        if self.was_set_back {
+            turn.txn.early(turn.now, &mut |record| {
+                due.push(record);
+                true
+            })?;
+        }
         for mut record in due {
             let workspace = turn.txn.workspace(record.workspace)?;
             match workspace.and_then(|workspace| turn.config.bind(&workspace.path)) {

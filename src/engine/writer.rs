@@ -21,6 +21,7 @@ use crate::refusal::Refusal;
 use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
+use super::alarm::Wall;
 use super::desk::{Desk, Queued, lost, too_busy};
 use super::lease::{Book, LeaseClock};
 use super::nameless::Nameless;
@@ -142,6 +143,7 @@ pub fn start(
         clock: clock.clone(),
         due,
         next_due: Arc::default(),
+        wall: Wall(clock.wall_before()),
     }));
     let door = Arc::new(Door { queue: Arc::clone(&queue), desk: Some(Arc::clone(&desk)) });
     let handle = std::thread::Builder::new()

@@ -91,6 +91,8 @@ pub trait ReadReady {
     fn next_turn(&self) -> Result<Option<UnixNanos>>;
     /// Records whose time has come at `now`, the earliest first.
     fn due(&self, now: UnixNanos, visit: Visit<'_, Record>) -> Result<()>;
+    /// Records that are ready, and whose time has not come at `now`.
+    fn early(&self, now: UnixNanos, visit: Visit<'_, Record>) -> Result<()>;
     /// Who waits for this id, by id.
     fn dependants(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Vec<Edge>>;
     /// What this id waits for, by id.

@@ -1,6 +1,8 @@
 //! Leases over steps of the wall clock, restarts and boots.
 
 use workfs::engine::Heartbeat;
+use workfs::numbers::UnixNanos;
+use workfs::store::When;
 
 use crate::harness::{Desk, SECOND};
 
@@ -18,6 +20,24 @@ fn the_wall_clock_may_be_set_to_anything() {
     assert_eq!(desk.record("t-0").state.as_str(), "assigned");
     desk.pass(SECOND);
     assert_eq!(desk.record("t-0").state.as_str(), "inbox");
+}
+
+// P9.1 P12.7
+#[test]
+fn what_a_clock_that_was_ahead_made_ready_is_not_when_it_is_right_again() {
+    let desk = Desk::new(&["bob"]);
+    let hour = 3600 * SECOND as i64;
+    let in_an_hour = UnixNanos(desk.engine().now().0 + hour).rfc3339();
+    desk.put("t-0", &format!("not_before: '{in_an_hour}'"));
+    desk.put("t-1", "");
+    let ready = |desk: &Desk| ["t-0", "t-1"].map(|task| desk.record(task).readiness.when);
+    assert_eq!(ready(&desk)[1], When::Now);
+    desk.set_wall(2 * hour);
+    assert_eq!(ready(&desk), [When::Now, When::Now]);
+    desk.set_wall(-2 * hour);
+    assert!(matches!(ready(&desk), [When::At(_), When::Now]), "{:?}", ready(&desk));
+    desk.pass(3601 * SECOND);
+    assert_eq!(ready(&desk), [When::Now, When::Now]);
 }
 
 // P12.5

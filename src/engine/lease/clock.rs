@@ -26,6 +26,8 @@ pub struct LeaseClock {
     offset: i64,
     /// Where it was when the daemon started.
     started: LeaseTime,
+    /// What the wall clock said when it was last kept.
+    wall_before: UnixNanos,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -41,7 +43,8 @@ impl LeaseClock {
     #[cfg(test)]
     pub fn at_rest() -> LeaseClock {
         let started = LeaseTime(0);
-        LeaseClock { steady: Arc::new(|| 0), boot: Arc::from(""), offset: 0, started }
+        let (steady, wall_before) = (Arc::new(|| 0), UnixNanos(0));
+        LeaseClock { steady, boot: Arc::from(""), offset: 0, started, wall_before }
     }
 
     /// Goes on from what the store keeps.
@@ -51,6 +54,7 @@ impl LeaseClock {
     pub fn start(read: &dyn Read, doors: &Doors) -> Result<LeaseClock> {
         let kept = read.meta(KEY)?.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
         let steady = (doors.steady)();
+        let wall_before = kept.as_ref().map_or(UnixNanos(0), |kept| kept.wall);
         let kept = kept.map_or(0, |kept| {
             let same_boot = *kept.boot == *doors.boot && steady >= kept.steady;
             let passed = if same_boot {
@@ -68,7 +72,13 @@ impl LeaseClock {
         })?;
         let offset = (at as i64).saturating_sub(steady as i64);
         let (steady, boot) = (Arc::clone(&doors.steady), Arc::clone(&doors.boot));
-        Ok(LeaseClock { steady, boot, offset, started: LeaseTime(at) })
+        Ok(LeaseClock { steady, boot, offset, started: LeaseTime(at), wall_before })
+    }
+
+    /// What the wall clock said when a daemon before this one last kept it.
+    #[must_use]
+    pub fn wall_before(&self) -> UnixNanos {
+        self.wall_before
     }
 
     /// When a lease ends. One that ends about the daemon's start gets some time, which is not written: its

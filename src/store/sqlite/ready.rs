@@ -83,6 +83,15 @@ impl ReadReady for Conn {
         self.each(sql, [now.0], record, visit)
     }
 
+    fn early(&self, now: UnixNanos, visit: Visit<'_, Record>) -> Result<()> {
+        let sql = concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM records WHERE ready = 1 AND not_before > ?1"
+        );
+        self.each(sql, [now.0], record, visit)
+    }
+
     fn dependants(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Vec<Edge>> {
         let sql = "SELECT dependant, sides FROM edges WHERE workspace = ?1 AND dependency = ?2";
         self.all(sql, params![int(workspace.0), id.as_str()], edge)
