@@ -1,0 +1,36 @@
+//! When whoever writes is to look at the clocks, and what the wall clock did meanwhile.
+
+use std::time::Instant;
+
+use crate::limits::CLOCK_SLACK;
+use crate::numbers::{LeaseTime, UnixNanos};
+
+/// Moments at which the writer's thread is to look, if nothing happens before.
+pub(super) struct Alarm {
+    pub ripe: Option<UnixNanos>,
+    pub look: Option<LeaseTime>,
+    pub nameless: Option<Instant>,
+}
+
+impl Alarm {
+    /// Whether who waits for `other` would oversleep. A moment that is later now is none to wake for.
+    pub fn is_sooner(&self, other: &Alarm) -> bool {
+        fn is_before<T: Ord>(new: Option<T>, old: Option<T>) -> bool {
+            new.is_some_and(|new| old.is_none_or(|old| new < old))
+        }
+        is_before(self.ripe, other.ripe)
+            || is_before(self.look, other.look)
+            || is_before(self.nameless, other.nameless)
+    }
+}
+
+/// The wall clock, as it was when it was last looked at.
+pub(super) struct Wall(pub UnixNanos);
+
+impl Wall {
+    /// Looks at it; says whether it was set back since.
+    pub fn was_set_back(&mut self, now: UnixNanos) -> bool {
+        let before = std::mem::replace(&mut self.0, now);
+        now.0.saturating_add(CLOCK_SLACK.as_nanos() as i64) < before.0
+    }
+}
