@@ -30,6 +30,9 @@ use crate::service::{
 /// Descriptor 0 of the poll set: something was told.
 const TOLD: u64 = 0;
 
+/// The room's thread looks at the clock this often at least: before Linux 5.11 epoll sleeps no longer than 24 days.
+const SLEEP_MAX: Duration = Duration::from_secs(3600);
+
 /// The way into the room.
 pub struct Room {
     bell: Bell,
@@ -181,7 +184,7 @@ impl Keeper {
         loop {
             let first =
                 self.ends.first().map(|(at, _)| at.saturating_duration_since(Instant::now()));
-            let timeout = first.and_then(|left| Timespec::try_from(left).ok());
+            let timeout = first.and_then(|left| Timespec::try_from(left.min(SLEEP_MAX)).ok());
             events.clear();
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.watched, spare, timeout.as_ref()) {
