@@ -28,6 +28,7 @@ use super::{Options, StorePaths};
 use crate::limits::{CONNECTIONS_MAX, DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
     Caller, ClaimArgs, Effect, Of, Part, Properties, Reply, Request, Service, dispatch,
+    expect_runner,
 };
 
 /// The serving of one socket.
@@ -211,21 +212,23 @@ fn refused(shared: &Shared, peer: Peer) -> Option<Failure> {
     Some(Failure::new(Cause::Denied, failure.reason, failure.remedy))
 }
 
-fn is_agent(shared: &Shared, peer: Peer) -> bool {
-    shared.service.engine.agents().bound(peer.uid).is_some()
-}
-
-/// Refuses what is not for an agent, and lets `why` and the ledger tell.
-fn refuse_agent(shared: &Shared, peer: Peer, ask: &Ask) -> Answer {
-    let operation = match ask {
+/// Refuses who only has the store's file, or is an agent, what the daemon does outside of the tree; of
+/// commands `service` does.
+fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
+    let operation = match &ask {
         Ask::Mount(_) => "mount",
         Ask::Unmount(_) => "unmount",
-        _ => "stop",
+        Ask::Stop => "unmount --all",
+        Ask::Ps | Ask::Do(_) | Ask::Within(_) => return Ok(ask),
     };
     let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid));
-    let refused = crate::service::refuse_agent(&shared.service, &caller, operation);
-    let rule = refused.rule;
-    Answer::Failed(Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) })
+    match expect_runner(&shared.service, &caller, operation) {
+        Ok(()) => Ok(ask),
+        Err(refused) => {
+            let rule = refused.rule;
+            Err(Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) })
+        }
+    }
 }
 
 fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
@@ -239,12 +242,8 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
             return lines.send(&Answer::Failed(failure));
         }
         let mut command = None;
-        let answer = match ask {
+        let answer = match ask.and_then(|ask| permitted(shared, peer, ask)) {
             Err(failure) => Some(Answer::Failed(failure)),
-            // An agent by its user id asks for what agents do, and no more.
-            Ok(ask @ (Ask::Mount(_) | Ask::Unmount(_) | Ask::Stop)) if is_agent(shared, peer) => {
-                Some(refuse_agent(shared, peer, &ask))
-            }
             Ok(Ask::Do(request)) => {
                 command = Some((Part::default(), request));
                 None
