@@ -17,6 +17,7 @@ mod nudge;
 mod open;
 mod options;
 mod paths;
+mod places;
 mod point;
 mod room;
 mod server;

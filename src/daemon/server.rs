@@ -1,13 +1,11 @@
-//! Serving the control socket: a thread a connection, at most so many.
+//! Serving the control socket: a thread a connection, at most so many (`places`).
 //!
 //! What must stay true: only root, the daemon's user and the store's owner are served, and users who
 //! are bound to agents, as these; a client
 //! that is gone, silent or slow holds a thread for a bounded time and nothing else. Deliberately
 //! not here: the form of what is said (`wire`), and what the commands do (`service`).
 
-use std::collections::HashMap;
 use std::io;
-use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,13 +19,15 @@ use super::Event;
 use super::failure::{Cause, Failure};
 use super::mounts::{Mounts, Place};
 use super::options::sync_name;
+use super::places::{Places, Seat};
 use super::room::Room;
 use super::socket::{self, End, Peer};
 use super::wire::{Answer, Ask, DaemonInfo, Lines, MountAsk};
 use super::{Options, StorePaths};
-use crate::limits::{CONNECTIONS_MAX, DAEMON_END_WAIT, SOCKET_PATIENCE};
+use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
     Caller, ClaimArgs, Effect, Of, Part, Properties, Reply, Request, Service, dispatch,
+    expect_runner,
 };
 
 /// The serving of one socket.
@@ -48,7 +48,7 @@ struct Shared {
     stopping: AtomicBool,
     /// Requests that the end waits for: all but those that never end.
     working: AtomicUsize,
-    connections: Mutex<HashMap<u64, UnixStream>>,
+    places: Places,
     /// Those who want to see the end: closed when all is over.
     farewells: Mutex<Vec<UnixStream>>,
     /// Those who wait for a record; opened by the first of them.
@@ -83,7 +83,7 @@ impl Server {
             linger: options.linger,
             stopping: AtomicBool::new(false),
             working: AtomicUsize::new(0),
-            connections: Mutex::default(),
+            places: Places::default(),
             farewells: Mutex::default(),
             room: Mutex::default(),
         });
@@ -112,10 +112,7 @@ impl Server {
         if let Some(room) = self.shared.room.lock().take() {
             room.close();
         }
-        for stream in self.shared.connections.lock().values() {
-            // Fails where the client was faster.
-            let _ = stream.shutdown(Shutdown::Read);
-        }
+        self.shared.places.hear_no_more();
     }
 
     /// Waits, not for long, until the requests under way are answered. What is returned is to be
@@ -126,7 +123,7 @@ impl Server {
             tracing::error!("the socket's thread panicked");
         }
         let begin = Instant::now();
-        while !self.shared.connections.lock().is_empty() && begin.elapsed() < DAEMON_END_WAIT {
+        while !self.shared.places.is_empty() && begin.elapsed() < DAEMON_END_WAIT {
             std::thread::sleep(Duration::from_millis(5));
         }
         std::mem::take(&mut *self.shared.farewells.lock())
@@ -163,37 +160,32 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
 
 fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()> {
     stream.set_read_timeout(Some(SOCKET_PATIENCE))?;
-    stream.set_write_timeout(Some(SOCKET_PATIENCE))?;
     let copy = stream.try_clone()?;
-    let mut lines = Lines::new(stream);
+    let mut lines = Lines::within(stream, SOCKET_PATIENCE);
     let peer = socket::peer(lines.stream())?;
-    if let Some(failure) = refused(shared, peer) {
-        return lines.send(&Answer::Failed(failure));
+    let admitted = match refused(shared, peer) {
+        Some(failure) => Err(failure),
+        None => shared.places.admit(number, peer.uid, copy),
+    };
+    if let Err(failure) = admitted {
+        // Whoever accepts waits for nobody.
+        return lines.send_at_once(&Answer::Failed(failure));
     }
-    let mut connections = shared.connections.lock();
-    if connections.len() >= CONNECTIONS_MAX {
-        drop(connections);
-        let reason = format!("the daemon serves {CONNECTIONS_MAX} clients already");
-        let failure = Failure::new(Cause::Busy, reason, "try again in a moment");
-        return lines.send(&Answer::Failed(failure));
-    }
-    connections.insert(number, copy);
-    drop(connections);
     let own = Arc::clone(shared);
     let serving = std::thread::Builder::new().name(format!("client-{number}")).spawn(move || {
         let served = Served { shared: &own, number };
-        if let Err(error) = serve(&own, peer, lines) {
+        if let Err(error) = serve(&served, peer, lines) {
             tracing::debug!(client = peer.pid, %error, "the connection ended");
         }
         drop(served);
     });
     if serving.is_err() {
-        shared.connections.lock().remove(&number);
+        shared.places.leave(number);
     }
     serving.map(drop)
 }
 
-/// Takes a connection from the table, also when its thread panics.
+/// A client that has a place, which it gives up also when its thread panics.
 struct Served<'s> {
     shared: &'s Shared,
     number: u64,
@@ -201,7 +193,7 @@ struct Served<'s> {
 
 impl Drop for Served<'_> {
     fn drop(&mut self) {
-        self.shared.connections.lock().remove(&self.number);
+        self.shared.places.leave(self.number);
     }
 }
 
@@ -211,25 +203,31 @@ fn refused(shared: &Shared, peer: Peer) -> Option<Failure> {
     Some(Failure::new(Cause::Denied, failure.reason, failure.remedy))
 }
 
-fn is_agent(shared: &Shared, peer: Peer) -> bool {
-    shared.service.engine.agents().bound(peer.uid).is_some()
-}
-
-/// Refuses what is not for an agent, and lets `why` and the ledger tell.
-fn refuse_agent(shared: &Shared, peer: Peer, ask: &Ask) -> Answer {
-    let operation = match ask {
+/// Refuses who only has the store's file, or is an agent, what the daemon does outside of the tree; of
+/// commands `service` does.
+fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
+    let operation = match &ask {
         Ask::Mount(_) => "mount",
         Ask::Unmount(_) => "unmount",
-        _ => "stop",
+        Ask::Stop => "unmount --all",
+        Ask::Ps | Ask::Do(_) | Ask::Within(_) => return Ok(ask),
     };
     let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid));
-    let refused = crate::service::refuse_agent(&shared.service, &caller, operation);
-    let rule = refused.rule;
-    Answer::Failed(Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) })
+    match expect_runner(&shared.service, &caller, operation) {
+        Ok(()) => Ok(ask),
+        Err(refused) => {
+            let rule = refused.rule;
+            Err(Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) })
+        }
+    }
 }
 
-fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
-    while let Some(ask) = lines.ask()? {
+fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
+    let shared = served.shared;
+    // Who held a mount or followed asks again, if there is a place.
+    while shared.places.change(served.number, Seat::Asks).is_ok()
+        && let Some(ask) = lines.ask()?
+    {
         if socket::is_gone(lines.stream()) {
             // It has waited long enough (for a daemon that was stopped), and was told that nothing
             // was done.
@@ -239,12 +237,8 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
             return lines.send(&Answer::Failed(failure));
         }
         let mut command = None;
-        let answer = match ask {
+        let answer = match ask.and_then(|ask| permitted(shared, peer, ask)) {
             Err(failure) => Some(Answer::Failed(failure)),
-            // An agent by its user id asks for what agents do, and no more.
-            Ok(ask @ (Ask::Mount(_) | Ask::Unmount(_) | Ask::Stop)) if is_agent(shared, peer) => {
-                Some(refuse_agent(shared, peer, &ask))
-            }
             Ok(Ask::Do(request)) => {
                 command = Some((Part::default(), request));
                 None
@@ -257,7 +251,7 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 Err(failure) => Some(Answer::Failed(failure)),
             },
             Ok(Ask::Mount(ask)) => {
-                serve_mount(shared, peer, &ask, &mut lines)?;
+                serve_mount(served, peer, &ask, &mut lines)?;
                 None
             }
             Ok(Ask::Unmount(ask)) => {
@@ -292,7 +286,7 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 Request::Claim(args) if args.wait_ms.is_some() && args.what.is_none() => {
                     return enter_room(shared, caller, args, lines);
                 }
-                request => serve_request(shared, &caller, request, &mut lines)?,
+                request => serve_request(served, &caller, request, &mut lines)?,
             }
         }
         if shared.stopping.load(Ordering::SeqCst) {
@@ -350,16 +344,20 @@ impl Drop for Working<'_> {
 }
 
 fn serve_request(
-    shared: &Shared,
+    served: &Served<'_>,
     caller: &Caller,
     request: Request,
     lines: &mut Lines,
 ) -> io::Result<()> {
+    let shared = served.shared;
     if let Err(failure) = refuse_own_place(shared, &request) {
         return lines.send(&Answer::Failed(failure));
     }
     let Properties { effect, of, .. } = request.properties();
     let endless = effect == Effect::Follows;
+    if endless && let Err(failure) = shared.places.change(served.number, Seat::Follows) {
+        return lines.send(&Answer::Failed(failure));
+    }
     let registers = of == Of::Store && effect == Effect::Changes;
     let _working = Working::new(shared, !endless);
     let mut lost = None;
@@ -396,7 +394,13 @@ fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
     }
 }
 
-fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -> io::Result<()> {
+fn serve_mount(
+    served: &Served<'_>,
+    peer: Peer,
+    ask: &MountAsk,
+    lines: &mut Lines,
+) -> io::Result<()> {
+    let shared = served.shared;
     let working = Working::new(shared, true);
     let place = if ask.private {
         lines.send(&Answer::SendConnection)?;
@@ -425,6 +429,10 @@ fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -
     }
     if !ask.hold || already {
         return Ok(());
+    }
+    // There are as many places as mounts.
+    if let Err(failure) = shared.places.change(served.number, Seat::Holds) {
+        tracing::warn!(%failure, "who holds a mount keeps its place among those that ask");
     }
     if ask.private {
         return await_private_end(shared, &mount, lines);

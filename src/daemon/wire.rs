@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
 use super::socket;
-use crate::limits::{ANSWER_BYTES_MAX, ASK_BYTES_MAX};
+use crate::limits::{ANSWER_BYTES_MAX, ASK_BYTES_MAX, SOCKET_BYTES_A_SECOND};
 use crate::names::{ShownPath, TreePath};
 use crate::service::{Part, Reply, Request};
 
@@ -227,13 +227,22 @@ impl Answer {
 #[derive(Debug)]
 pub struct Lines {
     stream: BufReader<UnixStream>,
+    /// How long the other side may take for a line, if that is bounded here.
+    patience: Option<Duration>,
 }
 
 impl Lines {
     /// Lines over this connection.
     #[must_use]
     pub fn new(stream: UnixStream) -> Self {
-        Lines { stream: BufReader::new(stream) }
+        Lines { stream: BufReader::new(stream), patience: None }
+    }
+
+    /// Lines whose other side gets so long for each that it sends, and that it takes, however many
+    /// pieces it makes of it.
+    #[must_use]
+    pub fn within(stream: UnixStream, patience: Duration) -> Self {
+        Lines { patience: Some(patience), ..Lines::new(stream) }
     }
 
     /// The connection itself.
@@ -247,9 +256,22 @@ impl Lines {
     /// # Errors
     /// If the other side is gone or does not take it in time.
     pub fn send<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
-        let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
-        line.push(b'\n');
-        self.stream.get_mut().write_all(&line)
+        let line = text(value)?;
+        match self.patience {
+            None => self.stream.get_mut().write_all(&line),
+            Some(patience) => {
+                let more = Duration::from_secs(line.len() as u64 / SOCKET_BYTES_A_SECOND);
+                socket::send_within(self.stream(), &line, patience + more)
+            }
+        }
+    }
+
+    /// Sends one line to a side that takes it at once.
+    ///
+    /// # Errors
+    /// If it is gone or does not. It may have a part of the line then, and is to hear nothing more.
+    pub fn send_at_once<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
+        socket::send_within(self.stream(), &text(value)?, Duration::ZERO)
     }
 
     /// Sends a descriptor, with one byte that carries it.
@@ -286,8 +308,11 @@ impl Lines {
     /// The next line; `None` at the end.
     fn line(&mut self, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
-        let read = self.stream.by_ref().take(bytes_max).read_until(b'\n', &mut line)?;
-        if read == 0 {
+        match self.patience {
+            None => drop(self.stream.by_ref().take(bytes_max).read_until(b'\n', &mut line)?),
+            Some(patience) => self.read_line_within(&mut line, bytes_max, patience)?,
+        }
+        if line.is_empty() {
             return Ok(None);
         }
         if line.last() != Some(&b'\n') {
@@ -295,6 +320,30 @@ impl Lines {
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         Ok(Some(line))
+    }
+
+    /// Reads to the end of the line, or of what is sent, in so long for all of it.
+    fn read_line_within(
+        &mut self,
+        line: &mut Vec<u8>,
+        bytes_max: u64,
+        patience: Duration,
+    ) -> io::Result<()> {
+        let until = Instant::now() + patience;
+        loop {
+            if !self.await_some(until.saturating_duration_since(Instant::now()))? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let room = usize::try_from(bytes_max).unwrap_or(usize::MAX) - line.len();
+            let there = self.stream.fill_buf()?;
+            let end = there.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+            let taken = end.unwrap_or(there.len()).min(room);
+            line.extend_from_slice(&there[..taken]);
+            self.stream.consume(taken);
+            if taken == 0 || line.last() == Some(&b'\n') {
+                return Ok(());
+            }
+        }
     }
 
     /// Waits until there is something to read, or the end; false if it does not come in time.
@@ -353,6 +402,12 @@ impl Ask {
         let ask = serde_json::to_value(self).map_err(io::Error::other)?;
         Ok(AskLine { workfs: PROTOCOL, ask })
     }
+}
+
+fn text<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 fn read<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
@@ -424,13 +479,44 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_cut_off() {
-        let (mut client, mut daemon) = pair();
-        let flood = vec![b'x'; ASK_BYTES_MAX as usize + 1];
-        let sending = std::thread::spawn(move || {
-            let _ = client.stream.get_mut().write_all(&flood);
+        for patience in [None, Some(Duration::from_secs(60))] {
+            let (mut client, mut daemon) = pair();
+            daemon.patience = patience;
+            let flood = vec![b'x'; ASK_BYTES_MAX as usize + 1];
+            let sending = std::thread::spawn(move || {
+                let _ = client.stream.get_mut().write_all(&flood);
+            });
+            assert!(daemon.ask().is_err());
+            drop(daemon);
+            sending.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn who_dribbles_has_no_longer_than_who_is_silent() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let mut daemon = Lines::within(other, Duration::from_millis(50));
+        let dribbling = std::thread::spawn(move || {
+            // A byte at a time, each at once, for as long as somebody listens.
+            while (&one).write_all(b" ").is_ok() {
+                std::thread::yield_now();
+            }
         });
-        assert!(daemon.ask().is_err());
+        let error = daemon.ask().unwrap_err();
+        assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::InvalidData));
         drop(daemon);
-        sending.join().unwrap();
+        dribbling.join().unwrap();
+    }
+
+    #[test]
+    fn who_takes_nothing_is_not_waited_for() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let mut daemon = Lines::within(other, Duration::from_millis(50));
+        let answer = Answer::Unmounted { ending: true };
+        while daemon.send_at_once(&answer).is_ok() {}
+        let error = daemon.send(&answer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let mut client = Lines::new(one);
+        assert_eq!(client.answer().unwrap(), Some(answer));
     }
 }

@@ -61,7 +61,7 @@ pub use log::LogReport;
 pub use part::Part;
 pub use project::{PARTS, ProjectReport, SCRATCHPAD};
 pub use ready::{ReadyReport, ReadyRow};
-pub use refused::refuse_agent;
+pub use refused::expect_runner;
 pub use reply::{Exit, Failure, Reply, Report, Sink};
 pub use request::*;
 pub use restore::{RestoreReport, restore};
@@ -71,7 +71,7 @@ pub use status::{StateCount, StatusReport, WorkspaceStatus};
 pub use watch::WatchReport;
 pub use why::{WhyReport, WhyRow};
 
-use crate::engine::{Engine, IsWritten};
+use crate::engine::{Engine, IsWritten, runs_the_store};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, Readers, Record, StoreError};
 
@@ -111,6 +111,33 @@ impl Service {
              your own (`--store`)"
         );
         Err(Failure::new(Exit::Denied, reason, remedy))
+    }
+
+    /// Refuses a user that who may ask for something leaves out: the one rule for that, of requests and of
+    /// what a daemon is asked about itself.
+    ///
+    /// # Errors
+    /// Whom it refuses.
+    pub fn permits(&self, uid: u32, by: By, operation: &str) -> Result<(), Failure> {
+        if by != By::Agents
+            && let Some(agent) = self.engine.agents().bound(uid)
+        {
+            let reason = format!("`{operation}` is not for {agent}, an agent");
+            return Err(Failure::by(Rule::Forbidden, reason, "ask whoever runs the store"));
+        }
+        if by == By::Runner && !runs_the_store(uid) {
+            let own = rustix::process::geteuid().as_raw();
+            let reason = format!(
+                "`{operation}` acts outside of the tree with the rights of user {own}, whom the daemon \
+                 runs as, and is not for user {uid}, who only has the store's file"
+            );
+            let remedy = format!(
+                "ask user {own} or root; or have the daemon run as user {uid}: `workfs unmount --all` by \
+                 user {own}, then `workfs mount` by user {uid}"
+            );
+            return Err(Failure::by(Rule::Forbidden, reason, remedy));
+        }
+        Ok(())
     }
 
     /// Looks at a record that is to be taken: anew when somebody was writing it, who gets a moment to
@@ -199,17 +226,11 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
     let _ = sink(last);
 }
 
-/// Whom the caller acts for in this request. A user who is bound to an agent does what agents do,
-/// and nothing for which the store's owner answers.
+/// Whom the caller acts for in this request, if it may ask it.
 fn admitted(service: &Service, caller: &Caller, request: &Request) -> Result<Caller, Failure> {
     let registry = service.engine.agents();
     let Properties { name, by, of, .. } = request.properties();
-    if let Some(agent) = registry.bound(caller.uid)
-        && by == By::Owner
-    {
-        let reason = format!("`{name}` is not for {agent}, an agent");
-        return Err(Failure::by(Rule::Forbidden, reason, "ask whoever runs the store"));
-    }
+    service.permits(caller.uid, by, name)?;
     match of {
         Of::Store => caller.part.expect_whole(name)?,
         Of::Tree => {}

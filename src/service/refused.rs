@@ -1,15 +1,15 @@
-//! What is refused to an agent at the socket before the engine is asked: that stands in `why` and in the
+//! What is refused at the socket before the engine is asked: that stands in `why` and in the
 //! ledger all the same, as in a mount, so that who runs the store sees who tried.
 //!
 //! Deliberately not here: what is refused (`admitted`, `permitted`), and what the engine refuses.
 
-use crate::engine::{About, Refuse};
+use crate::engine::{About, Refuse, runs_the_store};
 use crate::refusal::{Refusal, Rule};
 
 use super::find::find;
-use super::{Caller, Failure, Service};
+use super::{By, Caller, Failure, Service};
 
-/// Notes that a user who is bound to an agent tried what it may not. `what` is the record that it was
+/// Notes that a user who does not run the store tried what it may not. `what` is the record that it was
 /// about, by an id or a path.
 pub fn note_refused(
     service: &Service,
@@ -18,7 +18,7 @@ pub fn note_refused(
     failure: &Failure,
 ) {
     let agents = service.engine.agents();
-    if failure.rule != Some(Rule::Forbidden) || agents.bound(caller.uid).is_none() {
+    if failure.rule != Some(Rule::Forbidden) || runs_the_store(caller.uid) {
         return;
     }
     // It is itself that tried, whoever it said it was.
@@ -34,10 +34,15 @@ pub fn note_refused(
     let _ = service.engine.run(caller.context(), Refuse { operation, about, refusal });
 }
 
-/// What an agent by its user asks of the daemon itself, which only who runs the store may.
-pub fn refuse_agent(service: &Service, caller: &Caller, operation: &'static str) -> Failure {
-    let reason = format!("`{operation}` is not for user {}, an agent of this store", caller.uid);
-    let failure = Failure::by(Rule::Forbidden, reason, "ask whoever runs the store");
-    note_refused(service, caller, (operation, None), &failure);
-    failure
+/// Refuses what only who runs the daemon may ask it about itself.
+///
+/// # Errors
+/// Whom it refuses.
+pub fn expect_runner(
+    service: &Service,
+    caller: &Caller,
+    operation: &'static str,
+) -> Result<(), Failure> {
+    let may = service.permits(caller.uid, By::Runner, operation);
+    may.inspect_err(|failure| note_refused(service, caller, (operation, None), failure))
 }

@@ -74,8 +74,9 @@ pub(super) fn watch(
             let mut lines = Vec::new();
             let last = read.last_event()?.map_or(G(0), |row| row.g);
             let end = G(last.0.min(report.last_g.0.saturating_add(PAGE)));
-            for g in (report.last_g.0 + 1..=end.0).map(G) {
-                lines.extend(read.event(g)?.map(|row| row.line));
+            // None, where who asks begins after all that has happened.
+            for before in (report.last_g.0..end.0).map(G) {
+                lines.extend(read.event(before.next())?.map(|row| row.line));
             }
             Ok((lines, end.max(report.last_g)))
         })?;

@@ -15,6 +15,7 @@ mod identity;
 mod late;
 mod leases;
 mod linear;
+mod owner;
 mod parked;
 mod random;
 mod random_model;

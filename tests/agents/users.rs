@@ -1,13 +1,9 @@
 //! Agents by their user, in one mount that others may use, whose directories nobody opened.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
 
-use workfs::daemon::StorePaths;
-
-use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs, until_polled};
+use crate::harness::{Fixture, Ran, Setup, Task, asked, left_out, needs, until_polled};
 
 const BOB: u32 = 64001;
 const ANN: u32 = 64002;
@@ -178,36 +174,17 @@ fn a_bound_user_restores_files_of_its_own_and_no_others() {
     fixture.fsck_clean();
 }
 
-/// A connection of bob's to the daemon.
-fn connected_as_bob(fixture: &Fixture) -> UnixStream {
-    let socket = StorePaths::of(fixture.store()).unwrap().socket();
-    // Whose it is the kernel notes when it is made; of a thread of its own no other is changed.
-    let connect = move || {
-        rustix::thread::set_thread_uid(rustix::thread::Uid::from_raw(BOB)).unwrap();
-        UnixStream::connect(socket).unwrap()
-    };
-    std::thread::spawn(connect).join().unwrap()
-}
-
-/// What the daemon answers to this.
-fn ask(stream: &UnixStream, ask: &serde_json::Value) -> String {
-    let mut line = String::new();
-    writeln!(&mut &*stream, "{}", serde_json::json!({"workfs": 1, "ask": ask})).unwrap();
-    BufReader::new(stream).read_line(&mut line).unwrap();
-    line
-}
-
 // P10.2
 #[test]
 fn a_connection_outlives_no_right_to_it() {
     let Some(fixture) = shared() else { return };
     let store = fixture.store().parent().unwrap();
     fs::set_permissions(store, fs::Permissions::from_mode(0o711)).unwrap();
-    let (idle, waits) = (connected_as_bob(&fixture), connected_as_bob(&fixture));
-    assert!(ask(&idle, &serde_json::json!("ps")).contains("mounts"));
+    let (idle, waits) = (fixture.connected_as(BOB), fixture.connected_as(BOB));
+    assert!(asked(&idle, &serde_json::json!("ps")).contains("mounts"));
     fixture.sh("rm work/inbox/*").success();
     let claim = serde_json::json!({"do": {"claim": {"wait_ms": 600_000}}});
-    let waiting = std::thread::spawn(move || ask(&waits, &claim));
+    let waiting = std::thread::spawn(move || asked(&waits, &claim));
     // Who waits for a record has no thread of its own any more.
     let threads =
         || fs::read_dir(format!("/proc/{}/task", fixture.daemon_pid())).unwrap().flatten();
@@ -221,7 +198,7 @@ fn a_connection_outlives_no_right_to_it() {
         fixture.workfs(&["agent", "remove", name]).success();
     }
     let add = serde_json::json!({"do": {"agent_add": {"name": "bob", "role": "operator"}}});
-    let said = ask(&idle, &add);
+    let said = asked(&idle, &add);
     assert!(said.contains("this store is not user 64001's"), "{said}");
     fixture.task("inbox", &Task::new("t-9"));
     let said = waiting.join().unwrap();

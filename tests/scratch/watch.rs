@@ -92,6 +92,43 @@ fn records_and_files_are_told_by_their_glob() {
 
 // P11.5
 #[test]
+fn no_number_that_is_given_is_too_large() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad && echo x > scratchpad/f").success();
+    let max = u64::MAX.to_string();
+    let max = max.as_str();
+    let ends = |arguments: &[&str], code: i32| {
+        let ran = fixture.workfs(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{ran}");
+        assert!(!ran.stderr.contains("panicked"), "{ran}");
+    };
+    // After an event that is never to come there is none.
+    ends(&["watch", "**", "--since", max, "--timeout", "1"], 3);
+    ends(&["log", "--since", max], 0);
+    ends(&["log", "--since", max, "-n", max], 0);
+    ends(&["show", "scratchpad/f", "--g", max], 4);
+    ends(&["show", "scratchpad/f", "--at", max], 2);
+    ends(&["restore", "scratchpad/f", "--at", max], 4);
+    assert_eq!(fixture.workfs(&["log", "-n", max, "--json"]).success().json_lines().len(), {
+        fixture.ledger().0.len()
+    });
+    fixture.workfs(&["why", "-n", max]).success();
+    fixture.workfs(&["gc", "--older-than", max]).success();
+    let watch = ["watch", "**", "-n", "1", "--since", "0", "--timeout", max];
+    fixture.workfs(&watch).success();
+    // Who waits for so long is served, and so is everybody after it.
+    let mut waiting: Vec<Child> = (0..2)
+        .map(|_| fixture.command(&["claim", "--wait", "--timeout", max]).spawn().unwrap())
+        .collect();
+    for id in ["t-1", "t-2"] {
+        fixture.task("inbox", &Task::new(id));
+    }
+    waiting.iter_mut().for_each(|child| assert!(child.wait().unwrap().success()));
+    fixture.fsck_clean();
+}
+
+// P11.5
+#[test]
 fn a_command_is_run_for_each_event() {
     let fixture = Fixture::new();
     fixture.sh("mkdir -p scratchpad").success();

@@ -87,7 +87,8 @@ fn asked(
     here.mind_the_mount(&request)?;
     let (paths, part) = (here.paths(), here.part()?);
     let begin = Instant::now();
-    let until = time_given(&request).and_then(|given| begin.checked_add(given + DAEMON_LATE));
+    let until =
+        time_given(&request).and_then(|given| begin.checked_add(given.saturating_add(DAEMON_LATE)));
     loop {
         let again = if let Some(client) = Client::connect(paths)? {
             over_socket(client.until(until), (&part, &request), each)?

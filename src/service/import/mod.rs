@@ -1,7 +1,7 @@
 //! Taking a plain directory in.
 //!
-//! The directory is read by this process: the socket is its user's alone, so that nobody reads
-//! through it what he could not read himself. It is listed first, its directories are made level
+//! The directory is read by this process, with its user's rights, and so only for that user and for
+//! root (`By::Runner`): nobody reads through it what he could not read himself. It is listed first, its directories are made level
 //! by level, and then its files are put, many at a time, so that they share commits.
 //!
 //! What must stay true: importing again changes nothing; nothing that is there is replaced; links

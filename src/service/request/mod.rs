@@ -46,9 +46,11 @@ pub enum Effect {
 pub enum By {
     /// A user who is bound to an agent, too.
     Agents,
-    /// Whoever runs the store: it reads or writes outside the tree with the daemon's rights, asks no
-    /// permissions of a plain file, or changes the register.
+    /// Whoever runs the store or has its file: it asks no permissions of a plain file, or changes the
+    /// register.
     Owner,
+    /// Root, and the user that the daemon runs as: it acts outside of the tree with that user's rights.
+    Runner,
 }
 
 /// What a request is about.
@@ -133,9 +135,9 @@ requests! {
     /// Counts and sizes.
     Status = "status", Effect::Reads, Agents, Store;
     /// Takes a plain directory in.
-    Import(args: ImportArgs) = "import", Effect::Changes, Owner, Tree, for args;
+    Import(args: ImportArgs) = "import", Effect::Changes, Runner, Tree, for args;
     /// Gives a plain directory back.
-    Export(args: ExportArgs) = "export", Effect::Makes, Owner, Tree;
+    Export(args: ExportArgs) = "export", Effect::Makes, Runner, Tree;
     /// Checks the tree, the records and the ledger.
     Fsck = "fsck", Effect::Reads, Owner, Store;
     /// Checks the environment.
@@ -147,7 +149,7 @@ requests! {
     /// Makes a record or a plain file what it was.
     Rewind(args: RewindArgs) = "restore", Effect::Changes, Agents, Tree, for args;
     /// Copies the store while it is in use.
-    Backup(args: BackupArgs) = "backup", Effect::Makes, Owner, Store;
+    Backup(args: BackupArgs) = "backup", Effect::Makes, Runner, Store;
 }
 
 fn reading(goes_on: bool) -> Effect {

@@ -53,7 +53,9 @@ impl Bench {
     }
 
     fn caller(&self) -> Caller {
-        Caller::new(1000, 1000, Some(7))
+        // Whom the daemon would run as.
+        let uid = rustix::process::geteuid().as_raw();
+        Caller::new(uid, 1000, Some(7))
     }
 
     fn context(&self) -> Context {
