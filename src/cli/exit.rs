@@ -80,7 +80,9 @@ impl Exit {
         for exit in Exit::ALL {
             text.push_str(&format!("{:>5}  {}\n", exit.code(), exit.means()));
         }
-        text.push_str("\nEnvironment: WORKFS_STORE (--store), WORKFS_AGENT (--agent), WORKFS_LOG");
+        text.push_str(
+            "\nEnvironment: WORKFS_STORE (--store), WORKFS_AGENT (for whom: --agent), WORKFS_LOG",
+        );
         text.push_str(" (what the daemon logs), NO_COLOR.");
         text
     }

@@ -4,6 +4,7 @@
 //! about records; every failure ends with a code of [`exit::Exit`]. Deliberately not here: what a
 //! command does (`service`), mounts and the daemon (`daemon`).
 
+mod asked;
 mod completions;
 mod daemon;
 mod data;
@@ -31,7 +32,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub use exit::Exit;
 use output::{Colour, Output, Stop};
-use usage::Unread;
+use usage::{Named, Unread};
 
 /// A team's work as plain files: `mv` claims a task, saving validates it, one ledger of everything
 #[derive(Debug, Parser)]
@@ -59,6 +60,9 @@ struct Global {
     /// When to colour
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     color: Colour,
+    /// What of it was said by the command line itself.
+    #[arg(skip)]
+    named: Named,
 }
 
 #[derive(Debug, Subcommand)]

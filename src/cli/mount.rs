@@ -7,12 +7,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::Global;
+use super::asked::{Asked, Flags};
 use super::exit::Exit;
 use super::output::{Output, Stop};
-use super::store;
 use crate::daemon::{
-    self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
-    OwnOptions, StorePaths, UnmountAsk,
+    self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options, UnmountAsk,
 };
 use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, UNMOUNT_PATIENCE};
 use crate::store::Durability;
@@ -25,15 +24,16 @@ pub struct MountArgs {
     /// Stay in front until it is unmounted; Ctrl-C unmounts it
     #[arg(short, long)]
     foreground: bool,
-    /// Options, separated by commas: ro, allow_other, allow_root, uid=, gid=, umask=, noexec,
-    /// noatime, fsname=, nonempty, agent=, role=, root=, store=, sync=
+    /// Options, separated by commas: ro, rw, allow_other, allow_root, default_permissions, uid=, gid=,
+    /// umask=, dev, suid, noexec, noatime, fsname=, subtype=, nonempty, agent=, role=, root=, store=,
+    /// sync=
     #[arg(short, long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
     /// What an acknowledged change survives: power loss (full) or the end of the daemon (normal)
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "normal"])]
     sync: Option<String>,
     /// The agent that this mount acts for [default: the user who calls]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, env = "WORKFS_AGENT", value_name = "NAME")]
     agent: Option<String>,
     /// Its role [default: the one that is registered, else agent]
     #[arg(long, value_name = "ROLE", requires = "agent")]
@@ -54,22 +54,19 @@ pub struct MountArgs {
 
 /// Runs it.
 pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
-    let text = args.options.join(",");
-    let own = OwnOptions::parse(&text)?;
-    let paths = match (&global.store, &own.store) {
-        (None, Some(store)) => StorePaths::of(store)?,
-        _ => store::paths(global, &[])?,
+    let flags = Flags {
+        options: &args.options,
+        agent: args.agent.as_deref(),
+        role: args.role.as_deref(),
+        root: args.root.as_deref(),
+        sync: args.sync.as_deref(),
     };
+    let Asked { mut text, paths, sync, agent, .. } = Asked::of(&flags, global)?;
     if args.fake {
         return Ok(Exit::Done);
     }
     let dir = daemon::resolve(&args.dir)?;
-    let asked = match &args.sync {
-        Some(name) => Some(daemon::durability(name)?),
-        None => own.sync,
-    };
-    let options = Options { paths, sync: asked.unwrap_or(Durability::Power), linger: args.linger };
-    let mut text = text;
+    let options = Options { paths, sync: sync.unwrap_or(Durability::Power), linger: args.linger };
     if args.sync.is_some() {
         // The daemon refuses a level that it does not run with.
         let sync = format!("sync={}", daemon::sync_name(options.sync));
@@ -78,7 +75,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
     let ask = MountAsk {
         dir: dir.to_str().unwrap_or_default().to_owned(),
         options: text,
-        agent: args.agent.clone(),
+        agent,
         role: args.role.clone(),
         root: args.root.clone(),
         nonempty: args.nonempty,

@@ -7,7 +7,8 @@ use std::ffi::{OsStr, OsString};
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ColorChoice, Command, CommandFactory, FromArgMatches, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches, ValueEnum};
 
 use super::Cli;
 use super::exit::Exit;
@@ -23,6 +24,26 @@ pub enum Unread {
     ToldWrong,
 }
 
+/// Which options stand on the command line itself: the others are the environment's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Named {
+    /// `--store`.
+    pub store: bool,
+    /// `--agent`.
+    pub agent: bool,
+}
+
+impl Named {
+    fn of(matches: &ArgMatches) -> Named {
+        let is_said = |id: &str| {
+            let known = matches.try_contains_id(id).is_ok();
+            known && matches.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        let below = matches.subcommand().map(|(_, below)| Named::of(below)).unwrap_or_default();
+        Named { store: is_said("store") || below.store, agent: is_said("agent") || below.agent }
+    }
+}
+
 /// Reads it.
 pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
     let (json, colour) = wishes(arguments);
@@ -31,8 +52,13 @@ pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
         Colour::Always => ColorChoice::Always,
         Colour::Never => ColorChoice::Never,
     });
-    let matches = command.try_get_matches_from(arguments);
-    let error = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
+    let read = command.try_get_matches_from(arguments).and_then(|mut matches| {
+        let named = Named::of(&matches);
+        let mut cli = Cli::from_arg_matches_mut(&mut matches)?;
+        cli.global.named = named;
+        Ok(cli)
+    });
+    let error = match read {
         Ok(cli) => return Ok(cli),
         Err(error) => error,
     };

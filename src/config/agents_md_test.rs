@@ -35,7 +35,7 @@ fn told(definition: &str) -> String {
     kinds.add("job.kind.yaml", kind).unwrap();
     let text = "workspaces: [{ path: jobs, kind: job }]";
     let config = Config::parse_with("config.yaml", text, &kinds).unwrap();
-    agents_md(&config, &TreePath::root(), None)
+    agents_md(&config, &TreePath::root(), Reader::default())
 }
 
 fn begins_with(definition: &str, status: Option<&str>) {
@@ -81,7 +81,8 @@ fn a_record_is_finished_where_work_counts_as_done() {
         assert!(text.contains("`mv jobs/run/YOU/X.yaml jobs/over/YOU/`"), "{text}");
         assert!(text.contains("save `note.said`, `note.why`, `tests`, then"), "{text}");
         let fields = "note:\n  said: Added the retry; 41 tests pass.\n  \
-                      why: Added the retry; 41 tests pass.\nEND\n";
+                      why: Added the retry; 41 tests pass.\n\
+                      tests: Added the retry; 41 tests pass.\nEND\n";
         assert!(text.contains(fields), "{text}");
     }
     let text = told(&format!("{JOB}commands:\n  fail: {{ to: failed }}\n"));
@@ -108,7 +109,11 @@ fn the_text_is_for_whose_mount_it_is_and_for_what_its_workspace_wants() {
     };
     let name = AgentName::new("bob").unwrap();
     let read = |config: &Config, role| {
-        agents_md(config, &TreePath::root(), Some(Reader { name: &name, role }))
+        agents_md(
+            config,
+            &TreePath::root(),
+            Reader { agent: Some((&name, role)), is_read_only: false },
+        )
     };
     let own = read(&text(""), Role::Agent);
     assert!(own.contains("me=bob;") && own.contains("`mkdir -p work/assigned/bob`"), "{own}");

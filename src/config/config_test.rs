@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::kind::{Place, StateIx};
-use crate::names::TreePath;
+use crate::kind::{Place, Role, StateIx};
+use crate::names::{AgentName, TreePath};
 
 fn path(text: &str) -> TreePath {
     TreePath::parse(text).unwrap()
@@ -72,7 +72,7 @@ fn the_root_of_the_mount_can_be_a_workspace() {
     let config = parse("workspaces: [{ path: ., kind: task }]").unwrap();
     assert!(config.bind(&TreePath::root()).is_some());
     assert!(config.bind(&path("inbox")).is_none());
-    assert!(agents_md(&config, &TreePath::root(), None).contains("`ls inbox/`"));
+    assert!(agents_md(&config, &TreePath::root(), Reader::default()).contains("`ls inbox/`"));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn entries_without_other_names_share_one_kind() {
 
 #[test]
 fn agents_md_is_short_and_names_the_configured_directories() {
-    let text = agents_md(&Config::default(), &TreePath::root(), None);
+    let text = agents_md(&Config::default(), &TreePath::root(), Reader::default());
     for part in [
         "`ls work/inbox/`",
         "`mkdir -p work/assigned/YOU`",
@@ -218,14 +218,14 @@ fn agents_md_is_short_and_names_the_configured_directories() {
         assert!(text.contains(errno), "{errno}");
     }
     let renamed = workspace("    dirs: { inbox: to do, assigned: \"working/{owner}\" }\n");
-    let text = agents_md(&renamed, &TreePath::root(), None);
+    let text = agents_md(&renamed, &TreePath::root(), Reader::default());
     assert!(text.contains("ready=\"work/ready\"; lane=\"work/working/$me\""), "{text}");
     assert!(!text.contains("work/inbox") && !text.contains("assigned/"), "{text}");
 }
 
 #[test]
 fn agents_md_of_a_part_names_what_is_in_the_part() {
-    let seen = |config: &Config, root: &str| agents_md(config, &path(root), None);
+    let seen = |config: &Config, root: &str| agents_md(config, &path(root), Reader::default());
     let text = seen(&Config::default(), "work");
     assert!(!text.contains("rejected") && text.contains("`cat .workfs/why`"), "{text}");
     assert!(text.contains("`ls ready/`") && text.contains("mkdir -p assigned/YOU"), "{text}");
@@ -244,14 +244,23 @@ fn agents_md_of_a_part_names_what_is_in_the_part() {
 
 #[test]
 fn agents_md_never_gets_long() {
-    let entry = |n: usize| format!("- {{ path: 'team{n}/*', kind: task }}\n");
+    let entry =
+        |n: usize| format!("- {{ path: 'team{n}/*', kind: task, strict: true, policy: flag }}\n");
     let many: String = (0..64).map(entry).collect();
     let globs = parse(&format!("workspaces:\n{many}")).unwrap();
+    let bob = AgentName::new("bob").unwrap();
     for config in [Config::default(), parse("workspaces: []").unwrap(), globs] {
-        let text = agents_md(&config, &TreePath::root(), None);
-        let lines = text.lines().count();
-        assert!(lines <= agents_md::LINES_MAX, "{lines} lines:\n{text}");
-        assert!(text.lines().all(|line| line.len() <= 160), "{text}");
+        for (agent, is_read_only) in [
+            (None, false),
+            (None, true),
+            (Some((&bob, Role::Agent)), false),
+            (Some((&bob, Role::Observer)), true),
+        ] {
+            let text = agents_md(&config, &TreePath::root(), Reader { agent, is_read_only });
+            let lines = text.lines().count();
+            assert!(lines <= agents_md::LINES_MAX, "{lines} lines:\n{text}");
+            assert!(text.lines().all(|line| line.len() <= 160), "{text}");
+        }
     }
 }
 
@@ -260,7 +269,7 @@ fn agents_md_never_gets_long() {
 #[test]
 fn the_worked_example_of_agents_md_runs() {
     let config = workspace("    dirs: { inbox: [to do], assigned: \"$w on/{owner}\" }\n");
-    let text = agents_md(&config, &TreePath::root(), None);
+    let text = agents_md(&config, &TreePath::root(), Reader::default());
     let script = text.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let script = script.replace("me=YOU", "me=bob");
     let root = tempfile::tempdir().unwrap();

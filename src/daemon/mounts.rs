@@ -161,7 +161,8 @@ impl Mounts {
         let shows_stored = kernel.shows_stored();
         let is_checked = shows_stored && kernel.is_checked(uid);
         let agent = who.agent.clone();
-        let identity = Identity { agent, maker, root, shows_stored, is_checked };
+        let is_read_only = kernel.read_only;
+        let identity = Identity { agent, maker, root, shows_stored, is_checked, is_read_only };
         self.hub.introduce(id, identity);
         let private = matches!(place, Place::Elsewhere(_));
         let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;

@@ -107,7 +107,7 @@ fn take_over(turn: &mut Turn<'_>, dir: Ino, name: FileName, file: &Node) -> Resu
         Placed::Record(ino, _) | Placed::Draft(ino, _) => *ino,
         Placed::Plain(ino) | Placed::Unchanged(ino) => *ino,
         // Its record was imported from this very path, and has moved on.
-        Placed::Left(why) => {
+        Placed::MovedOn(why) | Placed::Left(why) => {
             let remedy = "remove this file, and run this again";
             let refusal = Refusal::new(Rule::Taken, format!("`{name}`: {why}"), remedy);
             return Err(Stop::kept(refusal, path_of(turn.txn, dir, &name)?));

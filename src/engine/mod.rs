@@ -93,7 +93,7 @@ pub use modes::{
 };
 pub use outlook::Outlook;
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};
-pub use put::{Corrected, Placed, Put, PutContent};
+pub use put::{Corrected, MayPut, Placed, Put, PutContent};
 pub use ready::{Hindrance, explain, hindrance, unwritable};
 pub use refuse::{About, Refuse, RefuseText};
 pub use remove::{Remove, RemoveWhat};

@@ -10,7 +10,7 @@ use crate::config::{AGENTS_FILE, CONTROL_DIR};
 use crate::kind::Statuses;
 use crate::ledger::{EventName, Hash, Via};
 use crate::limits::RECORD_BYTES_MAX;
-use crate::names::FileName;
+use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, UnixNanos};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
@@ -81,8 +81,33 @@ pub enum Placed {
     Draft(Ino, Refusal),
     /// It was there already.
     Unchanged(Ino),
-    /// Something else is there, or the record has moved on since; it was left alone.
+    /// It was put there before, and its record has moved on since; it was left alone.
+    MovedOn(String),
+    /// Something else is there, or it may not be; it was left alone.
     Left(String),
+}
+
+/// Asks whether the caller may put anything, so that who may not hears it also where nothing comes.
+#[derive(Clone, Debug)]
+pub struct MayPut {
+    /// Where.
+    pub to: TreePath,
+}
+
+impl Command for MayPut {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "import"
+    }
+
+    fn about(&self) -> About {
+        About::Path(self.to.clone())
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        Ok(turn.require_operator("import")?)
+    }
 }
 
 impl Command for Put {
@@ -113,7 +138,7 @@ impl Command for Put {
             (PutContent::Record(text), Slot::Record(home)) => self.record(turn, &home, text)?,
             _ => self.plain(turn)?,
         };
-        if matches!(placed, Placed::Left(_)) {
+        if matches!(placed, Placed::Left(_) | Placed::MovedOn(_)) {
             return Ok(placed);
         }
         let directory = matches!(self.content, PutContent::Directory);
@@ -221,7 +246,7 @@ impl Put {
         {
             let lies = home_of(turn, record)?.file_path();
             if imported_as(turn, record, &home.file_path().to_string(), &said.bytes)?.is_some() {
-                return Ok(Placed::Left(format!("it is `{lies}` now")));
+                return Ok(Placed::MovedOn(format!("it is `{lies}` now")));
             }
             let refusal = Refusal::new(
                 Rule::Taken,
@@ -332,10 +357,10 @@ impl Put {
         }
         let version = record.version;
         let known = imported_as(turn, &record, &home.file_path().to_string(), &said.bytes)?;
-        Ok(Placed::Left(match known {
-            Some(_) => format!("it is at version {version} now"),
-            None => format!("another text of it is there, at version {version}"),
-        }))
+        Ok(match known {
+            Some(_) => Placed::MovedOn(format!("it is at version {version} now")),
+            None => Placed::Left(format!("another text of it is there, at version {version}")),
+        })
     }
 }
 

@@ -112,6 +112,12 @@ impl Kind {
         }
     }
 
+    /// Whether these fields, each for itself, are such as the schema has them.
+    #[must_use]
+    pub fn takes(&self, fields: &Map<String, Value>) -> bool {
+        self.schema.judge_partial(&Value::Object(fields.clone())).is_ok()
+    }
+
     /// Judges fields that are complete while the rest is still being written: types and
     /// enumerations, each field for itself, nothing required. It is for the record `id`, which lies, or is
     /// to lie, in `state`.

@@ -212,7 +212,7 @@ impl GovernReport {
                     }
                 }
                 Placed::Draft(_, refusal) => self.drafts.push(DraftReason::new(path, refusal)),
-                Placed::Plain(_) | Placed::Unchanged(_) | Placed::Left(_) => {}
+                Placed::Plain(_) | Placed::Unchanged(_) | Placed::MovedOn(_) | Placed::Left(_) => {}
             }
         }
     }

@@ -69,7 +69,7 @@ pub enum Exit {
     Absent,
     /// Someone else was faster: another version or another owner.
     Lost,
-    /// `fsck` or `doctor` found something, or `import` could not read something.
+    /// `fsck` or `doctor` found something, or `import` or `export` left something out.
     Problems,
 }
 

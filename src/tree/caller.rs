@@ -62,6 +62,10 @@ impl WorkTree {
         self.hub.identity(caller.mount).map_or(workfs_mount::ROOT, |identity| identity.root)
     }
 
+    fn is_read_only(&self, caller: &Caller) -> bool {
+        self.hub.identity(caller.mount).is_some_and(|identity| identity.is_read_only)
+    }
+
     /// Who looks, for what is computed.
     pub(super) fn viewer(&self, caller: &Caller) -> Viewer {
         let context = self.context(caller, Door::Name);
@@ -74,6 +78,7 @@ impl WorkTree {
             actor: context.actor.name,
             role: context.role,
             root: self.root(caller),
+            is_read_only: self.is_read_only(caller),
             now: self.engine.now(),
             lease_clock: self.engine.lease_clock().clone(),
         }

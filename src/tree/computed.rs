@@ -267,6 +267,8 @@ pub(super) struct Viewer {
     pub role: Role,
     /// The root of its mount.
     pub root: Ino,
+    /// Whether nothing can be changed through it.
+    pub is_read_only: bool,
     /// The time.
     pub now: UnixNanos,
     pub lease_clock: LeaseClock,
@@ -402,8 +404,10 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
     let config = &*viewer.config;
     Ok(match file {
         Computed::AgentsMd => {
-            let (name, role) = (&viewer.actor, viewer.role);
-            let reader = viewer.agents.get(name).map(|_| Reader { name, role });
+            let (name, role, is_read_only) = (&viewer.actor, viewer.role, viewer.is_read_only);
+            // One that is not registered any more only reads.
+            let is_agent = viewer.agents.get(name).is_some() || role == Role::Observer;
+            let reader = Reader { agent: is_agent.then_some((name, role)), is_read_only };
             agents_md(config, &path_of_dir(read, viewer.root)?, reader).into_bytes()
         }
         Computed::Config => config.to_yaml().into_bytes(),

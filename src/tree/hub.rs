@@ -38,14 +38,22 @@ pub struct Identity {
     pub shows_stored: bool,
     /// Whether its kernel asks those, as shown.
     pub is_checked: bool,
+    /// Whether its kernel lets nobody change anything.
+    pub is_read_only: bool,
 }
 
 impl Identity {
     /// A plain mount of the whole tree, made by this user.
     #[must_use]
     pub fn plain(maker: AgentName) -> Identity {
-        let root = workfs_mount::ROOT;
-        Identity { agent: None, maker, root, shows_stored: true, is_checked: false }
+        Identity {
+            agent: None,
+            maker,
+            root: workfs_mount::ROOT,
+            shows_stored: true,
+            is_checked: false,
+            is_read_only: false,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod harness;
 mod clock;
 mod expiry;
 mod forging;
+mod guide;
 mod history;
 mod hold;
 mod identity;

@@ -13,6 +13,7 @@ mod corpus;
 mod doctor;
 mod exits;
 mod govern;
+mod import;
 mod own_kind;
 mod part;
 mod paths;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 
 use crate::harness::{Errno, Fixture, Setup, Task, left_out, needs, run, save, until_polled};
 
@@ -168,6 +169,63 @@ fn a_mount_with_sync_normal_keeps_what_it_acknowledged_when_it_is_killed() {
         assert!(fixture.path("work/assigned/bob").join(format!("{id}.yaml")).exists(), "{id}");
     }
     fixture.fsck_clean();
+}
+
+// P6.9
+#[test]
+fn an_option_wins_over_the_environment_and_contradicts_no_flag() {
+    let fixture = Setup::default().prepare();
+    let dir = fixture.root().to_str().unwrap();
+    let (named, other) = (fixture.store().to_str().unwrap(), fixture.outside("other.db"));
+    for (flags, option) in [
+        (&["--agent", "bob"][..], "agent=eve"),
+        (&["--agent", "bob", "--role", "observer"], "role=agent"),
+        (&["--root", "work"], "root=scratchpad"),
+        (&["--sync", "full"], "sync=normal"),
+        (&[], &format!("store={}", other.display())),
+    ] {
+        let flag =
+            if flags.is_empty() { &["--store", named][..] } else { &flags[flags.len() - 2..] };
+        let ran = fixture.workfs(&[&["mount", dir, "-o", option], flags].concat()).failure();
+        let both = format!("`{} {}` and `-o {option}` contradict", flag[0], flag[1]);
+        assert!(ran.code == 2 && ran.stderr.contains(&both), "{both}: {ran}");
+        if flags.first() != Some(&"--sync") {
+            let exec = [&["exec", "-o", option], flags, &["--", "true"]].concat();
+            let ran = fixture.workfs(&exec).failure();
+            assert!(ran.code == 2 && ran.stderr.contains(&both), "{both}: {ran}");
+        }
+    }
+    // What says the same twice contradicts nothing.
+    let same = format!("store={named},root=/work/,agent=bob,sync=full,role=builder");
+    let flags = ["--root", "work", "--agent", "bob", "--sync", "full", "--role", "builder"];
+    fixture.workfs(&["init"]).success();
+    fixture.workfs(&[&["mount", dir, "-o", &same], &flags[..]].concat()).success();
+    fixture.workfs(&["unmount", "--all"]).success();
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_workfs"));
+    let own = fixture.command(&[]);
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(fixture.base()).env("WORKFS_STORE", &other);
+    command.args(["mount", dir, "-o", &format!("store={named},agent=eve")]);
+    run(command.env("WORKFS_AGENT", "bob")).success();
+    assert!(!other.exists());
+    let mounts = fixture.workfs(&["ps", "--json"]).success().json()["mounts"].clone();
+    assert_eq!(mounts[0]["agent"], "eve");
+}
+
+// P10.3
+#[test]
+fn the_environment_says_for_whom_a_mount_acts() {
+    let fixture = Setup::default().mounts(2).prepare();
+    let mount = |nth: usize, name: &str| {
+        let mut command = fixture.command(&["mount", fixture.mount(nth).to_str().unwrap()]);
+        run(command.env("WORKFS_AGENT", name)).success();
+    };
+    mount(0, "bob");
+    mount(1, "");
+    let mounts = fixture.workfs(&["ps", "--json"]).success().json()["mounts"].clone();
+    assert_eq!((&mounts[0]["agent"], &mounts[0]["role"]), (&"bob".into(), &"agent".into()));
+    assert_eq!((mounts[1]["agent"].as_str(), &mounts[1]["role"]), (None, &"operator".into()));
 }
 
 // P6.1

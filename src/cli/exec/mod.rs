@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Global;
+use super::asked::{Asked, Flags};
 use super::exit::Exit;
 use super::here::MOUNT_VARIABLE;
 use super::mount::{answers, at_daemon, told};
 use super::output::{Output, Stop};
-use super::store;
 use crate::daemon::{
     self, Answer, Ask, Client, Covers, Failure, MountAsk, MountInfo, Options, OwnOptions,
     StorePaths, UnmountAsk,
@@ -50,14 +50,15 @@ pub struct ExecArgs {
 
 /// Runs it; the command's end is this process's.
 pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
-    let text = args.options.join(",");
-    let own = OwnOptions::parse(&text)?;
-    let paths = match (&global.store, &own.store) {
-        (None, Some(store)) => StorePaths::of(store)?,
-        _ => store::paths(global, &[])?,
+    let flags = Flags {
+        options: &args.options,
+        agent: args.agent.as_deref(),
+        role: args.role.as_deref(),
+        root: args.root.as_deref(),
+        sync: None,
     };
-    let sync = own.sync.unwrap_or(Durability::Power);
-    let options = Options { paths, sync, linger: false };
+    let Asked { text, own, paths, sync, agent } = Asked::of(&flags, global)?;
+    let options = Options { paths, sync: sync.unwrap_or(Durability::Power), linger: false };
     if !options.paths.exists() {
         output.note(&format!("makes the store {}", options.paths.store().display()));
     }
@@ -67,7 +68,7 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
         let ask = MountAsk {
             dir: dir.0.to_str().unwrap_or_default().to_owned(),
             options: text.clone(),
-            agent: args.agent.clone(),
+            agent: agent.clone(),
             role: args.role.clone(),
             root: args.root.clone(),
             nonempty: false,

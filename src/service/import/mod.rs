@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::engine::{
-    Placed, Put, PutContent, SetAttributes, SetXattr, Text, TimeOrNow, XattrMode, governed,
+    MayPut, Placed, Put, PutContent, SetAttributes, SetXattr, Text, TimeOrNow, XattrMode, governed,
 };
 use crate::kind::{Kind, Place};
 use crate::names::{FileName, ShownPath, TreePath};
@@ -58,6 +58,7 @@ pub(super) fn import(
         return Err(Failure::new(Exit::Usage, reason, "name it from the root of the host"));
     }
     let to = caller.part.path(&args.to)?;
+    service.engine.run(caller.context(), MayPut { to: to.clone() })?;
     let source = Source::open(&args.from)?;
     let mut report = ImportReport {
         from: args.from.display().to_string(),
@@ -175,9 +176,9 @@ impl Import<'_> {
                         made.insert(path, (ino, false));
                     }
                     Ok(Placed::Left(why)) => {
-                        report.moved_on.push(Unreadable { path: self.shown(&path), why });
+                        report.left_alone.push(Unreadable { path: self.shown(&path), why });
                     }
-                    Ok(Placed::Record(..) | Placed::Draft(..)) => {}
+                    Ok(Placed::Record(..) | Placed::Draft(..) | Placed::MovedOn(_)) => {}
                     Err(refusal) => failed = Some(refusal),
                 }
             }
@@ -345,9 +346,10 @@ impl Import<'_> {
             }
             Ok(Placed::Draft(_, refusal)) => report.drafts.push(DraftReason::new(path, refusal)),
             Ok(Placed::Unchanged(_)) => report.unchanged += 1,
-            Ok(Placed::Left(why)) => report.moved_on.push(Unreadable { path, why }),
+            Ok(Placed::MovedOn(why)) => report.moved_on.push(Unreadable { path, why }),
+            Ok(Placed::Left(why)) => report.left_alone.push(Unreadable { path, why }),
             Err(refusal) if is_of_the_store(&refusal) => *failed = Some(refusal),
-            Err(refusal) => report.moved_on.push(Unreadable { path, why: refusal.reason }),
+            Err(refusal) => report.left_alone.push(Unreadable { path, why: refusal.reason }),
         }
     }
 

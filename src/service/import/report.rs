@@ -108,8 +108,11 @@ pub struct ImportReport {
     pub drafts: Listed<DraftReason>,
     /// Files that were imported before, or are there with the same content.
     pub unchanged: u64,
-    /// What was left alone: it has moved on since it was imported, or something else is there.
+    /// Records that were left alone: they have moved on since they were imported.
     pub moved_on: Listed<Unreadable>,
+    /// What was not taken, since something else is there, or since it may not be there.
+    #[serde(default)]
+    pub left_alone: Listed<Unreadable>,
     /// What could not be read.
     pub unreadable: Listed<Unreadable>,
     /// The client went away before the end: the rest was not looked at.
@@ -133,7 +136,10 @@ impl ImportReport {
             self.directories,
             self.unchanged,
         );
-        show_lists(&mut out, &self.corrected, &self.drafts, &self.moved_on);
+        section(&mut out, "moved on since they were imported", &self.moved_on, |one| {
+            format!("{}: {}", one.path, one.why)
+        });
+        show_lists(&mut out, &self.corrected, &self.drafts, &self.left_alone);
         section(&mut out, "could not be read", &self.unreadable, |one| {
             format!("{}: {}", one.path, one.why)
         });
@@ -146,7 +152,8 @@ impl ImportReport {
     /// How the process ends.
     #[must_use]
     pub fn exit(&self) -> Exit {
-        if self.unreadable.count > 0 || self.interrupted { Exit::Problems } else { Exit::Done }
+        let is_all = self.unreadable.count == 0 && self.left_alone.count == 0;
+        if is_all && !self.interrupted { Exit::Done } else { Exit::Problems }
     }
 }
 

@@ -108,6 +108,7 @@ fn importing_again_changes_nothing() {
     assert_eq!(again.unchanged, 11, "{}", again.human());
     assert_eq!((again.records, again.plain, again.directories), (0, 0, 0));
     assert_eq!((again.drafts.count, again.moved_on.count, again.corrected.count), (0, 0, 0));
+    assert_eq!(again.exit(), Exit::Done);
     assert_eq!(bench.lines(LogArgs::default()), before);
 
     // What has moved on since is left where and as it is.
@@ -122,16 +123,22 @@ fn importing_again_changes_nothing() {
     bench.save("work/inbox/bad.yaml", "id: bad\nstatus: new\n");
     let before = bench.lines(LogArgs::default());
     let again = bench.import(&root, "work");
-    let left: Vec<(&str, &str)> =
-        again.moved_on.listed.iter().map(|one| (utf8(&one.path), one.why.as_str())).collect();
+    let told = |all: &Listed<Unreadable>| -> Vec<(String, String)> {
+        all.listed.iter().map(|one| (utf8(&one.path).to_owned(), one.why.clone())).collect()
+    };
+    let one = |path: &str, why: &str| (path.to_owned(), why.to_owned());
     assert_eq!(
-        left,
+        told(&again.moved_on),
         [
-            ("work/assigned/bob/late.yaml", "it is at version 2 now"),
-            ("work/inbox/bad.yaml", "another text of it is there, at version 1"),
-            ("work/inbox/good.yaml", "it is `work/assigned/bob/good.yaml` now"),
+            one("work/assigned/bob/late.yaml", "it is at version 2 now"),
+            one("work/inbox/good.yaml", "it is `work/assigned/bob/good.yaml` now"),
         ]
     );
+    let other = "another text of it is there, at version 1";
+    assert_eq!(told(&again.left_alone), [one("work/inbox/bad.yaml", other)]);
+    assert_eq!(again.exit(), Exit::Problems);
+    fs::remove_file(root.join("inbox/bad.yaml")).unwrap();
+    assert_eq!(bench.import(&root, "work").exit(), Exit::Done);
     assert_eq!(again.unchanged, 8);
     assert_eq!(bench.lines(LogArgs::default()), before);
     bench.clean();

@@ -1,0 +1,68 @@
+//! `workfs import`: what is taken, what is not, and how that is told.
+
+use std::fs;
+
+use crate::harness::{Fixture, run};
+
+/// A directory outside, with these files.
+fn source(fixture: &Fixture, name: &str, files: &[(&str, &str)]) -> String {
+    let dir = fixture.outside(name);
+    fs::create_dir_all(&dir).unwrap();
+    for (path, text) in files {
+        let file = dir.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    dir.to_str().unwrap().to_owned()
+}
+
+// P8.2 P10.3
+#[test]
+fn who_may_not_import_is_refused_whatever_comes() {
+    let fixture = Fixture::new();
+    let plain = source(&fixture, "plain", &[("f", "hello\n")]);
+    let records = source(&fixture, "records", &[("inbox/t-1.yaml", "title: x\n")]);
+    let empty = source(&fixture, "empty", &[]);
+    for (from, to) in [
+        (&plain, "scratchpad"),
+        (&plain, "work"),
+        (&records, "work"),
+        (&empty, "work"),
+        (&empty, "."),
+    ] {
+        let mut command = fixture.command(&["import", from, to]);
+        let ran = run(command.env("WORKFS_AGENT", "bob")).failure();
+        assert!(ran.code == 6 && ran.stderr.contains("bob (agent) may not import"), "{ran}");
+    }
+    assert!(!fixture.path("scratchpad/f").exists() && !fixture.path("work/f").exists());
+}
+
+// P8.3
+#[test]
+fn what_is_not_taken_is_named_and_importing_again_is_not_that() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("plain")).unwrap();
+    fs::write(fixture.path("plain/f"), "mine\n").unwrap();
+    fs::write(fixture.path("plain/d"), "a file\n").unwrap();
+    let from = source(
+        &fixture,
+        "from",
+        &[("f", "yours\n"), ("d/x", "below\n"), ("new", "new\n"), ("AGENTS.md", "ours\n")],
+    );
+    let ran = fixture.workfs(&["import", "--json", &from, "plain"]);
+    assert_eq!(ran.code, 11, "{ran}");
+    let report = ran.json();
+    let left = report["left_alone"]["listed"].as_array().unwrap();
+    let paths: Vec<&str> = left.iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["plain/d", "plain/f"], "{report}");
+    assert_eq!(fs::read(fixture.path("plain/f")).unwrap(), b"mine\n");
+    assert_eq!(fs::read(fixture.path("plain/new")).unwrap(), b"new\n");
+
+    let from = source(&fixture, "again", &[("inbox/t-1.yaml", "title: x\n"), ("note", "n\n")]);
+    fixture.workfs(&["import", &from, "work"]).success();
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    let ran = fixture.workfs(&["import", &from, "work"]).success();
+    let moved = "work/inbox/t-1.yaml: it is `work/assigned/bob/t-1.yaml` now";
+    assert!(ran.stdout.contains(moved), "{ran}");
+    fixture.fsck_clean();
+}
