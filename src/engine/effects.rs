@@ -56,6 +56,8 @@ pub enum Effect {
         record: RecordKey,
         /// The version.
         version: Version,
+        /// The version that it was made of.
+        moved: Option<Version>,
         /// Whose call it was, by process or thread id.
         by: u32,
     },

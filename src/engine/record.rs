@@ -184,7 +184,8 @@ impl Turn<'_> {
                 self.follow(SetApart { record: record.key });
             }
             if let (Origin::Socket, Some(by)) = (self.context.origin, self.context.actor.pid) {
-                self.effect(Effect::Made { record: record.key, version: after, by });
+                let (record, version, moved) = (record.key, after, before);
+                self.effect(Effect::Made { record, version, moved, by });
             }
         }
         Ok(record)

@@ -236,8 +236,7 @@ impl Take {
             }
         }
         let made = made.ok_or_else(super::setattr::gone)?;
-        // Who takes what is next has not seen it.
-        Ok(Taken { name, record: found, made: Made { moved: None, ..made } })
+        Ok(Taken { name, record: found, made })
     }
 }
 

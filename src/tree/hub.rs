@@ -328,7 +328,9 @@ impl Audience for Hub {
         for (_, effect) in effects {
             match effect {
                 Effect::DirectoryMoved => self.scopes.forget(),
-                Effect::Made { record, version, by } => self.seen.note(*record, *by, *version),
+                Effect::Made { record, version, moved, by } => {
+                    self.seen.note_made(*record, *by, *version, *moved);
+                }
                 _ => {}
             }
         }

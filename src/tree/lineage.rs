@@ -41,6 +41,11 @@ impl Lineage {
         self.ancestors.into_iter().filter(|process| *process != 0)
     }
 
+    /// The process and those above it, up to the one that `process` started itself.
+    pub fn started_by(&self, process: u32) -> impl Iterator<Item = u32> {
+        self.process.into_iter().chain(self.ancestors()).take_while(move |one| *one != process)
+    }
+
     /// Whether this is that process, or was started by it.
     pub fn is_of(&self, process: u32) -> bool {
         self.process == Some(process) || self.ancestors.contains(&process)
@@ -125,6 +130,23 @@ pub(super) fn removes_files(thread: u32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
     matches!(name.trim_end(), "rm" | "unlink")
 }
+
+/// Whether a process runs a shell. A script has the name of its file, so it is asked which program
+/// reads that; where the process is another user's, its name must do.
+pub(super) fn is_shell(process: u32) -> bool {
+    let program = std::fs::read_link(format!("/proc/{process}/exe"));
+    let program = program.or_else(|_| {
+        std::fs::read_to_string(format!("/proc/{process}/comm")).map(|name| name.trim_end().into())
+    });
+    let name = program.as_ref().ok().and_then(|program| program.file_name()?.to_str());
+    // One that was replaced since it was started has that said after its name.
+    name.and_then(|name| name.split(' ').next()).is_some_and(|name| SHELLS.contains(&name))
+}
+
+const SHELLS: [&str; 14] = [
+    "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "rbash", "sh", "tcsh",
+    "yash", "zsh",
+];
 
 /// Whether there is such a thread; one that nobody waited for yet counts.
 pub(super) fn is_there(thread: u32) -> bool {

@@ -1,10 +1,14 @@
 //! Who saw which version of a record last: what makes a save stale.
 //!
 //! A program sees what it opens. A script sees by the programs that it starts (`s=$(cat X)`), and
-//! writes by others (`sed … X > t; mv t X`): so who opened nothing itself has seen what those did
-//! that it started, and else what was seen by who started it. What must stay true: bounded; who is
-//! of no such family is not held to anything; what was seen by a process that ended is not taken
-//! for what its successor under the same number saw.
+//! writes by others (`sed … X > t; mv t X`), though it also opens files itself (`echo … > X`). So who
+//! opened nothing itself has seen what those did that it started, and else what was seen by who
+//! started it; and a shell that did has seen also what those read or saved after that, once they have
+//! ended. Who runs beside it shows it nothing, and no program that reads and writes itself sees by
+//! others: what its agents changed while it had the text is not overwritten. A move reads nothing:
+//! who started it has seen it, if it had seen what was moved. What must stay true: bounded; who is of
+//! no such family is not held to anything; what was seen by a process that ended is not taken for
+//! what its successor under the same number saw.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,12 +19,14 @@ use crate::engine::Base;
 use crate::limits::{SEEN_READERS_MAX, SEEN_RECORDS_MAX};
 use crate::numbers::{RecordKey, Version};
 
-use super::lineage::{Lineage, Lineages, age, is_there, parent_of};
+use super::lineage::{Lineage, Lineages, age, has_ended, is_shell, is_there};
 
 #[derive(Clone, Copy)]
 struct Look {
     who: Lineage,
     version: Version,
+    /// The version that this one was made of by a move, which reads nothing.
+    moved: Option<Version>,
     at: Instant,
 }
 
@@ -32,11 +38,22 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// `thread` has read or made `version`.
+    /// `thread` has read `version`, or saved it.
     pub fn note(&self, record: RecordKey, thread: u32, version: Version) {
+        self.note_made(record, thread, version, None);
+    }
+
+    /// `thread` has made `version`; by a move of the version `moved`, if that is given.
+    pub fn note_made(
+        &self,
+        record: RecordKey,
+        thread: u32,
+        version: Version,
+        moved: Option<Version>,
+    ) {
         if thread != 0 {
             let (who, at) = (self.lineages.of(thread), Instant::now());
-            self.add(record, Look { who, version, at });
+            self.add(record, Look { who, version, moved, at });
         }
     }
 
@@ -54,64 +71,76 @@ impl Seen {
         looks.push(look);
     }
 
-    /// `thread` moved the record, which made version `after` of `before`. Whoever started it to do so
-    /// knows that, if it had seen what was moved: a script goes on writing after its `mv`.
-    pub fn note_of_ancestors(
-        &self,
-        record: RecordKey,
-        thread: u32,
-        (before, after): (Version, Version),
-    ) {
-        let saw = |look: &&Look| {
-            look.version == before && look.who.thread() != thread && is_there(look.who.thread())
-        };
-        let who_saw: Vec<Look> = match self.looks.lock().get(&record) {
-            Some(looks) => looks.iter().filter(saw).copied().collect(),
-            None => return,
-        };
-        if who_saw.is_empty() || thread == 0 {
-            return;
-        }
-        let ancestors = std::iter::successors(parent_of(thread), |process| parent_of(*process));
-        let ancestors: Vec<u32> = ancestors.take(MOVERS_ANCESTORS_MAX).collect();
-        for look in who_saw {
-            let process = look.who.process().filter(|process| ancestors.contains(process));
-            if process.is_some_and(|process| was_there(process, look.at)) {
-                self.add(record, Look { version: after, at: Instant::now(), ..look });
-            }
-        }
-    }
-
-    /// What the process of `thread` saw last, itself or by those whom it started; and else what was
-    /// seen by who started it.
+    /// What the process of `thread` has seen last.
     pub fn base(&self, record: RecordKey, thread: u32) -> Base {
         let looks = match self.looks.lock().get(&record) {
             Some(looks) if thread != 0 => looks.clone(),
             _ => return Base::Unseen,
         };
         let writer = self.lineages.of(thread);
-        let own = looks.iter().rev().find(|look| look.who.is_same_process(&writer));
-        if let Some(look) = own
-            && writer.process().is_none_or(|process| was_there(process, look.at))
-        {
-            return Base::Seen(look.version);
-        }
-        let of_family = |process: u32| {
-            let look = looks.iter().rev().find(|look| look.who.is_of(process));
-            Some(look.filter(|look| was_there(process, look.at))?.version)
+        let Some(process) = writer.process() else {
+            let own = looks.iter().rev().find(|look| look.who.is_same_process(&writer));
+            return own.map_or(Base::Unseen, |look| Base::Seen(look.version));
         };
-        let seen = writer.process().and_then(of_family).map(Base::Seen);
-        let heard = || writer.ancestors().find_map(of_family).map(Base::Heard);
-        seen.or_else(heard).unwrap_or(Base::Unseen)
+        let seen = of_family(process, &looks, is_shell).map(Base::Seen);
+        let heard = |ancestor| of_family(ancestor, &looks, |_| true).map(Base::Heard);
+        seen.or_else(|| writer.ancestors().find_map(heard)).unwrap_or(Base::Unseen)
     }
 }
 
-/// How far up one looks for who started a process that moves a record.
-const MOVERS_ANCESTORS_MAX: usize = 16;
+/// What `process` has seen, itself or by those whom it started; `sees_by_others`: also where it opened
+/// the record itself.
+fn of_family(process: u32, looks: &[Look], sees_by_others: fn(u32) -> bool) -> Option<Version> {
+    let is_of = |look: &Look| look.who.is_of(process);
+    if !looks.iter().any(is_of) {
+        return None;
+    }
+    let age = age(process);
+    let first = looks.iter().position(|look| is_within(age, look.at))?;
+    let looks = &looks[first..];
+    let own = looks.iter().rposition(|look| look.who.process() == Some(process));
+    let by_others = match own {
+        None => true,
+        Some(own) => looks[own + 1..].iter().any(is_of) && sees_by_others(process),
+    };
+    seen_by(process, looks, by_others)
+}
+
+/// What `process` has seen of `looks`, of which the last one is the newest; `by_others`: it sees what
+/// those see that it started.
+fn seen_by(process: u32, looks: &[Look], by_others: bool) -> Option<Version> {
+    let (look, earlier) = looks.split_last()?;
+    if look.who.process() == Some(process) {
+        return Some(look.version);
+    }
+    if !look.who.is_of(process) {
+        return seen_by(process, earlier, by_others);
+    }
+    let is_over = look.is_over_for(process);
+    if is_over && by_others && look.moved.is_none() {
+        return Some(look.version);
+    }
+    match seen_by(process, earlier, by_others) {
+        // It goes on writing after its `mv`, if it had seen what was moved.
+        Some(before) if !is_over || look.moved != Some(before) => Some(before),
+        _ => Some(look.version),
+    }
+}
+
+impl Look {
+    /// Whether all have ended through whom `process` started who looked.
+    fn is_over_for(&self, process: u32) -> bool {
+        self.who.started_by(process).all(|one| has_ended(one) || !was_there(one, self.at))
+    }
+}
 
 /// A process that is younger than a look is another one under the same number.
 fn was_there(process: u32, at: Instant) -> bool {
-    age(process).is_none_or(|age| age + SLACK >= at.elapsed())
+    is_within(age(process), at)
+}
+
+fn is_within(age: Option<Duration>, at: Instant) -> bool {
+    age.is_none_or(|age| age + SLACK >= at.elapsed())
 }
 
 /// `/proc` counts the start of a process in ticks of 10 ms.

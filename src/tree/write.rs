@@ -256,10 +256,7 @@ impl WorkTree {
     /// The caller made this version: it has seen it. A name that it took away by copying stays its
     /// to unlink.
     pub(super) fn note_made(&self, caller: &Caller, made: Made) {
-        self.seen.note(made.record, caller.pid, made.version);
-        if let Some(moved) = made.moved {
-            self.seen.note_of_ancestors(made.record, caller.pid, (moved, made.version));
-        }
+        self.seen.note_made(made.record, caller.pid, made.version, made.moved);
         if let Some(left) = made.left {
             self.ghosts.add(caller, left.parent, left.name, super::attr::attr(&left.node));
         }

@@ -193,7 +193,7 @@ fn a_save_of_the_same_bytes_makes_no_version() {
 }
 
 /// A script that reads, waits until `between` is done, and goes on; what it prints then.
-fn overtaken(fixture: &Fixture, script: &str, between: impl FnOnce()) -> String {
+pub fn overtaken(fixture: &Fixture, script: &str, between: impl FnOnce()) -> String {
     let mut bash = Command::new("bash")
         .args(["-c", script])
         .current_dir(fixture.work())
