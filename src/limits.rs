@@ -111,6 +111,17 @@ pub const OVERTAKEN_TWICE_WITHIN: Duration = Duration::from_secs(1);
 /// Open handles in the daemon: EMFILE above it.
 pub const HANDLES_MAX: usize = 1 << 18;
 
+/// What the open files of one user may keep in memory, of records, drafts, checked and computed files:
+/// what they read, each text once, and what is written to them and not judged. Ten thousand open ones of
+/// 25 KB; without it a program that opens a file of 1 MiB again and again takes all memory.
+pub const OPENED_BYTES_OF_ONE_MAX: u64 = 256 << 20;
+
+/// A version that is shorter is not looked for among those that are open: that costs as much.
+pub const SHARED_BYTES_MIN: usize = 4 << 10;
+
+/// The same of other texts, which are hashed for that, some 10 µs.
+pub const SHARED_BY_CONTENT_BYTES_MIN: usize = 16 << 10;
+
 /// How long a claim waits for a handle that wrote the record to close.
 pub const BUSY_WAIT: Duration = Duration::from_millis(250);
 

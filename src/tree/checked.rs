@@ -16,6 +16,7 @@ use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 
 use super::WorkTree;
 use super::handles::Open;
+use super::pins::Text;
 use super::staged::{Emptied, Staged};
 use super::unborn::Sees;
 
@@ -101,7 +102,7 @@ impl WorkTree {
         let Some(check) = self.check_of_any(ticket, read, node)? else { return Ok(None) };
         let pinned =
             if flags.truncate { Vec::new() } else { read_plain(read, node, 0, RECORD_BYTES_MAX)? };
-        let mut staged = Staged::new(None, pinned.into(), Base::Unseen);
+        let mut staged = Staged::new(None, Text::of(pinned), Base::Unseen);
         staged.check = Some(check);
         staged.may_lose_name = self.unborn.has(node.ino);
         staged.opened(flags.truncate, flags.append);
@@ -123,7 +124,7 @@ impl WorkTree {
         }
         let ticket = self.hub.scopes.ticket();
         let check = self.read(|read| self.check_of(ticket, read, parent, name)).ok()??;
-        let mut staged = Staged::new(None, Arc::from([]), Base::Unseen);
+        let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
         staged.check = Some(check);
         staged.is_new = true;
         // It is empty as it is, and others may append to it before this handle does.
@@ -159,8 +160,9 @@ impl WorkTree {
     /// Whether a write that was refused would be taken by now: the file was unlinked, or what this
     /// handle appends comes after what others have saved since it was opened.
     pub(super) fn is_forgiven(&self, ino: Ino, staged: &mut Staged, refusal: &Refusal) -> bool {
-        // Of what is too large nothing was written.
-        if staged.check.is_none() || refusal.rule == Rule::TooLarge {
+        // Of what is too large, or too much, nothing was written.
+        let is_nothing = matches!(refusal.rule, Rule::TooLarge | Rule::TooManyHandles);
+        if staged.check.is_none() || is_nothing {
             return false;
         }
         let now = self.read(|read| match read.node(ino)? {

@@ -14,6 +14,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
 use super::hold::Hold;
+use super::pins::{Pins, Text};
 use super::plain_save::Wrote;
 use super::staged::Staged;
 use super::waits::Waited;
@@ -37,7 +38,7 @@ pub(super) enum Open {
     /// A record that its owner holds.
     Hold(Box<Hold>),
     /// A computed file, rendered at `open`.
-    Fixed(Arc<[u8]>),
+    Fixed(Text),
     /// The event stream, which grows.
     Events,
     /// A directory.
@@ -51,6 +52,15 @@ pub(super) enum Open {
 }
 
 impl Open {
+    /// Counts what it keeps in memory for the user who opens it.
+    pub fn count(&mut self, pins: &Pins, user: u32) -> Result<(), Refusal> {
+        match self {
+            Open::Staged(staged) => pins.count(user, &mut staged.get_mut().pinned),
+            Open::Fixed(text) => pins.count(user, text),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether it is a plain file whose content is judged.
     pub fn is_checked(&self) -> bool {
         matches!(self, Open::Staged(staged) if staged.lock().check.is_some())

@@ -24,6 +24,7 @@ mod listing;
 mod lookup;
 mod open;
 mod overtaken;
+mod pins;
 mod plain_save;
 mod quota;
 mod ready;
@@ -73,6 +74,7 @@ pub struct WorkTree {
     engine: Engine,
     hub: Arc<Hub>,
     handles: Handles,
+    pins: pins::Pins,
     seen: Arc<seen::Seen>,
     busy: Arc<busy::Busy>,
     ghosts: ghosts::Ghosts,
@@ -100,6 +102,7 @@ impl WorkTree {
             busy: Arc::clone(&hub.busy),
             seen: Arc::clone(&hub.seen),
             handles: Handles::new(Arc::clone(&hub)),
+            pins: pins::Pins::default(),
             hub,
             ghosts: ghosts::Ghosts::default(),
             unborn: unborn::Unborn::default(),

@@ -19,6 +19,7 @@ use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, Ve
 
 use super::computed::{self, Computed};
 use super::handles::{Held, Open};
+use super::pins::Text;
 use super::plain_save::{Wrote, dir_that_counts};
 use super::staged::{Staged, to_judge};
 use super::waits::Waited;
@@ -130,7 +131,8 @@ impl WorkTree {
         });
     }
 
-    pub(super) fn opened(&self, caller: &Caller, held: Held, open: Open) -> Answer<Opened> {
+    pub(super) fn opened(&self, caller: &Caller, held: Held, mut open: Open) -> Answer<Opened> {
+        let ino = held.ino();
         let caching = match &open {
             // Of what goes through its pages a kernel makes one write for each page that it does not
             // have, and between two of them another mount's may come to lie.
@@ -144,8 +146,9 @@ impl WorkTree {
             Open::Plain { .. } => Caching::KeepCache,
             _ => Caching::Direct,
         };
-        let handle = self.handles.insert(caller.mount, held, open);
-        let handle = handle.map_err(|refusal| refusal.rule.errno(Door::Name))?;
+        let counted = open.count(&self.pins, caller.uid);
+        let handle = counted.and_then(|()| self.handles.insert(caller.mount, held, open));
+        let handle = handle.map_err(|refusal| self.refuse_too_many(caller, about(ino), refusal))?;
         Ok(Opened { handle, caching })
     }
 
@@ -188,7 +191,7 @@ impl WorkTree {
                 } else {
                     None
                 };
-                Staged::new(home, draft.content.into(), Base::Unseen)
+                Staged::new(home, Text::of(draft.content), Base::Unseen)
             }
             Class::Record => {
                 let Some(record) = read.record_at(ino)? else { return Ok(None) };
@@ -260,7 +263,8 @@ impl WorkTree {
             self.seen.note(key, thread, record.version);
             this
         };
-        let mut staged = Staged::new(None, version.content.into(), base);
+        let text = Text::of_version(record.version_g, version.content);
+        let mut staged = Staged::new(None, text, base);
         staged.unread = (may_cut && !flags.truncate).then_some((thread, record.version));
         staged.record = Some(key);
         staged.fence = Fence::of(record);
@@ -308,7 +312,7 @@ impl WorkTree {
                 if caller.uid != kept.uid && !runs_the_store(caller.uid) {
                     return Err(Rule::Forbidden.errno(Door::Name));
                 }
-                Open::Fixed(kept.content.into())
+                Open::Fixed(Text::of(kept.content))
             }
             Computed::Events => Open::Events,
             Computed::Wait(dir) => {
@@ -318,7 +322,8 @@ impl WorkTree {
             }
             file => {
                 let viewer = self.viewer(caller);
-                Open::Fixed(self.read(|read| computed::render(read, &viewer, file))?.into())
+                let text = self.read(|read| computed::render(read, &viewer, file))?;
+                Open::Fixed(Text::of(text))
             }
         };
         self.opened(caller, self.handles.hold(computed.ino()), open)
@@ -403,7 +408,7 @@ impl WorkTree {
             let config = self.engine.config();
             let home =
                 self.read(|read| to_judge(read, home(slot(read, &config, parent, name)?)))?;
-            let mut staged = Staged::new(home, Arc::from([]), Base::Unseen);
+            let mut staged = Staged::new(home, Text::of([]), Base::Unseen);
             staged.opened(true, flags.append);
             Open::Staged(Box::new(Mutex::new(staged)))
         } else {
@@ -473,6 +478,11 @@ impl WorkTree {
 
 pub(super) fn plain(flags: OpenFlags, wrote: Wrote) -> Open {
     Open::Plain { append: flags.append, runs: flags.execute, reads: !flags.write, wrote }
+}
+
+/// What `why` tells of a computed file has no path.
+fn about(ino: Ino) -> About {
+    if Computed::of(ino).is_some() { About::Nothing } else { About::Node(ino) }
 }
 
 fn home(slot: Slot) -> Option<Home> {

@@ -19,6 +19,7 @@ use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, StoreError};
 
+use super::pins::{Charge, Text};
 use super::unsaved::Unsaved;
 
 /// An open record or draft.
@@ -44,9 +45,11 @@ pub(super) struct Staged {
     /// The claim that it was opened under.
     pub fence: Option<Fence>,
     /// The content at `open`.
-    pinned: Arc<[u8]>,
+    pub pinned: Text,
     /// The content as this handle changed it.
     buffer: Option<Vec<u8>>,
+    /// What the buffer takes of what its user may have.
+    charge: Option<Charge>,
     /// What was written since the last judgement.
     pub unsaved: Unsaved,
     /// It is a checked file, opening it emptied it, and nothing was written since.
@@ -87,7 +90,7 @@ pub(super) struct Emptied {
 }
 
 impl Staged {
-    pub fn new(home: Option<Home>, pinned: Arc<[u8]>, base: Base) -> Self {
+    pub fn new(home: Option<Home>, pinned: Text, base: Base) -> Self {
         Staged {
             home,
             check: None,
@@ -100,6 +103,7 @@ impl Staged {
             fence: None,
             pinned,
             buffer: None,
+            charge: None,
             unsaved: Unsaved::default(),
             emptied: None,
             judging: None,
@@ -120,6 +124,7 @@ impl Staged {
     pub fn opened(&mut self, truncate: bool, append: bool) {
         self.append = append;
         if truncate {
+            self.pinned = Text::of([]);
             self.buffer = Some(Vec::new());
         } else if append {
             self.appended_from = Some(self.pinned.len());
@@ -140,7 +145,7 @@ impl Staged {
     pub fn whole(&self) -> Arc<[u8]> {
         match &self.buffer {
             Some(buffer) => buffer.as_slice().into(),
-            None => Arc::clone(&self.pinned),
+            None => Arc::clone(self.pinned.bytes()),
         }
     }
 
@@ -191,8 +196,10 @@ impl Staged {
         if whole.len() > RECORD_BYTES_MAX {
             return false;
         }
+        if self.charge_for(whole.len()).is_err() {
+            return false;
+        }
         self.appended_from = Some(content.len());
-        self.pinned = content.into();
         self.buffer = Some(whole);
         self.judge_so_far().is_ok()
     }
@@ -219,6 +226,9 @@ impl Staged {
             );
             return Err(self.poison(refusal));
         }
+        if let Err(refusal) = self.charge_for(stop.max(end)) {
+            return Err(self.poison(refusal));
+        }
         self.sequential &= at == end;
         if at < end {
             // It does not only append, whatever it was opened for.
@@ -239,6 +249,14 @@ impl Staged {
             return Err(self.poison(refusal));
         }
         Ok(())
+    }
+
+    /// Counts a buffer of so many bytes for its user.
+    fn charge_for(&mut self, length: usize) -> Result<(), Refusal> {
+        if self.charge.is_none() {
+            self.charge = self.pinned.meter().map(Charge::none);
+        }
+        self.charge.as_mut().map_or(Ok(()), |charge| charge.raise(length))
     }
 
     fn at_most(&self) -> &'static str {
@@ -311,7 +329,7 @@ impl Staged {
     /// begin.
     ///
     /// # Errors
-    /// Too large.
+    /// Too large, or more than its user may have.
     pub fn resize(&mut self, size: u64) -> Result<(), Refusal> {
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         if size > RECORD_BYTES_MAX {
@@ -319,7 +337,11 @@ impl Staged {
             return Err(Refusal::new(Rule::TooLarge, reason, "keep large material elsewhere"));
         }
         if size != self.text().len() {
-            self.buffer().resize(size, 0);
+            self.charge_for(size)?;
+            match size {
+                0 => self.buffer = Some(Vec::new()),
+                _ => self.buffer().resize(size, 0),
+            }
             if size > 0 || self.check.is_some() {
                 self.unsaved.note_change();
             }
@@ -348,7 +370,7 @@ mod tests {
 
     /// Which of so many writes of so many bytes are judged, and how many bytes are read for it.
     fn judged(writes: usize, bytes: usize) -> (Vec<bool>, usize) {
-        let mut staged = Staged::new(None, Arc::from([]), Base::Unseen);
+        let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
         staged.opened(true, false);
         let data = vec![b'x'; bytes];
         let each = (0..writes).map(|nth| {
@@ -380,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_judgement_of_the_whole_begins_anew() {
-        let mut staged = Staged::new(None, Arc::from([]), Base::Unseen);
+        let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
         staged.judged_bytes = usize::MAX;
         drop(staged.take());
         assert!(staged.is_worth_judging());

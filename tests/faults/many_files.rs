@@ -3,9 +3,65 @@
 use std::fs::{self, File};
 use std::io::Read;
 
-use crate::harness::{Fixture, Task, left_out, lies, pile, set_soft_open_files};
+use crate::harness::{Errno, Fixture, Task, left_out, lies, pile, save, set_soft_open_files};
 
 const FILES: usize = 10_000;
+
+/// What the daemon has in memory, in MiB.
+fn resident_mib(fixture: &Fixture) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", fixture.daemon_pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() >> 10
+}
+
+/// A record of almost 1 MiB.
+fn large(fixture: &Fixture) -> std::path::PathBuf {
+    let notes = format!("notes: |\n{}", format!("  {}\n", "x".repeat(998)).repeat(1000));
+    fixture.task("inbox", &Task::new("large").with(&notes))
+}
+
+// P6.6
+#[test]
+fn a_text_that_is_open_many_times_is_in_memory_once() {
+    const TIMES: usize = 400;
+    if !set_soft_open_files(4_000) {
+        return left_out("this process may not open so many files");
+    }
+    let fixture = Fixture::new();
+    let path = large(&fixture);
+    let draft = fixture.path("work/inbox/bad.yaml");
+    save(&draft, format!("status: {}", "x".repeat(900_000)).as_bytes()).unwrap_err();
+    let rejected = fs::read_dir(fixture.path(".workfs/rejected")).unwrap().next().unwrap().unwrap();
+    let before = resident_mib(&fixture);
+    for path in [path, draft, rejected.path()] {
+        let files: Vec<File> = (0..TIMES).map(|_| File::open(&path).unwrap()).collect();
+        let grown = resident_mib(&fixture).saturating_sub(before);
+        assert!(grown < 150, "{grown} MiB for {TIMES} times {}", path.display());
+        drop(files);
+    }
+}
+
+// P6.6
+#[test]
+fn what_is_written_to_open_records_has_a_limit_for_a_user() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let mut files = Vec::new();
+    let refused = (0..400).find_map(|_| {
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let staged = file.set_len(1 << 20);
+        files.push(file);
+        staged.err()
+    });
+    let refused = refused.expect("all was taken");
+    assert_eq!(Errno::from_io_error(&refused), Some(Errno::MFILE));
+    assert!((200..=256).contains(&files.len()), "{} MiB", files.len());
+    drop(files);
+    let text = fs::read(&path).unwrap();
+    fs::write(&path, [&text[..], b"x: 1\n"].concat()).unwrap();
+    assert_eq!(fs::read(&path).unwrap().len(), text.len() + 5);
+    fixture.fsck_clean();
+}
 
 // P6.6
 #[test]

@@ -15,6 +15,7 @@ use super::table::{TxnOpen, is_ours};
 use super::view::{Below, View};
 use crate::tree::computed::Computed;
 use crate::tree::listing::FIRST_COOKIE;
+use crate::tree::pins::Text;
 use crate::tree::{Answer, name_of};
 
 /// Whether an inode is the directory of the transactions.
@@ -48,6 +49,12 @@ impl TxnTree {
     pub(super) fn opened(&self, open: TxnOpen) -> Answer<Opened> {
         let handle = self.handles.lock().insert(open)?;
         Ok(Opened { handle, caching: Caching::Direct })
+    }
+
+    /// Opens a file, of which this is what it says as others see it.
+    pub(super) fn opened_at(&self, caller: &Caller, pinned: Option<Arc<[u8]>>) -> Answer<Opened> {
+        let pinned = pinned.map(|bytes| self.below.counted(caller, Text::of(bytes)));
+        self.opened(TxnOpen::File { pinned: pinned.transpose()? })
     }
 
     pub(super) fn create_inside(

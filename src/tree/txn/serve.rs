@@ -64,7 +64,7 @@ impl Tree for TxnTree {
         let pinned =
             self.inside(caller, ino, Door::Name, |view, below, node| view.open(below, node, flags));
         match pinned {
-            Some(Ok(pinned)) => reply.send(self.opened(TxnOpen::File { pinned })),
+            Some(Ok(pinned)) => reply.send(self.opened_at(caller, pinned)),
             Some(Err(errno)) => reply.send(Err(errno)),
             None => self.below.open(caller, ino, flags, reply),
         }

@@ -12,6 +12,7 @@ use crate::refusal::{Door, Rule};
 
 use super::number::Slot;
 use super::view::{TxnEntry, View};
+use crate::tree::pins::Text;
 
 /// An open transaction: it belongs to the mount that it was made through.
 #[derive(Clone)]
@@ -105,7 +106,7 @@ impl Table {
 pub enum TxnOpen {
     File {
         /// What the file was at `open`, where it is governed.
-        pinned: Option<Arc<[u8]>>,
+        pinned: Option<Text>,
     },
     /// The names as they were when the listing began.
     Directory(Mutex<Vec<TxnEntry>>),
