@@ -136,12 +136,10 @@ impl<'o> Here<'o> {
             return Ok(());
         };
         let is_it = |line: &MountLine| line.read_only && !self.is_another_store_s(line);
-        let Some(line) = self.through().filter(is_it) else { return Ok(()) };
-        let shown = printable(line.dir.as_os_str().as_bytes());
-        let reason = format!("`{name}` would change something, and {shown} is read-only");
-        let remedy = "call it outside of this mount, or ask who made it".to_owned();
-        let (exit, rule, place) = (service::Exit::Denied, Some(Rule::ReadOnly), None);
-        Err(service::Failure { exit, rule, reason, remedy, place }.into())
+        match self.through().filter(is_it) {
+            Some(line) => Err(read_only(name, &line.dir)),
+            None => Ok(()),
+        }
     }
 
     /// What of the tree is in sight.
@@ -203,6 +201,15 @@ pub fn dead(dir: &Path) -> Stop {
     let remedy =
         format!("mount it again (`workfs mount {shown}`), or name the agent ({AGENT_VARIABLE})");
     Stop::failed(Exit::Mount, reason, remedy)
+}
+
+/// The failure of a command that would change something in a mount that is read-only.
+pub fn read_only(command: &str, dir: &Path) -> Stop {
+    let shown = printable(dir.as_os_str().as_bytes());
+    let reason = format!("`{command}` would change something, and {shown} is read-only");
+    let remedy = "call it outside of this mount, or ask who made it".to_owned();
+    let (exit, rule, place) = (service::Exit::Denied, Some(Rule::ReadOnly), None);
+    service::Failure { exit, rule, reason, remedy, place }.into()
 }
 
 /// The mount of workfs that the working directory lies in.

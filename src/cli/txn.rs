@@ -14,7 +14,7 @@ use clap::Args;
 
 use super::exec::child;
 use super::exit::Exit;
-use super::here::{dead, working_mount};
+use super::here::{dead, read_only, working_mount};
 use super::output::{Failed, Output, Place, Stop};
 use crate::daemon::is_dead;
 use crate::refusal::Rule;
@@ -63,8 +63,13 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
 fn control() -> Result<(PathBuf, PathBuf), Stop> {
     let here = std::env::current_dir().map_err(|error| failed("the working directory", &error))?;
     let mut found = here.ancestors().map(|dir| dir.join(".workfs"));
-    if let Some(mount) = working_mount().filter(|mount| is_dead(&mount.dir)) {
-        return Err(dead(&mount.dir));
+    if let Some(mount) = working_mount() {
+        if is_dead(&mount.dir) {
+            return Err(dead(&mount.dir));
+        }
+        if mount.read_only {
+            return Err(read_only("txn", &mount.dir));
+        }
     }
     let control = found.find(|control| control.join("txn").is_dir()).ok_or_else(|| {
         let reason = format!("{} does not lie in a mount", here.display());
@@ -129,7 +134,7 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
     fs::rename(dir, control.join("commit").join(name)).map_err(|error| {
         let exit = match error.raw_os_error() {
             Some(libc::EBUSY) => Exit::Conflict,
-            Some(libc::EPERM | libc::EACCES) => Exit::Denied,
+            Some(libc::EPERM | libc::EACCES | libc::EROFS) => Exit::Denied,
             Some(libc::ENOTCONN | libc::ECONNABORTED) => return failed("committing", &error),
             Some(libc::EDQUOT) => Exit::Busy,
             _ => Exit::Failed,
@@ -140,7 +145,12 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
         let mut remedy = "all of `why`: cat .workfs/why".to_owned();
         if !told.why.is_empty() {
             reason = format!("{reason}: {}: {}", told.path, told.why);
-            remedy = format!("{}; {remedy}", told.remedy);
+            // The transaction is thrown away here: what to do with it by hand is no way out any more.
+            let way = match told.rule {
+                Some(Rule::Conflict) => "run the command again, on what is there now",
+                _ => told.remedy,
+            };
+            remedy = format!("{way}; {remedy}");
         }
         let (rule, place) = (told.rule.map(Rule::code), told.place);
         Stop::Failed(Box::new(Failed { exit, reason, remedy, rule, place }))
@@ -152,7 +162,7 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
 struct Told<'w> {
     path: &'w str,
     why: String,
-    remedy: String,
+    remedy: &'w str,
     rule: Option<Rule>,
     place: Option<Place>,
 }
@@ -173,7 +183,7 @@ impl<'w> Told<'w> {
             let value = value.trim_start();
             match key {
                 "why" => value.clone_into(&mut told.why),
-                "do" => value.clone_into(&mut told.remedy),
+                "do" => told.remedy = value,
                 "where" => told.place = place(value),
                 _ => {}
             }
@@ -194,7 +204,9 @@ fn failed(what: &str, error: &io::Error) -> Stop {
             Exit::Busy,
             "too many are open: `rmdir` yours in .workfs/txn/ that are not in use (an operator, anybody's)",
         ),
-        Some(libc::EACCES | libc::EPERM) => (Exit::Denied, "for the reason: cat .workfs/why"),
+        Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
+            (Exit::Denied, "for the reason: cat .workfs/why")
+        }
         Some(libc::ENOTCONN | libc::ECONNABORTED) => {
             (Exit::Mount, "the daemon has ended: mount the store again")
         }
@@ -212,10 +224,7 @@ mod tests {
         let text = "2026-11-21T10:30:00Z txn a b/x.yaml EINVAL [W012 does not fit the schema]\n  \
                     why:    `status`: no\n  where:  line 3, column 1\n  do:     mend it\n  number: 7";
         let told = Told::parse(text);
-        assert_eq!(
-            (told.path, &*told.why, &*told.remedy),
-            ("a b/x.yaml", "`status`: no", "mend it")
-        );
+        assert_eq!((told.path, &*told.why, told.remedy), ("a b/x.yaml", "`status`: no", "mend it"));
         assert_eq!(told.rule.map(Rule::code), Some("W012"));
         assert_eq!(told.place, Some(Place { line: 3, column: Some(1) }));
         assert_eq!(Told::parse("").rule, None);

@@ -32,9 +32,19 @@ pub struct RefuseLate {
     pub bytes: Arc<[u8]>,
 }
 
+/// What is known of a text of which the beginning is written.
+#[derive(Debug)]
+pub enum Late {
+    /// It may become the record's.
+    InTime,
+    /// So far it is how the record's own text begins, which decides nothing: the next write may.
+    SoFar,
+    /// It cannot, and this is why.
+    Refused(Refusal),
+}
+
 impl Command for RefuseLate {
-    /// Why, if it is refused.
-    type Out = Option<Refusal>;
+    type Out = Late;
 
     fn operation(&self) -> &'static str {
         "write"
@@ -44,13 +54,15 @@ impl Command for RefuseLate {
         Durability::Process
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> Result<Option<Refusal>, Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> Result<Late, Stop> {
         let node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
-        let Some(draft) = turn.txn.draft(node.ino)? else { return Ok(None) };
-        let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? else { return Ok(None) };
+        let Some(draft) = turn.txn.draft(node.ino)? else { return Ok(Late::InTime) };
+        let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? else {
+            return Ok(Late::InTime);
+        };
         let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
         let Some(record) = known.filter(|record| !is_parked_at(record, &home)) else {
-            return Ok(None);
+            return Ok(Late::InTime);
         };
         let (lies, theirs) = match &record.standing {
             Standing::Live { .. } => {
@@ -58,12 +70,15 @@ impl Command for RefuseLate {
                 (lies.file_path(), require_not_theirs(&record, &lies, &home).err())
             }
             Standing::Parked { dir } => (path_of(turn.txn, *dir, &home.name)?, None),
-            Standing::Gone => return Ok(None),
+            Standing::Gone => return Ok(Late::InTime),
         };
         let base = self.sight.of(record.key);
         let has_read = base == Base::Current || base == Base::Seen(record.version);
-        if has_read || turn.content(&record)?.starts_with(&self.bytes) {
-            return Ok(None);
+        if has_read {
+            return Ok(Late::InTime);
+        }
+        if turn.content(&record)?.starts_with(&self.bytes) {
+            return Ok(Late::SoFar);
         }
         let refusal = match (theirs, &home.owner) {
             (Some(theirs), _) => theirs,
@@ -72,12 +87,12 @@ impl Command for RefuseLate {
             // A shell that was overtaken takes a copy for made, and unlinks what it was made of.
             _ => match base.require_current(&record, &home) {
                 Err(stale) => stale,
-                Ok(()) => return Ok(None),
+                Ok(()) => return Ok(Late::InTime),
             },
         };
         leave_draft(turn, node, draft, &home, &refusal, &self.bytes)?;
         let (path, rejected) = (home.file_path(), Some(self.bytes));
         turn.keep(Refused { refusal: refusal.clone(), path, rejected, kept: true })?;
-        Ok(Some(refusal))
+        Ok(Late::Refused(refusal))
     }
 }

@@ -82,7 +82,7 @@ pub use governed::{
 };
 pub use judge::Text;
 pub use lane::IntoLane;
-pub use late::RefuseLate;
+pub use late::{Late, RefuseLate};
 pub use lease::{Fence, Heartbeat, LeaseClock, LeaseNote, ReleaseHold, told_of_return};
 pub use line::{Line, Place, Wish};
 pub use link::Link;

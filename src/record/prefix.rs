@@ -23,7 +23,7 @@ pub const PREFIX_BYTES_MAX: usize = 64 * 1024;
 /// The beginning of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prefix {
-    /// Top-level fields with a scalar that can no longer become another valid one, except that a
+    /// Top-level fields with a value that can no longer become another valid one, except that a
     /// text without quotes on the last line could still get longer by a continuation line.
     pub complete: Map<String, Value>,
 }
@@ -41,6 +41,8 @@ pub fn prefix(bytes: &[u8]) -> Result<Prefix, Flaw> {
     let ended = Cell::new(false);
     let mut parser = Parser::with_options(Watched::new(text, &ended), source::parser_options());
     let mut composer = Composer::default();
+    // The top-level field whose value comes next, or has begun.
+    let mut field: Option<String> = None;
     while let Some(next) = parser.next_event() {
         let (event, span) = match next {
             Err(error) if !ended.get() => {
@@ -56,11 +58,12 @@ pub fn prefix(bytes: &[u8]) -> Result<Prefix, Flaw> {
             last_scalar(text, &composer, event, &span, &mut found)?;
             break;
         }
-        let is_scalar = matches!(event, Event::Scalar(..));
-        let field = composer.awaited_field().filter(|_| is_scalar).map(str::to_owned);
+        if let Some(awaited) = composer.awaited_field() {
+            field = Some(awaited.to_owned());
+        }
         composer.take(event, &span)?;
-        if let Some(field) = field
-            && let Some(value) = composer.field(&field)
+        if let Some(value) = field.as_deref().and_then(|field| composer.field(field))
+            && let Some(field) = field.take()
         {
             found.complete.insert(field, value.clone());
         }

@@ -1,15 +1,15 @@
 //! A write that begins what cannot become the record whose id it has: it hears of it before `close`, since
 //! shells look at no `close`.
 //!
-//! What must stay true: whatever is refused here `close` would refuse. Asked once a judgement: a save
-//! pays for one look at a row.
+//! What must stay true: whatever is refused here `close` would refuse. Asked once a judgement, so that a
+//! save pays for one look at a row; only a draft that so far is how a record begins is looked at again.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Reply};
 
-use crate::engine::{RefuseLate, RefuseText};
+use crate::engine::{Late, RefuseLate, RefuseText};
 use crate::names::TreePath;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal};
@@ -49,9 +49,15 @@ impl WorkTree {
                 let command = RefuseLate { ino, sight: self.sight(caller), bytes };
                 let open = Arc::clone(open);
                 self.engine.submit(self.context(caller, Door::Handle), command, move |result| {
-                    // Whatever else is wrong `close` tells.
-                    let (Ok(Some(refusal)), Open::Staged(staged)) = (result, &*open) else {
-                        return reply.send(Ok(length));
+                    let Open::Staged(staged) = &*open else { return reply.send(Ok(length)) };
+                    let refusal = match result {
+                        Ok(Late::Refused(refusal)) => refusal,
+                        Ok(Late::SoFar) => {
+                            staged.lock().was_asked = false;
+                            return reply.send(Ok(length));
+                        }
+                        // Whatever else is wrong `close` tells.
+                        Ok(Late::InTime) | Err(_) => return reply.send(Ok(length)),
                     };
                     let errno = me.poison(ino, staged, refusal);
                     me.born(ino);
@@ -78,7 +84,7 @@ impl WorkTree {
         errno
     }
 
-    /// Looks at the first write since the handle was judged.
+    /// Looks at the first write since the handle was judged, and at the next while that decides nothing.
     fn lateness(&self, caller: &Caller, ino: Ino, staged: &Mutex<Staged>) -> Lateness {
         let (home, record, base, fence, said) = {
             let mut staged = staged.lock();

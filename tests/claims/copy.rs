@@ -220,6 +220,9 @@ fn a_new_text_under_an_id_in_use_takes_nothing_back() {
         "cp $OUT/new work/inbox/.new && mv work/inbox/.new work/inbox/t-1.yaml",
         // A shell asks of no `close` whether it went well.
         "echo 'title: New' > work/inbox/t-1.yaml",
+        // How the record begins, and then something else.
+        "{ echo '# A task of the tests: comments and quoting stay as they are.'; echo 'id: t-1'
+         echo 'title: New'; } > work/inbox/t-1.yaml",
     ];
     for script in blind {
         let ran = stranger(&fixture, script).failure();

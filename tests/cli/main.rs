@@ -18,3 +18,4 @@ mod own_kind;
 mod part;
 mod paths;
 mod printing;
+mod readme;

@@ -40,6 +40,7 @@ fn through_a_read_only_mount_nothing_changes() {
         &["claim", "t-1", "--agent", "bob"],
         &["agent", "add", "zoe"],
         &["gc", "--delete"],
+        &["txn", "--", "true"],
     ] {
         let ran = inside(arguments).failure();
         assert_eq!(ran.code, 6, "{ran}");

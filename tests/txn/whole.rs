@@ -214,7 +214,8 @@ fn the_command_commits_at_exit_0_and_throws_away_else() {
     // Somebody else was faster: the code of a conflict, and the reason.
     let ran = txn(&format!("echo mine > a; echo theirs > {}", fixture.path("a").display()));
     assert_eq!(ran.code, 5, "{ran}");
-    assert!(ran.stderr.contains("`a`"), "{ran}");
+    assert!(ran.stderr.contains("`a`") && ran.stderr.contains("run the command again"), "{ran}");
+    assert!(!ran.stderr.contains("rmdir"), "it is thrown away: {ran}");
     assert_eq!(text(&fixture, "a").unwrap(), "theirs\n");
     assert_eq!(fs::read_dir(fixture.path(".workfs/txn")).unwrap().count(), 0);
     // Outside a mount there is nothing to work in.

@@ -80,13 +80,16 @@ fn complete_fields_are_those_that_cannot_change() {
     assert_eq!(complete("status:\n"), json!({}));
     assert_eq!(complete("status:\n  x"), json!({}));
     assert_eq!(complete("status: |\n  x\n"), json!({}));
-    assert_eq!(complete("status: [x]\n"), json!({}));
+    assert_eq!(complete("status: [x]\n"), json!({"status": ["x"]}));
+    assert_eq!(complete("status: [x"), json!({}));
     assert_eq!(complete("status: 'x\n"), json!({}));
     assert_eq!(
         complete("a: 1\nb:\nstatus: x\nr:\n  s: t\n"),
         json!({"a": 1, "b": null, "status": "x"})
     );
     assert_eq!(complete("r:\n- status: x\n"), json!({}));
+    assert_eq!(complete("r:\n- status: x\nt: {u: v, w"), json!({"r": [{"status": "x"}]}));
+    assert_eq!(complete("r: &a {s: t}\nu: *a\nv:"), json!({"r": {"s": "t"}, "u": {"s": "t"}}));
     // The parser holds back what is in brackets at the top: they could still be a key.
     assert_eq!(complete("{status: x,\n a"), json!({}));
 }
