@@ -282,8 +282,16 @@ pub const PUT_ASIDE_MAX: u32 = 1000;
 /// same number that was killed together with its daemon, which does not happen a hundred times.
 pub const MOUNT_DIRS_MAX: u32 = 100;
 
-/// Clients of the socket at once: each costs a thread.
+/// Clients of the socket that ask at once: each costs a thread. Those that hold a mount, of which each
+/// has one ([`MOUNTS_MAX`]), follow what happens, or wait for a record are counted apart.
 pub const CONNECTIONS_MAX: usize = 256;
+
+/// Clients that follow what happens (`watch`, `log --follow`) at once: each costs a thread, too.
+pub const FOLLOWERS_MAX: usize = 256;
+
+/// The clients' places are so many parts: who does not run the store has one of them at most, and one
+/// is kept for who does. So no user can keep all others, and the operator, from the daemon.
+pub const PLACES_PARTS: usize = 4;
 
 /// Clients that wait for a record to claim: each costs a descriptor, and no thread.
 pub const CLAIM_WAITERS_MAX: usize = 16_384;
@@ -297,8 +305,12 @@ pub const ASK_BYTES_MAX: u64 = 1 << 20;
 /// Longest answer that a client takes: a list of a million records.
 pub const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
-/// How long one side of the socket waits for the other to send its request or to take its answer.
+/// How long one side of the socket waits for the other to send its request, all of it, or to take its
+/// answer.
 pub const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A long answer may take a second more for each so many bytes of it.
+pub const SOCKET_BYTES_A_SECOND: u64 = 1 << 20;
 
 /// How long a store's lock is waited for: a command without a daemon holds it for a moment.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);

@@ -3,7 +3,8 @@
 //! One thread holds all their connections and sees when one is gone or its time is over; a few
 //! others make the claims. What must stay true: each waits at its place in the engine's line while
 //! it is tried, so that no record becomes ready unheard; who is woken and takes nothing, since it needs
-//! it no more, may not or cannot, passes the wake-up on; one from whom something in the way keeps all
+//! it no more, may not or cannot, passes the wake-up on; nobody is waited for to take its answer: who does
+//! not is as one that is gone; one from whom something in the way keeps all
 //! that is ready waits on, and is not tried again before it is woken; a record that was claimed for a
 //! client which is gone by then is given back.
 //! Deliberately not here: which record is claimed (`service`).
@@ -18,8 +19,9 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
-use super::failure::{Cause, Failure};
-use super::wire::{Answer, Lines};
+use super::lines::Lines;
+use super::places::Shares;
+use super::wire::Answer;
 use crate::engine::Place;
 use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
 use crate::numbers::WorkspaceKey;
@@ -103,8 +105,9 @@ impl Room {
         }
         let (service, own) = (Arc::clone(service), bell.clone());
         let clients = HashMap::new();
-        let ends = BTreeSet::new();
-        let keeper = Keeper { service, bell: own, jobs, watched, clients, ends, last: TOLD };
+        let (ends, shares) = (BTreeSet::new(), Shares::of(CLAIM_WAITERS_MAX));
+        let keeper =
+            Keeper { service, bell: own, jobs, watched, clients, shares, ends, last: TOLD };
         let thread = std::thread::Builder::new().name("waiting".into()).stack_size(1 << 20);
         thread.spawn(move || keeper.run(&told))?;
         Ok(Room { bell })
@@ -116,7 +119,7 @@ impl Room {
             Ok(wish) => wish,
             Err(failure) => {
                 // Who is gone does not hear it.
-                let _ = lines.send(&Answer::Reply(Reply::Error(failure)));
+                let _ = lines.send_at_once(&Answer::Reply(Reply::Error(failure)));
                 return;
             }
         };
@@ -173,6 +176,7 @@ struct Keeper {
     jobs: Sender<Job>,
     watched: OwnedFd,
     clients: HashMap<u64, Client>,
+    shares: Shares,
     /// When each has waited long enough.
     ends: BTreeSet<(Instant, u64)>,
     last: u64,
@@ -216,10 +220,9 @@ impl Keeper {
     }
 
     fn enters(&mut self, mut client: Client) {
-        if self.clients.len() >= CLAIM_WAITERS_MAX {
-            let reason = format!("{CLAIM_WAITERS_MAX} clients wait already");
-            let failure = Failure::new(Cause::Busy, reason, "try again in a moment");
-            let _ = client.lines.send(&Answer::Failed(failure));
+        let uid = client.caller.uid;
+        if let Err(failure) = self.shares.take(uid, "clients that wait for a record") {
+            let _ = client.lines.send_at_once(&Answer::Failed(failure));
             return;
         }
         self.last += 1;
@@ -228,6 +231,7 @@ impl Keeper {
         let data = EventData::new_u64(number);
         if let Err(error) = epoll::add(&self.watched, client.lines.stream(), data, watched) {
             tracing::warn!(%error, "a client cannot wait");
+            self.shares.give_back(uid);
             return;
         }
         self.ends.insert((client.until, number));
@@ -290,7 +294,8 @@ impl Keeper {
                 self.service.engine.line().pass_on(workspace);
             }
         }
-        let heard = !client.gone && client.lines.send(&Answer::Reply(reply.clone())).is_ok();
+        let heard =
+            !client.gone && client.lines.send_at_once(&Answer::Reply(reply.clone())).is_ok();
         if let Reply::Report(report) = reply
             && let Report::Claim(claimed) = *report
             && !heard
@@ -322,6 +327,7 @@ impl Keeper {
     /// Takes a client out of the room and out of the line.
     fn take(&mut self, number: u64) -> Option<Client> {
         let client = self.clients.remove(&number)?;
+        self.shares.give_back(client.caller.uid);
         self.ends.remove(&(client.until, number));
         self.service.engine.line().leave(&client.place);
         if !client.gone {
@@ -345,7 +351,7 @@ impl Keeper {
             }
             if let Some(mut client) = self.take(number) {
                 let failure = service::waited_in_vain(client.passed.as_deref());
-                let _ = client.lines.send(&Answer::Reply(Reply::Error(failure)));
+                let _ = client.lines.send_at_once(&Answer::Reply(Reply::Error(failure)));
             }
         }
     }

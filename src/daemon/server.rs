@@ -1,13 +1,11 @@
-//! Serving the control socket: a thread a connection, at most so many.
+//! Serving the control socket: a thread a connection, at most so many (`places`).
 //!
 //! What must stay true: only root, the daemon's user and the store's owner are served, and users who
 //! are bound to agents, as these; a client
 //! that is gone, silent or slow holds a thread for a bounded time and nothing else. Deliberately
 //! not here: the form of what is said (`wire`), and what the commands do (`service`).
 
-use std::collections::HashMap;
 use std::io;
-use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,13 +17,15 @@ use parking_lot::Mutex;
 
 use super::Event;
 use super::failure::{Cause, Failure};
+use super::lines::Lines;
 use super::mounts::{Mounts, Place};
 use super::options::sync_name;
+use super::places::{Places, Seat};
 use super::room::Room;
 use super::socket::{self, End, Peer};
-use super::wire::{Answer, Ask, DaemonInfo, Lines, MountAsk};
+use super::wire::{Answer, Ask, DaemonInfo, MountAsk};
 use super::{Options, StorePaths};
-use crate::limits::{CONNECTIONS_MAX, DAEMON_END_WAIT, SOCKET_PATIENCE};
+use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
     Caller, ClaimArgs, Effect, Of, Part, Properties, Reply, Request, Service, dispatch,
     expect_runner,
@@ -49,7 +49,7 @@ struct Shared {
     stopping: AtomicBool,
     /// Requests that the end waits for: all but those that never end.
     working: AtomicUsize,
-    connections: Mutex<HashMap<u64, UnixStream>>,
+    places: Places,
     /// Those who want to see the end: closed when all is over.
     farewells: Mutex<Vec<UnixStream>>,
     /// Those who wait for a record; opened by the first of them.
@@ -84,7 +84,7 @@ impl Server {
             linger: options.linger,
             stopping: AtomicBool::new(false),
             working: AtomicUsize::new(0),
-            connections: Mutex::default(),
+            places: Places::default(),
             farewells: Mutex::default(),
             room: Mutex::default(),
         });
@@ -113,10 +113,7 @@ impl Server {
         if let Some(room) = self.shared.room.lock().take() {
             room.close();
         }
-        for stream in self.shared.connections.lock().values() {
-            // Fails where the client was faster.
-            let _ = stream.shutdown(Shutdown::Read);
-        }
+        self.shared.places.hear_no_more();
     }
 
     /// Waits, not for long, until the requests under way are answered. What is returned is to be
@@ -127,7 +124,7 @@ impl Server {
             tracing::error!("the socket's thread panicked");
         }
         let begin = Instant::now();
-        while !self.shared.connections.lock().is_empty() && begin.elapsed() < DAEMON_END_WAIT {
+        while !self.shared.places.is_empty() && begin.elapsed() < DAEMON_END_WAIT {
             std::thread::sleep(Duration::from_millis(5));
         }
         std::mem::take(&mut *self.shared.farewells.lock())
@@ -164,37 +161,32 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
 
 fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()> {
     stream.set_read_timeout(Some(SOCKET_PATIENCE))?;
-    stream.set_write_timeout(Some(SOCKET_PATIENCE))?;
     let copy = stream.try_clone()?;
-    let mut lines = Lines::new(stream);
+    let mut lines = Lines::within(stream, SOCKET_PATIENCE);
     let peer = socket::peer(lines.stream())?;
-    if let Some(failure) = refused(shared, peer) {
-        return lines.send(&Answer::Failed(failure));
+    let admitted = match refused(shared, peer) {
+        Some(failure) => Err(failure),
+        None => shared.places.admit(number, peer.uid, copy),
+    };
+    if let Err(failure) = admitted {
+        // Whoever accepts waits for nobody.
+        return lines.send_at_once(&Answer::Failed(failure));
     }
-    let mut connections = shared.connections.lock();
-    if connections.len() >= CONNECTIONS_MAX {
-        drop(connections);
-        let reason = format!("the daemon serves {CONNECTIONS_MAX} clients already");
-        let failure = Failure::new(Cause::Busy, reason, "try again in a moment");
-        return lines.send(&Answer::Failed(failure));
-    }
-    connections.insert(number, copy);
-    drop(connections);
     let own = Arc::clone(shared);
     let serving = std::thread::Builder::new().name(format!("client-{number}")).spawn(move || {
         let served = Served { shared: &own, number };
-        if let Err(error) = serve(&own, peer, lines) {
+        if let Err(error) = serve(&served, peer, lines) {
             tracing::debug!(client = peer.pid, %error, "the connection ended");
         }
         drop(served);
     });
     if serving.is_err() {
-        shared.connections.lock().remove(&number);
+        shared.places.leave(number);
     }
     serving.map(drop)
 }
 
-/// Takes a connection from the table, also when its thread panics.
+/// A client that has a place, which it gives up also when its thread panics.
 struct Served<'s> {
     shared: &'s Shared,
     number: u64,
@@ -202,7 +194,7 @@ struct Served<'s> {
 
 impl Drop for Served<'_> {
     fn drop(&mut self) {
-        self.shared.connections.lock().remove(&self.number);
+        self.shared.places.leave(self.number);
     }
 }
 
@@ -231,8 +223,12 @@ fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
     }
 }
 
-fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
-    while let Some(ask) = lines.ask()? {
+fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
+    let shared = served.shared;
+    // Who held a mount or followed asks again, if there is a place.
+    while shared.places.change(served.number, Seat::Asks).is_ok()
+        && let Some(ask) = lines.ask()?
+    {
         if socket::is_gone(lines.stream()) {
             // It has waited long enough (for a daemon that was stopped), and was told that nothing
             // was done.
@@ -256,7 +252,7 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 Err(failure) => Some(Answer::Failed(failure)),
             },
             Ok(Ask::Mount(ask)) => {
-                serve_mount(shared, peer, &ask, &mut lines)?;
+                serve_mount(served, peer, &ask, &mut lines)?;
                 None
             }
             Ok(Ask::Unmount(ask)) => {
@@ -291,7 +287,7 @@ fn serve(shared: &Shared, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 Request::Claim(args) if args.wait_ms.is_some() && args.what.is_none() => {
                     return enter_room(shared, caller, args, lines);
                 }
-                request => serve_request(shared, &caller, request, &mut lines)?,
+                request => serve_request(served, &caller, request, &mut lines)?,
             }
         }
         if shared.stopping.load(Ordering::SeqCst) {
@@ -349,16 +345,20 @@ impl Drop for Working<'_> {
 }
 
 fn serve_request(
-    shared: &Shared,
+    served: &Served<'_>,
     caller: &Caller,
     request: Request,
     lines: &mut Lines,
 ) -> io::Result<()> {
+    let shared = served.shared;
     if let Err(failure) = refuse_own_place(shared, &request) {
         return lines.send(&Answer::Failed(failure));
     }
     let Properties { effect, of, .. } = request.properties();
     let endless = effect == Effect::Follows;
+    if endless && let Err(failure) = shared.places.change(served.number, Seat::Follows) {
+        return lines.send(&Answer::Failed(failure));
+    }
     let registers = of == Of::Store && effect == Effect::Changes;
     let _working = Working::new(shared, !endless);
     let mut lost = None;
@@ -395,7 +395,13 @@ fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
     }
 }
 
-fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -> io::Result<()> {
+fn serve_mount(
+    served: &Served<'_>,
+    peer: Peer,
+    ask: &MountAsk,
+    lines: &mut Lines,
+) -> io::Result<()> {
+    let shared = served.shared;
     let working = Working::new(shared, true);
     let place = if ask.private {
         lines.send(&Answer::SendConnection)?;
@@ -424,6 +430,10 @@ fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -
     }
     if !ask.hold || already {
         return Ok(());
+    }
+    // There are as many places as mounts.
+    if let Err(failure) = shared.places.change(served.number, Seat::Holds) {
+        tracing::warn!(%failure, "who holds a mount keeps its place among those that ask");
     }
     if ask.private {
         return await_private_end(shared, &mount, lines);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::limits::SOCKET_PATIENCE;
 
@@ -155,6 +155,34 @@ pub fn await_input(stream: &UnixStream, patience: Duration) -> io::Result<bool> 
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Sends all bytes, and waits no longer than `patience` for the other side to take them; not at all if
+/// that is zero. What it took until then it has.
+///
+/// # Errors
+/// If the other side is gone, or did not take all in time.
+pub fn send_within(stream: &UnixStream, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::io::Errno;
+    let until = Instant::now() + patience;
+    while !bytes.is_empty() {
+        match rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let left = until.saturating_duration_since(Instant::now());
+                let time = Timespec::try_from(left).map_err(io::Error::other)?;
+                match poll(&mut [PollFd::new(stream, PollFlags::OUT)], Some(&time)) {
+                    Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 fn new_socket() -> io::Result<OwnedFd> {

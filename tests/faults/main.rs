@@ -11,3 +11,4 @@ mod disk;
 mod locked;
 mod many_files;
 mod read_only;
+mod socket;
