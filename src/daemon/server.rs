@@ -154,7 +154,7 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
             }
         };
         if let Err(error) = admit(number, stream, shared) {
-            tracing::warn!(%error, "a connection was dropped");
+            tracing::debug!(%error, "a connection was dropped");
         }
     }
 }
