@@ -355,7 +355,7 @@ pub const DAEMON_END_WAIT: Duration = Duration::from_secs(2);
 /// How long a new mount may take to answer its first `stat`.
 pub const MOUNT_ANSWER_WAIT: Duration = Duration::from_secs(5);
 
-/// A daemon's log that is longer when the next one starts is put aside.
+/// A daemon's log that is longer is put aside, in place of the one before.
 pub const LOG_BYTES_MAX: u64 = 8 << 20;
 
 /// How long a client waits for what a daemon answers at once (a mount, `ps`); sessions end in 2 s.

@@ -31,12 +31,12 @@ pub fn run(args: &DaemonArgs, global: &Global, _: &Output) -> Result<Exit, Stop>
 }
 
 fn serve(args: &DaemonArgs, global: &Global, said: &mut bool) -> Result<(), Failure> {
-    daemon::start_log("info")?;
     let store = global
         .store
         .as_deref()
         .ok_or_else(|| Failure::new(Cause::Usage, "no store is named", "name one with --store"))?;
     let (paths, sync) = (StorePaths::of(store)?, daemon::durability(&args.sync)?);
+    daemon::start_log("info", &paths)?;
     daemon::run(&Options { paths, sync, linger: args.linger }, |_| {
         *said = true;
         if daemon::ready_line(&Readiness::Serves) {

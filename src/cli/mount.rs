@@ -231,7 +231,7 @@ fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, 
                 return Ok(exit);
             }
         } else {
-            daemon::start_log("info")?;
+            daemon::start_log("info", &options.paths)?;
             let served = daemon::run(options, |started| {
                 if let Answer::Mounted { notes, .. } = started.mount(ask)? {
                     notes.iter().for_each(|note| output.note(note));

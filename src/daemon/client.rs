@@ -11,10 +11,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::failure::{Cause, Failure};
+use super::lines::Lines;
 use super::paths::StorePaths;
 use super::socket;
 use super::spawn::LOOK_AGAIN;
-use super::wire::{Answer, Ask, Lines};
+use super::wire::{Answer, Ask};
 use crate::limits::{DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, LOCK_PATIENCE, SOCKET_PATIENCE};
 use crate::store::StoreError;
 use crate::store::sqlite::lock_holder;

@@ -9,6 +9,7 @@ mod chores;
 mod client;
 mod covers;
 mod failure;
+mod lines;
 mod lock_files;
 mod logging;
 mod mount_table;

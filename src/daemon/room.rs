@@ -19,8 +19,9 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
+use super::lines::Lines;
 use super::places::Shares;
-use super::wire::{Answer, Lines};
+use super::wire::Answer;
 use crate::engine::Place;
 use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
 use crate::numbers::WorkspaceKey;

@@ -17,12 +17,13 @@ use parking_lot::Mutex;
 
 use super::Event;
 use super::failure::{Cause, Failure};
+use super::lines::Lines;
 use super::mounts::{Mounts, Place};
 use super::options::sync_name;
 use super::places::{Places, Seat};
 use super::room::Room;
 use super::socket::{self, End, Peer};
-use super::wire::{Answer, Ask, DaemonInfo, Lines, MountAsk};
+use super::wire::{Answer, Ask, DaemonInfo, MountAsk};
 use super::{Options, StorePaths};
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
@@ -153,7 +154,7 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
             }
         };
         if let Err(error) = admit(number, stream, shared) {
-            tracing::warn!(%error, "a connection was dropped");
+            tracing::debug!(%error, "a connection was dropped");
         }
     }
 }

@@ -313,8 +313,9 @@ pub(super) fn keep_refusal(
     }
     let Refused { refusal, path, rejected, .. } = refused;
     let errno = refusal.rule.errno(context.door);
-    // Not the reason: it may quote content, which is never logged. `why` has it.
-    tracing::info!(
+    // Not the reason: it may quote content, which is never logged. `why` has it, and all of it: the log
+    // does not grow by what anybody has refused.
+    tracing::debug!(
         operation,
         path = %path,
         errno = errno.name(),

@@ -9,6 +9,7 @@ mod harness;
 mod clients;
 mod disk;
 mod locked;
+mod log;
 mod many_files;
 mod read_only;
 mod socket;
