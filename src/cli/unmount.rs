@@ -10,7 +10,9 @@ use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::{ps, store};
-use crate::daemon::{self, Answer, Ask, Cause, Client, Covers, Failure, StorePaths, UnmountAsk};
+use crate::daemon::{
+    self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, StorePaths, UnmountAsk,
+};
 
 /// See `workfs unmount --help`.
 #[derive(Debug, Args)]
@@ -96,12 +98,16 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         None => store::paths(global, &[])?,
     };
     match by_the_daemon(&paths, &dir, lazy) {
-        Ok(true) => return done(&dir, output),
+        Ok(Some(users)) => {
+            users.iter().for_each(|daemon| output.note(&still_used(&dir, *daemon)));
+            return done(&dir, output);
+        }
         // It ended, or the mount is another daemon's or nobody's.
-        Ok(false) => {}
+        Ok(None) => {}
         // One that is stopped sees it when it goes on.
         Err(failure) if lazy && failure.cause == Cause::Busy => {
             output.note(&failure.reason);
+            output.note("it stays, with the store, until it goes on or is ended");
             by_the_system(&dir, lazy)?;
             return done(&dir, output);
         }
@@ -123,21 +129,39 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
     done(&dir, output)
 }
 
-/// Whether the store's daemon unmounted it.
-fn by_the_daemon(paths: &StorePaths, dir: &Path, lazy: bool) -> Result<bool, Failure> {
-    let Some(mut client) = Client::connect(paths)? else { return Ok(false) };
+/// The store's daemon unmounts it, if it can: whether it stays for who uses it still, and which it is.
+fn by_the_daemon(
+    paths: &StorePaths,
+    dir: &Path,
+    lazy: bool,
+) -> Result<Option<Option<u32>>, Failure> {
+    let Some(mut client) = Client::connect(paths)? else { return Ok(None) };
     let ask = UnmountAsk { dir: dir.to_str().unwrap_or_default().to_owned(), lazy };
     match client.ask(&Ask::Unmount(ask)) {
-        Ok(Some(Answer::Unmounted { ending })) => {
-            if ending {
-                client.await_end();
-            }
-            Ok(true)
+        Ok(Some(Answer::Unmounted { ending: true })) => {
+            client.await_end();
+            Ok(Some(None))
         }
-        Ok(_) => Ok(false),
-        Err(failure) if failure.cause == Cause::Absent => Ok(false),
+        Ok(Some(Answer::Unmounted { ending: false })) if lazy => {
+            let Some(Answer::Mounts { daemon, mounts }) = client.ask(&Ask::Ps)? else {
+                return Ok(Some(None));
+            };
+            let is_it = |mount: &MountInfo| mount.detached && Path::new(&mount.dir) == dir;
+            Ok(Some(mounts.iter().any(is_it).then_some(daemon.pid)))
+        }
+        Ok(Some(Answer::Unmounted { .. })) => Ok(Some(None)),
+        Ok(_) => Ok(None),
+        Err(failure) if failure.cause == Cause::Absent => Ok(None),
         Err(failure) => Err(failure),
     }
+}
+
+/// What is to be known of a mount that was taken from sight while somebody uses it.
+fn still_used(dir: &Path, daemon: u32) -> String {
+    format!(
+        "{} is in use: its daemon, process {daemon}, stays with the store until nobody uses it",
+        dir.display()
+    )
 }
 
 fn done(dir: &Path, output: &Output) -> Result<Exit, Stop> {

@@ -29,21 +29,23 @@ struct Kept {
 #[derive(Debug)]
 pub struct Covers {
     file: PathBuf,
-    /// Held while the list is read and written: mounts end in several threads.
-    one_at_a_time: Mutex<()>,
+    /// Those that were written down here, which are given back also where the list is gone; locked while
+    /// the list is read and written, since mounts end in several threads.
+    own: Mutex<Vec<Cover>>,
 }
 
 impl Covers {
     /// Those kept in `file`, which need not exist.
     #[must_use]
     pub fn kept_in(file: PathBuf) -> Self {
-        Covers { file, one_at_a_time: Mutex::new(()) }
+        Covers { file, own: Mutex::default() }
     }
 
     /// The cover of `dir`, if one is kept.
     #[must_use]
     pub fn of(&self, dir: &Path) -> Option<Cover> {
-        self.load().into_iter().find(|kept| kept.dir == dir).map(Kept::cover)
+        let own = self.own.lock().iter().find(|cover| cover.dir == dir).cloned();
+        own.or_else(|| self.load().into_iter().find(|kept| kept.dir == dir).map(Kept::cover))
     }
 
     /// The directories of which a cover is kept.
@@ -57,22 +59,26 @@ impl Covers {
     /// # Errors
     /// If the file cannot be written.
     pub fn keep(&self, cover: &Cover) -> std::io::Result<()> {
-        let _alone = self.one_at_a_time.lock();
+        let mut own = self.own.lock();
         let mut all = self.load();
         all.retain(|kept| kept.dir != cover.dir);
         all.push(Kept::new(cover));
-        self.save(&all, true)
+        self.save(&all, true)?;
+        own.retain(|kept| kept.dir != cover.dir);
+        own.push(cover.clone());
+        Ok(())
     }
 
-    /// Forgets the cover of `dir`.
+    /// Forgets a cover; one of the same directory that somebody else put on stays in the list.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn forget(&self, dir: &Path) -> std::io::Result<()> {
-        let _alone = self.one_at_a_time.lock();
+    pub fn forget(&self, cover: &Cover) -> std::io::Result<()> {
+        let mut own = self.own.lock();
+        own.retain(|kept| kept != cover);
         let mut all = self.load();
         let before = all.len();
-        all.retain(|kept| kept.dir != dir);
+        all.retain(|kept| *kept != Kept::new(cover));
         if all.len() == before { Ok(()) } else { self.save(&all, false) }
     }
 
@@ -83,7 +89,7 @@ impl Covers {
     pub fn give_back(&self, dir: &Path) -> std::io::Result<bool> {
         let Some(cover) = self.of(dir) else { return Ok(false) };
         workfs_mount::uncover(&cover)?;
-        if let Err(error) = self.forget(dir) {
+        if let Err(error) = self.forget(&cover) {
             tracing::warn!(dir = %dir.display(), %error, "a cover that was taken off stays listed");
         }
         Ok(true)
@@ -173,10 +179,14 @@ mod tests {
         covers.keep(&two).unwrap();
         covers.keep(&Cover { mode: 0o700, ..one.clone() }).unwrap();
         assert_eq!(covers.of(Path::new("/a")).unwrap().mode, 0o700);
-        assert_eq!(covers.of(Path::new("/b")), Some(two));
+        assert_eq!(covers.of(Path::new("/b")), Some(two.clone()));
         assert_eq!(covers.dirs(), [PathBuf::from("/b"), PathBuf::from("/a")]);
-        covers.forget(Path::new("/a")).unwrap();
-        covers.forget(Path::new("/b")).unwrap();
+        covers.forget(&one).unwrap();
+        assert_eq!(covers.dirs().len(), 2, "another one of the same directory");
+        covers.forget(&Cover { mode: 0o700, ..one.clone() }).unwrap();
+        std::fs::remove_file(dir.path().join("t.db.covers")).unwrap();
+        assert_eq!(covers.of(Path::new("/b")), Some(two.clone()), "the list was removed");
+        covers.forget(&two).unwrap();
         assert!(!dir.path().join("t.db.covers").exists());
         std::fs::write(dir.path().join("t.db.covers"), "{").unwrap();
         assert_eq!(covers.of(Path::new("/a")), None);

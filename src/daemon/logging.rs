@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 use super::failure::{Cause, Failure};
 use super::paths::StorePaths;
 use crate::limits::LOG_BYTES_MAX;
-use crate::store::open_own;
+use crate::store::{Identity, open_own};
 
 /// The environment variable that chooses what is logged.
 const FILTER_VARIABLE: &str = "WORKFS_LOG";
@@ -80,9 +79,8 @@ impl Log {
 
     /// Whether the descriptor is the file that has the log's name now.
     fn has_its_name(&self) -> bool {
-        let of = |found: std::fs::Metadata| (found.is_file(), found.dev(), found.ino());
-        let (own, named) = (self.file().metadata(), std::fs::symlink_metadata(&self.path));
-        matches!((own.map(of), named.map(of)), (Ok(own), Ok(named)) if own.0 && own == named)
+        let own = self.file().metadata().ok().filter(std::fs::Metadata::is_file);
+        own.is_some_and(|own| Identity::of(&own).has_name(&self.path))
     }
 
     fn write(&self, line: &[u8]) -> io::Result<usize> {
@@ -103,6 +101,11 @@ impl Log {
         let done = unsafe { libc::dup2(new.as_raw_fd(), self.descriptor) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
+}
+
+/// Whether the file at `path` is what this process logs to.
+pub(super) fn is_own_log(path: &Path) -> bool {
+    Log { path: path.to_owned(), descriptor: libc::STDERR_FILENO, most: 0 }.has_its_name()
 }
 
 /// Where a log goes that is too long.

@@ -59,6 +59,7 @@ use crate::store::Durability;
 use crate::tree::{Hub, TxnTree, WorkTree};
 use mounts::{Mounts, Place};
 use server::Server;
+use socket::SocketFile;
 
 /// What wakes the daemon's own thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,9 +127,8 @@ pub fn run(
     // A file that was there is its owner's, also one that is empty.
     let was_there = std::fs::symlink_metadata(options.paths.store()).is_ok();
     let store = open(&options.paths, options.sync, None, audience)?;
-    let socket = options.paths.socket();
-    let listener = match begin(options, &store, &socket) {
-        Ok(listener) => listener,
+    let (listener, socket) = match begin(options, &store, &options.paths.socket()) {
+        Ok(bound) => bound,
         Err(failure) => {
             end(store, options, was_there);
             return Err(failure);
@@ -152,7 +152,8 @@ pub fn run(
         (hub, store.engine.clone()),
         wake.clone(),
     ));
-    let server = Server::start(listener, options, Arc::clone(&mounts), Arc::clone(&service), wake)
+    let (own, shared) = (Arc::clone(&mounts), Arc::clone(&service));
+    let server = Server::start((listener, socket.clone()), options, own, shared, wake)
         .map_err(other("starting to serve the socket"))?;
     tracing::info!(
         store = %options.paths.store().display(),
@@ -166,7 +167,7 @@ pub fn run(
         wait_for_the_end(options, &mounts, &server, &events);
     }
     // No new client finds it; those that wait for an answer of the mounts get it.
-    if let Err(error) = std::fs::remove_file(&socket) {
+    if let Err(error) = socket.remove() {
         tracing::warn!(%error, "the socket stays behind");
     }
     server.stop_accepting();
@@ -192,7 +193,11 @@ fn end(store: OpenStore, options: &Options, stays: bool) {
 
 /// What may fail before anything else has the store's engine, so that the store can be closed then: a
 /// new store's first content, and the socket. Who connects is heard when the server starts.
-fn begin(options: &Options, store: &OpenStore, socket: &Path) -> Result<UnixListener, Failure> {
+fn begin(
+    options: &Options,
+    store: &OpenStore,
+    socket: &Path,
+) -> Result<(UnixListener, SocketFile), Failure> {
     if store.is_new {
         set_up(&store.engine, &Setup::default())?;
     }

@@ -9,12 +9,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::failure::{Cause, Failure};
+use super::logging::is_own_log;
 use super::paths::StorePaths;
 use crate::config::Config;
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
 use crate::numbers::{G, Ino};
 use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
-use crate::store::{Durability, Readers, StoreError, Writer};
+use crate::store::{Durability, Identity, Readers, StoreError, Writer};
 
 /// The key under which a store keeps its configuration, as text.
 pub const CONFIG_KEY: &str = "config";
@@ -30,6 +31,8 @@ pub struct OpenStore {
     pub writer: JoinHandle<()>,
     /// The store was made just now.
     pub is_new: bool,
+    /// Which file it is: another may have its name by the time that this one is closed.
+    identity: Identity,
 }
 
 /// Nobody hears of changes: there are no mounts and no handles.
@@ -59,13 +62,15 @@ pub fn open(
     let doors = doors()?;
     let is_new = !paths.exists();
     let (store, writer) = open_store(paths.store())?;
+    let looked = |error| Failure::io(paths.store().display(), &error);
+    let identity = store.identity().map_err(looked)?;
     let readers: Arc<dyn Readers> = Arc::new(store);
     let config = match config {
         Some(config) => config,
         None => Arc::new(kept_config(&*readers)?),
     };
     let (engine, writer) = engine::start(writer, readers, config, sync, doors, audience)?;
-    Ok(OpenStore { engine, writer, is_new })
+    Ok(OpenStore { engine, writer, is_new, identity })
 }
 
 fn open_store(path: &Path) -> Result<(Sqlite, Box<dyn Writer>), StoreError> {
@@ -122,6 +127,10 @@ impl OpenStore {
     /// Ends the engine, and removes the store with what lies beside it: one that was made for what
     /// could not be done, and that nobody has used.
     pub fn discard(self, paths: &StorePaths, patience: Duration) {
+        if !self.identity.has_name(paths.store()) {
+            // What lies there now is somebody else's.
+            return self.close(patience);
+        }
         // All by us, while its lock is held: SQLite leaves alone what lies beside a file that is gone.
         let removed = remove_files(paths.store());
         self.close(patience);
@@ -131,7 +140,9 @@ impl OpenStore {
         }
         remove_lock(paths.store());
         // What was in the way was told to whoever asked.
-        if let Err(error) = std::fs::remove_file(paths.log()) {
+        if is_own_log(&paths.log())
+            && let Err(error) = std::fs::remove_file(paths.log())
+        {
             tracing::debug!(%error, "there is no log");
         }
     }

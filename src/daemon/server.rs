@@ -16,15 +16,15 @@ use crossbeam_channel::Sender;
 use parking_lot::Mutex;
 
 use super::Event;
+use super::Options;
 use super::failure::{Cause, Failure};
 use super::lines::Lines;
 use super::mounts::{Mounts, Place};
 use super::options::sync_name;
 use super::places::{Places, Seat};
 use super::room::Room;
-use super::socket::{self, End, Peer};
+use super::socket::{self, End, Peer, SocketFile};
 use super::wire::{Answer, Ask, DaemonInfo, MountAsk};
-use super::{Options, StorePaths};
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
     Caller, ClaimArgs, Effect, Of, Part, Properties, Reply, Request, Service, dispatch,
@@ -40,7 +40,7 @@ pub struct Server {
 
 struct Shared {
     info: DaemonInfo,
-    paths: StorePaths,
+    socket: SocketFile,
     mounts: Arc<Mounts>,
     service: Arc<Service>,
     wake: Sender<Event>,
@@ -62,7 +62,7 @@ impl Server {
     /// # Errors
     /// If a thread cannot be started.
     pub fn start(
-        listener: UnixListener,
+        (listener, socket): (UnixListener, SocketFile),
         options: &Options,
         mounts: Arc<Mounts>,
         service: Arc<Service>,
@@ -77,7 +77,7 @@ impl Server {
         };
         let shared = Arc::new(Shared {
             info,
-            paths: options.paths.clone(),
+            socket,
             mounts,
             service,
             wake,
@@ -135,7 +135,7 @@ impl Shared {
     /// The socket's mode follows the register: nobody else's user has anything to ask.
     fn let_agents_in(&self) {
         let let_in = self.service.engine.agents().binds_users();
-        if let Err(error) = socket::let_others_in(&self.paths.socket(), let_in) {
+        if let Err(error) = self.socket.let_others_in(let_in) {
             tracing::warn!(%error, let_in, "the socket's mode stays as it is");
         }
     }

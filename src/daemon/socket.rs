@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
@@ -18,6 +18,7 @@ use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::limits::SOCKET_PATIENCE;
+use crate::store::Identity;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -37,7 +38,7 @@ pub struct Peer {
 ///
 /// # Errors
 /// If something that is no socket lies there, or the system refuses.
-pub fn bind(path: &Path) -> io::Result<UnixListener> {
+pub fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
         Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "not a socket")),
@@ -48,16 +49,39 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
     // The kernel gives the file the mode of the socket, so that it never is anybody else's.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     with_address(path, |address| rustix::net::bind(&socket, address))?;
+    let file = SocketFile { identity: Identity::named(path)?, path: path.to_owned() };
     rustix::net::listen(&socket, BACKLOG)?;
-    Ok(socket.into())
+    Ok((socket.into(), file))
 }
 
-/// Lets users besides its owner come to the socket, or none of them: who they are is asked then.
-///
-/// # Errors
-/// If the system refuses.
-pub fn let_others_in(path: &Path, let_in: bool) -> io::Result<()> {
-    std::fs::set_permissions(path, Permissions::from_mode(if let_in { 0o666 } else { 0o600 }))
+/// The file of a socket that was bound here. Its name may be another's by now: where somebody removed it,
+/// and the store, while a daemon had them.
+#[derive(Clone, Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    identity: Identity,
+}
+
+impl SocketFile {
+    /// Lets users besides its owner come to the socket, or none of them: who they are is asked then.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn let_others_in(&self, let_in: bool) -> io::Result<()> {
+        if !self.identity.has_name(&self.path) {
+            return Ok(());
+        }
+        let mode = Permissions::from_mode(if let_in { 0o666 } else { 0o600 });
+        std::fs::set_permissions(&self.path, mode)
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn remove(&self) -> io::Result<()> {
+        self.identity.remove(&self.path).map(drop)
+    }
 }
 
 /// Connects to the socket at `path`; `None` if nobody listens there.
@@ -220,7 +244,7 @@ mod tests {
         std::fs::create_dir(&deep).unwrap();
         let path = deep.join("t.db.sock");
         assert!(connect(&path).unwrap().is_none());
-        let listener = bind(&path).unwrap();
+        let (listener, _) = bind(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let client = connect(&path).unwrap().unwrap();
         let (server, _) = listener.accept().unwrap();
@@ -232,7 +256,14 @@ mod tests {
         assert!(is_gone(&server));
         drop(listener);
         assert!(connect(&path).unwrap().is_none(), "a stale socket is nobody");
-        bind(&path).unwrap();
+        let (_own, file) = bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let (_other, others) = bind(&path).unwrap();
+        file.remove().unwrap();
+        file.let_others_in(true).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        others.remove().unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -18,8 +18,8 @@ use super::failure::{Cause, Failure};
 use super::options::sync_name;
 use super::{Options, trim_log};
 use crate::limits::DAEMON_START_WAIT;
-use crate::store::open_own;
 use crate::store::sqlite::refuse_other;
+use crate::store::{Identity, open_own};
 
 /// What a daemon says when it serves, or why it does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,9 @@ pub fn start(options: &Options) -> Result<(), Failure> {
     }
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped());
     let file = open_own(OpenOptions::new().append(true).create(true), &log);
-    let file = file.map_err(|e| Failure::io(format!("the log {}", log.display()), &e))?;
+    let looked = file.and_then(|file| file.metadata().map(|found| (file, Identity::of(&found))));
+    let (file, own_log) =
+        looked.map_err(|e| Failure::io(format!("the log {}", log.display()), &e))?;
     let mut child =
         command.stderr(file).spawn().map_err(|error| Failure::io("starting the daemon", &error))?;
     let said = first_line(&mut child);
@@ -61,7 +63,7 @@ pub fn start(options: &Options) -> Result<(), Failure> {
             // Why the store cannot be opened is told to whoever asked; nothing is left beside it.
             if failure.cause == Cause::Store
                 && !was_logged
-                && let Err(error) = std::fs::remove_file(&log)
+                && let Err(error) = own_log.remove(&log)
             {
                 tracing::debug!(%error, "there is no log");
             }

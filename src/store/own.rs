@@ -1,9 +1,10 @@
 //! Files of a store's own beside it: its lock, its log, its list of covers. Whoever runs the store may
 //! do so in a directory of somebody else, who could have put there what leads to a file of theirs.
 //!
-//! What must stay true: what is opened here has one name, which is the one it was opened by.
+//! What must stay true: what is opened here has one name, which is the one it was opened by; what is
+//! removed here is still the file that it was taken for.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
@@ -22,6 +23,43 @@ pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
         return Ok(file);
     }
     Err(io::Error::other("it is no file, or has another name as well; remove it"))
+}
+
+/// Which file something is, whatever has its name by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// Of what was found by looking.
+    #[must_use]
+    pub fn of(found: &Metadata) -> Identity {
+        Identity { device: found.dev(), inode: found.ino() }
+    }
+
+    /// Of what has this name now.
+    ///
+    /// # Errors
+    /// If nothing has, or it cannot be looked at.
+    pub fn named(path: &Path) -> io::Result<Identity> {
+        std::fs::symlink_metadata(path).map(|found| Identity::of(&found))
+    }
+
+    /// Whether it has this name still: others may have removed it, and made another.
+    #[must_use]
+    pub fn has_name(self, path: &Path) -> bool {
+        Identity::named(path).is_ok_and(|there| there == self)
+    }
+
+    /// Removes it, by its name; says whether that was its name still, and is free now.
+    ///
+    /// # Errors
+    /// If it has that name and cannot be removed.
+    pub fn remove(self, path: &Path) -> io::Result<bool> {
+        if self.has_name(path) { std::fs::remove_file(path).map(|()| true) } else { Ok(false) }
+    }
 }
 
 /// Whether it is a file that can be reached by no second name.

@@ -13,3 +13,4 @@ mod options;
 mod plain_user;
 mod ready;
 mod refused;
+mod removed;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 
 use super::room::MainFile;
-use crate::store::{Result, StoreError, open_own};
+use crate::store::{Identity, Result, StoreError, open_own};
 
 /// What a store's file is locked for.
 #[derive(Clone, Copy)]
@@ -90,9 +90,18 @@ impl Lock {
     /// Removes the file of the lock while it is held: whoever waits for it sees that it is
     /// nobody's, and makes another.
     pub fn remove(&self, path: &Path) {
-        if let Err(error) = std::fs::remove_file(lock_path(path)) {
+        let removed = self.identity().and_then(|own| own.remove(&lock_path(path)));
+        if let Err(error) = removed {
             tracing::warn!(%error, "the lock that nobody needs stays");
         }
+    }
+
+    /// Which file is locked.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn identity(&self) -> std::io::Result<Identity> {
+        self.0.metadata().map(|found| Identity::of(&found))
     }
 
     /// Takes the lock, and says whether there was none before.

@@ -38,7 +38,7 @@ pub use lock::{Lock, lock_holder, remove_files, remove_lock};
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
-use super::{Read, Readers, Result, StoreError};
+use super::{Identity, Read, Readers, Result, StoreError};
 use crate::numbers::Ino;
 
 /// A connection to the store: reads, and inside [`Writer::transaction`] writes.
@@ -156,10 +156,35 @@ impl Sqlite {
         Ok((main_lock, writer))
     }
 
+    /// Which file the store is.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn identity(&self) -> std::io::Result<Identity> {
+        self._main_lock.identity()
+    }
+
+    /// Fails where another file has the store's name by now: a connection would be to that one, whose log
+    /// it might take away.
+    fn expect_in_place(&self) -> Result<()> {
+        let shown = self.path.display();
+        match self.identity().map(|own| own.has_name(&self.path)) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let gone = "it was removed, moved or replaced while it is served";
+                Err(StoreError::Failed(format!("{shown}: {gone}")))
+            }
+            Err(error) => Err(StoreError::Failed(format!("{shown}: {error}"))),
+        }
+    }
+
     fn take(&self) -> Result<Conn> {
-        match self.idle.lock().pop() {
-            Some(connection) => Ok(connection),
-            None if self.protection.is_some() => reading::connect(&self.path),
+        if let Some(connection) = self.idle.lock().pop() {
+            return Ok(connection);
+        }
+        self.expect_in_place()?;
+        match self.protection {
+            Some(_) => reading::connect(&self.path),
             None => connect(&self.path, false),
         }
     }
