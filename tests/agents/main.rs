@@ -15,6 +15,7 @@ mod identity;
 mod late;
 mod leases;
 mod linear;
+mod making;
 mod parked;
 mod random;
 mod random_model;
