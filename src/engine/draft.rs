@@ -6,13 +6,15 @@
 
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
+use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Draft, Node, Read, RefusedText, Standing, StoreError};
+use crate::store::{Class, Draft, Durability, Node, Read, RefusedText, Standing, StoreError};
 
 use super::governed::Home;
 use super::save::{come_back, is_parked_at};
+use super::setattr::gone;
 use super::turn::Happening;
-use super::{Effect, Fate, Stop, Turn};
+use super::{About, Command, Effect, Fate, Slot, Stop, Turn};
 
 /// The record's name over which a program is about to rename the draft at `home`: it has the name for
 /// it (see `Kind::renamed_over`), the record lies beside it, and there never was one of its own id.
@@ -96,6 +98,45 @@ pub(super) fn keep_text(
         place: refusal.place,
     };
     turn.txn.put_draft(&Draft { why: Some(why), content: bytes.to_vec(), ..draft })
+}
+
+/// Empties a draft. A file that is none (any more) stays as it is.
+#[derive(Clone, Debug)]
+pub struct EmptyDraft {
+    /// The file.
+    pub ino: Ino,
+}
+
+impl Command for EmptyDraft {
+    type Out = Node;
+
+    fn operation(&self) -> &'static str {
+        "truncate"
+    }
+
+    fn about(&self) -> About {
+        About::Node(self.ino)
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
+        let mut node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+        let Some(draft) = turn.txn.draft(node.ino)? else { return Ok(node) };
+        if draft.content.is_empty() {
+            return Ok(node);
+        }
+        if let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? {
+            turn.require_write(&home)?;
+        }
+        (node.size, node.mtime, node.ctime) = (0, turn.now, turn.now);
+        turn.txn.update_node(&node)?;
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
+        turn.txn.put_draft(&Draft { why: None, content: Vec::new(), ..draft })?;
+        Ok(node)
+    }
 }
 
 impl Turn<'_> {
