@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr, WriteAt};
+use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr, WriteAt};
 
 use crate::engine::{
-    self, About, Allocate, Audience as _, Base, Command, Fence, Home, Made, Refuse, Save,
-    SaveDraft, Saved, SetAttributes, Sight, Text, TimeOrNow, Write, forbids_writing,
+    self, Allocate, Audience as _, Base, Command, Fence, Home, Made, Save, SaveDraft, Saved,
+    SetAttributes, Sight, Text, TimeOrNow, Write,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, Record, Standing, When};
+use crate::store::{Record, Standing, When};
 
 use super::cut::Sized;
 use super::handles::Open;
