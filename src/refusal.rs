@@ -146,6 +146,21 @@ impl Rule {
         matches!(self, Rule::TooLarge | Rule::Syntax | Rule::Required | Rule::Taken)
     }
 
+    /// Whether it is about what a text says.
+    #[must_use]
+    pub fn is_of_content(self) -> bool {
+        matches!(
+            self,
+            Rule::Syntax
+                | Rule::Schema
+                | Rule::IdDiffers
+                | Rule::StatusDiffers
+                | Rule::StatusMove
+                | Rule::Required
+                | Rule::Cycle
+        )
+    }
+
     /// The errno that unmodified tools see.
     #[must_use]
     pub fn errno(self, door: Door) -> Errno {
@@ -166,17 +181,7 @@ impl Rule {
             Rule::ReadOnly => Errno::EROFS,
             // `mv` reads EINVAL as "to a subdirectory of itself", so content that a rename would
             // put in place is refused as what it is to a rename: not permitted.
-            Rule::Syntax
-            | Rule::Schema
-            | Rule::IdDiffers
-            | Rule::StatusDiffers
-            | Rule::StatusMove
-            | Rule::Required
-            | Rule::Cycle
-                if door == Door::Rename =>
-            {
-                Errno::EPERM
-            }
+            rule if door == Door::Rename && rule.is_of_content() => Errno::EPERM,
             Rule::Syntax
             | Rule::Schema
             | Rule::IdDiffers

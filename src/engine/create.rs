@@ -5,11 +5,14 @@ use crate::limits::SYMLINK_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Draft, Durability, NewNode, Node, NodeType};
+use crate::store::{Class, Draft, Durability, NewNode, Node, NodeType, Standing};
 
+use super::draft::renamed_over;
 use super::files::Saved;
+use super::governed::Home;
+use super::save::{home_of, require_not_theirs};
 use super::turn::taken;
-use super::{About, Command, Effect, Slot, Stop, Turn};
+use super::{About, Command, Effect, Origin, Slot, Stop, Turn};
 
 /// What the new node is.
 #[derive(Clone, Debug)]
@@ -95,7 +98,7 @@ impl Command for Create {
         turn.require_not_why(self.parent, &self.name)?;
         let draft = match turn.slot(self.parent, &self.name)? {
             Slot::Record(home) if node_type == NodeType::File => {
-                turn.require_free_id(&home)?;
+                turn.require_makeable(&home)?;
                 true
             }
             _ => false,
@@ -173,6 +176,24 @@ impl Command for Create {
             turn.effect(Effect::Appeared { parent, name, node_type });
         }
         Ok(node)
+    }
+}
+
+impl Turn<'_> {
+    /// Refuses a new file in which nothing that the caller writes could become a record: its id is in
+    /// use, or it is not the caller's to make one there. A draft that stayed would be nobody's to mend.
+    fn require_makeable(&self, home: &Home) -> Result<(), Stop> {
+        let known = self.txn.record_named(home.governed.workspace, &home.id)?;
+        let refused = match &known {
+            Some(record) if matches!(record.standing, Standing::Live { .. }) => {
+                require_not_theirs(record, &home_of(self, record)?, home)
+            }
+            // What a program is about to rename over a record is none of its own.
+            _ if renamed_over(self.txn, home)?.is_some() => Ok(()),
+            _ if self.context.origin == Origin::Daemon => Ok(()),
+            known => self.context.may_make(home, known.as_ref()),
+        };
+        refused.map_err(|refusal| Stop::kept(refusal, home.file_path()))
     }
 }
 

@@ -4,15 +4,19 @@
 //! program writes beside a record to rename it over that is judged by the rename. Deliberately not
 //! here: judging a text, and how a draft becomes a record (`save`).
 
+use crate::config::Policy;
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
+use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Draft, Node, Read, RefusedText, Standing, StoreError};
+use crate::store::{Class, Draft, Durability, Node, Read, RefusedText, Standing, StoreError};
 
 use super::governed::Home;
-use super::save::{come_back, is_parked_at};
+use super::rename::Rename;
+use super::save::{Made, come_back, is_parked_at};
+use super::setattr::gone;
 use super::turn::Happening;
-use super::{Effect, Fate, Stop, Turn};
+use super::{About, Command, Effect, Fate, Slot, Stop, Text, Turn};
 
 /// The record's name over which a program is about to rename the draft at `home`: it has the name for
 /// it (see `Kind::renamed_over`), the record lies beside it, and there never was one of its own id.
@@ -98,7 +102,90 @@ pub(super) fn keep_text(
     turn.txn.put_draft(&Draft { why: Some(why), content: bytes.to_vec(), ..draft })
 }
 
+/// Empties a draft. A file that is none (any more) stays as it is.
+#[derive(Clone, Debug)]
+pub struct EmptyDraft {
+    /// The file.
+    pub ino: Ino,
+}
+
+impl Command for EmptyDraft {
+    type Out = Node;
+
+    fn operation(&self) -> &'static str {
+        "truncate"
+    }
+
+    fn about(&self) -> About {
+        About::Node(self.ino)
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
+        let mut node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+        let Some(draft) = turn.txn.draft(node.ino)? else { return Ok(node) };
+        if draft.content.is_empty() {
+            return Ok(node);
+        }
+        if let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? {
+            turn.require_write(&home)?;
+        }
+        (node.size, node.mtime, node.ctime) = (0, turn.now, turn.now);
+        turn.txn.update_node(&node)?;
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
+        turn.txn.put_draft(&Draft { why: None, content: Vec::new(), ..draft })?;
+        Ok(node)
+    }
+}
+
+impl Rename {
+    /// Where saves are flagged, what is no record is a draft, as if it had been written there.
+    pub(super) fn take_as_draft(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+        home: &Home,
+        text: &Text,
+        refusal: &Refusal,
+    ) -> Result<Option<Made>, Stop> {
+        let before = source.clone();
+        if source.class == Class::Plain {
+            turn.txn.delete_chunks(source.ino, 0, crate::limits::CHUNK_INDEX_MAX)?;
+            (source.class, source.chunks) = (Class::Draft, 0);
+        }
+        let (dir, name) = (self.new_parent, self.new_name.clone());
+        let draft = Draft { ino: source.ino, dir, name, why: None, content: Vec::new() };
+        keep_text(turn, source.clone(), draft, refusal, &text.bytes)?;
+        turn.drafted(home, refusal)?;
+        source.size = text.bytes.len() as u64;
+        turn.lose_backup(self.parent, &before, None)?;
+        self.relink(turn, &source, target)?;
+        if before.class == Class::Plain {
+            turn.file_left(self.parent, &self.name, source.ino, &home.file_path())?;
+        }
+        Ok(None)
+    }
+}
+
 impl Turn<'_> {
+    /// Whether a new file at `home` that was refused so is a draft all the same: saves are flagged there,
+    /// and nothing else has its id.
+    pub(super) fn takes_as_draft(
+        &self,
+        home: &Home,
+        refusal: &Refusal,
+    ) -> Result<bool, StoreError> {
+        if home.governed.binding.policy != Policy::Flag || !refusal.rule.is_of_content() {
+            return Ok(false);
+        }
+        let known = self.txn.record_named(home.governed.workspace, &home.id)?;
+        Ok(known.is_none_or(|known| known.standing == Standing::Gone))
+    }
+
     /// The event of a draft that was saved and not taken.
     pub(super) fn drafted(&mut self, home: &Home, refusal: &Refusal) -> Result<(), StoreError> {
         let path = home.file_path().to_string();

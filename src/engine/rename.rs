@@ -168,8 +168,15 @@ impl Rename {
                 }
                 made
             }
-            None => admit(turn, home, &mut source, (&self.sight, &text), EventName::CREATED)
-                .map_err(|stop| tell_of_backup(turn, home, stop))?,
+            None => {
+                match admit(turn, home, &mut source, (&self.sight, &text), EventName::CREATED) {
+                    Ok(made) => made,
+                    Err(Stop::Refused(why)) if turn.takes_as_draft(home, &why.refusal)? => {
+                        return self.take_as_draft(turn, source, target, home, &text, &why.refusal);
+                    }
+                    Err(stop) => return Err(tell_of_backup(turn, home, stop)),
+                }
+            }
         };
         match was {
             Class::Draft => turn.txn.delete_draft(source.ino)?,

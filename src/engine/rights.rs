@@ -10,10 +10,11 @@ use crate::kind::{Holding, Kind, Place, Role, StateIx};
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Record, RefusalRow};
+use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing};
 
 use super::governed::{Home, path_of_dir};
 use super::modes::{forbids_taking, runs_the_store};
+use super::save::is_parked_at;
 use super::{Context, Stop, Text, Turn, governed};
 
 /// Whether who looks (its user, its role and name) may see this refusal, which may quote what was
@@ -78,8 +79,20 @@ impl Context {
         ))
     }
 
+    /// Whether the caller may make a file at `home` a record, where `known` is what has its id.
+    pub(super) fn may_make(&self, home: &Home, known: Option<&Record>) -> Result<(), Refusal> {
+        match known {
+            // Its name went to a backup: this is its next version.
+            Some(record) if is_parked_at(record, home) => {
+                self.may_write(home.kind(), home.state, home.owner.as_ref())
+            }
+            Some(record) if record.standing != Standing::Gone => self.may_create(home),
+            gone => self.may_create(home).and_then(|()| self.may_begin(home, gone)),
+        }
+    }
+
     /// Whether the caller may make a record at `home`.
-    pub(super) fn may_create(&self, home: &Home) -> Result<(), Refusal> {
+    fn may_create(&self, home: &Home) -> Result<(), Refusal> {
         if home.owner.is_some() || home.kind().state(home.state).terminal {
             return self.may_write(home.kind(), home.state, home.owner.as_ref());
         }
@@ -97,7 +110,7 @@ impl Context {
 
     /// Whether the caller may make a record of a new id at `home`, or of one that is `gone`: where it could
     /// not bring one it makes none, or who removes a record and makes it anew would go round the lifecycle.
-    pub(super) fn may_begin(&self, home: &Home, gone: Option<&Record>) -> Result<(), Refusal> {
+    fn may_begin(&self, home: &Home, gone: Option<&Record>) -> Result<(), Refusal> {
         let kind = home.kind();
         let brings = |gone: &Record| {
             let from = kind.state_named(gone.state.as_str());

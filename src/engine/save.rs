@@ -318,10 +318,7 @@ pub(super) fn admit(
         let record = record.clone();
         return move_by_copy(turn, record, (dir, name, ino), home, node, (sight, text));
     }
-    turn.context.may_create(home).map_err(refuse)?;
-    if known.as_ref().is_none_or(|known| known.standing == Standing::Gone) {
-        turn.context.may_begin(home, known.as_ref()).map_err(refuse)?;
-    }
+    turn.context.may_make(home, known.as_ref()).map_err(refuse)?;
     let parked_in = match &known {
         Some(Record { standing: Standing::Parked { dir }, .. }) => Some(*dir),
         _ => None,
@@ -438,23 +435,6 @@ pub(super) fn require_not_theirs(record: &Record, lies: &Home, home: &Home) -> R
         format!("`{}` is `{}` already: an id lives in one place", home.id, lies.file_path()),
         "someone else was faster, or the id is in use: take another one",
     ))
-}
-
-impl Turn<'_> {
-    /// Refuses a new file of an id under which nothing written there could become a record.
-    ///
-    /// # Errors
-    /// [`Rule::Taken`], or a failure of the store.
-    pub(super) fn require_free_id(&self, home: &Home) -> Result<(), Stop> {
-        let known = self.txn.record_named(home.governed.workspace, &home.id)?;
-        let Some(record) = known.filter(|known| matches!(known.standing, Standing::Live { .. }))
-        else {
-            return Ok(());
-        };
-        let lies = home_of(self, &record)?;
-        require_not_theirs(&record, &lies, home)
-            .map_err(|refusal| Stop::kept(refusal, home.file_path()))
-    }
 }
 
 /// Judges a new text of `record`, which lies at `lies` and is on its way to `home`. It may still

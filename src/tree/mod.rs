@@ -11,6 +11,7 @@ mod caller;
 mod change;
 mod checked;
 mod computed;
+mod cut;
 mod events;
 mod ghosts;
 mod handles;

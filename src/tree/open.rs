@@ -9,8 +9,8 @@ use workfs_mount::{
 };
 
 use crate::engine::{
-    About, Audience, Base, Create, Fence, Home, NewContent, OnDraft, Refuse, ScopeTicket, SetApart,
-    SetAttributes, Slot, forbids_writing, runs_the_store, slot,
+    About, Audience, Base, Create, EmptyDraft, Fence, Home, NewContent, OnDraft, Refuse,
+    ScopeTicket, SetApart, SetAttributes, Slot, forbids_writing, runs_the_store, slot,
 };
 use crate::names::FileName;
 use crate::numbers::{Ino, RecordKey};
@@ -77,7 +77,12 @@ impl WorkTree {
                 reply.send(Err(Rule::Running.errno(Door::Name)));
             }
             Looked::Open(open @ Open::Plain { .. }) if flags.truncate => {
-                self.truncate_at_open(caller, held, open, reply);
+                let cut = SetAttributes { size: Some(0), ..SetAttributes::none(held.ino()) };
+                self.open_after(caller, (held, open), cut, reply);
+            }
+            Looked::Open(Open::Staged(staged)) if staged.lock().empties_draft => {
+                let empty = EmptyDraft { ino: held.ino() };
+                self.open_after(caller, (held, Open::Staged(staged)), empty, reply);
             }
             Looked::Open(Open::Staged(staged))
                 if (flags.write || flags.truncate) && self.hub.is_mapped(held.ino()) =>
@@ -116,19 +121,6 @@ impl WorkTree {
         let command = Refuse { operation: "open", about, refusal };
         let context = self.context(caller, Door::Name);
         self.engine.submit(context, command, move |_| reply.send(Err(errno)));
-    }
-
-    /// O_TRUNC of a plain file is a change like any other.
-    fn truncate_at_open(&self, caller: &Caller, held: Held, open: Open, reply: Reply<Opened>) {
-        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let cut = SetAttributes { size: Some(0), ..SetAttributes::none(held.ino()) };
-        let (caller, context) = (*caller, self.context(caller, Door::Name));
-        self.engine.submit(context, cut, move |result| {
-            reply.send(match result {
-                Ok(_) => me.opened(&caller, held, open),
-                Err(refusal) => Err(refusal.rule.errno(Door::Name)),
-            });
-        });
     }
 
     pub(super) fn opened(&self, caller: &Caller, held: Held, mut open: Open) -> Answer<Opened> {
@@ -186,7 +178,7 @@ impl WorkTree {
                     return Ok(None);
                 }
                 let Some(draft) = read.draft(ino)? else { return Ok(None) };
-                let home = if flags.write {
+                let home = if flags.write || flags.truncate {
                     home(slot(read, &config, draft.dir, &draft.name)?)
                 } else {
                     None

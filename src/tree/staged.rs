@@ -54,6 +54,8 @@ pub(super) struct Staged {
     pub unsaved: Unsaved,
     /// It is a checked file, opening it emptied it, and nothing was written since.
     pub emptied: Option<Emptied>,
+    /// Opening it emptied a draft that said something.
+    pub empties_draft: bool,
     /// A judgement is under way, and these wait for it too.
     pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
@@ -106,6 +108,7 @@ impl Staged {
             charge: None,
             unsaved: Unsaved::default(),
             emptied: None,
+            empties_draft: false,
             judging: None,
             sequential: true,
             said: Map::new(),
@@ -120,10 +123,16 @@ impl Staged {
         }
     }
 
+    /// Whether it is neither a record nor a plain file that is checked.
+    pub fn is_draft(&self) -> bool {
+        self.record.is_none() && self.check.is_none()
+    }
+
     /// Sets how the handle was opened.
     pub fn opened(&mut self, truncate: bool, append: bool) {
         self.append = append;
         if truncate {
+            self.empties_draft = self.is_draft() && !self.pinned.is_empty();
             self.pinned = Text::of([]);
             self.buffer = Some(Vec::new());
         } else if append {

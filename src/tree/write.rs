@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Reply, SetAttr, WriteAt};
+use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr, WriteAt};
 
 use crate::engine::{
-    self, About, Allocate, Audience as _, Base, Command, Fence, Home, Made, Refuse, Save,
-    SaveDraft, Saved, SetAttributes, Sight, Text, TimeOrNow, Write, forbids_writing,
+    self, Allocate, Audience as _, Base, Command, Fence, Home, Made, Save, SaveDraft, Saved,
+    SetAttributes, Sight, Text, TimeOrNow, Write,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, Record, Standing, When};
+use crate::store::{Record, Standing, When};
 
+use super::cut::Sized;
 use super::handles::Open;
 use super::staged::Staged;
 use super::{Touch, WorkTree};
@@ -312,6 +313,7 @@ impl WorkTree {
                 Ok(Sized::Cut(sight, text)) => {
                     return self.save_cut(caller, ino, sight, text, reply);
                 }
+                Ok(Sized::EmptiesDraft) => return self.empty_draft(caller, ino, reply),
                 Ok(Sized::Plain) => {}
             }
         }
@@ -346,111 +348,6 @@ impl WorkTree {
         self.submit_for_entry(caller, door, command, reply);
     }
 
-    /// `truncate(2)` asks what an open for writing would.
-    fn refuse_cut(&self, caller: &Caller, ino: Ino) -> Result<(), Errno> {
-        let (config, context) = (self.engine.config(), self.context(caller, Door::Name));
-        let forbidden = self.read(|read| forbids_writing(read, &config, &context, ino))?;
-        let Some(refusal) = forbidden else { return Ok(()) };
-        let errno = refusal.rule.errno(Door::Name);
-        let refuse = Refuse { operation: "truncate", about: About::Node(ino), refusal };
-        self.engine.submit(context, refuse, |_| ());
-        Err(errno)
-    }
-
-    /// `truncate(2)` of a plain file: a save of what is left.
-    fn cut_by_name(&self, caller: &Caller, command: SetAttributes, reply: Reply<Entry>) {
-        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let (caller, context) = (*caller, self.context(caller, Door::Name));
-        self.engine.submit(context, command, move |result| match result {
-            Ok(node) => {
-                let entry = me.entry(&caller, &node);
-                me.log_cut(&caller, &node, reply.map(move |()| entry));
-            }
-            Err(refusal) => reply.send(Err(refusal.rule.errno(Door::Name))),
-        });
-    }
-
-    /// A change of size goes to the handle of a governed file, or is a save of its own.
-    fn stage_size(
-        &self,
-        caller: &Caller,
-        ino: Ino,
-        handle: Option<Handle>,
-        size: u64,
-    ) -> Result<Sized, Errno> {
-        if let Some(open) = handle.and_then(|handle| self.handles.get(handle))
-            && let Open::Staged(staged) = &*open
-        {
-            let mut staged = staged.lock();
-            let was = staged.unsaved.is_any();
-            let resized = staged.resize(size);
-            self.note_dirty(ino, &staged, was);
-            return match resized {
-                Ok(()) => Ok(Sized::Staged),
-                Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
-            };
-        }
-        let (ticket, cut) = (self.hub.scopes.ticket(), OpenFlags::default());
-        let text = self.read(|read| {
-            let Some(node) = read.node(ino)? else { return Ok(None) };
-            match node.class {
-                Class::Plain => {
-                    let checked = self.open_checked(ticket, read, (caller, &node), cut)?;
-                    Ok(checked.and_then(|open| match open {
-                        Open::Staged(staged) => {
-                            Some((Sight::Known(Base::Unseen), staged.lock().text().to_vec()))
-                        }
-                        _ => None,
-                    }))
-                }
-                Class::Draft => {
-                    Ok(read.draft(ino)?.map(|draft| (self.sight(caller), draft.content)))
-                }
-                Class::Record => {
-                    let Some(record) = read.record_at(ino)? else { return Ok(None) };
-                    let version = read.version(record.version_g)?;
-                    // Who never opened it cuts what is there now, and nothing newer.
-                    let base = match self.seen.base(record.key, caller.pid) {
-                        Base::Unseen => Base::Seen(record.version),
-                        seen => seen,
-                    };
-                    Ok(version.map(|version| (Sight::Known(base), version.content)))
-                }
-            }
-        })?;
-        let Some((sight, mut text)) = text else { return Ok(Sized::Plain) };
-        let limit = crate::limits::RECORD_BYTES_MAX;
-        let size = usize::try_from(size).ok().filter(|size| *size <= limit);
-        text.resize(size.ok_or(Rule::TooLarge.errno(Door::Handle))?, 0);
-        Ok(Sized::Cut(sight, text))
-    }
-
-    /// `truncate(2)` of a record by its name: a save of what is left.
-    fn save_cut(
-        &self,
-        caller: &Caller,
-        ino: Ino,
-        sight: Sight,
-        text: Vec<u8>,
-        reply: Reply<Entry>,
-    ) {
-        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let command = Save::of(ino, sight, Text::new(text));
-        let (caller, context) = (*caller, self.context(caller, Door::Handle));
-        self.engine.submit(context, command, move |result| {
-            use workfs_mount::Tree as _;
-            reply.send(match result {
-                Ok(Saved::Kept(made)) => {
-                    if let Some(made) = made {
-                        me.note_made(&caller, made);
-                    }
-                    me.getattr(&caller, ino, None)
-                }
-                Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
-            });
-        });
-    }
-
     pub(super) fn allocate(
         &self,
         caller: &Caller,
@@ -483,14 +380,4 @@ impl WorkTree {
         }
         self.submit(caller, Door::Handle, command, reply, |()| ());
     }
-}
-
-/// What becomes of a change of size.
-enum Sized {
-    /// It is staged in the handle.
-    Staged,
-    /// It is a save of this text.
-    Cut(Sight, Vec<u8>),
-    /// The file is plain: the engine does it.
-    Plain,
 }

@@ -16,6 +16,7 @@ mod identity;
 mod late;
 mod leases;
 mod linear;
+mod making;
 mod owner;
 mod parked;
 mod random;

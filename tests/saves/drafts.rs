@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Errno, Fixture, Task, save, save_synced};
+use crate::harness::{Errno, Fixture, Setup, Task, python, save, save_synced};
 
 // P3.4
 #[test]
@@ -35,6 +35,41 @@ fn a_draft_can_be_renamed_and_removed() {
     save(&fixture.path("work/inbox/t-1.yaml"), b"status: [").unwrap_err();
     fixture.sh("mkdir scratchpad; mv work/inbox/t-1.yaml scratchpad/").success();
     assert_eq!(fs::read(fixture.path("scratchpad/t-1.yaml")).unwrap(), b"status: [");
+    fixture.fsck_clean();
+}
+
+// P3.4
+#[test]
+fn a_draft_can_be_emptied() {
+    let fixture = Setup::default().mounts(2).start();
+    let path = fixture.path("work/inbox/t-1.yaml");
+    let elsewhere = fixture.mount(1).join("work/inbox/t-1.yaml");
+    let ways = [
+        ": > t-1.yaml",
+        "cp /dev/null t-1.yaml",
+        "truncate -s 0 t-1.yaml",
+        "\"$PYTHON\" -c 'import os; os.truncate(\"t-1.yaml\", 0)'",
+        "\"$PYTHON\" -c 'import os
+f = os.open(\"t-1.yaml\", os.O_WRONLY | os.O_TRUNC); os.fsync(f); os.close(f)'",
+        "\"$PYTHON\" -c 'import os; os.close(os.open(\"t-1.yaml\", os.O_RDONLY | os.O_TRUNC))'",
+    ];
+    for way in ways {
+        save(&path, b"status: [").unwrap_err();
+        assert_eq!(fs::metadata(&elsewhere).unwrap().len(), 9, "before {way}");
+        let run = fixture.bash().with("PYTHON", python());
+        run.run(&format!("cd work/inbox; {way}")).success();
+        assert_eq!(fs::read(&path).unwrap(), b"", "after {way}");
+        assert_eq!(fs::metadata(&elsewhere).unwrap().len(), 0, "after {way}");
+        let why = fs::read_to_string(path.with_extension("yaml.why")).unwrap();
+        assert!(why.contains("why:    it is empty"), "{why}");
+    }
+    // Who writes it anew, and who goes on with what is there.
+    save(&path, b"status: [").unwrap_err();
+    fixture.sh("echo 'status: new' > work/inbox/t-1.yaml").success();
+    assert_eq!(fixture.ledger().names("t-1"), ["created"]);
+    save(&fixture.path("work/inbox/t-2.yaml"), b"title: [\n").unwrap_err();
+    fixture.sh(": > work/inbox/t-2.yaml; echo 'status: new' >> work/inbox/t-2.yaml").success();
+    assert_eq!(fixture.ledger().names("t-2"), ["created"]);
     fixture.fsck_clean();
 }
 

@@ -44,6 +44,40 @@ fn flag_takes_new_files_that_are_not_valid() {
 
 // P3.6
 #[test]
+fn flag_takes_by_rename_what_it_takes_by_writing() {
+    let fixture = flagging();
+    let path = fixture.path("work/inbox/t-1.yaml");
+    let renamed = |text: &str| {
+        let script =
+            format!("cd work/inbox; printf '{text}' > t-1.yaml.tmp; mv t-1.yaml.tmp t-1.yaml");
+        fixture.sh(&script)
+    };
+    // To a free name, over a draft, a draft over one; then a record over it, and over that.
+    for text in ["a: [", "b: [", "id: other\n"] {
+        renamed(text).success();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text.replace("\\n", "\n"));
+        let why = fs::read_to_string(fixture.path("work/inbox/t-1.yaml.why")).unwrap();
+        assert!(why.contains("draft") && !why.contains("refused"), "{why}");
+    }
+    save(&fixture.path("work/inbox/t-2.yaml"), b"c: [").unwrap();
+    fixture.sh("mv work/inbox/t-2.yaml work/inbox/t-1.yaml").success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "c: [");
+    assert_eq!(fs::read_dir(fixture.path("work/inbox")).unwrap().count(), 1);
+    assert!(fixture.rejected().is_empty());
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").failure();
+    renamed("status: new\\n").success();
+    renamed("status: nonsense\\n").success();
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+    // What is not about the text is refused as everywhere: the id lives elsewhere.
+    renamed("status: new\\n").success();
+    fixture.sh("cd work; cp inbox/t-1.yaml $OUT/t; mv inbox/t-1.yaml assigned/bob/").success();
+    fixture.sh("cd work; printf 'a: [' > x.tmp; mv x.tmp done/bob/t-1.yaml").failure();
+    assert!(!fixture.path("work/done/bob/t-1.yaml").exists());
+    fixture.fsck_clean();
+}
+
+// P3.6
+#[test]
 fn flag_tells_nothing_as_refused_that_it_took() {
     let fixture = flagging();
     save(&fixture.path("work/inbox/t-1.yaml"), b"status: [").unwrap();

@@ -1,0 +1,175 @@
+//! Changes of size: at `open`, of plain files, of what a handle stages, and by name.
+//!
+//! What must stay true: a record is never shown cut; a size that is set by its name is a save of what
+//! is left. A draft is emptied where a program empties it.
+
+use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Opened, Reply};
+
+use crate::engine::{
+    About, Base, Command, EmptyDraft, Refuse, Save, Saved, SetAttributes, Sight, Text,
+    forbids_writing,
+};
+use crate::numbers::Ino;
+use crate::refusal::{Door, Rule};
+use crate::store::{Class, Node};
+
+use super::handles::{Held, Open};
+use super::{Touch, WorkTree};
+
+impl WorkTree {
+    /// O_TRUNC of a plain file or of a draft is a change like any other.
+    pub(super) fn open_after(
+        &self,
+        caller: &Caller,
+        (held, open): (Held, Open),
+        cut: impl Command<Out = Node>,
+        reply: Reply<Opened>,
+    ) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let (caller, context) = (*caller, self.context(caller, Door::Name));
+        self.engine.submit(context, cut, move |result| {
+            reply.send(match result {
+                Ok(_) => me.opened(&caller, held, open),
+                Err(refusal) => Err(refusal.rule.errno(Door::Name)),
+            });
+        });
+    }
+
+    /// `truncate(2)` asks what an open for writing would.
+    pub(super) fn refuse_cut(&self, caller: &Caller, ino: Ino) -> Result<(), Errno> {
+        let (config, context) = (self.engine.config(), self.context(caller, Door::Name));
+        let forbidden = self.read(|read| forbids_writing(read, &config, &context, ino))?;
+        let Some(refusal) = forbidden else { return Ok(()) };
+        let errno = refusal.rule.errno(Door::Name);
+        let refuse = Refuse { operation: "truncate", about: About::Node(ino), refusal };
+        self.engine.submit(context, refuse, |_| ());
+        Err(errno)
+    }
+
+    /// `truncate(2)` of a plain file: a save of what is left.
+    pub(super) fn cut_by_name(&self, caller: &Caller, command: SetAttributes, reply: Reply<Entry>) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let (caller, context) = (*caller, self.context(caller, Door::Name));
+        self.engine.submit(context, command, move |result| match result {
+            Ok(node) => {
+                let entry = me.entry(&caller, &node);
+                me.log_cut(&caller, &node, reply.map(move |()| entry));
+            }
+            Err(refusal) => reply.send(Err(refusal.rule.errno(Door::Name))),
+        });
+    }
+
+    /// A change of size goes to the handle of a governed file, or is a save of its own.
+    pub(super) fn stage_size(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Option<Handle>,
+        size: u64,
+    ) -> Result<Sized, Errno> {
+        if let Some(open) = handle.and_then(|handle| self.handles.get(handle))
+            && let Open::Staged(staged) = &*open
+        {
+            let mut staged = staged.lock();
+            let was = staged.unsaved.is_any();
+            let resized = staged.resize(size);
+            self.note_dirty(ino, &staged, was);
+            return match resized {
+                Ok(()) if size == 0 && staged.is_draft() => Ok(Sized::EmptiesDraft),
+                Ok(()) => Ok(Sized::Staged),
+                Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
+            };
+        }
+        let (ticket, cut) = (self.hub.scopes.ticket(), OpenFlags::default());
+        let text = self.read(|read| {
+            let Some(node) = read.node(ino)? else { return Ok(None) };
+            match node.class {
+                Class::Plain => {
+                    let checked = self.open_checked(ticket, read, (caller, &node), cut)?;
+                    Ok(checked.and_then(|open| match open {
+                        Open::Staged(staged) => Some((
+                            node.class,
+                            Sight::Known(Base::Unseen),
+                            staged.lock().text().to_vec(),
+                        )),
+                        _ => None,
+                    }))
+                }
+                Class::Draft => Ok(read
+                    .draft(ino)?
+                    .map(|draft| (node.class, self.sight(caller), draft.content))),
+                Class::Record => {
+                    let Some(record) = read.record_at(ino)? else { return Ok(None) };
+                    let version = read.version(record.version_g)?;
+                    // Who never opened it cuts what is there now, and nothing newer.
+                    let base = match self.seen.base(record.key, caller.pid) {
+                        Base::Unseen => Base::Seen(record.version),
+                        seen => seen,
+                    };
+                    Ok(version.map(|version| (node.class, Sight::Known(base), version.content)))
+                }
+            }
+        })?;
+        let Some((class, sight, mut text)) = text else { return Ok(Sized::Plain) };
+        if size == 0 && class == Class::Draft {
+            return Ok(Sized::EmptiesDraft);
+        }
+        let limit = crate::limits::RECORD_BYTES_MAX;
+        let size = usize::try_from(size).ok().filter(|size| *size <= limit);
+        text.resize(size.ok_or(Rule::TooLarge.errno(Door::Handle))?, 0);
+        Ok(Sized::Cut(sight, text))
+    }
+
+    /// `truncate(2)` of a record by its name: a save of what is left.
+    pub(super) fn save_cut(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        sight: Sight,
+        text: Vec<u8>,
+        reply: Reply<Entry>,
+    ) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let command = Save::of(ino, sight, Text::new(text));
+        let (caller, context) = (*caller, self.context(caller, Door::Handle));
+        self.engine.submit(context, command, move |result| {
+            use workfs_mount::Tree as _;
+            reply.send(match result {
+                Ok(Saved::Kept(made)) => {
+                    if let Some(made) = made {
+                        me.note_made(&caller, made);
+                    }
+                    me.getattr(&caller, ino, None)
+                }
+                Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
+            });
+        });
+    }
+
+    /// A draft is emptied at once: nobody relies on what it says.
+    pub(super) fn empty_draft(&self, caller: &Caller, ino: Ino, reply: Reply<Entry>) {
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let (caller, context) = (*caller, self.context(caller, Door::Handle));
+        self.engine.submit(context, EmptyDraft { ino }, move |result| {
+            reply.send(match result {
+                Ok(node) => {
+                    me.hub.note_file(caller.mount, Touch::Content(ino));
+                    Ok(me.entry(&caller, &node))
+                }
+                Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
+            });
+        });
+    }
+}
+
+/// What becomes of a change of size.
+pub(super) enum Sized {
+    /// It is staged in the handle.
+    Staged,
+    /// It is a save of this text.
+    Cut(Sight, Vec<u8>),
+    /// A draft is emptied.
+    EmptiesDraft,
+    /// The file is plain: the engine does it.
+    Plain,
+}
