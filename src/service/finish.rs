@@ -105,7 +105,7 @@ pub(super) fn fail(
     args: &FailArgs,
 ) -> Result<MoveReport, Failure> {
     let FailArgs { what, message, agent } = args;
-    let (agent, text) = (agent.as_ref(), Some(message.as_str()));
+    let (agent, text) = (agent.as_ref(), message.as_deref());
     end(service, caller, &End { command: EndCommand::Fail, what, agent, text })
 }
 

@@ -40,9 +40,9 @@ pub struct DoneArgs {
 pub struct FailArgs {
     #[command(flatten)]
     owned: Owned,
-    /// What went wrong; of a task, for error.message
+    /// What went wrong; of a task, for error.message, which it must have
     #[arg(long, short, value_name = "TEXT")]
-    message: String,
+    message: Option<String>,
 }
 
 /// See `workfs release --help`.

@@ -88,7 +88,8 @@ pub struct FailArgs {
     /// Id or path.
     pub what: String,
     /// What went wrong, for the field that the kind names (`error.message` of a task).
-    pub message: String,
+    #[serde(default)]
+    pub message: Option<String>,
     /// For whom; the caller if absent.
     #[serde(default)]
     pub agent: Option<AgentName>,
