@@ -5,6 +5,7 @@
 //! behind; nothing that a client does or does not do holds it up. Deliberately not here: what a
 //! mount shows (`tree`), what a command does (`service`), the command line (`cli`).
 
+mod asked;
 mod chores;
 mod client;
 mod covers;
@@ -26,12 +27,12 @@ mod socket;
 mod spawn;
 mod wire;
 
+pub use asked::expect_mountable;
 pub use client::{Answers, Client};
 pub use covers::Covers;
 pub use failure::{Cause, Failure};
 pub use logging::{start_log, trim_log};
 pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
-pub use mounts::expect_mountable;
 pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
 pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::StorePaths;

@@ -16,6 +16,7 @@ use workfs_mount::{
 };
 
 use super::Event;
+use super::asked::Who;
 use super::covers::Covers;
 use super::failure::{Cause, Failure};
 use super::options::{self, OwnOptions};
@@ -114,10 +115,15 @@ impl Mounts {
     ) -> Result<Added, Failure> {
         let _alone = self.one_at_a_time.lock();
         let added = self.add_alone(ask, place, uid, now);
+        self.note_try();
+        added
+    }
+
+    /// A mount was tried, here or by the client.
+    pub fn note_try(&self) {
         self.table.lock().tries += 1;
         // Nobody may be waiting any more: the daemon ends.
         let _ = self.wake.send(Event::MountsChanged);
-        added
     }
 
     fn add_alone(
@@ -438,50 +444,6 @@ impl Row {
     /// Whether its directory is where this daemon sees the mount.
     fn is_seen(&self) -> bool {
         !self.info.detached && !self.info.private
-    }
-}
-
-/// Fails where no daemon would mount this: asked before a store is made for it.
-///
-/// # Errors
-/// As [`Mounts::add`].
-pub fn expect_mountable(ask: &MountAsk) -> Result<(), Failure> {
-    let own = OwnOptions::parse(&ask.options)?;
-    own.kernel()?;
-    Who::of(ask, &own)?;
-    let dir = Path::new(&ask.dir);
-    if workfs_mount::state_of(dir) != workfs_mount::DirState::Dead {
-        point::expect_free(dir, false, ask.nonempty || own.nonempty)?;
-    }
-    Ok(())
-}
-
-/// Whom a mount is to act for, and what it is to show.
-struct Who {
-    agent: Option<AgentName>,
-    role: Option<Role>,
-    root: Option<TreePath>,
-}
-
-impl Who {
-    fn of(ask: &MountAsk, own: &OwnOptions) -> Result<Who, Failure> {
-        let agent = match &ask.agent {
-            Some(name) => Some(options::agent(name)?),
-            None => own.agent.clone(),
-        };
-        let role = match &ask.role {
-            Some(name) => Some(options::role(name)?),
-            None => own.role,
-        };
-        let root = match &ask.root {
-            Some(path) => Some(options::root(path)?),
-            None => own.root.clone(),
-        };
-        if role.is_some() && agent.is_none() {
-            let remedy = "name the agent with --agent";
-            return Err(Failure::new(Cause::Usage, "a role is an agent's", remedy));
-        }
-        Ok(Who { agent, role, root: root.filter(|path| !path.names().is_empty()) })
     }
 }
 

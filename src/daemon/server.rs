@@ -399,8 +399,9 @@ fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
 fn serve_mount(shared: &Shared, peer: Peer, ask: &MountAsk, lines: &mut Lines) -> io::Result<()> {
     let working = Working::new(shared, true);
     let place = if ask.private {
-        lines.send(&Answer::SendConnection)?;
-        Place::Elsewhere(lines.receive_descriptor()?)
+        let sent = lines.send(&Answer::SendConnection).and_then(|()| lines.receive_descriptor());
+        // It could not mount: a daemon that was started for that has nothing to wait for.
+        Place::Elsewhere(sent.inspect_err(|_| shared.mounts.note_try())?)
     } else {
         Place::Here
     };

@@ -59,6 +59,8 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     };
     let Asked { text, own, paths, sync, agent } = Asked::of(&flags, global)?;
     let options = Options { paths, sync: sync.unwrap_or(Durability::Power), linger: false };
+    // What would fail then all the same makes no store and starts no daemon.
+    drop(OwnDir::make()?);
     if !options.paths.exists() {
         output.note(&format!("makes the store {}", options.paths.store().display()));
     }
@@ -128,7 +130,10 @@ impl OwnDir {
                 Ok(()) => return Ok(OwnDir(dir)),
                 // Left by a process of the same number that was killed together with its daemon.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Failure::io(dir.display(), &error).into()),
+                Err(error) => {
+                    let remedy = "set TMPDIR to a directory that you may write to".to_owned();
+                    return Err(Failure { remedy, ..Failure::io(dir.display(), &error) }.into());
+                }
             }
         }
         let reason = format!("{} is full of directories of ours", base.display());
