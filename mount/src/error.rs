@@ -9,37 +9,25 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum MountError {
     /// There is no FUSE in this kernel, container or sandbox.
-    #[error(
-        "/dev/fuse cannot be used here ({0}): load the module (`modprobe fuse`), or give the \
-         container the device (`--device /dev/fuse --cap-add SYS_ADMIN`)"
-    )]
+    #[error("/dev/fuse cannot be used here ({0})")]
     NoFuseDevice(#[source] io::Error),
     /// `/dev/fuse` is there, but not for this user or container.
-    #[error(
-        "/dev/fuse cannot be opened ({0}): as root, `chmod 0666 /dev/fuse` (its usual mode), or \
-         give the container the device (`--device /dev/fuse --cap-add SYS_ADMIN`)"
-    )]
+    #[error("/dev/fuse cannot be opened ({0})")]
     DeviceRefused(#[source] io::Error),
     /// Not root, and the helper that mounts for users is missing.
-    #[error("fusermount3 was not found: install the package `fuse3`, or mount as root")]
+    #[error("fusermount3 was not found")]
     NoFusermount,
     /// The mount point is no directory.
-    #[error("{} is not a directory: name a directory to mount on", .0.display())]
+    #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
     /// The mount point does not exist.
-    #[error("{} does not exist: make it first (`mkdir`)", .0.display())]
+    #[error("{} does not exist", .0.display())]
     NotFound(PathBuf),
     /// A mount whose process is gone still lies on the directory.
-    #[error(
-        "{dir} is a dead mount, its process is gone: detach it first (`fusermount3 -u -z {dir}`, \
-         or `umount -l {dir}` as root)", dir = .0.display()
-    )]
+    #[error("{} is a dead mount, its process is gone", .0.display())]
     DeadMount(PathBuf),
     /// The kernel or fusermount3 refused.
-    #[error(
-        "mounting on {} is not permitted ({detail}): mount on a directory you own and can write, \
-         or as root; a container needs CAP_SYS_ADMIN", dir.display()
-    )]
+    #[error("mounting on {} is not permitted ({detail})", dir.display())]
     NotPermitted {
         /// The mount point.
         dir: PathBuf,
@@ -47,10 +35,7 @@ pub enum MountError {
         detail: String,
     },
     /// `allow_other` or `allow_root` is not for users here.
-    #[error(
-        "allow_other and allow_root are refused to users here: put `user_allow_other` into \
-         /etc/fuse.conf, or mount without them, or as root"
-    )]
+    #[error("allow_other and allow_root are refused to users here")]
     OthersRefused,
     /// Anything else.
     #[error("mounting on {} failed: {source}", dir.display())]
@@ -63,6 +48,39 @@ pub enum MountError {
 }
 
 impl MountError {
+    /// The way out, where one is known.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        let known = match self {
+            MountError::NoFuseDevice(_) => {
+                "load the module (`modprobe fuse`), or give the container the device (`--device \
+                 /dev/fuse --cap-add SYS_ADMIN`)"
+            }
+            MountError::DeviceRefused(_) => {
+                "as root, `chmod 0666 /dev/fuse` (its usual mode), or give the container the device \
+                 (`--device /dev/fuse --cap-add SYS_ADMIN`)"
+            }
+            MountError::NoFusermount => "install the package `fuse3`, or mount as root",
+            MountError::NotADirectory(_) => "name a directory to mount on",
+            MountError::NotFound(_) => "make it first (`mkdir`)",
+            MountError::DeadMount(dir) => {
+                let dir = dir.display();
+                return Some(format!(
+                    "detach it first (`fusermount3 -u -z {dir}`, or `umount -l {dir}` as root)"
+                ));
+            }
+            MountError::NotPermitted { .. } => {
+                "mount on a directory you own and can write, or as root; a container needs \
+                 CAP_SYS_ADMIN"
+            }
+            MountError::OthersRefused => {
+                "put `user_allow_other` into /etc/fuse.conf, or mount without them, or as root"
+            }
+            MountError::Other { .. } => return None,
+        };
+        Some(known.to_owned())
+    }
+
     /// The variant for an error of the operating system about the mount point itself.
     pub(crate) fn of_dir(dir: &Path, source: io::Error) -> MountError {
         let dir = dir.to_owned();

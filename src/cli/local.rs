@@ -12,7 +12,7 @@ use crate::daemon::{self, Cause, Failure, LOOK_AGAIN, Nobody, OpenStore, StorePa
 use crate::limits::{DAEMON_END_WAIT, LOCK_PATIENCE};
 use crate::store::Durability;
 
-/// Opens the store; makes it where there is none.
+/// Opens the store; makes it where there is none, without directories.
 pub fn open(
     paths: &StorePaths,
     sync: Durability,
@@ -20,7 +20,7 @@ pub fn open(
 ) -> Result<OpenStore, Stop> {
     let begin = Instant::now();
     loop {
-        match try_open(paths, sync, config.clone()) {
+        match try_open(paths, sync, config.clone(), true) {
             Err(failure) if failure.cause == Cause::Held && begin.elapsed() < LOCK_PATIENCE => {
                 std::thread::sleep(LOOK_AGAIN);
             }
@@ -29,15 +29,16 @@ pub fn open(
     }
 }
 
-/// The same without waiting.
+/// The same without waiting; one that is made gets its workspaces' directories, if it is not `bare`.
 pub fn try_open(
     paths: &StorePaths,
     sync: Durability,
     config: Option<Arc<Config>>,
+    bare: bool,
 ) -> Result<OpenStore, Failure> {
     let store = daemon::open(paths, sync, config, Arc::new(Nobody))?;
     if store.is_new {
-        let setup = daemon::Setup { bare: true, ..daemon::Setup::default() };
+        let setup = daemon::Setup { bare, ..daemon::Setup::default() };
         if let Err(failure) = daemon::set_up(&store.engine, &setup) {
             discard(store, paths);
             return Err(failure);

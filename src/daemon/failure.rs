@@ -110,21 +110,24 @@ impl From<StoreError> for Failure {
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
             StoreError::Held { pid, .. } => {
                 let remedy = format!(
-                    "if it listens to nobody, since its socket is gone: `workfs unmount DIR` ends it \
+                    "use that daemon, or end it first; if it listens to nobody, since its socket is gone: `workfs unmount DIR` ends it \
                      with its last mount, and so does `kill {pid}`"
                 );
                 return Failure::new(Cause::Held, error.to_string(), remedy);
             }
-            StoreError::HeldElsewhere { .. } | StoreError::BeingRead { .. } => (Cause::Held, ""),
+            StoreError::HeldElsewhere { .. } => {
+                (Cause::Held, "use that daemon by the name that it has, or end it first")
+            }
+            StoreError::BeingRead { .. } => (Cause::Held, "end that process first"),
             StoreError::Older { .. } => {
                 (Cause::Store, "make its file and directory writable, then run any command on it")
             }
-            StoreError::Newer { .. } => (Cause::Store, ""),
+            StoreError::Newer { .. } => (Cause::Store, "use a newer workfs"),
             StoreError::NotAStore(_) => {
                 (Cause::Store, "name the store's file with `--store`; this one was left alone")
             }
-            StoreError::Network { .. } => (Cause::Store, ""),
-            StoreError::Impossible(_) => (Cause::Store, ""),
+            StoreError::Network { .. } => (Cause::Store, "put it on a local disk"),
+            StoreError::Impossible(_) => (Cause::Store, "run `workfs doctor`"),
             StoreError::Failed(_) => (Cause::Other, "see `workfs doctor`"),
         };
         Failure::new(cause, error.to_string(), remedy)
@@ -144,7 +147,7 @@ impl From<workfs_mount::MountError> for Failure {
             | E::DeadMount(_)
             | E::Other { .. } => Cause::Mount,
         };
-        // The way out is in the text already.
-        Failure::new(cause, error.to_string(), "")
+        let remedy = error.remedy().unwrap_or_else(|| "see `workfs doctor`".to_owned());
+        Failure::new(cause, error.to_string(), remedy)
     }
 }

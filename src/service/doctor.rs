@@ -127,7 +127,10 @@ pub fn doctor(store: &Path, service: Result<&Service, (&str, &str)>) -> DoctorRe
         }
         // What is said of its file says that already.
         Err(_) if !store.exists() => {}
-        Err((why, "")) => report.bad("store", why, RESTORE),
+        // This is what that names.
+        Err((why, remedy)) if remedy.is_empty() || remedy.contains("workfs doctor") => {
+            report.bad("store", why, RESTORE);
+        }
         Err((why, remedy)) => report.bad("store", why, remedy),
     }
     mounts(&mut report, store);

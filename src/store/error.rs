@@ -15,7 +15,7 @@ pub enum StoreError {
     #[error("another process holds the store's write lock: {0}")]
     Busy(String),
     /// Someone holds the store.
-    #[error("the store {path} is held by process {pid}; use that daemon or end it first")]
+    #[error("the store {path} is held by process {pid}")]
     Held {
         /// The store's file.
         path: String,
@@ -25,7 +25,7 @@ pub enum StoreError {
     /// Someone holds the store under another name, or in another place.
     #[error(
         "the store {path} is the same file as one that process {pid} holds by another name or in \
-         another place; use that daemon by the name that it has, or end it first"
+         another place"
     )]
     HeldElsewhere {
         /// The store's file, as it was named here.
@@ -34,7 +34,7 @@ pub enum StoreError {
         pid: u32,
     },
     /// Processes that may not write it read it.
-    #[error("the store {path} is being read by a process that may not write it; end that first")]
+    #[error("the store {path} is being read by a process that may not write it")]
     BeingRead {
         /// The store's file.
         path: String,
@@ -51,7 +51,7 @@ pub enum StoreError {
         known: i64,
     },
     /// A store of a later version of workfs.
-    #[error("the store has schema {found}, this workfs knows up to {known}: use a newer workfs")]
+    #[error("the store has schema {found}, this workfs knows up to {known}")]
     Newer {
         /// Its schema.
         found: i64,
@@ -62,7 +62,7 @@ pub enum StoreError {
     #[error("{0} is not a workfs store")]
     NotAStore(String),
     /// On a network file system, where locks and mmap cannot be trusted.
-    #[error("the store {path} is on a network file system ({fs}); put it on a local disk")]
+    #[error("the store {path} is on a network file system ({fs})")]
     Network {
         /// The store's file.
         path: String,
@@ -70,7 +70,7 @@ pub enum StoreError {
         fs: String,
     },
     /// A row that cannot be.
-    #[error("the store is damaged: {0}; run `workfs doctor`")]
+    #[error("the store is damaged: {0}")]
     Impossible(String),
     /// Anything else from the engine below.
     #[error("the store failed: {0}")]

@@ -114,6 +114,18 @@ fn a_claim_is_kept_and_given_back_as_it_is_told() {
     );
 }
 
+// P8.2
+#[test]
+fn a_store_that_agent_add_made_has_what_agents_are_told_of() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    let bob = fixture.root().to_str().unwrap();
+    fixture.workfs(&["mount", bob, "--agent", "bob"]).success();
+    fs::write(fixture.path("work/inbox/t-1.yaml"), "title: x\n").unwrap();
+    run_script(&fixture).success();
+    assert!(fixture.path("work/done/bob/t-1.yaml").exists());
+}
+
 // P10.4 P6.9
 #[test]
 fn who_may_only_look_is_told_to_do_nothing_else() {

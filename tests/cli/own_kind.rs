@@ -142,11 +142,17 @@ fn what_a_kind_does_not_say_a_command_refuses() {
         assert!(says("errand") && says(command[0]) && says("commands"), "{ran}");
     }
     let without = format!("{KIND}commands:\n  done: {{ to: shut }}\n");
-    let fixture = errands(&without);
-    let ran = fixture.workfs(&["done", "e-1", "--summary", "was easy"]).failure();
-    assert_eq!(ran.code, 2, "{ran}");
-    assert!(ran.stderr.contains("text"), "{ran}");
+    let fixture = errands(&format!("{without}  fail: {{ status: lost }}\n"));
+    for command in
+        [["done", "e-1", "--summary", "was easy"], ["fail", "e-1", "--message", "no way"]]
+    {
+        let ran = fixture.workfs(&command).failure();
+        assert!(ran.code == 2 && ran.stderr.contains("leave it out"), "{ran}");
+    }
     assert_eq!(fixture.ledger().names("e-1").len(), 2);
+    fixture.workfs(&["fail", "e-1"]).success();
+    let text = fs::read_to_string(fixture.path("errands/by/ann/e-1.yaml")).unwrap();
+    assert!(text.contains("status: lost\n"), "{text}");
 }
 
 // P8.2

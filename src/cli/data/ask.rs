@@ -98,7 +98,9 @@ fn asked(
             }
             // Before the store's threads start.
             let patience = patience()?;
-            match local::try_open(paths, Durability::Power, None) {
+            // An import brings its directories; an agent would find none to work in.
+            let bare = !matches!(request, Request::AgentAdd(..));
+            match local::try_open(paths, Durability::Power, None, bare) {
                 Ok(store) => return in_process(store, paths, (part, request), &patience, each),
                 // A daemon that just starts or ends, or another command.
                 Err(failure) if failure.cause == Cause::Held => Some(failure),
