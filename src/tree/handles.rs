@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use workfs_mount::{Handle, MountId};
+use workfs_mount::{Caller, Handle, MountId};
 
 use crate::limits::HANDLES_MAX;
 use crate::names::FileName;
@@ -113,6 +113,8 @@ struct Row {
     ino: Ino,
     /// The mount that it was opened through.
     mount: MountId,
+    /// The thread that opened it.
+    opener: u32,
     open: Arc<Open>,
 }
 
@@ -163,8 +165,8 @@ impl Handles {
         Held { ino, hub: Arc::clone(&self.hub), kept: false }
     }
 
-    /// Makes a handle of a held inode, which is opened through `mount`.
-    pub fn insert(&self, mount: MountId, mut held: Held, open: Open) -> Result<Handle, Refusal> {
+    /// Makes a handle of a held inode for who opens it.
+    pub fn insert(&self, by: &Caller, mut held: Held, open: Open) -> Result<Handle, Refusal> {
         let mut table = self.table.write();
         if table.len() >= HANDLES_MAX {
             let reason = format!("{HANDLES_MAX} files are open in this daemon");
@@ -175,8 +177,14 @@ impl Handles {
             self.running.add(held.ino);
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        table.insert(number, Row { ino: held.ino, mount, open: Arc::new(open) });
+        let (mount, opener, open) = (by.mount, by.pid, Arc::new(open));
+        table.insert(number, Row { ino: held.ino, mount, opener, open });
         Ok(Handle(number))
+    }
+
+    /// The thread that opened a handle.
+    pub fn opener(&self, handle: Handle) -> Option<u32> {
+        self.table.read().get(&handle.0).map(|row| row.opener)
     }
 
     pub fn get(&self, handle: Handle) -> Option<Arc<Open>> {

@@ -32,7 +32,7 @@ impl WorkTree {
         } else {
             (Open::Short(Mutex::default()), Caching::Cached)
         };
-        let handle = self.handles.insert(caller.mount, held, open);
+        let handle = self.handles.insert(caller, held, open);
         let handle = handle.map_err(|refusal| refusal.rule.errno(Door::Name))?;
         Ok(Opened { handle, caching })
     }

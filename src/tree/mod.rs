@@ -18,6 +18,7 @@ mod handles;
 mod history;
 mod hold;
 mod hub;
+mod inherited;
 mod kept;
 mod late;
 mod lineage;

@@ -139,7 +139,7 @@ impl WorkTree {
             _ => Caching::Direct,
         };
         let counted = open.count(&self.pins, caller.uid);
-        let handle = counted.and_then(|()| self.handles.insert(caller.mount, held, open));
+        let handle = counted.and_then(|()| self.handles.insert(caller, held, open));
         let handle = handle.map_err(|refusal| self.refuse_too_many(caller, about(ino), refusal))?;
         Ok(Opened { handle, caching })
     }

@@ -49,8 +49,13 @@ impl Wrote {
         self.since.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it wrote since the last save.
+    pub fn is_any(&self) -> bool {
+        self.since.load(Ordering::Relaxed)
+    }
+
     fn take(&self) -> bool {
-        let wrote = self.since.load(Ordering::Relaxed) && self.since.swap(false, Ordering::Relaxed);
+        let wrote = self.is_any() && self.since.swap(false, Ordering::Relaxed);
         if wrote {
             self.opening.store(false, Ordering::Relaxed);
         }

@@ -1,9 +1,10 @@
 //! The end of open files: by RELEASE, or with their mount.
 //!
 //! What must stay true: whatever an open file counts in (writers, open inodes, holds, waiters) ends with
-//! it. Deliberately not here: judging what was written, which `flush` does before.
+//! it. Deliberately not here: judging what was written, which `flush` does before, unless that was put off
+//! (`inherited`).
 
-use workfs_mount::{Handle, MountId};
+use workfs_mount::{Handle, MountId, Reply};
 
 use crate::numbers::Ino;
 
@@ -35,10 +36,13 @@ impl WorkTree {
         if self.unborn.has(ino) && !self.handles.is_open(ino) {
             self.born(ino);
         }
-        let (is_unsaved, emptied, under) = {
-            let staged = staged.lock();
-            (staged.unsaved.is_any(), staged.emptied, staged.fence.clone())
-        };
+        let staged = staged.lock();
+        let (is_unsaved, emptied) = (staged.unsaved.is_any(), staged.emptied);
+        if let Some(by) = staged.put_off.filter(|_| is_unsaved) {
+            return self.judge_now(&by, (ino, &open), staged, Reply::new(|_| {}));
+        }
+        let under = staged.fence.clone();
+        drop(staged);
         if let Some(emptied) = emptied {
             return self.save_emptied(ino, open, emptied);
         }

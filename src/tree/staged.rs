@@ -52,6 +52,8 @@ pub(super) struct Staged {
     charge: Option<Charge>,
     /// What was written since the last judgement.
     pub unsaved: Unsaved,
+    /// Who closed a descriptor that it had inherited, and had written: whoever opened it has it still.
+    pub put_off: Option<Caller>,
     /// It is a checked file, opening it emptied it, and nothing was written since.
     pub emptied: Option<Emptied>,
     /// Opening it emptied a draft that said something.
@@ -107,6 +109,7 @@ impl Staged {
             buffer: None,
             charge: None,
             unsaved: Unsaved::default(),
+            put_off: None,
             emptied: None,
             empties_draft: false,
             judging: None,
@@ -170,6 +173,7 @@ impl Staged {
 
     fn begin_judging(&mut self) {
         self.unsaved.clear();
+        self.put_off = None;
         self.emptied = None;
         self.was_asked = false;
         self.judged_bytes = 0;

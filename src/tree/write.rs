@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr, WriteAt};
 
 use crate::engine::{
@@ -15,6 +15,7 @@ use crate::store::{Record, Standing, When};
 
 use super::cut::Sized;
 use super::handles::Open;
+use super::inherited::is_kept_open;
 use super::staged::Staged;
 use super::{Touch, WorkTree};
 
@@ -128,38 +129,59 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
+        let is_put_off = |wrote: bool| {
+            let opener = self.handles.opener(handle).filter(|_| !sync);
+            opener.is_some_and(|opener| is_kept_open(opener, (caller.pid, wrote), ino))
+        };
         let Open::Staged(staged) = &*open else {
             return match &*open {
-                Open::Plain { wrote, .. } => self.save_plain(caller, ino, wrote, sync, reply),
+                Open::Plain { wrote, .. } if !wrote.is_any() || !is_put_off(true) => {
+                    self.save_plain(caller, ino, wrote, sync, reply)
+                }
                 _ => reply.send(Ok(())),
             };
         };
-        let (whole, sight, record, fence, lay) = {
-            let mut staged = staged.lock();
-            if let Some(waiting) = &mut staged.judging {
-                return waiting.push(reply);
-            }
-            if let Some(failed) = &staged.failed {
-                return reply.send(Err(failed.rule.errno(Door::Handle)));
-            }
-            let is_unsaved = staged.unsaved.is_any();
-            if sync && !is_unsaved && staged.emptied.is_some() {
-                self.busy.begin(ino, staged.fence.clone());
-            } else if !(if sync { is_unsaved } else { staged.unsaved.is_ended_by(caller.files) }) {
-                return reply.send(Ok(()));
-            }
-            if staged.check.is_some() {
-                let command = self.checked_save(ino, &mut staged);
-                drop(staged);
-                return self.save(caller, (ino, open), command, reply);
-            }
-            let (whole, base) = staged.take();
-            // A draft may be a record on its way from another directory: what was seen of that?
-            let known = staged.record.is_some();
-            let sight = if known { Sight::Known(base) } else { self.sight(caller) };
-            let lay = staged.home.as_ref().map(Home::file_path);
-            (whole, sight, staged.record, staged.fence.clone(), lay)
-        };
+        let mut staged = staged.lock();
+        if let Some(waiting) = &mut staged.judging {
+            return waiting.push(reply);
+        }
+        if let Some(failed) = &staged.failed {
+            return reply.send(Err(failed.rule.errno(Door::Handle)));
+        }
+        let is_unsaved = staged.unsaved.is_any();
+        let wrote = staged.unsaved.is_ended_by(caller.files);
+        if sync && !is_unsaved && staged.emptied.is_some() {
+            self.busy.begin(ino, staged.fence.clone());
+        } else if !(if sync { is_unsaved } else { wrote || staged.put_off.is_some() }) {
+            return reply.send(Ok(()));
+        } else if is_put_off(wrote) {
+            staged.put_off = Some(*caller);
+            return reply.send(Ok(()));
+        }
+        self.judge_now(caller, (ino, &open), staged, reply);
+    }
+
+    /// Judges what was staged in `open`, and commits it.
+    pub(super) fn judge_now(
+        &self,
+        caller: &Caller,
+        (ino, open): (Ino, &Arc<Open>),
+        mut staged: MutexGuard<'_, Staged>,
+        reply: Reply<()>,
+    ) {
+        let open = Arc::clone(open);
+        if staged.check.is_some() {
+            let command = self.checked_save(ino, &mut staged);
+            drop(staged);
+            return self.save(caller, (ino, open), command, reply);
+        }
+        let (whole, base) = staged.take();
+        // A draft may be a record on its way from another directory: what was seen of that?
+        let record = staged.record;
+        let sight = if record.is_some() { Sight::Known(base) } else { self.sight(caller) };
+        let lay = staged.home.as_ref().map(Home::file_path);
+        let fence = staged.fence.clone();
+        drop(staged);
         let keeps_time = self.timed.lock().remove(&ino);
         let text = Text::new(whole);
         let command = Save { ino, record, sight, text, keeps_time, fence, lay };

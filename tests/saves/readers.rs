@@ -87,6 +87,33 @@ fn a_descriptor_that_is_closed_twice_saves_once() {
 
 // P2.3
 #[test]
+fn what_several_programs_write_by_one_descriptor_is_one_save() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    // By themselves the first two are no valid text.
+    let script = "set -e; { /bin/echo 'id: t-1'; /bin/echo 'title: \"one'; /bin/echo '  two\"'; }";
+    fixture.sh(&format!("{script} > work/inbox/t-1.yaml")).success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "id: t-1\ntitle: \"one\n  two\"\n");
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+    // Whoever opened it lets go of it first: the last one ends it, and there is another open file.
+    let script = "import os, subprocess, sys
+f = open(sys.argv[1], 'w')
+read = open(sys.argv[1])
+child = subprocess.Popen(['sh', '-c', 'read x; echo \"id: t-1\"; echo title: $x'], stdin=subprocess.PIPE, stdout=f)
+f.close()
+child.communicate(b'three\\n')
+";
+    let shell = fixture.bash().with("PYTHON", python()).with("S", script).with("F", &path);
+    shell.run("\"$PYTHON\" -c \"$S\" \"$F\"").success();
+    until_polled("the save", || {
+        (fs::read_to_string(&path).unwrap() == "id: t-1\ntitle: three\n").then_some(())
+    });
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "saved"]);
+    fixture.fsck_clean();
+}
+
+// P2.3
+#[test]
 fn a_child_that_is_started_in_the_middle_saves_nothing() {
     let fixture = Fixture::new();
     let path = fixture.task("inbox", &Task::new("t-1"));

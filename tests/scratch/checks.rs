@@ -421,3 +421,20 @@ fn a_new_file_that_is_refused_has_its_why_though_it_is_not_there() {
     assert!(text.contains("checked when it is saved"), "{text}");
     fixture.fsck_clean();
 }
+
+// P11.1 P11.7
+#[test]
+fn what_several_programs_write_by_one_descriptor_is_one_save() {
+    let fixture = checked();
+    let by_parts = "set -e; { /bin/echo '{'; /bin/echo '\"a\":1'; /bin/echo '}'; }";
+    for name in ["new.json", "new.json", "plain.md"] {
+        let before = fixture.ledger().last_g();
+        fixture.sh(&format!("{by_parts} > scratchpad/{name}")).success();
+        let text = fs::read_to_string(fixture.path(&format!("scratchpad/{name}"))).unwrap();
+        assert_eq!(text, "{\n\"a\":1\n}\n", "{name}");
+        let ledger = fixture.ledger();
+        let names: Vec<&str> = ledger.after(before).iter().map(|event| event.name()).collect();
+        assert_eq!(names, ["saved"], "{name}");
+    }
+    fixture.fsck_clean();
+}
