@@ -82,7 +82,10 @@ impl<'o> Here<'o> {
             && here.role == Role::Observer.as_str()
         {
             let reason = format!("{agent}, whose mount this is, may only read");
-            return Err(Stop::failed(Exit::Denied, reason, "ask an operator for another role"));
+            let remedy = format!(
+                "ask an operator for another role (`workfs agent add {agent} --role ROLE`)"
+            );
+            return Err(Stop::failed(Exit::Denied, reason, remedy));
         }
         Ok(request)
     }

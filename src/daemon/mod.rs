@@ -26,6 +26,7 @@ mod setup;
 mod signals;
 mod socket;
 mod spawn;
+mod wanted;
 mod wire;
 
 pub use client::{Answers, Client};
@@ -33,7 +34,6 @@ pub use covers::Covers;
 pub use failure::{Cause, Failure};
 pub use logging::{start_log, trim_log};
 pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
-pub use mounts::expect_mountable;
 pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
 pub use options::{OwnOptions, durability, role, sync_name};
 pub use paths::StorePaths;
@@ -41,6 +41,7 @@ pub use point::{clean_up, is_dead, resolve};
 pub use setup::{Made, Setup, layout, set_up};
 pub use signals::{Patience, is_ignored, on_first as on_first_signal};
 pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};
+pub use wanted::{expect_mountable, expect_possible};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use workfs_mount::MountLine;
 

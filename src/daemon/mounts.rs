@@ -21,6 +21,7 @@ use super::failure::{Cause, Failure};
 use super::options::{self, OwnOptions};
 use super::paths::StorePaths;
 use super::point;
+use super::wanted::Who;
 use super::wire::{MountAsk, MountInfo, UnmountAsk};
 use crate::engine::{Engine, PutAgent, path_of_dir};
 use crate::kind::Role;
@@ -316,6 +317,11 @@ impl Mounts {
         table.rows.iter().find(found).map(|row| (Arc::clone(&row.mount), row.info.clone()))
     }
 
+    /// Notes that a mount was tried of which nothing came: nobody may be waiting any more.
+    pub fn tried_in_vain(&self) {
+        self.table.lock().tries += 1;
+    }
+
     /// Unmounts a directory; says whether it was the last mount.
     ///
     /// # Errors
@@ -437,50 +443,6 @@ impl Row {
     /// Whether its directory is where this daemon sees the mount.
     fn is_seen(&self) -> bool {
         !self.info.detached && !self.info.private
-    }
-}
-
-/// Fails where no daemon would mount this: asked before a store is made for it.
-///
-/// # Errors
-/// As [`Mounts::add`].
-pub fn expect_mountable(ask: &MountAsk) -> Result<(), Failure> {
-    let own = OwnOptions::parse(&ask.options)?;
-    own.kernel()?;
-    Who::of(ask, &own)?;
-    let dir = Path::new(&ask.dir);
-    if workfs_mount::state_of(dir) != workfs_mount::DirState::Dead {
-        point::expect_free(dir, false, ask.nonempty || own.nonempty)?;
-    }
-    Ok(())
-}
-
-/// Whom a mount is to act for, and what it is to show.
-struct Who {
-    agent: Option<AgentName>,
-    role: Option<Role>,
-    root: Option<TreePath>,
-}
-
-impl Who {
-    fn of(ask: &MountAsk, own: &OwnOptions) -> Result<Who, Failure> {
-        let agent = match &ask.agent {
-            Some(name) => Some(options::agent(name)?),
-            None => own.agent.clone(),
-        };
-        let role = match &ask.role {
-            Some(name) => Some(options::role(name)?),
-            None => own.role,
-        };
-        let root = match &ask.root {
-            Some(path) => Some(options::root(path)?),
-            None => own.root.clone(),
-        };
-        if role.is_some() && agent.is_none() {
-            let remedy = "name the agent with --agent";
-            return Err(Failure::new(Cause::Usage, "a role is an agent's", remedy));
-        }
-        Ok(Who { agent, role, root: root.filter(|path| !path.names().is_empty()) })
     }
 }
 

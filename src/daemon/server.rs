@@ -404,8 +404,10 @@ fn serve_mount(
     let shared = served.shared;
     let working = Working::new(shared, true);
     let place = if ask.private {
-        lines.send(&Answer::SendConnection)?;
-        Place::Elsewhere(lines.receive_descriptor()?)
+        let sent = lines.send(&Answer::SendConnection);
+        let sent = sent.and_then(|()| lines.receive_descriptor());
+        // It could not mount, or is gone.
+        Place::Elsewhere(sent.inspect_err(|_| shared.mounts.tried_in_vain())?)
     } else {
         Place::Here
     };

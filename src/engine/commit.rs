@@ -203,8 +203,8 @@ impl Commit {
             return Ok(());
         }
         let reason = format!("changed since the transaction used it: {}", listed(&changed));
-        let remedy =
-            "throw the transaction away with rmdir, and do it again from what is there now";
+        let remedy = "do it again from what is there now, in another transaction: rmdir throws this one \
+                      away, as `workfs txn` has done by itself";
         Err(Stop::kept(Refusal::new(Rule::Conflict, reason, remedy), self.path.clone()))
     }
 

@@ -126,11 +126,18 @@ impl Context {
 
 /// An observer's change, whatever it is.
 fn observed(context: &Context) -> Refusal {
-    Refusal::new(
-        Rule::Forbidden,
-        format!("{} is an observer and may only read", context.actor.name),
-        "ask an operator for another role (`workfs agent add NAME --role ROLE`)",
-    )
+    let (name, uid) = (&context.actor.name, context.actor.uid);
+    // Of a user who was bound to an agent; under that name nobody can be registered.
+    let is_stand_in = name.as_str() == format!("uid-{uid}");
+    let remedy = match is_stand_in {
+        true => {
+            format!("ask an operator to make you an agent (`workfs agent add NAME --uid {uid}`)")
+        }
+        false => {
+            format!("ask an operator for another role (`workfs agent add {name} --role ROLE`)")
+        }
+    };
+    Refusal::new(Rule::Forbidden, format!("{name} is an observer and may only read"), remedy)
 }
 
 impl Turn<'_> {

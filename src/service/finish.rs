@@ -105,7 +105,7 @@ pub(super) fn fail(
     args: &FailArgs,
 ) -> Result<MoveReport, Failure> {
     let FailArgs { what, message, agent } = args;
-    let (agent, text) = (agent.as_ref(), Some(message.as_str()));
+    let (agent, text) = (agent.as_ref(), message.as_deref());
     end(service, caller, &End { command: EndCommand::Fail, what, agent, text })
 }
 
@@ -132,6 +132,14 @@ fn end(service: &Service, caller: &Caller, end: &End<'_>) -> Result<MoveReport, 
             present = service.unwritten(look, |present| &present.found.record)?;
         }
         let ending = present.ending(end.command)?;
+        if end.command == EndCommand::Fail
+            && end.text.is_none()
+            && let Some(field) = &ending.text
+        {
+            let field = field.first_way().join(".");
+            let reason = format!("`fail` says in `{field}` what went wrong");
+            return Err(Failure::new(Exit::Usage, reason, "give it: --message TEXT"));
+        }
         let text = end.text.map(|text| present.told(end.command, ending, text)).transpose()?;
         match &ending.becomes {
             Becomes::State(to) => {
@@ -181,7 +189,8 @@ impl Present {
         let command = command.name();
         let Some(field) = &ending.text else {
             let reason = format!("the kind `{}` has no field for the text", self.kind.name());
-            let remedy = format!("leave it out; `commands: {command}: text` would name one");
+            let remedy =
+                format!("leave it out; `text` in the kind's `commands: {command}` would name one");
             return Err(Failure::new(Exit::Usage, reason, remedy));
         };
         let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}');

@@ -205,3 +205,22 @@ fn a_connection_outlives_no_right_to_it() {
     assert!(said.contains("this store is not user 64001's"), "{said}");
     assert!(fixture.path("work/inbox/t-9.yaml").exists());
 }
+
+// P10.2
+#[test]
+fn whose_agent_was_removed_is_told_how_it_becomes_one_again() {
+    let Some(fixture) = shared() else { return };
+    fixture.workfs(&["agent", "remove", "bob"]).success();
+    by(&fixture, BOB, "mv work/inbox/t-1.yaml work/assigned/bob/").failure();
+    let why = by(&fixture, BOB, "cat .workfs/why").success().stdout;
+    assert!(why.contains("(`workfs agent add NAME --uid 64001`)"), "{why}");
+    fixture.workfs(&["agent", "add", "robert", "--uid", "64001"]).success();
+    by(&fixture, BOB, "mv work/inbox/t-1.yaml work/assigned/robert/").failure();
+    fixture.sh("mkdir work/assigned/robert").success();
+    by(&fixture, BOB, "mv work/inbox/t-1.yaml work/assigned/robert/").success();
+    // An observer by name keeps that.
+    fixture.workfs(&["agent", "add", "robert", "--role", "observer"]).success();
+    by(&fixture, BOB, "mv work/assigned/robert/t-1.yaml work/inbox/").failure();
+    let why = by(&fixture, BOB, "cat .workfs/why").success().stdout;
+    assert!(why.contains("(`workfs agent add robert --role ROLE`)"), "{why}");
+}

@@ -251,3 +251,36 @@ fn where_no_name_space_can_be_had_it_is_an_ordinary_mount_for_as_long() {
     });
     assert_eq!(mounted_below(fixture.base()).len(), 1);
 }
+
+// P10.7 P6.1
+#[test]
+fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
+    let fixture = Setup::default().prepare();
+    let nothing = |ran: Ran, code: i32, said: &str| {
+        assert_eq!(ran.code, code, "{ran}");
+        assert!(ran.stderr.contains(said), "{ran}");
+        assert!(processes_of(fixture.store()).is_empty());
+        assert_eq!(fs::read_dir(fixture.store().parent().unwrap()).unwrap().count(), 0);
+    };
+    let mut command = exec(&fixture, &["--", "true"]);
+    let ran = run(command.env("TMPDIR", fixture.outside("none")));
+    nothing(ran, 4, "set TMPDIR to a directory");
+    nothing(run(&mut exec(&fixture, &["--agent", "a b", "--", "true"])), 2, "no agent's name");
+    nothing(run(&mut exec(&fixture, &["--root", "none", "--", "true"])), 4, "no directory `none`");
+    if !may_have_a_name_space() || !needs(&["unshare"]) {
+        return;
+    }
+    let without_fuse = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && \
+                        mknod -m 666 /dev/urandom c 1 9 && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", without_fuse, "sh", env!("CARGO_BIN_EXE_workfs"), "--store"]);
+    command.arg(fixture.store()).args(["exec", "--", "true"]).env("TMPDIR", place(&fixture));
+    nothing(run(&mut command), 8, "/dev/fuse");
+    nothing_is_left(&fixture);
+    // One that was there stays, and can be used at once.
+    fixture.workfs(&["init"]).success();
+    let mut command = exec(&fixture, &["--root", "none", "--", "true"]);
+    assert_eq!(run(&mut command).code, 4);
+    run(&mut exec(&fixture, &["--", "true"])).success();
+    nothing_is_left(&fixture);
+}

@@ -47,6 +47,7 @@ fn a_conflict_is_ebusy_and_why_lists_what_changed() {
         let why = fixture.why();
         let newest = why.split("\n\n").next().unwrap();
         assert!(newest.contains("W036") && newest.contains(&format!("`{path}`")), "{name}: {why}");
+        assert!(newest.contains("in another transaction: rmdir"), "{name}: {why}");
         assert_eq!(fs::read_to_string(fixture.path("other")).unwrap(), "z\n", "{name}");
         fixture.sh(&format!("rmdir .workfs/txn/{name}")).success();
     }

@@ -42,7 +42,7 @@ pub struct FailArgs {
     owned: Owned,
     /// What went wrong; of a task, for error.message
     #[arg(long, short, value_name = "TEXT")]
-    message: String,
+    message: Option<String>,
 }
 
 /// See `workfs release --help`.

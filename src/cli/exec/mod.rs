@@ -12,8 +12,10 @@ use std::fs::DirBuilder;
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
+use rustix::fs::Access;
 
 use super::Global;
 use super::exit::Exit;
@@ -22,11 +24,12 @@ use super::mount::{answers, at_daemon, told};
 use super::output::{Output, Stop};
 use super::store;
 use crate::daemon::{
-    self, Answer, Ask, Client, Covers, Failure, MountAsk, MountInfo, Options, OwnOptions,
-    StorePaths, UnmountAsk,
+    self, Answer, Ask, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
+    OwnOptions, StorePaths, UnmountAsk,
 };
-use crate::limits::MOUNT_DIRS_MAX;
+use crate::limits::{DAEMON_END_WAIT, MOUNT_DIRS_MAX};
 use crate::store::Durability;
+use crate::store::sqlite::lock_holder;
 
 /// See `workfs exec --help`.
 #[derive(Debug, Args)]
@@ -58,23 +61,28 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     };
     let sync = own.sync.unwrap_or(Durability::Power);
     let options = Options { paths, sync, linger: false };
-    if !options.paths.exists() {
+    let wanted = MountAsk {
+        options: text.clone(),
+        agent: args.agent.clone(),
+        role: args.role.clone(),
+        root: args.root.clone(),
+        hold: true,
+        temporary: true,
+        private: space::is_allowed(),
+        ..MountAsk::default()
+    };
+    // What is refused in any case starts no daemon and makes no store.
+    daemon::expect_possible(&wanted)?;
+    OwnDir::expect_place()?;
+    let is_new = !options.paths.exists();
+    if is_new {
         output.note(&format!("makes the store {}", options.paths.store().display()));
     }
     let mounted = at_daemon(&options, |client| {
         child::hold_signals();
         let dir = OwnDir::make()?;
-        let ask = MountAsk {
-            dir: dir.0.to_str().unwrap_or_default().to_owned(),
-            options: text.clone(),
-            agent: args.agent.clone(),
-            role: args.role.clone(),
-            root: args.root.clone(),
-            nonempty: false,
-            hold: true,
-            temporary: true,
-            private: space::is_allowed(),
-        };
+        let dir_name = dir.0.to_str().unwrap_or_default().to_owned();
+        let ask = MountAsk { dir: dir_name, ..wanted.clone() };
         let mounted = mount(client, &ask, &own, &options.paths, output).inspect_err(|_| {
             if ask.private {
                 // A directory goes only when nothing is mounted on it.
@@ -82,10 +90,24 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
             }
         })?;
         Ok(mounted.map(|(client, info)| Mounted { client, info, dir }))
+    });
+    let mounted = mounted.inspect_err(|_| {
+        if is_new {
+            await_end(&options.paths);
+        }
     })?;
     let ended = child::run(&args.command, mounted.dir(), &mounted.variables(&options.paths));
     mounted.take_away(&options.paths);
     Err(Stop::ended(ended?))
+}
+
+/// Waits, not without end, until a daemon has gone that was started in vain, and has taken along what it
+/// made.
+fn await_end(paths: &StorePaths) {
+    let begin = Instant::now();
+    while lock_holder(paths.store()).is_some() && begin.elapsed() < DAEMON_END_WAIT {
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// Mounts; `None` if the daemon was just ending.
@@ -118,8 +140,19 @@ fn mount(
 struct OwnDir(PathBuf);
 
 impl OwnDir {
-    fn make() -> Result<OwnDir, Stop> {
+    /// Where they lie, if one can be made there.
+    fn expect_place() -> Result<PathBuf, Stop> {
         let base = daemon::resolve(&std::env::temp_dir())?;
+        let may = rustix::fs::access(&base, Access::WRITE_OK | Access::EXEC_OK);
+        match may.map_err(std::io::Error::from).and_then(|()| base.metadata()) {
+            Ok(found) if found.is_dir() => Ok(base),
+            Ok(_) => Err(no_place(&base, &std::io::ErrorKind::NotADirectory.into())),
+            Err(error) => Err(no_place(&base, &error)),
+        }
+    }
+
+    fn make() -> Result<OwnDir, Stop> {
+        let base = OwnDir::expect_place()?;
         let pid = std::process::id();
         for number in 0..MOUNT_DIRS_MAX {
             let dir = base.join(format!("workfs-{pid}-{number}"));
@@ -127,7 +160,7 @@ impl OwnDir {
                 Ok(()) => return Ok(OwnDir(dir)),
                 // Left by a process of the same number that was killed together with its daemon.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Failure::io(dir.display(), &error).into()),
+                Err(error) => return Err(no_place(&dir, &error)),
             }
         }
         let reason = format!("{} is full of directories of ours", base.display());
@@ -140,6 +173,12 @@ impl Drop for OwnDir {
         // Not there any more where the daemon was faster.
         let _ = std::fs::remove_dir(&self.0);
     }
+}
+
+fn no_place(dir: &Path, error: &std::io::Error) -> Stop {
+    let remedy = "set TMPDIR to a directory in which you may make one";
+    let failure = Failure::io(format!("a directory to mount on: {}", dir.display()), error);
+    Failure { remedy: remedy.to_owned(), ..failure }.into()
 }
 
 /// A mount for a command.

@@ -87,8 +87,10 @@ pub struct DoneArgs {
 pub struct FailArgs {
     /// Id or path.
     pub what: String,
-    /// What went wrong, for the field that the kind names (`error.message` of a task).
-    pub message: String,
+    /// What went wrong, for the field that the kind names (`error.message` of a task); none where it names
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// For whom; the caller if absent.
     #[serde(default)]
     pub agent: Option<AgentName>,

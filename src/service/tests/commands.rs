@@ -144,7 +144,8 @@ fn what_somebody_has_is_lost_and_says_to_whom() {
 fn fail_marks_and_release_gives_back() {
     let bench = bench();
     claim(&bench, Some("a"), "bob").unwrap();
-    let args = |what: &str| FailArgs { what: what.into(), message: "no: disk".into(), agent: None };
+    let args =
+        |what: &str| FailArgs { what: what.into(), message: Some("no: disk".into()), agent: None };
     let failed = moved(bench.ask(Request::Fail(args("a")))).unwrap();
     assert_eq!((utf8(&failed.path), failed.version), ("work/assigned/bob/a.yaml", Version(3)));
     let text = bench.show("a").text;

@@ -1,0 +1,73 @@
+//! What a mount is asked to be: for whom, and which part of the tree.
+//!
+//! What must stay true: what is refused here no daemon would mount. Deliberately not here: mounting
+//! (`mounts`), and the rest of the options (`options`).
+
+use std::path::Path;
+
+use super::failure::{Cause, Failure};
+use super::options::{self, OwnOptions};
+use super::point;
+use super::wire::MountAsk;
+use crate::kind::Role;
+use crate::names::{AgentName, TreePath};
+
+/// Fails where no daemon would mount this: asked before a store is made for it.
+///
+/// # Errors
+/// As a daemon's.
+pub fn expect_mountable(ask: &MountAsk) -> Result<(), Failure> {
+    let own = expect_possible(ask)?;
+    let dir = Path::new(&ask.dir);
+    if workfs_mount::state_of(dir) != workfs_mount::DirState::Dead {
+        point::expect_free(dir, false, ask.nonempty || own.nonempty)?;
+    }
+    Ok(())
+}
+
+/// The same, of a directory that is still to be made.
+///
+/// # Errors
+/// As [`expect_mountable`].
+pub fn expect_possible(ask: &MountAsk) -> Result<OwnOptions, Failure> {
+    let own = OwnOptions::parse(&ask.options)?;
+    own.kernel()?;
+    Who::of(ask, &own)?;
+    Ok(own)
+}
+
+/// Whom a mount is to act for, and what it is to show.
+pub(super) struct Who {
+    /// For this agent; nobody's where it is none's.
+    pub agent: Option<AgentName>,
+    /// In this role, if it is not registered.
+    pub role: Option<Role>,
+    /// This directory; the whole tree where it is none.
+    pub root: Option<TreePath>,
+}
+
+impl Who {
+    /// As the request says it, else its options.
+    ///
+    /// # Errors
+    /// If that is none of a mount.
+    pub fn of(ask: &MountAsk, own: &OwnOptions) -> Result<Who, Failure> {
+        let agent = match &ask.agent {
+            Some(name) => Some(options::agent(name)?),
+            None => own.agent.clone(),
+        };
+        let role = match &ask.role {
+            Some(name) => Some(options::role(name)?),
+            None => own.role,
+        };
+        let root = match &ask.root {
+            Some(path) => Some(options::root(path)?),
+            None => own.root.clone(),
+        };
+        if role.is_some() && agent.is_none() {
+            let remedy = "name the agent with --agent";
+            return Err(Failure::new(Cause::Usage, "a role is an agent's", remedy));
+        }
+        Ok(Who { agent, role, root: root.filter(|path| !path.names().is_empty()) })
+    }
+}
