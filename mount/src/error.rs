@@ -37,8 +37,9 @@ pub enum MountError {
     DeadMount(PathBuf),
     /// The kernel or fusermount3 refused.
     #[error(
-        "mounting on {} is not permitted ({detail}): mount on a directory you own and can write, \
-         or as root; a container needs CAP_SYS_ADMIN", dir.display()
+        "mounting on {} is not permitted ({detail}): mount on a directory you own and can write \
+         (`chmod u+w` where a crash left it read-only), or as root; a container needs \
+         CAP_SYS_ADMIN", dir.display()
     )]
     NotPermitted {
         /// The mount point.
