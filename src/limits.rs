@@ -267,6 +267,9 @@ pub const TXN_BYTES_MAX: u64 = 32 << 20;
 /// Conflicts that `why` names of one transaction.
 pub const CONFLICTS_SHOWN_MAX: usize = 20;
 
+/// Longest path of a store: SQLite takes 512 bytes, with its own endings (`-journal`).
+pub const STORE_PATH_BYTES_MAX: usize = 504;
+
 // The daemon and its control socket.
 
 /// Mounts of one daemon: each costs four threads and as many descriptors.

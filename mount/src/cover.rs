@@ -119,6 +119,15 @@ pub fn uncover(cover: &Cover) -> io::Result<()> {
     set_mode(&directory, cover.mode)
 }
 
+/// Whether a directory on which nothing is mounted looks as a cover leaves it: immutable, and writable by
+/// nobody. Whoever knows of no cover can only tell.
+#[must_use]
+pub fn looks_covered(dir: &Path) -> bool {
+    let Ok(directory) = open(dir) else { return false };
+    let is_immutable = flags(&directory).is_some_and(|flags| flags & IMMUTABLE != 0);
+    is_immutable && directory.metadata().is_ok_and(|found| found.mode() & WRITE_BITS == 0)
+}
+
 /// Refuses to open what a process serves: that is not the directory below, and it may hang.
 fn open(dir: &Path) -> io::Result<File> {
     if mount_at(&resolved(dir)?)?.is_some_and(|line| line.is_fuse()) {
@@ -180,12 +189,14 @@ mod tests {
         assert_eq!(mode_of(dir.path()), 0o2555);
         let again = Underlay::open(dir.path()).unwrap();
         assert_eq!(again.cover().ino, cover.ino);
+        assert_eq!(looks_covered(dir.path()), again.cover().immutable);
         if again.cover().immutable {
             assert!(std::fs::write(dir.path().join("lost"), "x").is_err());
         }
         uncover(&cover).unwrap();
         uncover(&cover).unwrap();
         assert_eq!(mode_of(dir.path()), 0o2755);
+        assert!(!looks_covered(dir.path()));
         std::fs::write(dir.path().join("kept"), "x").unwrap();
     }
 

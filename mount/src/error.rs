@@ -70,8 +70,8 @@ impl MountError {
                 ));
             }
             MountError::NotPermitted { .. } => {
-                "mount on a directory you own and can write, or as root; a container needs \
-                 CAP_SYS_ADMIN"
+                "mount on a directory you own and can write (`chmod u+w` where a crash left it \
+                 read-only), or as root; a container needs CAP_SYS_ADMIN"
             }
             MountError::OthersRefused => {
                 "put `user_allow_other` into /etc/fuse.conf, or mount without them, or as root"

@@ -31,7 +31,7 @@ mod tree;
 mod view;
 mod write_at;
 
-pub use cover::{Cover, Underlay, cover, uncover};
+pub use cover::{Cover, Underlay, cover, looks_covered, uncover};
 pub use errno::Errno;
 pub use error::MountError;
 pub use fusermount::find as find_fusermount;

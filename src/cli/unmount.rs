@@ -123,7 +123,12 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
             return done(&dir, output);
         }
         let reason = format!("nothing is mounted on {}", dir.display());
-        return Err(Stop::failed(Exit::Absent, reason, "`workfs ps` tells what is mounted"));
+        return Err(match daemon::left_covered(&dir) {
+            Some(left) => {
+                Stop::failed(Exit::Absent, format!("{reason}; {}", left.found), left.remedy)
+            }
+            None => Stop::failed(Exit::Absent, reason, "`workfs ps` tells what is mounted"),
+        });
     }
     by_the_system(&dir, lazy)?;
     done(&dir, output)

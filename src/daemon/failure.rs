@@ -104,6 +104,9 @@ impl From<StoreError> for Failure {
             StoreError::ReadOnly(text) if text.contains("ermission denied") => {
                 (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
             }
+            StoreError::Unreadable(_) => {
+                (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
+            }
             StoreError::ReadOnly(_) => {
                 (Cause::Other, "make the store's file and directory writable")
             }

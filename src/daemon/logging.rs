@@ -127,10 +127,9 @@ fn is_set(variable: &str) -> bool {
 pub fn trim_log(paths: &StorePaths) -> Result<PathBuf, Failure> {
     let log = paths.log();
     paths.make_directory()?;
-    if std::fs::metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_BYTES_MAX) {
-        if let Err(error) = std::fs::rename(&log, aside(&log)) {
-            tracing::warn!(%error, "the log stays long");
-        }
+    let is_long = std::fs::metadata(&log).is_ok_and(|found| found.len() > LOG_BYTES_MAX);
+    if is_long && let Err(error) = std::fs::rename(&log, aside(&log)) {
+        tracing::warn!(%error, "the log stays long");
     }
     Ok(log)
 }

@@ -37,7 +37,7 @@ pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
 pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
 pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::StorePaths;
-pub use point::{clean_up, is_dead, resolve};
+pub use point::{clean_up, is_dead, left_covered, resolve};
 pub use setup::{Made, Setup, layout, set_up};
 pub use signals::{Patience, is_ignored, on_first as on_first_signal};
 pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};

@@ -8,7 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf, absolute};
 
 use super::failure::{Cause, Failure};
-use super::mount_table;
+use super::{mount_table, socket};
+use crate::limits::STORE_PATH_BYTES_MAX;
 use crate::store::sqlite::write_protection;
 
 /// A store and what lies beside it.
@@ -23,8 +24,8 @@ impl StorePaths {
     /// The store at `given`, which need not exist.
     ///
     /// # Errors
-    /// A directory, no file name, a name that is not UTF-8, a place inside a mount of workfs, or a
-    /// place that cannot be looked at.
+    /// A directory, no file name, a name that is not UTF-8 or too long, a link to nothing, a place inside a
+    /// mount of workfs, or one that cannot be looked at.
     pub fn of(given: &Path) -> Result<StorePaths, Failure> {
         let io = |error| Failure::io(format!("the store {}", given.display()), &error);
         let wrong = |why: &str| {
@@ -45,8 +46,22 @@ impl StorePaths {
         if path.to_str().is_none() {
             return Err(wrong("its path is not UTF-8"));
         }
+        if path.is_symlink() {
+            return Err(wrong("it is a symbolic link to what is not there"));
+        }
+        let (bytes, most) = (path.as_os_str().len(), STORE_PATH_BYTES_MAX);
+        if bytes > most {
+            return Err(wrong(&format!("its path has {bytes} bytes, and SQLite takes {most}")));
+        }
         let elsewhere = write_protection(&path).and_then(|_| away_from(&path));
-        Ok(StorePaths { beside: elsewhere.unwrap_or_else(|| path.clone()), store: path })
+        let paths = StorePaths { beside: elsewhere.unwrap_or_else(|| path.clone()), store: path };
+        if !socket::has_address(&paths.socket()) {
+            let bytes = paths.socket().file_name().map_or(0, |name| name.len());
+            return Err(wrong(&format!(
+                "its name is too long: its socket's would have {bytes} bytes"
+            )));
+        }
+        Ok(paths)
     }
 
     /// The store's file.

@@ -68,7 +68,38 @@ pub fn prepare(dir: &Path, covers: &Covers, nonempty: bool) -> Result<Vec<String
     if crashed && let Err(error) = covers.give_back(dir) {
         notes.push(format!("{} stays read-only below the mount: {error}", dir.display()));
     }
+    if !crashed && let Some(left) = left_covered(dir) {
+        notes.push(left.to_string());
+    }
     Ok(notes)
+}
+
+/// A directory that a mount left read-only which no list knows any more: a store that was removed after a
+/// crash takes the list of them along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftCovered {
+    /// What is to be said of it.
+    pub found: String,
+    /// How it is given back.
+    pub remedy: String,
+}
+
+impl std::fmt::Display for LeftCovered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; to give it back: {}", self.found, self.remedy)
+    }
+}
+
+/// Whether `dir`, of which no cover is kept, looks like such a one.
+#[must_use]
+pub fn left_covered(dir: &Path) -> Option<LeftCovered> {
+    let found = format!(
+        "{} is immutable and read-only, also where nothing is mounted: so a daemon that was killed leaves \
+         it, but the list beside this store has nothing of it",
+        dir.display()
+    );
+    let remedy = format!("as root `chattr -i {0} && chmod u+w {0}`", dir.display());
+    workfs_mount::looks_covered(dir).then_some(LeftCovered { found, remedy })
 }
 
 /// Fails unless `dir` can be mounted on; changes nothing.

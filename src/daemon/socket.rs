@@ -84,11 +84,24 @@ impl SocketFile {
     }
 }
 
+/// Whether a socket at `path` can be told to the system: by its path, or by its name in a directory that is
+/// open.
+#[must_use]
+pub fn has_address(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    let longest = Path::new("/proc/self/fd").join(i32::MAX.to_string()).join(name);
+    SocketAddrUnix::new(path).is_ok() || SocketAddrUnix::new(longest).is_ok()
+}
+
 /// Connects to the socket at `path`; `None` if nobody listens there.
 ///
 /// # Errors
 /// If the system refuses, or the daemon does not accept in time.
 pub fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
+    if !has_address(path) {
+        // Where none can be nobody listens.
+        return Ok(None);
+    }
     let socket = new_socket()?;
     // A connection that nobody accepts waits as long as a send may.
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(SOCKET_PATIENCE))?;

@@ -185,6 +185,7 @@ impl From<StoreError> for Failure {
             | StoreError::NotAStore(_)
             | StoreError::Network { .. }
             | StoreError::Impossible(_) => Some(Exit::Store),
+            StoreError::Unreadable(_) => Some(Exit::Denied),
             StoreError::Full(_)
             | StoreError::ReadOnly(_)
             | StoreError::Busy(_)

@@ -11,6 +11,9 @@ pub enum StoreError {
     /// The store's file cannot be written.
     #[error("the store cannot be written: {0}")]
     ReadOnly(String),
+    /// Nor can it be read.
+    #[error("the store cannot be read: {0}")]
+    Unreadable(String),
     /// Another process held the store's write lock for too long; nothing of the change was kept.
     #[error("another process holds the store's write lock: {0}")]
     Busy(String),
@@ -97,7 +100,8 @@ impl From<StoreError> for Refusal {
                 reason,
                 "end what writes to the store's file, then try again: nothing was changed",
             ),
-            StoreError::Held { .. }
+            StoreError::Unreadable(_)
+            | StoreError::Held { .. }
             | StoreError::HeldElsewhere { .. }
             | StoreError::BeingRead { .. }
             | StoreError::Older { .. }

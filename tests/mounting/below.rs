@@ -70,3 +70,49 @@ fn a_directory_with_files_is_not_hidden() {
     assert_eq!(fs::read(fixture.path("one")).unwrap(), b"x");
     fs::write(fixture.path("three"), b"still writable").unwrap();
 }
+
+/// Immutable flags of a directory, as lsattr(1) shows them.
+fn is_immutable(dir: &std::path::Path) -> bool {
+    let mut flags: libc::c_int = 0;
+    let open = fs::File::open(dir).unwrap();
+    // SAFETY: in spite of its name's type this call writes one `int`, to a place that is one.
+    let done = unsafe {
+        libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&open), libc::FS_IOC_GETFLAGS, &raw mut flags)
+    };
+    done == 0 && flags & 0x10 != 0
+}
+
+// P6.8
+#[test]
+fn a_directory_that_no_list_knows_any_more_is_told_of_with_the_way_out() {
+    if !is_root() || !crate::harness::needs(&["chattr"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    uncovered(&fixture);
+    if !is_immutable(fixture.root()) {
+        return left_out("this file system has no immutable directories");
+    }
+    for file in fs::read_dir(fixture.store().parent().unwrap()).unwrap() {
+        fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    let dir = fixture.root().to_str().unwrap();
+    let way_out = format!("as root `chattr -i {dir} && chmod u+w {dir}`");
+    let ran = fixture.workfs(&["unmount", dir]).failure();
+    assert!(ran.code == 4 && ran.stderr.contains(&way_out), "{ran}");
+    let ran = fixture.mount_at(fixture.root()).success();
+    assert!(ran.stderr.contains(&way_out), "{ran}");
+    fixture.unmount_all();
+    let ran = crate::harness::run(fixture.command(&["doctor"]).current_dir(dir));
+    assert!(ran.code == 0 && ran.stdout.contains(&way_out), "{ran}");
+    let elsewhere = fixture.workfs(&["doctor"]).success();
+    assert!(!elsewhere.stdout.contains("chattr"), "{elsewhere}");
+    // It works.
+    let command = way_out.trim_start_matches("as root `").trim_end_matches('`').to_owned();
+    let base = fixture.base().to_owned();
+    crate::harness::Shell::bash(&base).run(&command).success();
+    fs::write(fixture.path("probe"), b"").unwrap();
+    fs::remove_file(fixture.path("probe")).unwrap();
+    let ran = fixture.mount_at(fixture.root()).success();
+    assert!(!ran.stderr.contains("chattr"), "{ran}");
+}

@@ -116,10 +116,13 @@ fn who_may_only_read_the_store_reads_it_and_mounts_it_read_only() {
          cat $M/note
          w unmount $M
          if w agent add carl; then exit 9; fi
+         chmod 000 $S
+         if w list; then exit 9; fi
          chmod 600 $S
          w agent add carl",
     );
     assert!(ran.stderr.contains("Permission denied"), "{ran}");
+    assert!(ran.stderr.contains("the store cannot be read: opening"), "{ran}");
     assert!(ran.stderr.contains("mounted read-only"), "{ran}");
 }
 

@@ -1,9 +1,11 @@
 //! Mounts that do not come about: the cause is said at once, and nothing is left.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::harness::{Fixture, Ran, Setup, await_end, mounted_below, processes_of, until_polled};
+use crate::harness::{
+    Fixture, Ran, Setup, await_end, mounted_below, processes_of, run, until_polled,
+};
 
 /// Fails, says these words, and leaves no mount and no daemon.
 #[track_caller]
@@ -158,4 +160,52 @@ fn a_store_inside_its_own_mount_is_refused() {
     let ran = crate::harness::run(command.arg(fixture.outside(""))).failure();
     assert!(ran.stderr.contains("inside"), "{ran}");
     assert!(!inside.exists());
+}
+
+/// A path of so many bytes below a directory, which is made but for its last name.
+fn path_of(base: &Path, bytes: usize) -> PathBuf {
+    let mut dir = base.to_owned();
+    let left = |dir: &Path| bytes - dir.as_os_str().len() - "/s.db".len();
+    while left(&dir) > 0 {
+        let more = (left(&dir) - 1).min(99);
+        // A name has a byte at least.
+        let more = if left(&dir) - 1 - more == 1 { more - 1 } else { more };
+        dir.push("d".repeat(more));
+    }
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("s.db");
+    assert_eq!(path.as_os_str().len(), bytes);
+    path
+}
+
+// P6.1
+#[test]
+fn a_path_that_cannot_be_a_store_s_is_refused_beforehand() {
+    let fixture = Setup::default().prepare();
+    let base = fixture.outside("");
+    let base = base.components().collect::<PathBuf>();
+    let named = |bytes: usize| base.join("n".repeat(bytes));
+    let dir = fixture.root().to_str().unwrap();
+    for fits in [path_of(&base, 504), named(70)] {
+        for arguments in [&["init"][..], &["mount", dir], &["claim", "--next"], &["unmount", dir]] {
+            let ran = run(&mut fixture.command_on(&fits, arguments));
+            let code = if arguments[0] == "claim" { 3 } else { 0 };
+            assert_eq!(ran.code, code, "{ran}");
+        }
+    }
+    let dangling = base.join("dangling");
+    std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+    for (wrong, why) in [
+        (path_of(&base, 505), "its path has 505 bytes"),
+        (named(200), "its name is too long: its socket's would have 205 bytes"),
+        (dangling, "a symbolic link to what is not there"),
+    ] {
+        let left = || fs::read_dir(wrong.parent().unwrap()).unwrap().count();
+        let before = left();
+        for arguments in [&["init"][..], &["mount", dir], &["exec", "--", "true"], &["list"]] {
+            let ran = run(&mut fixture.command_on(&wrong, arguments));
+            assert!(ran.code == 2 && ran.stderr.contains(why), "{ran}");
+        }
+        assert_eq!(left(), before, "{why}");
+    }
 }

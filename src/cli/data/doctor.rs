@@ -4,8 +4,9 @@ use super::super::exit::Exit;
 use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
-use super::ask::{Missing, ask, print};
-use crate::service::{Report, Request, doctor};
+use super::ask::{Missing, each_reply, print};
+use crate::daemon::left_covered;
+use crate::service::{DoctorReport, Finding, Health, Reply, Report, Request, doctor};
 
 /// Runs it: also where the store is missing or cannot be opened, which it then says.
 pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
@@ -16,15 +17,35 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
     if let Ok(part) = &part {
         part.expect_whole("doctor")?;
     }
-    let asked =
-        part.and_then(|_| here.daemon()).and_then(|_| ask(&here, Request::Doctor, Missing::Refuse));
-    match asked {
+    let mut told = None;
+    let asked = part.and_then(|_| here.daemon()).and_then(|_| {
+        each_reply(&here, Request::Doctor, Missing::Refuse, &mut |reply| match reply {
+            Reply::Report(report) => {
+                told = Some(*report);
+                Ok(())
+            }
+            Reply::Error(failure) => Err(failure.into()),
+            Reply::Progress { .. } | Reply::Line(_) | Reply::Idle => Ok(()),
+        })
+    });
+    let mut report = match asked {
+        Ok(()) => told.unwrap_or_else(|| Report::Doctor(DoctorReport { findings: Vec::new() })),
         Err(Stop::Failed(failed)) => {
             let why = (&*failed.reason, &*failed.remedy);
-            let report = Report::Doctor(doctor(here.paths().store(), Err(why)));
-            print(&report, output)?;
-            Ok(report.exit().into())
+            Report::Doctor(doctor(here.paths().store(), Err(why)))
         }
-        asked => asked,
+        Err(other) => return Err(other),
+    };
+    if let Report::Doctor(report) = &mut report {
+        report.findings.extend(working_directory());
     }
+    print(&report, output)?;
+    Ok(report.exit().into())
+}
+
+/// The directory that one is in, where a mount left it read-only: the daemon does not know which that is.
+fn working_directory() -> Option<Finding> {
+    let left = left_covered(&std::env::current_dir().ok()?)?;
+    let (what, remedy) = ("working directory".to_owned(), Some(left.remedy));
+    Some(Finding { what, health: Health::Warn, found: left.found, remedy })
 }

@@ -164,7 +164,7 @@ impl Lock {
             Err(error) => {
                 let lock = lock.display();
                 let what = format!("whether somebody writes it cannot be told: {lock}: {error}");
-                return Err(StoreError::ReadOnly(what));
+                return Err(StoreError::Unreadable(what));
             }
         };
         if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {

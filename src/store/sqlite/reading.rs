@@ -84,7 +84,7 @@ impl Sqlite {
 }
 
 fn cannot(what: &Path, error: std::io::Error) -> StoreError {
-    StoreError::ReadOnly(format!("opening {}: {error}", what.display()))
+    StoreError::Unreadable(format!("opening {}: {error}", what.display()))
 }
 
 /// A connection that reads, with what is in the log.
