@@ -7,6 +7,7 @@
 //! directories of a workspace. Permission bits are no matter of roles (`modes`).
 
 use crate::kind::{Holding, Kind, Place, Role, StateIx};
+use crate::ledger::Actor;
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -126,11 +127,15 @@ impl Context {
 
 /// An observer's change, whatever it is.
 fn observed(context: &Context) -> Refusal {
-    Refusal::new(
-        Rule::Forbidden,
-        format!("{} is an observer and may only read", context.actor.name),
-        "ask an operator for another role (`workfs agent add NAME --role ROLE`)",
-    )
+    let Actor { name, uid, .. } = &context.actor;
+    // Whose agent was removed has a name that no agent can have.
+    let way = if name.as_str() == format!("uid-{uid}") {
+        format!("for an agent that is you (`workfs agent add NAME --uid {uid}`)")
+    } else {
+        format!("for another role (`workfs agent add {name} --role ROLE`)")
+    };
+    let reason = format!("{name} is an observer and may only read");
+    Refusal::new(Rule::Forbidden, reason, format!("ask an operator {way}"))
 }
 
 impl Turn<'_> {
