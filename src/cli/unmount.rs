@@ -142,7 +142,7 @@ fn by_the_daemon(paths: &StorePaths, dir: &Path, lazy: bool) -> Result<bool, Fai
 
 fn done(dir: &Path, output: &Output) -> Result<Exit, Stop> {
     if output.json {
-        output.value(&json!({"unmounted": dir.display().to_string()}))?;
+        output.value(&json!({"unmounted": [dir.display().to_string()]}))?;
     }
     Ok(Exit::Done)
 }
