@@ -171,7 +171,7 @@ fn still_used(dir: &Path, daemon: u32) -> String {
 
 fn done(dir: &Path, output: &Output) -> Result<Exit, Stop> {
     if output.json {
-        output.value(&json!({"unmounted": dir.display().to_string()}))?;
+        output.value(&json!({"unmounted": [dir.display().to_string()]}))?;
     }
     Ok(Exit::Done)
 }

@@ -345,6 +345,28 @@ fn last_path(read: &dyn Read, part: &Part, found: &FoundRecord) -> Result<String
     Ok(shown.to_string())
 }
 
+/// What to look at where there is nothing at `path`: what was there, else what lies beside it.
+fn instead(read: &dyn Read, part: &Part, path: &TreePath) -> Result<String, Failure> {
+    if read.history(path)?.is_some() {
+        let path = part.show(path);
+        return Ok(format!(
+            "`workfs log {path}` tells what became of it, `workfs restore {path} --at G` makes it again"
+        ));
+    }
+    let mut above = path.split_last().map(|(above, _)| above);
+    while let Some(dir) = above.filter(|dir| part.has(dir) && !dir.names().is_empty()) {
+        let found = node_at(read, &dir)?;
+        if found.is_some_and(|node| node.node_type == NodeType::Directory) {
+            let dir = part.show(&dir);
+            return Ok(format!(
+                "`workfs show {dir}` lists what is there, `workfs list` the records"
+            ));
+        }
+        above = dir.split_last().map(|(above, _)| above);
+    }
+    Ok("`workfs list` lists the records, `workfs show .` what lies at the root".to_owned())
+}
+
 /// There is nothing at `path`; a record that was there may be elsewhere.
 fn absent(
     read: &dyn Read,
@@ -352,14 +374,14 @@ fn absent(
     path: &TreePath,
     named: Option<Record>,
 ) -> Result<Failure, Failure> {
-    let mut remedy = "`workfs list` shows what there is".to_owned();
-    if let Some(record) = named {
-        remedy = match path_of(read, &record)? {
+    let remedy = match named {
+        None => instead(read, part, path)?,
+        Some(record) => match path_of(read, &record)? {
             None => "its name is a backup's now, and it comes back with the name".to_owned(),
             Some(now) if part.has(&now) => format!("it is `{}` now", part.show(&now)),
             Some(_) => "it is not in what this mount shows any more".to_owned(),
-        };
-    }
+        },
+    };
     Ok(Failure::new(Exit::Absent, format!("there is no `{}`", part.show(path)), remedy))
 }
 

@@ -51,6 +51,9 @@ pub struct ShowReport {
     pub workspace: Option<ShownPath>,
     /// Its state.
     pub state: Option<String>,
+    /// The status that its text says, as it is now.
+    #[serde(default)]
+    pub status: Option<String>,
     /// Whose it is.
     pub owner: Option<AgentName>,
     /// How often it was claimed.
@@ -130,6 +133,7 @@ impl ShowReport {
             parked_in: None,
             workspace: None,
             state: None,
+            status: None,
             owner: None,
             attempt: None,
             lease_until: None,
@@ -208,6 +212,13 @@ fn shown(
         Found::Draft(path, node, draft) => {
             no_versions(args)?;
             let mut report = ShowReport::empty("draft");
+            let slot = crate::engine::slot(read, &config, draft.dir, &draft.name)?;
+            if let crate::engine::Slot::Record(home) = slot {
+                report.id = Some(home.id.to_string());
+                report.workspace = Some(part.show(&home.governed.path));
+                report.state = Some(home.kind().state(home.state).name.to_string());
+                report.owner = home.owner;
+            }
             report.path = Some(part.show(&path));
             report.at = Some(node.mtime.rfc3339_seconds());
             report.text = String::from_utf8_lossy(&draft.content).into_owned();
@@ -320,6 +331,7 @@ fn record(
     report.parked_in = found.dir.as_ref().filter(|_| is_parked).map(|dir| part.show(dir));
     report.workspace = Some(part.show(&found.workspace.path));
     report.state = Some(record.state.to_string());
+    report.status.clone_from(&record.status);
     report.owner.clone_from(&record.owner);
     report.attempt = Some(record.attempt);
     if let Standing::Live { dir, name, valid: false, .. } = &record.standing
@@ -342,7 +354,7 @@ fn record(
         let then = as_of(read, record, g)?;
         wanted = then.version;
         newest = then.g;
-        report.state = then.state;
+        (report.state, report.status) = (then.state, None);
         report.attempt = then.attempt;
         report.owner = then.owner.and_then(|owner| AgentName::new(owner).ok());
         report.path = then.path.map(|path| part.show_text(&path));

@@ -310,6 +310,8 @@ fn a_user_whose_agent_is_gone_is_no_operator() {
     assert!(!steals(64001) && !steals(64002));
     fixture.workfs(&["agent", "remove", "bob"]).success();
     assert!(!steals(64001) && !steals(64002));
+    let why = fixture.why();
+    assert!(why.contains("`workfs agent add NAME --uid 64002`"), "{why}");
     let listed = fixture.workfs(&["agent", "list"]).success();
     assert!(listed.stdout.contains("uid-64001  observer  uid 64001"), "{listed}");
     // Bound anew it is that agent, and freed by its name it is whoever the mount says.

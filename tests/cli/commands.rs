@@ -258,6 +258,42 @@ fn the_past_is_shown_as_it_was_and_has_no_lease() {
 
 // P8.1
 #[test]
+fn show_says_what_list_says() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    crate::harness::save(&fixture.path("work/inbox/d.yaml"), b"status: [").unwrap_err();
+    let rows = fixture.workfs(&["list", "--json"]).success().json()["rows"].clone();
+    for row in rows.as_array().unwrap() {
+        let id = row["id"].as_str().unwrap();
+        let shown = fixture.workfs(&["show", id, "--json"]).success().json();
+        for field in ["id", "path", "workspace", "state", "status", "owner", "version", "rule"] {
+            assert_eq!(shown[field], row[field], "{field}: {shown}");
+        }
+    }
+    assert_eq!(rows.as_array().unwrap().len(), 2);
+}
+
+// P8.1
+#[test]
+fn what_is_not_there_is_told_with_where_to_look() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("echo x > scratchpad/f 2>/dev/null || { mkdir -p scratchpad; echo x > scratchpad/f; }")
+        .success();
+    let absent = |what: &str, remedy: &str| {
+        let ran = fixture.workfs(&["show", what]).failure();
+        assert!(ran.code == 4 && ran.stderr.contains(remedy), "{ran}");
+    };
+    absent("scratchpad/none", "`workfs show scratchpad` lists what is there");
+    absent("no/such/place", "`workfs show .` what lies at the root");
+    fixture.sh("rm scratchpad/f").success();
+    absent("scratchpad/f", "`workfs log scratchpad/f` tells what became of it");
+    fixture.workfs(&["log", "scratchpad/f"]).success();
+    fixture.workfs(&["show", "scratchpad"]).success();
+}
+
+// P8.1
+#[test]
 fn a_draft_is_found_by_its_id() {
     let fixture = Fixture::new();
     let save = |dir: &str, text: &str| {

@@ -77,8 +77,11 @@ fn with_json_there_is_nothing_but_json() {
 // P8.1
 #[test]
 fn the_end_of_a_daemon_is_json_also_where_there_is_none() {
-    let fixture = crate::harness::Setup::default().mounts(2).start();
-    let dirs: Vec<_> = fixture.mounts().iter().map(|dir| dir.to_str().unwrap()).collect();
+    let fixture = crate::harness::Setup::default().mounts(3).start();
+    let mut dirs: Vec<_> = fixture.mounts().iter().map(|dir| dir.to_str().unwrap()).collect();
+    let last = dirs.pop().unwrap();
+    let one = fixture.workfs(&["unmount", last, "--json"]).success().json();
+    assert_eq!(one["unmounted"], serde_json::json!([last]));
     let mut ended = fixture.workfs(&["unmount", "--all", "--json"]).success().json();
     let unmounted = ended["unmounted"].as_array_mut().unwrap();
     unmounted.sort_by_key(ToString::to_string);

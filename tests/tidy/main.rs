@@ -3,6 +3,8 @@
 //! Each test prints every place that breaks its rule. Deliberately not here: what rustfmt, clippy
 //! and Cargo keep by themselves.
 
+mod formats;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
