@@ -112,20 +112,23 @@ impl Kind {
         }
     }
 
-    /// Judges fields that are complete while the rest is still being written: types and
-    /// enumerations, each field for itself, nothing required. It is for the record `id`, which lies, or is
-    /// to lie, in `state`.
+    /// Judges what is said so far while the rest is still being written: types, enumerations and what
+    /// else of the schema nothing that follows can mend. It is for the record `id`, which lies, or is to
+    /// lie, in `state`. `last` is where the last scalar is, if a further line could make it longer; at the
+    /// top that is taken to be what was meant.
     ///
     /// # Errors
     /// As [`Kind::judge`], for the first field that no further byte can mend. (A line that continues the
     /// last one mends no id and no length of time: those have no blanks.)
-    pub fn judge_complete(
+    pub fn judge_so_far(
         &self,
         fields: &Map<String, Value>,
+        last: Option<&str>,
         (id, state): (&RecordId, StateIx),
     ) -> Result<(), Fault> {
         let content = Value::Object(fields.clone());
-        let judged = self.schema.judge_partial(&content);
+        let below_top = last.filter(|last| last.matches('/').count() > 1);
+        let judged = self.schema.judge_so_far(&content, below_top);
         judged.map_err(|fault| self.with_words_of(state, Some(fields), fault))?;
         self.judge_lease(&content)?;
         self.judge_id(&content, id)
