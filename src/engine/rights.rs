@@ -7,7 +7,6 @@
 //! directories of a workspace. Permission bits are no matter of roles (`modes`).
 
 use crate::kind::{Holding, Kind, Place, Role, StateIx};
-use crate::ledger::Actor;
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};

@@ -115,23 +115,26 @@ impl Kind {
     /// Whether these fields, each for itself, are such as the schema has them.
     #[must_use]
     pub fn takes(&self, fields: &Map<String, Value>) -> bool {
-        self.schema.judge_partial(&Value::Object(fields.clone())).is_ok()
+        self.schema.judge_so_far(&Value::Object(fields.clone()), None).is_ok()
     }
 
-    /// Judges fields that are complete while the rest is still being written: types and
-    /// enumerations, each field for itself, nothing required. It is for the record `id`, which lies, or is
-    /// to lie, in `state`.
+    /// Judges what is said so far while the rest is still being written: types, enumerations and what
+    /// else of the schema nothing that follows can mend. It is for the record `id`, which lies, or is to
+    /// lie, in `state`. `last` is where the last scalar is, if a further line could make it longer; at the
+    /// top that is taken to be what was meant.
     ///
     /// # Errors
     /// As [`Kind::judge`], for the first field that no further byte can mend. (A line that continues the
     /// last one mends no id and no length of time: those have no blanks.)
-    pub fn judge_complete(
+    pub fn judge_so_far(
         &self,
         fields: &Map<String, Value>,
+        last: Option<&str>,
         (id, state): (&RecordId, StateIx),
     ) -> Result<(), Fault> {
         let content = Value::Object(fields.clone());
-        let judged = self.schema.judge_partial(&content);
+        let below_top = last.filter(|last| last.matches('/').count() > 1);
+        let judged = self.schema.judge_so_far(&content, below_top);
         judged.map_err(|fault| self.with_words_of(state, Some(fields), fault))?;
         self.judge_lease(&content)?;
         self.judge_id(&content, id)

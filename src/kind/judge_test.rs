@@ -255,10 +255,10 @@ fn a_refused_status_move_says_what_is_possible() {
 }
 
 #[test]
-fn complete_fields_are_judged_while_the_rest_is_being_written() {
+fn what_is_said_so_far_is_judged_while_the_rest_is_being_written() {
     let done = task().state_named("done").unwrap();
     let id = RecordId::new("x").unwrap();
-    let judge = |fields: Value| task().judge_complete(fields.as_object().unwrap(), (&id, done));
+    let judge = |fields: Value| task().judge_so_far(fields.as_object().unwrap(), None, (&id, done));
     assert_eq!(judge(json!({})), Ok(()));
     assert_eq!(judge(json!({"status": "done", "priority": "low", "own": 1})), Ok(()));
     let fault = judge(json!({"id": "x", "status": "dne"})).unwrap_err();

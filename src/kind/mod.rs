@@ -29,6 +29,7 @@ mod place;
 mod rights;
 mod role;
 mod schema;
+mod schema_so_far;
 mod state;
 mod transition;
 mod warnings;

@@ -5,10 +5,11 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, JsonType, PatternOptions, ValidationError, Validator};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::error::Fault;
 use super::nearest::nearest;
+use super::schema_so_far::{is_mended_by_more, relaxed};
 use crate::refusal::Rule;
 
 /// Longest value that a message quotes, in characters.
@@ -18,8 +19,8 @@ const QUOTED_CHARS_MAX: usize = 40;
 #[derive(Debug)]
 pub(crate) struct Schema {
     whole: Validator,
-    /// The same for a record of which only some fields are known yet.
-    partial: Validator,
+    /// The same for a text of which only the beginning is written.
+    so_far: Validator,
     source: Value,
 }
 
@@ -33,12 +34,7 @@ impl Schema {
         let Some(top) = source.as_object() else {
             return Err((None, "a schema is an object".to_owned()));
         };
-        let kept = ["$schema", "$id", "$defs", "definitions", "properties"];
-        let some: Map<String, Value> = top
-            .iter()
-            .filter(|(key, _)| kept.contains(&key.as_str()))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
+        let relaxed = Value::Object(relaxed(top));
         let build = |schema: &Value| {
             jsonschema::options()
                 .with_draft(Draft::Draft202012)
@@ -48,8 +44,9 @@ impl Schema {
                 .map_err(|error| (None, format!("not a JSON Schema 2020-12: {error}")))
         };
         let whole = build(&source)?;
-        let partial = build(&Value::Object(some))?;
-        Ok(Schema { whole, partial, source })
+        // What refers to a place that was taken out judges no beginning.
+        let so_far = build(&relaxed).or_else(|_| build(&Value::Bool(true)))?;
+        Ok(Schema { whole, so_far, source })
     }
 
     /// The top-level fields it knows.
@@ -65,18 +62,23 @@ impl Schema {
     }
 
     pub(crate) fn judge(&self, value: &Value) -> Result<(), Fault> {
-        self.judge_with(&self.whole, value)
-    }
-
-    pub(super) fn judge_partial(&self, value: &Value) -> Result<(), Fault> {
-        self.judge_with(&self.partial, value)
-    }
-
-    fn judge_with(&self, validator: &Validator, value: &Value) -> Result<(), Fault> {
-        if validator.is_valid(value) {
+        if self.whole.is_valid(value) {
             return Ok(());
         }
-        validator.validate(value).map_err(|error| self.explain(&error))
+        self.whole.validate(value).map_err(|error| self.explain(&error))
+    }
+
+    /// Judges the beginning of a text. `last` is where its last scalar is, if that could still get longer.
+    pub(crate) fn judge_so_far(&self, value: &Value, last: Option<&str>) -> Result<(), Fault> {
+        if self.so_far.is_valid(value) {
+            return Ok(());
+        }
+        let mut errors = self.so_far.iter_errors(value);
+        let lasting = errors.find(|error| {
+            let is_last = last.is_some_and(|last| error.instance_path().as_str() == last);
+            !(is_last && is_mended_by_more(error))
+        });
+        lasting.map_or(Ok(()), |error| Err(self.explain(&error)))
     }
 
     fn explain(&self, error: &ValidationError<'_>) -> Fault {
@@ -306,13 +308,69 @@ mod tests {
     }
 
     #[test]
-    fn the_partial_schema_demands_nothing_but_judges_what_is_there() {
+    fn of_a_beginning_nothing_is_demanded_but_what_is_there_is_judged() {
         let schema = schema(&json!({
             "required": ["id"], "minProperties": 3,
-            "properties": {"s": {"$ref": "#/$defs/s"}}, "$defs": {"s": {"enum": ["a"]}},
+            "properties": {
+                "s": {"$ref": "#/$defs/s"},
+                "list": {"minItems": 2, "contains": {"const": 1}, "items": {"type": "integer"}},
+                "map": {"type": "object", "required": ["a"], "additionalProperties": false,
+                        "properties": {"required": {"type": "string"}, "a": {}}},
+                "one": {"oneOf": [{"type": "array", "minItems": 1}, {"type": "string"}]},
+                "of": {"enum": ["a", ["a"]]},
+                "whole": {"const": {"a": 1}},
+                "not": {"not": {"maxItems": 1}},
+            },
+            "if": {"required": ["s"]}, "then": {"required": ["list"]},
+            "$defs": {"s": {"enum": ["a", "in progress"]}},
         }));
         assert!(schema.judge(&json!({})).is_err());
-        assert!(schema.judge_partial(&json!({})).is_ok());
-        assert!(schema.judge_partial(&json!({"s": "b"})).is_err());
+        for fits in [
+            json!({}),
+            json!({"s": "a"}),
+            json!({"list": []}),
+            json!({"map": {"required": "x"}}),
+            json!({"one": []}),
+            json!({"of": []}),
+            json!({"whole": {}, "not": []}),
+        ] {
+            assert_eq!(schema.judge_so_far(&fits, None), Ok(()), "{fits}");
+        }
+        for not in [
+            json!({"s": "b"}),
+            json!({"s": []}),
+            json!({"list": ["x"]}),
+            json!({"map": []}),
+            json!({"map": {"required": []}}),
+            json!({"map": {"b": 1}}),
+            json!({"one": {}}),
+        ] {
+            assert!(schema.judge_so_far(&not, None).is_err(), "{not}");
+        }
+    }
+
+    #[test]
+    fn what_a_longer_last_line_could_mend_is_no_fault_yet() {
+        let schema = schema(&json!({"properties": {
+            "s": {"enum": ["new", "in progress"]},
+            "name": {"type": "string", "pattern": "^[a-z]+ [a-z]+$"},
+            "n": {"type": "integer"},
+            "list": {"type": "array", "items": {"type": "string"}},
+        }}));
+        let judge = |value: Value, last: &str| schema.judge_so_far(&value, Some(last)).is_ok();
+        for (mended, value, last) in [
+            (true, json!({"s": "in"}), "/s"),
+            (false, json!({"s": "ne"}), "/s"),
+            (false, json!({"s": "in"}), "/name"),
+            (true, json!({"name": "ada"}), "/name"),
+            (true, json!({"name": 7}), "/name"),
+            (false, json!({"name": 7, "s": "new"}), "/s"),
+            (false, json!({"n": "x"}), "/n"),
+            (false, json!({"list": "x"}), "/list"),
+            (true, json!({"list": ["a", 1]}), "/list/1"),
+            (false, json!({"list": [1, "a"]}), "/list/1"),
+        ] {
+            assert_eq!(judge(value.clone(), last), mended, "{value} {last}");
+        }
     }
 }

@@ -1,15 +1,13 @@
 //! Texts of checked plain files: read as strictly as records are, with anything at the top.
 
-use std::cell::Cell;
-
 use granit_parser::Parser;
 use serde_json::Value;
 
 use super::PREFIX_BYTES_MAX;
 use super::compose::Composer;
 use super::flaw::Flaw;
+use super::prefix::read_so_far;
 use super::source;
-use super::watched::Watched;
 
 /// What one YAML document says; nothing is null.
 ///
@@ -26,25 +24,27 @@ pub fn parse_any(bytes: &[u8]) -> Result<Value, Flaw> {
     Ok(composer.finish_anything())
 }
 
-/// Judges the text written so far.
+/// What is said of one YAML document in the text written so far, if anything is yet; and where its last
+/// scalar is, as a JSON pointer, if that could still get longer.
 ///
 /// # Errors
 /// A flaw that no further byte can mend.
-pub fn prefix_any(bytes: &[u8]) -> Result<(), Flaw> {
+pub fn prefix_any(bytes: &[u8]) -> Result<(Option<Value>, Option<String>), Flaw> {
     let (text, _) = source::text_so_far(bytes)?;
     if text.len() > PREFIX_BYTES_MAX {
-        return Ok(());
+        return Ok((None, None));
     }
-    let ended = Cell::new(false);
-    let mut parser = Parser::with_options(Watched::new(text, &ended), source::parser_options());
-    let mut composer = Composer::of_anything();
-    while let Some(next) = parser.next_event() {
-        match next {
-            // What the parser did after it looked at the end may come out otherwise with more.
-            _ if ended.get() => break,
-            Err(error) => return Err(Flaw { at_end: false, ..Flaw::scan(&error, text) }),
-            Ok((event, span)) => composer.take(event, &span)?,
-        }
+    if text.starts_with(['{', '['])
+        && text.ends_with('\n')
+        && let Ok(whole) = parse_any(bytes)
+    {
+        return Ok((Some(whole), None));
     }
-    Ok(())
+    let (said, last) = read_so_far(text, Composer::of_anything())?;
+    let said = match said {
+        Some(Value::Array(mut list)) => list.pop(),
+        _ => None,
+    };
+    // It stands in a list of one.
+    Ok((said, last.and_then(|last| Some(last.strip_prefix("/0")?.to_owned()))))
 }

@@ -52,25 +52,44 @@ impl Composer {
         }
     }
 
-    /// The key of the top-level field whose value comes next.
-    pub(super) fn awaited_field(&self) -> Option<&str> {
-        match self.open.as_slice() {
-            [Open { part: Part::Mapping { key, .. }, .. }] => key.as_deref(),
-            _ => None,
+    /// Where the value that comes next will be, as a JSON pointer; `None` if no value comes next.
+    pub(super) fn awaited(&self) -> Option<String> {
+        let mut pointer = String::new();
+        for Open { part, .. } in &self.open {
+            pointer.push('/');
+            match part {
+                Part::Mapping { key, .. } => {
+                    pointer.push_str(&key.as_ref()?.replace('~', "~0").replace('/', "~1"));
+                }
+                Part::List(list) => pointer.push_str(&list.len().to_string()),
+            }
         }
+        (!pointer.is_empty()).then_some(pointer)
+    }
+
+    /// What is said so far: lists and mappings as far as they are written. Of a text that may have
+    /// anything at its top the one list that it stands in.
+    pub(super) fn so_far(mut self, last: Option<Value>) -> Option<Value> {
+        let mut inner = last;
+        while let Some(Open { part, .. }) = self.open.pop() {
+            inner = Some(match (part, inner) {
+                (Part::Mapping { mut map, key: Some(key) }, Some(inner)) => {
+                    map.insert(key, inner);
+                    Value::Object(map)
+                }
+                (Part::Mapping { map, .. }, _) => Value::Object(map),
+                (Part::List(mut list), inner) => {
+                    list.extend(inner);
+                    Value::Array(list)
+                }
+            });
+        }
+        inner.or(self.root.map(Value::Object))
     }
 
     /// Nothing of the document has come yet.
     pub(super) fn is_at_root(&self) -> bool {
         self.open.is_empty() && self.root.is_none()
-    }
-
-    /// A top-level field that is there already.
-    pub(super) fn field(&self, name: &str) -> Option<&Value> {
-        match self.open.first() {
-            Some(Open { part: Part::Mapping { map, .. }, .. }) => map.get(name),
-            _ => self.root.as_ref()?.get(name),
-        }
     }
 
     /// The mapping, once the events have ended.

@@ -12,6 +12,7 @@ use granit_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
 use super::compose::{Composer, not_a_mapping, scalar};
+use super::document::Document;
 use super::flaw::Flaw;
 use super::source;
 use super::watched::Watched;
@@ -23,9 +24,12 @@ pub const PREFIX_BYTES_MAX: usize = 64 * 1024;
 /// The beginning of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prefix {
-    /// Top-level fields with a value that can no longer become another valid one, except that a
-    /// text without quotes on the last line could still get longer by a continuation line.
-    pub complete: Map<String, Value>,
+    /// What is said so far. A scalar can no longer become another valid one (but the last: see below);
+    /// lists and mappings may get longer.
+    pub said: Map<String, Value>,
+    /// Where the text without quotes on the last line is, as a JSON pointer: a continuation line could
+    /// still make it longer.
+    pub last: Option<String>,
 }
 
 /// Judges the text written so far.
@@ -34,15 +38,33 @@ pub struct Prefix {
 /// A flaw that no further byte can mend.
 pub fn prefix(bytes: &[u8]) -> Result<Prefix, Flaw> {
     let (text, _) = source::text_so_far(bytes)?;
-    let mut found = Prefix::default();
     if text.len() > PREFIX_BYTES_MAX {
-        return Ok(found);
+        return Ok(Prefix::default());
     }
+    // The parser holds back what is in brackets at the top, which could still be a key until its line
+    // is ended. After that a text that is whole can get nothing more to say.
+    if text.starts_with('{')
+        && text.ends_with('\n')
+        && let Ok(whole) = Document::parse(text.as_bytes())
+    {
+        let said = whole.value().as_object().cloned().unwrap_or_default();
+        return Ok(Prefix { said, last: None });
+    }
+    let (said, last) = read_so_far(text, Composer::default())?;
+    let said = match said {
+        Some(Value::Object(said)) => said,
+        _ => Map::new(),
+    };
+    Ok(Prefix { said, last })
+}
+
+/// Reads what is written of a text; and where its last scalar is, if that could still get longer.
+pub(super) fn read_so_far(
+    text: &str,
+    mut composer: Composer,
+) -> Result<(Option<Value>, Option<String>), Flaw> {
     let ended = Cell::new(false);
     let mut parser = Parser::with_options(Watched::new(text, &ended), source::parser_options());
-    let mut composer = Composer::default();
-    // The top-level field whose value comes next, or has begun.
-    let mut field: Option<String> = None;
     while let Some(next) = parser.next_event() {
         let (event, span) = match next {
             Err(error) if !ended.get() => {
@@ -51,49 +73,42 @@ pub fn prefix(bytes: &[u8]) -> Result<Prefix, Flaw> {
             Err(_) => break,
             Ok(next) => next,
         };
+        // What the parser did after it looked at the end may come out otherwise with more.
         if ended.get() && matches!(event, Event::DocumentStart(..)) {
             continue;
         }
         if ended.get() {
-            last_scalar(text, &composer, event, &span, &mut found)?;
-            break;
-        }
-        if let Some(awaited) = composer.awaited_field() {
-            field = Some(awaited.to_owned());
+            let Some((value, may_grow)) = last_scalar(text, &composer, event, &span)? else {
+                break;
+            };
+            let last = composer.awaited().filter(|_| may_grow);
+            return Ok((composer.so_far(Some(value)), last));
         }
         composer.take(event, &span)?;
-        if let Some(value) = field.as_deref().and_then(|field| composer.field(field))
-            && let Some(field) = field.take()
-        {
-            found.complete.insert(field, value.clone());
-        }
     }
-    Ok(found)
+    Ok((composer.so_far(None), None))
 }
 
 /// The first node after the parser saw the end. A scalar is final if its line is ended: quotes
-/// are closed, and a key must have its `:` on the same line.
+/// are closed, and a key must have its `:` on the same line. Without quotes it may still get longer.
 fn last_scalar(
     text: &str,
     composer: &Composer,
     event: Event<'_>,
     span: &Span,
-    found: &mut Prefix,
-) -> Result<(), Flaw> {
-    let Event::Scalar(content, style, _, tag) = event else { return Ok(()) };
+) -> Result<Option<(Value, bool)>, Flaw> {
+    let Event::Scalar(content, style, _, tag) = event else { return Ok(None) };
     let is_flow_scalar =
         matches!(style, ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
     if !is_flow_scalar || span.is_empty() || !line_is_ended(text, span) {
-        return Ok(());
+        return Ok(None);
     }
-    let Some(field) = composer.awaited_field().map(str::to_owned) else {
-        return if composer.is_at_root() { Err(not_a_mapping(&span.start)) } else { Ok(()) };
-    };
+    if composer.is_at_root() {
+        return Err(not_a_mapping(&span.start));
+    }
     // What is wrong with it (an integer that is too long) a continuation line may still mend.
-    if let Ok(value) = scalar(&content, style, tag.as_deref(), span) {
-        found.complete.insert(field, value);
-    }
-    Ok(())
+    let value = composer.awaited().and(scalar(&content, style, tag.as_deref(), span).ok());
+    Ok(value.map(|value| (value, style == ScalarStyle::Plain)))
 }
 
 /// Whether only blanks, a comment and a line end follow `span`.

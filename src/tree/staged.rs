@@ -62,7 +62,7 @@ pub(super) struct Staged {
     pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
     sequential: bool,
-    /// The fields that were complete when the text was last judged so far.
+    /// The fields that were there when the text was last judged so far.
     pub said: Map<String, Value>,
     /// Whether it was asked, since the last judgement, if what it writes comes too late.
     pub was_asked: bool,
@@ -326,9 +326,10 @@ impl Staged {
             return Ok(());
         }
         let found = prefix(self.text()).map_err(Refusal::from)?;
-        let judged = binding.kind.judge_complete(&found.complete, (&home.id, home.state));
+        let judged =
+            binding.kind.judge_so_far(&found.said, found.last.as_deref(), (&home.id, home.state));
         judged.map_err(|fault| self.refusal(fault))?;
-        self.said = found.complete;
+        self.said = found.said;
         Ok(())
     }
 

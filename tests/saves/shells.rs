@@ -302,3 +302,31 @@ fn a_shell_hears_of_a_status_and_of_an_id_that_cannot_be() {
     }
     fixture.fsck_clean();
 }
+
+// P3.3
+#[test]
+fn a_shell_hears_of_a_list_or_mapping_where_there_is_none_and_of_what_is_wrong_in_one() {
+    let fixture = Fixture::new();
+    let refused = [
+        "agent: [x]\\n",
+        "title: {a: 1}\\ndescription: d\\n",
+        "title:\\n  - a\\nmode: x\\n",
+        "id: [x]\\nb: 1\\n",
+        "status: [new]\\nb: 1\\n",
+        "artefacts:\\n- a.rs\\n- [b]\\n- c\\n",
+        "result:\\n  summary: [x]\\ntitle: t\\n",
+        "error:\\n  message: 5\\ntitle: t\\n",
+        "{title: t, error: {message: 5}}\\n",
+    ];
+    for text in refused {
+        let ran = fixture.sh(&format!("printf '{text}' > work/inbox/t-1.yaml"));
+        assert!(ran.failure().stderr.contains("Invalid argument"), "{text}");
+        let why = fixture.why();
+        assert!(why.lines().next().is_some_and(|first| first.contains("W011")), "{text}: {why}");
+    }
+    // What may still be mended, or is right, is no error.
+    for text in ["result:\\n  summary: 5\\n", "context: text\\n", "artefacts: [a]\\nerror: {}\\n"] {
+        fixture.sh(&format!("printf '{text}' > work/inbox/t-1.yaml")).success();
+    }
+    fixture.fsck_clean();
+}

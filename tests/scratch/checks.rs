@@ -61,6 +61,35 @@ fn whichever_way_it_is_saved_the_old_content_stays() {
     fixture.fsck_clean();
 }
 
+// P11.7 P3.3
+#[test]
+fn a_shell_hears_of_what_a_schema_refuses() {
+    let fixture = checked();
+    let path = fixture.path("scratchpad/info/001/project.yaml");
+    save(&path, GOOD.as_bytes()).unwrap();
+    for bad in [
+        "status: nonsense\\nprojectId: p\\nname: n\\n",
+        "status: nonsense\\n",
+        "projectId: 5\\nname: n\\ncreatedAt: 2026-01-01\\n",
+        "projectId: [p]\\n",
+        "name: n\\ncreatedAt: yesterday\\nstatus: active\\n",
+    ] {
+        let ran = fixture.sh(&format!("printf '{bad}' > scratchpad/info/001/project.yaml"));
+        assert!(ran.failure().stderr.contains("Invalid argument"), "{bad}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), GOOD, "{bad}");
+        let why = fixture.why();
+        assert!(why.lines().next().is_some_and(|first| first.contains("W011")), "{bad}: {why}");
+    }
+    let json = "echo '{\"goal\": 1}' > plans/a.json && echo '{\"aim\": 1}' > plans/a.json";
+    assert!(fixture.sh(json).failure().stderr.contains("Invalid argument"));
+    assert_eq!(fs::read_to_string(fixture.path("plans/a.json")).unwrap(), "{\"goal\": 1}\n");
+    // What is written in pieces is whole at the end.
+    let mut file = fs::File::create(&path).unwrap();
+    GOOD.lines().for_each(|line| writeln!(file, "{line}").unwrap());
+    close(file).unwrap();
+    fixture.fsck_clean();
+}
+
 // P11.7
 #[test]
 fn readers_see_one_content_or_the_other() {

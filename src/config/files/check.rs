@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::json;
 use crate::config::path_glob::FileGlob;
-use crate::kind::Schema;
+use crate::kind::{Fault, Schema};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::record::{parse_any, place_in, prefix_any, well_formed, well_formed_so_far};
 use crate::refusal::{Refusal, Rule, TextPlace};
@@ -101,13 +101,7 @@ impl Check {
             }
         };
         let Some((name, schema)) = &self.schema else { return Ok(()) };
-        schema.judge(&value).map_err(|fault| {
-            // JSON is YAML, so its places are found in the same way.
-            let place = place_in(bytes, &fault.pointer);
-            let refusal = of_document(Refusal { place, ..Refusal::from(fault) });
-            let reason = format!("{} (schema {name})", refusal.reason);
-            Refusal { reason, ..refusal }
-        })
+        schema.judge(&value).map_err(|fault| of_schema(bytes, name, fault))
     }
 
     /// Judges a text of which only the beginning is written.
@@ -117,7 +111,14 @@ impl Check {
     pub fn judge_so_far(&self, bytes: &[u8]) -> Result<(), Refusal> {
         match self.syntax {
             Syntax::Yaml if self.schema.is_none() => well_formed_so_far(bytes).map_err(of_document),
-            Syntax::Yaml => prefix_any(bytes).map_err(of_document),
+            Syntax::Yaml => {
+                let (said, last) = prefix_any(bytes).map_err(of_document)?;
+                let (Some(said), Some((name, schema))) = (said, &self.schema) else {
+                    return Ok(());
+                };
+                let judged = schema.judge_so_far(&said, last.as_deref());
+                judged.map_err(|fault| of_schema(bytes, name, fault))
+            }
             Syntax::Json if bytes.len() > crate::record::PREFIX_BYTES_MAX => Ok(()),
             Syntax::Json => {
                 // A number that breaks off in its middle goes on with a digit.
@@ -127,11 +128,21 @@ impl Check {
                     if breaks_off { [bytes, b"0"].concat().into() } else { Cow::from(bytes) };
                 match json::read(&text) {
                     Err(error) if !error.is_eof() => Err(not_json(&error)),
+                    // Nothing but blanks may follow what is whole.
+                    Ok(()) if bytes.trim_ascii_end().ends_with(b"}") => self.judge(bytes),
                     _ => Ok(()),
                 }
             }
         }
     }
+}
+
+/// What a schema refuses, with its place: JSON is YAML, so that places are found in the same way.
+fn of_schema(bytes: &[u8], name: &str, fault: Fault) -> Refusal {
+    let place = place_in(bytes, &fault.pointer);
+    let refusal = of_document(Refusal { place, ..Refusal::from(fault) });
+    let reason = format!("{} (schema {name})", refusal.reason);
+    Refusal { reason, ..refusal }
 }
 
 /// What is said of a record's text, said of a checked file's.
@@ -213,6 +224,63 @@ mod tests {
                 assert_eq!(check.judge_so_far(begun), Ok(()), "{begun:?}");
             }
         }
+    }
+
+    #[test]
+    fn no_beginning_is_refused_of_what_a_schema_takes() {
+        let schema = json!({"type": "object", "required": ["name", "parts"], "properties": {
+            "name": {"type": "string", "pattern": "^[a-z]+( [a-z]+)+$", "minLength": 9},
+            "status": {"enum": ["new", "in progress", ["x"]]},
+            "parts": {"type": "array", "minItems": 2, "contains": {"required": ["b"]},
+                      "items": {"oneOf": [{"type": "object", "required": ["b"]},
+                                          {"type": "object", "required": ["c"]}]}},
+        }});
+        let schema = Arc::new(Schema::compile(&schema.to_string()).unwrap());
+        let texts = [
+            "name: ada\n  the\n  first\nstatus: in\n  progress\nparts:\n- c: 1\n- b: 2\n  d: [3,\n    4]\n",
+            "{\"name\": \"ada the first\",\n\"parts\": [{\"c\": 1}, {\"b\": [2]}]}\n",
+        ];
+        for (text, syntax) in
+            [(texts[0], Syntax::Yaml), (texts[1], Syntax::Yaml), (texts[1], Syntax::Json)]
+        {
+            let own = Some(("own".to_owned(), Arc::clone(&schema)));
+            let check = Check { path: FileGlob::parse("**").unwrap(), syntax, schema: own };
+            check.judge(text.as_bytes()).unwrap();
+            for end in 0..=text.len() {
+                let begun = &text[..end];
+                assert_eq!(check.judge_so_far(begun.as_bytes()), Ok(()), "{syntax} {begun:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_further_line_can_mend_of_a_schema_is_refused_at_once() {
+        let yaml = check("**", Syntax::Yaml, Some("project"));
+        for wrong in [
+            "status: nonsense\nprojectId: p\n",
+            "status: nonsense\n",
+            "projectId: 5\nname: n\n",
+            "projectId: [5]\n",
+            "createdAt: yesterday\nname: n\n",
+            "name:\n  a: b\n",
+            "{\"status\": \"nonsense\"}\n",
+        ] {
+            let refusal = yaml.judge_so_far(wrong.as_bytes()).expect_err(wrong);
+            assert_eq!(refusal.rule, Rule::Schema, "{wrong}: {refusal}");
+            assert!(refusal.reason.contains("(schema project)"), "{refusal}");
+            assert_eq!(
+                refusal.place.map(|place| place.line),
+                Some(1 + u32::from(wrong.contains("  a")))
+            );
+        }
+        // A further line could make these longer texts.
+        for yet in ["projectId: 5\n", "createdAt: 2026\n", "name: n\nprojectId: p\n", "status: \n"]
+        {
+            assert_eq!(yaml.judge_so_far(yet.as_bytes()), Ok(()), "{yet}");
+        }
+        let json = check("**", Syntax::Json, Some("project"));
+        assert!(json.judge_so_far(b"{\"status\": \"nonsense\"}").is_err());
+        assert_eq!(json.judge_so_far(b"{\"status\": \"nonsense\""), Ok(()));
     }
 
     #[test]

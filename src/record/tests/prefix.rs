@@ -65,33 +65,60 @@ fn what_may_still_become_valid_is_taken() {
 }
 
 #[test]
-fn complete_fields_are_those_that_cannot_change() {
-    let complete =
-        |text: &str| serde_json::Value::Object(prefix(text.as_bytes()).expect(text).complete);
-    assert_eq!(complete("status: nonsense"), json!({}));
-    assert_eq!(complete("status: nonsense\n"), json!({"status": "nonsense"}));
-    assert_eq!(complete("status: no\n"), json!({"status": "no"}));
-    assert_eq!(complete("status: nonsense\r\n"), json!({"status": "nonsense"}));
-    assert_eq!(complete("status: nonsense\r"), json!({}));
-    assert_eq!(complete("status: nonsense # c\n"), json!({"status": "nonsense"}));
-    assert_eq!(complete("status: nonsense # c"), json!({"status": "nonsense"}));
-    assert_eq!(complete("status: \"non sense\"\n"), json!({"status": "non sense"}));
-    assert_eq!(complete("\u{feff}status: é\n"), json!({"status": "é"}));
-    assert_eq!(complete("status:\n"), json!({}));
-    assert_eq!(complete("status:\n  x"), json!({}));
-    assert_eq!(complete("status: |\n  x\n"), json!({}));
-    assert_eq!(complete("status: [x]\n"), json!({"status": ["x"]}));
-    assert_eq!(complete("status: [x"), json!({}));
-    assert_eq!(complete("status: 'x\n"), json!({}));
+fn what_is_said_so_far_does_not_change_but_grows() {
+    let read = |text: &str| {
+        let found = prefix(text.as_bytes()).expect(text);
+        (serde_json::Value::Object(found.said), found.last)
+    };
+    let said = |text: &str| read(text).0;
+    assert_eq!(said("status: nonsense"), json!({}));
+    assert_eq!(said("status: nonsense\n"), json!({"status": "nonsense"}));
+    assert_eq!(said("status: no\n"), json!({"status": "no"}));
+    assert_eq!(said("status: nonsense\r\n"), json!({"status": "nonsense"}));
+    assert_eq!(said("status: nonsense\r"), json!({}));
+    assert_eq!(said("status: nonsense # c\n"), json!({"status": "nonsense"}));
+    assert_eq!(said("status: nonsense # c"), json!({"status": "nonsense"}));
+    assert_eq!(said("status: \"non sense\"\n"), json!({"status": "non sense"}));
+    assert_eq!(said("\u{feff}status: é\n"), json!({"status": "é"}));
+    assert_eq!(said("status:\n"), json!({}));
+    assert_eq!(said("status:\n  x"), json!({}));
+    assert_eq!(said("status: |\n  x\n"), json!({}));
+    assert_eq!(said("status: 'x\n"), json!({}));
+    // Lists and mappings, as far as they are written.
+    assert_eq!(said("status: [x]\n"), json!({"status": ["x"]}));
+    assert_eq!(said("status: [x, {y: z}, a"), json!({"status": ["x", {"y": "z"}]}));
+    assert_eq!(said("status:\n- x\n- y: 1\n"), json!({"status": ["x", {"y": 1}]}));
     assert_eq!(
-        complete("a: 1\nb:\nstatus: x\nr:\n  s: t\n"),
-        json!({"a": 1, "b": null, "status": "x"})
+        said("a: 1\nb:\nstatus: x\nr:\n  s: t\n  u:\n"),
+        json!({"a": 1, "b": null, "status": "x", "r": {"s": "t"}})
     );
-    assert_eq!(complete("r:\n- status: x\n"), json!({}));
-    assert_eq!(complete("r:\n- status: x\nt: {u: v, w"), json!({"r": [{"status": "x"}]}));
-    assert_eq!(complete("r: &a {s: t}\nu: *a\nv:"), json!({"r": {"s": "t"}, "u": {"s": "t"}}));
     // The parser holds back what is in brackets at the top: they could still be a key.
-    assert_eq!(complete("{status: x,\n a"), json!({}));
+    assert_eq!(said("{status: x,\n a"), json!({}));
+    assert_eq!(said("{status: x}"), json!({}));
+    assert_eq!(said("{status: x,\n a: [1]}\n"), json!({"status": "x", "a": [1]}));
+    // What may still get longer.
+    let last = |text: &str| read(text).1;
+    assert_eq!(last("a: b\n").as_deref(), Some("/a"));
+    assert_eq!(last("a: b\nc/d:\n- e\n- f: g\n").as_deref(), Some("/c~1d/1/f"));
+    for ended in ["a: 'b'\n", "a: b\nc:\n", "a: b\nc", "a: [b]\n", "{a: b}\n", ""] {
+        assert_eq!(last(ended), None, "{ended:?}");
+    }
+}
+
+#[test]
+fn nothing_follows_what_is_in_brackets_at_the_top_once_its_line_is_ended() {
+    for text in ["{a: 1}\n", "{a: 1,\n b: {c: 2}}\n", "{a: 1} # c\n"] {
+        let whole = Document::parse(text.as_bytes()).expect(text);
+        let before = whole.value();
+        for more in
+            [": x\n", ", b: 2\n", "b: 2\n", "- x\n", " : x\n", "# c\n", "...\n", "\n", "}\n"]
+        {
+            let text = format!("{text}{more}");
+            if let Ok(longer) = Document::parse(text.as_bytes()) {
+                assert_eq!(longer.value(), before, "{text:?}");
+            }
+        }
+    }
 }
 
 #[test]
