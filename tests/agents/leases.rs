@@ -60,7 +60,7 @@ fn whatever_the_owner_does_through_its_mount_keeps_its_lease() {
 // P12.2
 #[test]
 fn asking_for_free_space_keeps_the_lease() {
-    keeps_its_lease(|team| drop(rustix::fs::statvfs(team.fixture.mount(1)).unwrap()));
+    keeps_its_lease(|team| assert!(rustix::fs::statvfs(team.fixture.mount(1)).is_ok()));
 }
 
 fn keeps_its_lease(does: impl Fn(&Team)) {

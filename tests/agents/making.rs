@@ -52,7 +52,7 @@ pub fn errands(ttl: &str, free: &str) -> (Fixture, PathBuf) {
 fn who_may_make_no_record_leaves_no_draft() {
     let (fixture, bobs) = errands("1h", "[operator]");
     let new = bobs.join("open/e-1.yaml");
-    let create = |path: &PathBuf| OpenOptions::new().create(true).write(true).open(path);
+    let create = |path: &PathBuf| OpenOptions::new().create_new(true).write(true).open(path);
     assert_eq!(errno(create(&new)), Errno::ACCESS);
     let special = rustix::fs::mknodat(
         rustix::fs::CWD,
