@@ -82,7 +82,7 @@ pub(super) struct Saved {
     pub event: EventName,
     /// By which way, where that is worth saying.
     pub via: Option<Via>,
-    /// Where it was before, if its event says so.
+    /// Where it was before, if its event says so: it is one of that path, too.
     pub from: Option<TreePath>,
     /// The version that came back.
     pub from_g: Option<G>,
@@ -222,8 +222,11 @@ impl Turn<'_> {
         let sha256 = content.as_ref().map(Hash::of).or(found);
         let shown = path.to_string();
         let from = saved.from.as_ref().map(ToString::to_string);
+        let left = saved.from.as_ref().map(|from| self.txn.history(from)).transpose()?;
+        let left_g = left.as_ref().map(|left| left.as_ref().map_or(0, |left| left.last_g.0));
         let payload = Payload::of(&[
             ("content_sha256", sha256.into()),
+            ("from_before_g", left_g.into()),
             ("from_g", saved.from_g.map(|g| g.0).into()),
             ("from_path", from.as_deref().into()),
             ("path", Field::Text(&shown)),
@@ -232,6 +235,14 @@ impl Turn<'_> {
             ("via", saved.via.into()),
         ]);
         let mut history = self.file_event(saved.event, &path, payload)?;
+        if let Some(from) = &saved.from {
+            match left.flatten() {
+                Some(left) => {
+                    self.txn.update_history(&History { last_g: history.last_g, ..left })?;
+                }
+                None => drop(self.txn.insert_history(from, history.last_g)?),
+            }
+        }
         if let (true, Some(content), Some(sha256)) = (wanted, content, sha256) {
             self.keep_version(&mut history, &keep, sha256, &content)?;
         }

@@ -16,7 +16,7 @@ use crate::names::{AgentName, RecordId, StateName};
 use crate::numbers::{UnixNanos, WorkspaceKey};
 use crate::record::{Document, Edit, patch};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, StoreError, When};
+use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, Standing, StoreError, When};
 
 use super::governed::Home;
 use super::lease::told_of_return;
@@ -141,9 +141,12 @@ pub fn explain(
                 let comma = if named > 1 { ", " } else { "" };
                 let state = found.map_or_else(
                     || "there is no such record".to_owned(),
-                    |found| match found.ino() {
-                        Some(_) => format!("in {}", found.state),
-                        None => "removed before it was done".to_owned(),
+                    |found| match found.standing {
+                        Standing::Live { .. } => format!("in {}", found.state),
+                        Standing::Parked { .. } => {
+                            format!("in {}, parked: its file has the name of a backup", found.state)
+                        }
+                        Standing::Gone => "removed before it was done".to_owned(),
                     },
                 );
                 // Writing to a String cannot fail.

@@ -107,7 +107,10 @@ impl Command for SetAttributes {
         node.mtime = time(self.mtime, node.mtime);
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
-        turn.renew_lock(&node)?;
+        // A touch, or a change of what is in it; who may read it is no sign of its holder's life.
+        if self.size.is_some() || self.atime.is_some() || self.mtime.is_some() {
+            turn.renew_lock(&node)?;
+        }
         turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
         if node.class == Class::Record
             && let Some(record) = turn.txn.record_at(node.ino)?

@@ -11,6 +11,7 @@ use crate::numbers::G;
 use crate::store::{NodeType, Read};
 
 use super::find::{Found, find_past, has_past_below, past_of};
+use super::pasts::{event_of, last_of};
 use super::show::seconds;
 use super::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 
@@ -110,7 +111,7 @@ pub(super) fn log(
         };
         match found {
             Found::Record(found) => {
-                let gs = linked(read, found.record.last_g, since, args.limit)?;
+                let gs = linked(read, (found.record.last_g, None), since, args.limit)?;
                 let id = found.record.id.to_string();
                 let filter = Filter::Record(found.workspace.path.to_string(), id);
                 Ok((filter, Some(gs), last))
@@ -166,13 +167,22 @@ pub(super) fn log(
     Ok(report)
 }
 
-/// The events of one thing after `since`, in their order: linked from the last one back.
-fn linked(read: &dyn Read, last: G, since: G, limit: Option<u64>) -> Result<Vec<G>, Failure> {
+/// The events of one thing after `since`, in their order: linked from the last one back; those of the
+/// path, where it is one.
+fn linked(
+    read: &dyn Read,
+    (last, path): (G, Option<&TreePath>),
+    since: G,
+    limit: Option<u64>,
+) -> Result<Vec<G>, Failure> {
     let mut gs = Vec::new();
     let mut at = last;
     while at > since && limit.is_none_or(|limit| (gs.len() as u64) < limit) {
         gs.push(at);
-        at = read.event(at)?.map_or(G(0), |row| row.before_g);
+        at = match path {
+            Some(path) => event_of(read, path, at)?.map_or(G(0), |event| event.before),
+            None => read.event(at)?.map_or(G(0), |row| row.before_g),
+        };
     }
     gs.reverse();
     Ok(gs)
@@ -188,7 +198,9 @@ fn history_of(
     let is_dir =
         super::find::node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::Directory);
     match read.history(path)? {
-        Some(history) if !is_dir => linked(read, history.last_g, since, limit).map(Some),
+        Some(history) if !is_dir => {
+            linked(read, (history.last_g, Some(path)), since, limit).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -197,11 +209,10 @@ fn history_of(
 fn was_dir(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
     let mut was = has_past_below(read, path)?;
     // Nothing may have lain in it.
-    let mut at = read.history(path)?.map_or(G(0), |history| history.last_g);
-    while !was && let Some(row) = read.event(at)? {
-        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
-        was = field(&event, "/payload/type") == "directory";
-        at = row.before_g;
+    let mut at = last_of(read, path)?;
+    while let Some(event) = at.filter(|_| !was) {
+        was = field(&event.event, "/payload/type") == "directory";
+        at = event_of(read, path, event.before)?;
     }
     Ok(was)
 }

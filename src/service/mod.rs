@@ -25,6 +25,7 @@ mod lane;
 mod list;
 mod log;
 mod part;
+mod pasts;
 mod permitted;
 mod project;
 mod ready;

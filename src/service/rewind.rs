@@ -4,17 +4,15 @@
 //! the rules of any save. Restoring a whole store from a backup is another thing (`restore`).
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::engine::{Base, RestoreFile, Save, Saved, Sight, Text};
-use crate::ledger::EventName;
 use crate::names::{ShownPath, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow};
 
 use super::find::{Found, FoundRecord, find_past, node_at, past_of};
-use super::log::field;
+use super::pasts::{event_of, last_of, require_there};
 use super::permitted::{expect_own, is_bound, not_the_past};
 use super::refused::note_refused;
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
@@ -224,36 +222,8 @@ fn file_past(
 ) -> Result<Past, Failure> {
     let (version, content) =
         kept_version((read, part), &path, |version| when.includes(version.g, version.at))?;
-    require_there((read, part), &path, version.g, when)?;
+    require_there((read, part), &path, version.g, |event| when.includes(event.row.g, event.at()))?;
     Ok(Past::File(path, version, content))
-}
-
-/// Fails where the file was gone at that moment: `before` made what it had been until then.
-fn require_there(
-    (read, part): (&dyn Read, &Part),
-    path: &TreePath,
-    before: G,
-    when: When,
-) -> Result<(), Failure> {
-    let mut at = read.history(path)?.map_or(G(0), |history| history.last_g);
-    let mut after = None;
-    while let Some(row) = read.event(at)? {
-        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
-        let time = UnixNanos::parse_rfc3339(&field(&event, "/at")).unwrap_or(UnixNanos(0));
-        if when.includes(row.g, time) {
-            if field(&event, "/event") != EventName::REMOVED.as_str() {
-                return Ok(());
-            }
-            let next = after.map_or_else(String::new, |g| format!(", event {g} the next after it"));
-            let path = part.show(path);
-            let reason = format!("there was no `{path}` then: event {} removed it", row.g);
-            let remedy = format!("event {before} made the last version before that{next}");
-            return Err(Failure::new(Exit::Absent, reason, remedy));
-        }
-        after = Some(row.g);
-        at = row.before_g;
-    }
-    Ok(())
 }
 
 /// An event that has not happened is a typing error: it would be the newest version.
@@ -268,13 +238,12 @@ pub(super) fn require_past(read: &dyn Read, g: G) -> Result<(), Failure> {
 /// Whether a file was ever saved under this path, or came there with its content by a command: then
 /// the event tells its size.
 fn was_saved(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
-    let mut at = read.history(path)?.map_or(G(0), |history| history.last_g);
-    while let Some(row) = read.event(at)? {
-        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
-        if event.pointer("/payload/size").is_some() {
+    let mut at = last_of(read, path)?;
+    while let Some(event) = at {
+        if !event.is_end && event.event.pointer("/payload/size").is_some() {
             return Ok(true);
         }
-        at = row.before_g;
+        at = event_of(read, path, event.before)?;
     }
     Ok(false)
 }

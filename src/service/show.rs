@@ -10,6 +10,7 @@ use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow};
 
 use super::find::{Found, FoundRecord, find, find_past, past_of};
 use super::log::field;
+use super::pasts::{event_of, require_there};
 use super::permitted::{expect_readable, is_bound, not_the_past};
 use super::rewind::{kept_version, require_past};
 use super::{Caller, Exit, Failure, Part, Service, ShowArgs};
@@ -274,6 +275,7 @@ fn file(
     }
     if let Some(g) = args.g {
         let (version, content) = kept_version((read, part), path, |version| version.g <= g)?;
+        require_there((read, part), path, version.g, |event| event.row.g <= g)?;
         report.text = String::from_utf8_lossy(&content).into_owned();
         report.at = Some(version.at.rfc3339_seconds());
         newest = Some(version.g);
@@ -283,7 +285,7 @@ fn file(
     }
     report.path = Some(part.show(path));
     if let Some(newest) = newest {
-        (report.history, report.more_history) = history(read, newest)?;
+        (report.history, report.more_history) = history(read, newest, Some(path))?;
     }
     Ok(report)
 }
@@ -363,7 +365,7 @@ fn record(
     report.version = Some(version.version);
     report.at = Some(version.at.rfc3339_seconds());
     report.text = String::from_utf8_lossy(&version.content).into_owned();
-    (report.history, report.more_history) = history(read, newest)?;
+    (report.history, report.more_history) = history(read, newest, None)?;
     Ok(report)
 }
 
@@ -418,7 +420,12 @@ fn as_of(read: &dyn Read, record: &Record, g: G) -> Result<Then, Failure> {
     Err(Failure::new(Exit::Absent, reason, format!("`workfs log {}` shows its events", record.id)))
 }
 
-fn history(read: &dyn Read, newest: G) -> Result<(Vec<HistoryRow>, bool), Failure> {
+/// The newest events of one thing; of a path, where it is one.
+fn history(
+    read: &dyn Read,
+    newest: G,
+    path: Option<&TreePath>,
+) -> Result<(Vec<HistoryRow>, bool), Failure> {
     let mut rows = Vec::new();
     let mut at = newest;
     while let Some(row) = read.event(at)? {
@@ -433,7 +440,10 @@ fn history(read: &dyn Read, newest: G) -> Result<(Vec<HistoryRow>, bool), Failur
             actor: field(&line, "/actor"),
             version: line.get("version_after").and_then(Value::as_u64).map(Version),
         });
-        at = row.before_g;
+        at = match path {
+            Some(path) => event_of(read, path, at)?.map_or(G(0), |event| event.before),
+            None => row.before_g,
+        };
     }
     Ok((rows, false))
 }

@@ -25,7 +25,8 @@ enum Lateness {
     InTime,
     /// A draft whose id lives elsewhere begins so.
     Perhaps,
-    /// A record begins so that was changed since the writer saw it, or cannot be moved to that status.
+    /// A record begins so that was changed since the writer saw it, is its no more, or cannot be moved to
+    /// that status.
     Surely(Refusal, TreePath),
 }
 
@@ -108,18 +109,21 @@ impl WorkTree {
             };
             return if lives_elsewhere { Lateness::Perhaps } else { Lateness::InTime };
         }
-        // That the record or the claim is gone weighs more, and `close` tells it.
-        if known.ino().is_none() || fence.is_some_and(|fence| fence.is_over(&known)) {
+        // That the record is gone weighs more, and `close` tells it.
+        if known.ino().is_none() {
             return Lateness::InTime;
         }
-        let role = || self.context(caller, Door::Handle).role;
+        let writer = self.context(caller, Door::Handle);
+        if let Some(Err(refusal)) = fence.map(|fence| fence.allows(&writer, &known, &home)) {
+            return Lateness::Surely(refusal, home.file_path());
+        }
         let refused = base.require_current(&known, &home).and_then(|()| {
             // It may have been moved since it was opened; `close` knows where to.
             if said.is_empty() || home.kind().state(home.state).name != known.state {
                 return Ok(());
             }
             let from = known.status.as_deref();
-            let judged = home.kind().judge_status_so_far(home.state, from, &said, role());
+            let judged = home.kind().judge_status_so_far(home.state, from, &said, writer.role);
             judged.map_err(|fault| staged.lock().refusal(fault))
         });
         match refused {

@@ -161,6 +161,7 @@ impl WorkTree {
         };
         let Some(node) = read.node(ino)?.filter(is_there) else { return Ok(None) };
         let config = self.engine.config();
+        let mut lapsed = None;
         let mut staged = match node.class {
             Class::Plain => {
                 let dir = dir_that_counts(read, &node)?;
@@ -196,6 +197,7 @@ impl WorkTree {
                 };
                 let mut staged = self.staged(caller, &record, version, flags);
                 staged.home = home;
+                lapsed = Some(record).filter(Record::is_lapsed);
                 staged
             }
         };
@@ -206,6 +208,10 @@ impl WorkTree {
             let may = writer.may_change();
             let owner = home.owner.as_ref();
             let may = may.and_then(|()| writer.may_write(home.kind(), home.state, owner));
+            let may = may.and_then(|()| match &lapsed {
+                Some(record) => writer.revives(record, home).map(drop),
+                None => Ok(()),
+            });
             let forbidden = forbids_writing(read, &config, &writer, ino)?;
             if let Err(refusal) = may.and_then(|()| forbidden.map_or(Ok(()), Err)) {
                 let about = About::Name(home.dir, home.name.clone());

@@ -143,7 +143,7 @@ fn after_the_end_the_old_owner_s_saves_and_moves_are_refused() {
     let mut open = fs::OpenOptions::new().write(true).truncate(true).open(&own).unwrap();
     await_event(&team, "t-1", "expired");
     // What was open.
-    open.write_all(text.replace("normal", "high").as_bytes()).unwrap();
+    assert_eq!(errno(open.write_all(text.replace("normal", "high").as_bytes())), Errno::STALE);
     assert_eq!(close(open), Err(Errno::STALE));
     // What is moved, saved by name, saved by a rename over, claimed by writing it again.
     assert_eq!(errno(mv(&bob, "t-1", "assigned/bob", "done/bob")), Errno::NOENT);

@@ -1,9 +1,10 @@
 //! Kinds of one's own: who may make records, and what is left where one may not.
 
 use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::PathBuf;
 
-use crate::harness::{Errno, Event, Fixture, Setup, save};
+use crate::harness::{Errno, Event, Fixture, Setup, close, save, until_polled};
 use crate::team::errno;
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
@@ -51,7 +52,7 @@ pub fn errands(ttl: &str, free: &str) -> (Fixture, PathBuf) {
 fn who_may_make_no_record_leaves_no_draft() {
     let (fixture, bobs) = errands("1h", "[operator]");
     let new = bobs.join("open/e-1.yaml");
-    let create = |path: &PathBuf| OpenOptions::new().create(true).write(true).open(path);
+    let create = |path: &PathBuf| OpenOptions::new().create_new(true).write(true).open(path);
     assert_eq!(errno(create(&new)), Errno::ACCESS);
     let special = rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -98,5 +99,36 @@ note: by bob' > e-1.yaml && rm e-1.yaml~ \
     fixture.bash().with("D", &bobs).run(script).success();
     assert!(fs::read_to_string(&path).unwrap().contains("by bob again"));
     assert_eq!(errno(fs::write(bobs.join("open/e-2.yaml"), "id: e-2\n")), Errno::ACCESS);
+    fixture.fsck_clean();
+}
+
+// P12.3 P3.3
+#[test]
+fn the_old_owner_of_what_stays_hears_of_it_before_it_has_written() {
+    let (fixture, bobs) = errands("2s", "[operator]");
+    let path = fixture.path("errands/open/e-1.yaml");
+    save(&path, b"id: e-1\nstatus: open\n").unwrap();
+    let own = bobs.join("by/bob/e-1.yaml");
+    fs::rename(bobs.join("open/e-1.yaml"), &own).unwrap();
+    let cut = OpenOptions::new().write(true).truncate(true).open(&own).unwrap();
+    let kept = fixture.path("errands/by/bob/e-1.yaml");
+    let lost = until_polled("the lease ends", || {
+        fs::read_to_string(&kept).ok().filter(|text| text.contains("status: lost"))
+    });
+    // What was open hears of it when it writes, and a shell when it opens.
+    let mut cut = cut;
+    assert_eq!(errno(cut.write_all(b"id: e-1\nstatus: taken\n")), Errno::STALE);
+    assert_eq!(close(cut), Err(Errno::STALE));
+    for write in ["echo 'status: lost' > e-1.yaml", "echo 'note: late' >> e-1.yaml"] {
+        let ran = fixture.bash().with("D", bobs.join("by/bob")).run(&format!("cd $D; {write}"));
+        assert!(ran.failure().stderr.contains("Permission denied"), "{write}");
+    }
+    assert_eq!(fs::read_to_string(&kept).unwrap(), lost);
+    let why = fs::read_to_string(bobs.join("../.workfs/why")).unwrap();
+    assert!(why.contains("W035") && why.contains("ask who acts for others"), "{why}");
+    assert!(!why.contains("claim it again"), "{why}");
+    // As the way out says.
+    fs::rename(&kept, &path).unwrap();
+    fs::rename(bobs.join("open/e-1.yaml"), &own).unwrap();
     fixture.fsck_clean();
 }

@@ -87,7 +87,7 @@ fn an_operator_mends_one_whose_lease_ran_out_and_its_owner_has_a_lease_again() {
     assert!(why.contains("it goes back when nothing is in its way"), "{why}");
     let text = fs::read_to_string(team.work(0).join(path)).unwrap();
     let mended = format!("{text}notes: mended\n");
-    assert_eq!(save(&team.work(1).join(path), mended.as_bytes()), Err(Errno::STALE));
+    assert_eq!(save(&team.work(1).join(path), mended.as_bytes()), Err(Errno::ACCESS));
     save(&team.work(0).join(path), mended.as_bytes()).unwrap();
     assert!(leases(&team).contains("bob attempt 3"), "{}", leases(&team));
     team.fixture.fsck_clean();

@@ -173,20 +173,3 @@ fn a_kind_that_keeps_no_text_of_what_went_wrong_is_asked_for_none() {
     assert_eq!(fixture.ledger().names("e-1").len(), 2);
 }
 
-// P8.2
-#[test]
-fn a_kind_that_keeps_no_text_of_what_went_wrong_is_asked_for_none() {
-    let silent = COMMANDS.replace(", text: trouble.why", "");
-    let fixture = errands(&format!("{KIND}{silent}"));
-    let ran = fixture.workfs(&["fail", "e-1", "--message", "no way"]).failure();
-    assert!(ran.code == 2 && ran.stderr.contains("leave it out"), "{ran}");
-    fixture.workfs(&["fail", "e-1"]).success();
-    let text = fs::read_to_string(fixture.path("errands/by/ann/e-1.yaml")).unwrap();
-    assert!(text.contains("status: lost\n"), "{text}");
-    // Where there is a field for it, it is wanted.
-    let fixture = errands(&format!("{KIND}{COMMANDS}"));
-    let ran = fixture.workfs(&["fail", "e-1"]).failure();
-    assert!(ran.code == 2 && ran.stderr.contains("`trouble.why`"), "{ran}");
-    assert!(ran.stderr.contains("--message TEXT"), "{ran}");
-    assert_eq!(fixture.ledger().names("e-1").len(), 2);
-}

@@ -55,6 +55,19 @@ fn every_form_of_a_dependency_counts_and_counts_once() {
     desk.fsck_clean();
 }
 
+// P9.7
+#[test]
+fn what_is_parked_is_told_to_be() {
+    let desk = Desk::new();
+    desk.put("a", "");
+    desk.put("b", "dependencies: [a]\n");
+    desk.mv(desk.inbox, desk.lane, "a");
+    desk.park("bob", "a");
+    let told = "`a` (in assigned, parked: its file has the name of a backup)";
+    assert!(desk.why("b").contains(told), "{}", desk.why("b"));
+    desk.fsck_clean();
+}
+
 // P9.1
 #[test]
 fn what_is_not_there_or_removed_is_waited_for() {

@@ -4,7 +4,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use workfs::config::Config;
-use workfs::engine::ExpireLocks;
+use workfs::engine::{ExpireLocks, SetAttributes, TimeOrNow};
+use workfs::names::FileName;
 
 use crate::harness::{Desk, SECOND, Setup, until_polled};
 
@@ -44,6 +45,34 @@ fn the_wall_clock_ends_no_lock_s_lease_and_makes_none_longer() {
 
 // P11.10
 #[test]
+fn a_lock_is_kept_by_a_touch_and_not_by_its_mode_or_owner() {
+    let layout = "workspaces: [{ path: work, kind: task }]\n\
+                  locks: [{ path: \"**/*.lock\", lease: 60s }]";
+    let desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    let name = FileName::new("a.lock").unwrap();
+    let keeps = |set: fn(SetAttributes) -> SetAttributes| {
+        desk.make("a.lock");
+        let found = desk.read(|read| read.lookup(read.workspaces()?[0].dir.unwrap(), &name));
+        let ino = found.unwrap().ino;
+        desk.pass(40 * SECOND);
+        desk.engine().run(Desk::operator(), set(SetAttributes::none(ino))).unwrap();
+        desk.pass(40 * SECOND);
+        let is = is_locked(&desk);
+        desk.pass(40 * SECOND);
+        assert!(!is_locked(&desk), "in the end it goes");
+        is
+    };
+    assert!(!keeps(|none| SetAttributes { mode: Some(0o640), ..none }));
+    assert!(!keeps(|none| SetAttributes { uid: Some(0), gid: Some(0), ..none }));
+    assert!(!keeps(|none| SetAttributes { is_chown: true, ..none }));
+    assert!(keeps(|none| SetAttributes { mtime: Some(TimeOrNow::Now), ..none }));
+    assert!(keeps(|none| SetAttributes { atime: Some(TimeOrNow::Now), ..none }));
+    assert!(keeps(|none| SetAttributes { size: Some(3), ..none }));
+    desk.fsck_clean();
+}
+
+// P11.10
+#[test]
 fn a_lock_holds_no_longer_for_a_boot_with_an_earlier_wall_clock() {
     let layout = "workspaces: [{ path: work, kind: task }]\n\
                   locks: [{ path: \"**/*.lock\", lease: 60s }, { path: \"**/*.day\", lease: 1d }]";
@@ -75,7 +104,8 @@ fn a_lock_whose_holder_is_silent_vanishes_with_an_event() {
     // Touched or written, or given room, it holds.
     while begin.elapsed() < Duration::from_secs(4) {
         fixture
-            .sh("touch d/a.lock; echo x >> d/l.lock; fallocate -l 9 d/room.lock; sleep 0.3")
+            .sh("touch d/a.lock; echo x >> d/l.lock; fallocate -l 9 d/room.lock; \
+                 chmod 640 d/one.lock; sleep 0.3")
             .success();
         assert!(!held.iter().any(|name| gone(name)));
     }

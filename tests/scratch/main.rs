@@ -14,6 +14,7 @@ mod history;
 mod inotify;
 mod links;
 mod locks;
+mod moved;
 mod projects;
 mod quotas;
 mod watch;

@@ -32,7 +32,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Expected, LeaseRow, LeaseTold, Read, Record, Standing, StoreError};
 
 use super::governed::Home;
-use super::{Effect, Turn};
+use super::{Context, Effect, Turn};
 
 /// What happened to a lease, for the writer's book.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,6 +74,14 @@ impl Fence {
         self.require(record).is_err()
     }
 
+    /// Refuses who writes under this claim at `home` if the record is under another one now.
+    ///
+    /// # Errors
+    /// [`Rule::LeaseOver`].
+    pub fn allows(&self, writer: &Context, record: &Record, home: &Home) -> Result<(), Refusal> {
+        self.require_for(writer.acts_for_others(home.kind()), record)
+    }
+
     /// Refuses what was begun under another claim than the record is under now.
     pub(super) fn require(&self, record: &Record) -> Result<(), Refusal> {
         self.require_same(record)?;
@@ -93,15 +101,21 @@ impl Fence {
 
 /// The refusal for whoever had a record and has it no more.
 pub(super) fn over(record: &Record, owner: &AgentName) -> Refusal {
-    let now = match &record.owner {
-        Some(now) if now != owner => format!("{now} has it now"),
-        Some(_) => "it waits for an operator".to_owned(),
-        None => format!("it is in {} now", record.state),
+    let again = "claim it again, if it is to be had, and begin from what it says then";
+    let (now, remedy) = match &record.owner {
+        Some(now) if now != owner => (format!("{now} has it now"), again),
+        Some(_) if record.is_lapsed() => (
+            "its lease ran out where it lies".to_owned(),
+            "where it does not go back by itself (its `.why` tells), ask who acts for others, such as an \
+             operator, to give it back with `mv`, or to go on with it",
+        ),
+        Some(_) => (format!("{owner} claimed it anew"), again),
+        None => (format!("it is in {} now", record.state), again),
     };
     Refusal::new(
         Rule::LeaseOver,
         format!("{owner}'s claim of `{}` is over: {now}", record.id),
-        "claim it again, if it is to be had, and begin from what it says then",
+        remedy,
     )
 }
 
@@ -129,6 +143,21 @@ fn lease_of<'k>(kind: &'k Kind, state: &StateName, owner: Option<&AgentName>) ->
 
 pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Context {
+    /// Refuses a change of a record whose owner's lease ran out where it lies, unless the caller
+    /// acts for others: then the owner gets a new lease (`true`).
+    ///
+    /// # Errors
+    /// [`Rule::LeaseOver`].
+    pub fn revives(&self, record: &Record, home: &Home) -> Result<bool, Refusal> {
+        match &record.owner {
+            Some(_) if record.is_lapsed() && self.acts_for_others(home.kind()) => Ok(true),
+            Some(owner) if record.is_lapsed() => Err(over(record, owner)),
+            _ => Ok(false),
+        }
+    }
 }
 
 impl Turn<'_> {
@@ -178,17 +207,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Refuses a change of a record whose owner's lease ran out where it lies, unless the caller
-    /// acts for others; then the owner gets a new lease (`true`).
+    /// The same, of who makes this change.
     pub(super) fn revives(&self, record: &Record, home: &Home) -> Result<bool, Refusal> {
-        match &record.owner {
-            Some(owner) if record.is_lapsed() => {
-                if self.context.acts_for_others(home.kind()) {
-                    return Ok(true);
-                }
-                Err(over(record, owner))
-            }
-            _ => Ok(false),
-        }
+        self.context.revives(record, home)
     }
 }

@@ -85,7 +85,21 @@ fn link(line: &str, g: G, before: G, events: &mut LastEvents, check: &mut Check<
         _ if text("kind") == Some(FILE_KIND) => {
             let path = event.pointer("/payload/path").and_then(Value::as_str).unwrap_or_default();
             let key = events.key("", path);
-            events.last.insert(key, g).unwrap_or(G(0))
+            // A rename is an event of the path that it left, too.
+            let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64);
+            let from = event.pointer("/payload/from_path").and_then(Value::as_str);
+            let before = events.last.insert(key, g).unwrap_or(G(0));
+            if let (Some(left), Some(from)) = (left, from) {
+                let key = events.key("", from);
+                let known = events.last.insert(key, g).unwrap_or(G(0));
+                if G(left) != known {
+                    let what = format!(
+                        "points to event {left} as the one before it of `{from}`, not to {known}"
+                    );
+                    check.problem(format!("event {g}"), what);
+                }
+            }
+            before
         }
         _ => G(0),
     };

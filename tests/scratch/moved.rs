@@ -1,0 +1,117 @@
+//! Files that were renamed away: the paths that they left know it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::{Fixture, rename_with};
+
+/// What `workfs log` tells of a path below the scratchpad: what, where, and from where.
+fn log(fixture: &Fixture, path: &str) -> Vec<(u64, String)> {
+    let lines = fixture.workfs(&["log", "--json", &format!("scratchpad/{path}")]);
+    let told = lines.success().json_lines().into_iter().map(|event| {
+        let text = |at: &str| event.pointer(at).and_then(|text| text.as_str()).unwrap_or_default();
+        let from = text("/payload/from_path");
+        let from = if from.is_empty() { String::new() } else { format!(" from {from}") };
+        let told = format!("{} {}{from}", text("/event"), text("/payload/path"));
+        (event["g"].as_u64().unwrap(), told.replace("scratchpad/", ""))
+    });
+    told.collect()
+}
+
+fn told(fixture: &Fixture, path: &str) -> Vec<String> {
+    log(fixture, path).into_iter().map(|(_, told)| told).collect()
+}
+
+/// A moment at which a path was not there: `restore` and `show` name the event since which.
+#[track_caller]
+fn was_gone(fixture: &Fixture, path: &str, at: u64, since: u64) {
+    let (path, at) = (format!("scratchpad/{path}"), at.to_string());
+    for ran in [
+        fixture.workfs(&["restore", &path, "--at", &at]),
+        fixture.workfs(&["show", &path, "--g", &at]),
+    ] {
+        let ran = ran.failure();
+        assert_eq!(ran.code, 4, "{ran}");
+        let named = [format!("there was no `{path}` then"), format!("event {since} moved")];
+        assert!(named.iter().all(|named| ran.stderr.contains(named)), "{named:?}: {ran}");
+    }
+}
+
+// P11.3
+#[test]
+fn a_path_tells_that_its_file_was_renamed_away() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir scratchpad && cd scratchpad && echo 1 > a && mv a b && echo 2 > c").success();
+    assert_eq!(told(&fixture, "a"), ["saved a", "renamed b from a"]);
+    assert_eq!(told(&fixture, "b"), ["renamed b from a"]);
+    let away = log(&fixture, "a")[1].0;
+    was_gone(&fixture, "a", away, away);
+    was_gone(&fixture, "a", fixture.ledger().last_g(), away);
+    // Another one there, and away again over another; what is there twice, and what came back.
+    fixture.sh("cd scratchpad; echo 3 > a; mv a c; mv b a; mv a b; mv b a").success();
+    let all = [
+        "saved a",
+        "renamed b from a",
+        "saved a",
+        "renamed c from a",
+        "renamed a from b",
+        "renamed b from a",
+        "renamed a from b",
+    ];
+    assert_eq!(told(&fixture, "a"), all);
+    assert_eq!(told(&fixture, "c"), ["saved c", "renamed c from a"]);
+    let gs: Vec<u64> = log(&fixture, "a").into_iter().map(|(g, _)| g).collect();
+    was_gone(&fixture, "a", gs[3], gs[3]);
+    was_gone(&fixture, "a", gs[5], gs[5]);
+    let restored = |at: u64| {
+        fixture.workfs(&["restore", "scratchpad/a", "--at", &at.to_string()]).success();
+        fs::read_to_string(fixture.path("scratchpad/a")).unwrap()
+    };
+    assert_eq!([restored(gs[0]), restored(gs[2]), restored(gs[4])], ["1\n", "3\n", "1\n"]);
+    assert_eq!(log(&fixture, "a").len(), 10);
+    // The newest, and what comes after one.
+    let limited = fixture.workfs(&["log", "--json", "-n", "1", "scratchpad/b"]).success();
+    assert_eq!(limited.json_lines()[0]["g"], gs[6]);
+    let shown = fixture.workfs(&["show", "scratchpad/a"]).success();
+    assert!(shown.stdout.contains("renamed"), "{shown}");
+    fixture.fsck_clean();
+}
+
+// P11.3
+#[test]
+fn a_file_was_not_there_while_its_directory_was_elsewhere() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad/d/e && cd scratchpad && echo 1 > d/e/f && mv d g").success();
+    let last = || fixture.ledger().last_g();
+    let away = last();
+    fixture.sh("cd scratchpad; echo x > x").success();
+    was_gone(&fixture, "d/e/f", last(), away);
+    // Made anew it is another one; what comes back is the same.
+    fixture.sh("cd scratchpad; mkdir -p d; echo y > y").success();
+    was_gone(&fixture, "d/e/f", last(), away);
+    fixture.sh("cd scratchpad; rmdir d; mv g d; echo z > z").success();
+    let at = last().to_string();
+    fixture.workfs(&["restore", "scratchpad/d/e/f", "--at", &at]).success();
+    assert!(told(&fixture, "d").contains(&"renamed g from d".to_owned()));
+    fixture.fsck_clean();
+}
+
+// P11.3
+#[test]
+fn two_names_that_are_exchanged_are_each_other_s_ends() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir scratchpad && cd scratchpad && echo 1 > a && echo 2 > b").success();
+    let path = |name: &str| fixture.path(&format!("scratchpad/{name}"));
+    let exchange = |a: &Path, b: &Path| {
+        rename_with(a, b, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+    };
+    exchange(&path("a"), &path("b"));
+    exchange(&path("a"), &path("b"));
+    for (name, saved) in [("a", "saved a"), ("b", "saved b")] {
+        let told = told(&fixture, name);
+        assert_eq!((told.len(), told[0].as_str()), (5, saved), "{told:?}");
+    }
+    fs::write(path("a"), "3\n").unwrap();
+    assert_eq!(told(&fixture, "a").len(), 6);
+    fixture.fsck_clean();
+}
