@@ -70,7 +70,7 @@ pub enum StoreError {
         fs: String,
     },
     /// A row that cannot be.
-    #[error("the store is damaged: {0}; run `workfs doctor`")]
+    #[error("the store is damaged: {0}")]
     Impossible(String),
     /// Anything else from the engine below.
     #[error("the store failed: {0}")]
@@ -104,11 +104,15 @@ impl From<StoreError> for Refusal {
             | StoreError::Newer { .. }
             | StoreError::NotAStore(_)
             | StoreError::Network { .. }
-            | StoreError::Impossible(_)
             | StoreError::Failed(_) => Refusal::new(
                 Rule::Store,
                 reason,
                 "see the daemon's log and run `workfs doctor`: nothing was changed",
+            ),
+            StoreError::Impossible(_) => Refusal::new(
+                Rule::Damaged,
+                reason,
+                "`workfs fsck` says what is damaged: nothing was changed",
             ),
         }
     }
