@@ -32,7 +32,7 @@ pub use failure::{Cause, Failure};
 pub use logging::{start_log, trim_log};
 pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
 pub use mounts::expect_mountable;
-pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
+pub use open::{Nobody, OpenStore, open, open_to_check};
 pub use options::{OwnOptions, durability, role, sync_name};
 pub use paths::StorePaths;
 pub use point::{clean_up, is_dead, resolve};

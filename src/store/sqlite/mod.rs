@@ -14,6 +14,7 @@ mod nodes;
 mod places;
 #[macro_use]
 mod read;
+mod checks;
 mod chores;
 mod leases;
 mod links;
