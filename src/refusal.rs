@@ -136,6 +136,8 @@ rules! {
     Quota = "W043", "the directory may not hold more";
     /// The store failed.
     Store = "W050", "the store failed";
+    /// Something in the store cannot be.
+    Damaged = "W051", "the store is damaged";
 }
 
 impl Rule {
@@ -209,7 +211,7 @@ impl Rule {
             Rule::TooManyHandles => Errno::EMFILE,
             Rule::Quota => Errno::EDQUOT,
             Rule::Deadline => Errno::ETIMEDOUT,
-            Rule::Store => Errno::EIO,
+            Rule::Store | Rule::Damaged => Errno::EIO,
         }
     }
 }

@@ -34,6 +34,9 @@ pub const CONTROL_DIR: &[u8] = b".workfs";
 /// The file at the root of a mount that tells how to work in it.
 pub const AGENTS_FILE: &[u8] = b"AGENTS.md";
 
+/// The setting under which a store keeps its configuration, as text.
+pub const CONFIG_KEY: &str = "config";
+
 /// The directory at the root of the mount that is left alone.
 const SCRATCH_DIR: &[u8] = b"scratchpad";
 
@@ -172,6 +175,14 @@ impl Config {
         load: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Config, ConfigError> {
         form::parse(file, text, &Kinds::default(), load)
+    }
+
+    /// The configuration that a store keeps under [`CONFIG_KEY`], else the default.
+    ///
+    /// # Errors
+    /// As [`Config::parse`].
+    pub fn kept(text: Option<&str>) -> Result<Config, ConfigError> {
+        text.map_or_else(|| Ok(Config::default()), |text| Config::parse("config.yaml", text))
     }
 
     /// All kinds that a workspace may be of.

@@ -81,6 +81,7 @@ impl From<Refusal> for Failure {
             Rule::Forbidden | Rule::ReadOnly => Cause::Denied,
             Rule::BadName | Rule::NameTooLong => Cause::Usage,
             Rule::NoSpace => Cause::NoSpace,
+            Rule::Damaged => Cause::Store,
             _ => Cause::Other,
         };
         // Whoever shows it shows the rule's code beside the reason.
@@ -130,7 +131,11 @@ impl From<StoreError> for Failure {
                 (Cause::Store, "name the store's file with `--store`; this one was left alone")
             }
             StoreError::Network { .. } => (Cause::Store, "put it on a local disk"),
-            StoreError::Impossible(_) => (Cause::Store, "run `workfs doctor`"),
+            StoreError::Impossible(_) => {
+                let remedy = "`workfs fsck` says what is damaged; restore a backup: `workfs restore FILE \
+                              --force`, which keeps this one";
+                (Cause::Store, remedy)
+            }
             StoreError::Failed(_) => (Cause::Other, "see `workfs doctor`"),
         };
         Failure::new(cause, error.to_string(), remedy)

@@ -34,7 +34,7 @@ pub use covers::Covers;
 pub use failure::{Cause, Failure};
 pub use logging::{start_log, trim_log};
 pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
-pub use open::{CONFIG_KEY, Nobody, OpenStore, kept_config, open};
+pub use open::{Nobody, OpenStore, open, open_to_check};
 pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::StorePaths;
 pub use point::{clean_up, is_dead, left_covered, resolve};

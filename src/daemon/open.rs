@@ -11,14 +11,11 @@ use std::time::{Duration, Instant};
 use super::failure::{Cause, Failure};
 use super::logging::is_own_log;
 use super::paths::StorePaths;
-use crate::config::Config;
+use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
 use crate::numbers::{G, Ino};
 use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
 use crate::store::{Durability, Identity, Readers, StoreError, Writer};
-
-/// The key under which a store keeps its configuration, as text.
-pub const CONFIG_KEY: &str = "config";
 
 /// The environment variable that ends the process at a named point, for crash tests.
 pub const FAULT_VARIABLE: &str = "WORKFS_FAULT";
@@ -90,14 +87,19 @@ fn open_store(path: &Path) -> Result<(Sqlite, Box<dyn Writer>), StoreError> {
     }
 }
 
-/// The configuration that a store keeps, else the default.
+/// A store that no engine can be started on, since it is damaged: to be read, and not to be changed.
 ///
 /// # Errors
-/// If it cannot be read.
-pub fn kept_config(readers: &dyn Readers) -> Result<Config, Failure> {
+/// Held by another process, or so damaged that nothing of it can be read.
+pub fn open_to_check(paths: &StorePaths) -> Result<Sqlite, Failure> {
+    let why = "it is damaged".to_owned();
+    Ok(Sqlite::open_protected(paths.store(), why, StoreError::Impossible)?.0)
+}
+
+/// The configuration that a store keeps, else the default.
+fn kept_config(readers: &dyn Readers) -> Result<Config, Failure> {
     let text = crate::store::read(readers, |snapshot| snapshot.meta(CONFIG_KEY))?;
-    let Some(text) = text else { return Ok(Config::default()) };
-    Config::parse("config.yaml", &text).map_err(|error| {
+    Config::kept(text.as_deref()).map_err(|error| {
         let reason = format!("the store's configuration is wrong: {error}");
         Failure::new(Cause::Store, reason, "set another with `workfs init --layout FILE`")
     })

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
-use super::open::CONFIG_KEY;
-use crate::config::Config;
+use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;

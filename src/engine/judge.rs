@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::kind::{Fault, Role};
+use crate::kind::{Fault, Kind, Role};
 use crate::ledger::Trace;
 use crate::names::RecordId;
 use crate::record::{Document, Flaw};
@@ -45,8 +45,14 @@ impl Text {
 
     /// The status that it says, in the kind of `home`.
     pub(super) fn status(&self, home: &Home) -> Option<String> {
+        self.status_in(home.kind())
+    }
+
+    /// The status that it says, as a record of `kind`.
+    #[must_use]
+    pub fn status_in(&self, kind: &Kind) -> Option<String> {
         let document = self.parsed.as_ref().ok()?;
-        home.kind().status_of(document.value()).map(str::to_owned)
+        kind.status_of(document.value()).map(str::to_owned)
     }
 
     /// The step of a larger piece of work that the text says it continues, in the words of W3C's trace

@@ -63,12 +63,20 @@ pub fn hindrance(kind: &Kind, record: &Record, now: UnixNanos) -> Option<Hindran
 }
 
 /// When its turn comes.
-fn when(kind: &Kind, record: &Record, now: UnixNanos) -> When {
+#[must_use]
+pub fn when(kind: &Kind, record: &Record, now: UnixNanos) -> When {
     match hindrance(kind, record, now) {
         None => When::Now,
         Some(Hindrance::Until(at)) => When::At(at),
         Some(_) => When::Waits,
     }
+}
+
+/// Whether those that wait for `record` need wait no longer.
+#[must_use]
+pub fn counts_as_done(kind: &Kind, record: &Record) -> bool {
+    let state = kind.state_named(record.state.as_str());
+    state.is_some_and(|state| kind.is_done(state, record.status.as_deref()))
 }
 
 /// What keeps everybody from claiming a ready record: its kind has no claims, or what a claim writes,
@@ -331,8 +339,7 @@ impl Turn<'_> {
         if let Some(links) = links {
             self.put_links(record, kind, links)?;
         }
-        let state = kind.state_named(record.state.as_str());
-        let done = state.is_some_and(|state| kind.is_done(state, record.status.as_deref()));
+        let done = counts_as_done(kind, record);
         let turned = std::mem::replace(&mut record.readiness.done, done) != done;
         self.settle(record, kind, links.is_some());
         Ok(turned)

@@ -103,8 +103,12 @@ pub fn start(
     if can_be_written {
         at_start(&mut *writer, &mut |txn| {
             for ino in txn.orphans()? {
-                txn.delete_node(ino)?;
+                // One that says that it has a name is left to `fsck`.
+                if txn.node(ino)?.is_none_or(|node| node.nlink == 0) {
+                    txn.delete_node(ino)?;
+                }
             }
+            super::rules::note_rules(txn, &config, head.g)?;
             super::quota::charge_all(txn, &config)?;
             super::lock_files::shorten_locks(txn, &config, clock.now())?;
             clock.keep(txn, (doors.clock)())?;

@@ -140,6 +140,41 @@ impl Kind {
         }
     }
 
+    /// What is noted of a content's wants and is not what it says. What transitions write by themselves is
+    /// taken over with the next save only, and left out here.
+    #[must_use]
+    pub fn misnoted(&self, said: &Wants, noted: &Wants) -> Vec<&'static str> {
+        let order = &self.order;
+        let own =
+            |path: &Option<FieldPath>| !path.as_ref().is_some_and(|path| self.moves_write(path));
+        let priority = order.priority.as_ref().map(|priority| priority.field.clone());
+        let lease = self.fields.lease.as_ref().and_then(|field| FieldPath::parse(field).ok());
+        let claim =
+            self.claim().map(|claim| self.state(claim.to).requires.iter().chain(&claim.requires));
+        let is_fit_own =
+            claim.is_none_or(|mut required| !required.any(|path| self.moves_write(path)));
+        // A content that does not say how old it is is as old as its record.
+        let is_younger = said.since.is_some() && said.since != noted.since;
+        let differs = [
+            ("dependencies", !said.after.keys().eq(noted.after.keys())),
+            ("dependants", !said.before.keys().eq(noted.before.keys())),
+            ("priority", own(&priority) && said.priority != noted.priority),
+            ("age", own(&order.since) && is_younger),
+            ("not_before", own(&order.not_before) && said.not_before != noted.not_before),
+            ("fitness for a claim", is_fit_own && said.fit != noted.fit),
+            ("lease", own(&lease) && said.lease_s != noted.lease_s),
+        ];
+        differs.into_iter().filter_map(|(what, differs)| differs.then_some(what)).collect()
+    }
+
+    /// Whether a transition may write into the field.
+    fn moves_write(&self, path: &FieldPath) -> bool {
+        let stamps = self.transitions.iter().flat_map(|way| &way.stamps).map(|stamp| &stamp.field);
+        let own = [&self.fields.status, &self.fields.owner].into_iter().flatten();
+        let mut written = stamps.chain(own);
+        written.any(|field| path.roots().any(|root| root == field))
+    }
+
     /// How long this content asks to be leased for; what a flagged record asks is within the limits, too.
     fn lease_wanted(&self, content: &Value) -> Option<u32> {
         let text = content.get(self.fields.lease.as_ref()?)?.as_str()?;

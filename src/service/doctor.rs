@@ -10,6 +10,7 @@ use workfs_mount::MountLine;
 use crate::names::first_few;
 use crate::store::sqlite::refuse_other;
 
+use super::fsck::outline;
 use super::govern::{Unfit, unfit};
 use super::status::size;
 use super::{Exit, Service};
@@ -245,13 +246,18 @@ fn space(report: &mut DoctorReport, store: &Path) {
 }
 
 fn inside(report: &mut DoctorReport, service: &Service) {
-    match crate::store::read(&**service.engine.readers(), |read| read.integrity()) {
-        Ok(problems) if problems.is_empty() => report.ok("store", "whole (integrity check)"),
-        Ok(problems) => {
-            let found = format!("damaged: {}", problems.join("; "));
-            report.bad("store", found, format!("export what can be read; {RESTORE}"));
+    match outline(&**service.engine.readers()) {
+        Ok(found) if found.count == 0 => {
+            let found = "whole (integrity, schema, rows); what they say: `workfs fsck`";
+            report.ok("store", found);
         }
-        Err(error) => report.bad("store", error.to_string(), RESTORE),
+        Ok(found) => {
+            let problems = found.problems.iter().map(|one| format!("{}: {}", one.thing, one.what));
+            let found = format!("damaged: {}", first_few(problems, NAMED_MAX));
+            let remedy = format!("`workfs fsck` says all; export what can be read; {RESTORE}");
+            report.bad("store", found, remedy);
+        }
+        Err(failure) => report.bad("store", failure.reason, RESTORE),
     }
     if let Some(why) = service.engine.write_protection() {
         let found = format!("cannot be written: {why}");

@@ -212,7 +212,10 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::Export(args) => {
             export::export(service, &caller.part, &args, sink).map(Report::Export)
         }
-        Request::Fsck => fsck::fsck(&**service.engine.readers(), sink).map(Report::Fsck),
+        Request::Fsck => {
+            let config = service.engine.config();
+            fsck::fsck(&**service.engine.readers(), Some(&config), sink).map(Report::Fsck)
+        }
         Request::Doctor => Ok(Report::Doctor(doctor(&service.store, Ok(service)))),
         Request::Gc(args) => gc::gc(service, caller, &args, sink).map(Report::Gc),
         Request::ProjectNew(args) => project::new(service, caller, &args).map(Report::Project),

@@ -110,6 +110,7 @@ impl From<Rule> for Exit {
             Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline | Rule::Quota => Exit::Busy,
             Rule::NoSpace => Exit::NoSpace,
             Rule::Store => Exit::Failed,
+            Rule::Damaged => Exit::Store,
         }
     }
 }
@@ -183,12 +184,12 @@ impl From<StoreError> for Failure {
             StoreError::Older { .. }
             | StoreError::Newer { .. }
             | StoreError::NotAStore(_)
-            | StoreError::Network { .. }
-            | StoreError::Impossible(_) => Some(Exit::Store),
+            | StoreError::Network { .. } => Some(Exit::Store),
             StoreError::Unreadable(_) => Some(Exit::Denied),
             StoreError::Full(_)
             | StoreError::ReadOnly(_)
             | StoreError::Busy(_)
+            | StoreError::Impossible(_)
             | StoreError::Failed(_) => None,
         };
         let failure = Failure::from(Refusal::from(error));

@@ -189,7 +189,7 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure>
         other => other.into(),
     });
     let (open, writer) = opened?;
-    let report = fsck(&open, sink)?;
+    let report = fsck(&open, None, sink)?;
     // The last one closes the database, so that its log is gone before it is moved.
     drop((writer, open));
     let _ = std::fs::remove_file(lock_path(aside));

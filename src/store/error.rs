@@ -108,11 +108,15 @@ impl From<StoreError> for Refusal {
             | StoreError::Newer { .. }
             | StoreError::NotAStore(_)
             | StoreError::Network { .. }
-            | StoreError::Impossible(_)
             | StoreError::Failed(_) => Refusal::new(
                 Rule::Store,
                 reason,
                 "see the daemon's log and run `workfs doctor`: nothing was changed",
+            ),
+            StoreError::Impossible(_) => Refusal::new(
+                Rule::Damaged,
+                reason,
+                "`workfs fsck` says what is damaged: nothing was changed",
             ),
         }
     }

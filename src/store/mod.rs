@@ -6,6 +6,7 @@
 //! refused when they are read. Deliberately not here: what a change means.
 
 mod agents;
+mod checks;
 mod chores;
 mod error;
 mod files;
@@ -18,6 +19,7 @@ mod rows;
 pub mod sqlite;
 
 pub use agents::{AgentRow, ReadAgents, TxnAgents};
+pub use checks::{Chunks, Differs, EntryRow, Legible, Numbers, Part, ReadChecks};
 pub use chores::{ReadChores, TxnChores};
 pub use error::StoreError;
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};
@@ -39,7 +41,7 @@ pub type Visit<'a, T> = &'a mut dyn FnMut(T) -> bool;
 
 /// What can be asked of a committed snapshot (or, inside a transaction, of its own state).
 pub trait Read:
-    ReadFiles + ReadLinks + ReadReady + ReadLeases + ReadAgents + ReadQuotas + ReadChores
+    ReadFiles + ReadLinks + ReadReady + ReadLeases + ReadAgents + ReadQuotas + ReadChores + ReadChecks
 {
     /// One inode.
     fn node(&self, ino: Ino) -> Result<Option<Node>>;
@@ -113,12 +115,6 @@ pub trait Read:
     fn meta(&self, key: &str) -> Result<Option<String>>;
     /// Sizes.
     fn usage(&self) -> Result<Usage>;
-    /// Every problem that the engine's own integrity check finds; empty is well.
-    fn integrity(&self) -> Result<Vec<String>>;
-    /// Every inode, for `fsck`.
-    fn all_nodes(&self, visit: Visit<'_, Node>) -> Result<()>;
-    /// Every name, for `fsck`.
-    fn all_entries(&self, visit: Visit<'_, (Ino, FileName, Ino)>) -> Result<()>;
 }
 
 /// The few operations the rules need to change rows.

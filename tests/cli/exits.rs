@@ -350,7 +350,7 @@ fn a_store_that_is_damaged_or_newer_gets_nothing_beside_it() {
     fs::write(dir.join("newer.db"), newer).unwrap();
     fs::write(dir.join("damaged.db"), damaged).unwrap();
     for name in ["newer.db", "damaged.db"] {
-        for arguments in [&["mount", root][..], &["mount", "-f", root], &["status"]] {
+        for arguments in [&["mount", root][..], &["mount", "-f", root], &["status"], &["fsck"]] {
             let ran = fixture.command_on(&dir.join(name), arguments).output().unwrap();
             assert_eq!(ran.status.code(), Some(10), "{ran:?}");
             let mut left: Vec<_> =

@@ -10,6 +10,7 @@ mod asks;
 mod backup;
 mod commands;
 mod corpus;
+mod damage;
 mod doctor;
 mod exits;
 mod govern;

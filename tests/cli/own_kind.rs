@@ -172,4 +172,3 @@ fn a_kind_that_keeps_no_text_of_what_went_wrong_is_asked_for_none() {
     assert!(ran.stderr.contains("--message TEXT"), "{ran}");
     assert_eq!(fixture.ledger().names("e-1").len(), 2);
 }
-

@@ -447,7 +447,7 @@ impl Desk {
 
     #[track_caller]
     pub fn fsck_clean(&self) {
-        let report = fsck(&**self.engine().readers(), &mut |_| true).unwrap();
+        let report = fsck(&**self.engine().readers(), Some(&self.config), &mut |_| true).unwrap();
         assert_eq!(report.count, 0, "{:?}", report.problems);
     }
 }

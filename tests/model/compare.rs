@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use workfs::ledger::Verifier;
 use workfs::names::{FileName, RecordId, TreePath};
 use workfs::numbers::G;
-use workfs::store::{Class, Node, NodeType, Read, Record, Result, Standing};
+use workfs::store::{Class, EntryRow, Node, NodeType, Read, Record, Result, Standing};
 use workfs_mount::{Attr, Ino};
 
 use super::lifecycle;
@@ -174,13 +174,14 @@ impl World {
 /// Everything that is wrong in the store.
 fn faults(read: &dyn Read, open: &BTreeSet<u64>) -> Result<Vec<String>> {
     let mut faults = read.integrity()?;
+    faults.extend(read.unowned()?);
     let (mut nodes, mut names) = (BTreeMap::new(), Vec::new());
-    read.all_nodes(&mut |node| {
-        nodes.insert(node.ino, node);
+    read.all_nodes(&mut |(ino, node)| {
+        nodes.insert(ino, node.unwrap());
         true
     })?;
-    read.all_entries(&mut |entry| {
-        names.push(entry);
+    read.all_entries(&mut |EntryRow { parent, name, ino }| {
+        names.push((parent, name.unwrap(), ino));
         true
     })?;
     links(read, &nodes, &names, open, &mut faults)?;

@@ -11,11 +11,11 @@ use super::super::local;
 use super::super::output::{Output, Stop};
 use super::super::place;
 use crate::daemon::{
-    Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
+    self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
 };
 use crate::limits::{DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, LOCK_PATIENCE};
-use crate::service::{Caller, Effect, Part, Reply, Report, Request, Service, dispatch};
-use crate::store::Durability;
+use crate::service::{Caller, Effect, Part, Reply, Report, Request, Service, Sink, dispatch, fsck};
+use crate::store::{Durability, Readers};
 
 /// What to do where there is no store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,11 @@ fn asked(
                 Ok(store) => return in_process(store, paths, (part, request), &patience, each),
                 // A daemon that just starts or ends, or another command.
                 Err(failure) if failure.cause == Cause::Held => Some(failure),
+                Err(failure) if failure.cause == Cause::Store && request == Request::Fsck => {
+                    let store = daemon::open_to_check(paths).map_err(|_| failure)?;
+                    part.expect_whole(request.properties().name)?;
+                    return fsck_alone(&store, &patience, each);
+                }
                 Err(failure) => return Err(failure.into()),
             }
         };
@@ -192,8 +197,37 @@ fn in_process(
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let service = Service::new(store.engine.clone(), paths.store());
+    let caller = Caller::this_process().seeing(part);
+    let result = served_here(patience, each, |sink| dispatch(&service, &caller, request, sink));
+    drop(service);
+    local::close(store);
+    result
+}
+
+/// Checks a store that no engine can be started on.
+fn fsck_alone(
+    store: &dyn Readers,
+    patience: &Patience,
+    each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    served_here(patience, each, |sink| {
+        let last = match fsck(store, None, sink) {
+            Ok(report) => Reply::Report(Box::new(Report::Fsck(report))),
+            Err(failure) => Reply::Error(failure),
+        };
+        // Whether anybody still hears it does not matter any more.
+        let _ = sink(last);
+    })
+}
+
+/// What `serve` replies in this process goes to `each`, until Ctrl-C.
+fn served_here(
+    patience: &Patience,
+    each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
+    serve: impl FnOnce(Sink<'_>),
+) -> Result<(), Stop> {
     let mut result = Ok(());
-    dispatch(&service, &Caller::this_process().seeing(part), request, &mut |reply| {
+    serve(&mut |reply| {
         let is_end = matches!(reply, Reply::Report(_) | Reply::Error(_));
         // What was done in spite of the signal is told all the same.
         if result.is_ok() && !is_end && patience.is_over() {
@@ -207,8 +241,6 @@ fn in_process(
         }
         result.is_ok()
     });
-    drop(service);
-    local::close(store);
     result
 }
 

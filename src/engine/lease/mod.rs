@@ -26,7 +26,7 @@ pub(super) use signs::Signs;
 use std::time::Duration;
 
 use crate::kind::{Kind, Lease};
-use crate::names::{AgentName, StateName};
+use crate::names::AgentName;
 use crate::numbers::{Attempt, RecordKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Expected, LeaseRow, LeaseTold, Read, Record, Standing, StoreError};
@@ -134,10 +134,13 @@ pub fn told_of_return(read: &dyn Read, record: &Record) -> Result<Option<String>
     }))
 }
 
-/// The lease that a state gives to an owner.
-fn lease_of<'k>(kind: &'k Kind, state: &StateName, owner: Option<&AgentName>) -> Option<&'k Lease> {
-    owner?;
-    let state = kind.state_named(state.as_str())?;
+/// The lease that a record's state gives to its owner, where it has one whose lease has not run out.
+#[must_use]
+pub fn lease_of<'k>(kind: &'k Kind, record: &Record) -> Option<&'k Lease> {
+    if record.owner.is_none() || record.standing == Standing::Gone || record.is_lapsed() {
+        return None;
+    }
+    let state = kind.state_named(record.state.as_str())?;
     kind.state(state).lease.as_ref()
 }
 
@@ -172,12 +175,7 @@ impl Turn<'_> {
             Some(_) if !before.gone => self.txn.lease(record.key)?,
             _ => None,
         };
-        let lease = match record.standing {
-            Standing::Gone => None,
-            _ if record.is_lapsed() => None,
-            _ => lease_of(kind, &record.state, record.owner.as_ref()),
-        };
-        let Some(lease) = lease else {
+        let Some(lease) = lease_of(kind, record) else {
             if row.is_some() {
                 self.txn.delete_record_lease(record.key)?;
                 self.effect(Effect::Lease(LeaseNote::Ended(record.key)));

@@ -7,21 +7,26 @@ use std::hash::BuildHasher as _;
 use serde_json::Value;
 
 use crate::engine::FILE_KIND;
-use crate::ledger::Verifier;
+use crate::ledger::{EventName, Verifier};
 use crate::numbers::G;
-use crate::store::Read;
+use crate::store::{EventRow, Read};
 
 use super::super::Failure;
 use super::Check;
 
-/// The last event of each record, found by workspace and id. Their hash stands for them: a million
-/// records need 32 MB, and a collision (1 in 10^7 then) shows as a wrong link.
-pub(super) struct LastEvents {
-    keys: RandomState,
+/// What the events say, as far as records and files are compared with it.
+pub(super) struct Ledger {
+    /// The last event of each record, found by workspace and id. Their hash stands for them: a million
+    /// records need 32 MB, and a collision (1 in 10^7 then) shows as a wrong link.
     last: HashMap<u64, G>,
+    keys: RandomState,
+    /// The kind with which each workspace was registered last, by its path.
+    kinds: HashMap<String, (G, String)>,
+    /// All events were looked at.
+    pub is_whole: bool,
 }
 
-impl LastEvents {
+impl Ledger {
     fn key(&self, workspace: &str, id: &str) -> u64 {
         self.keys.hash_one((workspace, id))
     }
@@ -35,76 +40,126 @@ impl LastEvents {
     pub fn of(&self, workspace: &str, id: &str) -> Option<G> {
         self.last.get(&self.key(workspace, id)).copied()
     }
+
+    /// The kind with which a workspace was registered, and by which event.
+    pub fn kind_of(&self, workspace: &str) -> Option<&(G, String)> {
+        self.kinds.get(workspace)
+    }
 }
 
-pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<LastEvents, Failure> {
-    let mut events = LastEvents { keys: RandomState::new(), last: HashMap::new() };
-    let Some(last) = read.last_event()? else { return Ok(events) };
-    let mut verifier = Verifier::new();
-    let mut whole = true;
-    let mut end = 0;
-    for g in (1..=last.g.0).map(G) {
-        if !check.tick(g.0, last.g.0, "events") {
-            break;
-        }
+/// A walk along the events.
+struct Walk {
+    ledger: Ledger,
+    verifier: Verifier,
+    /// Nothing was missing or wrong so far.
+    is_whole: bool,
+    /// The next event's number.
+    next: G,
+    /// Where the last one ends, if that is known.
+    end: Option<u64>,
+}
+
+pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Ledger, Failure> {
+    let (last, keys, kinds) = (HashMap::new(), RandomState::new(), HashMap::new());
+    let mut walk = Walk {
+        ledger: Ledger { last, keys, kinds, is_whole: false },
+        verifier: Verifier::new(),
+        is_whole: true,
+        next: G(1),
+        end: Some(0),
+    };
+    let last = check.got(|| "last event".to_owned(), read.last_event())?.flatten();
+    let total = last.map_or(0, |row| row.g.0);
+    let walked = read.all_events(&mut |(g, row)| {
+        walk.step(g, row, check);
+        check.tick(g.0, total, "events")
+    });
+    walk.ledger.is_whole = check.got(|| "events".to_owned(), walked)?.is_some();
+    let checked = walk.verifier.checked();
+    check.report.last_g = checked.last_g;
+    check.report.last_hash = checked.last_hash.to_string();
+    Ok(walk.ledger)
+}
+
+impl Walk {
+    fn step(&mut self, g: G, row: Result<EventRow, String>, check: &mut Check<'_>) {
         let thing = || format!("event {g}");
-        let Some(row) = read.event(g)? else {
-            check.problem(thing(), "is missing");
-            whole = false;
-            continue;
+        if g < self.next || g.0 > i64::MAX as u64 {
+            return check
+                .problem(format!("event {}", g.0.cast_signed()), "has no place in the order");
+        }
+        if g > self.next {
+            match g.0 - self.next.0 {
+                1 => check.problem(format!("event {}", self.next), "is missing"),
+                _ => check.problem(format!("events {} to {}", self.next, g.0 - 1), "are missing"),
+            }
+            (self.is_whole, self.end) = (false, None);
+        }
+        self.next = g.next();
+        let row = match row {
+            Ok(row) => row,
+            Err(why) => {
+                (self.is_whole, self.end) = (false, None);
+                return check.illegible(thing(), &why);
+            }
         };
         check.report.events += 1;
         // After the first break all that follows is off the chain: one problem, not thousands.
-        if whole && let Err(error) = verifier.push(&row.line) {
+        if self.is_whole
+            && let Err(error) = self.verifier.push(&row.line)
+        {
             check.problem(thing(), error.what.to_string());
-            whole = false;
+            self.is_whole = false;
         }
-        let wanted = end + row.line.len() as u64 + 1;
-        if row.end != wanted {
+        if let Some(end) = self.end
+            && row.end != end + row.line.len() as u64 + 1
+        {
+            let wanted = end + row.line.len() as u64 + 1;
             check.problem(thing(), format!("ends at byte {}, not at {wanted}", row.end));
         }
-        end = row.end;
-        link(&row.line, g, row.before_g, &mut events, check);
+        self.end = Some(row.end);
+        self.link(&row, check);
     }
-    let checked = verifier.checked();
-    check.report.last_g = checked.last_g;
-    check.report.last_hash = checked.last_hash.to_string();
-    Ok(events)
-}
 
-/// An event of a record points to the record's event before it.
-fn link(line: &str, g: G, before: G, events: &mut LastEvents, check: &mut Check<'_>) {
-    let Ok(event) = serde_json::from_str::<Value>(line) else { return };
-    let text = |key: &str| event.get(key).and_then(Value::as_str);
-    let known = match (text("workspace"), text("id")) {
-        (Some(workspace), Some(id)) => {
-            let key = events.key(workspace, id);
-            events.last.insert(key, g).unwrap_or(G(0))
-        }
-        // A plain file is known by its path.
-        _ if text("kind") == Some(FILE_KIND) => {
-            let path = event.pointer("/payload/path").and_then(Value::as_str).unwrap_or_default();
-            let key = events.key("", path);
-            // A rename is an event of the path that it left, too.
-            let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64);
-            let from = event.pointer("/payload/from_path").and_then(Value::as_str);
-            let before = events.last.insert(key, g).unwrap_or(G(0));
-            if let (Some(left), Some(from)) = (left, from) {
-                let key = events.key("", from);
-                let known = events.last.insert(key, g).unwrap_or(G(0));
-                if G(left) != known {
-                    let what = format!(
-                        "points to event {left} as the one before it of `{from}`, not to {known}"
-                    );
-                    check.problem(format!("event {g}"), what);
+    /// An event of a record points to the record's event before it.
+    fn link(&mut self, row: &EventRow, check: &mut Check<'_>) {
+        let Ok(event) = serde_json::from_str::<Value>(&row.line) else { return };
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        let path = event.pointer("/payload/path").and_then(Value::as_str).unwrap_or_default();
+        let key = match (text("workspace"), text("id")) {
+            (Some(workspace), Some(id)) => Some(self.ledger.key(workspace, id)),
+            // A plain file is known by its path.
+            _ if text("kind") == Some(FILE_KIND) => Some(self.ledger.key("", path)),
+            (Some(workspace), None) => {
+                // Below it lanes are registered, too.
+                if text("event") == Some(EventName::REGISTERED.as_str())
+                    && workspace == path
+                    && let Some(kind) = text("kind")
+                {
+                    self.ledger.kinds.insert(workspace.to_owned(), (row.g, kind.to_owned()));
                 }
+                None
             }
-            before
+            _ => None,
+        };
+        let known = key.and_then(|key| self.ledger.last.insert(key, row.g)).unwrap_or(G(0));
+        if row.before_g != known {
+            let before = row.before_g;
+            let what = format!("points to event {before} as the one before it, not to {known}");
+            check.problem(format!("event {}", row.g), what);
         }
-        _ => G(0),
-    };
-    if before != known {
-        let what = format!("points to event {before} as the one before it, not to {known}");
-        check.problem(format!("event {g}"), what);
+        // A rename is an event of the path that it left, too.
+        let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64).map(G);
+        let from = event.pointer("/payload/from_path").and_then(Value::as_str);
+        if let (Some(left), Some(from)) = (left, from) {
+            let key = self.ledger.key("", from);
+            let known = self.ledger.last.insert(key, row.g).unwrap_or(G(0));
+            if left != known {
+                let what = format!(
+                    "points to event {left} as the one before it of `{from}`, not to {known}"
+                );
+                check.problem(format!("event {}", row.g), what);
+            }
+        }
     }
 }

@@ -1,20 +1,29 @@
 //! Checks that what must stay true is true: the tree, the records, the ledger.
 //!
-//! What must stay true: it only reads, from one snapshot, and goes on after a problem. Problems
-//! are named with the thing and not mended here.
+//! What must stay true: it only reads, from one snapshot, and goes on after a problem, also where
+//! something cannot be read. Problems are named with the thing and not mended here. What is legal is no
+//! problem: a layout that does not fit what is there is `doctor`'s.
 
+mod content;
 mod files;
 mod ledger;
+mod noted;
 mod quotas;
 mod records;
+mod report;
+mod rows;
+mod schema;
+mod told;
 mod tree;
 
-use serde::{Deserialize, Serialize};
-
+use crate::config::{CONFIG_KEY, Config};
+use crate::engine::rules_since;
 use crate::numbers::G;
-use crate::store::{Read, Readers};
+use crate::store::{self, Read, Readers, StoreError};
 
-use super::{Exit, Failure, Reply, Sink};
+use super::{Failure, Reply, Sink};
+
+pub use report::{FsckReport, Problem};
 
 /// Problems that are listed; all are counted.
 const LISTED_MAX: usize = 1000;
@@ -22,101 +31,47 @@ const LISTED_MAX: usize = 1000;
 /// Things between two replies about progress.
 const PROGRESS_EVERY: u64 = 1024;
 
-/// Something that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
-    /// What it is about: `node 17`, `event 4`, `record work:X`.
-    pub thing: String,
-    /// What is wrong with it.
-    pub what: String,
-}
-
-/// See [`super::Request::Fsck`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FsckReport {
-    /// Nodes that were checked.
-    pub nodes: u64,
-    /// Names.
-    pub entries: u64,
-    /// Records.
-    pub records: u64,
-    /// Drafts.
-    pub drafts: u64,
-    /// Versions of records.
-    pub versions: u64,
-    /// Versions of plain files.
-    #[serde(default)]
-    pub file_versions: u64,
-    /// Events.
-    pub events: u64,
-    /// The last event whose chain holds.
-    pub last_g: G,
-    /// Its hash: noted elsewhere, it shows later whether the ledger's end was cut off.
-    pub last_hash: String,
-    /// Problems in all.
-    pub count: u64,
-    /// The first of them.
-    pub problems: Vec<Problem>,
-    /// The client went away before the end.
-    pub interrupted: bool,
-}
-
-impl FsckReport {
-    /// The problems, then what was checked.
-    #[must_use]
-    pub fn human(&self) -> String {
-        let mut out = String::new();
-        for problem in &self.problems {
-            out.push_str(&format!("{}: {}\n", problem.thing, problem.what));
-        }
-        if self.count > self.problems.len() as u64 {
-            out.push_str(&format!("and {} more\n", self.count - self.problems.len() as u64));
-        }
-        let found = match self.count {
-            0 => "clean".to_owned(),
-            1 => "1 problem".to_owned(),
-            count => format!("{count} problems"),
-        };
-        out.push_str(&format!(
-            "{found}: {} nodes, {} names, {} records, {} drafts, {} versions, {} versions of \
-             files, {} events",
-            self.nodes,
-            self.entries,
-            self.records,
-            self.drafts,
-            self.versions,
-            self.file_versions,
-            self.events,
-        ));
-        if self.events > 0 {
-            out.push_str(&format!("\nledger: event {} has hash {}", self.last_g, self.last_hash));
-        }
-        if self.count > 0 {
-            out.push_str("\nrestore a backup (workfs restore), or export what is whole");
-        }
-        out
-    }
-
-    /// How the process ends.
-    #[must_use]
-    pub fn exit(&self) -> Exit {
-        if self.count > 0 || self.interrupted { Exit::Problems } else { Exit::Done }
-    }
-}
-
 /// A check under way.
 struct Check<'s> {
     report: FsckReport,
     sink: Sink<'s>,
     ticks: u64,
+    /// Tables are missing, which was told: what asks them finds nothing.
+    is_incomplete: bool,
 }
 
-impl Check<'_> {
+impl<'s> Check<'s> {
+    fn new(sink: Sink<'s>) -> Self {
+        Check { report: FsckReport::default(), sink, ticks: 0, is_incomplete: false }
+    }
+
     fn problem(&mut self, thing: impl Into<String>, what: impl Into<String>) {
         self.report.count += 1;
         if self.report.problems.len() < LISTED_MAX {
             self.report.problems.push(Problem { thing: thing.into(), what: what.into() });
         }
+    }
+
+    /// What was read, unless it cannot be: that is a problem of `thing`, and the check goes on.
+    fn got<T>(
+        &mut self,
+        thing: impl FnOnce() -> String,
+        read: store::Result<T>,
+    ) -> Result<Option<T>, Failure> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(StoreError::Impossible(why)) => {
+                if !(self.is_incomplete && why.starts_with("no such ")) {
+                    self.illegible(thing(), &why);
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn illegible(&mut self, thing: String, why: &str) {
+        self.problem(thing, format!("cannot be read: {why}"));
     }
 
     /// Counts one thing; false when nobody waits for the result any more.
@@ -130,31 +85,89 @@ impl Check<'_> {
     }
 }
 
-/// Checks a store.
+/// The rules by which records' rows are judged.
+struct Rules<'c> {
+    config: &'c Config,
+    /// The last event before they held, as far as that is known.
+    since: Option<G>,
+}
+
+impl Rules<'_> {
+    /// Whether what event `g` did was done by them.
+    fn held_at(&self, g: G) -> bool {
+        self.since.is_some_and(|since| g > since)
+    }
+}
+
+/// Checks a store, by the configuration that is in force; by the one that it keeps where none is.
 ///
 /// # Errors
 /// A store that cannot be read at all.
-pub fn fsck(readers: &dyn Readers, sink: Sink<'_>) -> Result<FsckReport, Failure> {
+pub fn fsck(
+    readers: &dyn Readers,
+    config: Option<&Config>,
+    sink: Sink<'_>,
+) -> Result<FsckReport, Failure> {
     super::ask(readers, |read| {
-        let mut check = Check { report: FsckReport::default(), sink, ticks: 0 };
-        for what in read.integrity()? {
-            check.problem("store", what);
+        let mut check = Check::new(sink);
+        schema::check(read, &mut check)?;
+        let ledger = ledger::check(read, &mut check)?;
+        if check.report.interrupted {
+            return Ok(check.report);
         }
-        let last = ledger::check(read, &mut check)?;
-        if !check.report.interrupted {
-            let nodes = tree::check(read, &mut check)?;
-            quotas::check(read, &nodes, &mut check)?;
-            records::check(read, &nodes, &last, &mut check)?;
-            files::check(read, &nodes, &last, &mut check)?;
-        }
+        let kept = if config.is_none() { kept_config(read, &mut check)? } else { None };
+        let config = config.or(kept.as_ref());
+        rows::lists(read, &mut check)?;
+        let nodes = tree::check(read, &mut check)?;
+        content::check(read, &nodes, &mut check)?;
+        quotas::check(read, &nodes, &mut check)?;
+        let since = config.map(|config| rules_since(read, config)).transpose();
+        let since = check.got(|| "rules".to_owned(), since)?.flatten().flatten();
+        let rules = config.map(|config| Rules { config, since });
+        records::check(read, &nodes, (&ledger, rules.as_ref()), &mut check)?;
+        files::check(read, &nodes, &ledger, &mut check)?;
         Ok(check.report)
     })
 }
 
+/// The cheap part of it: whether the file is whole, has our tables and rows that can be read. Not what the
+/// rows say.
+///
+/// # Errors
+/// A store that cannot be read at all.
+pub fn outline(readers: &dyn Readers) -> Result<FsckReport, Failure> {
+    super::ask(readers, |read| {
+        let mut nobody = |_| true;
+        let mut check = Check::new(&mut nobody);
+        schema::check(read, &mut check)?;
+        rows::lists(read, &mut check)?;
+        rows::all(read, &mut check)?;
+        Ok(check.report)
+    })
+}
+
+fn kept_config(read: &dyn Read, check: &mut Check<'_>) -> Result<Option<Config>, Failure> {
+    let Some(text) = check.got(|| "configuration".to_owned(), read.meta(CONFIG_KEY))? else {
+        return Ok(None);
+    };
+    match Config::kept(text.as_deref()) {
+        Ok(config) => Ok(Some(config)),
+        Err(error) => {
+            check.problem("configuration", error.to_string());
+            Ok(None)
+        }
+    }
+}
+
+/// Longer paths are not shown: a directory that lies below itself has one without end.
+const SHOWN_DEPTH_MAX: usize = 64;
+
 /// A path for a message: that of a directory, or the number where there is none.
 fn shown(read: &dyn Read, ino: crate::numbers::Ino) -> String {
     match crate::engine::path_of_dir(read, ino) {
-        Ok(path) if !path.names().is_empty() => format!("directory {path} ({})", ino.0),
+        Ok(path) if (1..=SHOWN_DEPTH_MAX).contains(&path.names().len()) => {
+            format!("directory {path} ({})", ino.0)
+        }
         _ => format!("node {}", ino.0),
     }
 }

@@ -12,7 +12,7 @@ use super::{Check, shown};
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
     let mut sums: HashMap<Ino, Charged> = HashMap::new();
-    for node in nodes.values().map(|seen| &seen.node) {
+    for node in nodes.all().map(|seen| &seen.node) {
         if let Some(quota) = node.quota {
             let (sum, one) = (sums.entry(quota).or_default(), Charged::of(node));
             sum.bytes += one.bytes;
@@ -20,12 +20,13 @@ pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Re
         }
         let top = node.node_type == NodeType::Directory && node.parent == ROOT;
         let below = node.nlink > 0 && !top;
-        let above = nodes.get(&node.parent).and_then(|above| above.node.quota);
+        let Some(above) = nodes.get(node.parent).map(|above| above.node.quota) else { continue };
         if below && node.quota != above {
             check.problem(shown(read, node.ino), "is not charged to the quota of its parent");
         }
     }
-    for (dir, charged) in read.quotas()? {
+    let quotas = check.got(|| "quotas".to_owned(), read.quotas())?.unwrap_or_default();
+    for (dir, charged) in quotas {
         let Charged { bytes, inodes } = sums.get(&dir).copied().unwrap_or_default();
         if charged != (Charged { bytes, inodes }) {
             let said = format!("{} bytes and {} inodes", charged.bytes, charged.inodes);

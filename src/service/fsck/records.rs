@@ -1,52 +1,83 @@
 //! Records, drafts and places: each record in one place, each version with its event.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use serde_json::Value;
-
+use crate::config::Binding;
 use crate::engine::path_of_dir;
 use crate::ledger::Hash;
 use crate::names::{FileName, TreePath};
-use crate::numbers::{G, Ino, Version};
-use crate::store::{Class, Read, Record, Standing, When, WorkspaceRow};
+use crate::numbers::{G, Ino, Version, WorkspaceKey};
+use crate::store::{Class, Read, Record, Standing, WorkspaceRow};
 
 use super::super::Failure;
-use super::ledger::LastEvents;
+use super::ledger::Ledger;
+use super::noted::Last;
+use super::told::Told;
 use super::tree::Nodes;
-use super::{Check, shown};
+use super::{Check, Rules, shown};
+
+/// A workspace, and by what its records are judged, where a layout says that.
+struct Workspace {
+    row: WorkspaceRow,
+    binding: Option<Arc<Binding>>,
+}
 
 pub(super) fn check(
     read: &dyn Read,
     nodes: &Nodes,
-    last: &LastEvents,
+    (ledger, rules): (&Ledger, Option<&Rules<'_>>),
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
-    let mut files: HashSet<Ino> = HashSet::new();
-    for workspace in read.workspaces()? {
-        places(read, &workspace, nodes, check)?;
-        let mut records = Vec::new();
-        read.records(workspace.key, &mut |record| {
-            records.push(record);
-            true
-        })?;
-        let total = records.len() as u64;
-        for (nth, record) in records.iter().enumerate() {
-            if !check.tick(nth as u64, total, "records") {
-                return Ok(());
-            }
-            check.report.records += 1;
-            let mut one = One { read, workspace: &workspace, record, check };
-            one.standing(nodes, &mut files)?;
-            one.versions()?;
-            one.events(last);
-            one.order()?;
-            one.lease()?;
+    let mut workspaces: HashMap<WorkspaceKey, Workspace> = HashMap::new();
+    let mut rows = Vec::new();
+    let listed = read.all_workspaces(&mut |(key, row)| {
+        match row {
+            Ok(row) => rows.push(row),
+            Err(why) => check.illegible(format!("workspace {}", key.0), &why),
         }
+        true
+    });
+    check.got(|| "workspaces".to_owned(), listed)?;
+    for row in rows {
+        places(read, &row, (nodes, ledger), check)?;
+        let binding = rules.and_then(|rules| rules.config.bind(&row.path));
+        workspaces.insert(row.key, Workspace { row, binding });
     }
-    for seen in nodes.values().filter(|seen| seen.names > 0) {
+    let mut files: HashSet<Ino> = HashSet::new();
+    let mut records = Vec::new();
+    let listed = read.all_records(&mut |(key, file, row)| {
+        match row {
+            Ok(record) => records.push(record),
+            Err(why) => {
+                files.extend(file);
+                check.illegible(format!("record {}", key.0), &why);
+            }
+        }
+        true
+    });
+    let are_known = check.got(|| "records".to_owned(), listed)?.is_some();
+    let total = records.len() as u64;
+    for (nth, record) in records.iter().enumerate() {
+        if !check.tick(nth as u64, total, "records") {
+            return Ok(());
+        }
+        check.report.records += 1;
+        // What lies in none was told of.
+        let Some(workspace) = workspaces.get(&record.workspace) else {
+            files.extend(record.ino());
+            continue;
+        };
+        let rules = rules.zip(workspace.binding.as_deref());
+        let (workspace, told) = (&workspace.row, None);
+        let mut one = One { read, workspace, record, rules, ledger, told, check };
+        one.all(nodes, &mut files)?;
+    }
+    strays(read, check)?;
+    for seen in nodes.all().filter(|seen| seen.names > 0) {
         let ino = seen.node.ino;
         match seen.node.class {
-            Class::Record if !files.contains(&ino) => {
+            Class::Record if are_known && !files.contains(&ino) => {
                 check.problem(format!("node {}", ino.0), "is a record's file of no record");
             }
             Class::Draft => draft(read, ino, check)?,
@@ -56,24 +87,53 @@ pub(super) fn check(
     Ok(())
 }
 
-/// A workspace's directories lie where the rows say.
+/// What belongs to records that are not there.
+fn strays(read: &dyn Read, check: &mut Check<'_>) -> Result<(), Failure> {
+    let listed = read.stray_versions(&mut |g| {
+        check.problem(format!("the version that event {g} made"), "is of no record");
+        true
+    });
+    check.got(|| "versions".to_owned(), listed)?;
+    let listed = read.stray_edges(&mut |(by, other)| {
+        let what = "is declared by a record that is not there";
+        check.problem(format!("the edge of {by} and {other}"), what);
+        true
+    });
+    check.got(|| "edges".to_owned(), listed)?;
+    Ok(())
+}
+
+/// A workspace's directories lie where the rows say, and it is of the kind with which it was registered.
 fn places(
     read: &dyn Read,
     workspace: &WorkspaceRow,
-    nodes: &Nodes,
+    (nodes, ledger): (&Nodes, &Ledger),
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
-    if let Some(dir) = workspace.dir {
-        let path = path_of_dir(read, dir)?;
-        if !nodes.contains_key(&dir) || path != workspace.path {
-            let what = format!("its directory is {path}");
-            check.problem(format!("workspace {}", workspace.path), what);
-        }
+    let thing = || format!("workspace {}", workspace.path);
+    let path_of = |dir: Ino, check: &mut Check<'_>| {
+        check.got(|| format!("path of node {}", dir.0), path_of_dir(read, dir))
+    };
+    if let Some((g, kind)) = ledger.kind_of(&workspace.path.to_string())
+        && *kind != workspace.kind
+    {
+        let what = format!("is noted as of kind {}, and event {g} as of {kind}", workspace.kind);
+        check.problem(thing(), what);
     }
-    for (dir, place) in read.places_of(workspace.key)? {
-        let path = path_of_dir(read, dir)?;
+    if let Some(dir) = workspace.dir
+        && let Some(path) = path_of(dir, check)?
+        && (nodes.is_gone(dir) || path != workspace.path)
+    {
+        check.problem(thing(), format!("its directory, node {}, is {}", dir.0, named(&path)));
+    }
+    let places = check.got(thing, read.places_of(workspace.key))?.unwrap_or_default();
+    for (dir, place) in places {
+        let Some(path) = path_of(dir, check)? else { continue };
         let wanted: TreePath = place.path.names().iter().chain(&place.relative).cloned().collect();
-        let there = nodes.get(&dir).is_some_and(|seen| seen.node.nlink > 0);
+        let there = match nodes.get(dir) {
+            Some(seen) => seen.node.nlink > 0,
+            None => !nodes.is_gone(dir),
+        };
         if !there || path != wanted {
             check.problem(shown(read, dir), format!("is noted as {wanted}"));
         }
@@ -81,38 +141,66 @@ fn places(
     Ok(())
 }
 
+fn named(path: &TreePath) -> String {
+    if path.names().is_empty() { "nowhere".to_owned() } else { path.to_string() }
+}
+
 fn draft(read: &dyn Read, ino: Ino, check: &mut Check<'_>) -> Result<(), Failure> {
     check.report.drafts += 1;
-    let thing = format!("node {}", ino.0);
-    let Some(draft) = read.draft(ino)? else {
-        check.problem(thing, "is a draft without content");
+    let thing = || format!("node {}", ino.0);
+    let Some(draft) = check.got(thing, read.draft(ino))? else { return Ok(()) };
+    let Some(draft) = draft else {
+        check.problem(thing(), "is a draft without content");
         return Ok(());
     };
-    let there = read.lookup(draft.dir, &draft.name)?;
-    match there {
-        Some(node) if node.ino == ino => {
-            if node.size != draft.content.len() as u64 {
-                check.problem(thing, "is a draft of another size than its content");
-            }
-        }
-        _ => {
-            check.problem(thing, format!("is the draft {}, whose name leads elsewhere", draft.name))
+    let Some(found) = check.got(thing, read.lookup(draft.dir, &draft.name))? else { return Ok(()) };
+    match found.filter(|node| node.ino == ino) {
+        Some(node) if node.size == draft.content.len() as u64 => {}
+        Some(_) => check.problem(thing(), "is a draft of another size than its content"),
+        None => {
+            let what = format!("is the draft {}, whose name leads elsewhere", draft.name);
+            check.problem(thing(), what);
         }
     }
     Ok(())
 }
 
-struct One<'r, 'c, 's> {
-    read: &'r dyn Read,
-    workspace: &'r WorkspaceRow,
-    record: &'r Record,
-    check: &'c mut Check<'s>,
+/// A record that is looked at.
+pub(super) struct One<'a, 's> {
+    pub read: &'a dyn Read,
+    pub workspace: &'a WorkspaceRow,
+    pub record: &'a Record,
+    /// By which it is judged.
+    pub rules: Option<(&'a Rules<'a>, &'a Binding)>,
+    pub ledger: &'a Ledger,
+    /// The event that was read last.
+    pub told: Option<(G, Arc<Told>)>,
+    pub check: &'a mut Check<'s>,
 }
 
-impl One<'_, '_, '_> {
-    fn problem(&mut self, what: impl Into<String>) {
-        let thing = format!("record {}:{}", self.workspace.path, self.record.id);
+impl One<'_, '_> {
+    pub fn thing(&self) -> String {
+        format!("record {}:{}", self.workspace.path, self.record.id)
+    }
+
+    pub fn problem(&mut self, what: impl Into<String>) {
+        let thing = self.thing();
         self.check.problem(thing, what);
+    }
+
+    /// What was read of it, if it can be.
+    pub fn got<T>(&mut self, read: crate::store::Result<T>) -> Result<Option<T>, Failure> {
+        let (workspace, record) = (self.workspace, self.record);
+        self.check.got(|| format!("record {}:{}", workspace.path, record.id), read)
+    }
+
+    fn all(&mut self, nodes: &Nodes, files: &mut HashSet<Ino>) -> Result<(), Failure> {
+        self.standing(nodes, files)?;
+        let content = self.versions()?;
+        let step = self.told()?;
+        self.noted(Last { step, content })?;
+        self.order()?;
+        self.lease()
     }
 
     fn standing(&mut self, nodes: &Nodes, files: &mut HashSet<Ino>) -> Result<(), Failure> {
@@ -125,9 +213,13 @@ impl One<'_, '_, '_> {
 
     /// A parked record's backup lies where the record lay. Programs before schema 12 noted none.
     fn parked(&mut self, nodes: &Nodes, dir: Ino) -> Result<(), Failure> {
-        let Some(ino) = self.read.backup_of(self.record.key)? else { return Ok(()) };
-        match nodes.get(&ino).filter(|seen| seen.names > 0) {
-            None => self.problem(format!("is parked, and its backup, node {}, is gone", ino.0)),
+        let backup = self.read.backup_of(self.record.key);
+        let Some(ino) = self.got(backup)?.flatten() else { return Ok(()) };
+        match nodes.get(ino).filter(|seen| seen.names > 0) {
+            None if nodes.get(ino).is_some() || nodes.is_gone(ino) => {
+                self.problem(format!("is parked, and its backup, node {}, is gone", ino.0));
+            }
+            None => {}
             Some(seen) if seen.node.class != Class::Plain => {
                 self.problem(format!("its backup, node {}, is not a plain file", ino.0));
             }
@@ -150,23 +242,30 @@ impl One<'_, '_, '_> {
         if !files.insert(ino) {
             self.problem(format!("shares its file, node {}, with another record", ino.0));
         }
-        match nodes.get(&ino) {
-            None => self.problem(format!("its file, node {}, does not exist", ino.0)),
+        match nodes.get(ino) {
+            None if nodes.is_gone(ino) => {
+                self.problem(format!("its file, node {}, does not exist", ino.0));
+            }
             Some(seen) if seen.node.class != Class::Record => {
                 self.problem(format!("its file, node {}, is not marked as a record's", ino.0));
             }
-            Some(_) => {}
+            _ => {}
         }
-        match self.read.lookup(dir, name)? {
-            Some(node) if node.ino == ino => {}
-            _ => self.problem(format!("its name {name} does not lead to its file")),
+        let found = self.read.lookup(dir, name);
+        match self.got(found)? {
+            Some(Some(node)) if node.ino == ino => {}
+            Some(_) => self.problem(format!("its name {name} does not lead to its file")),
+            None => {}
         }
-        match self.read.place(dir)? {
-            Some(place) if place.workspace == self.record.workspace => {}
-            _ => self.problem("lies outside its workspace"),
+        let place = self.read.place(dir);
+        match self.got(place)? {
+            Some(Some(place)) if place.workspace == self.record.workspace => {}
+            Some(_) => self.problem("lies outside its workspace"),
+            None => {}
         }
-        let size = nodes.get(&ino).map(|seen| seen.node.size);
-        let version = self.read.version(self.record.version_g)?;
+        let size = nodes.get(ino).map(|seen| seen.node.size);
+        let version = self.read.version(self.record.version_g);
+        let version = self.got(version)?.flatten();
         if let (Some(size), Some(version)) = (size, version)
             && size != version.content.len() as u64
         {
@@ -175,71 +274,36 @@ impl One<'_, '_, '_> {
         Ok(())
     }
 
-    /// The versions go down to the first, each with the content that its event names.
-    fn versions(&mut self) -> Result<(), Failure> {
+    /// The versions go down to the first, each with the content that its event names. Gives the newest.
+    fn versions(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let mut newest = None;
         let mut at = self.record.version_g;
         let mut wanted = self.record.version;
         while wanted > Version(0) {
-            let Some(row) = self.read.version(at)? else {
+            let row = self.read.version(at);
+            let Some(row) = self.got(row)? else { return Ok(newest) };
+            let Some(row) = row else {
                 self.problem(format!("version {wanted}, made by event {at}, is missing"));
-                return Ok(());
+                return Ok(newest);
             };
             self.check.report.versions += 1;
             if row.record != self.record.key || row.version != wanted {
                 self.problem(format!("event {at} made another version than {wanted}"));
-                return Ok(());
+                return Ok(newest);
             }
-            self.content(at, wanted, &Hash::of(&row.content).to_string())?;
+            if let Some(told) = self.event(at)?
+                && told.payload.content_sha256 != Some(Hash::of(&row.content).to_string())
+            {
+                self.problem(format!("version {wanted} is not what event {at} says it is"));
+            } else if wanted == self.record.version {
+                newest = Some(row.content);
+            }
             at = row.before_g;
             wanted = Version(wanted.0 - 1);
         }
         if at != G(0) {
             self.problem(format!("version 1 points to event {at} as one before it"));
         }
-        Ok(())
-    }
-
-    fn content(&mut self, g: G, version: Version, sha256: &str) -> Result<(), Failure> {
-        let Some(row) = self.read.event(g)? else { return Ok(()) };
-        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
-        let said = event.pointer("/payload/content_sha256").and_then(Value::as_str);
-        if said != Some(sha256) {
-            self.problem(format!("version {version} is not what event {g} says it is"));
-        }
-        Ok(())
-    }
-
-    /// Only what somebody has is leased, and under the claim that it has.
-    fn lease(&mut self) -> Result<(), Failure> {
-        let Some(row) = self.read.lease(self.record.key)? else { return Ok(()) };
-        let is_owned = self.record.owner.is_some() && self.record.standing != Standing::Gone;
-        if !is_owned || row.attempt != self.record.attempt || self.record.is_lapsed() {
-            self.problem(format!("has a lease of attempt {}, which is over", row.attempt));
-        }
-        Ok(())
-    }
-
-    /// How it stands in the order of work is what the edges and its own row say.
-    fn order(&mut self) -> Result<(), Failure> {
-        let Record { workspace, id, readiness, .. } = self.record;
-        let open = self.read.open_dependencies(*workspace, id)?;
-        if readiness.open != open {
-            self.problem(format!("is noted with {} open dependencies, not {open}", readiness.open));
-        }
-        if readiness.when == When::Now && (open > 0 || !self.record.is_valid()) {
-            self.problem("is noted as ready and is not");
-        }
-        Ok(())
-    }
-
-    /// Its last event is the ledger's last event of it.
-    fn events(&mut self, last: &LastEvents) {
-        let path = self.workspace.path.to_string();
-        let known = last.of(&path, self.record.id.as_str());
-        if known != Some(self.record.last_g) {
-            let known = known.map_or_else(|| "none".to_owned(), |g| g.to_string());
-            let said = self.record.last_g;
-            self.problem(format!("says event {said} is its last; the ledger says {known}"));
-        }
+        Ok(newest)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::{Class, Node, NodeType, Read};
+use crate::store::{Class, EntryRow, Node, NodeType, Part, Read};
 
 use super::super::Failure;
 use super::super::find::ROOT;
@@ -14,7 +14,15 @@ use super::{Check, shown};
 const DEPTH_MAX: usize = 4096;
 
 /// All nodes, with what the entries say of them.
-pub(super) type Nodes = HashMap<Ino, Seen>;
+pub(super) struct Nodes {
+    seen: HashMap<Ino, Seen>,
+    /// Those whose rows cannot be read.
+    illegible: HashSet<Ino>,
+    /// All rows were seen; else nobody knows which nodes there are.
+    is_whole: bool,
+    /// All names were seen; else nobody knows how many there are of each.
+    are_names_whole: bool,
+}
 
 /// A node and what was found out about it.
 pub(super) struct Seen {
@@ -27,37 +35,80 @@ pub(super) struct Seen {
     pub directories: u32,
 }
 
+impl Nodes {
+    /// A node, if it could be read.
+    pub fn get(&self, ino: Ino) -> Option<&Seen> {
+        self.seen.get(&ino)
+    }
+
+    /// Whether a node is surely not there.
+    pub fn is_gone(&self, ino: Ino) -> bool {
+        self.is_whole && !self.seen.contains_key(&ino) && !self.illegible.contains(&ino)
+    }
+
+    /// All that could be read.
+    pub fn all(&self) -> impl Iterator<Item = &Seen> {
+        self.seen.values()
+    }
+
+    /// The same in the order of their numbers.
+    pub fn in_order(&self) -> Vec<&Seen> {
+        let mut all: Vec<&Seen> = self.seen.values().collect();
+        all.sort_unstable_by_key(|seen| seen.node.ino);
+        all
+    }
+}
+
 pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Failure> {
-    let mut nodes = Nodes::new();
-    read.all_nodes(&mut |node| {
-        nodes.insert(node.ino, Seen { node, names: 0, further: 0, directories: 0 });
+    let mut nodes = Nodes {
+        seen: HashMap::new(),
+        illegible: HashSet::new(),
+        is_whole: false,
+        are_names_whole: false,
+    };
+    let listed = read.all_nodes(&mut |(ino, node)| {
+        match node {
+            Ok(node) => {
+                nodes.seen.insert(ino, Seen { node, names: 0, further: 0, directories: 0 });
+            }
+            Err(why) => {
+                nodes.illegible.insert(ino);
+                check.illegible(format!("node {}", ino.0), &why);
+            }
+        }
         true
-    })?;
-    check.report.nodes = nodes.len() as u64;
+    });
+    nodes.is_whole = check.got(|| "nodes".to_owned(), listed)?.is_some();
+    check.report.nodes = nodes.seen.len() as u64;
     entries(read, &mut nodes, check)?;
-    match nodes.get(&ROOT) {
+    match nodes.get(ROOT) {
         Some(root) if root.node.node_type == NodeType::Directory => {}
+        None if !nodes.is_gone(ROOT) => {}
         _ => check.problem("root", "there is no root directory"),
     }
-    let orphans = read.orphans()?;
+    let mut orphans = HashSet::new();
+    let listed = read.inodes_with(Part::Nameless, &mut |ino| {
+        orphans.insert(ino);
+        true
+    });
+    check.got(|| "nodes without a name".to_owned(), listed)?;
     for orphan in &orphans {
-        if nodes.get(orphan).is_none_or(|seen| seen.node.nlink > 0 || seen.names > 0) {
+        if nodes.get(*orphan).is_some_and(|seen| seen.node.nlink > 0 || seen.names > 0) {
             check.problem(format!("node {}", orphan.0), "is marked as nameless, and is not");
         }
     }
-    let mut inos: Vec<Ino> = nodes.keys().copied().collect();
-    inos.sort_unstable();
-    let total = inos.len() as u64;
-    for (nth, ino) in inos.into_iter().enumerate() {
+    let total = nodes.seen.len() as u64;
+    for (nth, seen) in nodes.in_order().into_iter().enumerate() {
         if !check.tick(nth as u64, total, "nodes") {
             break;
         }
-        let Some(seen) = nodes.get(&ino) else { continue };
-        links(read, seen, orphans.contains(&ino), check);
-        if seen.node.node_type == NodeType::Directory {
+        let Node { ino, node_type, .. } = seen.node;
+        if nodes.are_names_whole {
+            links(read, seen, orphans.contains(&ino), check);
+        }
+        if node_type == NodeType::Directory {
             climb(&nodes, &seen.node, check);
         }
-        content(read, &seen.node, check)?;
     }
     Ok(nodes)
 }
@@ -65,56 +116,71 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Fai
 /// Every name is of a directory and leads to a node; counts them.
 fn entries(read: &dyn Read, nodes: &mut Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
     let mut further = HashSet::new();
-    read.all_further_names(&mut |name| {
+    let listed = read.all_further_names(&mut |name| {
         further.insert(name);
         true
-    })?;
+    });
+    let are_further_known = check.got(|| "further names".to_owned(), listed)?.is_some();
     let mut directories: Vec<(Ino, FileName, Ino)> = Vec::new();
-    let mut problems: Vec<(String, String)> = Vec::new();
     let mut count = 0;
-    read.all_entries(&mut |(parent, name, ino)| {
+    let listed = read.all_entries(&mut |EntryRow { parent, name, ino }| {
         count += 1;
-        let thing = || format!("name {name} in node {}", parent.0);
-        match nodes.get(&parent) {
-            None => problems.push((thing(), "its directory does not exist".to_owned())),
-            Some(above) if above.node.node_type != NodeType::Directory => {
-                problems.push((thing(), "lies in something that is no directory".to_owned()));
-            }
-            Some(_) => {}
+        let shown = |name: &FileName| format!("name {name} in node {}", parent.0);
+        let thing = || match &name {
+            Ok(name) => shown(name),
+            Err(bytes) => format!("name `{bytes}` in node {}", parent.0),
+        };
+        if name.is_err() {
+            check.problem(thing(), "is none that a file can have");
         }
-        let Some(seen) = nodes.get_mut(&ino) else {
-            problems.push((thing(), format!("leads to node {}, which does not exist", ino.0)));
+        match nodes.get(parent) {
+            Some(above) if above.node.node_type != NodeType::Directory => {
+                check.problem(thing(), "lies in something that is no directory");
+            }
+            None if nodes.is_gone(parent) => check.problem(thing(), "its directory does not exist"),
+            _ => {}
+        }
+        let is_gone = nodes.is_gone(ino);
+        let Some(seen) = nodes.seen.get_mut(&ino) else {
+            if is_gone {
+                check.problem(thing(), format!("leads to node {}, which does not exist", ino.0));
+            }
             return true;
         };
         seen.names += 1;
+        let is_first = seen.node.parent == parent;
         if seen.node.node_type == NodeType::Directory {
-            if let Some(above) = nodes.get_mut(&parent) {
+            if let Some(above) = nodes.seen.get_mut(&parent) {
                 above.directories += 1;
             }
-            directories.push((parent, name, ino));
-        } else if further.remove(&(ino, parent, name.clone())) {
+            directories.extend(name.ok().map(|name| (parent, name, ino)));
+            return true;
+        }
+        let Ok(name) = name else { return true };
+        let text = shown(&name);
+        if further.remove(&(ino, parent, name)) {
             seen.further += 1;
-        } else if seen.node.parent != parent {
+        } else if !is_first && are_further_known {
             let what = format!("leads to node {}, whose first name lies elsewhere", ino.0);
-            problems.push((thing(), what));
+            check.problem(text, what);
         }
         true
-    })?;
-    for (ino, dir, name) in further {
+    });
+    nodes.are_names_whole = check.got(|| "names".to_owned(), listed)?.is_some();
+    nodes.are_names_whole &= are_further_known;
+    for (ino, dir, name) in further.into_iter().filter(|_| nodes.are_names_whole) {
         let thing = format!("name {name} in node {}", dir.0);
-        problems.push((thing, format!("is noted as a further one of node {}, and is not", ino.0)));
+        check.problem(thing, format!("is noted as a further one of node {}, and is not", ino.0));
     }
     check.report.entries = count;
-    for (thing, what) in problems {
-        check.problem(thing, what);
-    }
     for (parent, name, ino) in directories {
-        let said = nodes.get(&ino).map(|seen| seen.node.parent);
+        let said = nodes.get(ino).map(|seen| seen.node.parent);
         if said != Some(parent) {
             let what = format!("does not know that it lies in node {}", parent.0);
             check.problem(shown(read, ino), what);
         }
-        if read.dir_name(ino)?.as_ref() != Some(&name) {
+        let noted = check.got(|| format!("name of node {}", ino.0), read.dir_name(ino))?;
+        if noted.is_some_and(|noted| noted.as_ref() != Some(&name)) {
             check.problem(shown(read, ino), format!("does not know that its name is {name}"));
         }
     }
@@ -142,7 +208,7 @@ fn links(read: &dyn Read, seen: &Seen, orphan: bool, check: &mut Check<'_>) {
     if node.node_type == NodeType::Directory && *names > u32::from(!root) {
         check.problem(shown(read, node.ino), format!("is a directory with {names} names"));
     }
-    if node.node_type != NodeType::Directory && names - further != 1 {
+    if node.node_type != NodeType::Directory && names.saturating_sub(*further) != 1 {
         let what = format!("has {names} names, of which {further} are noted as further ones");
         check.problem(shown(read, node.ino), what);
     }
@@ -158,39 +224,11 @@ fn climb(nodes: &Nodes, node: &Node, check: &mut Check<'_>) {
         if at.ino == ROOT || at.nlink == 0 {
             return;
         }
-        match nodes.get(&at.parent) {
+        match nodes.get(at.parent) {
             Some(above) => at = &above.node,
-            None => break,
+            None if nodes.is_gone(at.parent) => break,
+            None => return,
         }
     }
     check.problem(format!("node {}", node.ino.0), "is a directory that the root does not reach");
-}
-
-/// Chunks belong to plain files only, and lie within their size; links have a target.
-fn content(read: &dyn Read, node: &Node, check: &mut Check<'_>) -> Result<(), Failure> {
-    let thing = || format!("node {}", node.ino.0);
-    let plain = node.node_type == NodeType::File && node.class == Class::Plain;
-    if !plain {
-        if read.next_chunk(node.ino, 0)?.is_some() {
-            check.problem(thing(), "is no plain file and has chunks");
-        }
-    } else {
-        let chunks = node.size.div_ceil(crate::limits::CHUNK_BYTES as u64);
-        let after =
-            u32::try_from(chunks).ok().filter(|index| *index <= crate::limits::CHUNK_INDEX_MAX);
-        // One without a name may be on its way out, piece by piece.
-        if let Some(after) = after.filter(|_| node.nlink > 0)
-            && read.next_chunk(node.ino, after)?.is_some()
-        {
-            check.problem(thing(), "has chunks after its end");
-        }
-    }
-    if node.node_type == NodeType::Symlink {
-        match read.symlink(node.ino)? {
-            Some(target) if target.len() as u64 == node.size => {}
-            Some(_) => check.problem(thing(), "is a link whose size is not its target's"),
-            None => check.problem(thing(), "is a link without a target"),
-        }
-    }
-    Ok(())
 }

@@ -428,8 +428,8 @@ impl Import<'_> {
 
 /// Whether the whole store is in trouble: then there is no use in going on with other files.
 pub(super) fn is_of_the_store(refusal: &Refusal) -> bool {
-    use Rule::{Deadline, NoSpace, Quota, ReadOnly, Store};
-    matches!(refusal.rule, Store | NoSpace | Quota | ReadOnly | Deadline)
+    use Rule::{Damaged, Deadline, NoSpace, Quota, ReadOnly, Store};
+    matches!(refusal.rule, Store | Damaged | NoSpace | Quota | ReadOnly | Deadline)
 }
 
 /// Why a file is not put as one change.

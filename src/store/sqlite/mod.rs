@@ -14,6 +14,7 @@ mod nodes;
 mod places;
 #[macro_use]
 mod read;
+mod checks;
 mod chores;
 mod leases;
 mod links;
@@ -69,8 +70,26 @@ pub struct Sqlite {
 /// How long SQLite waits for a lock of its own, which only a stranger may have for longer.
 const BUSY_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 
+/// What is wrong where a row, or the schema, is not what this program writes.
+fn unreadable(error: &rusqlite::Error) -> Option<String> {
+    use rusqlite::Error as E;
+    match error {
+        E::FromSqlConversionFailure(_, _, why) => Some(why.to_string()),
+        E::InvalidColumnType(_, column, found) => Some(format!("`{column}` is of type {found}")),
+        E::IntegralValueOutOfRange(_, number) => Some(format!("{number} is out of range")),
+        E::Utf8Error(..) => Some("a text is not UTF-8".to_owned()),
+        // Its own statements are right where all tables and columns are there.
+        E::SqlInputError { msg, .. } => Some(msg.clone()),
+        E::SqliteFailure(_, Some(text)) if text.starts_with("no such ") => Some(text.clone()),
+        _ => None,
+    }
+}
+
 /// Maps an SQLite failure to its cause.
 fn fail(error: rusqlite::Error) -> StoreError {
+    if let Some(what) = unreadable(&error) {
+        return StoreError::Impossible(what);
+    }
     let text = error.to_string();
     // The index of the log does not become as long as it must.
     let is_short = |error: &ffi::Error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE;

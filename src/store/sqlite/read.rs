@@ -79,7 +79,7 @@ fn class(number: i64) -> rusqlite::Result<Class> {
 }
 
 /// Reads a node whose columns start at `at`.
-fn node(row: &Row<'_>, at: usize) -> rusqlite::Result<Node> {
+pub(super) fn node(row: &Row<'_>, at: usize) -> rusqlite::Result<Node> {
     Ok(Node {
         ino: Ino(number(row, at)?),
         node_type: node_type(row.get(at + 1)?)?,
@@ -133,7 +133,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     })
 }
 
-fn event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     Ok(EventRow {
         g: G(number(row, 0)?),
         before_g: G(number(row, 1)?),
@@ -142,7 +142,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     })
 }
 
-fn workspace(row: &Row<'_>) -> rusqlite::Result<WorkspaceRow> {
+pub(super) fn workspace(row: &Row<'_>) -> rusqlite::Result<WorkspaceRow> {
     Ok(WorkspaceRow {
         key: WorkspaceKey(number(row, 0)?),
         path: tree_path(row, 1)?,
@@ -437,34 +437,6 @@ impl Read for Conn {
         let size = count("SELECT page_size FROM pragma_page_size")?.unwrap_or(0);
         let free = count("SELECT freelist_count FROM pragma_freelist_count")?.unwrap_or(0);
         Ok(Usage { nodes, bytes: pages * size, free_bytes: free * size })
-    }
-
-    fn integrity(&self) -> Result<Vec<String>> {
-        let mut found =
-            self.all("SELECT * FROM pragma_integrity_check", [], |row| row.get::<_, String>(0))?;
-        found.retain(|line| line != "ok");
-        let broken =
-            self.all("SELECT \"table\", rowid FROM pragma_foreign_key_check", [], |row| {
-                Ok(format!(
-                    "row {:?} of {} points nowhere",
-                    row.get::<_, Option<i64>>(1)?,
-                    row.get::<_, String>(0)?
-                ))
-            })?;
-        found.extend(broken);
-        Ok(found)
-    }
-
-    fn all_nodes(&self, visit: Visit<'_, Node>) -> Result<()> {
-        let sql = concat!("SELECT ", node_columns!(), " FROM nodes n ORDER BY ino");
-        self.each(sql, [], |row| node(row, 0), visit)
-    }
-
-    fn all_entries(&self, visit: Visit<'_, (Ino, FileName, Ino)>) -> Result<()> {
-        let sql = "SELECT parent, name, ino FROM entries ORDER BY parent, name";
-        let read =
-            |row: &Row<'_>| Ok((Ino(number(row, 0)?), file_name(row, 1)?, Ino(number(row, 2)?)));
-        self.each(sql, [], read, visit)
     }
 }
 

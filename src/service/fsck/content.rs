@@ -1,0 +1,114 @@
+//! What belongs to inodes: the content of plain files, the targets of links, and what else has a row.
+
+use std::collections::HashMap;
+
+use crate::limits::CHUNK_BYTES;
+use crate::numbers::Ino;
+use crate::store::{Chunks, Class, Node, NodeType, Part, Read};
+
+use super::super::Failure;
+use super::Check;
+use super::tree::Nodes;
+
+pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
+    let mut chunks: HashMap<Ino, Chunks> = HashMap::new();
+    let listed = read.all_chunks(&mut |one| {
+        if nodes.is_gone(one.ino) {
+            check.problem(format!("node {}", one.ino.0), "has content and does not exist");
+        }
+        chunks.insert(one.ino, one);
+        true
+    });
+    let are_known = check.got(|| "contents".to_owned(), listed)?.is_some();
+    for seen in nodes.in_order() {
+        let node = &seen.node;
+        // One without a name may be on its way out, piece by piece.
+        if are_known && node.nlink > 0 {
+            content(node, chunks.get(&node.ino), check);
+        }
+        if node.node_type == NodeType::Symlink {
+            target(read, node, check)?;
+        }
+    }
+    for part in Part::ALL {
+        let mut wrong = Vec::new();
+        let listed = read.inodes_with(part, &mut |ino| {
+            if nodes.is_gone(ino) {
+                wrong.push((ino, "does not exist"));
+            } else if let Some(seen) = nodes.get(ino)
+                && !has(part, &seen.node)
+            {
+                wrong.push((ino, "is none that has one"));
+            }
+            true
+        });
+        check.got(|| what(part).to_owned(), listed)?;
+        for (ino, why) in wrong {
+            check.problem(format!("{} of node {}", what(part), ino.0), format!("the node {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// Plain files have as many chunks as they say, and these lie within their size. A chunk that is missing, and
+/// what is missing at the end of one, is a hole.
+fn content(node: &Node, chunks: Option<&Chunks>, check: &mut Check<'_>) {
+    let thing = || format!("node {}", node.ino.0);
+    let plain = node.node_type == NodeType::File && node.class == Class::Plain;
+    let Some(chunks) = chunks else {
+        if plain && node.chunks > 0 {
+            let what = format!("says {} chunks of content and has none", node.chunks);
+            check.problem(thing(), what);
+        }
+        return;
+    };
+    if !plain {
+        return check.problem(thing(), "is no plain file and has chunks");
+    }
+    if chunks.count != node.chunks {
+        let what = format!("says {} chunks of content and has {}", node.chunks, chunks.count);
+        check.problem(thing(), what);
+    }
+    if chunks.end > node.size {
+        let what = format!("has content up to {} after its end, {}", chunks.end, node.size);
+        check.problem(thing(), what);
+    }
+    if chunks.longest > CHUNK_BYTES as u64 {
+        check.problem(thing(), format!("has a chunk of {} bytes", chunks.longest));
+    }
+}
+
+fn target(read: &dyn Read, node: &Node, check: &mut Check<'_>) -> Result<(), Failure> {
+    let thing = || format!("node {}", node.ino.0);
+    match check.got(thing, read.symlink(node.ino))? {
+        Some(Some(target)) if target.len() as u64 != node.size => {
+            check.problem(thing(), "is a link whose size is not its target's");
+        }
+        Some(None) => check.problem(thing(), "is a link without a target"),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Whether a node may have it.
+fn has(part: Part, node: &Node) -> bool {
+    match part {
+        Part::DirName | Part::Quota => node.node_type == NodeType::Directory,
+        Part::Target => node.node_type == NodeType::Symlink,
+        Part::Draft => node.class == Class::Draft,
+        Part::Lock => node.node_type != NodeType::Directory,
+        Part::Attributes | Part::Nameless => true,
+    }
+}
+
+fn what(part: Part) -> &'static str {
+    match part {
+        Part::DirName => "the name of a directory",
+        Part::Target => "the target of a link",
+        Part::Draft => "the text of a draft",
+        Part::Attributes => "attributes",
+        Part::Nameless => "the mark of a file without a name",
+        Part::Lock => "the lease of a lock",
+        Part::Quota => "the sum of a quota",
+    }
+}

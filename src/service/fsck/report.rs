@@ -1,0 +1,88 @@
+//! What a check found.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::Exit;
+use crate::numbers::G;
+
+/// Something that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What it is about: `node 17`, `event 4`, `record work:X`.
+    pub thing: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// See [`super::Request::Fsck`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FsckReport {
+    /// Nodes that were checked.
+    pub nodes: u64,
+    /// Names.
+    pub entries: u64,
+    /// Records.
+    pub records: u64,
+    /// Drafts.
+    pub drafts: u64,
+    /// Versions of records.
+    pub versions: u64,
+    /// Versions of plain files.
+    #[serde(default)]
+    pub file_versions: u64,
+    /// Events.
+    pub events: u64,
+    /// The last event whose chain holds.
+    pub last_g: G,
+    /// Its hash: noted elsewhere, it shows later whether the ledger's end was cut off.
+    pub last_hash: String,
+    /// Problems in all.
+    pub count: u64,
+    /// The first of them.
+    pub problems: Vec<Problem>,
+    /// The client went away before the end.
+    pub interrupted: bool,
+}
+
+impl FsckReport {
+    /// The problems, then what was checked.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let mut out = String::new();
+        for problem in &self.problems {
+            out.push_str(&format!("{}: {}\n", problem.thing, problem.what));
+        }
+        if self.count > self.problems.len() as u64 {
+            out.push_str(&format!("and {} more\n", self.count - self.problems.len() as u64));
+        }
+        let found = match self.count {
+            0 => "clean".to_owned(),
+            1 => "1 problem".to_owned(),
+            count => format!("{count} problems"),
+        };
+        out.push_str(&format!(
+            "{found}: {} nodes, {} names, {} records, {} drafts, {} versions, {} versions of \
+             files, {} events",
+            self.nodes,
+            self.entries,
+            self.records,
+            self.drafts,
+            self.versions,
+            self.file_versions,
+            self.events,
+        ));
+        if self.events > 0 {
+            out.push_str(&format!("\nledger: event {} has hash {}", self.last_g, self.last_hash));
+        }
+        if self.count > 0 {
+            out.push_str("\nrestore a backup (workfs restore), or export what is whole");
+        }
+        out
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.count > 0 || self.interrupted { Exit::Problems } else { Exit::Done }
+    }
+}

@@ -1,0 +1,190 @@
+//! What the ledger says of a record: its row says the same.
+//!
+//! This needs no rules: an event says in which state and place it put the record, and under which claim,
+//! whatever the configuration was then.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::engine::{Slot, path_of, slot};
+use crate::ledger::EventName;
+use crate::numbers::{Attempt, G};
+use crate::store::Standing;
+
+use super::super::Failure;
+use super::records::One;
+
+/// An event of a record, as far as its row is compared with it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Told {
+    event: String,
+    pub payload: Payload,
+    /// The record's event before it.
+    #[serde(skip)]
+    before: G,
+}
+
+/// See [`Told`].
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Payload {
+    attempt: Option<u64>,
+    pub content_sha256: Option<String>,
+    pub flagged: bool,
+    pub from: Option<String>,
+    owner: Option<String>,
+    path: Option<String>,
+    state: Option<String>,
+    pub via: Option<String>,
+}
+
+/// Where a record stands, without the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    Valid,
+    Flagged,
+    Parked,
+    Gone,
+}
+
+impl Stands {
+    fn of(standing: &Standing) -> Stands {
+        match standing {
+            Standing::Live { valid: true, .. } => Stands::Valid,
+            Standing::Live { valid: false, .. } => Stands::Flagged,
+            Standing::Parked { .. } => Stands::Parked,
+            Standing::Gone => Stands::Gone,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Stands::Valid => "valid",
+            Stands::Flagged => "flagged",
+            Stands::Parked => "parked",
+            Stands::Gone => "gone",
+        }
+    }
+}
+
+impl Told {
+    /// Where the event put the record, if it put it somewhere. Only what gives it a file, or takes that
+    /// from it, says a state; and what gives one, the attempt.
+    fn stands(&self) -> Option<Stands> {
+        self.payload.state.as_ref()?;
+        match &*self.event {
+            _ if self.payload.attempt.is_some() => {
+                Some(if self.payload.flagged { Stands::Flagged } else { Stands::Valid })
+            }
+            name if name == EventName::RENAMED.as_str() => Some(Stands::Parked),
+            name if [EventName::REMOVED, EventName::LEFT].iter().any(|e| e.as_str() == name) => {
+                Some(Stands::Gone)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl One<'_, '_> {
+    /// An event; `None` where it is missing, which was told of.
+    pub fn event(&mut self, g: G) -> Result<Option<Arc<Told>>, Failure> {
+        if let Some((known, told)) = &self.told
+            && *known == g
+        {
+            return Ok(Some(Arc::clone(told)));
+        }
+        let row = self.read.event(g);
+        let Some(row) = self.got(row)?.flatten() else { return Ok(None) };
+        let told: Told = serde_json::from_str(&row.line).unwrap_or_default();
+        let told = Arc::new(Told { before: row.before_g, ..told });
+        self.told = Some((g, Arc::clone(&told)));
+        Ok(Some(told))
+    }
+
+    /// Its last event is the ledger's last event of it, and its row says what its last events say. If so, gives
+    /// the one that put it where it is.
+    pub fn told(&mut self) -> Result<Option<G>, Failure> {
+        let said = self.record.last_g;
+        let known = self.ledger.of(&self.workspace.path.to_string(), self.record.id.as_str());
+        if self.ledger.is_whole && known != Some(said) {
+            let known = known.map_or_else(|| "none".to_owned(), |g| g.to_string());
+            self.problem(format!("says event {said} is its last; the ledger says {known}"));
+            return Ok(None);
+        }
+        let (mut at, mut step, mut claim) = (said, None, None);
+        while at > G(0) && (step.is_none() || claim.is_none()) {
+            let Some(told) = self.event(at)? else { break };
+            if let Some(attempt) = told.payload.attempt {
+                claim.get_or_insert((at, attempt, told.payload.owner.clone()));
+            }
+            if let Some(stands) = told.stands() {
+                step.get_or_insert((at, stands, Arc::clone(&told)));
+            }
+            if told.before >= at {
+                break;
+            }
+            at = told.before;
+        }
+        let before = self.check.report.count;
+        if let Some((g, attempt, owner)) = claim {
+            self.claim(g, Attempt(attempt), owner.as_deref());
+        }
+        let Some((g, stands, told)) = step else { return Ok(None) };
+        self.step(g, stands, &told)?;
+        if self.check.report.count == before {
+            self.home(g)?;
+        }
+        Ok((self.check.report.count == before).then_some(g))
+    }
+
+    fn claim(&mut self, g: G, attempt: Attempt, owner: Option<&str>) {
+        let noted = self.record.owner.as_ref().map(|owner| owner.as_str());
+        if noted != owner {
+            let [noted, owner] = [noted, owner].map(|name| name.unwrap_or("nobody"));
+            self.problem(format!("is noted as {noted}'s, and event {g} says {owner}"));
+        }
+        if self.record.attempt != attempt {
+            let noted = self.record.attempt;
+            self.problem(format!("is noted at attempt {noted}, and event {g} says {attempt}"));
+        }
+    }
+
+    fn step(&mut self, g: G, stands: Stands, told: &Told) -> Result<(), Failure> {
+        let noted = Stands::of(&self.record.standing);
+        if noted != stands {
+            let [noted, stands] = [noted, stands].map(Stands::word);
+            self.problem(format!("is noted as {noted}, and event {g} says {stands}"));
+        }
+        let state = told.payload.state.as_deref().unwrap_or_default();
+        if state != self.record.state.as_str() {
+            let noted = &self.record.state;
+            self.problem(format!("is noted in state {noted}, and event {g} says {state}"));
+        }
+        let Standing::Live { dir, name, .. } = &self.record.standing else { return Ok(()) };
+        let path = path_of(self.read, *dir, name);
+        let Some(path) = self.got(path)? else { return Ok(()) };
+        if told.payload.path.as_ref().is_some_and(|told| *told != path.to_string()) {
+            self.problem(format!("lies at {path}, and not where event {g} says"));
+        }
+        Ok(())
+    }
+
+    /// Its directory is that of its state and its owner, if event `g` put it there by the present rules. What
+    /// another layout makes of the directory since is `doctor`'s.
+    fn home(&mut self, g: G) -> Result<(), Failure> {
+        let Standing::Live { dir, name, .. } = &self.record.standing else { return Ok(()) };
+        let Some((rules, _)) = self.rules.filter(|(rules, _)| rules.held_at(g)) else {
+            return Ok(());
+        };
+        let slot = slot(self.read, rules.config, *dir, name);
+        let Some(Slot::Record(home)) = self.got(slot)? else { return Ok(()) };
+        let state = &home.kind().state(home.state).name;
+        if *state != self.record.state || home.owner != self.record.owner {
+            let owner = home.owner.as_ref().map_or("nobody", |owner| owner.as_str());
+            self.problem(format!("lies where records of {owner} in state {state} lie"));
+        }
+        Ok(())
+    }
+}
