@@ -130,13 +130,17 @@ impl Command for EmptyDraft {
         if draft.content.is_empty() {
             return Ok(node);
         }
-        if let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? {
-            turn.require_write(&home)?;
+        let Slot::Record(home) = turn.slot(draft.dir, &draft.name)? else { return Ok(node) };
+        turn.require_write(&home)?;
+        let refusal = match renamed_over(turn.txn, &home)? {
+            Some(over) => Some(told_of_rename(&home, &over)),
+            None => Text::new([]).document().err(),
+        };
+        (node.size, node.mtime) = (0, turn.now);
+        if let Some(refusal) = refusal {
+            keep_text(turn, node.clone(), draft, &refusal, &[])?;
         }
-        (node.size, node.mtime, node.ctime) = (0, turn.now, turn.now);
-        turn.txn.update_node(&node)?;
-        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
-        turn.txn.put_draft(&Draft { why: None, content: Vec::new(), ..draft })?;
+        node.ctime = turn.now;
         Ok(node)
     }
 }

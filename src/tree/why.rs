@@ -88,7 +88,7 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
                 let _ = writeln!(out, "  rule:   {} {}", why.rule.code(), why.rule.title());
                 push_reason(&mut out, why);
             }
-            None => out.push_str("  why:    it is empty\n"),
+            None => out.push_str("  why:    nothing was written to it yet\n"),
         }
         last_refusal_at(read, draft.dir, &draft.name)?
     } else if let Some(record) = read.record_at(ino)? {

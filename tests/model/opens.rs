@@ -70,7 +70,12 @@ impl Model {
                 }
                 Ok(open)
             }
-            Body::Draft(_) => Ok(self.opened(node, flags, Base::Seen, pid)),
+            Body::Draft(_) => {
+                if flags.truncate {
+                    self.empty_draft(node);
+                }
+                Ok(self.opened(node, flags, Base::Seen, pid))
+            }
             Body::Plain(_) => {
                 if flags.truncate {
                     self.plain_mut(node).clear();
@@ -233,7 +238,16 @@ impl Model {
             staged.poisoned = false;
             staged.failed = None;
         }
+        if size == 0 && matches!(self.nodes[node].body, Body::Draft(_)) {
+            self.empty_draft(node);
+        }
         Ok(())
+    }
+
+    /// A draft is emptied by who empties it, at once.
+    fn empty_draft(&mut self, node: NodeId) {
+        self.met("a draft emptied");
+        self.nodes[node].body = Body::Draft(Vec::new());
     }
 
     /// `truncate`: of a governed file a save of what is left.
@@ -247,6 +261,10 @@ impl Model {
             }
             Body::Draft(_) | Body::Record(_) => self.content(node).to_vec(),
         };
+        if size == 0 && matches!(self.nodes[node].body, Body::Draft(_)) {
+            self.empty_draft(node);
+            return Ok(());
+        }
         text.resize(size, 0);
         self.save(node, (Base::Seen, None), &text, pid).map(drop)
     }

@@ -94,6 +94,7 @@ pub const MEETS: &[&str] = &[
     "a backup dance that ended badly",
     "a record that left",
     "a draft kept",
+    "a draft emptied",
     "a draft that waits for its rename",
     "a draft renamed",
     "a draft that would move",

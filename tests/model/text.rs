@@ -85,7 +85,7 @@ impl Text {
 
     /// Whether a write of this text alone must be refused at once: no further byte can mend it.
     pub fn is_hopeless(text: &[u8], id: &str) -> bool {
-        [Nonsense, Colons, Twice].iter().any(|one| one.of(id).as_bytes() == text)
+        [Nonsense, Unclosed, Colons, Twice].iter().any(|one| one.of(id).as_bytes() == text)
     }
 }
 
