@@ -110,10 +110,13 @@ impl WorkTree {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
         // Whether it goes or stays is not known yet, and a refusal could take but one name away. A draft
-        // is refused a second one by itself.
+        // is refused a second one by itself, and one that got a plain name is none any more.
         let is_draft =
             |read: &dyn Read| Ok(read.node(ino)?.is_some_and(|n| n.class == Class::Draft));
-        if self.unborn.has(ino) && !self.read(is_draft).unwrap_or(true) {
+        if self.engine.config().files().has_checks()
+            && self.unborn.has(ino)
+            && !self.read(is_draft).unwrap_or(true)
+        {
             let refusal = Refusal::new(
                 Rule::OneName,
                 format!("`{name}` would be a second name of a new file that was not judged yet"),

@@ -96,9 +96,15 @@ impl WorkTree {
             let said = std::mem::take(&mut staged.said);
             (home, staged.record, staged.base, staged.fence.clone(), said)
         };
-        let known = self.glance(|read| match record {
-            Some(key) => read.record(key),
-            None => read.record_named(home.governed.workspace, &home.id),
+        let known = self.glance(|read| {
+            let Some(key) = record else {
+                return read.record_named(home.governed.workspace, &home.id);
+            };
+            let Some(known) = read.record(key)? else { return Ok(None) };
+            // Its file may be a plain one by now: then it is not this record that is written.
+            let is_another =
+                known.ino() != Some(ino) && read.node(ino)?.is_some_and(|file| file.nlink > 0);
+            Ok((!is_another).then_some(known))
         });
         let Ok(Some(known)) = known else { return Lateness::InTime };
         if record.is_none() {

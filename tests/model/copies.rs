@@ -127,8 +127,12 @@ impl Model {
     ) -> Outcome {
         let record = self.records[id].clone();
         let is_live = matches!(record.standing, Standing::Live(_));
-        if !is_live || claim.is_some() && claim != self.claim_of(id).as_ref() {
+        if !is_live {
             return Ok(());
+        }
+        if claim.is_some() && claim != self.claim_of(id).as_ref() {
+            self.met("a save under a claim that is over");
+            return no("ESTALE");
         }
         if self.is_stale(id, base, pid) {
             self.met("a stale write");

@@ -170,6 +170,8 @@ impl Model {
                 // Which of the two rules it breaks cannot be told.
                 self.lost = true;
                 why.push("EINVAL");
+                let staged = self.opens[open].staged.as_mut().unwrap();
+                (staged.poisoned, staged.dirty, staged.failed) = (true, false, Some(why.clone()));
                 return Err(why);
             }
             let staged = self.opens[open].staged.as_mut().unwrap();
@@ -246,8 +248,11 @@ impl Model {
 
     /// A draft is emptied by who empties it, at once.
     fn empty_draft(&mut self, node: NodeId) {
-        self.met("a draft emptied");
-        self.nodes[node].body = Body::Draft(Vec::new());
+        if !self.content(node).is_empty() {
+            self.met("a draft emptied");
+            self.nodes[node].touched += 1;
+            self.nodes[node].body = Body::Draft(Vec::new());
+        }
     }
 
     /// `truncate`: of a governed file a save of what is left.
