@@ -142,6 +142,30 @@ fn a_descriptor_that_outlives_a_rename_reads_the_record() {
 }
 
 #[test]
+fn a_descriptor_of_what_left_the_workspace_writes_to_its_file() {
+    let path = "work/inbox/t1.yaml";
+    agrees(vec![
+        put(path, Text::New, How::Truncate, Ann),
+        Op::Open(0, at(path), Flags { write: true, ..Flags::default() }, Ann),
+        Op::Rename(at(path), at("scratch/d/x"), Replace, Ann),
+        put(path, Text::Titled, How::Truncate, Bob),
+        Op::Write(0, Text::NoId, 0),
+        Op::Close(0),
+    ]);
+}
+
+#[test]
+fn a_new_draft_that_got_a_plain_name_can_have_two() {
+    let path = "work/inbox/t1.yaml";
+    agrees(vec![
+        Op::Open(0, at(path), Flags { write: true, create: true, ..Flags::default() }, Ann),
+        Op::Rename(at(path), at("work/inbox/t1.yaml~"), Replace, Ann),
+        Op::Link(at("work/inbox/t1.yaml~"), at("scratch/d/x")),
+        Op::Close(0),
+    ]);
+}
+
+#[test]
 fn a_parked_record_does_not_come_back_in_another_state() {
     for text in [Text::Nonsense, Text::New, Text::Done] {
         agrees(vec![
