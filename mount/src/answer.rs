@@ -16,8 +16,9 @@ use crate::absent;
 use crate::errno::Errno;
 use crate::gate::Gate;
 use crate::locks::{Kind, Lock};
+use crate::poll::PollReady;
 use crate::reply::Reply;
-use crate::tree::{Attr, Entry, FsStat, Ino, NodeType, Opened, PollReady};
+use crate::tree::{Attr, Entry, FsStat, Ino, NodeType, Opened};
 use crate::view::{View, directory_flags, fopen_flags};
 
 /// Answers `reply` and leaves where the request makes no sense.

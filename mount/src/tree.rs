@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::errno::Errno;
 use crate::locks::Locks;
+use crate::poll::{PollReady, PollWake};
 use crate::reply::Reply;
 
 /// An inode number: the kernel's node id and `st_ino` at once. Never reused by a tree.
@@ -250,35 +251,6 @@ pub enum XattrMode {
     Create,
     /// ENODATA if it is not.
     Replace,
-}
-
-/// What a handle can do without waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PollReady {
-    /// Something can be read.
-    pub read: bool,
-    /// Something can be written.
-    pub write: bool,
-}
-
-impl PollReady {
-    /// As an ordinary file always is.
-    pub const BOTH: PollReady = PollReady { read: true, write: true };
-}
-
-/// Makes the kernel ask again what a handle can do, any number of times. Takes no lock in the kernel.
-#[derive(Clone)]
-pub struct PollWake(Arc<dyn Fn() + Send + Sync>);
-
-impl PollWake {
-    /// What calls `wake` when it is time.
-    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        PollWake(Arc::new(wake))
-    }
-    /// It is time.
-    pub fn now(&self) {
-        (self.0)();
-    }
 }
 
 /// `lseek` for holes and data.

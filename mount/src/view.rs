@@ -10,9 +10,10 @@ use std::time::SystemTime;
 use fuser::{FileAttr, FileType, FopenFlags, INodeNo, PollFlags, PollNotifier, RenameFlags};
 
 use crate::errno::Errno;
+use crate::poll::PollWake;
 use crate::tree::{
-    Attr, Caching, Ino, NewNode, NodeType, OpenFlags, PollWake, ROOT, RenameMode, SeekHole,
-    TimeOrNow, UnixNanos, XattrMode, system_time,
+    Attr, Caching, Ino, NewNode, NodeType, OpenFlags, ROOT, RenameMode, SeekHole, TimeOrNow,
+    UnixNanos, XattrMode, system_time,
 };
 
 /// What `uid=`, `gid=`, `umask=` and another root change in what is shown.

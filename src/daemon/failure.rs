@@ -102,20 +102,17 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (cause, remedy) = match &error {
             StoreError::Full(_) => (Cause::NoSpace, "free space where the store lies"),
-            StoreError::ReadOnly(text) if text.contains("ermission denied") => {
-                (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
-            }
-            StoreError::Unreadable(_) => {
-                (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
-            }
-            StoreError::ReadOnly(_) => {
+            StoreError::ReadOnly(text) if !text.contains("ermission denied") => {
                 (Cause::Other, "make the store's file and directory writable")
+            }
+            StoreError::ReadOnly(_) | StoreError::Unreadable(_) => {
+                (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
             }
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
             StoreError::Held { pid, .. } => {
                 let remedy = format!(
-                    "use that daemon, or end it first; if it listens to nobody, since its socket is gone: `workfs unmount DIR` ends it \
-                     with its last mount, and so does `kill {pid}`"
+                    "use that daemon, or end it first; if it listens to nobody, since its socket is \
+                     gone: `workfs unmount DIR` ends it with its last mount, and so does `kill {pid}`"
                 );
                 return Failure::new(Cause::Held, error.to_string(), remedy);
             }

@@ -115,9 +115,7 @@ impl Mounts {
     ) -> Result<Added, Failure> {
         let _alone = self.one_at_a_time.lock();
         let added = self.add_alone(ask, place, uid, now);
-        self.table.lock().tries += 1;
-        // Nobody may be waiting any more: the daemon ends.
-        let _ = self.wake.send(Event::MountsChanged);
+        self.note_try();
         added
     }
 
@@ -318,9 +316,11 @@ impl Mounts {
         table.rows.iter().find(found).map(|row| (Arc::clone(&row.mount), row.info.clone()))
     }
 
-    /// Notes that a mount was tried of which nothing came: nobody may be waiting any more.
-    pub fn tried_in_vain(&self) {
+    /// Notes that a mount was tried, whatever came of it: nobody may be waiting any more, and the daemon
+    /// ends.
+    pub fn note_try(&self) {
         self.table.lock().tries += 1;
+        let _ = self.wake.send(Event::MountsChanged);
     }
 
     /// Unmounts a directory; says whether it was the last mount.

@@ -17,8 +17,7 @@ use super::{Home, Stop, Turn};
 
 /// The name of a record's file, where that has none just now.
 pub(super) fn usual_name(kind: &Kind, record: &Record) -> Option<FileName> {
-    let extension = kind.extensions().first().map_or("", String::as_str);
-    FileName::new(format!("{}.{extension}", record.id)).ok()
+    FileName::new(format!("{}.{}", record.id, kind.usual_extension())).ok()
 }
 
 impl Turn<'_> {

@@ -140,10 +140,16 @@ impl Kind {
         [format!("{}.kind.yaml", self.name), self.schema_name.clone()]
     }
 
-    /// The extensions of its records, without the dot; the first is what the daemon writes.
+    /// The extensions of its records, without the dot; there is one at least.
     #[must_use]
     pub fn extensions(&self) -> &[String] {
         &self.extensions
+    }
+
+    /// The extension of what the daemon writes and what is told: the first.
+    #[must_use]
+    pub fn usual_extension(&self) -> &str {
+        self.extensions.first().map_or("", String::as_str)
     }
 
     /// The fields that the engine reads and writes.

@@ -123,9 +123,8 @@ fn versions(read: &dyn Read, config: &Config, path: &TreePath) -> Result<BTreeMa
         })?;
     }
     if let Some((above, record)) = record_at(read, path)? {
-        let kind = config.bind(&above).map(|binding| std::sync::Arc::clone(&binding.kind));
-        let extension = kind.as_ref().and_then(|kind| kind.extensions().first());
-        let extension = extension.map_or("yaml", String::as_str);
+        let binding = config.bind(&above);
+        let extension = binding.as_ref().map_or("yaml", |it| it.kind.usual_extension());
         let mut at = record.version_g;
         while let Some(row) = read.version(at)? {
             found.extend(FileName::new(format!("{at}.{extension}")).ok().map(|name| (name, at)));

@@ -9,15 +9,20 @@ use std::fs;
 
 use crate::numbers::Ino;
 
-use super::lineage::process_of;
+use super::lineage::Lineages;
 
 /// Whether the process that opened a file by its thread `opener` has it open still when the thread `closer`
 /// closes a descriptor of it. Whoever opened it and `wrote` itself ends that by any descriptor.
-pub(super) fn is_kept_open(opener: u32, (closer, wrote): (u32, bool), ino: Ino) -> bool {
+pub(super) fn is_kept_open(
+    lineages: &Lineages,
+    opener: u32,
+    (closer, wrote): (u32, bool),
+    ino: Ino,
+) -> bool {
     if wrote && opener == closer {
         return false;
     }
-    match (process_of(opener), process_of(closer)) {
+    match (lineages.process_of(opener), lineages.process_of(closer)) {
         (Some(owner), Some(other)) => (owner != other || !wrote) && has_open(owner, ino),
         _ => false,
     }
@@ -48,6 +53,7 @@ mod tests {
         drop(file);
         assert!(!has_open(own, Ino(u64::MAX)) && !has_open(u32::MAX, ino));
         // Oneself closes for oneself, and nothing is known of who is not there.
-        assert!(!is_kept_open(own, (own, true), ino) && !is_kept_open(0, (own, true), ino));
+        let kept = |opener| is_kept_open(&Lineages::default(), opener, (own, true), ino);
+        assert!(!kept(own) && !kept(0));
     }
 }

@@ -81,6 +81,11 @@ impl Lineages {
         lineage
     }
 
+    /// The process that a thread belongs to, or belonged to a moment ago.
+    pub fn process_of(&self, thread: u32) -> Option<u32> {
+        self.known(thread).map(|known| known.process)
+    }
+
     fn known(&self, thread: u32) -> Option<Known> {
         let is_fresh = |known: &Known| known.at.elapsed() < LINEAGES_KEPT_FOR;
         if let Some(known) = self.0.lock().get(&thread).copied().filter(is_fresh) {

@@ -34,7 +34,8 @@ struct Look {
 #[derive(Default)]
 pub(super) struct Seen {
     looks: Mutex<HashMap<RecordKey, Vec<Look>>>,
-    lineages: Lineages,
+    /// Of those who looked.
+    pub lineages: Lineages,
 }
 
 impl Seen {

@@ -131,7 +131,9 @@ impl WorkTree {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
         let is_put_off = |wrote: bool| {
             let opener = self.handles.opener(handle).filter(|_| !sync);
-            opener.is_some_and(|opener| is_kept_open(opener, (caller.pid, wrote), ino))
+            opener.is_some_and(|opener| {
+                is_kept_open(&self.seen.lineages, opener, (caller.pid, wrote), ino)
+            })
         };
         let Open::Staged(staged) = &*open else {
             return match &*open {

@@ -31,12 +31,7 @@ transitions:
 /// A store whose `jobs/` holds records of that kind, with bob's mount.
 fn jobs(kind: &str) -> Fixture {
     let fixture = Setup::default().prepare();
-    fs::write(fixture.outside("job.kind.yaml"), kind).unwrap();
-    fs::write(fixture.outside("job.v1.json"), SCHEMA).unwrap();
-    let layout = fixture.outside("layout.yaml");
-    let text = "kinds: [{ file: job.kind.yaml }]\nworkspaces: [{ path: jobs, kind: job }]\n";
-    fs::write(&layout, text).unwrap();
-    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    fixture.init_with_kind((kind, SCHEMA), "{ path: jobs, kind: job }");
     let bob = fixture.root().to_str().unwrap();
     fixture.workfs(&["mount", bob, "--agent", "bob"]).success();
     fixture

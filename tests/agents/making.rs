@@ -29,17 +29,10 @@ transitions:
 
 /// A store of errands, with the operator's mount and bob's, and where they lie in bob's. A lease is
 /// as long as `ttl`; `free` may write what nobody has.
-pub fn errands(ttl: &str, free: &str) -> (Fixture, PathBuf) {
+fn errands(ttl: &str, free: &str) -> (Fixture, PathBuf) {
     let fixture = Setup::default().mounts(2).prepare();
-    let text = |name: &str, text: &str| fs::write(fixture.outside(name), text).unwrap();
-    text("errand.kind.yaml", &KIND.replace("TTL", ttl).replace("FREE", free));
-    text("errand.v1.json", SCHEMA);
-    text(
-        "layout.yaml",
-        "kinds: [{ file: errand.kind.yaml }]\nworkspaces: [{ path: errands, kind: errand }]\n",
-    );
-    let layout = fixture.outside("layout.yaml");
-    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    let kind = KIND.replace("TTL", ttl).replace("FREE", free);
+    fixture.init_with_kind((&kind, SCHEMA), "{ path: errands, kind: errand }");
     fixture.mount_at(fixture.root()).success();
     let bobs = fixture.mount(1).to_owned();
     fixture.workfs(&["mount", bobs.to_str().unwrap(), "--agent", "bob"]).success();

@@ -321,14 +321,7 @@ fn kind(status: &str, priority: &str) -> String {
 fn what_was_noted_by_other_rules_is_no_problem() {
     let fixture = Setup::default().prepare();
     let layout = |kind: &str| {
-        let text = |name: &str, text: &str| fs::write(fixture.outside(name), text).unwrap();
-        text("errand.kind.yaml", kind);
-        text("errand.v1.json", SCHEMA);
-        let layout = "kinds: [{ file: errand.kind.yaml }]\n\
-                      workspaces: [{ path: errands, kind: errand, policy: flag }]\n";
-        text("layout.yaml", layout);
-        let layout = fixture.outside("layout.yaml");
-        fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+        fixture.init_with_kind((kind, SCHEMA), "{ path: errands, kind: errand, policy: flag }");
     };
     layout(&kind("how", "urgent"));
     fixture.mount_at(fixture.root()).success();

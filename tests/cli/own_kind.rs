@@ -41,15 +41,7 @@ transitions:
 /// A mounted store whose `errands/` holds records of that kind.
 fn errands(kind: &str) -> Fixture {
     let fixture = Setup::default().prepare();
-    let text = |name: &str, text: &str| fs::write(fixture.outside(name), text).unwrap();
-    text("errand.kind.yaml", kind);
-    text("errand.v1.json", SCHEMA);
-    text(
-        "layout.yaml",
-        "kinds: [{ file: errand.kind.yaml }]\nworkspaces: [{ path: errands, kind: errand }]\n",
-    );
-    let layout = fixture.outside("layout.yaml");
-    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    fixture.init_with_kind((kind, SCHEMA), "{ path: errands, kind: errand }");
     fixture.mount_at(fixture.root()).success();
     fs::create_dir(fixture.path("errands/by/ann")).unwrap();
     for id in ["e-1", "e-2", "e-3"] {
@@ -150,18 +142,6 @@ fn what_a_kind_does_not_say_a_command_refuses() {
         assert!(ran.code == 2 && ran.stderr.contains("leave it out"), "{ran}");
     }
     assert_eq!(fixture.ledger().names("e-1").len(), 2);
-    fixture.workfs(&["fail", "e-1"]).success();
-    let text = fs::read_to_string(fixture.path("errands/by/ann/e-1.yaml")).unwrap();
-    assert!(text.contains("status: lost\n"), "{text}");
-}
-
-// P8.2
-#[test]
-fn a_kind_that_keeps_no_text_of_what_went_wrong_is_asked_for_none() {
-    let silent = COMMANDS.replace(", text: trouble.why", "");
-    let fixture = errands(&format!("{KIND}{silent}"));
-    let ran = fixture.workfs(&["fail", "e-1", "--message", "no way"]).failure();
-    assert!(ran.code == 2 && ran.stderr.contains("leave it out"), "{ran}");
     fixture.workfs(&["fail", "e-1"]).success();
     let text = fs::read_to_string(fixture.path("errands/by/ann/e-1.yaml")).unwrap();
     assert!(text.contains("status: lost\n"), "{text}");

@@ -259,6 +259,20 @@ impl Fixture {
         self.workfs(&arguments)
     }
 
+    /// Makes the store, or gives it another layout: of one workspace, as a layout names it, with records
+    /// of a kind that is defined so, with this schema.
+    #[track_caller]
+    pub fn init_with_kind(&self, (kind, schema): (&str, &str), workspace: &str) {
+        let said = |key: &str| kind.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        let file = format!("{}.kind.yaml", said("kind: "));
+        let layout = format!("kinds: [{{ file: {file} }}]\nworkspaces:\n  - {workspace}\n");
+        for (name, text) in [(&*file, kind), (said("schema: "), schema), ("layout.yaml", &layout)] {
+            std::fs::write(self.outside(name), text).unwrap();
+        }
+        let layout = self.outside("layout.yaml");
+        self.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    }
+
     /// Makes the workspace's directories, as a client would.
     #[track_caller]
     pub fn make_directories(&self) {

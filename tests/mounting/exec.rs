@@ -100,39 +100,6 @@ fn the_command_s_end_is_told_as_a_shell_tells_it() {
     nothing_is_left(&fixture);
 }
 
-// P6.1 P10.7
-#[test]
-fn what_cannot_be_mounted_leaves_no_daemon_and_no_store() {
-    let fixture = Setup::default().prepare();
-    let none = |what: &str| {
-        until_polled("the daemon ends", || processes_of(fixture.store()).is_empty().then_some(()));
-        let left = fs::read_dir(fixture.store().parent().unwrap()).unwrap().count();
-        assert_eq!(left, 0, "{what}");
-    };
-    let mut nowhere = exec(&fixture, &["--", "true"]);
-    let ran = run(nowhere.env("TMPDIR", fixture.outside("missing"))).failure();
-    assert!(ran.code == 4 && ran.stderr.contains("set TMPDIR"), "{ran}");
-    none("a directory that is not there");
-    if !rustix::process::geteuid().is_root() || !needs(&["unshare"]) {
-        return left_out("hiding /dev/fuse needs root and unshare");
-    }
-    let script = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && \
-                  mknod -m 666 /dev/urandom c 1 9 && exec \"$@\"";
-    let given = exec(&fixture, &["--json", "--", "true"]);
-    let mut hidden = Command::new("unshare");
-    hidden.args(["--mount", "sh", "-c", script, "sh"]).arg(given.get_program());
-    hidden.args(given.get_args()).current_dir(fixture.base());
-    hidden.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let began = std::time::Instant::now();
-    let ran = run(&mut hidden).failure();
-    assert_eq!(ran.code, 8, "{ran}");
-    let told: serde_json::Value = serde_json::from_str(ran.stderr.lines().last().unwrap()).unwrap();
-    assert!(told["error"]["remedy"].as_str().unwrap().contains("modprobe fuse"), "{told}");
-    none("no /dev/fuse");
-    // It waits for nobody: a daemon to which nothing was said would end after ten.
-    assert!(began.elapsed() < std::time::Duration::from_secs(8), "{:?}", began.elapsed());
-}
-
 // P10.7
 #[test]
 fn at_a_running_daemon_nobody_else_sees_the_mount_and_the_command_sees_no_other() {
@@ -305,10 +272,18 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     }
     let without_fuse = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && \
                         mknod -m 666 /dev/urandom c 1 9 && exec \"$@\"";
-    let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", without_fuse, "sh", env!("CARGO_BIN_EXE_workfs"), "--store"]);
-    command.arg(fixture.store()).args(["exec", "--", "true"]).env("TMPDIR", place(&fixture));
-    nothing(run(&mut command), 8, "/dev/fuse");
+    let given = exec(&fixture, &["--json", "--", "true"]);
+    let mut hidden = Command::new("unshare");
+    hidden.args(["--mount", "sh", "-c", without_fuse, "sh"]).arg(given.get_program());
+    hidden.args(given.get_args()).current_dir(fixture.base());
+    hidden.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let began = std::time::Instant::now();
+    let ran = run(&mut hidden);
+    // It waits for nobody: a daemon to which nothing was said would end after ten.
+    assert!(began.elapsed() < std::time::Duration::from_secs(8), "{:?}", began.elapsed());
+    let told: serde_json::Value = serde_json::from_str(ran.stderr.lines().last().unwrap()).unwrap();
+    assert!(told["error"]["remedy"].as_str().unwrap().contains("modprobe fuse"), "{told}");
+    nothing(ran, 8, "/dev/fuse");
     nothing_is_left(&fixture);
     // One that was there stays, and can be used at once.
     fixture.workfs(&["init"]).success();

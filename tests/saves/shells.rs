@@ -120,26 +120,6 @@ fn echo_of_nonsense_prints_an_error_and_returns_1() {
 
 // P3.3
 #[test]
-fn a_list_or_a_mapping_where_a_text_belongs_is_heard_of() {
-    let fixture = Fixture::new();
-    for (id, text) in [
-        ("title: [1]", "title: [1]"),
-        ("title: {a: 1}", "title: {a: 1}\ndescription: d"),
-        ("a list by lines", "title:\n  - a\nmode: x"),
-        ("id: [x]", "id: [x]"),
-        ("below", "result:\n  summary: [x]\ntitle: t"),
-    ] {
-        let ran = fixture.sh(&format!("echo '{text}' > work/inbox/t-1.yaml"));
-        assert!(ran.code == 1 && ran.stderr.contains("Invalid argument"), "{id}: {ran}");
-        fixture.sh("rm -f work/inbox/t-1.yaml").success();
-    }
-    // What goes on may still be right.
-    fixture.sh("echo 'result: {summary: x,' > work/inbox/t-1.yaml").success();
-    fixture.sh("echo '  next_agent: bob}' >> work/inbox/t-1.yaml").success();
-}
-
-// P3.3
-#[test]
 fn echo_of_what_is_good_so_far_is_no_way_around() {
     let fixture = Fixture::new();
     let path = fixture.task("inbox", &Task::new("t-1"));
@@ -328,5 +308,8 @@ fn a_shell_hears_of_a_list_or_mapping_where_there_is_none_and_of_what_is_wrong_i
     for text in ["result:\\n  summary: 5\\n", "context: text\\n", "artefacts: [a]\\nerror: {}\\n"] {
         fixture.sh(&format!("printf '{text}' > work/inbox/t-1.yaml")).success();
     }
+    fixture.sh("rm work/inbox/t-1.yaml").success();
+    fixture.sh("echo 'result: {summary: x,' > work/inbox/t-1.yaml").success();
+    fixture.sh("echo '  next_agent: bob}' >> work/inbox/t-1.yaml").success();
     fixture.fsck_clean();
 }

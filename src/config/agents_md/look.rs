@@ -23,7 +23,7 @@ impl Reader<'_> {
         for (path, binding) in seen.iter().take(LISTED_MAX) {
             let kind = &*binding.kind;
             let inbox = state_dir(path, kind.state(kind.initial()), "AGENT");
-            let ext = kind.extensions().first().map_or("yaml", String::as_str);
+            let ext = kind.usual_extension();
             out.push_str(&format!(
                 "- `ls {}/`: what can be claimed now, best first; `cat {inbox}/X.{ext}.why`: why X \
                  cannot.\n",

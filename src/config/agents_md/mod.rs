@@ -148,7 +148,7 @@ impl<'c> Guide<'c> {
     }
 
     fn ext(&self) -> &str {
-        self.kind.extensions().first().map_or("yaml", String::as_str)
+        self.kind.usual_extension()
     }
 }
 

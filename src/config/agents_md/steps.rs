@@ -181,7 +181,7 @@ impl<'c> Guide<'c> {
                 None => by_from.push((&one.from, vec![&one.to])),
             }
         }
-        let mut said: Vec<String> = by_from
+        let said: Vec<String> = by_from
             .iter()
             .map(|(from, to)| format!("{from} can become {}", to.join(" or ")))
             .collect();
@@ -190,7 +190,6 @@ impl<'c> Guide<'c> {
             format!("`{status}: {when}` needs {}", paths.join(", "))
         };
         let needs: Vec<String> = self.lane.status_requires.iter().map(needs).collect();
-        said.retain(|way| !way.is_empty());
         let lines = [said.join("; "), needs.join("; ")];
         let lines = lines.iter().filter(|line| !line.is_empty());
         lines.map(|line| format!("\n   {line}.")).collect()

@@ -73,7 +73,7 @@ fn free(
     dir: Ino,
     agent: &AgentName,
 ) -> Result<Option<(Ino, RecordId, FileName)>, Stop> {
-    let Some(extension) = done.kind().extensions().first() else { return Ok(None) };
+    let extension = done.kind().usual_extension();
     let begin = format!("{}-{agent}-followup-{}", minute(turn.now), done.id);
     for number in 1..=FOLLOW_UPS_MAX {
         let end = if number == 1 { String::new() } else { format!("-{number}") };

@@ -48,8 +48,7 @@ impl Export<'_, '_> {
                 continue;
             }
             let binding = config.bind(&workspace.path);
-            let extension = binding.as_ref().and_then(|it| it.kind.extensions().first());
-            let extension = extension.map_or("yaml", String::as_str);
+            let extension = binding.as_ref().map_or("yaml", |it| it.kind.usual_extension());
             let mut records = Vec::new();
             let mut all = |record| {
                 records.push(record);

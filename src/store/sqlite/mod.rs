@@ -64,7 +64,7 @@ pub struct Sqlite {
     /// `None` where it is only read, and nobody has ever served it.
     _lock: Option<lock::Lock>,
     // Dropped last: it has the main file open, see `room`.
-    _main_lock: lock::Lock,
+    main_lock: lock::Lock,
 }
 
 /// How long SQLite waits for a lock of its own, which only a stranger may have for longer.
@@ -150,8 +150,8 @@ impl Sqlite {
         }
         let (main_lock, writer) = opened?;
         let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
-        let (_lock, _main_lock) = (Some(lock), main_lock);
-        Ok((Sqlite { path, idle, protection: None, _lock, _main_lock }, writer))
+        let (_lock, main_lock) = (Some(lock), main_lock);
+        Ok((Sqlite { path, idle, protection: None, _lock, main_lock }, writer))
     }
 
     /// What is to be opened by whoever has the lock beside the store.
@@ -180,7 +180,7 @@ impl Sqlite {
     /// # Errors
     /// If it cannot be looked at.
     pub fn identity(&self) -> std::io::Result<Identity> {
-        self._main_lock.identity()
+        self.main_lock.identity()
     }
 
     /// Fails where another file has the store's name by now: a connection would be to that one, whose log

@@ -72,13 +72,13 @@ impl Sqlite {
             return Err(StoreError::ReadOnly(what));
         }
         let main = File::open(path).map_err(|error| cannot(path, error))?;
-        let _main_lock = lock::lock_main(path, &main.into(), lock::Use::Read)?;
+        let main_lock = lock::lock_main(path, &main.into(), lock::Use::Read)?;
         let connection = connect(path).map_err(|error| named(error, path))?;
         let shown = path.display().to_string();
         schema::check(&connection.sql, &shown).map_err(|error| named(error, path))?;
         let (path, idle) = (path.to_owned(), Mutex::default());
         let (protection, _lock) = (Some(why.clone()), lock);
-        let store = Sqlite { path, idle, protection, _lock, _main_lock };
+        let store = Sqlite { path, idle, protection, _lock, main_lock };
         Ok((store, ProtectedWriter { connection, why, refusal }))
     }
 }
