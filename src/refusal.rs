@@ -126,6 +126,8 @@ rules! {
     LeaseOver = "W035", "the claim is over";
     /// Others changed what a transaction used.
     Conflict = "W036", "others changed what the transaction used";
+    /// The caller's kernel may mean a directory that was moved away.
+    Elsewhere = "W037", "another directory lies there";
     /// The disk is full.
     NoSpace = "W040", "no space left for the store";
     /// Too many open files.
@@ -203,6 +205,8 @@ impl Rule {
             Rule::LeaseOver if door == Door::Rename => Errno::ENOENT,
             Rule::LeaseOver if door == Door::Handle => Errno::ESTALE,
             Rule::LeaseOver => Errno::EACCES,
+            // The kernel looks the name up again, and repeats the call.
+            Rule::Elsewhere => Errno::ESTALE,
             Rule::Unsupported if door == Door::Rename => Errno::EPERM,
             Rule::Unsupported => Errno::EOPNOTSUPP,
             Rule::Running => Errno::ETXTBSY,

@@ -30,6 +30,17 @@ pub enum Origin {
     Daemon,
 }
 
+impl Origin {
+    /// The mount, if it was one.
+    #[must_use]
+    pub fn mount(self) -> Option<MountId> {
+        match self {
+            Origin::Mount(mount) => Some(mount),
+            Origin::Socket | Origin::Daemon => None,
+        }
+    }
+}
+
 /// The context of one change.
 #[derive(Clone, Debug)]
 pub struct Context {

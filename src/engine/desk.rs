@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, NAMELESS_AGAIN, RECLAIMED_CHUNKS_AT_ONCE};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, Node, Readers, Result, StoreError, Txn, Writer};
+use crate::store::{Durability, Node, NodeType, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
 use super::alarm::{Alarm, Wall};
@@ -23,8 +23,8 @@ use super::queue::Queue;
 use super::ready::Ripen;
 use super::turn::{Head, keep_refusal};
 use super::{
-    Audience, Bell, Command, Context, Doors, Effect, FaultPoint, Line, Origin, Scopes, Stop, Turn,
-    Undone,
+    Audience, Bell, Command, Context, Doors, Effect, Fate, FaultPoint, Line, Origin, Scopes, Stop,
+    Turn, Undone,
 };
 
 /// Answers one caller after the commit (or its failure).
@@ -463,6 +463,13 @@ impl Round<'_> {
         match result {
             Ok(()) => {
                 txn.release()?;
+                for effect in &effects {
+                    if let Effect::Name { parent, name, ino, fate, .. } = effect
+                        && matches!(fate, Fate::Moved { node_type: NodeType::Directory, .. })
+                    {
+                        self.audience.moves_away(context.origin, (*parent, name), *ino);
+                    }
+                }
                 batch.effects.extend(effects.into_iter().map(|effect| (context.origin, effect)));
                 batch.nameless.extend(nameless);
                 batch.follows.extend(follows);

@@ -14,7 +14,9 @@ pub enum Effect {
         /// The inode.
         ino: Ino,
         /// Whether the caller's own kernel has to be told, too: it does not know that the daemon
-        /// changed more than it was asked to.
+        /// changed more than it was asked to, or (of a directory whose entries changed, and of a file's
+        /// `ctime`) would take what it asked for before the change, and hears after it, for new:
+        /// `fuse_dir_changed` in the kernel's `fs/fuse/dir.c` begins no new version of attributes.
         also_origin: bool,
     },
     /// A plain file's content changed.
@@ -107,6 +109,14 @@ pub trait Audience: Send + Sync {
     fn is_in_use(&self, ino: Ino) -> bool;
     /// Whether somebody may have mapped what a record's inode was: a new version gets another one.
     fn is_mapped(&self, _: Ino) -> bool {
+        false
+    }
+    /// A directory leaves a name, before that is committed: kernels other than the mover's may know it
+    /// there.
+    fn moves_away(&self, _: Origin, _: (Ino, &FileName), _: Ino) {}
+    /// Whether the caller's kernel may take a directory that left this name for the one that lies there;
+    /// it is to be asked once more, and asks again.
+    fn takes_moved_away(&self, _: Origin, _: (Ino, &FileName)) -> bool {
         false
     }
     /// When something was last asked for through an agent's mounts, by the steady clock.

@@ -56,7 +56,7 @@ impl Rename {
             if node.node_type == NodeType::Directory {
                 turn.settle_dir(to.0, to.1, node.ino)?;
             }
-            turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
+            turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         }
         for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
             if let Some(node) = turn.txn.node(ino)? {

@@ -71,6 +71,7 @@ impl Command for Remove {
             (RemoveWhat::Directory, true) => {
                 turn.require_directory(&node)?;
                 require_empty(turn.txn, &node, &self.name)?;
+                require_meant(turn, self.parent, &self.name)?;
                 turn.unsettle_dir(node.ino)?;
             }
             (RemoveWhat::File, false) => turn.lose_backup(self.parent, &node, None)?,
@@ -161,6 +162,16 @@ pub(super) fn require_empty(read: &dyn Read, dir: &Node, name: &FileName) -> Res
         )
         .into()),
     }
+}
+
+/// Refuses, once, to take a directory away whose name the caller's kernel may have looked up before
+/// another mount moved away what lay there.
+pub(super) fn require_meant(turn: &Turn<'_>, parent: Ino, name: &FileName) -> Result<(), Stop> {
+    if turn.audience.takes_moved_away(turn.context.origin, (parent, name)) {
+        let reason = format!("the directory `{name}` is another one than was looked up");
+        return Err(Refusal::new(Rule::Elsewhere, reason, "try again").into());
+    }
+    Ok(())
 }
 
 /// Refuses to move or remove a directory that records need: it is a governed one (or holds a

@@ -13,7 +13,7 @@ use crate::store::{Class, Durability, Node, NodeType, Record, Standing};
 use super::filling::require_not_filling;
 use super::governed::{Home, path_of};
 use super::record::Moving;
-use super::remove::{is_directory, require_empty, require_idle, retire};
+use super::remove::{is_directory, require_empty, require_idle, require_meant, retire};
 use super::save::{Made, admit, content_of, home_of, next_version};
 use super::sight::Sight;
 use super::turn::taken;
@@ -90,6 +90,10 @@ impl Command for Rename {
         }
         if target.as_ref().is_some_and(|target| target.ino == source.ino) {
             return Ok(None);
+        }
+        // Also where nothing lies there by now: the kernel may still know a directory there.
+        if self.mode == RenameMode::Replace {
+            require_meant(turn, self.new_parent, &self.new_name)?;
         }
         let governed = |node: &Node| node.class != Class::Plain;
         if governed(&source) || target.as_ref().is_some_and(governed) {
@@ -408,6 +412,7 @@ impl Rename {
         let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
         turn.shift_name(&mut source, from, to)?;
         turn.txn.update_node(&source)?;
+        turn.effect(Effect::Attr { ino: source.ino, also_origin: true });
         if directory {
             turn.unsettle_dir(source.ino)?;
             turn.settle_dir(self.new_parent, &self.new_name, source.ino)?;

@@ -263,7 +263,7 @@ impl Turn<'_> {
         dir.mtime = self.now;
         dir.ctime = self.now;
         dir.nlink = dir.nlink.saturating_add_signed(directories);
-        self.effects.push(Effect::Attr { ino: dir.ino, also_origin: false });
+        self.effects.push(Effect::Attr { ino: dir.ino, also_origin: true });
         self.txn.update_node(&dir)
     }
 
@@ -287,7 +287,7 @@ impl Turn<'_> {
         };
         self.txn.update_node(&node)?;
         self.forget_file_name(&node, (dir, name), next)?;
-        self.effects.push(Effect::Attr { ino: node.ino, also_origin: false });
+        self.effects.push(Effect::Attr { ino: node.ino, also_origin: node.nlink > 0 });
         if node.nlink == 0 {
             if node.class == Class::Draft {
                 self.txn.delete_draft(node.ino)?;

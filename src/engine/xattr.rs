@@ -49,7 +49,7 @@ fn changed(turn: &mut Turn<'_>, ino: Ino) -> Result<(), Stop> {
     if let Some(mut node) = turn.txn.node(ino)? {
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
-        turn.effect(super::Effect::Attr { ino, also_origin: false });
+        turn.effect(super::Effect::Attr { ino, also_origin: true });
     }
     Ok(())
 }

@@ -84,6 +84,7 @@ impl From<Rule> for Exit {
             | Rule::BeingWritten
             | Rule::InUse
             | Rule::Conflict
+            | Rule::Elsewhere
             | Rule::Running
             | Rule::NotEmpty => Exit::Lost,
             Rule::BadName

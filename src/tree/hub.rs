@@ -20,6 +20,7 @@ use super::busy::Busy;
 use super::handles::OpenCounts;
 use super::hold::Holds;
 use super::kept::Kept;
+use super::moved_away::MovedAway;
 use super::ready::Nexts;
 use super::seen::Seen;
 use super::told::{At, Going, Stage};
@@ -81,6 +82,7 @@ pub struct Hub {
     pub(super) seen: Arc<Seen>,
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
+    moved_away: MovedAway,
     pub(super) kept: Kept,
     pub(super) nexts: Nexts,
 }
@@ -367,6 +369,22 @@ impl Audience for Hub {
     fn is_mapped(&self, ino: Ino) -> bool {
         // A lock is one of the file: where somebody holds one, the file stays what it is.
         self.mapped.is_open(ino) && !self.locks.is_held(ino)
+    }
+
+    fn moves_away(&self, origin: Origin, (parent, name): (Ino, &FileName), dir: Ino) {
+        let members = self.members();
+        if members.iter().any(|member| member.hears_of(Some(origin))) {
+            let is_known = |ino| members.iter().any(|member| member.mount.knows(ino));
+            self.moved_away.note((parent, name.clone()), dir, origin.mount(), is_known);
+        }
+    }
+
+    fn takes_moved_away(&self, origin: Origin, (parent, name): (Ino, &FileName)) -> bool {
+        let Some(id) = origin.mount() else { return false };
+        let members = self.members();
+        let knows =
+            |ino| members.iter().any(|member| member.mount.id() == id && member.mount.knows(ino));
+        self.moved_away.takes(&(parent, name.clone()), id, knows)
     }
 
     fn last_seen(&self, agent: &AgentName) -> Option<u64> {

@@ -24,6 +24,7 @@ mod late;
 mod lineage;
 mod listing;
 mod lookup;
+mod moved_away;
 mod open;
 mod overtaken;
 mod pins;

@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod cached;
 mod crowded;
 mod limits;
 mod locks;

@@ -1,0 +1,110 @@
+//! Directories that were moved away from the names under which kernels may know them.
+//!
+//! A kernel whose `rmdir` succeeds, or `rename` over a directory, takes the one for dead that it had
+//! looked up there, and shows it empty for as long as something in it is open. Another mount may have
+//! moved that one away since, so that it was a different one that went. Such a call is therefore
+//! refused once with ESTALE, upon which the kernel looks the name up again and repeats the call.
+//!
+//! What must stay true: bounded; a kernel hears of a name once for each directory that left it, so that
+//! the repeated call is made. Deliberately not here: files, whose attributes kernels ask for anew.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use workfs_mount::MountId;
+
+use crate::limits::{MOVED_AWAY_FROM_ONE_MAX, MOVED_AWAY_MAX};
+use crate::numbers::Ino;
+
+use super::told::At;
+
+/// What left a name.
+#[derive(Default)]
+struct Left {
+    /// The directories, and through which mount each was moved: its kernel moved what it knew itself.
+    dirs: Vec<(Ino, Option<MountId>)>,
+    /// Mounts whose kernels were told since.
+    told: Vec<MountId>,
+}
+
+impl Left {
+    fn may_mislead(&self, mount: MountId, knows: impl Fn(Ino) -> bool) -> bool {
+        self.dirs.iter().any(|(dir, mover)| *mover != Some(mount) && knows(*dir))
+    }
+}
+
+/// Names that directories left.
+#[derive(Default)]
+pub(super) struct MovedAway(Mutex<HashMap<At, Left>>);
+
+impl MovedAway {
+    /// `dir` leaves a name, by `mover` if a kernel did it. `is_known`: whether any kernel knows a
+    /// directory, for when there are too many.
+    pub fn note(&self, from: At, dir: Ino, mover: Option<MountId>, is_known: impl Fn(Ino) -> bool) {
+        let mut names = self.0.lock();
+        if names.len() >= MOVED_AWAY_MAX && !names.contains_key(&from) {
+            names.retain(|_, left| left.dirs.iter().any(|(dir, _)| is_known(*dir)));
+            if names.len() >= MOVED_AWAY_MAX {
+                names.clear();
+            }
+        }
+        let left = names.entry(from).or_default();
+        if left.dirs.len() >= MOVED_AWAY_FROM_ONE_MAX {
+            left.dirs.remove(0);
+        }
+        left.dirs.push((dir, mover));
+        left.told.clear();
+    }
+
+    /// Whether this mount's kernel may take a directory that left a name for the one that lies there;
+    /// it is told so by this.
+    pub fn takes(&self, from: &At, mount: MountId, knows: impl Fn(Ino) -> bool) -> bool {
+        let mut names = self.0.lock();
+        let Some(left) = names.get_mut(from) else { return false };
+        let misleads = !left.told.contains(&mount) && left.may_mislead(mount, knows);
+        if misleads {
+            left.told.push(mount);
+        }
+        misleads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::FileName;
+
+    const MOVER: MountId = MountId(1);
+    const OTHER: MountId = MountId(2);
+
+    fn at(name: &str) -> At {
+        (Ino(7), FileName::new(name.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn who_knows_what_left_is_told_once_for_each() {
+        let moved = MovedAway::default();
+        let takes =
+            |mount, known: &[u64]| moved.takes(&at("dir"), mount, |ino| known.contains(&ino.0));
+        assert!(!takes(OTHER, &[8, 9]));
+        moved.note(at("dir"), Ino(8), Some(MOVER), |_| true);
+        assert!(!takes(MOVER, &[8]), "its kernel moved it");
+        assert!(!takes(OTHER, &[9]), "it does not know it");
+        assert!(takes(OTHER, &[8]) && !takes(OTHER, &[8]));
+        moved.note(at("dir"), Ino(9), None, |_| true);
+        assert!(takes(OTHER, &[8]), "of which of the two it is thinking nobody knows");
+        assert!(takes(MOVER, &[9]) && !takes(MOVER, &[9]));
+    }
+
+    #[test]
+    fn only_so_many_are_remembered() {
+        let moved = MovedAway::default();
+        for nth in 0..3 * MOVED_AWAY_MAX as u64 {
+            moved.note(at(&nth.to_string()), Ino(nth), None, |ino| ino == Ino(0));
+            assert!(moved.0.lock().len() <= MOVED_AWAY_MAX);
+            moved.note(at("0"), Ino(0), None, |_| true);
+        }
+        assert!(moved.takes(&at("0"), OTHER, |ino| ino == Ino(0)), "one that is known stays");
+        assert_eq!(moved.0.lock()[&at("0")].dirs.len(), MOVED_AWAY_FROM_ONE_MAX);
+    }
+}
