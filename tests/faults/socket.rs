@@ -49,6 +49,7 @@ fn one_user_s_connections_are_in_nobody_else_s_way_and_end() {
     let mut said = String::new();
     BufReader::new(all.last().unwrap()).read_line(&mut said).unwrap();
     assert!(said.contains("busy") && said.contains("of user 64021 already, its share"), "{said}");
+    assert!(is_answered(all.last().unwrap(), DEADLINE), "the daemon hangs up, too");
     let (served, refused): (Vec<&UnixStream>, Vec<&UnixStream>) =
         all.iter().partition(|stream| !is_answered(stream, Duration::ZERO));
     assert_eq!((served.len(), refused.len()), (share, CONNECTIONS_MAX - share));
