@@ -1,11 +1,15 @@
 //! What kernels have cached is true, whatever answers were on their way when something changed.
 
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use rustix::fs::{AtFlags, CWD, RenameFlags, Statx, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, RenameFlags, StatxFlags, XattrFlags, setxattr, statx};
 
 use crate::harness::{Setup, long, rename_with};
 
@@ -14,65 +18,180 @@ fn rounds() -> usize {
     if long() { 50_000 } else { 1_500 }
 }
 
-/// What the kernel says by itself, or (`asked`) what it hears when it asks.
-fn times(path: &Path, asked: bool) -> (i64, u32, i64, u32) {
+/// Times in seconds and nanoseconds, mode, number of names, size.
+type Attributes = ([(i64, u32); 2], u16, u32, u64);
+
+/// What a kernel says of a file by itself, or (`asked`) what it hears when it asks.
+fn attributes(path: &Path, asked: bool) -> Attributes {
     let sync = if asked { AtFlags::STATX_FORCE_SYNC } else { AtFlags::empty() };
-    let Statx { stx_mtime: m, stx_ctime: c, .. } =
-        statx(CWD, path, sync, StatxFlags::BASIC_STATS).unwrap();
-    (m.tv_sec, m.tv_nsec, c.tv_sec, c.tv_nsec)
+    let stat = statx(CWD, path, sync, StatxFlags::BASIC_STATS).unwrap();
+    let times = [stat.stx_mtime, stat.stx_ctime].map(|time| (time.tv_sec, time.tv_nsec));
+    (times, stat.stx_mode, stat.stx_nlink, stat.stx_size)
 }
 
-/// Makes changes that give `path` other times, while others ask for them all the time.
+/// What a kernel says by itself. It sets one after the other what it hears, and who reads meanwhile has
+/// some new and some old.
+fn known(path: &Path) -> Attributes {
+    let say = || attributes(path, false);
+    let mut known = say();
+    loop {
+        match say() {
+            again if again == known => return known,
+            again => known = again,
+        }
+    }
+}
+
+/// Makes changes to `path` while others ask for its attributes all the time; fails if a kernel has old
+/// ones when a change has returned.
 fn while_others_look(path: &Path, mut change: impl FnMut(usize)) {
     let is_done = AtomicBool::new(false);
     thread::scope(|threads| {
         for _ in 0..3 {
             threads.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    times(path, true);
+                    attributes(path, true);
                 }
             });
         }
         let mut wrong = Vec::new();
         for nth in 0..rounds() {
             change(nth);
-            if times(path, false) != times(path, true) {
-                wrong.push(nth);
+            let (known, asked) = (known(path), attributes(path, true));
+            if known != asked {
+                wrong.push((nth, known, asked));
             }
         }
         is_done.store(true, Ordering::Relaxed);
-        assert!(wrong.is_empty(), "{} of {}, the first: {}", wrong.len(), rounds(), wrong[0]);
+        let first = wrong.first();
+        assert!(wrong.is_empty(), "{} of {}, the first: {first:?}", wrong.len(), rounds());
     });
+}
+
+/// Changes a directory's entries.
+fn change_entries(dir: &Path, nth: usize) {
+    let file = dir.join("file");
+    if nth.is_multiple_of(2) {
+        drop(File::create(file).unwrap());
+    } else {
+        fs::remove_file(file).unwrap();
+    }
+}
+
+/// Changes a file in each way that there is.
+fn change_file(file: &Path, nth: usize) {
+    let other = |name| file.with_file_name(name);
+    match nth % 8 {
+        0 => fs::hard_link(file, other("a")).unwrap(),
+        1 => fs::rename(other("a"), other("b")).unwrap(),
+        2 => fs::remove_file(other("b")).unwrap(),
+        3 => File::options().append(true).open(file).unwrap().write_all(b"more").unwrap(),
+        4 => fs::set_permissions(file, Permissions::from_mode(0o600 + nth as u32 % 64)).unwrap(),
+        5 => setxattr(file, "user.nth", &nth.to_ne_bytes(), XattrFlags::empty()).unwrap(),
+        6 => File::options().write(true).open(file).unwrap().set_len(nth as u64).unwrap(),
+        _ => fs::write(file, nth.to_string()).unwrap(),
+    }
+}
+
+/// A directory with a file in it, changed through a mount while others look through another, or through
+/// the same one.
+fn change_through(mounts: usize, name: &str, change: fn(&Path, usize)) {
+    let fixture = Setup::default().mounts(mounts).start();
+    let [changed, seen] = [0, mounts - 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    fs::create_dir(&changed).unwrap();
+    fs::write(changed.join("stays"), "text").unwrap();
+    while_others_look(&seen.join(name), |nth| change(&changed.join(name), nth));
 }
 
 // P7.4
 #[test]
 fn a_directory_that_changes_while_others_look_at_it() {
-    let fixture = Setup::default().start();
-    let dir = fixture.path("scratchpad");
-    fs::create_dir(&dir).unwrap();
-    while_others_look(&dir, |nth| {
-        let file = dir.join("file");
-        if nth % 2 == 0 {
-            drop(File::create(file).unwrap())
-        } else {
-            fs::remove_file(file).unwrap()
+    change_through(1, ".", change_entries);
+}
+
+// P7.4
+#[test]
+fn a_directory_that_another_mount_changes() {
+    change_through(2, ".", change_entries);
+}
+
+// P7.4
+#[test]
+fn a_file_that_changes_while_others_look_at_it() {
+    change_through(1, "stays", change_file);
+}
+
+// P7.4
+#[test]
+fn a_file_that_another_mount_changes() {
+    change_through(2, "stays", change_file);
+}
+
+/// What `show` says of a directory is, through two mounts, what it is when a change of it has returned,
+/// while others ask for the same in both all the time.
+fn shown_while_others_look<T: PartialEq + Debug + Send>(
+    show: fn(&Path) -> T,
+    change: impl Fn(&Path, usize) -> T,
+) {
+    let fixture = Setup::default().mounts(2).start();
+    let dirs = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    fs::create_dir(&dirs[0]).unwrap();
+    change(&dirs[0], 0);
+    let is_done = AtomicBool::new(false);
+    thread::scope(|threads| {
+        for dir in dirs.iter().chain(&dirs) {
+            threads.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    show(dir);
+                }
+            });
         }
+        let mut wrong = Vec::new();
+        for nth in 1..rounds() {
+            let right = change(&dirs[0], nth);
+            let shown = dirs.each_ref().map(|dir| show(dir));
+            if shown.iter().any(|shown| *shown != right) {
+                wrong.push((right, shown));
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+        let first = wrong.first();
+        assert!(wrong.is_empty(), "{} of {}, the first: {first:?}", wrong.len(), rounds());
     });
 }
 
 // P7.4
 #[test]
-fn a_file_that_is_renamed_while_others_look_at_it() {
-    let fixture = Setup::default().start();
-    let dir = fixture.path("scratchpad");
-    fs::create_dir(&dir).unwrap();
-    // Under one of its names it stays.
-    let names = ["a", "b", "stays"].map(|name| dir.join(name));
-    fs::write(&names[0], "text").unwrap();
-    fs::hard_link(&names[0], &names[2]).unwrap();
-    while_others_look(&names[2], |nth| {
-        fs::rename(&names[nth % 2], &names[(nth + 1) % 2]).unwrap();
+fn a_listing_that_changes_while_others_list() {
+    let list = |dir: &Path| -> Vec<OsString> {
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    shown_while_others_look(list, |dir, nth| {
+        change_entries(dir, nth);
+        Vec::from_iter(nth.is_multiple_of(2).then(|| "file".into()))
+    });
+}
+
+// P7.4
+#[test]
+fn a_file_that_is_written_while_others_read() {
+    let read = |dir: &Path| fs::read_to_string(dir.join("file")).unwrap();
+    shown_while_others_look(read, |dir, nth| {
+        let text = nth.to_string().repeat(nth % 7 * 1_000 + 1);
+        fs::write(dir.join("file"), &text).unwrap();
+        text
+    });
+}
+
+// P7.4
+#[test]
+fn a_file_that_is_replaced_while_others_read() {
+    let read = |dir: &Path| fs::read_to_string(dir.join("file")).unwrap();
+    shown_while_others_look(read, |dir, nth| {
+        let text = nth.to_string();
+        fs::write(dir.join("new"), &text).unwrap();
+        fs::rename(dir.join("new"), dir.join("file")).unwrap();
+        text
     });
 }
 
