@@ -165,7 +165,7 @@ impl Client {
             Ok(Some(Answer::Failed(failure))) => Err(failure),
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => Err(gone()),
-            Err(error) => Err(self.unanswered(&error)),
+            Err(error) => Err(self.lost(&error)),
         }
     }
 

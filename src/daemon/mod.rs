@@ -215,13 +215,15 @@ fn wait_for_the_end(options: &Options, mounts: &Mounts, server: &Server, events:
         let ends = mounts.ends();
         let mut timeout = Duration::from_secs(3600);
         if ends.is_empty() && !options.linger && !server.is_busy() {
-            if mounts.tries() > 0 {
-                tracing::info!("the last mount is gone");
-                return;
-            }
             timeout = FIRST_MOUNT_WAIT.saturating_sub(begin.elapsed());
-            if timeout.is_zero() {
-                tracing::info!("nobody mounted anything");
+            let was_tried = mounts.tries() > 0;
+            if was_tried || timeout.is_zero() {
+                if !server.ends_idle() {
+                    continue;
+                }
+                let why =
+                    if was_tried { "the last mount is gone" } else { "nobody mounted anything" };
+                tracing::info!("{why}");
                 return;
             }
         }

@@ -47,6 +47,8 @@ struct Shared {
     /// The daemon goes on without mounts.
     linger: bool,
     stopping: AtomicBool,
+    /// The daemon is about to end, unless somebody is being served.
+    ending: AtomicBool,
     /// Requests that the end waits for: all but those that never end.
     working: AtomicUsize,
     places: Places,
@@ -83,6 +85,7 @@ impl Server {
             wake,
             linger: options.linger,
             stopping: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
             working: AtomicUsize::new(0),
             places: Places::default(),
             farewells: Mutex::default(),
@@ -101,6 +104,17 @@ impl Server {
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.shared.working.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether the daemon may end because nothing is left to do: nobody is being served, and who asks for
+    /// a mount from now on hears nothing, and asks the next daemon.
+    #[must_use]
+    pub fn ends_idle(&self) -> bool {
+        self.shared.ending.store(true, Ordering::SeqCst);
+        // Whoever counted before it saw that is seen here.
+        let is_busy = self.is_busy();
+        self.shared.ending.store(!is_busy, Ordering::SeqCst);
+        !is_busy
     }
 
     /// Takes no more connections, and no more requests from those there are.
@@ -403,6 +417,10 @@ fn serve_mount(
 ) -> io::Result<()> {
     let shared = served.shared;
     let working = Working::new(shared, true);
+    if shared.ending.load(Ordering::SeqCst) {
+        // Before it makes a name space of its own, in which it could start no daemon.
+        return Ok(());
+    }
     let place = if ask.private {
         let sent = lines.send(&Answer::SendConnection);
         let sent = sent.and_then(|()| lines.receive_descriptor());
