@@ -28,6 +28,7 @@ mod socket;
 mod spawn;
 mod wanted;
 mod wire;
+mod working;
 
 pub use client::{Answers, Client};
 pub use covers::Covers;

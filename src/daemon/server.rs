@@ -8,7 +8,7 @@
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ use super::places::{Places, Seat};
 use super::room::Room;
 use super::socket::{self, End, Peer, SocketFile};
 use super::wire::{Answer, Ask, DaemonInfo, MountAsk};
+use super::working::Work;
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
     Caller, ClaimArgs, Effect, Of, Part, Properties, Reply, Request, Service, dispatch,
@@ -47,10 +48,7 @@ struct Shared {
     /// The daemon goes on without mounts.
     linger: bool,
     stopping: AtomicBool,
-    /// The daemon is about to end, unless somebody is being served.
-    ending: AtomicBool,
-    /// Requests that the end waits for: all but those that never end.
-    working: AtomicUsize,
+    work: Work,
     places: Places,
     /// Those who want to see the end: closed when all is over.
     farewells: Mutex<Vec<UnixStream>>,
@@ -82,11 +80,10 @@ impl Server {
             socket,
             mounts,
             service,
+            work: Work::new(wake.clone()),
             wake,
             linger: options.linger,
             stopping: AtomicBool::new(false),
-            ending: AtomicBool::new(false),
-            working: AtomicUsize::new(0),
             places: Places::default(),
             farewells: Mutex::default(),
             room: Mutex::default(),
@@ -103,18 +100,14 @@ impl Server {
     /// Whether a request is being served that the daemon's end should wait for.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.shared.working.load(Ordering::SeqCst) > 0
+        self.shared.work.is_any()
     }
 
     /// Whether the daemon may end because nothing is left to do: nobody is being served, and who asks for
     /// a mount from now on hears nothing, and asks the next daemon.
     #[must_use]
     pub fn ends_idle(&self) -> bool {
-        self.shared.ending.store(true, Ordering::SeqCst);
-        // Whoever counted before it saw that is seen here.
-        let is_busy = self.is_busy();
-        self.shared.ending.store(!is_busy, Ordering::SeqCst);
-        !is_busy
+        self.shared.work.end_idle()
     }
 
     /// Takes no more connections, and no more requests from those there are.
@@ -270,7 +263,7 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 None
             }
             Ok(Ask::Unmount(ask)) => {
-                let _working = Working::new(shared, true);
+                let _working = shared.work.begin(true);
                 Some(match shared.mounts.remove(&ask) {
                     Ok(was_last) => {
                         let ending = was_last && !shared.linger;
@@ -337,27 +330,6 @@ fn enter_room(
     Ok(())
 }
 
-/// Counts a request as long as it is served.
-struct Working<'s> {
-    shared: &'s Shared,
-    counts: bool,
-}
-
-impl<'s> Working<'s> {
-    fn new(shared: &'s Shared, counts: bool) -> Self {
-        shared.working.fetch_add(usize::from(counts), Ordering::SeqCst);
-        Working { shared, counts }
-    }
-}
-
-impl Drop for Working<'_> {
-    fn drop(&mut self) {
-        self.shared.working.fetch_sub(usize::from(self.counts), Ordering::SeqCst);
-        // The daemon may have waited for this one. A full queue wakes it all the same.
-        let _ = self.shared.wake.try_send(Event::MountsChanged);
-    }
-}
-
 fn serve_request(
     served: &Served<'_>,
     caller: &Caller,
@@ -374,7 +346,7 @@ fn serve_request(
         return lines.send(&Answer::Failed(failure));
     }
     let registers = of == Of::Store && effect == Effect::Changes;
-    let _working = Working::new(shared, !endless);
+    let _working = shared.work.begin(!endless);
     let mut lost = None;
     dispatch(&shared.service, caller, request, &mut |reply: Reply| {
         let is_over =
@@ -416,8 +388,8 @@ fn serve_mount(
     lines: &mut Lines,
 ) -> io::Result<()> {
     let shared = served.shared;
-    let working = Working::new(shared, true);
-    if shared.ending.load(Ordering::SeqCst) {
+    let working = shared.work.begin(true);
+    if shared.work.is_ending() {
         // Before it makes a name space of its own, in which it could start no daemon.
         return Ok(());
     }
