@@ -102,10 +102,12 @@ pub const NAMELESS_AT_ONCE: usize = 256;
 /// Directories whose place in a workspace the writer remembers: some hundred bytes each.
 pub const PLACES_REMEMBERED_MAX: usize = 4096;
 
-/// Names that directories were moved away from, and that kernels may know them by.
+/// Names that directories were moved away from, and that kernels may know them by: some hundred bytes
+/// each. Beyond it a kernel may take the wrong directory for dead, which takes a race besides.
 pub const MOVED_AWAY_MAX: usize = 1024;
 
-/// The same of one name: its last ones.
+/// The directories of one such name that are remembered, its last ones: a kernel means one of those that
+/// left it since it looked.
 pub const MOVED_AWAY_FROM_ONE_MAX: usize = 8;
 
 /// Threads that are remembered whose `open` found its file replaced.

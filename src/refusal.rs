@@ -8,7 +8,8 @@ use workfs_mount::Errno;
 /// Through which door the refused change came: some errors mean something else to some callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
-    /// `rename(2)`: must never fail with EXDEV, EINVAL, ENOSYS or ESTALE.
+    /// `rename(2)`: must never fail with EXDEV, EINVAL or ENOSYS, and with ESTALE only where the kernel is
+    /// to look again ([`Rule::Elsewhere`]).
     Rename,
     /// `write`, `close`, `fsync` of a handle.
     Handle,

@@ -381,6 +381,10 @@ impl Audience for Hub {
 
     fn takes_moved_away(&self, origin: Origin, (parent, name): (Ino, &FileName)) -> bool {
         let Some(id) = origin.mount() else { return false };
+        // As nearly always: each rename asks.
+        if self.moved_away.is_empty() {
+            return false;
+        }
         let members = self.members();
         let knows =
             |ino| members.iter().any(|member| member.mount.id() == id && member.mount.knows(ino));

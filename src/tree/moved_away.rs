@@ -56,6 +56,11 @@ impl MovedAway {
         left.told.clear();
     }
 
+    /// Whether no name is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
     /// Whether this mount's kernel may take a directory that left a name for the one that lies there;
     /// it is told so by this.
     pub fn takes(&self, from: &At, mount: MountId, knows: impl Fn(Ino) -> bool) -> bool {
@@ -84,6 +89,7 @@ mod tests {
     #[test]
     fn who_knows_what_left_is_told_once_for_each() {
         let moved = MovedAway::default();
+        assert!(moved.is_empty());
         let takes =
             |mount, known: &[u64]| moved.takes(&at("dir"), mount, |ino| known.contains(&ino.0));
         assert!(!takes(OTHER, &[8, 9]));

@@ -34,7 +34,7 @@ struct Look {
 #[derive(Default)]
 pub(super) struct Seen {
     looks: Mutex<HashMap<RecordKey, Vec<Look>>>,
-    /// Of those who looked.
+    /// Of those who looked, and of who closes what another opened.
     pub lineages: Lineages,
 }
 

@@ -298,6 +298,13 @@ impl Fixture {
         self.bash().run(snippet)
     }
 
+    /// All that lies below a directory: path, inode, names, size, mode and time of change.
+    #[track_caller]
+    pub fn walk(&self, dir: &Path) -> String {
+        let find = "find -printf '%p %i %n %s %m %T@\n' | sort";
+        self.sh(&format!("cd '{}' && {find}", dir.display())).success().stdout
+    }
+
     /// Writes tasks `t-0001` … into a directory of the workspace.
     #[track_caller]
     pub fn tasks(&self, count: usize) -> Vec<String> {

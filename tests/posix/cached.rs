@@ -18,6 +18,34 @@ fn rounds() -> usize {
     if long() { 50_000 } else { 1_500 }
 }
 
+/// Does `work` while each of `others` does the same again and again in a thread of its own.
+fn beside(others: &[&(dyn Fn() + Sync)], work: impl FnOnce()) {
+    /// Ends them also where the work fails.
+    struct Done<'d>(&'d AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let is_done = &AtomicBool::new(false);
+    thread::scope(|threads| {
+        let _done = Done(is_done);
+        for other in others {
+            threads.spawn(move || {
+                while !is_done.load(Ordering::Relaxed) {
+                    other();
+                }
+            });
+        }
+        work();
+    });
+}
+
+/// Fails if one of the rounds went wrong.
+fn none_wrong(wrong: &[impl Debug]) {
+    assert!(wrong.is_empty(), "{} of {}, the first: {:?}", wrong.len(), rounds(), wrong[0]);
+}
+
 /// Times in seconds and nanoseconds, mode, number of names, size.
 type Attributes = ([(i64, u32); 2], u16, u32, u64);
 
@@ -45,15 +73,10 @@ fn known(path: &Path) -> Attributes {
 /// Makes changes to `path` while others ask for its attributes all the time; fails if a kernel has old
 /// ones when a change has returned.
 fn while_others_look(path: &Path, mut change: impl FnMut(usize)) {
-    let is_done = AtomicBool::new(false);
-    thread::scope(|threads| {
-        for _ in 0..3 {
-            threads.spawn(|| {
-                while !is_done.load(Ordering::Relaxed) {
-                    attributes(path, true);
-                }
-            });
-        }
+    let look = || {
+        attributes(path, true);
+    };
+    beside(&[&look, &look, &look], || {
         let mut wrong = Vec::new();
         for nth in 0..rounds() {
             change(nth);
@@ -62,9 +85,7 @@ fn while_others_look(path: &Path, mut change: impl FnMut(usize)) {
                 wrong.push((nth, known, asked));
             }
         }
-        is_done.store(true, Ordering::Relaxed);
-        let first = wrong.first();
-        assert!(wrong.is_empty(), "{} of {}, the first: {first:?}", wrong.len(), rounds());
+        none_wrong(&wrong);
     });
 }
 
@@ -129,7 +150,7 @@ fn a_file_that_another_mount_changes() {
 
 /// What `show` says of a directory is, through two mounts, what it is when a change of it has returned,
 /// while others ask for the same in both all the time.
-fn shown_while_others_look<T: PartialEq + Debug + Send>(
+fn shown_while_others_look<T: PartialEq + Debug>(
     show: fn(&Path) -> T,
     change: impl Fn(&Path, usize) -> T,
 ) {
@@ -137,15 +158,8 @@ fn shown_while_others_look<T: PartialEq + Debug + Send>(
     let dirs = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
     fs::create_dir(&dirs[0]).unwrap();
     change(&dirs[0], 0);
-    let is_done = AtomicBool::new(false);
-    thread::scope(|threads| {
-        for dir in dirs.iter().chain(&dirs) {
-            threads.spawn(|| {
-                while !is_done.load(Ordering::Relaxed) {
-                    show(dir);
-                }
-            });
-        }
+    let (one, other) = (|| drop(show(&dirs[0])), || drop(show(&dirs[1])));
+    beside(&[&one, &other, &one, &other], || {
         let mut wrong = Vec::new();
         for nth in 1..rounds() {
             let right = change(&dirs[0], nth);
@@ -154,9 +168,7 @@ fn shown_while_others_look<T: PartialEq + Debug + Send>(
                 wrong.push((right, shown));
             }
         }
-        is_done.store(true, Ordering::Relaxed);
-        let first = wrong.first();
-        assert!(wrong.is_empty(), "{} of {}, the first: {first:?}", wrong.len(), rounds());
+        none_wrong(&wrong);
     });
 }
 
@@ -201,14 +213,10 @@ fn a_directory_that_another_mount_moves_away_before_its_name_is_removed() {
     let fixture = Setup::default().mounts(2).start();
     fs::create_dir(fixture.path("scratchpad")).unwrap();
     let [one, other] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
-    let (is_done, mut open) = (AtomicBool::new(false), Vec::new());
-    thread::scope(|threads| {
-        threads.spawn(|| {
-            while !is_done.load(Ordering::Relaxed) {
-                // Which of those it is that lies there is for the race to say.
-                let _ = fs::remove_dir(one.join("dir"));
-            }
-        });
+    let mut open = Vec::new();
+    // Which of those it is that lies there is for the race to say.
+    let remove = || drop(fs::remove_dir(one.join("dir")));
+    beside(&[&remove], || {
         for nth in 0..rounds() / 3 {
             let (dir, kept) = (other.join("dir"), other.join(format!("kept{nth}")));
             fs::create_dir(&kept).unwrap();
@@ -221,12 +229,7 @@ fn a_directory_that_another_mount_moves_away_before_its_name_is_removed() {
             }
             let _ = fs::remove_dir(&dir);
         }
-        is_done.store(true, Ordering::Relaxed);
     });
     assert!(open.len() > rounds() / 100, "{}", open.len());
-    let show = |mount: &Path| {
-        let find = "find -printf '%p %i %n %s %m %T@\n' | sort";
-        fixture.sh(&format!("cd '{}' && {find}", mount.display())).success().stdout
-    };
-    assert_eq!(show(&one), show(&other));
+    assert_eq!(fixture.walk(&one), fixture.walk(&other));
 }

@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::harness::{Errno, Random, Setup, Work, Worker, Workers, long, rename_with, work};
 
@@ -112,13 +112,9 @@ fn run_on(mounts: usize) {
     let done: usize = done.map(|done| done.parse::<usize>().unwrap()).sum();
     assert!(done > operations, "{done} calls of {} did something", PROCESSES * operations);
     // All mounts show the same.
-    let walk = |mount: &Path| {
-        let find = "find scratchpad -printf '%p %i %n %s %m %T@\n' | sort";
-        fixture.sh(&format!("cd '{}' && {find}", mount.display())).success().stdout
-    };
-    for mount in fixture.mounts() {
-        assert_eq!(walk(fixture.root()), walk(mount));
-    }
+    let walks = fixture.mounts().iter().map(|mount| fixture.walk(&mount.join("scratchpad")));
+    let first = fixture.walk(&fixture.path("scratchpad"));
+    walks.for_each(|walk| assert_eq!(walk, first));
     fixture.fsck_clean();
     fixture.sh("rm -r scratchpad").success();
     fixture.fsck_clean();
