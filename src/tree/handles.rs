@@ -14,6 +14,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
 use super::hold::Hold;
+use super::kept_listing::Short;
 use super::pins::{Pins, Text};
 use super::plain_save::Wrote;
 use super::staged::Staged;
@@ -43,8 +44,8 @@ pub(super) enum Open {
     Events,
     /// A directory.
     Directory(Mutex<Cursor>),
-    /// A plain directory of few names, whose listing kernels keep: what is left of it, by cookie.
-    Short(Mutex<Option<Vec<(u64, FileName)>>>),
+    /// A plain directory of few names, whose listing kernels keep.
+    Short(Short),
     /// `ready/`.
     Ready(Mutex<Cursor<OrderKey>>),
     /// `.wait` of a workspace.

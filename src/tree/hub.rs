@@ -16,10 +16,11 @@ use crate::engine::{self, Audience, Effect, Fate, IsWritten, Origin, Scopes};
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey};
 
+use super::absent::Absent;
 use super::busy::Busy;
 use super::handles::OpenCounts;
 use super::hold::Holds;
-use super::kept::Kept;
+use super::kept_listing::KeptListings;
 use super::moved_away::MovedAway;
 use super::ready::Nexts;
 use super::seen::Seen;
@@ -83,7 +84,8 @@ pub struct Hub {
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
     moved_away: MovedAway,
-    pub(super) kept: Kept,
+    pub(super) absent: Absent,
+    pub(super) kept_listings: KeptListings,
     pub(super) nexts: Nexts,
 }
 
@@ -171,7 +173,7 @@ impl Hub {
         Arc::make_mut(&mut *self.members.write()).retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
         self.stale.lock().retain(|(mount, _)| *mount != id);
-        self.kept.remove_mount(id);
+        self.kept_listings.remove_mount(id);
     }
 
     /// Whom a mount acts for; `None` if it was never introduced or is gone.
@@ -219,7 +221,7 @@ impl Hub {
     /// A name came: kernels that remember that it was absent must forget that.
     fn appeared(&self, parent: Ino, name: &FileName) -> Option<Invalidation> {
         let name = || name.as_bytes().to_vec();
-        self.kept.tells_of(parent).then(|| Invalidation::Appeared { parent, name: name() })
+        self.absent.tells_of(parent).then(|| Invalidation::Appeared { parent, name: name() })
     }
 
     /// A mount's watchers are going to be told that a name goes: its kernel forgets that it is absent,
@@ -324,7 +326,7 @@ impl Changers {
 
 impl Audience for Hub {
     fn note(&self, effects: &[(Origin, Effect)]) {
-        self.kept.note(effects);
+        self.kept_listings.note(effects);
         self.nexts.note(effects);
         self.touches.note(effects, self.members().len());
         for (_, effect) in effects {

@@ -1,6 +1,6 @@
 //! Listing a directory: in name order, so that a listing goes on after any name however much the
 //! directory changes meanwhile. Each reply is of one snapshot and reads no more names than fit. A plain
-//! directory of few names is listed otherwise (see `kept`).
+//! directory of few names is listed otherwise (`kept_listing`).
 
 use parking_lot::Mutex;
 use workfs_mount::{Attr, Caching, Caller, Detail, DirEntry, Errno, Handle, Opened};
@@ -25,12 +25,11 @@ impl WorkTree {
         let is_ready = matches!(Computed::of(dir), Some(Computed::Ready(_)));
         let (open, caching) = if is_ready {
             (Open::Ready(Mutex::default()), Caching::Direct)
-        } else if !self.is_short(caller, dir)? {
-            (Open::Directory(Mutex::default()), Caching::Direct)
-        } else if self.hub.kept.is_kept(caller.mount, dir) {
-            (Open::Short(Mutex::default()), Caching::KeepCache)
+        } else if let Some(short) = self.open_short(caller, dir)? {
+            let caching = short.caching();
+            (Open::Short(short), caching)
         } else {
-            (Open::Short(Mutex::default()), Caching::Cached)
+            (Open::Directory(Mutex::default()), Caching::Direct)
         };
         let handle = self.handles.insert(caller, held, open);
         let handle = handle.map_err(|refusal| refusal.rule.errno(Door::Name))?;
@@ -46,7 +45,7 @@ impl WorkTree {
     ) -> Answer<()> {
         let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
         let mut cursor = match (&*open, Computed::of(dir)) {
-            (Open::Short(rest), _) => return self.list_short(dir, &mut rest.lock(), cookie, emit),
+            (Open::Short(short), _) => return self.list_short(dir, short, cookie, emit),
             (Open::Directory(cursor), _) => cursor.lock(),
             (Open::Ready(cursor), Some(Computed::Ready(dir))) => {
                 return self.list_ready(caller, dir, &mut cursor.lock(), cookie, emit);

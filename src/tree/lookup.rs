@@ -36,8 +36,8 @@ impl WorkTree {
         {
             return Ok(Some(entry));
         }
-        // Asked before the snapshot is taken: see `kept`.
-        let is_told = self.hub.kept.tells_of(parent);
+        // Asked before the snapshot is taken: see `absent`.
+        let is_told = self.hub.absent.tells_of(parent);
         let find = |read: &dyn Read| self.find_in(read, caller, parent, name);
         // What lies in a computed directory may be made of many rows.
         let is_computed = Computed::of(parent).is_some();
@@ -52,7 +52,7 @@ impl WorkTree {
             if is_told && !self.hub.touches.stage.is_going(caller, parent, name) {
                 return Ok(None);
             }
-            self.hub.kept.tell_of(parent);
+            self.hub.absent.tell_of(parent);
         }
         Err(Rule::Absent.errno(Door::Name))
     }

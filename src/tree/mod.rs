@@ -5,6 +5,7 @@
 //! engine does, inside the transaction); no call waits for a commit; the tree never touches a
 //! mount. Deliberately not here: SQL, the FUSE library, lifecycles.
 
+mod absent;
 mod attr;
 mod busy;
 mod caller;
@@ -19,7 +20,7 @@ mod history;
 mod hold;
 mod hub;
 mod inherited;
-mod kept;
+mod kept_listing;
 mod late;
 mod lineage;
 mod listing;
