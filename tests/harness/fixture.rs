@@ -8,7 +8,7 @@ use super::ledger::Ledger;
 use super::run::{Ran, Shell, run, run_within};
 use super::sweep::{PREFIX, own, sweep_once};
 use super::task::Task;
-use super::teardown::{Watchdog, take_down};
+use super::teardown::{Watchdog, processes_of, take_down};
 use super::wait::{DEADLINE, await_end, send_signal, until_polled};
 use super::{long, posix};
 
@@ -328,6 +328,12 @@ impl Fixture {
     #[track_caller]
     pub fn ledger(&self) -> Ledger {
         Ledger::of(self.workfs(&["log", "--json"]).success().json_lines())
+    }
+
+    /// Returns when no daemon serves the store: one that has nothing to serve has answered before it ends.
+    #[track_caller]
+    pub fn await_no_daemon(&self) {
+        until_polled("the daemon ends", || processes_of(self.store()).is_empty().then_some(()));
     }
 
     /// Fails the test unless `workfs fsck` finds nothing.

@@ -45,7 +45,7 @@ const TELL: &str = "echo $$ > $OUT/pid.new; mv $OUT/pid.new $OUT/pid;";
 
 #[track_caller]
 fn nothing_is_left(fixture: &Fixture) {
-    until_polled("the daemon ends", || processes_of(fixture.store()).is_empty().then_some(()));
+    fixture.await_no_daemon();
     assert_eq!(fs::read_dir(place(fixture)).unwrap().count(), 0);
     assert!(mounted_below(fixture.base()).is_empty());
 }
@@ -259,7 +259,8 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     let nothing = |ran: Ran, code: i32, said: &str| {
         assert_eq!(ran.code, code, "{ran}");
         assert!(ran.stderr.contains(said), "{ran}");
-        assert!(processes_of(fixture.store()).is_empty());
+        // The daemon ends when it has answered.
+        fixture.await_no_daemon();
         assert_eq!(fs::read_dir(fixture.store().parent().unwrap()).unwrap().count(), 0);
     };
     let mut command = exec(&fixture, &["--", "true"]);

@@ -5,9 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{
-    Fixture, Ran, Setup, Task, left_out, mounted_below, needs, processes_of, run, until_polled,
-};
+use crate::harness::{Fixture, Ran, Setup, Task, left_out, mounted_below, needs, run};
 
 /// User and group `nobody` of Debian.
 const NOBODY: u32 = 65534;
@@ -61,7 +59,7 @@ fn as_nobody(fixture: &Fixture, script: &str) -> Ran {
     command.env("DEVICE", device).env("SCRIPT", format!("{BEGIN}{script}"));
     command.env("W", own.get_program()).env("S", fixture.store()).env("M", fixture.root());
     let ran = run(command.env("OUT", fixture.outside(""))).success();
-    until_polled("the daemon ends", || processes_of(fixture.store()).is_empty().then_some(()));
+    fixture.await_no_daemon();
     assert!(mounted_below(fixture.base()).is_empty());
     ran
 }

@@ -172,8 +172,7 @@ fn mount_and_fstab_bring_their_own_options() {
         );
         let ran = run(&mut command).success();
         assert!(ran.stdout.ends_with("x\n"), "{ran}");
-        let ended = || processes_of(fixture.store()).is_empty().then_some(());
-        until_polled("the daemon ends", ended);
+        fixture.await_no_daemon();
     }
 }
 

@@ -3,9 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{
-    Fixture, Ran, Setup, await_end, mounted_below, processes_of, run, until_polled,
-};
+use crate::harness::{Fixture, Ran, Setup, await_end, mounted_below, run};
 
 /// Fails, says these words, and leaves no mount and no daemon.
 #[track_caller]
@@ -15,7 +13,7 @@ fn refused(fixture: &Fixture, ran: Ran, words: &[&str]) {
         assert!(ran.stderr.contains(word), "it does not say {word:?}: {ran}");
     }
     assert!(mounted_below(fixture.base()).is_empty());
-    until_polled("the daemon ends", || processes_of(fixture.store()).is_empty().then_some(()));
+    fixture.await_no_daemon();
 }
 
 // P6.1
