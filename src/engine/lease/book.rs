@@ -17,8 +17,8 @@ use super::super::Context;
 use super::super::desk::Queued;
 use super::{Expire, LeaseClock, LeaseNote, Renew, Return, Signs, Warn, nanos};
 
-/// An end that was to come and did not, and a way back that was blocked, is tried again after this; so
-/// long it may take to hear of an owner again who was told of the end.
+/// A warning or an end that was to come and did not, and a way back that was blocked, is tried again after
+/// this; so long it may take to hear of an owner again who was told of the end.
 const AGAIN_NS: u64 = 30_000_000_000;
 
 /// What is to be done about leases now.
@@ -163,6 +163,19 @@ impl Book {
             LeaseNote::Ended(record) => self.remove(*record),
             LeaseNote::Blocked(record) => self.try_at(*record, now.after(AGAIN_NS)),
             LeaseNote::Returned(record) => self.try_no_more(*record),
+            LeaseNote::Written(record, until) => {
+                if let Some(entry) = self.entries.get_mut(record) {
+                    entry.written = *until;
+                }
+            }
+            LeaseNote::Warned(record) => {
+                let Some(entry) = self.entries.get_mut(record) else { return };
+                if entry.row.told == LeaseTold::Nothing {
+                    entry.row.told = LeaseTold::Warning;
+                    let look = next_look(&entry.row, now);
+                    self.look_at(*record, look);
+                }
+            }
             LeaseNote::Seen(record) => {
                 let Some(entry) = self.entries.get_mut(record) else { return };
                 entry.seen = now;
@@ -202,6 +215,12 @@ impl Book {
         if self.entries.is_empty() {
             return None;
         }
+        let renew = Renew { leases: self.unwritten(signs), clock: signs.clock.clone() };
+        Some(Queued::new(Context::daemon(), renew, |ran| tell("renew", ran)))
+    }
+
+    /// The leases that run longer than the store says.
+    fn unwritten(&self, signs: &Signs<'_>) -> Vec<LeaseRow> {
         let now = signs.clock.now();
         let mut leases = Vec::new();
         for entry in self.entries.values() {
@@ -215,8 +234,7 @@ impl Book {
                 leases.push(LeaseRow { until, ..entry.row });
             }
         }
-        let renew = Renew { leases, clock: signs.clock.clone() };
-        Some(Queued::new(Context::daemon(), renew, |ran| tell("renew", ran)))
+        leases
     }
 
     /// What is to be done at `now`.
@@ -237,7 +255,7 @@ impl Book {
             let until = entry.runs_until(*agent, held);
             let row = &mut entry.row;
             if until > row.until {
-                (row.until, row.told, entry.written) = (until, LeaseTold::Nothing, until);
+                (row.until, row.told) = (until, LeaseTold::Nothing);
                 due.renewed.push(*row);
                 entry.look = next_look(row, now);
             } else if !row.runs() {
@@ -249,11 +267,12 @@ impl Book {
                 // At the warning, too: its half may have been slept through, on a machine that stood still for
                 // a moment.
                 due.unheard.insert(entry.owner.clone());
-                if row.told == LeaseTold::Nothing && now >= warning(row) {
-                    row.told = LeaseTold::Warning;
+                entry.look = if row.told == LeaseTold::Nothing && now >= warning(row) {
                     due.warned.push((record, row.attempt));
-                }
-                entry.look = next_look(row, now);
+                    now.after(AGAIN_NS).min(row.until)
+                } else {
+                    next_look(row, now)
+                };
             }
             self.looks.insert((entry.look, record));
         }
@@ -313,13 +332,13 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Bob has a lease of 4 s from the beginning on.
-    fn book() -> Book {
+    /// Bob has a lease of `seconds` from the beginning on.
+    fn book(seconds: u64) -> Book {
         let row = LeaseRow {
             record: RecordKey(1),
             attempt: Attempt(1),
-            ttl_ns: 4 * S,
-            until: LeaseTime(4 * S),
+            ttl_ns: seconds * S,
+            until: LeaseTime(seconds * S),
             told: LeaseTold::Nothing,
         };
         let mut book = Book::default();
@@ -333,7 +352,7 @@ mod tests {
         let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
         let signs = Signs::of(&Quiet, &agents, &clock);
         for looks in [&[2 * S, 3 * S][..], &[3 * S + S / 2]] {
-            let mut book = book();
+            let mut book = book(4);
             for look in looks {
                 let due = book.due(LeaseTime(*look), &signs);
                 assert!(due.over.is_empty() && due.unheard.len() == 1, "at {look}: {due:?}");
@@ -341,5 +360,28 @@ mod tests {
             let due = book.due(LeaseTime(4 * S), &signs);
             assert_eq!(due.over, [(RecordKey(1), Attempt(1))], "{due:?}");
         }
+    }
+    // A full disk, say: nothing of it is in the store.
+    #[test]
+    fn what_was_not_committed_is_tried_again() {
+        let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
+        let signs = Signs::of(&Quiet, &agents, &clock);
+        let mut book = book(400);
+        let warned = |book: &mut Book, at| {
+            let due = book.due(LeaseTime(at * S), &signs);
+            (due.warned.len(), book.next_look().map(|look| look.0 / S))
+        };
+        assert_eq!(warned(&mut book, 360), (1, Some(390)));
+        assert_eq!(warned(&mut book, 390), (1, Some(400)));
+        book.note(&LeaseNote::Warned(RecordKey(1)), LeaseTime(390 * S));
+        assert_eq!(warned(&mut book, 395), (0, Some(400)));
+
+        book.note(&LeaseNote::Seen(RecordKey(1)), LeaseTime(396 * S));
+        let due = book.due(LeaseTime(400 * S), &signs);
+        let until = due.renewed[0].until;
+        assert_eq!(until, LeaseTime(796 * S));
+        assert_eq!(book.unwritten(&signs).len(), 1);
+        book.note(&LeaseNote::Written(RecordKey(1), until), LeaseTime(400 * S));
+        assert!(book.unwritten(&signs).is_empty());
     }
 }

@@ -44,6 +44,10 @@ impl Command for Warn {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         let Some((record, row)) = leased(turn, self.record, self.attempt)? else { return Ok(()) };
+        turn.effect(Effect::Lease(LeaseNote::Warned(self.record)));
+        if row.told != LeaseTold::Nothing {
+            return Ok(());
+        }
         turn.txn.put_record_lease(&LeaseRow { told: LeaseTold::Warning, ..row })?;
         let Some(had) = Had::find(turn, record)? else { return Ok(()) };
         let left = row.until.0.saturating_sub(turn.lease_now.0);

@@ -37,6 +37,7 @@ impl Command for Renew {
             let now = turn.txn.lease(row.record)?;
             if now.is_some_and(|now| now.attempt == row.attempt && now.until < row.until) {
                 turn.txn.put_record_lease(row)?;
+                turn.effect(Effect::Lease(LeaseNote::Written(row.record, row.until)));
             }
         }
         Ok(())

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use crate::kind::{Kind, Lease};
 use crate::names::AgentName;
-use crate::numbers::{Attempt, RecordKey};
+use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Expected, LeaseRow, LeaseTold, Read, Record, Standing, StoreError};
 
@@ -45,6 +45,10 @@ pub enum LeaseNote {
     Blocked(RecordKey),
     /// The record went back, or need not any more.
     Returned(RecordKey),
+    /// The store has that it runs until then.
+    Written(RecordKey, LeaseTime),
+    /// Its owner was warned of its end.
+    Warned(RecordKey),
     /// Its owner showed life.
     Seen(RecordKey),
     /// It has ended, and its kind only tells of that: its owner goes on.
