@@ -4,7 +4,7 @@ use crate::limits::{SWEPT_AT_ONCE, SWEPT_HISTORIES_AT_ONCE};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, History, NodeType};
+use crate::store::{Class, History, NodeType, StoreError};
 
 use super::{About, Command, Remove, RemoveWhat, Stop, Turn, path_of, retention};
 
@@ -59,44 +59,66 @@ impl Command for RemoveTree {
     }
 }
 
+/// Removes a name with all that is in it, the deepest first, as long as any are `left` to be removed; says
+/// whether it is gone. It goes down without recursion: how deep a tree is says who made it.
 fn remove(
     turn: &mut Turn<'_>,
     parent: Ino,
     name: &FileName,
     left: &mut usize,
 ) -> Result<bool, Stop> {
-    let node = turn.existing(parent, name)?;
-    if node.class != Class::Plain {
-        let refusal = Refusal::new(
-            Rule::InUse,
-            format!("`{name}` is a record or a draft"),
-            "move it out first: what a workspace holds is not removed by age",
-        );
-        return Err(Stop::kept(refusal, path_of(turn.txn, parent, name)?));
-    }
-    let directory = node.node_type == NodeType::Directory;
-    while directory && *left > 0 {
-        let mut first = None;
-        turn.txn.list(node.ino, None, &mut |(name, _)| {
-            first = Some(name);
-            false
-        })?;
-        match first {
-            Some(inner) => {
-                if !remove(turn, node.ino, &inner, left)? {
-                    return Ok(false);
-                }
-            }
-            None => break,
+    let mut way = vec![One::find(turn, parent, name.clone())?];
+    while let Some(one) = way.last() {
+        if *left == 0 {
+            return Ok(false);
         }
+        if let Some(inner) = one.first_in(turn)? {
+            let below = One::find(turn, one.ino, inner)?;
+            way.push(below);
+            continue;
+        }
+        let what = if one.is_directory { RemoveWhat::Directory } else { RemoveWhat::File };
+        Remove { parent: one.parent, name: one.name.clone(), what }.run(turn)?;
+        *left -= 1;
+        way.pop();
     }
-    if *left == 0 {
-        return Ok(false);
-    }
-    *left -= 1;
-    let what = if directory { RemoveWhat::Directory } else { RemoveWhat::File };
-    Remove { parent, name: name.clone(), what }.run(turn)?;
     Ok(true)
+}
+
+/// A name that is to go.
+struct One {
+    parent: Ino,
+    name: FileName,
+    ino: Ino,
+    is_directory: bool,
+}
+
+impl One {
+    fn find(turn: &Turn<'_>, parent: Ino, name: FileName) -> Result<One, Stop> {
+        let node = turn.existing(parent, &name)?;
+        if node.class != Class::Plain {
+            let refusal = Refusal::new(
+                Rule::InUse,
+                format!("`{name}` is a record or a draft"),
+                "move it out first: what a workspace holds is not removed by age",
+            );
+            return Err(Stop::kept(refusal, path_of(turn.txn, parent, &name)?));
+        }
+        let is_directory = node.node_type == NodeType::Directory;
+        Ok(One { parent, name, ino: node.ino, is_directory })
+    }
+
+    /// A name in it, if there is any.
+    fn first_in(&self, turn: &Turn<'_>) -> Result<Option<FileName>, StoreError> {
+        let mut first = None;
+        if self.is_directory {
+            turn.txn.list_names(self.ino, None, &mut |(name, _)| {
+                first = Some(name);
+                false
+            })?;
+        }
+        Ok(first)
+    }
 }
 
 /// Lets go of versions: of all of a path and below, or of those that retention no longer keeps.

@@ -24,9 +24,6 @@ use super::{Caller, Exit, Failure, GcArgs, PARTS, Reply, SCRATCHPAD, Service, Si
 /// The files of which one tells a project's status.
 const STATUS_FILES: [&str; 3] = ["project.yaml", "project.yml", "project.json"];
 
-/// Deepest directory that is looked into.
-const DEPTH_MAX: usize = 200;
-
 /// A project in the scratchpad.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GcProject {
@@ -290,14 +287,12 @@ fn measure(
     one: &mut GcProject,
     (newest, links): (&mut UnixNanos, &mut Links),
 ) -> Result<(), Failure> {
-    let mut waiting: Vec<(Ino, usize)> = Vec::new();
-    let mut count = |node: &Node, depth: usize, waiting: &mut Vec<(Ino, usize)>| {
+    let mut waiting: Vec<Ino> = Vec::new();
+    let mut count = |node: &Node, waiting: &mut Vec<Ino>| {
         one.nodes += 1;
         *newest = (*newest).max(node.mtime);
         if node.node_type == NodeType::Directory {
-            if depth < DEPTH_MAX {
-                waiting.push((node.ino, depth + 1));
-            }
+            waiting.push(node.ino);
         } else if node.nlink > 1 {
             links.met(node);
         } else {
@@ -305,11 +300,11 @@ fn measure(
         }
     };
     if let Some(node) = node_at(read, path)? {
-        count(&node, 0, &mut waiting);
+        count(&node, &mut waiting);
     }
-    while let Some((dir, depth)) = waiting.pop() {
+    while let Some(dir) = waiting.pop() {
         read.list(dir, None, &mut |(_, node)| {
-            count(&node, depth, &mut waiting);
+            count(&node, &mut waiting);
             true
         })?;
     }

@@ -136,3 +136,23 @@ fn a_project_whose_removal_was_cut_short_goes_the_next_time() {
     assert!(rounds > 1, "{rounds}");
     fixture.fsck_clean();
 }
+
+// P11.9
+#[test]
+fn a_project_counts_and_goes_however_deep_it_is() {
+    const DEPTH: usize = 500;
+    let fixture = Fixture::new();
+    fixture.workfs(&["project", "new"]).success();
+    fixture
+        .sh(&format!(
+            "cd scratchpad; echo 'status: completed' > info/001/project.yaml; cd documents/001
+             for n in $(seq {DEPTH}); do mkdir d; cd -P d; done"
+        ))
+        .success();
+    let (goes, report) = projects(&fixture, &["--delete", "--older-than", "0"]);
+    assert_eq!(goes, ["001"]);
+    let nodes = report["projects"][0]["nodes"].as_u64().unwrap();
+    assert!(nodes > DEPTH as u64, "{report}");
+    assert!(!fixture.path("scratchpad/documents/001").exists());
+    fixture.fsck_clean();
+}

@@ -10,9 +10,6 @@ use super::super::Failure;
 use super::super::find::ROOT;
 use super::{Check, shown};
 
-/// Longest way to the root that is climbed.
-const DEPTH_MAX: usize = 4096;
-
 /// All nodes, with what the entries say of them.
 pub(super) struct Nodes {
     seen: HashMap<Ino, Seen>,
@@ -98,6 +95,7 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Fai
         }
     }
     let total = nodes.seen.len() as u64;
+    let mut reached = HashSet::from([ROOT]);
     for (nth, seen) in nodes.in_order().into_iter().enumerate() {
         if !check.tick(nth as u64, total, "nodes") {
             break;
@@ -107,7 +105,7 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Fai
             links(read, seen, orphans.contains(&ino), check);
         }
         if node_type == NodeType::Directory {
-            climb(&nodes, &seen.node, check);
+            climb(&nodes, &seen.node, &mut reached, check);
         }
     }
     Ok(nodes)
@@ -217,18 +215,19 @@ fn links(read: &dyn Read, seen: &Seen, orphan: bool, check: &mut Check<'_>) {
     }
 }
 
-/// From every directory the way up ends at the root.
-fn climb(nodes: &Nodes, node: &Node, check: &mut Check<'_>) {
-    let mut at = node;
-    for _ in 0..DEPTH_MAX {
-        if at.ino == ROOT || at.nlink == 0 {
-            return;
-        }
+/// From every directory the way up ends at the root, or at one from which it does.
+fn climb(nodes: &Nodes, node: &Node, reached: &mut HashSet<Ino>, check: &mut Check<'_>) {
+    let (mut at, mut way) = (node, HashSet::new());
+    while !reached.contains(&at.ino) && at.nlink > 0 {
+        let is_circle = !way.insert(at.ino);
         match nodes.get(at.parent) {
-            Some(above) => at = &above.node,
-            None if nodes.is_gone(at.parent) => break,
-            None => return,
+            Some(above) if !is_circle => at = &above.node,
+            None if !nodes.is_gone(at.parent) => return,
+            _ => {
+                let what = "is a directory that the root does not reach";
+                return check.problem(format!("node {}", node.ino.0), what);
+            }
         }
     }
-    check.problem(format!("node {}", node.ino.0), "is a directory that the root does not reach");
+    reached.extend(way);
 }
