@@ -120,7 +120,7 @@ pub const OVERTAKEN_TWICE_WITHIN: Duration = Duration::from_secs(1);
 pub const HANDLES_MAX: usize = 1 << 18;
 
 /// What the open files of one user may keep in memory, of records, drafts, checked and computed files:
-/// what they read, each text once, and what is written to them and not judged. Ten thousand open ones of
+/// what they read, each text once, and what is written to them and not judged; and of directories. Ten thousand open ones of
 /// 25 KB; without it a program that opens a file of 1 MiB again and again takes all memory.
 pub const OPENED_BYTES_OF_ONE_MAX: u64 = 256 << 20;
 
@@ -179,6 +179,10 @@ pub const KEPT_DIRS_MAX: usize = 1 << 16;
 
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
+
+/// What a name counts that an open directory remembers, of [`OPENED_BYTES_OF_ONE_MAX`]: with its cookie and
+/// what the allocator takes, if it is not among the longest.
+pub const REMEMBERED_NAME_BYTES: usize = 96;
 
 /// Names that an open directory remembers, so that a reader can go back to any of them.
 pub const LISTING_REMEMBERED_MAX: usize = 16_384;

@@ -8,11 +8,11 @@ use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Caller, Handle, MountId};
 
 use crate::limits::HANDLES_MAX;
-use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
+use super::cursor::Cursor;
 use super::hold::Hold;
 use super::kept_listing::Short;
 use super::pins::{Pins, Text};
@@ -65,23 +65,6 @@ impl Open {
     /// Whether it is a plain file whose content is judged.
     pub fn is_checked(&self) -> bool {
         matches!(self, Open::Staged(staged) if staged.lock().check.is_some())
-    }
-}
-
-/// Where a listing is: cookies are the places of names in this handle's listing.
-pub(super) struct Cursor<Key = FileName> {
-    /// The names that were listed last, by cookie: a reader may go on after any of them (`seekdir`),
-    /// also when others are gone by then.
-    pub recent: Vec<(u64, Key)>,
-    /// Of those before them one in many.
-    pub older: Vec<(u64, Key)>,
-    /// The last cookie, once the reader has had all.
-    pub end: Option<u64>,
-}
-
-impl<Key> Default for Cursor<Key> {
-    fn default() -> Self {
-        Cursor { recent: Vec::new(), older: Vec::new(), end: None }
     }
 }
 

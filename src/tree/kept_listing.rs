@@ -25,7 +25,8 @@ use crate::numbers::Ino;
 use crate::store::Node;
 
 use super::attr::attr;
-use super::listing::FIRST_COOKIE;
+use super::cursor::FIRST_COOKIE;
+use super::pins::Charge;
 use super::{Answer, WorkTree};
 
 /// The listings that kernels keep.
@@ -60,9 +61,14 @@ pub(super) struct Filler {
 pub(super) struct Short {
     /// Where the kernel keeps what it reads here.
     filler: Option<Filler>,
-    /// What is left of the listing, by cookie; nothing where the reader had what came before from its
-    /// kernel.
-    rest: Mutex<Option<Vec<(u64, FileName)>>>,
+    /// What is listed; nothing where the reader had what came before from its kernel.
+    listed: Mutex<Option<Listed>>,
+}
+
+/// The names of a directory in the order of their cookies, as they were when they were listed.
+struct Listed {
+    names: Vec<(u64, FileName)>,
+    _charge: Charge,
 }
 
 impl Table {
@@ -190,7 +196,7 @@ impl WorkTree {
         })?;
         let open = || Short {
             filler: self.hub.kept_listings.fill(caller.mount, dir),
-            rest: Mutex::default(),
+            listed: Mutex::default(),
         };
         Ok(is_short.then(open))
     }
@@ -198,19 +204,19 @@ impl WorkTree {
     /// Lists what lies after `cookie`, in the order of the cookies.
     pub(super) fn list_short(
         &self,
-        dir: Ino,
-        short: &Short,
+        caller: &Caller,
+        (dir, short): (Ino, &Short),
         cookie: u64,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
-        let mut rest = short.rest.lock();
+        let mut listed = short.listed.lock();
         let entry = |cookie, name: &FileName, node: &Node| DirEntry {
             name: name.as_bytes().to_vec(),
             attr: attr(node),
             cookie,
             ttl: CACHE_TTL,
         };
-        if let Some(names) = rest.as_ref().filter(|_| cookie >= FIRST_COOKIE) {
+        if let Some(Listed { names, .. }) = listed.as_ref().filter(|_| cookie >= FIRST_COOKIE) {
             let left = &names[names.partition_point(|(at, _)| *at <= cookie)..];
             return self.read(|read| {
                 for (at, name) in left {
@@ -236,7 +242,12 @@ impl WorkTree {
                     break;
                 }
             }
-            *rest = Some(found.into_iter().map(|(at, name, _)| (at, name)).collect());
+            // Who has too much open has it listed anew for each piece.
+            let charge = self.pins.names(caller.uid, found.len()).ok();
+            *listed = charge.map(|charge| {
+                let names = found.into_iter().map(|(at, name, _)| (at, name)).collect();
+                Listed { names, _charge: charge }
+            });
             Ok(())
         })
     }

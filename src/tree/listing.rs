@@ -5,7 +5,6 @@
 use parking_lot::Mutex;
 use workfs_mount::{Attr, Caching, Caller, Detail, DirEntry, Errno, Handle, Opened};
 
-use crate::limits::LISTING_REMEMBERED_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::Door;
@@ -13,11 +12,9 @@ use crate::store::{NodeKind, Read, StoreError};
 
 use super::attr::attr;
 use super::computed::{self, Computed};
-use super::handles::{Cursor, Open};
+use super::cursor::FIRST_COOKIE;
+use super::handles::Open;
 use super::{Answer, WorkTree};
-
-/// Cookies 1 and 2 are `.` and `..`.
-pub(super) const FIRST_COOKIE: u64 = 3;
 
 impl WorkTree {
     pub(super) fn open_directory(&self, caller: &Caller, dir: Ino) -> Answer<Opened> {
@@ -45,10 +42,13 @@ impl WorkTree {
     ) -> Answer<()> {
         let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
         let mut cursor = match (&*open, Computed::of(dir)) {
-            (Open::Short(short), _) => return self.list_short(dir, short, cookie, emit),
+            (Open::Short(short), _) => return self.list_short(caller, (dir, short), cookie, emit),
             (Open::Directory(cursor), _) => cursor.lock(),
             (Open::Ready(cursor), Some(Computed::Ready(dir))) => {
-                return self.list_ready(caller, dir, &mut cursor.lock(), cookie, emit);
+                let mut cursor = cursor.lock();
+                let listed = self.list_ready(caller, dir, &mut cursor, cookie, emit);
+                cursor.count(&self.pins, caller.uid);
+                return listed;
             }
             _ => return Err(Errno::ENOTDIR),
         };
@@ -58,13 +58,13 @@ impl WorkTree {
         if cookie >= FIRST_COOKIE && cursor.end == Some(cookie) {
             return Ok(());
         }
-        let (mut at, after) = start(&mut cursor, cookie);
+        let (mut at, after) = cursor.start(cookie);
         let mut skip = cookie.saturating_sub(at);
         // Who went back hears again of the names that were listed, each at the place that it had; not of
         // those that came since, which have none.
         let listed = cursor.recent.len();
         let goes_back = cursor.recent.last().is_some_and(|(last, _)| *last > cookie);
-        self.read(|read| {
+        let listed = self.read(|read| {
             let mut full = false;
             let mut each = |name: FileName, kind: NodeKind, attr: Attr| {
                 let Some(ttl) = self.seen_for(&kind, caller) else { return true };
@@ -103,7 +103,9 @@ impl WorkTree {
                 cursor.end = self.list_last(read, (caller, dir), (at, cookie), &mut *emit)?;
             }
             Ok(())
-        })
+        });
+        cursor.count(&self.pins, caller.uid);
+        listed
     }
 
     /// What is computed comes last, where no stored file has its name: `AGENTS.md` in the root,
@@ -172,76 +174,5 @@ impl WorkTree {
             }
         }
         Ok(())
-    }
-}
-
-/// Where a listing goes on: after the name that has `cookie`, or, where that is not remembered any
-/// more, after the nearest name before it.
-pub(super) fn start<Key: Clone>(cursor: &mut Cursor<Key>, cookie: u64) -> (u64, Option<Key>) {
-    if cookie < FIRST_COOKIE {
-        *cursor = Cursor::default();
-        return (0, None);
-    }
-    let index = |list: &[(u64, Key)]| list.partition_point(|(at, _)| *at <= cookie);
-    if cursor.recent.len() > LISTING_REMEMBERED_MAX && index(&cursor.recent) == cursor.recent.len()
-    {
-        let gone = cursor.recent.drain(..LISTING_REMEMBERED_MAX / 2).next_back();
-        cursor
-            .older
-            .extend(gone.filter(|(at, _)| cursor.older.last().is_none_or(|old| old.0 < *at)));
-    }
-    let last = index(&cursor.recent).checked_sub(1).map(|index| cursor.recent[index].clone());
-    if let Some((at, name)) = last.as_ref().filter(|(at, _)| *at == cookie) {
-        return (*at, Some(name.clone()));
-    }
-    // Of those that are remembered none has a gap before it: they are those from here on, and places are
-    // counted from the nearest name before.
-    cursor.recent.clear();
-    cursor.older.truncate(index(&cursor.older));
-    cursor.older.extend(last.filter(|(at, _)| cursor.older.last().is_none_or(|old| old.0 < *at)));
-    match cursor.older.last().cloned() {
-        Some((at, name)) => (at, Some(name)),
-        None => (FIRST_COOKIE - 1, None),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a reader gets who has the name `cookie` and asks for `count` more; names are numbers, of
-    /// which there are `names`, and the place of each is fixed by that.
-    fn read(cursor: &mut Cursor<u64>, names: u64, cookie: u64, count: u64) -> Vec<u64> {
-        let (at, after) = start(cursor, cookie);
-        let skip = cookie.saturating_sub(at.max(FIRST_COOKIE - 1));
-        let first = after.map_or(0, |name| name + 1) + skip;
-        let got: Vec<u64> = (first..names.min(first + count)).collect();
-        for name in &got {
-            let place = name + FIRST_COOKIE;
-            if cursor.recent.last().is_none_or(|(last, _)| *last < place) {
-                cursor.recent.push((place, *name));
-            }
-        }
-        got
-    }
-
-    #[test]
-    fn whoever_goes_back_and_on_finds_each_name_at_its_place() {
-        let names = 3 * LISTING_REMEMBERED_MAX as u64;
-        let mut cursor = Cursor::default();
-        let mut cookie = 0;
-        loop {
-            let got = read(&mut cursor, names, cookie, 100);
-            let Some(last) = got.last() else { break };
-            cookie = last + FIRST_COOKIE;
-        }
-        let mut place = 7;
-        for nth in 0..500 {
-            place = (place * 31 + nth) % (names - 1);
-            let got = read(&mut cursor, names, place + FIRST_COOKIE, 1 + nth % 50);
-            assert_eq!(got.first(), Some(&(place + 1)), "the {nth}th");
-            let no_gap = cursor.recent.windows(2).all(|two| two[0].0 + 1 == two[1].0);
-            assert!(no_gap, "the {nth}th");
-        }
     }
 }

@@ -12,6 +12,7 @@ mod caller;
 mod change;
 mod checked;
 mod computed;
+mod cursor;
 mod cut;
 mod events;
 mod ghosts;

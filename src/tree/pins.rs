@@ -16,7 +16,9 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno};
 
 use crate::engine::{About, Refuse};
-use crate::limits::{OPENED_BYTES_OF_ONE_MAX, SHARED_BY_CONTENT_BYTES_MIN, SHARED_BYTES_MIN};
+use crate::limits::{
+    OPENED_BYTES_OF_ONE_MAX, REMEMBERED_NAME_BYTES, SHARED_BY_CONTENT_BYTES_MIN, SHARED_BYTES_MIN,
+};
 use crate::numbers::G;
 use crate::refusal::{Door, Refusal, Rule};
 
@@ -117,7 +119,10 @@ impl Charge {
             self.meter.bytes.fetch_sub(more, Ordering::Relaxed);
             return Err(Refusal::new(
                 Rule::TooManyHandles,
-                format!("the open files of one user keep {} MiB of texts at most", limit >> 20),
+                format!(
+                    "the open files of one user keep {} MiB of texts and names at most",
+                    limit >> 20
+                ),
                 "close some",
             ));
         }
@@ -167,10 +172,7 @@ impl Pins {
             text.counted = Some(shared);
             return Ok(());
         }
-        let meter = kept.meters.entry(user).or_insert_with(|| {
-            Arc::new(Meter { bytes: AtomicU64::new(0), bytes_max: self.bytes_max })
-        });
-        let mut charge = Charge::none(Arc::clone(meter));
+        let mut charge = Charge::none(kept.meter(user, self.bytes_max));
         charge.raise(text.bytes.len())?;
         let counted = Arc::new(Counted { bytes: Arc::clone(&text.bytes), charge });
         if let Some(key) = key {
@@ -179,6 +181,21 @@ impl Pins {
         }
         text.counted = Some(counted);
         Ok(())
+    }
+
+    /// Counts so many names of an open directory for `user`.
+    ///
+    /// # Errors
+    /// [`Rule::TooManyHandles`].
+    pub fn names(&self, user: u32, count: usize) -> Result<Charge, Refusal> {
+        let mut charge = self.charge(user);
+        charge.raise(count * REMEMBERED_NAME_BYTES)?;
+        Ok(charge)
+    }
+
+    /// Something of which nothing is kept yet.
+    pub fn charge(&self, user: u32) -> Charge {
+        Charge::none(self.kept.lock().meter(user, self.bytes_max))
     }
 }
 
@@ -200,6 +217,12 @@ impl WorkTree {
 }
 
 impl Kept {
+    fn meter(&mut self, user: u32, bytes_max: u64) -> Arc<Meter> {
+        let meter = self.meters.entry(user);
+        let none = || Arc::new(Meter { bytes: AtomicU64::new(0), bytes_max });
+        Arc::clone(meter.or_insert_with(none))
+    }
+
     fn forget_what_nobody_has(&mut self) {
         if self.shared.len() <= self.full {
             return;
@@ -274,6 +297,18 @@ mod tests {
         assert!(charge.raise(LIMIT as usize).is_err());
         assert_eq!(kept_of(&pins, 1), 1100);
         drop((charge, text));
+        assert_eq!(kept_of(&pins, 1), 0);
+    }
+
+    #[test]
+    fn names_count_beside_texts_for_as_long_as_they_are_remembered() {
+        let pins = pins();
+        let text = opened(&pins, 1, 7, LIMIT as usize / 2).unwrap();
+        let names = pins.names(1, 1000).unwrap();
+        assert_eq!(kept_of(&pins, 1), LIMIT / 2 + 1000 * REMEMBERED_NAME_BYTES as u64);
+        assert!(pins.names(1, 10_000).is_err() && pins.names(2, 10_000).is_ok());
+        drop((text, names));
+        assert!(pins.names(1, 10_000).is_ok());
         assert_eq!(kept_of(&pins, 1), 0);
     }
 

@@ -25,8 +25,7 @@ use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, OrderKey, Read, Record, Standing, StoreError, When};
 
 use super::computed::Computed;
-use super::handles::Cursor;
-use super::listing::{FIRST_COOKIE, start};
+use super::cursor::{Cursor, FIRST_COOKIE};
 use super::{Answer, WorkTree};
 
 /// Reading it waits until something is ready.
@@ -234,7 +233,7 @@ impl WorkTree {
     ) -> Answer<()> {
         let found = self.read(|read| self.workspace_of(read, dir))?;
         let Some(workspace) = found else { return Ok(()) };
-        let (mut at, mut after) = start(cursor, cookie);
+        let (mut at, mut after) = cursor.start(cookie);
         let mut skip = cookie.saturating_sub(at);
         loop {
             let page = self.read(|read| ready_page(read, workspace.workspace, after))?;

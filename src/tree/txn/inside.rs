@@ -11,10 +11,10 @@ use crate::refusal::Door;
 
 use super::TxnTree;
 use super::number::node_of;
-use super::table::{TxnOpen, is_ours};
+use super::table::{Listed, TxnOpen, is_ours};
 use super::view::{Below, View};
 use crate::tree::computed::Computed;
-use crate::tree::listing::FIRST_COOKIE;
+use crate::tree::cursor::FIRST_COOKIE;
 use crate::tree::pins::Text;
 use crate::tree::{Answer, name_of};
 
@@ -101,15 +101,18 @@ impl TxnTree {
     ) -> Option<Answer<()>> {
         let (slot, _) = node_of(dir)?;
         let open = self.open_of(handle);
-        let Some(TxnOpen::Directory(names)) = open.as_deref() else {
+        let Some(TxnOpen::Directory(listed)) = open.as_deref() else {
             return Some(Err(Errno::EBADF));
         };
-        let mut names = names.lock();
+        let mut listed = listed.lock();
         self.inside(caller, dir, Door::Name, |view, below, node| {
             if cookie < FIRST_COOKIE {
-                *names = view.list(below, node)?;
+                *listed = Listed::default();
+                let names = view.list(below, node)?;
+                let charge = self.below.pins.names(caller.uid, names.len())?;
+                *listed = Listed { names, _charge: Some(charge) };
             }
-            for ((name, node), at) in names.iter().zip(FIRST_COOKIE..) {
+            for ((name, node), at) in listed.names.iter().zip(FIRST_COOKIE..) {
                 if at <= cookie {
                     continue;
                 }

@@ -12,7 +12,7 @@ use crate::refusal::{Door, Rule};
 
 use super::number::Slot;
 use super::view::{TxnEntry, View};
-use crate::tree::pins::Text;
+use crate::tree::pins::{Charge, Text};
 
 /// An open transaction: it belongs to the mount that it was made through.
 #[derive(Clone)]
@@ -108,8 +108,15 @@ pub enum TxnOpen {
         /// What the file was at `open`, where it is governed.
         pinned: Option<Text>,
     },
-    /// The names as they were when the listing began.
-    Directory(Mutex<Vec<TxnEntry>>),
+    Directory(Mutex<Listed>),
+}
+
+/// The names of a directory as they were when the listing began.
+#[derive(Default)]
+pub struct Listed {
+    pub names: Vec<TxnEntry>,
+    /// They count for who lists.
+    pub _charge: Option<Charge>,
 }
 
 /// Above all other handles.
