@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use workfs_mount::{Attr, Entry};
+use workfs_mount::{Attr, Caller, Entry, Handle};
 
 use crate::engine::for_roles;
+use crate::limits::CACHE_TTL;
 use crate::names::FileName;
 use crate::numbers::Ino;
+use crate::refusal::{Door, Rule};
 use crate::store::{Class, Node, NodeType, Read, StoreError, stored_bytes};
 
 use super::computed::{self, Computed, Viewer};
-use super::{WorkTree, events, history, why};
+use super::{Answer, WorkTree, events, history, why};
 
 /// The attributes that the kernel sees.
 pub(super) fn attr(node: &Node) -> Attr {
@@ -41,6 +43,35 @@ fn blocks(node: &Node) -> u64 {
 }
 
 impl WorkTree {
+    /// The entry of any node, as the holder of `handle` sees it.
+    pub(super) fn attributes(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        handle: Option<Handle>,
+    ) -> Answer<Entry> {
+        if let Some(computed) = Computed::of(ino) {
+            let viewer = self.viewer(caller);
+            return self.read(|read| self.computed_entry(read, &viewer, computed));
+        }
+        if let Some(told) = self.teller(caller).and_then(|stage| stage.getattr(caller, ino)) {
+            return Ok(told);
+        }
+        let shown = |read: &dyn Read| match read.node(ino)? {
+            Some(node) => self.shown(read, caller, &node).map(Some),
+            None => Ok(None),
+        };
+        let attr = self.glance(shown)?.ok_or(Rule::Gone.errno(Door::Handle))?;
+        let mut entry = self.told(caller, attr, CACHE_TTL);
+        let open = handle.and_then(|handle| self.handles.get(handle));
+        if let Some(size) = open.and_then(|open| open.staged_size()) {
+            // Only this handle sees this size: the kernel must not keep it.
+            entry.attr.size = size;
+            entry.ttl = Duration::ZERO;
+        }
+        Ok(entry)
+    }
+
     /// The entry of a computed node.
     pub(super) fn computed_entry(
         &self,

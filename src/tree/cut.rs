@@ -67,13 +67,15 @@ impl WorkTree {
         handle: Option<Handle>,
         size: u64,
     ) -> Result<Sized, Errno> {
-        if let Some(open) = handle.and_then(|handle| self.handles.get(handle))
+        if let Some(handle) = handle
+            && let Some(open) = self.handles.get(handle)
             && let Open::Staged(staged) = &*open
         {
             let mut staged = staged.lock();
             let was = staged.unsaved.is_any();
             let resized = staged.resize(size);
             self.note_dirty(ino, &staged, was);
+            self.handles.note_change(caller, (ino, handle), &open, &mut staged);
             return match resized {
                 Ok(()) if size == 0 && staged.is_draft() => Ok(Sized::EmptiesDraft),
                 Ok(()) => Ok(Sized::Staged),

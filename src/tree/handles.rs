@@ -12,6 +12,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
+use super::changing::Changing;
 use super::cursor::Cursor;
 use super::hold::Hold;
 use super::kept_listing::Short;
@@ -62,6 +63,19 @@ impl Open {
         }
     }
 
+    /// The size of what is staged in it, if anything can be.
+    pub fn staged_size(&self) -> Option<u64> {
+        match self {
+            Open::Staged(staged) => Some(staged.lock().text().len() as u64),
+            _ => None,
+        }
+    }
+
+    /// Whether it was opened to be cut, or written.
+    fn is_changed(&self) -> bool {
+        matches!(self, Open::Staged(staged) if staged.lock().is_changed())
+    }
+
     /// Whether it is a plain file whose content is judged.
     pub fn is_checked(&self) -> bool {
         matches!(self, Open::Staged(staged) if staged.lock().check.is_some())
@@ -75,6 +89,11 @@ pub(super) struct OpenCounts(Mutex<HashMap<Ino, u32>>);
 impl OpenCounts {
     pub fn is_open(&self, ino: Ino) -> bool {
         self.0.lock().contains_key(&ino)
+    }
+
+    /// How many handles there are of an inode.
+    pub fn of(&self, ino: Ino) -> usize {
+        self.0.lock().get(&ino).map_or(0, |count| *count as usize)
     }
 
     fn add(&self, ino: Ino) {
@@ -108,6 +127,8 @@ pub(super) struct Handles {
     next: AtomicU64,
     /// Handles that run their file, by inode.
     running: OpenCounts,
+    /// Handles that have changed what they were opened at.
+    pub changing: Changing,
     hub: Arc<super::Hub>,
 }
 
@@ -139,6 +160,7 @@ impl Handles {
             table: RwLock::default(),
             next: AtomicU64::new(1),
             running: OpenCounts::default(),
+            changing: Changing::default(),
             hub,
         }
     }
@@ -162,6 +184,9 @@ impl Handles {
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (mount, opener, open) = (by.mount, by.pid, Arc::new(open));
+        if open.is_changed() {
+            self.changing.note(by, held.ino, Handle(number), &open);
+        }
         table.insert(number, Row { ino: held.ino, mount, opener, open });
         Ok(Handle(number))
     }
@@ -194,7 +219,8 @@ impl Handles {
 
     /// Forgets a handle.
     pub fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
-        let Row { ino, open, .. } = self.table.write().remove(&handle.0)?;
+        let Row { ino, mount, open, .. } = self.table.write().remove(&handle.0)?;
+        self.changing.end(mount, ino, handle);
         if matches!(*open, Open::Plain { runs: true, .. }) {
             self.running.remove(ino);
         }
@@ -205,6 +231,31 @@ impl Handles {
         }
         self.hub.open.remove(ino);
         Some(open)
+    }
+
+    /// Notes that a thread changed what is staged in a handle.
+    pub fn note_change(
+        &self,
+        by: &Caller,
+        (ino, handle): (Ino, Handle),
+        open: &Arc<Open>,
+        staged: &mut Staged,
+    ) {
+        if staged.is_changed() && staged.changed_by.replace(by.pid) != Some(by.pid) {
+            self.changing.note(by, ino, handle, open);
+        }
+    }
+
+    /// Whether a file is open through this mount, unchanged, by a thread that is `one`. It looks at all
+    /// handles.
+    pub fn has_unchanged(&self, mount: MountId, ino: Ino, one: impl Fn(u32) -> bool) -> bool {
+        // Who has staged something asks for its handle's row: it is not to be waited for in here.
+        let of_file: Vec<_> = {
+            let table = self.table.read();
+            let rows = table.values().filter(|row| row.mount == mount && row.ino == ino);
+            rows.map(|row| (row.opener, Arc::clone(&row.open))).collect()
+        };
+        of_file.into_iter().any(|(opener, open)| !open.is_changed() && one(opener))
     }
 
     /// Notes that the kernel has pages of what this handle reads.

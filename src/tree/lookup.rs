@@ -5,6 +5,7 @@ use std::time::Duration;
 use workfs_mount::{Attr, Caller, Entry};
 
 use crate::engine::{NEXT, for_roles, goes_by_roles};
+use crate::limits::CACHE_TTL;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
@@ -12,7 +13,7 @@ use crate::store::{Class, Node, NodeType, Read, StoreError};
 
 use super::attr::attr;
 use super::computed::{self, Computed};
-use super::{Answer, CACHE_TTL, WorkTree, hold};
+use super::{Answer, WorkTree, hold};
 
 /// What a snapshot has under a name.
 enum Found {
@@ -74,7 +75,7 @@ impl WorkTree {
             let seen_for = self.seen_for(&node.kind(), caller);
             self.overtaken.looked(read, caller, &node)?;
             let attr = self.shown(read, caller, &node)?;
-            return Ok(or_hidden(seen_for.map(|ttl| Entry { attr, ttl })));
+            return Ok(or_hidden(seen_for.map(|ttl| self.told(caller, attr, ttl))));
         }
         if Computed::of(parent) == Some(Computed::HoldDir) {
             let viewer = self.viewer(caller);
@@ -106,7 +107,7 @@ impl WorkTree {
 
     /// The entry of a stored node that a change has given.
     pub(super) fn entry(&self, caller: &Caller, node: &Node) -> Entry {
-        let mut entry = Entry { attr: attr(node), ttl: CACHE_TTL };
+        let mut entry = self.told(caller, attr(node), CACHE_TTL);
         if self.shows_roles(caller) {
             match (node.node_type, node.class) {
                 // What it is to a workspace is known when it is asked for.

@@ -10,6 +10,7 @@ mod attr;
 mod busy;
 mod caller;
 mod change;
+mod changing;
 mod checked;
 mod computed;
 mod cursor;
@@ -50,7 +51,6 @@ mod write;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use workfs_mount::{
     Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
@@ -65,14 +65,14 @@ pub use touched::{Touch, Touched};
 pub use txn::TxnTree;
 
 use crate::engine::{Command, Engine};
-use crate::limits::{CACHE_TTL, NAME_BYTES_MAX};
+use crate::limits::NAME_BYTES_MAX;
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, StoreError};
 
 use computed::Computed;
-use handles::{Handles, Open};
+use handles::Handles;
 
 /// The tree of one store, served by all its mounts.
 pub struct WorkTree {
@@ -208,27 +208,7 @@ impl Tree for WorkTree {
     }
 
     fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Answer<Entry> {
-        if let Some(computed) = Computed::of(ino) {
-            let viewer = self.viewer(caller);
-            return self.read(|read| self.computed_entry(read, &viewer, computed));
-        }
-        if let Some(told) = self.teller(caller).and_then(|stage| stage.getattr(caller, ino)) {
-            return Ok(told);
-        }
-        let shown = |read: &dyn Read| match read.node(ino)? {
-            Some(node) => self.shown(read, caller, &node).map(Some),
-            None => Ok(None),
-        };
-        let attr = self.glance(shown)?.ok_or(Rule::Gone.errno(Door::Handle))?;
-        let mut entry = Entry { attr, ttl: CACHE_TTL };
-        if let Some(open) = handle.and_then(|handle| self.handles.get(handle))
-            && let Open::Staged(staged) = &*open
-        {
-            // Only this handle sees this size: the kernel must not keep it.
-            entry.attr.size = staged.lock().text().len() as u64;
-            entry.ttl = Duration::ZERO;
-        }
-        Ok(entry)
+        self.attributes(caller, ino, handle)
     }
 
     fn readlink(&self, _: &Caller, ino: Ino) -> Answer<Vec<u8>> {
@@ -281,7 +261,10 @@ impl Tree for WorkTree {
         detail: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
-        self.list(caller, ino, (handle, cookie, detail), emit)
+        self.list(caller, ino, (handle, cookie, detail), &mut |listed| {
+            let Entry { attr, ttl } = self.told(caller, listed.attr, listed.ttl);
+            emit(DirEntry { attr, ttl, ..listed })
+        })
     }
 
     fn parent(&self, ino: Ino) -> Answer<Ino> {

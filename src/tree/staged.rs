@@ -48,6 +48,8 @@ pub(super) struct Staged {
     pub pinned: Text,
     /// The content as this handle changed it.
     buffer: Option<Vec<u8>>,
+    /// The thread that is noted as the one that changed it.
+    pub changed_by: Option<u32>,
     /// What the buffer takes of what its user may have.
     charge: Option<Charge>,
     /// What was written since the last judgement.
@@ -107,6 +109,7 @@ impl Staged {
             fence: None,
             pinned,
             buffer: None,
+            changed_by: None,
             charge: None,
             unsaved: Unsaved::default(),
             put_off: None,

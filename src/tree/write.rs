@@ -42,7 +42,10 @@ impl WorkTree {
                 let reply = self.hub.noting_refused(caller.mount, ino, reply);
                 self.submit(caller, Door::Handle, command, reply, move |_| length);
             }
-            Open::Staged(staged) => self.stage(caller, ino, (&open, staged), (at, data), reply),
+            Open::Staged(staged) => {
+                let by = (ino, handle);
+                self.stage(caller, by, (&open, staged), (at, data), reply);
+            }
             _ => {
                 reply.send(Err(Rule::ReadOnly.errno(Door::Handle)));
             }
@@ -52,7 +55,7 @@ impl WorkTree {
     fn stage(
         &self,
         caller: &Caller,
-        ino: Ino,
+        (ino, handle): (Ino, Handle),
         (open, staged): (&Arc<Open>, &Mutex<Staged>),
         (at, data): (WriteAt, &[u8]),
         reply: Reply<u32>,
@@ -71,6 +74,7 @@ impl WorkTree {
             }
             self.timed.lock().remove(&ino);
             self.note_dirty(ino, &staged, was_dirty);
+            self.handles.note_change(caller, (ino, handle), open, &mut staged);
             match written {
                 Ok(()) => {
                     drop(staged);

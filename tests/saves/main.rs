@@ -9,6 +9,7 @@ mod harness;
 mod bad_input;
 mod drafts;
 mod editors;
+mod ends;
 mod family;
 mod git;
 mod kept;

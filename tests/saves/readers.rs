@@ -45,8 +45,11 @@ fn who_opens_during_a_save_sees_the_old_version_whole() {
     let sees = |wanted: &str, when: &str| {
         for path in [&path, &elsewhere] {
             assert_eq!(fs::read_to_string(path).unwrap(), wanted, "{when}");
-            assert_eq!(fs::metadata(path).unwrap().len(), wanted.len() as u64, "{when}");
         }
+        // Its size as another process sees it: to the writer it is that of what it wrote (`ends`).
+        let size = format!("{}\n", wanted.len());
+        assert_eq!(fixture.sh("stat -c %s work/inbox/t-1.yaml").success().stdout, size, "{when}");
+        assert_eq!(fs::metadata(&elsewhere).unwrap().len(), wanted.len() as u64, "{when}");
     };
     let mut writer = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
     sees(&old, "after the truncating open");
