@@ -84,8 +84,10 @@ impl WorkTree {
         let own = changed.iter().find(|(by, _)| is_own(*by));
         // `fstat` does not say of which descriptor: who also reads what was saved is told of that.
         let reads_it = || {
-            self.hub.open.of(attr.ino) > changed.len()
-                && self.handles.has_unchanged(caller.mount, attr.ino, is_own)
+            self.hub.open.of(attr.ino) > changed.len() && {
+                let all = self.handles.of_file(caller.mount, attr.ino);
+                all.iter().any(|(opener, open)| !open.is_changed() && is_own(*opener))
+            }
         };
         if let Some((_, open)) = own
             && !reads_it()

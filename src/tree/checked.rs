@@ -16,8 +16,9 @@ use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 
 use super::WorkTree;
 use super::handles::Open;
+use super::open::Looked;
 use super::pins::Text;
-use super::staged::{Emptied, Staged};
+use super::staged::{Asked, Emptied, Staged};
 use super::unborn::Sees;
 
 impl WorkTree {
@@ -103,13 +104,56 @@ impl WorkTree {
         let pinned =
             if flags.truncate { Vec::new() } else { read_plain(read, node, 0, RECORD_BYTES_MAX)? };
         let mut staged = Staged::new(None, Text::of(pinned), Base::Unseen);
-        staged.check = Some(check);
+        staged.check = Some(Asked::By(check));
         staged.may_lose_name = self.unborn.has(node.ino);
         staged.opened(flags.truncate, flags.append);
         if flags.truncate && node.size > 0 {
             staged.emptied = Some(Emptied { by: *caller, mtime: node.mtime });
         }
         Ok(Some(Open::Staged(Box::new(Mutex::new(staged)))))
+    }
+
+    /// What a checked file says; one without a name is taken for checked where any file is that lies where
+    /// it lay.
+    pub(super) fn text_of_checked(
+        &self,
+        ticket: ScopeTicket,
+        read: &dyn Read,
+        node: &Node,
+    ) -> Result<Option<Text>, StoreError> {
+        let config = self.engine.config();
+        let may = config.files().has_checks() && node.node_type == NodeType::File;
+        if !may || node.size > RECORD_BYTES_MAX as u64 {
+            return Ok(None);
+        }
+        let is_checked = if node.nlink > 0 {
+            self.check_of_any(ticket, read, node)?.is_some()
+        } else {
+            let scope = self.hub.scopes.of(ticket, read, &config, node.parent)?;
+            scope.is_some_and(|scope| scope.has_checks())
+        };
+        if !is_checked {
+            return Ok(None);
+        }
+        Ok(Some(Text::of(read_plain(read, node, 0, RECORD_BYTES_MAX)?)))
+    }
+
+    /// Opens what a checked file was when it lost its name: whatever others write to it meanwhile, nobody
+    /// reads it half written or emptied.
+    pub(super) fn open_nameless(
+        &self,
+        caller: &Caller,
+        (node, text): (&Node, Text),
+        flags: OpenFlags,
+    ) -> Looked {
+        let looked = self.look_at_plain(caller, (node.parent, node.ino), flags);
+        if let Looked::Refused(..) = looked {
+            return looked;
+        }
+        let mut staged = Staged::new(None, text, Base::Unseen);
+        staged.unnamed();
+        staged.opened(flags.truncate, flags.append);
+        Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))
     }
 
     /// The handle of a new file that is checked; `None` if it is not.
@@ -125,7 +169,7 @@ impl WorkTree {
         let ticket = self.hub.scopes.ticket();
         let check = self.read(|read| self.check_of(ticket, read, parent, name)).ok()??;
         let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
-        staged.check = Some(check);
+        staged.check = Some(Asked::By(check));
         staged.is_new = true;
         // It is empty as it is, and others may append to it before this handle does.
         staged.opened(false, flags.append);

@@ -72,7 +72,7 @@ impl Open {
     }
 
     /// Whether it was opened to be cut, or written.
-    fn is_changed(&self) -> bool {
+    pub fn is_changed(&self) -> bool {
         matches!(self, Open::Staged(staged) if staged.lock().is_changed())
     }
 
@@ -200,9 +200,12 @@ impl Handles {
         self.table.read().get(&handle.0).map(|row| Arc::clone(&row.open))
     }
 
-    /// Whether a file is open through this mount. It looks at all handles.
-    pub fn has(&self, mount: MountId, ino: Ino) -> bool {
-        self.table.read().values().any(|row| row.mount == mount && row.ino == ino)
+    /// The handles of a file that were opened through this mount, each with the thread that did. It
+    /// looks at all handles.
+    pub fn of_file(&self, mount: MountId, ino: Ino) -> Vec<(u32, Arc<Open>)> {
+        let table = self.table.read();
+        let rows = table.values().filter(|row| row.mount == mount && row.ino == ino);
+        rows.map(|row| (row.opener, Arc::clone(&row.open))).collect()
     }
 
     /// Whether a file is open through any mount. It looks at all handles.
@@ -244,18 +247,6 @@ impl Handles {
         if staged.is_changed() && staged.changed_by.replace(by.pid) != Some(by.pid) {
             self.changing.note(by, ino, handle, open);
         }
-    }
-
-    /// Whether a file is open through this mount, unchanged, by a thread that is `one`. It looks at all
-    /// handles.
-    pub fn has_unchanged(&self, mount: MountId, ino: Ino, one: impl Fn(u32) -> bool) -> bool {
-        // Who has staged something asks for its handle's row: it is not to be waited for in here.
-        let of_file: Vec<_> = {
-            let table = self.table.read();
-            let rows = table.values().filter(|row| row.mount == mount && row.ino == ino);
-            rows.map(|row| (row.opener, Arc::clone(&row.open))).collect()
-        };
-        of_file.into_iter().any(|(opener, open)| !open.is_changed() && one(opener))
     }
 
     /// Notes that the kernel has pages of what this handle reads.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use workfs_mount::{Attr, Caller, Entry};
 
-use crate::engine::{NEXT, for_roles, goes_by_roles};
+use crate::engine::{NEXT, ScopeTicket, for_roles, goes_by_roles};
 use crate::limits::CACHE_TTL;
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -39,7 +39,8 @@ impl WorkTree {
         }
         // Asked before the snapshot is taken: see `absent`.
         let is_told = self.hub.absent.tells_of(parent);
-        let find = |read: &dyn Read| self.find_in(read, caller, parent, name);
+        let ticket = self.hub.scopes.ticket();
+        let find = |read: &dyn Read| self.find_in(ticket, read, caller, (parent, name));
         // What lies in a computed directory may be made of many rows.
         let is_computed = Computed::of(parent).is_some();
         let found = if is_computed { self.read(find) } else { self.glance(find) }?;
@@ -60,10 +61,10 @@ impl WorkTree {
 
     fn find_in(
         &self,
+        ticket: ScopeTicket,
         read: &dyn Read,
         caller: &Caller,
-        parent: Ino,
-        name: &FileName,
+        (parent, name): (Ino, &FileName),
     ) -> Result<Found, StoreError> {
         let or_hidden = |entry: Option<Entry>| entry.map_or(Found::Hidden, Found::Entry);
         if let Some(Computed::Ready(dir)) = Computed::of(parent) {
@@ -73,7 +74,7 @@ impl WorkTree {
             && let Some(node) = read.lookup(parent, name)?
         {
             let seen_for = self.seen_for(&node.kind(), caller);
-            self.overtaken.looked(read, caller, &node)?;
+            self.note_looked(ticket, read, caller, &node)?;
             let attr = self.shown(read, caller, &node)?;
             return Ok(or_hidden(seen_for.map(|ttl| self.told(caller, attr, ttl))));
         }

@@ -153,12 +153,8 @@ impl WorkTree {
         ino: Ino,
         flags: OpenFlags,
     ) -> Result<Option<Looked>, StoreError> {
-        // A name that a kernel cached may stand for another file by now: it is to look again. A file
-        // without a name is opened by a descriptor (`/proc/self/fd/7`).
-        let is_there = |node: &Node| {
-            let by_descriptor = || self.handles.has(caller.mount, ino);
-            node.nlink > 0 || (node.class == Class::Plain && by_descriptor())
-        };
+        // A name that a kernel cached may stand for another file by now: it is to look again.
+        let is_there = |node: &Node| node.nlink > 0;
         let Some(node) = read.node(ino)?.filter(is_there) else { return Ok(None) };
         let config = self.engine.config();
         let mut lapsed = None;

@@ -25,6 +25,7 @@ use crate::refusal::{Door, Refusal, Rule};
 use super::{Answer, WorkTree};
 
 /// What an open file reads.
+#[derive(Clone)]
 pub(super) struct Text {
     bytes: Arc<[u8]>,
     /// The event that made it, where it is a version.

@@ -26,15 +26,13 @@ use super::unsaved::Unsaved;
 pub(super) struct Staged {
     /// Where it lies, for rules that are asked while it is written.
     pub home: Option<Home>,
-    /// What a checked plain file must be.
-    pub check: Option<Check>,
+    /// What is asked of a plain file that is judged.
+    pub check: Option<Asked>,
     /// It is a plain file that this handle made, and nothing of it was taken yet.
     pub is_new: bool,
     /// It is a checked file that a refusal may take the name from: it was not taken yet when this handle
     /// was opened by another than its first maker, or something that its maker wrote was refused.
     pub may_lose_name: bool,
-    /// It is a checked file without a name: nothing is asked of what is written.
-    is_nameless: bool,
     /// The record, if it is one.
     pub record: Option<RecordKey>,
     /// What the writer saw.
@@ -85,6 +83,15 @@ pub(super) struct Staged {
     pub failed: Option<Refusal>,
 }
 
+/// What is asked of the content of a plain file that is saved as a whole.
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    /// What the check of its name asks.
+    By(Check),
+    /// Nothing: it has no name any more.
+    Nothing,
+}
+
 /// Who emptied a checked file by opening it, and what it was then. Counts at the end only: shells
 /// close a copy of the descriptor before anything is written.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +109,6 @@ impl Staged {
             check: None,
             is_new: false,
             may_lose_name: false,
-            is_nameless: false,
             record: None,
             base,
             unread: None,
@@ -286,7 +292,7 @@ impl Staged {
 
     /// The file was unlinked: whatever is written to it is taken.
     pub fn unnamed(&mut self) {
-        self.is_nameless = true;
+        self.check = Some(Asked::Nothing);
     }
 
     /// Takes writes again: what was last refused would be taken by now.
@@ -320,8 +326,10 @@ impl Staged {
 
     /// Judges the text as far as it is written.
     fn judge_so_far(&mut self) -> Result<(), Refusal> {
-        if let Some(check) = self.check.as_ref().filter(|_| !self.is_nameless) {
-            return check.judge_so_far(self.text());
+        match &self.check {
+            Some(Asked::By(check)) => return check.judge_so_far(self.text()),
+            Some(Asked::Nothing) => return Ok(()),
+            None => {}
         }
         let Some(home) = self.home.as_ref() else { return Ok(()) };
         let binding = &home.governed.binding;

@@ -15,6 +15,7 @@ mod inotify;
 mod links;
 mod locks;
 mod moved;
+mod overtaken;
 mod projects;
 mod quotas;
 mod watch;
