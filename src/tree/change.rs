@@ -49,7 +49,10 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         if Computed::of(parent).is_some() {
-            return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
+            // The second half of a claim by copy, by the name that `ready/` had for it.
+            let is_gone = self.ghosts.remove(caller, parent, &name);
+            let answer = if is_gone { Ok(()) } else { Err(Rule::ReadOnly.errno(Door::Name)) };
+            return reply.send(answer);
         }
         if let Err(errno) = self.refuse_computed(caller, (parent, &name), "unlink") {
             return reply.send(Err(errno));

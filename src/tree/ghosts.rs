@@ -10,13 +10,15 @@ use crate::limits::COPY_SOURCE_GRACE;
 use crate::names::FileName;
 use crate::numbers::Ino;
 
-use super::lineage::{has_ended, parent_of, process_of, removes_files};
+use super::lineage::{has_ended, is_shell, line_of, removes_files};
 
 struct Ghost {
     uid: u32,
-    process: Option<u32>,
-    parent_process: Option<u32>,
+    /// The process that copied, and those that started it, the nearest first.
+    line: Vec<u32>,
     dir: Ino,
+    /// The directory that showed the name as well, of what is ready.
+    shown_in: Option<Ino>,
     name: FileName,
     attr: Attr,
     until: Instant,
@@ -27,13 +29,19 @@ struct Ghost {
 pub(super) struct Ghosts(Mutex<Vec<Ghost>>);
 
 impl Ghosts {
-    /// `caller` took `name` in `dir` away, which was `attr`.
-    pub fn add(&self, caller: &Caller, dir: Ino, name: FileName, attr: Attr) {
+    /// `caller` took `name` in `dir` away, which was `attr` and was shown in another directory, too.
+    pub fn add(
+        &self,
+        caller: &Caller,
+        (dir, shown_in): (Ino, Option<Ino>),
+        name: FileName,
+        attr: Attr,
+    ) {
         let ghost = Ghost {
             uid: caller.uid,
-            process: process_of(caller.pid),
-            parent_process: parent_of(caller.pid),
+            line: line_of(caller.pid),
             dir,
+            shown_in,
             name,
             attr,
             until: Instant::now() + COPY_SOURCE_GRACE,
@@ -71,42 +79,31 @@ impl Ghosts {
 }
 
 impl Ghost {
-    /// The process that copied, through whichever mount (`mv` from one mount to another copies, and
-    /// unlinks in the first); and, once that has ended, whoever started it to copy and unlinks by
-    /// itself, and a `rm` that it starts as well (`cp …; rm …`). A shell does not unlink by itself: to
-    /// it, and to everything else that it starts, the name is gone, as it is to everybody, since
-    /// `test -e` asks for the truth. What `/proc` says decides no right here, only whether an unlink
-    /// hears success or ENOENT for a name that is gone either way.
+    /// Whose the name is to unlink: the process's that copied, through whichever mount (`mv` from one
+    /// mount to another copies, and unlinks in the first), or, once that has ended, the program's that
+    /// started it. Both often leave it to a `rm`: one that a family of theirs has started, or that they
+    /// have become by `exec`. A shell does not unlink by itself: to it, and to everything else that it
+    /// starts, the name is gone, as it is to everybody, since `test -e` asks for the truth. What
+    /// `/proc` says decides no right here, only whether an unlink hears success or ENOENT for a name
+    /// that is gone either way.
     fn is(&self, caller: &Caller, dir: Ino, name: &FileName) -> bool {
-        if (self.dir, &self.name, self.uid) != (dir, name, caller.uid) {
+        let is_here = self.dir == dir || self.shown_in == Some(dir);
+        if !is_here || (&self.name, self.uid) != (name, caller.uid) {
             return false;
         }
-        let process = process_of(caller.pid);
-        if process.is_some() && process == self.process {
-            return true;
+        let line = line_of(caller.pid);
+        let Some(process) = line.first() else { return false };
+        if removes_files(caller.pid) {
+            return self.family().any(|one| line.contains(&one));
         }
-        let Some(starter) = self.parent_process.filter(|starter| *starter > 1) else {
-            return false;
-        };
-        if !self.process.is_some_and(has_ended) {
-            return false;
-        }
-        if process == Some(starter) {
-            return removes_files(caller.pid) || is_no_shell(starter);
-        }
-        parent_of(caller.pid) == Some(starter) && removes_files(caller.pid)
+        self.family().take(2).any(|one| one == *process) && !is_shell(*process)
     }
-}
 
-/// Programs whose commands are processes of their own.
-const SHELLS: [&str; 12] =
-    ["sh", "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "mksh", "tcsh", "yash", "zsh"];
-
-/// Whether a process surely runs no shell. Its name does not tell: that of a script is the script's.
-fn is_no_shell(process: u32) -> bool {
-    let Ok(program) = std::fs::read_link(format!("/proc/{process}/exe")) else { return false };
-    // `ksh93`, `zsh-5.9`, and what an upgrade has replaced: `bash (deleted)`.
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.trim_end_matches(" (deleted)").trim_end_matches(|c: char| !c.is_alphabetic());
-    !SHELLS.contains(&name)
+    /// The process that copied, and of those that started it all who have only what has ended between
+    /// them and it: a loser that one of them starts while the winner is at work is no family.
+    fn family(&self) -> impl Iterator<Item = u32> {
+        let below = [None].into_iter().chain(self.line.iter().map(Some));
+        let line = self.line.iter().zip(below);
+        line.take_while(|(_, below)| below.is_none_or(|one| has_ended(*one))).map(|(one, _)| *one)
+    }
 }

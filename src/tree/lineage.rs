@@ -5,6 +5,7 @@
 //! answer, and whoever asks must do without.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -118,9 +119,14 @@ pub(super) fn process_of(thread: u32) -> Option<u32> {
     field(&status(thread)?, "Tgid:")?.parse().ok()
 }
 
-/// The parent of a thread's process.
-pub(super) fn parent_of(thread: u32) -> Option<u32> {
-    field(&status(thread)?, "PPid:")?.parse().ok()
+/// A thread's process, and those that started it, the nearest first, in whichever session; but not who
+/// takes in what nobody waits for.
+pub(super) fn line_of(thread: u32) -> Vec<u32> {
+    let parent = |process: &u32| {
+        let parent = field(&status(*process)?, "PPid:")?.parse().ok();
+        parent.filter(|parent| *parent > 1)
+    };
+    std::iter::successors(process_of(thread), parent).take(1 + ANCESTORS_MAX).collect()
 }
 
 /// Whether a process has ended, waited for or not.
@@ -143,15 +149,34 @@ pub(super) fn is_shell(process: u32) -> bool {
     let program = program.or_else(|_| {
         std::fs::read_to_string(format!("/proc/{process}/comm")).map(|name| name.trim_end().into())
     });
-    let name = program.as_ref().ok().and_then(|program| program.file_name()?.to_str());
-    // One that was replaced since it was started has that said after its name.
-    name.and_then(|name| name.split(' ').next()).is_some_and(|name| SHELLS.contains(&name))
+    let Ok(program) = program else { return false };
+    let name = letters(&program);
+    // That one is many programs, each by the name that it is called by.
+    let called = if name == "busybox" { called(process) } else { None };
+    SHELLS.contains(&called.as_deref().unwrap_or(&*name))
 }
 
-const SHELLS: [&str; 14] = [
-    "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "rbash", "sh", "tcsh",
-    "yash", "zsh",
+/// Programs whose commands are processes of their own.
+const SHELLS: [&str; 13] = [
+    "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "yash",
+    "zsh",
 ];
+
+/// By which name a process was called.
+fn called(process: u32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let name = line.split(|byte| *byte == 0).next()?;
+    // A login shell's begins so.
+    let name = String::from_utf8_lossy(name.strip_prefix(b"-").unwrap_or(name)).into_owned();
+    Some(letters(Path::new(&name)))
+}
+
+/// A program's name without its version (`ksh93`, `zsh-5.9`), and without what is said of one that was
+/// replaced since it was started: `bash (deleted)`.
+fn letters(program: &Path) -> String {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    name.chars().take_while(char::is_ascii_alphabetic).collect()
+}
 
 /// Whether there is such a thread; one that nobody waited for yet counts.
 pub(super) fn is_there(thread: u32) -> bool {
@@ -182,18 +207,14 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, Stdio};
 
     use super::*;
 
     /// A program that has begun, and ends once its input is closed.
-    fn begun(program: &str, args: &[&str]) -> Child {
-        let mut child = Command::new(program)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+    fn begun(command: &mut Command) -> Child {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "begun\n");
@@ -210,7 +231,7 @@ mod tests {
         assert!(own.is_same_process(&lineages.of(me)));
         assert!(age(me).is_some());
 
-        let mut child = begun("sh", &["-c", "echo begun; read end"]);
+        let mut child = begun(Command::new("sh").args(["-c", "echo begun; read end"]));
         let of_child = lineages.of(child.id());
         assert_eq!(of_child.process(), Some(child.id()));
         assert_eq!(of_child.ancestors().next(), Some(me));
@@ -221,10 +242,42 @@ mod tests {
 
     #[test]
     fn a_session_of_its_own_was_started_by_nobody() {
-        let mut child = begun("setsid", &["sh", "-c", "echo begun; read end"]);
+        let mut child = begun(Command::new("setsid").args(["sh", "-c", "echo begun; read end"]));
         let lineage = Lineages::default().of(child.id());
         assert_eq!(lineage.process(), Some(child.id()));
         assert_eq!(lineage.ancestors().next(), None);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_shell_is_one_whatever_its_version_and_its_script_are_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let is = |file: &str, called: &str| {
+            let program = dir.path().join(file);
+            std::fs::copy("/bin/sh", &program).unwrap();
+            let mut command = Command::new(&program);
+            command.arg0(called).args(["-c", "echo begun; read end"]);
+            let mut child = begun(&mut command);
+            let is = is_shell(child.id());
+            drop(child.stdin.take());
+            child.wait().unwrap();
+            is
+        };
+        for shell in ["sh", "bash", "ksh93", "zsh-5.9", "dash.old"] {
+            assert!(is(shell, "claim.sh"), "{shell}");
+        }
+        assert!(is("busybox", "-sh") && is("busybox", "/bin/busybox") && !is("busybox", "mv"));
+        assert!(!is("python3", "sh") && !is("shuf", "shuf") && !is_shell(u32::MAX));
+    }
+
+    #[test]
+    fn a_line_goes_up_to_whom_nobody_waits_for() {
+        let mut child = begun(Command::new("setsid").args(["sh", "-c", "echo begun; read end"]));
+        let line = line_of(child.id());
+        assert_eq!(line[..2], [child.id(), std::process::id()]);
+        assert!(line.len() <= 1 + ANCESTORS_MAX && !line.contains(&1), "{line:?}");
+        assert!(line_of(0).is_empty());
         drop(child.stdin.take());
         child.wait().unwrap();
     }

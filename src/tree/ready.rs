@@ -203,6 +203,19 @@ impl WorkTree {
         }
     }
 
+    /// The `ready/` that shows what lies in `dir`, if that is where records are claimed from.
+    pub(super) fn ready_beside(&self, dir: Ino) -> Option<Ino> {
+        let found = self.read(|read| {
+            let Some(found) = governed(read, &self.engine.config(), dir)? else { return Ok(None) };
+            let initial = found.binding.kind.initial();
+            if !matches!(found.place, Place::State { state, .. } if state == initial) {
+                return Ok(None);
+            }
+            Ok(read.workspace(found.workspace)?.and_then(|workspace| workspace.dir))
+        });
+        Some(Computed::Ready(found.ok()??).ino())
+    }
+
     /// Where a computed link leads.
     pub(super) fn link_target(
         &self,

@@ -287,7 +287,8 @@ impl WorkTree {
     pub(super) fn note_made(&self, caller: &Caller, made: Made) {
         self.seen.note_made(made.record, caller.pid, made.version, made.moved);
         if let Some(left) = made.left {
-            self.ghosts.add(caller, left.parent, left.name, super::attr::attr(&left.node));
+            let dirs = (left.parent, self.ready_beside(left.parent));
+            self.ghosts.add(caller, dirs, left.name, super::attr::attr(&left.node));
         }
     }
 
