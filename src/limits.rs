@@ -139,6 +139,13 @@ pub const REQUEST_DEADLINE: Duration = Duration::from_secs(2);
 /// How long the source of a claim by copy still answers `unlink` with success for who did it.
 pub const COPY_SOURCE_GRACE: Duration = Duration::from_secs(60);
 
+/// How long after a refused save an `unlink` by who made it counts as the clean-up of that: it comes
+/// at once, but the machine may be busy.
+pub const CLEANUP_GRACE: Duration = Duration::from_secs(5);
+
+/// Refused saves that are remembered so; the oldest are forgotten first.
+pub const CLEANUPS_MAX: usize = 1024;
+
 /// How long the kernel may keep names and attributes that are invalidated exactly.
 pub const CACHE_TTL: Duration = Duration::from_secs(3600);
 

@@ -129,6 +129,8 @@ rules! {
     Conflict = "W036", "others changed what the transaction used";
     /// The caller's kernel may mean a directory that was moved away.
     Elsewhere = "W037", "another directory lies there";
+    /// The caller's own save of it was refused just before.
+    JustRefused = "W038", "your save of it was just refused";
     /// The disk is full.
     NoSpace = "W040", "no space left for the store";
     /// Too many open files.
@@ -198,7 +200,9 @@ impl Rule {
                 Errno::EPERM
             }
             Rule::Forbidden => Errno::EACCES,
-            Rule::Stale | Rule::BeingWritten | Rule::InUse | Rule::Conflict => Errno::EBUSY,
+            Rule::Stale | Rule::BeingWritten | Rule::InUse | Rule::Conflict | Rule::JustRefused => {
+                Errno::EBUSY
+            }
             // ESTALE from rename would be sent twice by the kernel.
             Rule::Gone if door == Door::Rename => Errno::ENOENT,
             Rule::Gone => Errno::ESTALE,

@@ -85,6 +85,7 @@ impl From<Rule> for Exit {
             | Rule::InUse
             | Rule::Conflict
             | Rule::Elsewhere
+            | Rule::JustRefused
             | Rule::Running
             | Rule::NotEmpty => Exit::Lost,
             Rule::BadName

@@ -54,7 +54,8 @@ impl WorkTree {
             let answer = if is_gone { Ok(()) } else { Err(Rule::ReadOnly.errno(Door::Name)) };
             return reply.send(answer);
         }
-        if let Err(errno) = self.refuse_computed(caller, (parent, &name), "unlink") {
+        let refused = self.refuse_computed(caller, (parent, &name), "unlink");
+        if let Err(errno) = refused.and_then(|()| self.refuse_cleanup(caller, parent, &name)) {
             return reply.send(Err(errno));
         }
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };

@@ -106,6 +106,7 @@ impl WorkTree {
         let mut staged = Staged::new(None, Text::of(pinned), Base::Unseen);
         staged.check = Some(Asked::By(check));
         staged.may_lose_name = self.unborn.has(node.ino);
+        staged.was_there = !staged.may_lose_name;
         staged.opened(flags.truncate, flags.append);
         if flags.truncate && node.size > 0 {
             staged.emptied = Some(Emptied { by: *caller, mtime: node.mtime });

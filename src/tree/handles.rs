@@ -13,6 +13,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
 use super::changing::Changing;
+use super::cleanups::Cleanups;
 use super::cursor::Cursor;
 use super::hold::Hold;
 use super::kept_listing::Short;
@@ -129,6 +130,8 @@ pub(super) struct Handles {
     running: OpenCounts,
     /// Handles that have changed what they were opened at.
     pub changing: Changing,
+    /// Saves by handles that were refused a moment ago.
+    pub cleanups: Cleanups,
     hub: Arc<super::Hub>,
 }
 
@@ -161,6 +164,7 @@ impl Handles {
             next: AtomicU64::new(1),
             running: OpenCounts::default(),
             changing: Changing::default(),
+            cleanups: Cleanups::default(),
             hub,
         }
     }

@@ -12,6 +12,7 @@ mod caller;
 mod change;
 mod changing;
 mod checked;
+mod cleanups;
 mod computed;
 mod cursor;
 mod cut;

@@ -260,7 +260,7 @@ impl WorkTree {
         let text = Text::of_version(record.version_g, version.content);
         let mut staged = Staged::new(None, text, base);
         staged.unread = (may_cut && !flags.truncate).then_some((thread, record.version));
-        staged.record = Some(key);
+        (staged.record, staged.was_there) = (Some(key), true);
         staged.fence = Fence::of(record);
         staged
     }

@@ -28,6 +28,8 @@ pub(super) struct Staged {
     pub home: Option<Home>,
     /// What is asked of a plain file that is judged.
     pub check: Option<Asked>,
+    /// It was a record, or a checked file that had been taken, when this handle was opened.
+    pub was_there: bool,
     /// It is a plain file that this handle made, and nothing of it was taken yet.
     pub is_new: bool,
     /// It is a checked file that a refusal may take the name from: it was not taken yet when this handle
@@ -107,6 +109,7 @@ impl Staged {
         Staged {
             home,
             check: None,
+            was_there: false,
             is_new: false,
             may_lose_name: false,
             record: None,

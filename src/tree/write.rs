@@ -44,6 +44,7 @@ impl WorkTree {
             }
             Open::Staged(staged) => {
                 let by = (ino, handle);
+                let reply = self.noting_unsaved(caller, by, staged, reply);
                 self.stage(caller, by, (&open, staged), (at, data), reply);
             }
             _ => {
@@ -147,6 +148,7 @@ impl WorkTree {
                 _ => reply.send(Ok(())),
             };
         };
+        let reply = self.noting_unsaved(caller, (ino, handle), staged, reply);
         let mut staged = staged.lock();
         if let Some(waiting) = &mut staged.judging {
             return waiting.push(reply);
@@ -321,6 +323,12 @@ impl WorkTree {
         let mut set = set;
         let mut staged_size = None;
         let open = handle.and_then(|handle| self.handles.get(handle));
+        let reply = match (handle, open.as_deref()) {
+            (Some(handle), Some(Open::Staged(staged))) => {
+                self.noting_unsaved(caller, (ino, handle), staged, reply)
+            }
+            _ => reply,
+        };
         let mut cuts_by_name = set.size.is_some();
         if let (Some(_), Some(Open::Plain { wrote, .. })) = (set.size, open.as_deref()) {
             wrote.note();

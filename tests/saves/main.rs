@@ -7,6 +7,7 @@
 mod harness;
 
 mod bad_input;
+mod cleanups;
 mod drafts;
 mod editors;
 mod ends;

@@ -61,6 +61,32 @@ fn whichever_way_it_is_saved_the_old_content_stays() {
     fixture.fsck_clean();
 }
 
+// P11.7 P3.1
+#[test]
+fn who_cleans_up_after_a_refused_save_removes_only_what_is_new() {
+    if !needs(&["node"]) {
+        return;
+    }
+    let fixture = checked();
+    let path = fixture.path("scratchpad/info/001/project.yaml");
+    save(&path, GOOD.as_bytes()).unwrap();
+    // What only `close` refuses, and what `write` does.
+    for (nth, bad) in ["a: [", "{ a: 1 }\n"].into_iter().enumerate() {
+        fs::write(fixture.outside("bad"), bad).unwrap();
+        let copy = |to: &str| {
+            let script = "node -e 'const { OUT, TO } = process.env;
+                require(\"fs\").copyFileSync(OUT + \"/bad\", TO)'; exit $?";
+            fixture.bash().with("TO", to).run(script)
+        };
+        copy("scratchpad/info/001/project.yaml").failure();
+        assert_eq!(fs::read_to_string(&path).unwrap(), GOOD, "{nth}");
+        copy("plans/new.json").failure();
+        assert!(!fixture.path("plans/new.json").exists(), "{nth}");
+    }
+    fs::remove_file(&path).unwrap();
+    fixture.fsck_clean();
+}
+
 // P11.7 P3.3
 #[test]
 fn a_shell_hears_of_what_a_schema_refuses() {
