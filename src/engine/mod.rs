@@ -40,6 +40,7 @@ mod modes;
 mod nameless;
 mod names;
 mod outlook;
+mod past_names;
 mod plain;
 mod put;
 mod queue;
@@ -93,6 +94,7 @@ pub use modes::{
     Bits, for_roles, forbids_taking, forbids_writing, goes_by_roles, mode_allows, runs_the_store,
 };
 pub use outlook::Outlook;
+pub use past_names::{names_below, version_name};
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};
 pub use put::{Corrected, MayPut, Placed, Put, PutContent};
 pub use ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};

@@ -4,11 +4,12 @@
 //! What must stay true: only names that lead to a version are shown. Their directories have no
 //! rows; each gets a number when it is first seen, for as long as the daemon lives.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parking_lot::Mutex;
 
 use crate::config::Config;
+use crate::engine::{names_below, version_name};
 use crate::names::{FileName, RecordId, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::store::{History, Read, Record, Result};
@@ -57,21 +58,29 @@ pub(super) fn lookup(
     name: &FileName,
 ) -> Result<Option<Computed>> {
     let Some(path) = pasts.path(dir) else { return Ok(None) };
-    if let Some(g) = versions(read, config, &path)?.get(name) {
-        return Ok(Some(Computed::Past(*g)));
-    }
     let child = path.join(name.clone());
+    if has_past(read, &child)? {
+        return Ok(Some(Computed::History(pasts.number(&child))));
+    }
+    // A version has another name than usual only where that is the name of a directory.
+    let usual = !name.as_bytes().ends_with(b"~");
+    let below = if usual { BTreeSet::new() } else { names_below(read, &path)? };
+    Ok(versions(read, config, &path, &below)?.get(name).map(|g| Computed::Past(*g)))
+}
+
+/// Whether `path` is one of the [`names_below`] its directory.
+fn has_past(read: &dyn Read, path: &TreePath) -> Result<bool> {
     let has_versions = |history: History| history.versions > 0;
-    let mut any = read.history(&child)?.is_some_and(has_versions);
-    any |= record_at(read, &child)?.is_some();
-    any |= read.workspaces()?.iter().any(|row| row.path.names().starts_with(child.names()));
+    let mut any = read.history(path)?.is_some_and(has_versions);
+    any |= record_at(read, path)?.is_some();
+    any |= read.workspaces()?.iter().any(|row| row.path.names().starts_with(path.names()));
     if !any {
-        read.histories(&child, None, &mut |history| {
+        read.histories(path, None, &mut |history| {
             any |= has_versions(history);
             !any
         })?;
     }
-    Ok(any.then(|| Computed::History(pasts.number(&child))))
+    Ok(any)
 }
 
 /// The names of the directory with this number.
@@ -82,43 +91,30 @@ pub(super) fn list(
     dir: u64,
 ) -> Result<Vec<(FileName, Computed)>> {
     let Some(path) = pasts.path(dir) else { return Ok(Vec::new()) };
-    let depth = path.names().len();
-    let mut below = std::collections::BTreeSet::new();
-    read.histories(&path, None, &mut |history| {
-        if history.versions > 0 {
-            below.extend(history.path.names().get(depth).cloned());
-        }
-        true
-    })?;
-    for row in read.workspaces()? {
-        if row.path.names().starts_with(path.names()) {
-            below.extend(row.path.names().get(depth).cloned());
-        }
-        if row.path == path {
-            read.records(row.key, &mut |record| {
-                below.extend(FileName::new(record.id.as_str()).ok());
-                true
-            })?;
-        }
-    }
+    let below = names_below(read, &path)?;
+    let versions = versions(read, config, &path, &below)?;
     let directory = |name: FileName| {
         let computed = Computed::History(pasts.number(&path.join(name.clone())));
         (name, computed)
     };
     let mut all: Vec<(FileName, Computed)> = below.into_iter().map(directory).collect();
-    all.extend(
-        versions(read, config, &path)?.into_iter().map(|(name, g)| (name, Computed::Past(g))),
-    );
+    all.extend(versions.into_iter().map(|(name, g)| (name, Computed::Past(g))));
     Ok(all)
 }
 
-/// The files of the versions that `path` has: of the plain file there, or of the record whose id
-/// is its last component.
-fn versions(read: &dyn Read, config: &Config, path: &TreePath) -> Result<BTreeMap<FileName, G>> {
+/// The files of the versions that `path` has, beside the directories `below`: of the plain file there,
+/// or of the record whose id is its last component.
+fn versions(
+    read: &dyn Read,
+    config: &Config,
+    path: &TreePath,
+    below: &BTreeSet<FileName>,
+) -> Result<BTreeMap<FileName, G>> {
     let mut found = BTreeMap::new();
     if let Some(history) = read.history(path)? {
         read.file_versions(history.key, &mut |version| {
-            found.extend(FileName::new(version.g.to_string()).ok().map(|name| (name, version.g)));
+            let name = version_name(below, version.g.to_string());
+            found.extend(name.map(|name| (name, version.g)));
             true
         })?;
     }
@@ -127,7 +123,8 @@ fn versions(read: &dyn Read, config: &Config, path: &TreePath) -> Result<BTreeMa
         let extension = binding.as_ref().map_or("yaml", |it| it.kind.usual_extension());
         let mut at = record.version_g;
         while let Some(row) = read.version(at)? {
-            found.extend(FileName::new(format!("{at}.{extension}")).ok().map(|name| (name, at)));
+            let name = version_name(below, format!("{at}.{extension}"));
+            found.extend(name.map(|name| (name, at)));
             at = row.before_g;
         }
     }

@@ -187,6 +187,43 @@ fn an_export_gives_the_versions_that_are_kept() {
 
 // P11.3
 #[test]
+fn a_version_and_a_directory_of_one_name_are_both_there() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir scratchpad && cd scratchpad && echo one > a && echo two > a").success();
+    let gs = fixture.sh("ls .workfs/history/scratchpad/a").success().stdout;
+    let g = gs.lines().next().unwrap();
+    // What was a file is a directory now, with files of the names of its versions.
+    let snippet = format!("cd scratchpad && rm a && mkdir a && echo three > a/{g} && echo > a/b");
+    fixture.sh(&snippet).success();
+    fixture.sh("cd scratchpad && mkdir c && echo four > c/d && rm -r c && echo five > c").success();
+    let listed = fixture.sh("ls -p .workfs/history/scratchpad/a").success().stdout;
+    let second: u64 = gs.lines().nth(1).unwrap().parse().unwrap();
+    assert_eq!(listed, format!("{g}/\n{g}~\n{second}\nb/\n"));
+    let shown = format!("cd .workfs/history/scratchpad && cat a/{g}~ a/{g}/* c/d/*");
+    assert_eq!(fixture.sh(&shown).success().stdout, "one\nthree\nfour\n");
+    fixture.sh(&format!("ls .workfs/history/scratchpad/a/{second}~")).failure();
+
+    let to = fixture.outside("out");
+    let export = ["export", "--versions", "--json", to.to_str().unwrap()];
+    let report = fixture.workfs(&export).success().json();
+    assert_eq!((&report["versions"], &report["left_out_count"]), (&6.into(), &0.into()));
+    fixture.sh("diff -r .workfs/history/scratchpad $OUT/out/.workfs/history/scratchpad").success();
+
+    // Where a file lies in the way of a directory, what can be written is.
+    let other = "mkdir -p $OUT/other/.workfs/history/scratchpad && cd $OUT/other/.workfs/history && \
+                 echo mine > scratchpad/a";
+    fixture.sh(other).success();
+    let to = fixture.outside("other");
+    let ran = fixture.workfs(&["export", "--versions", "--force", "--json", to.to_str().unwrap()]);
+    assert_eq!(ran.code, 11, "{ran}");
+    let report = ran.json();
+    assert_eq!((&report["versions"], &report["left_out_count"]), (&2.into(), &4.into()));
+    assert_eq!(report["left_out"][0]["path"], "scratchpad/a");
+    fixture.sh("cat $OUT/other/.workfs/history/scratchpad/a | grep -x mine").success();
+}
+
+// P11.3
+#[test]
 fn names_that_look_the_same_have_pasts_of_their_own() {
     let fixture = Fixture::new();
     let dir = fixture.path("scratchpad/documents");

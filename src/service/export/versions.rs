@@ -9,7 +9,8 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
 use crate::config::Config;
-use crate::names::TreePath;
+use crate::engine::{names_below, version_name};
+use crate::names::{FileName, TreePath};
 use crate::numbers::UnixNanos;
 
 use super::{Export, Io, store};
@@ -33,9 +34,11 @@ impl Export<'_, '_> {
                 true
             };
             read.file_versions(history.key, &mut all).map_err(store)?;
+            let below = names_below(read, &history.path).map_err(store)?;
             for version in versions {
+                let name = version_name(&below, version.g.to_string());
                 let content = read.file_version(version.g).map_err(store)?.unwrap_or_default();
-                self.version(&history.path, &version.g.to_string(), version.at, &content)?;
+                self.version(&history.path, name, version.at, &content)?;
             }
         }
         self.records_versions(config, from)
@@ -56,12 +59,14 @@ impl Export<'_, '_> {
             };
             read.records(workspace.key, &mut all).map_err(store)?;
             for record in records {
-                let id = crate::names::FileName::new(record.id.as_str());
+                let id = FileName::new(record.id.as_str());
                 let Ok(id) = id else { continue };
                 let path = workspace.path.join(id);
+                let below = names_below(read, &path).map_err(store)?;
                 let mut g = record.version_g;
                 while let Some(row) = read.version(g).map_err(store)? {
-                    self.version(&path, &format!("{g}.{extension}"), row.at, &row.content)?;
+                    let name = version_name(&below, format!("{g}.{extension}"));
+                    self.version(&path, name, row.at, &row.content)?;
                     g = row.before_g;
                 }
             }
@@ -70,14 +75,31 @@ impl Export<'_, '_> {
     }
 
     /// One version, with the time of the save that made it.
-    fn version(&mut self, of: &TreePath, name: &str, at: UnixNanos, content: &[u8]) -> Io<()> {
+    fn version(
+        &mut self,
+        of: &TreePath,
+        name: Option<FileName>,
+        at: UnixNanos,
+        content: &[u8],
+    ) -> Io<()> {
         if !self.goes_on() {
             return Ok(());
         }
-        let dir = self.past(of)?;
+        let Some(name) = name else {
+            self.leave_out(of, "a version for which no name is free");
+            return Ok(());
+        };
+        let dir = match self.past(of) {
+            Ok(dir) => dir,
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                self.leave_out(of, "its versions: something that is no directory is there already");
+                return Ok(());
+            }
+            Err(errno) => return Err(errno.into()),
+        };
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = match openat(&dir, name, flags, Mode::RUSR | Mode::WUSR) {
+        let made = match openat(&dir, name.as_bytes(), flags, Mode::RUSR | Mode::WUSR) {
             Ok(made) => made,
             Err(errno) => return self.there(Err(errno), of).map(|_| ()),
         };
@@ -90,14 +112,14 @@ impl Export<'_, '_> {
     }
 
     /// The directory of a path's versions, made as far as it is not there.
-    fn past(&self, of: &TreePath) -> Io<OwnedFd> {
-        let mut dir = self.target.try_clone_to_owned()?;
+    fn past(&self, of: &TreePath) -> Result<OwnedFd, Errno> {
+        let mut dir = rustix::io::fcntl_dupfd_cloexec(self.target, 0)?;
         let shown = of.below(self.part.root()).unwrap_or_default();
         let names = shown.names().iter().map(|name| name.as_bytes());
         for name in HISTORY.into_iter().chain(names) {
             match mkdirat(&dir, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => return Err(errno),
             }
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             dir = openat(dir.as_fd(), name, flags, Mode::empty())?;

@@ -1,0 +1,48 @@
+//! Under which names the past is shown, in `.workfs/history/` and by `export --versions`.
+//!
+//! What must stay true: `<path>` is always the directory of what that path was, so that where a path
+//! was a file, and a directory with a file of the name `17` too, it is version 17 that gives way.
+//! Deliberately not here: what a version is of (`files`), and how long it is kept (`versions`).
+
+use std::collections::BTreeSet;
+
+use crate::names::{FileName, TreePath};
+use crate::store::{Read, StoreError};
+
+/// The names below `path` at which something has a past that is kept, or may have.
+///
+/// # Errors
+/// A failure of the store.
+pub fn names_below(read: &dyn Read, path: &TreePath) -> Result<BTreeSet<FileName>, StoreError> {
+    let depth = path.names().len();
+    let mut below = BTreeSet::new();
+    read.histories(path, None, &mut |history| {
+        if history.versions > 0 {
+            below.extend(history.path.names().get(depth).cloned());
+        }
+        true
+    })?;
+    for row in read.workspaces()? {
+        if row.path.names().starts_with(path.names()) {
+            below.extend(row.path.names().get(depth).cloned());
+        }
+        if row.path == *path {
+            read.records(row.key, &mut |record| {
+                below.extend(FileName::new(record.id.as_str()).ok());
+                true
+            })?;
+        }
+    }
+    Ok(below)
+}
+
+/// The name of the file of a version beside directories of these names: with a `~` for each name that
+/// is one of theirs. None where no name is short enough.
+#[must_use]
+pub fn version_name(below: &BTreeSet<FileName>, usual: String) -> Option<FileName> {
+    let mut name = FileName::new(usual).ok()?;
+    while below.contains(&name) {
+        name = FileName::new([name.as_bytes(), b"~"].concat()).ok()?;
+    }
+    Some(name)
+}
