@@ -36,7 +36,7 @@ pub fn in_tree(mut request: Request, here: &Here<'_>) -> Result<Request, Stop> {
             each(workspace, here, thing)?;
         }
         Request::Import(ImportArgs { to, .. }) => *to = path(to, here)?,
-        Request::Export(ExportArgs { path: part, .. }) => each(part, here, path)?,
+        Request::Export(ExportArgs { path: part, .. }) => each(part, here, entry)?,
         Request::Watch(_)
         | Request::Agents
         | Request::AgentAdd(_)
@@ -77,32 +77,34 @@ fn host_path(given: &str) -> PathBuf {
     OsString::from_vec(path_of_json(given)).into()
 }
 
-/// Whether this is a path as commands print it, from the root of what is in sight: where the working
+/// The place of a path as commands print it, from the root of what is in sight: where the working
 /// directory, in a mount, has nothing of its first name, and the root has.
-fn is_printed(given: &Path, here: &Here<'_>) -> Result<bool, Stop> {
-    let Ok(dir) = std::env::current_dir() else { return Ok(false) };
-    let Some(Component::Normal(first)) = given.components().next() else { return Ok(false) };
+fn printed(given: &Path, here: &Here<'_>) -> Result<Option<PathBuf>, Stop> {
+    let Ok(dir) = std::env::current_dir() else { return Ok(None) };
+    let Some(Component::Normal(first)) = given.components().next() else { return Ok(None) };
     if given.components().nth(1).is_none() && !given.as_os_str().as_bytes().ends_with(b"/") {
-        return Ok(false);
+        return Ok(None);
     }
-    let Some(mount) = working_mount() else { return Ok(false) };
-    let Some(root) = root_of(&mount, here)? else { return Ok(false) };
+    let Some(mount) = working_mount() else { return Ok(None) };
+    let Some(root) = root_of(&mount, here)? else { return Ok(None) };
     let is_there = |place: PathBuf| place.symlink_metadata().is_ok();
     if is_there(dir.join(first)) {
-        return Ok(false);
+        return Ok(None);
     }
     // In text output names may have escapes.
     let given = given.as_os_str().as_bytes();
     let escaped = std::str::from_utf8(given).ok().and_then(path_of_text);
     for bytes in std::iter::once(given.to_vec()).chain(escaped) {
         let Ok(printed) = TreePath::parse(bytes) else { continue };
-        let below = here.part()?.join(&printed).below(&root);
-        let name = below.as_ref().and_then(|below| below.names().first());
-        if name.is_some_and(|name| is_there(mount.dir.join(OsStr::from_bytes(name.as_bytes())))) {
-            return Ok(true);
+        let Some(below) = here.part()?.join(&printed).below(&root) else { continue };
+        let mut names = below.names().iter().map(|name| OsStr::from_bytes(name.as_bytes()));
+        if let Some(name) = names.next()
+            && is_there(mount.dir.join(name))
+        {
+            return Ok(Some(names.fold(mount.dir.join(name), |place, name| place.join(name))));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// The directory of the tree that is a mount's root; `None` if the mount is another store's.
@@ -130,16 +132,25 @@ fn is_here(name: &Path, here: &Here<'_>) -> Result<bool, Stop> {
 /// A path: one that lies in a mount, from the working directory or from the root of the host, is
 /// what the mount shows there; any other is one from the root of the tree, if it is relative.
 fn path(word: &str, here: &Here<'_>) -> Result<String, Stop> {
+    placed(word, here, true)
+}
+
+/// The same, where a link at the end is meant itself, unless a slash follows.
+fn entry(word: &str, here: &Here<'_>) -> Result<String, Stop> {
+    placed(word, here, word.ends_with('/'))
+}
+
+fn placed(word: &str, here: &Here<'_>, follow: bool) -> Result<String, Stop> {
     let given = host_path(word);
-    if is_printed(&given, here)? {
-        return Ok(word.to_owned());
+    if let Some(place) = printed(&given, here)? {
+        let found = followed(&place, &given, here, follow).ok().flatten();
+        return Ok(found.unwrap_or_else(|| word.to_owned()));
     }
     let Ok(place) = from_root(&given) else { return Ok(word.to_owned()) };
-    // Links are followed only where the path as given is in no mount: asking one could hang.
-    let found = match within(&place, &given, here)? {
-        Some(found) => Some(found),
-        None => within(&canonical(&place), &given, here)?,
-    };
+    // Of a path in a mount the daemon was asked first: the mount of one that is stopped would hang.
+    let direct = within(&place, &given, here)?;
+    let found = followed(&place, &given, here, follow);
+    let found = if direct.is_some() { found.ok().flatten().or(direct) } else { found? };
     if found.is_none() && given.is_absolute() {
         let shown = printable(given.as_os_str().as_bytes());
         let reason = format!("`{shown}` lies in no mount of {}", here.paths().store().display());
@@ -149,6 +160,28 @@ fn path(word: &str, here: &Here<'_>) -> Result<String, Stop> {
         return Err(Stop::failed(Exit::Usage, reason, remedy));
     }
     Ok(found.unwrap_or_else(|| word.to_owned()))
+}
+
+/// What a place of the host is in the tree when its symbolic links are followed, as by open(2); the last
+/// one is meant itself where it leads to nothing in the tree, or is not to be followed.
+fn followed(
+    place: &Path,
+    given: &Path,
+    here: &Here<'_>,
+    follow: bool,
+) -> Result<Option<String>, Stop> {
+    let itself = match (place.parent(), place.file_name()) {
+        (Some(dir), Some(name)) => within(&canonical(dir).join(name), given, here),
+        _ => Ok(None),
+    };
+    let is_in_tree = matches!(itself, Ok(Some(_)));
+    if is_in_tree && !follow {
+        return itself;
+    }
+    match within(&canonical(place), given, here) {
+        Ok(None) | Err(_) if is_in_tree => itself,
+        found => found,
+    }
 }
 
 /// What a place of the host is in the tree, if it lies in a mount.

@@ -110,7 +110,7 @@ pub use scopes::{ScopeTicket, Scopes};
 pub use setattr::{SetAttributes, TimeOrNow};
 pub use sight::{Base, Sight};
 pub use sync::Sync;
-pub use take::{IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready};
+pub use take::{IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, ready_named};
 pub use turn::{Refused, Stop, Turn, absent, taken};
 pub use versions::{late_versions, retention};
 pub use writer::{Engine, start};

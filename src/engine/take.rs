@@ -8,7 +8,7 @@ use crate::limits::PASSED_OVER_MAX;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Read, Record, Standing, StoreError};
+use crate::store::{Read, Record, Standing, StoreError, When};
 
 use super::governed::{Governed, path_of};
 use super::ready::unwritable;
@@ -126,6 +126,23 @@ pub fn best_claimable(
         passed.push(ino);
     }
     Ok(None)
+}
+
+/// The ready record that has its file's name in a workspace.
+///
+/// # Errors
+/// A failure of the store.
+pub fn ready_named(
+    read: &dyn Read,
+    workspace: &Governed,
+    name: &FileName,
+) -> Result<Option<Record>, StoreError> {
+    let Some(id) = workspace.binding.kind.record_id(name) else { return Ok(None) };
+    let found = read.record_named(workspace.workspace, &id)?;
+    Ok(found.filter(|record| {
+        let has_it = matches!(&record.standing, Standing::Live { name: own, .. } if own == name);
+        has_it && record.readiness.when == When::Now
+    }))
 }
 
 impl Command for Take {

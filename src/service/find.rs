@@ -1,7 +1,7 @@
 //! What somebody means: an id, or a path from the root of what is in sight.
 
 use crate::config::Config;
-use crate::engine::{Governed, Slot, governed, path_of_dir, slot};
+use crate::engine::{Governed, Slot, governed, path_of_dir, ready_named, slot};
 use crate::kind::Place;
 use crate::names::{FileName, RecordId, TreePath, path_of_json};
 use crate::numbers::Ino;
@@ -165,6 +165,9 @@ pub(super) fn find(
     {
         return at_node(read, printed, node);
     }
+    if let Some((path, node)) = in_ready(read, config, &path)? {
+        return at_node(read, path, node);
+    }
     match named(read, config, &path)? {
         // Of what was removed the past is there.
         Some((record, workspace)) if record.standing == Standing::Gone => {
@@ -234,6 +237,23 @@ pub(super) fn has_moved_on(
 ) -> Result<bool, Failure> {
     let named = named(read, config, &part.path(what)?)?;
     Ok(named.is_some_and(|(record, _)| record.standing != Standing::Gone))
+}
+
+/// What `path` leads to in the computed directory of what is ready, and where that lies.
+fn in_ready(
+    read: &dyn Read,
+    config: &Config,
+    path: &TreePath,
+) -> Result<Option<(TreePath, Node)>, Failure> {
+    let Some((above, name)) = path.split_last() else { return Ok(None) };
+    let Some((dir, ready)) = above.split_last() else { return Ok(None) };
+    let Some(dir) = node_at(read, &dir)? else { return Ok(None) };
+    let workspace = governed(read, config, dir.ino)?.filter(|it| it.place == Place::Root);
+    let is_ready = |it: &Governed| it.binding.kind.order().dir == *ready;
+    let Some(workspace) = workspace.filter(is_ready) else { return Ok(None) };
+    let Some(record) = ready_named(read, &workspace, name)? else { return Ok(None) };
+    let node = record.ino().map(|ino| read.node(ino)).transpose()?.flatten();
+    Ok(path_of(read, &record)?.zip(node))
 }
 
 /// The record that `path` would be, wherever it is.

@@ -16,13 +16,14 @@ use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
 
 use crate::engine::{
     self, About, Effect, NEXT, Origin, Refuse, Take, Wanted, best_claimable, best_ready, governed,
+    ready_named,
 };
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
 use crate::names::FileName;
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Node, OrderKey, Read, Record, Standing, StoreError, When};
+use crate::store::{Node, OrderKey, Read, Record, Standing, StoreError};
 
 use super::computed::Computed;
 use super::cursor::{Cursor, FIRST_COOKIE};
@@ -190,17 +191,9 @@ impl WorkTree {
         workspace: &engine::Governed,
         name: &FileName,
     ) -> Result<Option<(Record, Node)>, StoreError> {
-        let Some(id) = workspace.binding.kind.record_id(name) else { return Ok(None) };
-        let Some(record) = read.record_named(workspace.workspace, &id)? else { return Ok(None) };
-        match &record.standing {
-            Standing::Live { ino, name: own, .. }
-                if own == name && record.readiness.when == When::Now =>
-            {
-                let node = read.node(*ino)?;
-                Ok(node.map(|node| (record, node)))
-            }
-            _ => Ok(None),
-        }
+        let Some(record) = ready_named(read, workspace, name)? else { return Ok(None) };
+        let node = record.ino().map(|ino| read.node(ino)).transpose()?.flatten();
+        Ok(node.map(|node| (record, node)))
     }
 
     /// The `ready/` that shows what lies in `dir`, if that is where records are claimed from.

@@ -356,3 +356,59 @@ fn a_removed_record_is_found_by_its_path() {
     let never = fixture.workfs(&["log", "work/inbox/y.yaml"]).failure();
     assert!(never.stderr.contains("there is no `work/inbox/y.yaml`"), "{never}");
 }
+
+// P8.1
+#[test]
+fn symbolic_links_in_a_mount_are_followed_as_a_program_follows_them() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.task("inbox", &Task::new("t-2"));
+    fixture
+        .sh("mv work/inbox/t-1.yaml work/assigned/bob/ && ln -s work/assigned/bob mine
+             ln -s $PWD/work/assigned/bob absolute && ln -s mine/t-1.yaml last && ln -s work all
+             mkdir scratchpad && echo text > scratchpad/text && ln -s text scratchpad/link
+             ln -s nothing scratchpad/dangling && ln -s /etc/hostname scratchpad/outside
+             ln -s $PWD $OUT/mount")
+        .success();
+    let here = |arguments: &[&str]| inside(&fixture, fixture.root(), arguments);
+    let outside = fixture.outside("mount/mine/t-1.yaml");
+    let outside = outside.to_str().unwrap();
+    for what in ["mine/t-1.yaml", "./absolute/t-1.yaml", "last", "all/../mine/t-1.yaml", outside] {
+        for command in ["log", "show", "why", "heartbeat"] {
+            here(&[command, what]).success();
+        }
+        let shown = here(&["show", what]).success();
+        assert!(shown.stdout.starts_with("# work/assigned/bob/t-1.yaml\n"), "{shown}");
+    }
+    // Also from a directory in which nothing has the first name.
+    let below = inside(&fixture, &fixture.path("scratchpad"), &["show", "mine/t-1.yaml"]);
+    assert!(below.success().stdout.starts_with("# work/assigned/bob/t-1.yaml\n"));
+    assert_eq!(here(&["list", "all"]).success().stdout, here(&["list", "work"]).stdout);
+    let log = here(&["log", "scratchpad/link"]).success().stdout;
+    assert!(log.contains(" scratchpad/text ") && !log.contains("scratchpad/link"), "{log}");
+
+    // What leads to nothing in the tree is meant itself, and so is what is exported.
+    for name in ["scratchpad/dangling", "scratchpad/outside"] {
+        let shown = here(&["show", name]).success().stdout;
+        assert!(shown.starts_with(&format!("# {name}\n# link ")), "{shown}");
+    }
+    for (path, exported) in [("mine", "./mine"), ("mine/", "./t-1.yaml")] {
+        let to = fixture.outside(exported);
+        here(&["export", to.to_str().unwrap(), "--path", path]).success();
+        let find = format!("cd '{}' && find -mindepth 1", to.display());
+        assert_eq!(fixture.sh(&find).success().stdout, format!("{exported}\n"));
+    }
+
+    // In `ready/`, too.
+    for what in ["work/ready/.next", "all/ready/t-2.yaml"] {
+        let shown = here(&["show", what]).success().stdout;
+        assert!(shown.starts_with("# work/inbox/t-2.yaml\n"), "{shown}");
+    }
+    here(&["claim", "all/ready/t-2.yaml", "--agent", "bob"]).success();
+    here(&["release", "mine/t-2.yaml"]).success();
+    here(&["done", "last", "--summary", "all is well"]).success();
+    here(&["restore", "scratchpad/link", "--at", "2200-01-01"]).success();
+    let link = fs::read_link(fixture.path("scratchpad/link")).unwrap();
+    assert_eq!(link, Path::new("text"));
+    fixture.fsck_clean();
+}
