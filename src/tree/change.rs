@@ -315,10 +315,12 @@ impl WorkTree {
     /// Whether the node can have this attribute: `user.` only on files and directories, and no
     /// access control lists, which would promise rights that nobody checks.
     fn takes_xattrs(&self, ino: Ino, name: &OsStr) -> Result<(), Errno> {
+        // Asked first: what copies permissions (`cp -a`) tries access control lists, and goes on without them
+        // where they are not supported, but nowhere else.
+        require_user_attribute(name)?;
         if Computed::of(ino).is_some() {
             return Err(Rule::ReadOnly.errno(Door::Name));
         }
-        require_user_attribute(name)?;
         if name.as_bytes().starts_with(b"user.") {
             let node = self.read(|read| read.node(ino))?.ok_or(Errno::ENOENT)?;
             if !matches!(node.node_type, NodeType::File | NodeType::Directory) {

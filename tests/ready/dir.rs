@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Barrier;
 
-use crate::harness::{Errno, Fixture, Setup, Task, save};
+use crate::harness::{Errno, Fixture, Setup, Task, needs, save};
 
 fn names(dir: &Path) -> Vec<String> {
     let list = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
@@ -404,5 +404,42 @@ fn rm_takes_a_workspace_without_records_with_its_ready() {
     fixture.sh("mkdir -p work/inbox && rmdir work/inbox work/ready && mkdir work/inbox").success();
     put(&fixture, "b", "status: new\n");
     assert_eq!(names(&ready), ["b.yaml"]);
+    fixture.fsck_clean();
+}
+
+// P9.5, P7.1
+#[test]
+fn a_workspace_is_copied_with_all_but_its_ready() {
+    let layout = "workspaces:\n  - { path: \"**/work\", kind: task }\n";
+    let fixture = Setup::default().layout(layout).start();
+    let done = "id: c\nresult: {summary: it}\n";
+    fixture
+        .sh(&format!(
+            "mkdir -p a/work/{{inbox,assigned/bob,done/bob}} b c d e f && cd a/work
+             for id in a b; do echo id: $id > inbox/$id.yaml; done && mv inbox/b.yaml assigned/bob/
+             printf '{done}' > inbox/c.yaml && mv inbox/c.yaml assigned/bob/
+             mv assigned/bob/c.yaml done/bob/ && cd .. && cp -a work $OUT/plain
+             tar cf $OUT/with.tar work && tar cf $OUT/without.tar --exclude=ready work"
+        ))
+        .success();
+    let same = |dir: &str| fixture.sh(&format!("diff -r a/work {dir}/work")).success();
+
+    // The kernel itself refuses to make what is there, and cp does not look in a directory that it made.
+    let copied = fixture.sh("cp -a a/work b/").failure();
+    assert_eq!(copied.stderr.lines().count(), 1, "{copied}");
+    assert!(copied.stderr.contains("'b/work/ready': File exists"), "{copied}");
+    same("b");
+    // In one that is there it does.
+    fixture.sh("cp -a a/work b/ && mkdir c/work && cp -a $OUT/plain/. c/work/").success();
+    same("c");
+    fixture.sh("tar xf $OUT/with.tar -C d").failure();
+    same("d");
+    fixture.sh("tar xf $OUT/without.tar -C e").success();
+    same("e");
+    if needs(&["rsync"]) {
+        fixture.sh("rsync -a --exclude=/ready/ $OUT/plain/ f/work/").success();
+        same("f");
+        fixture.sh("rsync -a $OUT/plain/ f/work/").success();
+    }
     fixture.fsck_clean();
 }
