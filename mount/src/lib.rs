@@ -38,7 +38,7 @@ pub use error::MountError;
 pub use fusermount::find as find_fusermount;
 pub use heal::{DirState, detach_dead, state_of};
 pub use locks::Locks;
-pub use mountinfo::{MountLine, mount_around, mount_at, mounts};
+pub use mountinfo::{MountLine, mount_around, mount_at, mounts, mounts_of};
 pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use poll::{PollReady, PollWake};
 pub use reply::Reply;

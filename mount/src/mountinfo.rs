@@ -1,4 +1,4 @@
-//! What is mounted where, read from `/proc/self/mountinfo`.
+//! What is mounted where, read from `/proc/self/mountinfo`, or from that of another process.
 //!
 //! What must stay true: reading it touches no mounted file system, so that it cannot hang on a
 //! dead one. Deliberately not here: conclusions (see `heal` and `session`).
@@ -46,7 +46,15 @@ impl MountLine {
 /// # Errors
 /// If `/proc` is not there.
 pub fn mounts() -> io::Result<Vec<MountLine>> {
-    let text = std::fs::read("/proc/self/mountinfo")?;
+    mounts_of(Path::new("/proc/self"))
+}
+
+/// The same of the name space of the process that has this directory in `/proc`.
+///
+/// # Errors
+/// If it has ended, or `/proc` is not there.
+pub fn mounts_of(process: &Path) -> io::Result<Vec<MountLine>> {
+    let text = std::fs::read(process.join("mountinfo"))?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 

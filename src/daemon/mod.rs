@@ -20,6 +20,7 @@ mod options;
 mod paths;
 mod places;
 mod point;
+mod reach;
 mod room;
 mod server;
 mod setup;

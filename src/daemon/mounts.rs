@@ -21,6 +21,7 @@ use super::failure::{Cause, Failure};
 use super::options::{self, OwnOptions};
 use super::paths::StorePaths;
 use super::point;
+use super::reach::Reach;
 use super::wanted::Who;
 use super::wire::{MountAsk, MountInfo, UnmountAsk};
 use crate::engine::{Engine, PutAgent, path_of_dir};
@@ -63,6 +64,8 @@ struct Row {
     info: MountInfo,
     /// Its directory was made for it.
     temporary: bool,
+    /// As long as watchers may be told in it.
+    _reach: Option<Reach>,
 }
 
 /// Where a mount is to be made.
@@ -70,8 +73,8 @@ struct Row {
 pub enum Place {
     /// In the name space that this daemon is in, by the daemon.
     Here,
-    /// In another one, where the client has made it: its connection to the kernel.
-    Elsewhere(OwnedFd),
+    /// In another one, where the client has made it: its connection to the kernel, and the client's process.
+    Elsewhere(OwnedFd, u32),
 }
 
 /// A mount that was asked for.
@@ -138,7 +141,7 @@ impl Mounts {
         let nonempty = ask.nonempty || own.nonempty;
         let mut notes = match &place {
             Place::Here => point::prepare(&dir, &self.covers, nonempty)?,
-            Place::Elsewhere(_) => Vec::new(),
+            Place::Elsewhere(..) => Vec::new(),
         };
         let mut kernel = own.kernel()?;
         kernel.root = root;
@@ -163,11 +166,16 @@ impl Mounts {
         let is_read_only = kernel.read_only;
         let identity = Identity { agent, maker, root, shows_stored, is_checked, is_read_only };
         self.hub.introduce(id, identity);
-        let private = matches!(place, Place::Elsewhere(_));
+        let (private, reach) = match place {
+            Place::Here => (false, None),
+            Place::Elsewhere(_, process) => (true, Reach::by(process, &dir)),
+        };
         let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
         let served = match place {
             Place::Here => self.serve_here(tree, id, &dir, &kernel, &mut notes),
-            Place::Elsewhere(connection) => serve_connection(tree, id, &dir, &kernel, connection),
+            Place::Elsewhere(connection, _) => {
+                serve_connection(tree, id, &dir, &kernel, connection)
+            }
         };
         let mount = Arc::new(served.inspect_err(|_| self.hub.remove_mount(id))?);
         let info = MountInfo {
@@ -183,11 +191,13 @@ impl Mounts {
             private,
             device: mount.device(),
         };
-        self.hub.add_mount(Arc::clone(&mount));
+        let here = mount.device().map(|device| (mount.dir().to_owned(), device));
+        let found = here.or_else(|| reach.as_ref().map(Reach::place));
+        self.hub.add_mount(Arc::clone(&mount), found);
         let (temporary, row) = (ask.temporary, Arc::clone(&mount));
         let mut table = self.table.lock();
         table.served = true;
-        table.rows.push(Row { mount: row, info: info.clone(), temporary });
+        table.rows.push(Row { mount: row, info: info.clone(), temporary, _reach: reach });
         drop(table);
         let info = self.as_of_now(info);
         Ok(Added { mount, info, already: false, notes })

@@ -397,7 +397,7 @@ fn serve_mount(
         let sent = lines.send(&Answer::SendConnection);
         let sent = sent.and_then(|()| lines.receive_descriptor());
         // It could not mount, or is gone.
-        Place::Elsewhere(sent.inspect_err(|_| shared.mounts.note_try())?)
+        Place::Elsewhere(sent.inspect_err(|_| shared.mounts.note_try())?, peer.pid)
     } else {
         Place::Here
     };

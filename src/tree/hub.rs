@@ -62,6 +62,8 @@ impl Identity {
 #[derive(Clone)]
 struct Member {
     mount: Arc<Mount>,
+    /// Where this process finds it, and the device number of its files.
+    place: Option<(PathBuf, u64)>,
 }
 
 /// All mounts of one daemon.
@@ -144,13 +146,13 @@ impl Hub {
         self.touches.note_file(mount, self.members().len(), what);
     }
 
-    /// Where the mounts are that this process sees, and the device number of each.
+    /// Where the mounts are that this process finds, and the device number of each.
     #[must_use]
     pub fn mount_dirs(&self) -> Vec<(MountId, (PathBuf, u64))> {
         let members = self.members();
-        let mounts = members.iter().map(|member| &member.mount);
-        let seen = mounts.filter_map(|mount| Some((mount, mount.device()?)));
-        seen.map(|(mount, device)| (mount.id(), (mount.dir().to_owned(), device))).collect()
+        let found =
+            members.iter().filter_map(|member| Some((member.mount.id(), member.place.clone()?)));
+        found.collect()
     }
 
     /// All mounts of this moment.
@@ -163,9 +165,10 @@ impl Hub {
         self.identities.write().insert(id, Arc::new(identity));
     }
 
-    /// Adds a mount that was introduced.
-    pub fn add_mount(&self, mount: Arc<Mount>) {
-        Arc::make_mut(&mut *self.members.write()).push(Member { mount });
+    /// Adds a mount that was introduced; `place` is where this process finds it, and the device number of
+    /// its files.
+    pub fn add_mount(&self, mount: Arc<Mount>, place: Option<(PathBuf, u64)>) {
+        Arc::make_mut(&mut *self.members.write()).push(Member { mount, place });
     }
 
     /// Forgets a mount.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Fixture, Setup, Task, left_out, needs, save, until_polled};
+use crate::harness::{Fixture, Setup, Task, left_out, needs, python, save, until_polled};
 
 /// How long something that must be told may take.
 const SOON: Duration = Duration::from_secs(60);
@@ -23,25 +23,34 @@ impl Watcher {
     /// Starts one, and waits until it hears.
     fn start(fixture: &Fixture, command: &mut Command) -> Watcher {
         let mount = fixture.mount(1).to_owned();
-        let command = command.arg(&mount).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let watcher = Watcher::run(command.arg(&mount), mount);
+        // In each directory that counts: they are not all watched at once.
+        for dir in ["scratchpad", "work/inbox", "work/assigned/bob"] {
+            watcher.is_noticed(fixture, "", dir);
+        }
+        watcher
+    }
+
+    /// Starts a program that prints lines.
+    fn run(command: &mut Command, mount: PathBuf) -> Watcher {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let from = BufReader::new(child.stdout.take().unwrap());
         let (send, lines) = channel();
         std::thread::spawn(move || {
             from.lines().map_while(Result::ok).try_for_each(|line| send.send(line))
         });
-        let watcher = Watcher { child, lines, mount };
-        // In each directory that counts: they are not all watched at once.
-        for dir in ["scratchpad", "work/inbox", "work/assigned/bob"] {
-            let mut round = 0;
-            until_polled("the watcher is noticed", || {
-                round += 1;
-                let probe = format!("{dir}/probe-{round}");
-                fixture.sh(&format!("echo > {probe}")).success();
-                watcher.hears(&[&probe], Duration::from_millis(500)).then_some(())
-            });
-        }
-        watcher
+        Watcher { child, lines, mount }
+    }
+
+    /// Waits until it hears of this directory, which lies below that one (with a slash, if any).
+    fn is_noticed(&self, fixture: &Fixture, above: &str, dir: &str) {
+        let mut round = 0;
+        until_polled("the watcher is noticed", || {
+            round += 1;
+            let probe = format!("{dir}/probe-{round}");
+            fixture.sh(&format!("echo > {above}{probe}")).success();
+            self.hears(&[&probe], Duration::from_millis(500)).then_some(())
+        });
     }
 
     /// Whether there comes a line with all these in it; paths are below the mount.
@@ -164,4 +173,31 @@ fn chokidar_of_node() {
     command.arg(program("watch.js"));
     let words = Words { made: "add", changed: "change", removed: "unlink", has_moves: false };
     hears_all(command, &words);
+}
+
+// P11.8
+#[test]
+fn a_watcher_in_the_mount_of_an_exec() {
+    let fixture = Setup::default().lanes(["bob"]).start();
+    fixture.sh("mkdir scratchpad").success();
+    let (program, python) = (program("inotify.py"), python());
+    // Where root calls it, its mount is seen by nobody else.
+    let whole = (&[][..], "", "scratchpad", "work/ready");
+    let part = (&["--root", "work"][..], "work/", "inbox", "ready");
+    for (nth, (options, above, probed, ready)) in [whole, part].into_iter().enumerate() {
+        let mut command = fixture.command(&["exec", "--agent", "bob"]);
+        command.args(options).env("TMPDIR", fixture.outside(""));
+        command.arg("--").arg(python).arg(&program).args([probed, ready]);
+        let mut watcher = Watcher::run(&mut command, fixture.root().to_owned());
+        watcher.is_noticed(&fixture, above, probed);
+        fixture.task("inbox", &Task::new(&format!("t-{nth}")));
+        watcher.must_hear(&[&format!("{ready}/")]);
+        drop(watcher.child.stdin.take());
+        assert!(watcher.child.wait().unwrap().success());
+        until_polled("the mount has gone", || {
+            let mounts = fixture.workfs(&["ps", "--json"]).success().json();
+            (mounts["mounts"].as_array().unwrap().len() == 1).then_some(())
+        });
+    }
+    fixture.fsck_clean();
 }
