@@ -374,6 +374,10 @@ pub const UNMOUNT_PATIENCE: Duration = Duration::from_millis(250);
 /// How long a daemon that ends waits for requests under way, and then for its writer.
 pub const DAEMON_END_WAIT: Duration = Duration::from_secs(2);
 
+/// How long a mount that was taken away by umount(8) may take to be heard of as ended: its threads are
+/// told by the kernel, and need a processor for that.
+pub const TAKEN_AWAY_WAIT: Duration = Duration::from_secs(1);
+
 /// How long a new mount may take to answer its first `stat`.
 pub const MOUNT_ANSWER_WAIT: Duration = Duration::from_secs(5);
 

@@ -7,6 +7,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use workfs_mount::{
 use super::Event;
 use super::covers::Covers;
 use super::failure::{Cause, Failure};
+use super::mount_table;
 use super::options::{self, OwnOptions};
 use super::paths::StorePaths;
 use super::point;
@@ -26,7 +28,7 @@ use super::wanted::Who;
 use super::wire::{MountAsk, MountInfo, UnmountAsk};
 use crate::engine::{Engine, PutAgent, path_of_dir};
 use crate::kind::Role;
-use crate::limits::MOUNTS_MAX;
+use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
 use crate::names::{AgentName, ShownPath, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
@@ -414,6 +416,30 @@ impl Mounts {
     pub fn is_empty(&self) -> bool {
         self.finish_ended();
         self.table.lock().rows.is_empty()
+    }
+
+    /// Whether this daemon only ends any more, for one who wants a mount that another daemon must serve:
+    /// with another level of flushing, where all mounts have gone, although that was not heard of yet.
+    #[must_use]
+    pub fn leaves_to_next(&self, ask: &MountAsk) -> bool {
+        let wants_other = |own: OwnOptions| own.sync.is_some_and(|sync| sync != self.sync);
+        if !self.were_any() || !OwnOptions::parse(&ask.options).is_ok_and(wants_other) {
+            return false;
+        }
+        let has_gone = |row: &&Row| {
+            let there = mount_table::at(row.mount.dir()).map(|line| line.device);
+            row.is_seen() && row.mount.device() != there
+        };
+        let table = self.table.lock();
+        let ends: Vec<_> =
+            table.rows.iter().filter(has_gone).map(|row| row.mount.ended()).collect();
+        drop(table);
+        let until = Instant::now() + TAKEN_AWAY_WAIT;
+        for end in ends {
+            // What ends is told by the channel's end.
+            let _ = end.recv_deadline(until);
+        }
+        self.is_empty()
     }
 
     fn give_back(&self, dir: &Path) {

@@ -51,6 +51,7 @@ impl OwnOptions {
                 // `sync` and `async` without a value are mount(8)'s.
                 Some(("sync", level)) => own.sync = Some(durability(level)?),
                 _ if option == "nonempty" => own.nonempty = true,
+                _ if option == "remount" => return Err(remount()),
                 _ if option == "sync" => own.sync = Some(Durability::Power),
                 _ => rest.push(option),
             }
@@ -81,6 +82,15 @@ impl OwnOptions {
     pub fn names_source(&self) -> bool {
         self.rest.split(',').any(|option| option.starts_with("fsname="))
     }
+}
+
+/// The kernel keeps a mount's `ro` and the like for itself, and mount(8) can change them without a helper;
+/// workfs's own options hold for as long as a mount is there.
+fn remount() -> Failure {
+    let reason = "a mount is not changed by `remount`";
+    let remedy = "`mount -i -o remount,ro DIR` (or `rw`), as root, leaves it to the kernel; else unmount it, \
+                  and mount it with other options";
+    Failure::new(Cause::Usage, reason, remedy)
 }
 
 /// What cannot be written, and why, is mounted read-only; gives what is to be said of that. As mount(8)

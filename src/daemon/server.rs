@@ -393,6 +393,9 @@ fn serve_mount(
         // Before it makes a name space of its own, in which it could start no daemon.
         return Ok(());
     }
+    if !shared.linger && shared.mounts.leaves_to_next(ask) {
+        return Ok(());
+    }
     let place = if ask.private {
         let sent = lines.send(&Answer::SendConnection);
         let sent = sent.and_then(|()| lines.receive_descriptor());

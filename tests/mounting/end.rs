@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -11,7 +11,7 @@ use workfs::limits::DAEMON_ANSWER_WAIT;
 
 use crate::harness::{
     Errno, Fixture, Setup, Task, await_end, left_out, lies, mounted_below, pid_alive, pile,
-    processes_of, send_signal, until_polled,
+    processes_of, run, send_signal, until_polled,
 };
 
 #[track_caller]
@@ -364,5 +364,25 @@ fn who_mounts_while_the_daemon_ends_gets_the_next_one() {
         // It may have come before there was a daemon.
         ends.wait().unwrap();
         fixture.workfs(&["unmount", "--all"]);
+    }
+}
+
+// P6.1
+#[test]
+fn who_mounts_with_another_level_when_all_was_unmounted_gets_the_next_daemon() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("umount(8) needs root");
+    }
+    let fixture = Setup::default().mounts(2).prepare();
+    let mounts = [0, 1].map(|nth| fixture.mount(nth).to_str().unwrap());
+    for round in 0..24 {
+        let [sync, other] = if round % 2 == 0 { ["full", "normal"] } else { ["normal", "full"] };
+        let (dir, next) = (mounts[round % 2], mounts[(round + 1) % 2]);
+        fixture.workfs(&["mount", dir, "--sync", sync]).success();
+        // Where anything is left that it serves, it says no.
+        let refused = fixture.workfs(&["mount", next, "--sync", other]).failure();
+        assert_eq!(refused.code, 5, "{refused}");
+        // Not by workfs, which would wait for the daemon's end.
+        run(Command::new("umount").arg(dir)).success();
     }
 }

@@ -240,6 +240,26 @@ fn a_mount_with_a_setting_that_does_not_exist_is_refused() {
 
 // P6.9
 #[test]
+fn a_remount_is_the_kernel_s_alone_and_that_is_said() {
+    let fixture = Fixture::new();
+    let dir = fixture.root().to_str().unwrap();
+    let ran = fixture.workfs(&["mount", dir, "-o", "remount,ro"]).failure();
+    assert!(ran.code == 2 && ran.stderr.contains("`mount -i -o remount,ro DIR`"), "{ran}");
+    if !rustix::process::geteuid().is_root() {
+        return left_out("a remount needs root");
+    }
+    let remount =
+        |how: &str| fixture.sh(&format!("cd /; mount -i -o remount,{how} '{dir}'")).success();
+    remount("ro");
+    fixture.sh("touch scratchpad").failure();
+    let made = run(fixture.command(&["project", "new"]).current_dir(fixture.root())).failure();
+    assert!(made.stderr.contains("is read-only [W009]"), "{made}");
+    remount("rw");
+    fixture.sh("mkdir scratchpad").success();
+}
+
+// P6.9
+#[test]
 fn permission_bits_hold_where_a_name_goes_without_a_call() {
     if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
         return left_out("acting as another user needs root and setpriv");

@@ -23,6 +23,11 @@ fn a_new_project_has_the_next_number_and_its_directories() {
     assert_eq!((&*second.stdout, &*second.stderr), ("042\n", ""));
     fixture.workfs(&["project", "new", "alpha"]).success();
     assert_eq!(fixture.workfs(&["project", "new", "alpha"]).code, 5);
+    // There is no end at three digits.
+    fixture.sh("mkdir scratchpad/progress/999").success();
+    for next in ["1000\n", "1001\n"] {
+        assert_eq!(fixture.workfs(&["project", "new"]).success().stdout, next);
+    }
     fixture.workfs(&["project", "new", "a/b"]).failure();
     fixture.fsck_clean();
 }
