@@ -316,7 +316,8 @@ mod tests {
             (
                 "collected_info",
                 json!({"schemaVersion": "1.0.0", "projectId": "001", "status": "collecting",
-                       "project": {"name": "N", "description": "D"},
+                       // While it is collected, a project may have no name yet.
+                       "project": {"name": "", "description": ""},
                        "requirements": {"functional": [{"id": "FR-001", "title": "T"}],
                                         "nonFunctional": [{"id": "NFR-001"}]},
                        "constraints": [], "assumptions": [], "dependencies": [],
