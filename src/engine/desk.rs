@@ -10,10 +10,10 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
-use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, NAMELESS_AGAIN, RECLAIMED_CHUNKS_AT_ONCE};
+use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, Node, NodeType, Readers, Result, StoreError, Txn, Writer};
+use crate::store::{Durability, NodeType, Readers, Result, Txn, Writer};
 
 use super::agents::Registry;
 use super::alarm::{Alarm, Wall};
@@ -42,7 +42,7 @@ pub(super) struct Queued {
     operation: &'static str,
     durability: Durability,
     is_seen_whole: bool,
-    needs_no_room: bool,
+    pub(super) needs_no_room: bool,
     job: Job,
 }
 
@@ -231,20 +231,7 @@ impl Desk {
         Queued::new(Context::daemon(), ripen, move |ran| *next.lock() = ran.ok())
     }
 
-    /// On a full disk: what makes space or needs none is made, one by one, and the rest is refused.
-    fn commit_tightly(&mut self, jobs: Vec<Queued>) {
-        for queued in jobs {
-            if queued.needs_no_room {
-                self.commit(vec![queued]);
-                self.writer.find_room();
-            } else {
-                let full = "what is left is kept for what makes space, such as `rm`";
-                queued.answer(StoreError::Full(full.to_owned()).into());
-            }
-        }
-    }
-
-    fn commit(&mut self, jobs: Vec<Queued>) {
+    pub(super) fn commit(&mut self, jobs: Vec<Queued>) {
         let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
         let head_before = self.head;
         let config = Arc::clone(&self.config.read());
@@ -369,50 +356,6 @@ impl Desk {
         }
         self.reclaim();
         while self.reclaim() {}
-    }
-
-    /// Removes the nameless inodes that have rested and that nobody has open; of large files a part,
-    /// since callers wait meanwhile. True if there is more to be done at once.
-    fn reclaim(&mut self) -> bool {
-        let closed = self.nameless.take(&*self.audience);
-        if closed.is_empty() {
-            return false;
-        }
-        let mut rest = Vec::new();
-        let reclaimed = self.writer.transaction(&mut |txn| {
-            let mut left = RECLAIMED_CHUNKS_AT_ONCE;
-            for ino in &closed {
-                if left == 0 {
-                    rest.push(*ino);
-                    continue;
-                }
-                left -= txn.delete_some_chunks(*ino, left)?;
-                if left == 0 {
-                    // Whoever was overtaken may still come upon it: it is empty by now.
-                    if let Some(node) = txn.node(*ino)? {
-                        txn.update_node(&Node { size: 0, ..node })?;
-                    }
-                    rest.push(*ino);
-                } else {
-                    txn.delete_node(*ino)?;
-                }
-            }
-            Ok(Durability::Process)
-        });
-        match reclaimed {
-            Err(StoreError::Full(_)) => {
-                self.writer.find_room();
-                self.nameless.keep(closed, NAMELESS_AGAIN);
-                return false;
-            }
-            Err(error) => tracing::warn!(%error, "nameless inodes stay until the next start"),
-            Ok(()) if !rest.is_empty() => {
-                self.nameless.keep(rest, Duration::ZERO);
-                return true;
-            }
-            Ok(()) => {}
-        }
-        false
     }
 }
 

@@ -46,6 +46,7 @@ mod put;
 mod queue;
 mod quota;
 mod ready;
+mod reclaim;
 mod record;
 mod refuse;
 mod remove;
