@@ -171,16 +171,33 @@ pub fn would_be_governed(
 /// # Errors
 /// A failure of the store.
 pub fn path_of_dir(read: &dyn Read, dir: Ino) -> Result<TreePath> {
+    Ok(climb(read, dir, None)?.0)
+}
+
+/// The path of directory `dir` from the directory `root`; `None` where it does not lie there, or where
+/// either is no more.
+///
+/// # Errors
+/// A failure of the store.
+pub fn path_below(read: &dyn Read, dir: Ino, root: Ino) -> Result<Option<TreePath>> {
+    let (path, top) = climb(read, dir, Some(root))?;
+    Ok((top == root).then_some(path))
+}
+
+/// The way from directory `dir` up to `root`, or as far as there are names, and where that is.
+fn climb(read: &dyn Read, dir: Ino, root: Option<Ino>) -> Result<(TreePath, Ino)> {
     let mut names = Vec::new();
     let mut at = dir;
-    while let Some(name) = read.dir_name(at)? {
+    while Some(at) != root
+        && let Some(name) = read.dir_name(at)?
+    {
         names.push(name);
         match read.node(at)? {
             Some(node) if names.len() <= 4096 => at = node.parent,
             _ => break,
         }
     }
-    Ok(names.into_iter().rev().collect())
+    Ok((names.into_iter().rev().collect(), at))
 }
 
 /// The path of `name` in directory `dir`.

@@ -81,7 +81,8 @@ pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
 pub use govern::{Govern, GovernRoot};
 pub use governed::{
-    Governed, Home, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot, would_be_governed,
+    Governed, Home, Slot, WHY_SUFFIX, governed, path_below, path_of, path_of_dir, slot,
+    would_be_governed,
 };
 pub use judge::Text;
 pub use lane::IntoLane;

@@ -305,7 +305,7 @@ pub(super) fn lookup(
             Ok(found.map(|(nth, _)| Computed::KindFile(nth)))
         }
         Some(Computed::History(dir)) => history::lookup(read, config, pasts, dir, name),
-        Some(Computed::HoldDir) => super::hold::find(read, name, None),
+        Some(Computed::HoldDir) => super::hold::find(read, (root, name), None),
         Some(Computed::RejectedDir) => {
             let number = name.as_str().and_then(|name| name.split('-').next()?.parse().ok());
             let Some(key) = number.map(RefusalKey) else { return Ok(None) };

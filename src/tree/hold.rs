@@ -1,22 +1,23 @@
 //! `.workfs/hold/<id>`: whoever has it open keeps the record; the end of the descriptor gives it
 //! back at once, however the process ended.
 //!
-//! What must stay true: a hold ends with its handle, or with its mount. Deliberately not here: what
-//! giving back is (the engine's `ReleaseHold`).
+//! What must stay true: a hold ends with its handle, or with its mount; a mount holds what it shows, and
+//! none that is read-only holds anything. Deliberately not here: what giving back is (the engine's
+//! `ReleaseHold`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Opened};
+use workfs_mount::{Caller, Opened, ROOT};
 
 use crate::config::Config;
 use crate::engine::{
     About, Audience as _, Context, Fence, Origin, Refuse, ReleaseHold, Slot, forbids_taking,
-    path_of, slot, told_of_return,
+    path_below, path_of, slot, told_of_return,
 };
-use crate::names::{FileName, RecordId};
-use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
+use crate::names::{AgentName, FileName, RecordId};
+use crate::numbers::{Attempt, Ino, LeaseTime, RecordKey, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{LeaseRow, Read, Record, Result, Standing};
 
@@ -56,12 +57,24 @@ impl Holds {
     }
 }
 
-/// The leased record of that id, in whichever workspace it is; of several the viewer's own, since each
-/// workspace has its own ids.
+/// A record that somebody has for a time, with its lease, where it lies in the part of the tree that is
+/// `root` and below.
+fn leased(read: &dyn Read, root: Ino, key: RecordKey) -> Result<Option<(Record, LeaseRow)>> {
+    let Some((record, row)) = read.record(key)?.zip(read.lease(key)?) else { return Ok(None) };
+    let (Standing::Live { dir, .. } | Standing::Parked { dir }) = &record.standing else {
+        return Ok(None);
+    };
+    // That of a parked record may be gone.
+    let is_shown = root == ROOT || path_below(read, *dir, root)?.is_some();
+    Ok((is_shown && record.owner.is_some()).then_some((record, row)))
+}
+
+/// The leased record of that id, in whichever workspace it is that a mount with this root shows; of
+/// several that of `actor`, since each workspace has its own ids.
 pub(super) fn find(
     read: &dyn Read,
-    name: &FileName,
-    viewer: Option<&Viewer>,
+    (root, name): (Ino, &FileName),
+    actor: Option<&AgentName>,
 ) -> Result<Option<Computed>> {
     let Some(id) = name.as_str().and_then(|name| RecordId::new(name).ok()) else {
         return Ok(None);
@@ -69,14 +82,12 @@ pub(super) fn find(
     let mut found = None;
     for workspace in read.workspaces()? {
         let Some(record) = read.record_named(workspace.key, &id)? else { continue };
-        if read.lease(record.key)?.is_none() {
-            continue;
+        let Some((record, _)) = leased(read, root, record.key)? else { continue };
+        let hold = Some(Computed::Hold(record.key));
+        if actor.is_some() && record.owner.as_ref() == actor {
+            return Ok(hold);
         }
-        let is_own = viewer.is_some_and(|viewer| record.owner.as_ref() == Some(&viewer.actor));
-        if is_own {
-            return Ok(Some(Computed::Hold(record.key)));
-        }
-        found = found.or(Some(Computed::Hold(record.key)));
+        found = found.or(hold);
     }
     Ok(found)
 }
@@ -92,7 +103,8 @@ pub(super) fn list(read: &dyn Read, viewer: &Viewer) -> Result<Vec<(FileName, Co
     })?;
     let mut names = Vec::new();
     for key in own {
-        let id = read.record(key)?.and_then(|record| FileName::new(record.id.as_str()).ok());
+        let shown = leased(read, viewer.root, key)?;
+        let id = shown.and_then(|(record, _)| FileName::new(record.id.as_str()).ok());
         names.extend(id.map(|name| (name, Computed::Hold(key))));
     }
     Ok(names)
@@ -100,7 +112,7 @@ pub(super) fn list(read: &dyn Read, viewer: &Viewer) -> Result<Vec<(FileName, Co
 
 /// What `.workfs/hold/<id>` says.
 pub(super) fn render(read: &dyn Read, viewer: &Viewer, key: RecordKey) -> Result<String> {
-    let (Some(record), Some(row)) = (read.record(key)?, read.lease(key)?) else {
+    let Some((record, row)) = leased(read, viewer.root, key)? else {
         return Ok("nobody has it any more\n".to_owned());
     };
     Ok(line(read, viewer, &record, &row)?.unwrap_or_default())
@@ -196,12 +208,16 @@ impl WorkTree {
     /// Opens `.workfs/hold/<id>`.
     pub(super) fn open_hold(&self, caller: &Caller, key: RecordKey) -> Answer<Opened> {
         let (config, viewer) = (self.engine.config(), self.viewer(caller));
+        // The kernel asks who only reads for no more than the file's bits, and the end of a hold
+        // changes something.
+        if viewer.is_read_only {
+            return Err(Rule::ReadOnly.errno(Door::Name));
+        }
         let context = self.context(caller, Door::Name);
         let as_stored = self.hub.shows_stored(caller.mount.0);
         let found = self.read(|read| {
-            let Some(record) = read.record(key)? else { return Ok(None) };
-            let leased = read.lease(key)?.is_some();
-            let Some(fence) = Fence::of(&record).filter(|_| leased) else { return Ok(None) };
+            let Some((record, _)) = leased(read, viewer.root, key)? else { return Ok(None) };
+            let Some(fence) = Fence::of(&record) else { return Ok(None) };
             let refusal = not_to_hold((&context, as_stored), &config, read, &record)?;
             let text = render(read, &viewer, key)?;
             Ok(Some((record, fence, refusal, text)))

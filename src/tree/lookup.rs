@@ -80,7 +80,7 @@ impl WorkTree {
         }
         if Computed::of(parent) == Some(Computed::HoldDir) {
             let viewer = self.viewer(caller);
-            let found = hold::find(read, name, Some(&viewer))?;
+            let found = hold::find(read, (viewer.root, name), Some(&viewer.actor))?;
             let entry = found.map(|found| self.computed_entry(read, &viewer, found));
             return entry.transpose().map(or_hidden);
         }

@@ -84,6 +84,21 @@ fn the_end_of_the_mount_is_the_end_of_its_holds() {
     until_polled("it is free", || team.work(0).join("inbox/t-1.yaml").exists().then_some(()));
 }
 
+// P12.6
+#[test]
+fn a_read_only_mount_holds_nothing_and_gives_nothing_back() {
+    let team = bob_has("4h");
+    let dir = team.fixture.outside("ro");
+    fs::create_dir(&dir).unwrap();
+    let at = dir.to_str().unwrap();
+    team.fixture.workfs(&["mount", at, "--agent", "bob", "-o", "ro"]).success();
+    assert_eq!(errno(fs::read(dir.join(".workfs/hold/t-1"))), Errno::ROFS);
+    assert!(fs::read_to_string(dir.join(".workfs/leases")).unwrap().contains("bob attempt 1"));
+    team.fixture.workfs(&["unmount", at]).success();
+    assert_eq!(team.fixture.ledger().names("t-1"), ["created", "claimed"]);
+    team.fixture.fsck_clean();
+}
+
 // P12.6 P1.9
 #[test]
 fn of_two_records_of_one_id_the_own_one_is_held() {

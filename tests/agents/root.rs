@@ -1,6 +1,7 @@
 //! A mount that shows a part of the tree shows nothing else.
 
 use std::fs;
+use std::path::Path;
 
 use crate::harness::{Errno, Setup, Task, until_polled};
 use crate::team::{Team, errno, mv};
@@ -64,6 +65,33 @@ fn what_others_change_is_seen_in_it() {
     assert_eq!(fs::read(bob.join("new/a")).unwrap(), b"two");
     fs::remove_file(fixture.path("work/new/a")).unwrap();
     until_polled("the name is gone", || (!bob.join("new/a").exists()).then_some(()));
+}
+
+// P10.6 P12.6
+#[test]
+fn a_mount_of_a_part_holds_what_lies_there_and_nothing_else() {
+    let team = narrow();
+    let (fixture, bob) = (&team.fixture, team.fixture.mount(1));
+    let elsewhere = fixture.outside("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::create_dir(fixture.path("elsewhere")).unwrap();
+    let dir = elsewhere.to_str().unwrap();
+    fixture.workfs(&["mount", dir, "--agent", "bob", "--root", "elsewhere"]).success();
+    fixture.task("inbox", &Task::new("t-1"));
+    mv(bob, "t-1", "inbox", "assigned/bob").unwrap();
+
+    let held = |mount: &Path| {
+        let names = fs::read_dir(mount.join(".workfs/hold")).unwrap();
+        names.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    assert!(held(&elsewhere).is_empty(), "{:?}", held(&elsewhere));
+    assert_eq!(errno(fs::read(elsewhere.join(".workfs/hold/t-1"))), Errno::NOENT);
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "claimed"]);
+    assert_eq!(held(bob), ["t-1"]);
+    drop(fs::File::open(bob.join(".workfs/hold/t-1")).unwrap());
+    until_polled("it is given back", || bob.join("inbox/t-1.yaml").exists().then_some(()));
+    fixture.workfs(&["unmount", dir]).success();
+    fixture.fsck_clean();
 }
 
 // P10.6

@@ -17,12 +17,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crossbeam_channel::bounded;
-use workfs_mount::{MountId, ROOT};
+use workfs_mount::MountId;
 
 use crate::config::Config;
-use crate::engine::{Engine, Origin, path_of_dir};
+use crate::engine::{Engine, Origin, path_below};
 use crate::limits::{NUDGES_MAX, WATCHERS_LOOK_EVERY};
-use crate::names::TreePath;
 use crate::numbers::Ino;
 use crate::store::{NodeType, Read, Result};
 use crate::tree::{At, Hub, Stage, StandIn, Touch, Touched, ready_dir};
@@ -251,7 +250,7 @@ impl Tell<'_> {
         let (Some((root, _)), Some(shown)) = (self.watched.dirs.get(&mount), shown) else {
             return Ok(None);
         };
-        let below = below(self.read, at.0, shown)?;
+        let below = path_below(self.read, at.0, shown)?;
         Ok(below.map(|below| {
             let mut path = root.clone();
             path.extend(below.names().iter().chain([&at.1]).map(os));
@@ -305,15 +304,4 @@ fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Pla
     let node_type = node.node_type;
     let node = Some((ino, node_type));
     Ok(at.map(|at| Place { at, node, computed: false, is_closable }))
-}
-
-/// The path of `dir` below the directory that a mount shows as its root.
-fn below(read: &dyn Read, dir: Ino, root: Ino) -> Result<Option<TreePath>> {
-    let path = path_of_dir(read, dir)?;
-    if root == ROOT {
-        return Ok(Some(path));
-    }
-    let above = path_of_dir(read, root)?;
-    let rest = path.names().strip_prefix(above.names());
-    Ok(rest.map(|rest| rest.iter().cloned().collect()))
 }
