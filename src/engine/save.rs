@@ -226,7 +226,7 @@ pub(super) fn next_version(
     turn.context.may_write(home.kind(), home.state, home.owner.as_ref()).map_err(refuse)?;
     sight.require_current(&record, home).map_err(refuse)?;
     if turn.revives(&record, home).map_err(refuse)? {
-        (record.lapsed, record.attempt) = (None, record.attempt.next());
+        turn.take_up(&mut record)?;
     }
     let before = turn.content(&record)?;
     if before[..] == text.bytes[..] && record.is_valid() {
@@ -367,7 +367,7 @@ pub(super) fn admit(
         Some(mut record) => {
             let event = if is_parked { EventName::SAVED } else { event };
             if is_parked && record.is_lapsed() {
-                (record.lapsed, record.attempt) = (None, record.attempt.next());
+                turn.take_up(&mut record)?;
             }
             record.begin_again(home.owner.is_some());
             record.status = text.status(home);

@@ -285,8 +285,8 @@ impl Walk {
         self.desk.rewrite(task, &format!("{more}\nnote: {}", self.step));
         known.is_odd = false;
         match known.task {
-            // Who had it has it again.
-            Task::Stuck { .. } => self.model.claimed(by, nth),
+            // It goes back, if its text was what was in the way.
+            Task::Stuck { .. } => self.model.is_mended(nth),
             _ => self.model.is_worked_on(nth),
         }
     }

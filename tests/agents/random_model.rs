@@ -237,6 +237,14 @@ impl Model {
         }
     }
 
+    /// Whoever acts for others saved a sound text of a task whose lease is over: nobody has it by that.
+    pub fn is_mended(&mut self, nth: usize) {
+        let known = &mut self.tasks[nth];
+        if known.goes_back(self.is_full) {
+            known.again = None;
+        }
+    }
+
     /// Somebody who may has the task from now on, or has it anew: another claim.
     pub fn claimed(&mut self, by: usize, nth: usize) {
         let known = &mut self.tasks[nth];

@@ -109,6 +109,26 @@ fn a_flagged_text_is_in_its_own_way_and_that_is_told() {
     is_stuck(&desk, "can mend its text");
 }
 
+// P12.1 P12.7
+#[test]
+fn who_mends_a_text_for_others_sends_the_record_back_and_gives_nobody_a_lease() {
+    let desk = bob_has(("", ""), "flag");
+    desk.save("bob", "t-1", (&bobs(), "priority: 7")).unwrap();
+    is_stuck(&desk, "can mend its text");
+    // What is still not valid is in its own way, for another reason.
+    desk.rewrite("t-1", "agent: bob\nstatus: in_progress\ndependencies: 8");
+    assert_eq!(desk.record("t-1").lapsed, Some(agent("bob")));
+    assert!(desk.lease("t-1").is_none());
+    assert!(told(&desk).contains("`dependencies`"), "{}", told(&desk));
+    desk.rewrite("t-1", "agent: bob\nstatus: in_progress\nnote: mended");
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), record.owner), ("inbox", None));
+    let text = desk.content("t-1");
+    assert!(text.contains("bob ran out (attempt 1)") && text.contains("note: mended"), "{text}");
+    assert!(desk.read(|read| read.returns()).is_empty() && desk.lease("t-1").is_none());
+    desk.fsck_clean();
+}
+
 // P12.1
 #[test]
 fn a_flagged_text_under_a_backup_s_name_does_not_come_back_as_a_valid_one() {

@@ -154,7 +154,7 @@ pub(super) fn nanos(duration: Duration) -> u64 {
 
 impl Context {
     /// Refuses a change of a record whose owner's lease ran out where it lies, unless the caller
-    /// acts for others: then the owner gets a new lease (`true`).
+    /// acts for others (`true`).
     ///
     /// # Errors
     /// [`Rule::LeaseOver`].
@@ -209,8 +209,20 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The same, of who makes this change.
+    /// As [`Context::revives`], of who makes this change.
     pub(super) fn revives(&self, record: &Record, home: &Home) -> Result<bool, Refusal> {
         self.context.revives(record, home)
+    }
+
+    /// Somebody who acts for others saves a record whose owner's lease ran out where it lies. What waits
+    /// for its way back goes it now, if its text was in the way: nobody has a lease again by that. Of what
+    /// is to stay there, the owner begins anew.
+    pub(super) fn take_up(&mut self, record: &mut Record) -> Result<(), StoreError> {
+        if self.txn.in_the_way(record.key)?.is_some() {
+            self.follow(Return { record: record.key });
+        } else {
+            (record.lapsed, record.attempt) = (None, record.attempt.next());
+        }
+        Ok(())
     }
 }
