@@ -59,7 +59,10 @@ pub(super) fn leave_draft(
     let lives = known.as_ref().is_some_and(|known| !matches!(known.standing, Standing::Gone));
     if let Some(record) = known.filter(|record| is_parked_at(record, home)) {
         turn.txn.delete_draft(node.ino)?;
-        come_back(turn, record, home, &mut node, true)?;
+        // A flagged text is no valid one by that.
+        let flags = home.governed.binding.policy == Policy::Flag;
+        let valid = !flags || Text::new(turn.content(&record)?).judge(home).is_ok();
+        come_back(turn, record, home, &mut node, valid)?;
         Ok(false)
     } else if draft.why.is_none()
         && (matches!(refusal.rule, Rule::Taken | Rule::LeaseOver)

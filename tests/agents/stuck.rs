@@ -254,3 +254,18 @@ fn what_is_imported_under_a_removed_id_has_all_its_attempts() {
     assert_eq!(desk.record("t-1").state.as_str(), "inbox");
     desk.fsck_clean();
 }
+
+// P3.6 P12.1
+#[test]
+fn a_flagged_text_whose_name_comes_back_with_a_late_one_is_flagged_still() {
+    let desk = bob_has(("", ""), "flag");
+    desk.save("bob", "t-1", (&bobs(), "priority: 7")).unwrap();
+    desk.park("bob", "t-1");
+    desk.pass(TTL + SECOND);
+    assert_eq!(desk.write("bob", "t-1").unwrap_err().rule, Rule::LeaseOver);
+    let record = desk.record("t-1");
+    assert!(record.ino().is_some() && !record.is_valid(), "{record:?}");
+    desk.pass(600 * SECOND);
+    assert_eq!(desk.record("t-1").state.as_str(), "assigned");
+    desk.fsck_clean();
+}
