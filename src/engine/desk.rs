@@ -12,113 +12,21 @@ use parking_lot::{Mutex, RwLock};
 use crate::config::Config;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
-use crate::refusal::{Refusal, Rule};
+use crate::refusal::Refusal;
 use crate::store::{Durability, NodeType, Readers, Result, Txn, Writer};
 
 use super::agents::Registry;
 use super::alarm::{Alarm, Wall};
-use super::lease::{Book, LeaseClock, Signs};
+use super::lease::{Book, LeaseClock, LetGo, Signs, Tended};
 use super::nameless::Nameless;
 use super::queue::Queue;
+use super::queued::{Finish, Queued};
 use super::ready::Ripen;
 use super::turn::{Head, keep_refusal};
 use super::{
-    Audience, Bell, Command, Context, Doors, Effect, Fate, FaultPoint, Line, Origin, Scopes, Stop,
-    Turn, Undone,
+    Audience, Bell, Context, Doors, Effect, Fate, FaultPoint, Line, Origin, Scopes, Stop, Turn,
+    Undone,
 };
-
-/// Answers one caller after the commit (or its failure).
-type Finish = Box<dyn FnOnce(std::result::Result<(), Refusal>) + Send>;
-
-/// What a queued command leaves to be done after the commit, and how it ended.
-type Ran = (Finish, std::result::Result<(), Stop>);
-
-/// A queued command: runs in a turn; or, where there is none, answers why.
-type Job = Box<dyn FnOnce(std::result::Result<&mut Turn<'_>, Refusal>) -> Option<Ran> + Send>;
-
-/// A change that waits for its turn.
-pub(super) struct Queued {
-    context: Context,
-    operation: &'static str,
-    durability: Durability,
-    is_seen_whole: bool,
-    pub(super) needs_no_room: bool,
-    job: Job,
-}
-
-impl Queued {
-    pub fn new<C: Command>(
-        context: Context,
-        command: C,
-        answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
-    ) -> Self {
-        let operation = command.operation();
-        let durability = command.durability();
-        let (is_seen_whole, needs_no_room) = (command.is_seen_whole(), command.needs_no_room());
-        let keeps_quotas = command.keeps_quotas();
-        let job: Job = Box::new(move |turn| {
-            let turn = match turn {
-                Ok(turn) => turn,
-                Err(refusal) => {
-                    answer(Err(refusal));
-                    return None;
-                }
-            };
-            let ran = match turn.require_change(&command) {
-                Err(stop) => Err(stop),
-                Ok(()) if !keeps_quotas => command.run(turn),
-                Ok(()) => {
-                    let about = turn.config.has_quotas().then(|| command.about());
-                    let ran = command.run(turn);
-                    let ran = ran.and_then(|out| turn.require_quotas().map(|()| out));
-                    ran.map_err(|stop| turn.told_where(stop, about))
-                }
-            };
-            Some(match ran {
-                Ok(out) => {
-                    let finish: Finish =
-                        Box::new(move |committed| answer(committed.map(move |()| out)));
-                    (finish, Ok(()))
-                }
-                Err(stop) => {
-                    let refusal = match &stop {
-                        Stop::Refused(refused) => Some(refused.refusal.clone()),
-                        Stop::Store(_) => None,
-                    };
-                    let finish: Finish = Box::new(move |committed| match (refusal, committed) {
-                        (_, Err(failure)) => answer(Err(failure)),
-                        (Some(refusal), Ok(())) => answer(Err(refusal)),
-                        (None, Ok(())) => answer(Err(lost())),
-                    });
-                    (finish, Err(stop))
-                }
-            })
-        });
-        Queued { context, operation, durability, is_seen_whole, needs_no_room, job }
-    }
-
-    /// Answers that it will not be made.
-    pub fn answer(self, refusal: Refusal) {
-        tracing::error!(operation = self.operation, "a change cannot be made");
-        (self.job)(Err(refusal));
-    }
-}
-
-pub(super) fn too_busy() -> Refusal {
-    Refusal::new(
-        Rule::Deadline,
-        "the queue of changes was full for too long, or the daemon ends",
-        "try again: nothing was changed",
-    )
-}
-
-pub(super) fn lost() -> Refusal {
-    Refusal::new(
-        Rule::Store,
-        "the daemon ended before the change was made",
-        "start it again and look whether the change is there",
-    )
-}
 
 /// What the one who writes needs: the store's one writer and the end of the ledger. Whoever holds it
 /// writes, the others wait in the queue.
@@ -143,6 +51,8 @@ pub(super) struct Desk {
     /// The same, as a [`Ripen`] found it.
     pub next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
     pub wall: Wall,
+    /// Records that were held and could not be given back.
+    pub let_go: Arc<LetGo>,
 }
 
 /// What a batch leaves to be done after its commit.
@@ -182,43 +92,75 @@ impl Desk {
     /// Makes what waits, at most one batch, and answers. One change alone does not wait for
     /// company: only what waits already is taken.
     pub fn work(&mut self, waiting: &Queue<Queued>) {
-        // What a clock says comes first: nobody acts on a lease that is over.
-        let mut jobs = self.tend();
+        let is_tight = self.writer.is_tight() && !self.writer.find_room();
+        let mut jobs = Vec::new();
         if self.wall.was_set_back((self.doors.clock)()) {
             jobs.push(self.ripen(true));
         }
         jobs.extend(waiting.take(BATCH_CHANGES_MAX));
+        // What a clock says comes first: nobody acts on a lease that is over.
+        self.note_ends(&jobs);
+        let tended = self.tend(is_tight);
         if self.ripens_in() == Some(Duration::ZERO) {
             jobs.push(self.ripen(false));
         }
-        if jobs.is_empty() {
+        if tended.is_empty() && jobs.is_empty() {
             return;
         }
         // A panic here is a bug, and a writer that is gone would let every later change hang: the
         // daemon ends instead, and what was acknowledged is in the store.
         let turn = std::panic::AssertUnwindSafe(|| {
-            if self.writer.is_tight() && !self.writer.find_room() {
-                self.commit_tightly(jobs);
-            } else {
-                self.commit(jobs);
-            }
+            self.make(is_tight, tended, jobs);
         });
         if std::panic::catch_unwind(turn).is_err() {
             tracing::error!("the writer panicked: the daemon ends");
             std::process::abort();
         }
+        self.note_ends(&[]);
+    }
+
+    /// Makes what must be made of leases, and then what else there is.
+    fn make(&mut self, mut is_tight: bool, tended: Tended, jobs: Vec<Queued>) {
+        let Tended { others, ends, ends_again } = tended;
+        if is_tight && !(ends.is_empty() && ends_again.is_empty()) {
+            is_tight = !self.make_room();
+        }
+        // What could not be written before is tried apart, so that it hinders nobody else.
+        if !self.end_apart(ends_again) {
+            is_tight |= self.writer.is_tight() && !self.writer.find_room();
+        }
+        if is_tight {
+            self.end_apart(ends);
+            self.commit_tightly(others.into_iter().chain(jobs).collect());
+        } else {
+            self.commit(others.into_iter().chain(ends).chain(jobs).collect());
+        }
     }
 
     /// The changes of leases that must be made now.
-    fn tend(&mut self) -> Vec<Queued> {
+    fn tend(&mut self, is_tight: bool) -> Tended {
         let now = self.clock.now();
         if self.leases.next_look().is_none_or(|look| look > now) {
-            return Vec::new();
+            return Tended::default();
         }
         let signs = Signs::of(&*self.audience, &self.agents.read(), &self.clock);
-        let due = self.leases.due(now, &signs);
+        let mut due = self.leases.due(now, &signs);
         due.unheard.iter().for_each(|agent| signs.listen_for(agent));
+        due.over.iter_mut().chain(&mut due.again).for_each(|end| end.is_tight = is_tight);
         due.changes(&self.clock)
+    }
+
+    /// Takes note of what was let go of and could not be given back, and of what is to end before these.
+    fn note_ends(&mut self, jobs: &[Queued]) {
+        let now = self.clock.now();
+        for (record, attempt) in self.let_go.take() {
+            self.leases.let_go(record, attempt, now);
+        }
+        if self.leases.has_ends() {
+            for queued in jobs {
+                self.leases.end_before(&queued.context.actor.name, now);
+            }
+        }
     }
 
     /// The change that makes those ready whose time has come; see [`Ripen`].
@@ -231,7 +173,8 @@ impl Desk {
         Queued::new(Context::daemon(), ripen, move |ran| *next.lock() = ran.ok())
     }
 
-    pub(super) fn commit(&mut self, jobs: Vec<Queued>) {
+    /// Makes these in one transaction; says whether that was committed.
+    pub(super) fn commit(&mut self, jobs: Vec<Queued>) -> bool {
         let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
         let head_before = self.head;
         let config = Arc::clone(&self.config.read());
@@ -285,7 +228,7 @@ impl Desk {
             for queued in jobs {
                 (queued.job)(Err(refusal.clone()));
             }
-            return;
+            return false;
         }
         (self.doors.fault)(FaultPoint::AfterCommit);
         if batch.effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
@@ -322,6 +265,7 @@ impl Desk {
                 | Effect::Modes => {}
             }
         }
+        true
     }
 
     /// Whoever registers an agent finds it registered when its call returns.
@@ -349,6 +293,7 @@ impl Desk {
 
     /// At the end nobody opens anything any more: what has not rested yet goes, too.
     pub fn leave(&mut self) {
+        self.end_the_rest();
         let signs = Signs::of(&*self.audience, &self.agents.read(), &self.clock);
         let last = self.leases.last_signs(&signs).filter(|_| !self.writer.is_tight());
         if let Some(last) = last {
@@ -356,6 +301,17 @@ impl Desk {
         }
         self.reclaim();
         while self.reclaim() {}
+    }
+
+    /// The next daemon does not know of ends that are not written.
+    fn end_the_rest(&mut self) {
+        self.note_ends(&[]);
+        if self.leases.has_ends() {
+            self.leases.end_all(self.clock.now());
+            let is_tight = self.writer.is_tight() && !self.writer.find_room();
+            let tended = self.tend(is_tight);
+            self.make(is_tight, tended, Vec::new());
+        }
     }
 }
 

@@ -6,29 +6,48 @@
 
 use std::time::Duration;
 
+use crate::kind::Role;
 use crate::limits::{NAMELESS_AGAIN, RECLAIMED_CHUNKS_AT_ONCE};
 use crate::store::{Durability, Node, StoreError};
 
-use super::desk::{Desk, Queued};
+use super::desk::Desk;
+use super::queued::Queued;
 
 impl Desk {
+    /// Writes ends of leases one by one, until one finds no space; says whether all are written.
+    pub(super) fn end_apart(&mut self, ends: Vec<Queued>) -> bool {
+        let (mut is_full, mut all) = (false, true);
+        for end in ends {
+            if is_full {
+                refuse_tightly(end);
+                continue;
+            }
+            let is_written = self.commit(vec![end]);
+            is_full = self.writer.is_tight() && !self.writer.find_room() && !is_written;
+            all &= is_written;
+        }
+        all
+    }
+
     /// On a full disk: what makes space or needs none is made, one by one, and the rest is refused, unless
-    /// what was removed before has made some.
+    /// what was removed before has made some; so is everything to who has lost something of which the end
+    /// could not be written.
     pub(super) fn commit_tightly(&mut self, jobs: Vec<Queued>) {
         for queued in jobs {
-            if queued.needs_no_room || self.make_room() {
+            let by = &queued.context;
+            let is_late = by.role != Role::Operator && self.leases.has_lost(&by.actor.name);
+            if !is_late && (queued.needs_no_room || self.make_room()) {
                 self.commit(vec![queued]);
                 self.writer.find_room();
             } else {
-                let full = "what is left is kept for what makes space, such as `rm`";
-                queued.answer(StoreError::Full(full.to_owned()).into());
+                refuse_tightly(queued);
             }
         }
     }
 
     /// Lets go at once of what was removed and not reclaimed yet, until there is room again; says whether
     /// there is.
-    fn make_room(&mut self) -> bool {
+    pub(super) fn make_room(&mut self) -> bool {
         if !self.writer.is_tight() {
             return true;
         }
@@ -90,4 +109,10 @@ impl Desk {
         }
         false
     }
+}
+
+/// On a full disk: what would take space is not made.
+fn refuse_tightly(queued: Queued) {
+    let full = "what is left is kept for what makes space, such as `rm`";
+    queued.answer(StoreError::Full(full.to_owned()).into());
 }

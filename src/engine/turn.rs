@@ -12,7 +12,7 @@ use crate::store::{
     Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, RefusedText, StoreError, Txn,
 };
 
-use super::desk::Queued;
+use super::queued::Queued;
 use super::refuse::to_tell;
 use super::{Audience, Context, Doors, Effect, Scopes, Undone};
 

@@ -16,16 +16,17 @@ use parking_lot::{Mutex, RwLock};
 use crate::config::Config;
 use crate::ledger::Hash;
 use crate::limits::{QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
-use crate::numbers::{G, LeaseTime, UnixNanos};
+use crate::numbers::{G, LeaseTime, RecordKey, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
 use super::alarm::Wall;
-use super::desk::{Desk, Queued, lost, too_busy};
-use super::lease::{Book, LeaseClock};
+use super::desk::Desk;
+use super::lease::{Book, Fence, LeaseClock, LetGo, ReleaseHold};
 use super::nameless::Nameless;
 use super::queue::{Look, Queue};
+use super::queued::{Queued, lost, too_busy};
 use super::turn::Head;
 use super::{Audience, Bell, Command, Context, Doors, Line, Scopes, Undone};
 
@@ -83,6 +84,7 @@ pub struct Engine {
     bell: Arc<Bell>,
     line: Arc<Line>,
     undone: Arc<Undone>,
+    let_go: Arc<LetGo>,
 }
 
 /// Starts the writer thread of a store; of one that cannot be written nothing is done by itself.
@@ -129,6 +131,7 @@ pub fn start(
     bell.ring(head.g);
     let line = Arc::new(Line::default());
     let undone = Arc::new(Undone::default());
+    let let_go = Arc::new(LetGo::default());
     let desk = Arc::new(Mutex::new(Desk {
         writer,
         readers: Arc::clone(&readers),
@@ -143,6 +146,7 @@ pub fn start(
         nameless: Nameless::default(),
         scopes: Scopes::default(),
         undone: Arc::clone(&undone),
+        let_go: Arc::clone(&let_go),
         leases,
         clock: clock.clone(),
         due,
@@ -154,7 +158,8 @@ pub fn start(
         .name("writer".into())
         .spawn(move || keep(&queue, &desk))
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    Ok((Engine { door, readers, config, agents, doors, clock, bell, line, undone }, handle))
+    let engine = Engine { door, readers, config, agents, doors, clock, bell, line, undone, let_go };
+    Ok((engine, handle))
 }
 
 /// A first transaction. On a full disk the log, which a daemon that was killed has left long, must
@@ -239,6 +244,18 @@ impl Engine {
             let _ = send.send(result);
         });
         receive.recv().unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Gives a record back whose descriptor is gone, if it is still claimed as it was when it was held. What
+    /// is in the way of that, or of writing it, ends the lease.
+    pub fn let_go(&self, context: Context, record: RecordKey, fence: Fence) {
+        let (let_go, attempt) = (Arc::clone(&self.let_go), fence.attempt);
+        self.submit(context, ReleaseHold { record, fence }, move |released| {
+            if let Err(refusal) = released {
+                tracing::warn!(%refusal, "a held record is not given back yet");
+                let_go.add(record, attempt);
+            }
+        });
     }
 
     /// Makes what the clock says before anybody asks: leases that are over end. The writer's thread does it

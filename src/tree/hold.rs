@@ -3,7 +3,7 @@
 //!
 //! What must stay true: a hold ends with its handle, or with its mount; a mount holds what it shows, and
 //! none that is read-only holds anything. Deliberately not here: what giving back is (the engine's
-//! `ReleaseHold`).
+//! `let_go`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use workfs_mount::{Caller, Opened, ROOT};
 
 use crate::config::Config;
 use crate::engine::{
-    About, Audience as _, Context, Fence, Origin, Refuse, ReleaseHold, Slot, forbids_taking,
-    path_below, path_of, slot, told_of_return,
+    About, Audience as _, Context, Fence, Origin, Refuse, Slot, forbids_taking, path_below,
+    path_of, slot, told_of_return,
 };
 use crate::names::{AgentName, FileName, RecordId};
 use crate::numbers::{Attempt, Ino, LeaseTime, RecordKey, UnixNanos};
@@ -244,11 +244,6 @@ impl WorkTree {
         if !self.hub.holds.remove(hold) {
             return;
         }
-        let release = ReleaseHold { record: hold.record, fence: hold.fence.clone() };
-        self.engine.submit(hold.context.clone(), release, |released| {
-            if let Err(refusal) = released {
-                tracing::warn!(%refusal, "a held record was not given back");
-            }
-        });
+        self.engine.let_go(hold.context.clone(), hold.record, hold.fence.clone());
     }
 }

@@ -99,6 +99,25 @@ fn a_read_only_mount_holds_nothing_and_gives_nothing_back() {
     team.fixture.fsck_clean();
 }
 
+// P12.6
+#[test]
+fn what_cannot_be_given_back_is_its_holder_s_no_more_and_waits_for_its_way() {
+    let team = bob_has("4h");
+    let hold = fs::File::open(team.fixture.mount(1).join(".workfs/hold/t-1")).unwrap();
+    fs::create_dir(team.work(0).join("inbox/t-1.yaml")).unwrap();
+    drop(hold);
+    await_event(&team, "t-1", "expired");
+    let own = team.work(1).join("assigned/bob/t-1.yaml");
+    for told in [team.fixture.path(".workfs/leases"), own.with_extension("yaml.why")] {
+        let told = fs::read_to_string(told).unwrap();
+        assert!(told.contains("goes back when nothing is in its way (`work/inbox/t-1"), "{told}");
+    }
+    assert_eq!(errno(fs::OpenOptions::new().append(true).open(&own)), Errno::ACCESS);
+    assert_eq!(errno(mv(&team.work(1), "t-1", "assigned/bob", "done/bob")), Errno::NOENT);
+    team.fixture.workfs(&["heartbeat", "t-1", "--agent", "bob"]).failure();
+    team.fixture.fsck_clean();
+}
+
 // P12.6 P1.9
 #[test]
 fn of_two_records_of_one_id_the_own_one_is_held() {

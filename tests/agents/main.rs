@@ -7,6 +7,7 @@
 mod harness;
 
 mod clock;
+mod ended;
 mod expiry;
 mod forging;
 mod guide;
@@ -21,6 +22,7 @@ mod owner;
 mod parked;
 mod random;
 mod random_model;
+mod random_ops;
 mod rights;
 mod root;
 mod stuck;

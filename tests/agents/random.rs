@@ -8,75 +8,22 @@ use workfs::refusal::Rule;
 use workfs::store::LeaseRow;
 
 use crate::expiry::{ends_of, errands};
-use crate::harness::{Desk, SECOND};
+use crate::harness::{Desk, SECOND, Space};
 use crate::random_model::{AGENTS, Known, Model, Rest, TASKS, TTL, Task};
+use crate::random_ops::{How, Op, op};
 
 /// Files and directories that the workspace can hold beside those of the walk's own: more than are
 /// ever parked, since a backup stays.
 const SPARE: usize = 70;
 
-#[derive(Clone, Debug)]
-enum Op {
-    Pass(u64),
-    Wall(i64),
-    See(usize),
-    Claim(usize, usize),
-    /// A save with what was opened at some earlier claim; one whose status cannot be changed in place.
-    Save(usize, bool),
-    Release(usize, usize),
-    Finish(usize, usize),
-    Beat(usize, usize),
-    Touch(usize, usize),
-    /// An agent's task goes to a backup's name.
-    Park(usize, usize),
-    /// Whoever has it, or had it, writes it anew.
-    Unpark(usize),
-    /// An agent writes it into its lane, where it does not lie, without having read it.
-    Copy(usize, usize),
-    /// A directory takes the name that the task would have there, or goes.
-    Block(usize, Rest),
-    Unblock(usize, Rest),
-    /// The quota is used up, or has room again.
-    Fill,
-    Empty,
-    /// The operator saves a sound text.
-    Mend(usize),
-    /// The operator moves it to the inbox.
-    Free(usize),
-    /// The operator gives it to an agent.
-    Give(usize, usize),
-    /// A new daemon after so long a time, in a new boot of the machine or the same.
-    Restart(u64, bool),
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let (agents, tasks) = (0..AGENTS.len(), 0..TASKS.len());
-    let both = (agents.clone(), tasks.clone());
-    let place = (tasks.clone(), prop_oneof![3 => Just(Rest::Inbox), 1 => Just(Rest::Dead)]);
-    prop_oneof![
-        4 => (0u64..6_000).prop_map(|ms| Op::Pass(ms * SECOND / 1_000)),
-        3 => (10u64..40).prop_map(|s| Op::Pass(s * SECOND)),
-        1 => (-100_000i64..100_000).prop_map(|s| Op::Wall(s * SECOND as i64)),
-        2 => agents.prop_map(Op::See),
-        6 => both.clone().prop_map(|(a, t)| Op::Claim(a, t)),
-        4 => (0usize..64).prop_map(|nth| Op::Save(nth, false)),
-        2 => (0usize..64).prop_map(|nth| Op::Save(nth, true)),
-        1 => both.clone().prop_map(|(a, t)| Op::Release(a, t)),
-        1 => both.clone().prop_map(|(a, t)| Op::Finish(a, t)),
-        1 => both.clone().prop_map(|(a, t)| Op::Beat(a, t)),
-        1 => both.clone().prop_map(|(a, t)| Op::Touch(a, t)),
-        3 => both.clone().prop_map(|(a, t)| Op::Park(a, t)),
-        1 => tasks.clone().prop_map(Op::Unpark),
-        3 => both.clone().prop_map(|(a, t)| Op::Copy(a, t)),
-        2 => place.clone().prop_map(|(t, rest)| Op::Block(t, rest)),
-        2 => place.prop_map(|(t, rest)| Op::Unblock(t, rest)),
-        1 => Just(Op::Fill),
-        1 => Just(Op::Empty),
-        1 => tasks.clone().prop_map(Op::Mend),
-        1 => tasks.prop_map(Op::Free),
-        1 => both.prop_map(|(a, t)| Op::Give(a, t)),
-        1 => (0u64..40, any::<bool>()).prop_map(|(s, boot)| Op::Restart(s * SECOND, boot)),
-    ]
+/// What the workspace of a walk is like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sort {
+    Tasks,
+    /// Of the policy `flag`.
+    Flagging,
+    /// A kind that only tells of the end of a lease.
+    OnlyTelling,
 }
 
 /// The engine and the model, which do the same.
@@ -85,18 +32,19 @@ struct Walk {
     model: Model,
     /// Directories that use up the quota.
     fillers: Vec<String>,
-    only_tells: bool,
+    sort: Sort,
     step: usize,
 }
 
 impl Walk {
-    /// Of tasks; or, if `only_tells`, of a kind that only tells of the end of a lease.
-    fn new(only_tells: bool) -> Walk {
+    fn new(sort: Sort) -> Walk {
+        let only_tells = sort == Sort::OnlyTelling;
         let inodes = ["work", "inbox", "assigned", "done", "dead"].len() + SPARE;
         let inodes = inodes + AGENTS.len() + TASKS.len();
         let kind = if only_tells { "errand" } else { "task" };
+        let policy = if sort == Sort::Flagging { "flag" } else { "refuse" };
         let config = format!(
-            "workspaces: [{{ path: work, kind: {kind} }}]\n\
+            "workspaces: [{{ path: work, kind: {kind}, policy: {policy} }}]\n\
              quotas: [{{ path: work, inodes: {inodes} }}]"
         );
         let config = Config::parse_with("c", &config, &errands("event")).unwrap();
@@ -104,7 +52,7 @@ impl Walk {
         for task in TASKS {
             desk.put(task, "lease: 10s");
         }
-        Walk { desk, model: Model::new(only_tells), fillers: Vec::new(), only_tells, step: 0 }
+        Walk { desk, model: Model::new(only_tells), fillers: Vec::new(), sort, step: 0 }
     }
 
     fn pass(&mut self, nanos: u64) {
@@ -147,8 +95,8 @@ impl Walk {
         if known.is_blocked(Rest::Inbox) {
             return;
         }
-        let is_free = known.task == Task::Free;
-        self.model.lives(who);
+        self.model.acts(who);
+        let is_free = self.model.tasks[nth].task == Task::Free;
         let claimed = self.desk.mv(AGENTS[who], TASKS[nth], "inbox", AGENTS[who]);
         assert_eq!(claimed.is_ok(), is_free, "{} {claimed:?}", self.step);
         if is_free {
@@ -157,7 +105,7 @@ impl Walk {
     }
 
     /// A late save is refused, whatever has become of the record.
-    fn save(&mut self, fence: usize, is_odd: bool) {
+    fn save(&mut self, fence: usize, how: How) {
         if self.model.fences.is_empty() {
             return;
         }
@@ -166,26 +114,77 @@ impl Walk {
         if self.model.tasks[nth].is_parked {
             return;
         }
-        self.model.lives(who);
+        self.model.acts(who);
         let known = &mut self.model.tasks[nth];
         let is_held = known.owner() == Some(who) && known.attempts == fence.attempt.0;
+        let may = is_held && (how != How::Flawed || self.sort == Sort::Flagging);
         let (agent, task, step) = (AGENTS[who], TASKS[nth], self.step);
-        let status = if is_odd { "&s in_progress\nnotes: *s" } else { "in_progress" };
+        let status = match how {
+            How::Sound => "in_progress",
+            How::Odd => "&s in_progress\nnotes: *s",
+            How::Flawed => "in_progress\npriority: 7",
+        };
         let text = format!(
             "id: {task}\nresult: {{summary: made at {step}}}\nlease: 10s\nagent: {agent}\n\
              status: {status}\n"
         );
         let saved = self.desk.save_text(agent, task, (&fence, &text));
-        assert_eq!(saved.is_ok(), is_held, "{step} {saved:?}");
-        if is_held {
-            known.is_odd = is_odd;
+        assert_eq!(saved.is_ok(), may, "{step} {saved:?}");
+        if may {
+            (known.is_odd, known.is_flagged) = (how == How::Odd, how == How::Flawed);
             self.model.is_worked_on(nth);
         }
     }
 
+    /// Where a descriptor of an earlier claim goes, nothing happens.
+    fn let_go(&mut self, fence: usize) {
+        let fences = self.model.fences.len();
+        let Some((who, nth, fence)) = self.model.fences.get(fence % fences.max(1)).cloned() else {
+            return;
+        };
+        let known = &self.model.tasks[nth];
+        let is_held = known.owner() == Some(who) && known.attempts == fence.attempt.0;
+        let can = known.can_be_moved() && !known.is_blocked(Rest::Inbox);
+        if self.sort == Sort::OnlyTelling && is_held && !can {
+            // Of what such a kind does with that `ended` has the tests.
+            return;
+        }
+        self.model.acts(who);
+        self.desk.let_go(TASKS[nth], &fence);
+        if is_held {
+            self.model.let_go(nth);
+        }
+    }
+
+    /// Where the disk has no room nothing is done for an agent, nor known of it.
+    fn is_refused(&mut self, op: &Op) {
+        let (desk, step) = (&self.desk, self.step);
+        let (who, refused) = match *op {
+            Op::Claim(who, nth) if !self.model.tasks[nth].is_blocked(Rest::Inbox) => {
+                (who, desk.mv(AGENTS[who], TASKS[nth], "inbox", AGENTS[who]))
+            }
+            Op::Release(who, nth) => (who, desk.mv(AGENTS[who], TASKS[nth], AGENTS[who], "inbox")),
+            Op::Finish(who, nth) => (who, desk.mv(AGENTS[who], TASKS[nth], AGENTS[who], "done")),
+            Op::Beat(who, nth) => {
+                let beat = Heartbeat { record: desk.record(TASKS[nth]).key };
+                (who, desk.act(AGENTS[who], beat).map(drop))
+            }
+            Op::Save(fence, _) if !self.model.fences.is_empty() => {
+                let (who, nth, fence) = &self.model.fences[fence % self.model.fences.len()];
+                if self.model.tasks[*nth].is_parked {
+                    return;
+                }
+                (*who, desk.save(AGENTS[*who], TASKS[*nth], (fence, "lease: 10s")))
+            }
+            _ => return,
+        };
+        self.model.acts(who);
+        assert_eq!(refused.unwrap_err().rule, Rule::NoSpace, "{step} {op:?}");
+    }
+
     /// Its owner moves it out of its lane.
     fn leave(&mut self, who: usize, nth: usize, task: Task) {
-        self.model.lives(who);
+        self.model.acts(who);
         let to = if task == Task::Done { "done" } else { "inbox" };
         let moved = self.desk.mv(AGENTS[who], TASKS[nth], AGENTS[who], to);
         let known = &self.model.tasks[nth];
@@ -199,7 +198,7 @@ impl Walk {
     }
 
     fn beat(&mut self, who: usize, nth: usize) {
-        self.model.lives(who);
+        self.model.acts(who);
         let beat = Heartbeat { record: self.desk.record(TASKS[nth]).key };
         let renewed = self.desk.act(AGENTS[who], beat);
         let may = self.model.tasks[nth].owner() == Some(who);
@@ -212,7 +211,7 @@ impl Walk {
     /// Attributes are whose the record is: not of who had it before.
     fn touch(&mut self, who: usize, nth: usize) {
         let Some(ino) = self.desk.record(TASKS[nth]).ino() else { return };
-        self.model.lives(who);
+        self.model.acts(who);
         let known = &self.model.tasks[nth];
         let mtime = Some(TimeOrNow::Now);
         let touch = SetAttributes { mtime, ..SetAttributes::none(ino) };
@@ -225,7 +224,7 @@ impl Walk {
     }
 
     fn park(&mut self, who: usize, nth: usize) {
-        self.model.lives(who);
+        self.model.acts(who);
         let name = format!("{}.yaml.~{}~", TASKS[nth], self.step);
         let parked = self.desk.rename_to(AGENTS[who], TASKS[nth], &name);
         let known = &mut self.model.tasks[nth];
@@ -241,7 +240,7 @@ impl Walk {
     fn unpark(&mut self, nth: usize) {
         let known = &self.model.tasks[nth];
         let (Some(who), true) = (known.lane(), known.is_parked) else { return };
-        self.model.lives(who);
+        self.model.acts(who);
         let written =
             self.desk.write_with(AGENTS[who], TASKS[nth], "status: in_progress\nlease: 10s");
         let known = &mut self.model.tasks[nth];
@@ -249,7 +248,7 @@ impl Walk {
         assert_eq!(written.is_ok(), may, "{} {written:?}", self.step);
         // Of who lost it the text is not taken: the last version comes back instead.
         known.is_parked = self.model.is_full;
-        known.is_odd &= !may;
+        (known.is_odd, known.is_flagged) = (known.is_odd && !may, known.is_flagged && !may);
         if may {
             self.model.is_worked_on(nth);
         }
@@ -260,14 +259,14 @@ impl Walk {
         if self.model.tasks[nth].lane() == Some(who) {
             return;
         }
-        self.model.lives(who);
+        self.model.acts(who);
         let written = self.desk.write_with(AGENTS[who], TASKS[nth], "status: assigned\nlease: 10s");
         let known = &mut self.model.tasks[nth];
         let is_free = known.task == Task::Free && !self.model.is_full;
         let may = is_free && !known.had[who];
         assert_eq!(written.is_ok(), may, "{} {written:?}", self.step);
         if may {
-            known.is_odd = false;
+            (known.is_odd, known.is_flagged) = (false, false);
             self.model.claimed(who, nth);
             return;
         }
@@ -283,7 +282,7 @@ impl Walk {
         let Some(by) = known.lane().filter(|_| !known.is_parked) else { return };
         let more = format!("status: in_progress\nagent: {}\nlease: 10s", AGENTS[by]);
         self.desk.rewrite(task, &format!("{more}\nnote: {}", self.step));
-        known.is_odd = false;
+        (known.is_odd, known.is_flagged) = (false, false);
         match known.task {
             // It goes back, if its text was what was in the way.
             Task::Stuck { .. } => self.model.is_mended(nth),
@@ -312,7 +311,7 @@ impl Walk {
         }
         let moved = self.desk.hand_over(TASKS[nth], known.dir(), AGENTS[who]);
         // From lane to lane the status stays as it is.
-        let may = !known.is_parked;
+        let may = !known.is_parked && !known.is_flagged;
         assert_eq!(moved.is_ok(), may, "{} {moved:?}", self.step);
         if may {
             self.model.claimed(who, nth);
@@ -320,7 +319,12 @@ impl Walk {
     }
 
     fn take(&mut self, op: &Op) {
+        let is_time = matches!(op, Op::Pass(_) | Op::Wall(_) | Op::See(_) | Op::Restart(..));
+        let has_room = self.model.space == Space::Room;
         match *op {
+            Op::Disk(space) => self.disk(space),
+            Op::LetGo(fence) => self.let_go(fence),
+            _ if !has_room && !is_time => self.is_refused(op),
             Op::Pass(nanos) => self.pass(nanos),
             Op::Wall(by) => self.desk.set_wall(by),
             Op::See(who) => {
@@ -328,7 +332,7 @@ impl Walk {
                 self.model.lives(who);
             }
             Op::Claim(who, nth) => self.claim(who, nth),
-            Op::Save(fence, is_odd) => self.save(fence, is_odd),
+            Op::Save(fence, how) => self.save(fence, how),
             Op::Release(who, nth) => self.leave(who, nth, Task::Free),
             Op::Finish(who, nth) => self.leave(who, nth, Task::Done),
             Op::Beat(who, nth) => self.beat(who, nth),
@@ -351,6 +355,7 @@ impl Walk {
             Op::Free(nth) => self.free(nth),
             Op::Give(who, nth) => self.give(who, nth),
             Op::Restart(nanos, new_boot) => {
+                self.disk(Space::Room);
                 self.desk.restart_after(nanos.cast_signed(), new_boot);
                 self.desk.settle();
                 self.model.restart_after(nanos);
@@ -358,13 +363,22 @@ impl Walk {
         }
     }
 
+    /// Of a kind that only tells, how a full disk delays that depends on more than the model knows.
+    fn disk(&mut self, space: Space) {
+        if self.sort != Sort::OnlyTelling {
+            self.model.leaves(space);
+            self.desk.leave(space);
+        }
+    }
+
     /// Everything is mended and nobody shows life any more: nothing stays with anybody.
     fn end(&mut self) {
+        self.disk(Space::Room);
         self.empty();
         for nth in 0..TASKS.len() {
             self.unblock(nth, Rest::Inbox);
             self.unblock(nth, Rest::Dead);
-            if self.model.tasks[nth].is_odd {
+            if self.model.tasks[nth].is_odd || self.model.tasks[nth].is_flagged {
                 self.unpark(nth);
                 self.mend(nth);
             }
@@ -373,9 +387,11 @@ impl Walk {
         self.compare(&"the end");
         self.pass(30 * SECOND);
         self.compare(&"all is mended");
-        let rests = |known: &Known| match self.only_tells {
-            true => !known.has_lease(),
-            false => matches!(known.task, Task::Free | Task::Done | Task::Dead),
+        let rests = |known: &Known| match self.sort {
+            Sort::OnlyTelling => !known.has_lease(),
+            Sort::Tasks | Sort::Flagging => {
+                matches!(known.task, Task::Free | Task::Done | Task::Dead)
+            }
         };
         assert!(self.model.tasks.iter().all(rests), "{:?}", self.model.tasks);
         self.desk.fsck_clean();
@@ -395,7 +411,7 @@ impl Walk {
             // At most one lives, and has a lease as long as it does.
             let lease = desk.lease(task).filter(LeaseRow::runs).map(|row| row.attempt);
             assert_eq!(lease, known.has_lease().then_some(record.attempt), "{at}");
-            if self.only_tells {
+            if self.sort == Sort::OnlyTelling {
                 assert_eq!(ends_of(desk, task) as u64, known.ends, "{at}");
             }
             let is_stuck = matches!(known.task, Task::Stuck { .. });
@@ -414,8 +430,8 @@ impl Walk {
     }
 }
 
-fn walk(ops: &[Op], only_tells: bool) {
-    let mut walk = Walk::new(only_tells);
+fn walk(ops: &[Op], sort: Sort) {
+    let mut walk = Walk::new(sort);
     for op in ops {
         walk.step += 1;
         walk.take(op);
@@ -431,7 +447,15 @@ proptest! {
     fn at_most_one_lives_none_is_stuck_and_nothing_late_is_taken(
         ops in proptest::collection::vec(op(), 1..80),
     ) {
-        walk(&ops, false);
+        walk(&ops, Sort::Tasks);
+    }
+
+    // P12.1 P12.7
+    #[test]
+    fn so_it_is_where_flawed_texts_are_kept(
+        ops in proptest::collection::vec(op(), 1..80),
+    ) {
+        walk(&ops, Sort::Flagging);
     }
 
     // P12.1 P12.7
@@ -439,7 +463,7 @@ proptest! {
     fn of_each_end_is_told_once_and_who_is_heard_of_has_a_lease_again(
         ops in proptest::collection::vec(op(), 1..80),
     ) {
-        walk(&ops, true);
+        walk(&ops, Sort::OnlyTelling);
     }
 }
 
@@ -453,7 +477,7 @@ fn a_wall_clock_that_was_set_back_before_another_boot_makes_no_lease_longer() {
         Op::Restart(0, true),
         Op::Pass(TTL),
     ];
-    walk(&ops, false);
+    walk(&ops, Sort::Tasks);
 }
 
 // P12.1
@@ -465,6 +489,6 @@ fn a_sign_of_life_that_says_nothing_new_counts_after_the_next_daemon_too() {
         Op::See(2),
         Op::Restart(17 * SECOND, false),
     ];
-    walk(&ops, true);
-    walk(&ops, false);
+    walk(&ops, Sort::OnlyTelling);
+    walk(&ops, Sort::Tasks);
 }

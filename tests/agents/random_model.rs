@@ -3,7 +3,7 @@
 use workfs::engine::Fence;
 use workfs::numbers::Attempt;
 
-use crate::harness::{SECOND, agent};
+use crate::harness::{SECOND, Space, agent};
 
 pub const AGENTS: [&str; 3] = ["ann", "bob", "eve"];
 pub const TASKS: [&str; 3] = ["t-0", "t-1", "t-2"];
@@ -23,6 +23,12 @@ pub enum Task {
     },
     Done,
     Dead,
+    /// Its lease is over, and nothing could be written yet. Nobody acts on it any more.
+    Over {
+        by: usize,
+        /// When it is tried again, if its owner does nothing before.
+        again: u64,
+    },
     /// Its lease is over, and something is in its way back.
     Stuck {
         by: usize,
@@ -33,7 +39,7 @@ impl Task {
     fn owner(self) -> Option<usize> {
         match self {
             Task::Held { by, .. } => Some(by),
-            Task::Free | Task::Done | Task::Dead | Task::Stuck { .. } => None,
+            Task::Free | Task::Done | Task::Dead | Task::Over { .. } | Task::Stuck { .. } => None,
         }
     }
 }
@@ -64,6 +70,8 @@ pub struct Known {
     blocked: [bool; 2],
     /// Its text says its status in a way that nobody can change in place.
     pub is_odd: bool,
+    /// Its text is flagged as not valid.
+    pub is_flagged: bool,
     /// Its name is a backup's.
     pub is_parked: bool,
     /// When it is looked at whether it can go back, if it could not.
@@ -106,7 +114,7 @@ impl Known {
     /// In whose lane it lies.
     pub fn lane(&self) -> Option<usize> {
         match self.task {
-            Task::Held { by, .. } | Task::Stuck { by } => Some(by),
+            Task::Held { by, .. } | Task::Over { by, .. } | Task::Stuck { by } => Some(by),
             Task::Free | Task::Done | Task::Dead => None,
         }
     }
@@ -128,14 +136,17 @@ impl Known {
 
     /// Whether nothing of itself keeps it from another state: its file, or its text.
     pub fn can_be_moved(&self) -> bool {
-        !self.is_parked && !self.is_odd
+        !self.is_parked && !self.is_odd && !self.is_flagged
     }
 
     /// Goes to where it rests, if nothing is in its way.
-    fn goes_back(&mut self, is_full: bool) -> bool {
+    fn goes_back(&mut self, (is_full, space): (bool, Space)) -> bool {
         let rest = if self.lapses < ATTEMPTS { Rest::Inbox } else { Rest::Dead };
         // What has ended says nothing of its status, and what has no file needs one.
         let is_odd = self.is_odd && rest == Rest::Inbox;
+        if space != Space::Room || self.is_flagged {
+            return false;
+        }
         if self.is_blocked(rest) || is_odd || (self.is_parked && is_full) {
             return false;
         }
@@ -149,7 +160,8 @@ impl Known {
 
     /// Whether somebody has it with a lease.
     pub fn has_lease(&self) -> bool {
-        self.owner().is_some() && self.told.is_none()
+        let is_over = matches!(self.task, Task::Over { .. });
+        (self.owner().is_some() || is_over) && self.told.is_none()
     }
 
     /// The end of a lease is an event only, and its owner goes on.
@@ -168,20 +180,33 @@ impl Known {
         self.task = Task::Held { by, until };
     }
 
-    fn settle(&mut self, now: u64, is_full: bool) {
+    /// What is over ends, as soon as that can be written.
+    fn end(&mut self, now: u64, room: (bool, Space)) {
+        let Task::Over { by, again } = &mut self.task else { return };
+        if now < *again || room.1 == Space::Full {
+            *again = if now < *again { *again } else { now + AGAIN };
+            return;
+        }
+        let by = *by;
+        self.lapses += 1;
+        if !self.goes_back(room) {
+            // It stays, and what is under the old claim is fenced off.
+            self.attempts += 1;
+            (self.task, self.again) = (Task::Stuck { by }, Some(now + AGAIN));
+        }
+    }
+
+    fn settle(&mut self, now: u64, room: (bool, Space)) {
         if let Task::Held { by, until } = self.task
             && now >= until.max(self.grace)
         {
-            self.lapses += 1;
-            if !self.goes_back(is_full) {
-                // It stays, and what is under the old claim is fenced off.
-                self.attempts += 1;
-                (self.task, self.again) = (Task::Stuck { by }, Some(now + AGAIN));
-            }
+            self.task = Task::Over { by, again: now };
         }
+        self.end(now, room);
         if self.again.is_some_and(|again| now >= again) {
             let is_stuck = matches!(self.task, Task::Stuck { .. });
-            let stays = is_stuck && !self.goes_back(is_full);
+            // Where nothing can be written it is not seen either that it need not go back any more.
+            let stays = room.1 != Space::Room || (is_stuck && !self.goes_back(room));
             self.again = stays.then_some(now + AGAIN);
         }
     }
@@ -192,6 +217,8 @@ pub struct Model {
     pub tasks: [Known; 3],
     /// The workspace's quota has no room for one file more.
     pub is_full: bool,
+    /// What is left of the store's disk.
+    pub space: Space,
     /// Its kind only tells of the end of a lease.
     only_tells: bool,
     /// What agents opened, each under some claim.
@@ -207,6 +234,7 @@ impl Model {
             had: [false; AGENTS.len()],
             blocked: [false; 2],
             is_odd: false,
+            is_flagged: false,
             is_parked: false,
             again: None,
             grace: 0,
@@ -214,7 +242,8 @@ impl Model {
             told: None,
         };
         let tasks = [(); 3].map(|()| known.clone());
-        Model { now: 0, tasks, is_full: false, only_tells, fences: Vec::new() }
+        let space = Space::Room;
+        Model { now: 0, tasks, is_full: false, space, only_tells, fences: Vec::new() }
     }
 
     /// A sign of life of an agent, now.
@@ -229,6 +258,21 @@ impl Model {
         }
     }
 
+    /// An agent does something, or tries to: what it has lost ends before.
+    pub fn acts(&mut self, who: usize) {
+        for known in &mut self.tasks {
+            if let Task::Over { by, again } = &mut known.task
+                && *by == who
+            {
+                *again = self.now;
+                known.end(self.now, (self.is_full, self.space));
+            }
+        }
+        if self.space == Space::Room {
+            self.lives(who);
+        }
+    }
+
     /// A sign of life about this very task, which is known at once.
     pub fn is_worked_on(&mut self, nth: usize) {
         if let Task::Held { by, .. } = self.tasks[nth].task {
@@ -240,7 +284,7 @@ impl Model {
     /// Whoever acts for others saved a sound text of a task whose lease is over: nobody has it by that.
     pub fn is_mended(&mut self, nth: usize) {
         let known = &mut self.tasks[nth];
-        if known.goes_back(self.is_full) {
+        if known.goes_back((self.is_full, self.space)) {
             known.again = None;
         }
     }
@@ -266,12 +310,29 @@ impl Model {
         (known.task, known.told) = (task, None);
     }
 
+    /// So much is left of the disk.
+    pub fn leaves(&mut self, space: Space) {
+        self.space = space;
+        self.pass(0);
+    }
+
+    /// What an agent held a task with is closed, under a claim that it still has.
+    pub fn let_go(&mut self, nth: usize) {
+        let known = &mut self.tasks[nth];
+        let Some(by) = known.owner() else { return };
+        if self.space == Space::Room && known.can_be_moved() && !known.is_blocked(Rest::Inbox) {
+            return self.rests(nth, Task::Free);
+        }
+        known.task = Task::Over { by, again: self.now };
+        known.end(self.now, (self.is_full, self.space));
+    }
+
     pub fn pass(&mut self, nanos: u64) {
         self.now += nanos;
         for known in &mut self.tasks {
             match self.only_tells {
                 true => known.tell(self.now),
-                false => known.settle(self.now, self.is_full),
+                false => known.settle(self.now, (self.is_full, self.space)),
             }
         }
     }
@@ -284,6 +345,13 @@ impl Model {
                 && let Task::Held { until, .. } = &mut known.task
             {
                 (*until, known.told) = (heard + TTL, None);
+            }
+        }
+        // What could not be written before is when the daemon ends.
+        for known in &mut self.tasks {
+            if let Task::Over { again, .. } = &mut known.task {
+                *again = self.now;
+                known.end(self.now, (self.is_full, self.space));
             }
         }
         self.now += nanos;

@@ -1,10 +1,12 @@
 //! The store's disk is full.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{
-    Errno, Fixture, Setup, Shell, Task, left_out, lies, pile, python, save, until_polled, whole,
+    Errno, Fixture, Setup, Shell, Task, close, left_out, lies, pile, python, save, until_polled,
+    whole,
 };
 
 /// A small file system of its own; the fixture that has its store there unmounts it.
@@ -99,6 +101,40 @@ fn a_full_disk_is_enospc_and_loses_nothing() {
     for id in ids.iter().chain(&["after".to_owned(), "small".to_owned()]) {
         lies(&fixture.work(), &pile, id);
     }
+    fixture.fsck_clean();
+}
+
+// P12.3 P12.7
+#[test]
+fn a_lease_ends_on_a_full_disk_too_and_nothing_late_is_taken() {
+    let Some((fixture, ballast)) = on_small_disk() else { return };
+    let bob = fixture.outside("bob");
+    fs::create_dir(&bob).unwrap();
+    let at = bob.to_str().unwrap();
+    fixture.workfs(&["mount", at, "--agent", "bob"]).success();
+    let task = Task::new("t-1").with("lease: 10s\n");
+    fixture.task("inbox", &task);
+    let (own, inbox) = (bob.join("work/assigned/bob/t-1.yaml"), bob.join("work/inbox/t-1.yaml"));
+    fs::rename(inbox, &own).unwrap();
+    let open = fs::OpenOptions::new().append(true).open(&own).unwrap();
+    fill(&fixture);
+    until_polled("its end is told", || {
+        let told = fs::read_to_string(fixture.path(".workfs/leases")).unwrap();
+        told.contains("over bob's lease").then_some(())
+    });
+    // Bob is back, and there is room again.
+    fs::metadata(&bob).unwrap();
+    fixture.workfs(&["heartbeat", "t-1", "--agent", "bob"]).failure();
+    fs::remove_file(&own).unwrap_err();
+    fs::remove_file(ballast).unwrap();
+    let written = (&open).write_all(b"late: true\n");
+    assert!(close(open).is_err() || written.is_err());
+    fs::OpenOptions::new().append(true).open(&own).unwrap_err();
+    fixture.workfs(&["heartbeat", "t-1", "--agent", "bob"]).failure();
+    fs::remove_file(&own).unwrap_err();
+    let pile = pile(&fixture.work());
+    lies(&fixture.work(), &pile, "t-1");
+    fixture.workfs(&["unmount", at]).success();
     fixture.fsck_clean();
 }
 

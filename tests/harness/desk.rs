@@ -23,6 +23,8 @@ use workfs::store::{
     sqlite::Sqlite,
 };
 
+use super::disk::{Disk, OnDisk, Space};
+
 pub const SECOND: u64 = 1_000_000_000;
 
 /// Who was seen when, as mounts would tell.
@@ -54,6 +56,7 @@ pub struct Desk {
     workspace: WorkspaceKey,
     dirs: HashMap<String, Ino>,
     config: Arc<Config>,
+    disk: Disk,
     dir: tempfile::TempDir,
 }
 
@@ -93,6 +96,7 @@ impl Desk {
             workspace: WorkspaceKey(0),
             dirs: HashMap::new(),
             config: Arc::new(config),
+            disk: Disk::default(),
             dir: dir.unwrap(),
         };
         desk.start();
@@ -121,8 +125,8 @@ impl Desk {
         };
         let doors = if self.is_live { Doors::default() } else { by_hand };
         let (config, seen) = (Arc::clone(&self.config), Arc::clone(&self.seen));
-        let started =
-            engine::start(Box::new(writer), readers, config, Durability::Process, doors, seen);
+        let writer = Box::new(OnDisk { writer, disk: self.disk.clone() });
+        let started = engine::start(writer, readers, config, Durability::Process, doors, seen);
         self.engine = Some(started.unwrap());
     }
 
@@ -174,7 +178,28 @@ impl Desk {
 
     /// Lets the engine see to what is due.
     pub fn settle(&self) {
-        self.engine().run(Desk::operator(), Sync).unwrap();
+        let settled = self.engine().run(Desk::operator(), Sync);
+        assert!(settled.is_ok() || self.disk.space() == Space::Full, "{settled:?}");
+    }
+
+    /// So much is left of the store's disk from now on.
+    pub fn leave(&self, space: Space) {
+        self.disk.set(space);
+        self.settle();
+    }
+
+    /// There is room again, and nobody looks yet.
+    pub fn make_room(&self) {
+        self.disk.set(Space::Room);
+    }
+
+    /// A descriptor goes with which an agent held a task under this claim.
+    pub fn let_go(&self, task: &str, fence: &Fence) {
+        let context = Desk::context(fence.owner.as_str());
+        self.engine().let_go(context, self.record(task).key, fence.clone());
+        // What could not be given back is seen to after that.
+        self.settle();
+        self.settle();
     }
 
     /// Somebody sets the wall clock.

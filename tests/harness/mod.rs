@@ -11,6 +11,7 @@
 
 mod beside;
 mod desk;
+mod disk;
 mod fixture;
 mod judge;
 mod ledger;
@@ -27,6 +28,7 @@ mod worker;
 
 pub use beside::over_and_over;
 pub use desk::{Desk, SECOND, agent};
+pub use disk::Space;
 pub use fixture::{Fixture, Setup};
 pub use judge::{Pile, lies, pile};
 pub use ledger::{Event, Ledger};

@@ -48,7 +48,7 @@ impl Turn<'_> {
         context.actor.uid = self.context.actor.uid;
         context.gid = self.context.gid;
         let answer = move |ran: Result<_, Refusal>| ran.map(drop).unwrap_or_else(|_| failed());
-        self.follows.push(super::desk::Queued::new(context, command, answer));
+        self.follows.push(super::queued::Queued::new(context, command, answer));
     }
 
     /// What follows from a record's reaching the state of `home`.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::kind::{OnExpiry, Retries, StateIx};
+use crate::kind::{Kind, OnExpiry, Retries, StateIx};
 use crate::ledger::Via;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Attempt, Lapses, RecordKey, UnixNanos};
@@ -51,6 +51,15 @@ pub(super) enum Way {
 pub(super) struct OpenWay {
     home: Home,
     entry: Entry,
+}
+
+/// Where a record goes whose owner is not to keep it. Where the end of a lease moves it nowhere, somebody
+/// let go of it.
+pub(super) fn goes_to(kind: &Kind, on_expiry: &OnExpiry) -> StateIx {
+    match on_expiry {
+        OnExpiry::State(to) => *to,
+        OnExpiry::Status(_) | OnExpiry::Event => kind.initial(),
+    }
 }
 
 /// What is told of a lease that ran out.
@@ -250,10 +259,10 @@ impl Command for Return {
         let had = record.map(|record| Had::find(turn, record)).transpose()?.flatten();
         if let Some(had) = had {
             let kind = had.governed.binding.kind.clone();
-            let lease = kind.state(had.state).lease.as_ref();
-            if let Some(OnExpiry::State(to)) = lease.map(|lease| &lease.on_expiry) {
+            if let Some(lease) = &kind.state(had.state).lease {
+                let to = goes_to(&kind, &lease.on_expiry);
                 let ended = Attempt(had.record.attempt.0.saturating_sub(1));
-                match had.way_back(turn, *to, ended)? {
+                match had.way_back(turn, to, ended)? {
                     Way::Open(way) => had.go_back(turn, *way)?,
                     Way::Blocked(why) => {
                         if turn.txn.in_the_way(self.record)?.is_none_or(|told| told != why) {

@@ -14,8 +14,8 @@ use crate::refusal::Refusal;
 use crate::store::{LeaseRow, LeaseTold, Read, Result};
 
 use super::super::Context;
-use super::super::desk::Queued;
-use super::{Expire, LeaseClock, LeaseNote, Renew, Return, Signs, Warn, nanos};
+use super::super::queued::Queued;
+use super::{Cause, Expire, LeaseClock, LeaseNote, Renew, Return, Signs, Warn, nanos};
 
 /// A warning or an end that was to come and did not, and a way back that was blocked, is tried again after
 /// this; so long it may take to hear of an owner again who was told of the end.
@@ -31,9 +31,25 @@ pub(in crate::engine) struct Due {
     /// The owners of these are to be warned.
     pub warned: Vec<(RecordKey, Attempt)>,
     /// These are over.
-    pub over: Vec<(RecordKey, Attempt)>,
+    pub over: Vec<Expire>,
+    /// These were over before, and the store does not say so yet.
+    pub again: Vec<Expire>,
     /// These could not go back when they were over: perhaps they can now.
     pub back: Vec<RecordKey>,
+}
+
+/// The same, as changes: an end comes after what its lease ran on for.
+#[derive(Default)]
+pub(in crate::engine) struct Tended {
+    pub others: Vec<Queued>,
+    pub ends: Vec<Queued>,
+    pub ends_again: Vec<Queued>,
+}
+
+impl Tended {
+    pub fn is_empty(&self) -> bool {
+        self.others.is_empty() && self.ends.is_empty() && self.ends_again.is_empty()
+    }
 }
 
 struct Entry {
@@ -45,6 +61,8 @@ struct Entry {
     seen: LeaseTime,
     /// When it is looked at next.
     look: LeaseTime,
+    /// It is over, whatever is heard of its owner after that.
+    over: Option<Cause>,
 }
 
 impl Entry {
@@ -57,25 +75,24 @@ impl Entry {
 
 impl Due {
     /// What is to be done, as changes.
-    pub fn changes(self, clock: &LeaseClock) -> Vec<Queued> {
-        let mut changes = Vec::new();
+    pub fn changes(self, clock: &LeaseClock) -> Tended {
         let daemon = Context::daemon;
+        let end = |end| Queued::new(daemon(), end, |ran| tell("expire", ran));
+        let ends = self.over.into_iter().map(end).collect();
+        let ends_again = self.again.into_iter().map(end).collect();
+        let mut others = Vec::new();
         if !self.renewed.is_empty() {
             let renew = Renew { leases: self.renewed, clock: clock.clone() };
-            changes.push(Queued::new(daemon(), renew, |ran| tell("renew", ran)));
+            others.push(Queued::new(daemon(), renew, |ran| tell("renew", ran)));
         }
         for (record, attempt) in self.warned {
             let warn = Warn { record, attempt };
-            changes.push(Queued::new(daemon(), warn, |ran| tell("warn", ran)));
-        }
-        for (record, attempt) in self.over {
-            let expire = Expire { record, attempt };
-            changes.push(Queued::new(daemon(), expire, |ran| tell("expire", ran)));
+            others.push(Queued::new(daemon(), warn, |ran| tell("warn", ran)));
         }
         for record in self.back {
-            changes.push(Queued::new(daemon(), Return { record }, |ran| tell("return", ran)));
+            others.push(Queued::new(daemon(), Return { record }, |ran| tell("return", ran)));
         }
-        changes
+        Tended { others, ends, ends_again }
     }
 }
 
@@ -91,6 +108,8 @@ fn tell<T>(what: &'static str, ran: std::result::Result<T, Refusal>) {
 pub(in crate::engine) struct Book {
     entries: HashMap<RecordKey, Entry>,
     looks: BTreeSet<(LeaseTime, RecordKey)>,
+    /// Those that are over, of which the store does not say so yet.
+    ends: BTreeSet<RecordKey>,
     /// Those that could not go back, by when each is tried again.
     returns: BTreeSet<(LeaseTime, RecordKey)>,
     tries: HashMap<RecordKey, LeaseTime>,
@@ -122,7 +141,8 @@ impl Book {
         self.remove(row.record);
         let look = next_look(&row, now);
         self.looks.insert((look, row.record));
-        self.entries.insert(row.record, Entry { row, owner, written: row.until, seen, look });
+        let entry = Entry { row, owner, written: row.until, seen, look, over: None };
+        self.entries.insert(row.record, entry);
     }
 
     /// When a lease is looked at next.
@@ -150,6 +170,7 @@ impl Book {
     fn remove(&mut self, record: RecordKey) {
         if let Some(entry) = self.entries.remove(&record) {
             self.looks.remove(&(entry.look, record));
+            self.ends.remove(&record);
         }
         if self.entries.is_empty() {
             self.agents.clear();
@@ -168,6 +189,7 @@ impl Book {
                     entry.written = *until;
                 }
             }
+            LeaseNote::Left(record) => drop(self.ends.remove(record)),
             LeaseNote::Warned(record) => {
                 let Some(entry) = self.entries.get_mut(record) else { return };
                 if entry.row.told == LeaseTold::Nothing {
@@ -185,9 +207,51 @@ impl Book {
             }
             LeaseNote::Told(record) => {
                 let Some(entry) = self.entries.get_mut(record) else { return };
-                entry.row.told = LeaseTold::End;
+                (entry.row.told, entry.over) = (LeaseTold::End, None);
+                self.ends.remove(record);
                 self.look_at(*record, now.after(AGAIN_NS));
             }
+        }
+    }
+
+    /// Takes note that a record was let go of that could not be given back: its lease is over.
+    pub fn let_go(&mut self, record: RecordKey, attempt: Attempt, now: LeaseTime) {
+        let entry = self.entries.get_mut(&record);
+        if let Some(entry) = entry.filter(|entry| entry.row.attempt == attempt) {
+            entry.over = Some(Cause::LetGo);
+            self.ends.insert(record);
+            self.look_at(record, now);
+        }
+    }
+
+    /// All that is over is to end now.
+    pub fn end_all(&mut self, now: LeaseTime) {
+        for record in self.ends.clone() {
+            self.look_at(record, now);
+        }
+    }
+
+    /// Whether an end is not written yet.
+    pub fn has_ends(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// What an agent has lost, and still has as the store says.
+    fn lost_by(&self, agent: &AgentName) -> impl Iterator<Item = RecordKey> {
+        let is_its =
+            |record: &RecordKey| self.entries.get(record).is_some_and(|e| e.owner == *agent);
+        self.ends.iter().copied().filter(is_its)
+    }
+
+    /// Whether there is such a thing.
+    pub fn has_lost(&self, agent: &AgentName) -> bool {
+        self.lost_by(agent).next().is_some()
+    }
+
+    /// An agent wants to change something: what it has lost is to end before.
+    pub fn end_before(&mut self, agent: &AgentName, now: LeaseTime) {
+        for record in self.lost_by(agent).collect::<Vec<_>>() {
+            self.look_at(record, now);
         }
     }
 
@@ -223,7 +287,7 @@ impl Book {
     fn unwritten(&self, signs: &Signs<'_>) -> Vec<LeaseRow> {
         let now = signs.clock.now();
         let mut leases = Vec::new();
-        for entry in self.entries.values() {
+        for entry in self.entries.values().filter(|entry| entry.over.is_none()) {
             let owner = signs.last_seen(&entry.owner);
             let owner = owner.max(self.agents.get(&entry.owner).copied());
             let until = entry.runs_until(owner, signs.is_held(&entry.row).then_some(now));
@@ -248,6 +312,13 @@ impl Book {
             }
             self.looks.pop_first();
             let Some(entry) = self.entries.get_mut(&record) else { continue };
+            if let Some(cause) = entry.over {
+                due.again.push(Expire::now(record, entry.row.attempt, cause));
+                self.ends.insert(record);
+                entry.look = now.after(AGAIN_NS);
+                self.looks.insert((entry.look, record));
+                continue;
+            }
             let agent = asked.entry(entry.owner.clone()).or_insert_with(|| {
                 signs.last_seen(&entry.owner).max(self.agents.get(&entry.owner).copied())
             });
@@ -261,7 +332,9 @@ impl Book {
             } else if !row.runs() {
                 entry.look = now.after(AGAIN_NS);
             } else if now >= row.until {
-                due.over.push((record, row.attempt));
+                entry.over = Some(Cause::RanOut);
+                due.over.push(Expire::now(record, row.attempt, Cause::RanOut));
+                self.ends.insert(record);
                 entry.look = now.after(AGAIN_NS);
             } else {
                 // At the warning, too: its half may have been slept through, on a machine that stood still for
@@ -358,9 +431,46 @@ mod tests {
                 assert!(due.over.is_empty() && due.unheard.len() == 1, "at {look}: {due:?}");
             }
             let due = book.due(LeaseTime(4 * S), &signs);
-            assert_eq!(due.over, [(RecordKey(1), Attempt(1))], "{due:?}");
+            assert_eq!(due.over, [Expire::now(RecordKey(1), Attempt(1), Cause::RanOut)], "{due:?}");
         }
     }
+
+    #[test]
+    fn an_end_is_not_undone_by_what_is_heard_after_it() {
+        let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
+        let signs = Signs::of(&Quiet, &agents, &clock);
+        let bob = AgentName::new("bob").unwrap();
+        let (record, attempt) = (RecordKey(1), Attempt(1));
+        for (cause, at) in [(Cause::RanOut, 40 * S), (Cause::LetGo, 10 * S)] {
+            let mut book = book(40);
+            if cause == Cause::LetGo {
+                book.let_go(record, Attempt(7), LeaseTime(at));
+                assert!(!book.has_ends(), "that is another claim");
+                book.let_go(record, attempt, LeaseTime(at));
+                assert_eq!(book.next_look(), Some(LeaseTime(at)));
+            }
+            // What fails is tried after a while, and before its owner does anything.
+            for later in [0, 30, 31] {
+                let now = LeaseTime(at + later * S);
+                if later == 31 {
+                    book.end_before(&bob, now);
+                }
+                let due = book.due(now, &signs);
+                let ends: Vec<_> = due.over.iter().chain(&due.again).collect();
+                assert_eq!(ends, [&Expire::now(record, attempt, cause)], "{due:?}");
+                assert_eq!(due.over.is_empty(), later > 0 || cause == Cause::LetGo, "{due:?}");
+                assert!(due.renewed.is_empty() && book.has_lost(&bob), "{due:?}");
+                book.note_agent(&bob, now);
+                book.note(&LeaseNote::Seen(record), now);
+                assert!(book.next_look().is_some_and(|look| look > now));
+                assert!(book.due(now, &signs).again.is_empty());
+            }
+            assert!(book.unwritten(&signs).is_empty());
+            book.note(&LeaseNote::Ended(record), LeaseTime(at + 31 * S));
+            assert!(!book.has_ends() && book.next_look().is_none());
+        }
+    }
+
     // A full disk, say: nothing of it is in the store.
     #[test]
     fn what_was_not_committed_is_tried_again() {

@@ -1,6 +1,6 @@
 //! The end of a lease: the warning before it, and what then becomes of the record.
 
-use crate::kind::OnExpiry;
+use crate::kind::{OnExpiry, StateIx};
 use crate::ledger::{EventName, Field, Payload, Via};
 use crate::numbers::{Attempt, RecordKey};
 use crate::record::{Edit, patch, patch_at};
@@ -11,7 +11,7 @@ use super::super::record::Step;
 use super::super::turn::Happening;
 use super::super::{Command, Effect, Stop, Text, Turn};
 use super::LeaseNote;
-use super::back::{Had, Way, ran_out};
+use super::back::{Had, Way, goes_to, ran_out};
 
 /// Tells that a lease will end soon.
 pub(in crate::engine) struct Warn {
@@ -19,10 +19,32 @@ pub(in crate::engine) struct Warn {
     pub attempt: Attempt,
 }
 
-/// Ends a lease that nobody renewed.
+/// Why a lease ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Cause {
+    /// Nobody renewed it.
+    RanOut,
+    /// The descriptor that held its record is gone: whatever the kind says of silent owners, the record
+    /// goes back.
+    LetGo,
+}
+
+/// Ends a lease.
+#[derive(Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Expire {
     pub record: RecordKey,
     pub attempt: Attempt,
+    pub cause: Cause,
+    /// The disk is full: the end is written, which takes as little as a removal, and the way back is left
+    /// for later.
+    pub is_tight: bool,
+}
+
+impl Expire {
+    /// Where there is room.
+    pub fn now(record: RecordKey, attempt: Attempt, cause: Cause) -> Expire {
+        Expire { record, attempt, cause, is_tight: false }
+    }
 }
 
 /// The record of a lease, if it is still the same lease.
@@ -92,41 +114,82 @@ impl Command for Expire {
         "expire"
     }
 
+    fn needs_no_room(&self) -> bool {
+        self.is_tight
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let Some((mut record, row)) = leased(turn, self.record, self.attempt)? else {
             turn.effect(Effect::Lease(LeaseNote::Ended(self.record)));
             return Ok(false);
         };
+        if self.cause == Cause::RanOut && !row.runs() {
+            turn.effect(Effect::Lease(LeaseNote::Told(self.record)));
+            return Ok(false);
+        }
         // Somebody may have shown life after it was looked at.
-        if row.until > turn.lease_now || !row.runs() {
+        if self.cause == Cause::RanOut && row.until > turn.lease_now {
+            if let Some(owner) = record.owner {
+                turn.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
+            }
             return Ok(false);
         }
         record.lapses = record.lapses.next();
-        let ended = record.attempt;
-        let Some(had) = Had::find(turn, record)? else {
+        let had = match Had::find(turn, record) {
+            // It lies where it is no workspace's now, and nobody changes it as its owner.
+            Err(Stop::Refused(_)) => {
+                turn.effect(Effect::Lease(LeaseNote::Left(self.record)));
+                return Ok(false);
+            }
+            found => found?,
+        };
+        let Some(had) = had else {
             end(turn, self.record)?;
             return Ok(true);
         };
         let kind = had.governed.binding.kind.clone();
-        match kind.state(had.state).lease.as_ref().map(|lease| &lease.on_expiry) {
-            None => end(turn, self.record)?,
-            Some(OnExpiry::Event) => {
+        let Some(lease) = &kind.state(had.state).lease else {
+            end(turn, self.record)?;
+            return Ok(true);
+        };
+        match (&lease.on_expiry, self.cause) {
+            (OnExpiry::State(_), _) | (_, Cause::LetGo) => {
+                let to = goes_to(&kind, &lease.on_expiry);
+                self.send_back(turn, had, to)?;
+            }
+            (OnExpiry::Event, Cause::RanOut) => {
                 turn.txn.put_record_lease(&LeaseRow { told: LeaseTold::End, ..row })?;
                 turn.effect(Effect::Lease(LeaseNote::Told(self.record)));
                 lease_event(turn, had, EventName::EXPIRED, ("stays", Field::Flag(true)))?;
             }
-            Some(OnExpiry::Status(status)) => stay(turn, had, Some(status))?,
-            Some(OnExpiry::State(to)) => match had.way_back(turn, *to, ended)? {
-                Way::Open(way) => had.go_back(turn, *way)?,
-                Way::Blocked(why) => {
-                    turn.txn.put_return(self.record, &why)?;
-                    turn.effect(Effect::Lease(LeaseNote::Blocked(self.record)));
-                    stay(turn, had, None)?;
-                }
-            },
+            (OnExpiry::Status(_), Cause::RanOut) if self.is_tight => return Err(full().into()),
+            (OnExpiry::Status(status), Cause::RanOut) => stay(turn, had, Some(status))?,
         }
         Ok(true)
     }
+}
+
+impl Expire {
+    /// Back to this state; or it stays, its owner's no more, until nothing is in its way.
+    fn send_back(&self, turn: &mut Turn<'_>, had: Had, to: StateIx) -> Result<(), Stop> {
+        let way = match self.is_tight {
+            true => Way::Blocked(full().to_string()),
+            false => had.way_back(turn, to, had.record.attempt)?,
+        };
+        match way {
+            Way::Open(way) => had.go_back(turn, *way),
+            Way::Blocked(why) => {
+                turn.txn.put_return(self.record, &why)?;
+                turn.effect(Effect::Lease(LeaseNote::Blocked(self.record)));
+                stay(turn, had, None)
+            }
+        }
+    }
+}
+
+/// What is in the way of a new text on a full disk.
+fn full() -> StoreError {
+    StoreError::Full("the disk is full".to_owned())
 }
 
 fn end(turn: &mut Turn<'_>, record: RecordKey) -> Result<(), StoreError> {

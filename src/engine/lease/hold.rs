@@ -1,21 +1,40 @@
 //! The end of a descriptor that held a record: the record is free at once.
+//!
+//! What must stay true: where it cannot be given back, because of what is in its way or of a store that
+//! cannot be written, the lease is over all the same, and the record goes back as at the end of a lease.
 
-use crate::numbers::RecordKey;
-use crate::store::{LeaseRow, Standing};
+use parking_lot::Mutex;
+
+use crate::numbers::{Attempt, RecordKey};
+use crate::store::Standing;
 
 use super::super::save::home_of;
 use super::super::sight::{Base, Sight};
 use super::super::{Command, Rename, RenameMode, Stop, Turn};
 use super::back::home_in;
-use super::{Expire, Fence};
+use super::{Cause, Expire, Fence};
 
 /// Gives a record back, if it is still claimed as it was when it was held.
 #[derive(Clone, Debug)]
-pub struct ReleaseHold {
+pub(in crate::engine) struct ReleaseHold {
     /// The record.
     pub record: RecordKey,
     /// The claim.
     pub fence: Fence,
+}
+
+/// Claims whose descriptors are gone and that were not given back, until the book takes note of them.
+#[derive(Default)]
+pub(in crate::engine) struct LetGo(Mutex<Vec<(RecordKey, Attempt)>>);
+
+impl LetGo {
+    pub fn add(&self, record: RecordKey, attempt: Attempt) {
+        self.0.lock().push((record, attempt));
+    }
+
+    pub fn take(&self) -> Vec<(RecordKey, Attempt)> {
+        std::mem::take(&mut self.0.lock())
+    }
 }
 
 impl Command for ReleaseHold {
@@ -38,19 +57,13 @@ impl Command for ReleaseHold {
             // An editor was killed in the middle of a save: there is no file to be moved, and its lease ends
             // as it does where nothing is heard of an owner.
             Standing::Parked { .. } => {
-                turn.txn.put_record_lease(&LeaseRow { until: turn.lease_now, ..lease })?;
-                turn.follow(Expire { record: self.record, attempt: lease.attempt });
+                turn.follow(Expire::now(self.record, lease.attempt, Cause::LetGo));
                 return Ok(true);
             }
             Standing::Gone => return Ok(false),
         };
         let lies = home_of(turn, &record)?;
-        let to = lies.kind().initial();
-        let home = match home_in(turn, &lies.governed, &lies.name, to) {
-            Ok(home) => home,
-            Err(Stop::Refused(_)) => return Ok(false),
-            Err(stop) => return Err(stop),
-        };
+        let home = home_in(turn, &lies.governed, &lies.name, lies.kind().initial())?;
         let rename = Rename {
             parent: dir,
             name: name.clone(),

@@ -3,7 +3,9 @@
 //! A claim makes a lease; the end of ownership ends it. Signs of life are noted in memory and
 //! written in batches (`book`); time is the store's own (`clock`). What must stay true: a lease row
 //! is there exactly as long as the lease runs, but where a kind only tells of its end; whose lease has
-//! run out otherwise changes nothing any more; expiry is decided on the rows, in the transaction. Deliberately not here: readiness.
+//! run out otherwise changes nothing any more; expiry is decided on the rows, in the transaction; an end that
+//! was found is not undone by what is heard after it, also where it cannot be written yet. Deliberately not
+//! here: readiness.
 
 mod back;
 mod book;
@@ -15,12 +17,12 @@ mod signs;
 
 pub use clock::LeaseClock;
 pub use heartbeat::Heartbeat;
-pub use hold::ReleaseHold;
 
 pub(super) use back::Return;
-pub(super) use book::Book;
-pub(super) use expire::{Expire, Warn};
+pub(super) use book::{Book, Tended};
+pub(super) use expire::{Cause, Expire, Warn};
 pub(super) use heartbeat::Renew;
+pub(super) use hold::{LetGo, ReleaseHold};
 pub(super) use signs::Signs;
 
 use std::time::Duration;
@@ -47,6 +49,8 @@ pub enum LeaseNote {
     Returned(RecordKey),
     /// The store has that it runs until then.
     Written(RecordKey, LeaseTime),
+    /// It is over, and its record is no workspace's now: it is looked at again.
+    Left(RecordKey),
     /// Its owner was warned of its end.
     Warned(RecordKey),
     /// Its owner showed life.
