@@ -71,7 +71,12 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     let store = store.map_err(|stop| stop.of(paths.store()))?;
     let (is_new, config) = (store.is_new, store.engine.config());
     let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));
-    let done = prepare(&store.engine, keep, args.bare, output);
+    let done = prepare(&store.engine, keep, args.bare, output).and_then(|prepared| {
+        if is_new {
+            daemon::finish(&store.engine)?;
+        }
+        Ok(prepared)
+    });
     if is_new && done.is_err() {
         // A half-made one would be served as if that were all.
         local::discard(store, &paths);

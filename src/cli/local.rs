@@ -12,7 +12,7 @@ use crate::daemon::{self, Cause, Failure, LOOK_AGAIN, Nobody, OpenStore, StorePa
 use crate::limits::{DAEMON_END_WAIT, LOCK_PATIENCE};
 use crate::store::Durability;
 
-/// Opens the store; makes it where there is none, without directories.
+/// Opens the store; makes it where there is none. To set that up is the caller's.
 pub fn open(
     paths: &StorePaths,
     sync: Durability,
@@ -20,29 +20,27 @@ pub fn open(
 ) -> Result<OpenStore, Stop> {
     let begin = Instant::now();
     loop {
-        match try_open(paths, sync, config.clone(), true) {
+        match daemon::open(paths, sync, config.clone(), Arc::new(Nobody)) {
             Err(failure) if failure.cause == Cause::Held && begin.elapsed() < LOCK_PATIENCE => {
                 std::thread::sleep(LOOK_AGAIN);
             }
-            opened => return Ok(opened?),
+            opened => {
+                let store = opened?;
+                store.engine.catch_up();
+                return Ok(store);
+            }
         }
     }
 }
 
-/// The same without waiting; one that is made gets its workspaces' directories, if it is not `bare`.
-pub fn try_open(
-    paths: &StorePaths,
-    sync: Durability,
-    config: Option<Arc<Config>>,
-    bare: bool,
-) -> Result<OpenStore, Failure> {
-    let store = daemon::open(paths, sync, config, Arc::new(Nobody))?;
-    if store.is_new {
-        let setup = daemon::Setup { bare, ..daemon::Setup::default() };
-        if let Err(failure) = daemon::set_up(&store.engine, &setup) {
-            discard(store, paths);
-            return Err(failure);
-        }
+/// Opens the store without waiting; one that is made, or whose making was broken off, gets its
+/// workspaces' directories, if it is not `bare`.
+pub fn try_open(paths: &StorePaths, bare: bool) -> Result<OpenStore, Failure> {
+    let store = daemon::open(paths, Durability::Power, None, Arc::new(Nobody))?;
+    let setup = daemon::Setup { bare, ..daemon::Setup::default() };
+    if let Err(failure) = store.set_up(&setup) {
+        discard(store, paths);
+        return Err(failure);
     }
     // What a daemon would have done meanwhile.
     store.engine.catch_up();

@@ -40,7 +40,7 @@ pub use open::{Nobody, OpenStore, open, open_to_check};
 pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::StorePaths;
 pub use point::{clean_up, is_dead, left_covered, resolve};
-pub use setup::{Made, Setup, layout, set_up};
+pub use setup::{Made, Setup, finish, layout, set_up};
 pub use signals::{Patience, is_ignored, on_first as on_first_signal};
 pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};
 pub use wanted::{expect_mountable, expect_possible};
@@ -129,7 +129,12 @@ pub fn run(
     let audience = Arc::clone(&hub);
     // A file that was there is its owner's, also one that is empty.
     let was_there = std::fs::symlink_metadata(options.paths.store()).is_ok();
-    let store = open(&options.paths, options.sync, None, audience)?;
+    let opened = open(&options.paths, options.sync, None, audience);
+    let store = opened.inspect_err(|_| {
+        if !was_there && !options.paths.exists() {
+            open::remove_log(&options.paths);
+        }
+    })?;
     let (listener, socket) = match begin(options, &store, &options.paths.socket()) {
         Ok(bound) => bound,
         Err(failure) => {
@@ -201,9 +206,7 @@ fn begin(
     store: &OpenStore,
     socket: &Path,
 ) -> Result<(UnixListener, SocketFile), Failure> {
-    if store.is_new {
-        set_up(&store.engine, &Setup::default())?;
-    }
+    store.set_up(&Setup::default())?;
     options.paths.make_directory()?;
     socket::bind(socket)
         .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::failure::{Cause, Failure};
 use super::logging::is_own_log;
 use super::paths::StorePaths;
+use super::setup::{self, Setup};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
 use crate::numbers::{G, Ino};
@@ -26,7 +27,7 @@ pub struct OpenStore {
     pub engine: Engine,
     /// Its writer's thread, which ends when the last clone of the engine is gone.
     pub writer: JoinHandle<()>,
-    /// The store was made just now.
+    /// The store was made just now, or its making was broken off: it is to be set up.
     pub is_new: bool,
     /// Which file it is: another may have its name by the time that this one is closed.
     identity: Identity,
@@ -57,7 +58,6 @@ pub fn open(
     audience: Arc<dyn Audience>,
 ) -> Result<OpenStore, Failure> {
     let doors = doors()?;
-    let is_new = !paths.exists();
     let (store, writer) = open_store(paths.store())?;
     let looked = |error| Failure::io(paths.store().display(), &error);
     let identity = store.identity().map_err(looked)?;
@@ -66,6 +66,8 @@ pub fn open(
         Some(config) => config,
         None => Arc::new(kept_config(&*readers)?),
     };
+    // One that cannot be written is read as it is.
+    let is_new = readers.write_protection().is_none() && setup::is_unfinished(&*readers)?;
     let (engine, writer) = engine::start(writer, readers, config, sync, doors, audience)?;
     Ok(OpenStore { engine, writer, is_new, identity })
 }
@@ -105,6 +107,15 @@ fn kept_config(readers: &dyn Readers) -> Result<Config, Failure> {
     })
 }
 
+/// Removes the log of a store that is not there; what was in the way was told to whoever asked.
+pub(super) fn remove_log(paths: &StorePaths) {
+    if is_own_log(&paths.log())
+        && let Err(error) = std::fs::remove_file(paths.log())
+    {
+        tracing::debug!(%error, "there is no log");
+    }
+}
+
 fn doors() -> Result<Doors, Failure> {
     let mut doors = Doors::default();
     if let Ok(setting) = std::env::var(FAULT_VARIABLE) {
@@ -117,6 +128,18 @@ fn doors() -> Result<Doors, Failure> {
 }
 
 impl OpenStore {
+    /// Makes what a new store begins with, where this is one.
+    ///
+    /// # Errors
+    /// A refusal or a failure of the store; whoever opens it next sets it up then.
+    pub fn set_up(&self, setup: &Setup) -> Result<(), Failure> {
+        if self.is_new {
+            setup::set_up(&self.engine, setup)?;
+            setup::finish(&self.engine)?;
+        }
+        Ok(())
+    }
+
     /// The last event.
     ///
     /// # Errors
@@ -141,12 +164,7 @@ impl OpenStore {
             return;
         }
         remove_lock(paths.store());
-        // What was in the way was told to whoever asked.
-        if is_own_log(&paths.log())
-            && let Err(error) = std::fs::remove_file(paths.log())
-        {
-            tracing::debug!(%error, "there is no log");
-        }
+        remove_log(paths);
     }
 
     /// Ends the engine; what was queued is done. Waits at most `patience` for that: a clone of the

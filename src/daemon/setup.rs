@@ -1,6 +1,8 @@
 //! Setting a store up: its configuration, the directories of its workspaces, its root's owner.
 //!
-//! What must stay true: every change is an engine command; doing it twice changes nothing more.
+//! What must stay true: every change is an engine command; doing it twice changes nothing more; a new
+//! store says that it is whole only when all of it is there, so that one whose making was broken off at any
+//! moment is set up by whoever opens it next.
 //! Deliberately not here: the form of a configuration (`config`).
 
 use std::path::Path;
@@ -15,7 +17,7 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::Refusal;
 use crate::service::{Caller, PARTS, SCRATCHPAD};
-use crate::store::Read;
+use crate::store::{MAKING_BEGUN, MAKING_DONE, MAKING_KEY, Read, Readers, StoreError};
 
 /// What a store is to become.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +54,23 @@ pub fn layout(file: &Path) -> Result<Config, Failure> {
         std::fs::read_to_string(&beside).map_err(|error| format!("{}: {error}", beside.display()))
     };
     Ok(Config::from_layout(&file.display().to_string(), &text, &load)?)
+}
+
+/// Says that a new store is whole. Until then whoever opens it sets it up, as if it had just been made.
+///
+/// # Errors
+/// A refusal or a failure of the store.
+pub fn finish(engine: &Engine) -> Result<(), Failure> {
+    Ok(engine.run(Caller::this_process().context(), Finish)?)
+}
+
+/// Whether what a new store begins with is missing, since its making was broken off or has just begun.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn is_unfinished(readers: &dyn Readers) -> Result<bool, StoreError> {
+    let said = crate::store::read(readers, |read| read.meta(MAKING_KEY))?;
+    Ok(said.as_deref() == Some(MAKING_BEGUN))
 }
 
 /// Sets a store up. The engine must have been started with the configuration that is to be kept.
@@ -172,6 +191,21 @@ impl Command for KeepConfig {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         Ok(turn.txn.put_meta(CONFIG_KEY, &self.text)?)
+    }
+}
+
+/// Notes that nothing of a new store is missing.
+struct Finish;
+
+impl Command for Finish {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "init"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        Ok(turn.txn.put_meta(MAKING_KEY, MAKING_DONE)?)
     }
 }
 

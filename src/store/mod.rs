@@ -197,6 +197,16 @@ pub trait Txn:
     fn rollback(&mut self) -> Result<()>;
 }
 
+/// The setting that says how far the making of a store has come. One from before there was this
+/// setting has none, and is whole.
+pub const MAKING_KEY: &str = "making";
+
+/// There are tables, and what a new store begins with is still missing.
+pub const MAKING_BEGUN: &str = "begun";
+
+/// All of it is there.
+pub const MAKING_DONE: &str = "done";
+
 /// What a commit must survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {

@@ -8,6 +8,7 @@ mod harness;
 
 mod flushes;
 mod load;
+mod making;
 mod plain;
 mod points;
 mod truth;

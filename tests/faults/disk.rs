@@ -371,3 +371,29 @@ fn an_init_that_finds_no_room_leaves_no_half_of_a_store() {
         assert!(left.is_empty(), "{size}: {left:?}");
     }
 }
+
+// P4.7
+#[test]
+fn a_mount_that_finds_no_room_for_a_new_store_leaves_no_half_of_one() {
+    let mut fixture = Setup::default().prepare();
+    let Some(disk) = small_disk(fixture.base(), "20m") else { return };
+    fixture.set_store(disk.join("team.db"));
+    let ballast = disk.join("ballast");
+    // Not even tables; tables, but no log; no first directories.
+    for left in [8, 120, 160, 400] {
+        fs::write(&ballast, vec![1; (20 << 20) - (left << 10)]).unwrap();
+        let ran = fixture.mount_at(fixture.root()).failure();
+        assert_eq!(ran.code, 12, "{left}: {ran}");
+        fixture.await_no_daemon();
+        fs::remove_file(&ballast).unwrap();
+        let names: Vec<_> = fs::read_dir(&disk).unwrap().map(|entry| entry.unwrap()).collect();
+        assert!(names.is_empty(), "{left}: {names:?}");
+        fixture.mount_all();
+        assert!(fixture.work().join("inbox").is_dir(), "{left}");
+        fixture.unmount_all();
+        fixture.await_no_daemon();
+        for name in fs::read_dir(&disk).unwrap() {
+            fs::remove_file(name.unwrap().path()).unwrap();
+        }
+    }
+}

@@ -15,7 +15,7 @@ use crate::daemon::{
 };
 use crate::limits::{DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, LOCK_PATIENCE};
 use crate::service::{Caller, Effect, Part, Reply, Report, Request, Service, Sink, dispatch, fsck};
-use crate::store::{Durability, Readers};
+use crate::store::Readers;
 
 /// What to do where there is no store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +98,9 @@ fn asked(
             }
             // Before the store's threads start.
             let patience = patience()?;
-            // An import brings its directories; an agent would find none to work in.
-            let bare = !matches!(request, Request::AgentAdd(..));
-            match local::try_open(paths, Durability::Power, None, bare) {
+            // An import brings its directories; anybody else would find none to work in.
+            let bare = matches!(request, Request::Import(..));
+            match local::try_open(paths, bare) {
                 Ok(store) => return in_process(store, paths, (part, request), &patience, each),
                 // A daemon that just starts or ends, or another command.
                 Err(failure) if failure.cause == Cause::Held => Some(failure),

@@ -175,7 +175,8 @@ impl Lock {
     }
 }
 
-fn is_full(error: &std::io::Error) -> bool {
+/// Whether there was no space for it.
+pub(super) fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 

@@ -141,12 +141,18 @@ impl Sqlite {
         }
         refuse_other(path)?;
         lock::refuse_network(path)?;
-        let was_there = path.exists();
         let (lock, is_first) = lock::Lock::take_first(path)?;
-        let opened = Sqlite::open_held(path);
-        // What cannot be opened is left alone, and nothing is left beside it.
-        if is_first && was_there && opened.is_err() {
-            lock.remove(path);
+        let made = make(path).map_err(|error| making(path, error));
+        let is_made = matches!(made, Ok(true));
+        let opened = made.and_then(|_| Sqlite::open_held(path));
+        if opened.is_err() {
+            // What was there is left alone; nothing is left beside it, nor of what was made in vain.
+            if is_made && let Err(error) = lock::remove_files(path) {
+                tracing::warn!(%error, "a store that could not be made stays");
+            }
+            if is_first {
+                lock.remove(path);
+            }
         }
         let (main_lock, writer) = opened?;
         let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
@@ -159,7 +165,6 @@ impl Sqlite {
         let io = |what: &str, error: std::io::Error| {
             StoreError::ReadOnly(format!("{what} {}: {error}", path.display()))
         };
-        make(path).map_err(|e| io("making", e))?;
         let main = room::open_main(path).map_err(|e| io("opening", e))?;
         let main_lock = lock::lock_main(path, &main, lock::Use::Write)?;
         let writer = connect(path, true).map_err(|error| named(error, path))?;
@@ -221,13 +226,20 @@ fn forget_leader(writer: &Conn) -> Result<()> {
     }
 }
 
-/// Makes the file where there is none, for its owner alone from the start.
-fn make(path: &Path) -> std::io::Result<()> {
+/// Makes the file where there is none, for its owner alone from the start; says whether it did.
+fn make(path: &Path) -> std::io::Result<bool> {
     use std::os::unix::fs::OpenOptionsExt;
     match std::fs::File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
     }
+}
+
+/// Why there is no file.
+fn making(path: &Path, error: std::io::Error) -> StoreError {
+    let text = format!("making {}: {error}", path.display());
+    if lock::is_full(&error) { StoreError::Full(text) } else { StoreError::ReadOnly(text) }
 }
 
 /// The store's own files are its owner's alone.

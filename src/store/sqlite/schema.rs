@@ -9,7 +9,7 @@
 use rusqlite::Connection;
 
 use super::fail;
-use crate::store::{Result, StoreError};
+use crate::store::{MAKING_BEGUN, MAKING_KEY, Result, StoreError};
 
 /// `application_id` of a workfs store: "wkfs".
 pub const APPLICATION_ID: i64 = 0x776b_6673;
@@ -315,6 +315,11 @@ pub fn known() -> i64 {
     MIGRATIONS.len() as i64
 }
 
+/// Marks a store as one that is being made.
+fn begun() -> String {
+    format!("INSERT INTO meta (key, value) VALUES ('{MAKING_KEY}', '{MAKING_BEGUN}');")
+}
+
 /// Brings the store's schema up to [`known`].
 ///
 /// # Errors
@@ -324,9 +329,11 @@ pub fn migrate(connection: &Connection, path: &str) -> Result<()> {
     let found = look(connection, path)?;
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
         let version = index + 1;
+        // With the first tables, so that there is no moment at which a new store looks whole.
+        let begun = if index == 0 { begun() } else { String::new() };
         connection
             .execute_batch(&format!(
-                "BEGIN IMMEDIATE; {migration} PRAGMA user_version = {version}; \
+                "BEGIN IMMEDIATE; {migration} {begun} PRAGMA user_version = {version}; \
                  PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
             ))
             .map_err(fail)?;
