@@ -92,6 +92,7 @@ enum Command {
 /// Runs the command line.
 #[must_use]
 pub fn main() -> ExitCode {
+    crate::daemon::outlive_long_writes();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let arguments = match helper::translate(&arguments) {
         Ok(Some(translated)) => translated,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigError;
 use crate::refusal::{Refusal, Rule};
-use crate::store::StoreError;
+use crate::store::{StoreError, is_full};
 
 /// What kind of failure it is; the command line makes an exit code of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Failure {
             ErrorKind::NotFound => Cause::Absent,
             ErrorKind::NotADirectory | ErrorKind::IsADirectory => Cause::Usage,
             ErrorKind::TimedOut | ErrorKind::WouldBlock => Cause::Busy,
-            ErrorKind::StorageFull => Cause::NoSpace,
+            kind if is_full(kind) => Cause::NoSpace,
             _ => Cause::Other,
         };
         Failure::new(cause, format!("{what}: {error}"), "")

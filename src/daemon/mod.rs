@@ -41,7 +41,7 @@ pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::StorePaths;
 pub use point::{clean_up, is_dead, left_covered, resolve};
 pub use setup::{Made, Setup, finish, layout, set_up};
-pub use signals::{Patience, is_ignored, on_first as on_first_signal};
+pub use signals::{Patience, is_ignored, on_first as on_first_signal, outlive_long_writes};
 pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};
 pub use wanted::{expect_mountable, expect_possible};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};

@@ -11,6 +11,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The signals that end a daemon.
 const ENDING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
+/// Keeps a limit on the length of files (`ulimit -f`) from ending the process at a write beyond it: the
+/// write fails with EFBIG instead. By a handler, which a program that is started here does not inherit, as
+/// it would an ignored signal.
+pub fn outlive_long_writes() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    if is_ignored(libc::SIGXFSZ) {
+        return;
+    }
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: zeros are a valid `sigaction`, sigemptyset makes its mask one; the handler does nothing, so it
+    // may come at any moment.
+    unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = nothing as *const () as libc::sighandler_t;
+        (*action.as_mut_ptr()).sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&raw mut (*action.as_mut_ptr()).sa_mask);
+        libc::sigaction(libc::SIGXFSZ, action.as_ptr(), std::ptr::null_mut());
+    }
+}
+
 /// Keeps the ending signals from ending this thread and those that it starts.
 pub fn block() {
     let set = ending();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{StoreError, has_one_name};
+use crate::store::{StoreError, has_one_name, or_too_long};
 
 use super::status::size;
 use super::{BackupArgs, Exit, Failure, Reply, Service, Sink};
@@ -62,7 +62,7 @@ pub(super) fn backup(
         Ok(false) => Err(Failure::new(Exit::Failed, "interrupted", "nothing was kept; try again")),
         // Only the copy needs any.
         Err(StoreError::Full(_)) => {
-            let reason = format!("no space is left for {}", file.display());
+            let reason = or_too_long(&format!("no space is left for {}", file.display()));
             let remedy = "free space there, or name a file on another disk; nothing was kept";
             Err(Failure::new(Exit::NoSpace, reason, remedy))
         }

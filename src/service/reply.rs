@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::{Refusal, Rule, TextPlace};
-use crate::store::StoreError;
+use crate::store::{StoreError, is_full};
 
 use super::{
     AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, GcReport,
@@ -125,7 +125,7 @@ impl From<std::io::ErrorKind> for Exit {
             K::NotFound => Exit::Absent,
             K::NotADirectory | K::IsADirectory => Exit::Usage,
             K::PermissionDenied | K::ReadOnlyFilesystem => Exit::Denied,
-            K::StorageFull => Exit::NoSpace,
+            kind if is_full(kind) => Exit::NoSpace,
             _ => Exit::Failed,
         }
     }

@@ -6,7 +6,7 @@ use crate::refusal::{Refusal, Rule};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// No space for the change; nothing of it was kept.
-    #[error("no space left for the store: {0}")]
+    #[error("no space left for the store: {}", or_too_long(.0))]
     Full(String),
     /// The store's file cannot be written.
     #[error("the store cannot be written: {0}")]
@@ -78,6 +78,26 @@ pub enum StoreError {
     /// Anything else from the engine below.
     #[error("the store failed: {0}")]
     Failed(String),
+}
+
+/// Whether a system call failed for want of space: the disk's, a quota's, or under the limit of this process
+/// on the length of files, which ends a write as a full disk does.
+#[must_use]
+pub fn is_full(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind as K;
+    matches!(kind, K::StorageFull | K::QuotaExceeded | K::FileTooLarge)
+}
+
+/// What to say of want of space: names the limit on the length of files, where this process has one, since
+/// `df` shows nothing of it.
+#[must_use]
+pub fn or_too_long(what: &str) -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    let Some(bytes) = limit else { return what.to_owned() };
+    let own = std::process::id();
+    format!(
+        "{what} (or a file may not be longer: process {own} was started with `ulimit -f`, {bytes} bytes)"
+    )
 }
 
 impl From<StoreError> for Refusal {

@@ -8,6 +8,7 @@ mod harness;
 
 mod clients;
 mod disk;
+mod length;
 mod locked;
 mod log;
 mod many_files;

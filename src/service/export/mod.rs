@@ -22,7 +22,7 @@ use crate::engine::read_plain;
 use crate::limits::CHUNK_BYTES;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::{Ino, UnixNanos};
-use crate::store::{Class, Node, NodeType, Read};
+use crate::store::{Class, Node, NodeType, Read, or_too_long};
 
 use super::find::node_at;
 use super::status::size;
@@ -115,6 +115,7 @@ pub(super) fn export(
     let failed = |error: std::io::Error| {
         let reason = format!("{}: {error}", args.to.display());
         let exit = Exit::from(error.kind());
+        let reason = if exit == Exit::NoSpace { or_too_long(&reason) } else { reason };
         Failure::new(exit, reason, "what was written until then is there, incomplete")
     };
     service.read(|read| {

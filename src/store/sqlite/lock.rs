@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 
 use super::room::MainFile;
-use crate::store::{Identity, Result, StoreError, open_own};
+use crate::store::{Identity, Result, StoreError, is_full, open_own};
 
 /// What a store's file is locked for.
 #[derive(Clone, Copy)]
@@ -123,7 +123,7 @@ impl Lock {
         options.read(true).write(true).create(true).truncate(false);
         let failed = |what: &str, error: std::io::Error| {
             let text = format!("{what} {}: {error}", lock.display());
-            if is_full(&error) { StoreError::Full(text) } else { StoreError::ReadOnly(text) }
+            if is_full(error.kind()) { StoreError::Full(text) } else { StoreError::ReadOnly(text) }
         };
         let mut file = open_own(&mut options, &lock).map_err(|error| failed("opening", error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -145,7 +145,7 @@ impl Lock {
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         match write {
             // It is held all the same; who asks hears no number.
-            Err(error) if is_full(&error) => tracing::debug!(%error, "the lock names nobody"),
+            Err(error) if is_full(error.kind()) => tracing::debug!(%error, "the lock names nobody"),
             write => write.map_err(|error| failed("writing", error))?,
         }
         Ok(Lock(Arc::new(file)))
@@ -173,11 +173,6 @@ impl Lock {
         }
         Ok(Some(Lock(Arc::new(file))))
     }
-}
-
-/// Whether there was no space for it.
-pub(super) fn is_full(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 
 /// Locks the file of the store at `path` itself, which somebody may have open by another name.

@@ -39,7 +39,7 @@ pub use lock::{Lock, lock_holder, remove_files, remove_lock};
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
-use super::{Identity, Read, Readers, Result, StoreError};
+use super::{Identity, Read, Readers, Result, StoreError, is_full};
 use crate::numbers::Ino;
 
 /// A connection to the store: reads, and inside [`Writer::transaction`] writes.
@@ -108,6 +108,25 @@ fn fail(error: rusqlite::Error) -> StoreError {
     }
 }
 
+/// The cause of a failure of a connection, right after it. SQLite says by itself of most writes that the
+/// disk is full, and "disk I/O error" of the others and of what may not be written.
+fn cause(sql: &Connection, error: rusqlite::Error) -> StoreError {
+    if error.sqlite_error_code() != Some(ErrorCode::SystemIoFailure) {
+        return fail(error);
+    }
+    // SAFETY: the connection is open.
+    let errno = unsafe { ffi::sqlite3_system_errno(sql.handle()) };
+    let why = std::io::Error::from_raw_os_error(errno);
+    match errno {
+        _ if is_full(why.kind()) => StoreError::Full(error.to_string()),
+        libc::EROFS | libc::EPERM => {
+            let path = sql.path().unwrap_or_default();
+            StoreError::ReadOnly(format!("{path}: {why}"))
+        }
+        _ => fail(error),
+    }
+}
+
 /// The same, naming the file that is no store.
 fn named(error: StoreError, path: &Path) -> StoreError {
     match error {
@@ -172,7 +191,8 @@ impl Sqlite {
         schema::migrate(&writer.sql, &shown).map_err(|error| named(error, path))?;
         // Not before it is known to be a store: another program's file stays as it is.
         restrict(path).map_err(|e| io("restricting", e))?;
-        writer.sql.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
+        let logged = writer.sql.pragma_update(None, "journal_mode", "wal");
+        logged.map_err(|error| writer.cause(error))?;
         writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
         forget_leader(&writer)?;
         let connections = (writer, connect(path, true)?);
@@ -239,7 +259,7 @@ fn make(path: &Path) -> std::io::Result<bool> {
 /// Why there is no file.
 fn making(path: &Path, error: std::io::Error) -> StoreError {
     let text = format!("making {}: {error}", path.display());
-    if lock::is_full(&error) { StoreError::Full(text) } else { StoreError::ReadOnly(text) }
+    if is_full(error.kind()) { StoreError::Full(text) } else { StoreError::ReadOnly(text) }
 }
 
 /// The store's own files are its owner's alone.
@@ -288,23 +308,9 @@ impl Conn {
         stepped.map(drop).map_err(|error| self.cause(error))
     }
 
-    /// The cause of a failure of this connection, right after it. SQLite says by itself of most writes
-    /// that the disk is full, and "disk I/O error" of the others and of what may not be written.
+    /// The cause of a failure of this connection, right after it.
     fn cause(&self, error: rusqlite::Error) -> StoreError {
-        if error.sqlite_error_code() != Some(ErrorCode::SystemIoFailure) {
-            return fail(error);
-        }
-        // SAFETY: the connection is open.
-        let errno = unsafe { ffi::sqlite3_system_errno(self.sql.handle()) };
-        match errno {
-            libc::ENOSPC | libc::EDQUOT => StoreError::Full(error.to_string()),
-            libc::EROFS | libc::EPERM => {
-                let (path, why) =
-                    (self.sql.path().unwrap_or_default(), std::io::Error::from_raw_os_error(errno));
-                StoreError::ReadOnly(format!("{path}: {why}"))
-            }
-            _ => fail(error),
-        }
+        cause(&self.sql, error)
     }
 
     /// Runs `work` on one snapshot.
@@ -350,11 +356,13 @@ impl Readers for Sqlite {
         // One snapshot for all steps: without it the copy begins anew with every commit of the
         // writer, and under load never ends.
         source.sql.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(fail)?;
-        let is_whole = copy_pages(&source.sql, &mut copy, progress)?;
+        let copied = copy_pages(&source.sql, &mut copy, progress);
+        let is_whole = copied.map_err(|error| cause(&copy, error))?;
         source.sql.execute_batch("COMMIT").map_err(fail)?;
         self.idle.lock().push(source);
         if is_whole {
-            copy.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
+            let logged = copy.pragma_update(None, "journal_mode", "wal");
+            logged.map_err(|error| cause(&copy, error))?;
         }
         Ok(is_whole)
     }
@@ -364,11 +372,11 @@ fn copy_pages(
     source: &Connection,
     copy: &mut Connection,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<bool> {
+) -> rusqlite::Result<bool> {
     use rusqlite::backup::{Backup, StepResult};
-    let backup = Backup::new(source, copy).map_err(fail)?;
+    let backup = Backup::new(source, copy)?;
     loop {
-        let more = backup.step(2_000).map_err(fail)?;
+        let more = backup.step(2_000)?;
         let now = backup.progress();
         let pages = now.pagecount.unsigned_abs();
         let left = now.remaining.unsigned_abs();

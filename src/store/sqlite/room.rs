@@ -19,11 +19,10 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
 
 use super::checkpoint::FRAME_BYTES;
 use super::fail;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, is_full};
 
 /// So many pages are taken ahead: those that come between two looks, and the largest write of a kernel
 /// (1 MiB) besides.
@@ -107,7 +106,7 @@ fn take(file: &File, wanted: u64) -> Result<bool> {
         Some(more) => fallocate(file, FallocateFlags::KEEP_SIZE, length, more),
     };
     // A file system that takes nothing ahead hinders nobody.
-    Ok(!matches!(taken, Err(Errno::NOSPC | Errno::DQUOT)))
+    Ok(!taken.is_err_and(|errno| is_full(std::io::Error::from(errno).kind())))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use rusqlite::Connection;
 
-use super::fail;
+use super::{cause, fail};
 use crate::store::{MAKING_BEGUN, MAKING_KEY, Result, StoreError};
 
 /// `application_id` of a workfs store: "wkfs".
@@ -336,7 +336,7 @@ pub fn migrate(connection: &Connection, path: &str) -> Result<()> {
                 "BEGIN IMMEDIATE; {migration} {begun} PRAGMA user_version = {version}; \
                  PRAGMA application_id = {APPLICATION_ID}; COMMIT;"
             ))
-            .map_err(fail)?;
+            .map_err(|error| cause(connection, error))?;
     }
     Ok(())
 }

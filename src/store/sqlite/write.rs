@@ -6,11 +6,11 @@ use rusqlite::params;
 
 use super::nodes::Nodes;
 
+use super::Conn;
 use super::columns::int;
 use super::read::{chunk_key, class_number, type_number};
 use super::ready::when_columns;
 use super::why::why_text;
-use super::{Conn, fail};
 use crate::limits;
 use crate::names::{AgentName, FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, WorkspaceKey};
@@ -24,7 +24,7 @@ impl Conn {
         self.sql
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(parameters))
-            .map_err(fail)
+            .map_err(|error| self.cause(error))
     }
 
     /// Begins a transaction's work: nothing is done yet, no inode is held.

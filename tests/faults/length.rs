@@ -1,0 +1,83 @@
+//! A limit on the length of files (`ulimit -f`), which ends a process that does not mind it.
+
+use std::fs;
+
+use crate::harness::{Errno, Fixture, Ran, Setup, Task, lies, pile, save};
+
+/// Runs `workfs` with files of at most so many KiB.
+fn limited(fixture: &Fixture, kib: u32, arguments: &str) -> Ran {
+    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let shell = shell.with("WORKFS_STORE", fixture.store()).with("M", fixture.root());
+    shell.run(&format!("cd /; ulimit -f {kib}; exec \"$WORKFS\" {arguments}"))
+}
+
+// P4.3
+#[test]
+fn a_daemon_that_was_started_with_a_limit_meets_it_as_a_full_disk() {
+    let fixture = Setup::default().prepare();
+    limited(&fixture, 6144, "mount \"$M\"").success();
+    fixture.make_directories();
+    let pid = fixture.daemon_pid();
+    let mut ids = Vec::new();
+    let refused = loop {
+        let task =
+            Task::new(&format!("t-{:04}", ids.len())).with(&"# this fills it\n".repeat(5000));
+        match save(&fixture.work().join("inbox").join(task.file()), task.text().as_bytes()) {
+            Ok(()) => ids.push(format!("t-{:04}", ids.len())),
+            Err(errno) => break errno,
+        }
+        assert!(ids.len() < 1000, "the limit is not met");
+    };
+    assert_eq!(refused, Errno::NOSPC);
+    let plain = fs::write(fixture.path("plain"), vec![1; 8 << 20]).unwrap_err();
+    assert_eq!(Errno::from_io_error(&plain), Some(Errno::NOSPC));
+    // Who looks for the cause finds no full disk.
+    let log = fs::read_to_string(fixture.store().with_extension("db.log")).unwrap();
+    assert!(log.contains("started with `ulimit -f`, 6291456 bytes"), "{log}");
+    // As on a full disk, there can be made space.
+    for id in ids.drain(..ids.len() / 2) {
+        fs::remove_file(fixture.work().join(format!("inbox/{id}.yaml"))).unwrap();
+    }
+    assert_eq!(fixture.daemon_pid(), pid, "it is the same daemon");
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    fixture.mount_all();
+    let pile = pile(&fixture.work());
+    for id in &ids {
+        lies(&fixture.work(), &pile, id);
+    }
+    fixture.fsck_clean();
+}
+
+// P4.3 P8.1
+#[test]
+fn commands_without_a_daemon_meet_it_as_a_full_disk() {
+    let fixture = Setup::default().prepare();
+    let from = fixture.outside("from");
+    fs::create_dir(&from).unwrap();
+    (0..20).for_each(|nth| fs::write(from.join(nth.to_string()), vec![nth; 100_000]).unwrap());
+    let commands =
+        ["init", "import \"$OUT/from\" notes", "export \"$OUT/to\"", "backup \"$OUT/b\""];
+    for (command, kib) in commands.into_iter().zip([100, 800, 50, 50]) {
+        let ran = limited(&fixture, kib, command);
+        assert_eq!(ran.code, 12, "{command}: {ran}");
+        assert!(ran.stderr.contains("ulimit -f"), "{command}: {ran}");
+        // And then without the limit.
+        if command == "init" {
+            assert!(!fixture.store().exists());
+            fixture.workfs(&["init"]).success();
+        } else if command.starts_with("import") {
+            fixture.workfs(&["import", from.to_str().unwrap(), "notes"]).success();
+        }
+        fixture.workfs(&["fsck"]).success();
+    }
+}
+
+// P8.1
+#[test]
+fn programs_that_are_started_have_the_limit_as_it_was() {
+    let fixture = Setup::default().start();
+    // SIGXFSZ ends the program, as it would without workfs.
+    let too_long = "exec -- sh -c 'cd /; exec head -c 300000 /dev/zero > \"$OUT/long\"'";
+    assert_eq!(limited(&fixture, 100, too_long).code, 128 + libc::SIGXFSZ);
+}
