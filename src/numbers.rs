@@ -127,12 +127,29 @@ impl UnixNanos {
         ))
     }
 
-    /// A time in RFC 3339, in any zone.
+    /// The last time that somebody can name: of the year 2262. The one after it is free for what is no time.
+    pub const LAST: UnixNanos = UnixNanos(i64::MAX - 1);
+
+    /// A time in RFC 3339, in any zone. One that lies further away than can be counted is the first or the
+    /// last that can, since texts have such for "always" and "never".
     #[must_use]
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let form = &time::format_description::well_known::Rfc3339;
-        let at = time::OffsetDateTime::parse(text, form).ok()?;
-        i64::try_from(at.unix_timestamp_nanos()).ok().map(UnixNanos)
+        time::OffsetDateTime::parse(text, form).ok().map(UnixNanos::of)
+    }
+
+    /// A day in UTC, `2026-11-21`, which is its beginning; further away as [`Self::parse_rfc3339`].
+    #[must_use]
+    pub fn parse_day(text: &str) -> Option<Self> {
+        let form = time::macros::format_description!("[year]-[month]-[day]");
+        let day = time::Date::parse(text, form).ok()?;
+        Some(UnixNanos::of(day.midnight().assume_utc()))
+    }
+
+    fn of(at: time::OffsetDateTime) -> Self {
+        let (first, last) = (i128::from(i64::MIN), i128::from(UnixNanos::LAST.0));
+        let nanos = at.unix_timestamp_nanos().clamp(first, last);
+        UnixNanos(i64::try_from(nanos).unwrap_or(UnixNanos::LAST.0))
     }
 
     /// Year and month, `2026-11`, as archive directories are named.

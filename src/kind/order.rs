@@ -251,12 +251,7 @@ impl Priority {
 /// A time stamp: RFC 3339, or a date, which means its first moment in UTC.
 fn time_of(text: &str) -> Option<UnixNanos> {
     let text = text.trim();
-    let form = &time::format_description::well_known::Rfc3339;
-    let at = time::OffsetDateTime::parse(text, form).ok().or_else(|| {
-        let form = time::macros::format_description!("[year]-[month]-[day]");
-        Some(time::Date::parse(text, form).ok()?.midnight().assume_utc())
-    })?;
-    i64::try_from(at.unix_timestamp_nanos()).ok().map(UnixNanos)
+    UnixNanos::parse_rfc3339(text).or_else(|| UnixNanos::parse_day(text))
 }
 
 #[cfg(test)]
@@ -304,6 +299,12 @@ mod tests {
         assert_eq!(wants("1970-01-01T01:00:01+01:00"), Some(UnixNanos(1_000_000_000)));
         assert_eq!(wants("1970-01-02"), Some(UnixNanos(86_400_000_000_000)));
         assert_eq!(wants("next week"), Some(Wants::NO_TIME));
+        for never in ["9999-12-31T23:59:59Z", "9999-12-31", "2262-04-12"] {
+            assert_eq!(wants(never), Some(UnixNanos::LAST), "{never}");
+        }
+        for always in ["0001-01-01T00:00:00Z", "0001-01-01", "1677-09-21"] {
+            assert_eq!(wants(always), Some(UnixNanos(i64::MIN)), "{always}");
+        }
         assert_eq!(builtin::task().wants(&json!({"not_before": null})).not_before, None);
     }
 

@@ -182,3 +182,22 @@ fn a_done_record_that_is_imported_counts() {
     assert_eq!(desk.ready(), ["b"]);
     desk.fsck_clean();
 }
+
+// P9.1 P9.2
+#[test]
+fn times_further_away_than_can_be_counted_are_always_and_never() {
+    let desk = Desk::new();
+    for (nth, never) in ["9999-12-31T23:59:59Z", "9999-12-31", "2262-04-12"].iter().enumerate() {
+        desk.put(&format!("never{nth}"), &format!("not_before: {never}\n"));
+        let why = desk.why(&format!("never{nth}"));
+        assert_eq!(why, "its time is in the year 2262 or later", "{never}");
+    }
+    desk.put("now", "created_at: 2026-01-01\n");
+    desk.put("ages", "not_before: 0001-01-01T00:00:00Z\ncreated_at: 0001-01-01T00:00:00Z\n");
+    desk.put("old", "not_before: 1600-01-01\ncreated_at: 1700-01-01\n");
+    desk.put("last", "created_at: 9999-12-31\n");
+    assert_eq!(desk.ready(), ["ages", "old", "now", "last"]);
+    desk.save("never0", "not_before: 2020-01-01\n").unwrap();
+    assert!(desk.ready().contains(&"never0".to_owned()));
+    desk.fsck_clean();
+}
