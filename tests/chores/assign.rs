@@ -77,6 +77,18 @@ fn an_observer_is_given_nothing() {
     fixture.fsck_clean();
 }
 
+// P14.8
+#[test]
+fn what_waits_is_told_of_at_once_and_not_with_the_next_round() {
+    let fixture = assigning();
+    fixture.workfs(&["agent", "add", "eve", "--role", "observer"]).success();
+    fixture.task("inbox", &Task::new("t-1").owner("eve"));
+    for command in ["status", "doctor"] {
+        let ran = fixture.workfs(&[command]);
+        assert!(ran.stdout.contains("eve is an observer"), "{command}: {ran}");
+    }
+}
+
 // P14.1
 #[test]
 fn by_default_nobody_is_assigned_anything() {

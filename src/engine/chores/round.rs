@@ -55,6 +55,7 @@ impl Chores {
     pub fn round(&self) -> Result<u64, Refusal> {
         let lead = self.engine.run(Context::daemon(), Lead { holder: Arc::clone(&self.holder) })?;
         let Some(fence) = lead else { return Ok(0) };
+        self.engine.undone().begin_round();
         let readers = self.engine.readers();
         let workspaces = crate::store::read(&**readers, |read| read.workspaces());
         let mut done = 0;

@@ -23,7 +23,7 @@ pub struct Undone(Mutex<State>);
 struct State {
     /// As the last whole round found it: paths, and why.
     told: BTreeMap<String, String>,
-    /// The same of the round that is made.
+    /// The same of what was tried since: by the round that is made, or by changes.
     found: BTreeMap<String, String>,
     /// Records that could not go to their agents' lanes.
     unassigned: BTreeSet<RecordKey>,
@@ -34,7 +34,16 @@ impl Undone {
     #[must_use]
     pub fn told(&self) -> Vec<(String, String)> {
         let state = self.0.lock();
-        state.told.iter().map(|(path, why)| (path.clone(), why.clone())).collect()
+        let mut all = state.told.clone();
+        all.extend(state.found.clone());
+        all.into_iter().collect()
+    }
+
+    /// A round begins, which tries all of it again: what changes found before it is told until its end.
+    pub(super) fn begin_round(&self) {
+        let mut state = self.0.lock();
+        let found = std::mem::take(&mut state.found);
+        state.told.extend(found);
     }
 
     pub(super) fn found(&self, path: &str, why: &str) {
