@@ -321,3 +321,28 @@ fn a_draft_is_found_by_its_id() {
     let both = fixture.workfs(&["show", "x"]).failure();
     assert!(both.code == 2 && both.stderr.contains("work/inbox/x.yaml or"), "{both}");
 }
+
+// P8.1
+#[test]
+fn a_record_is_finished_however_its_text_is_written() {
+    let fixture = Setup::default().start();
+    let texts = [
+        (r#"{"id": "t-1", "status": "new", "title": "x"}"#, r#""title": "x"}"#),
+        ("{\n  \"id\": \"t-1\",\n  \"status\": \"new\"\n}\n", "\n  \"id\": \"t-1\",\n"),
+        ("{id: t-1, status: new, result: {summary: null, x: [1]}} # c\n", ", x: [1]}} # c\n"),
+        ("\"id\": t-1\n\"status\": \"new\" # c\n\"result\":\n", "\"id\": t-1\n"),
+        ("'id': t-1\n'status': new\n'error':\n  'message': old\n  z: 1\n", "\n  z: 1\n"),
+    ];
+    for (text, kept) in texts {
+        std::fs::write(fixture.path("work/inbox/t-1.yaml"), text).unwrap();
+        fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+        let said = "it \"works\": {so} # far";
+        fixture.workfs(&["fail", "t-1", "--agent", "bob", "--message", said]).success();
+        fixture.workfs(&["done", "t-1", "--agent", "bob", "--summary", said]).success();
+        let done = std::fs::read_to_string(fixture.path("work/done/bob/t-1.yaml")).unwrap();
+        assert!(done.contains(kept), "{done}");
+        assert_eq!(done.matches(r#""it \"works\": {so} # far""#).count(), 2, "{done}");
+        fixture.sh("rm work/done/bob/t-1.yaml").success();
+    }
+    fixture.fsck_clean();
+}

@@ -1,15 +1,19 @@
-//! Finding fields by the parser's events, however the mapping is written.
+//! Finding fields by the parser's events, however the mapping is written: those of the record, and those
+//! of a mapping in it.
 
 use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle};
 
 use super::super::flaw::Flaw;
-use super::super::scalar::{self, Style};
+use super::super::scalar::{self, Plain, Style};
 use super::super::source::parser_options;
-use super::{Edit, NEIGHBOURS, Splice, new_line, unpatchable};
+use super::{Edit, NEIGHBOURS, Splice, line_end, new_line, unpatchable};
 
-/// The top-level mapping as it is written.
+/// So far is a mapping in a block indented.
+const STEP: usize = 2;
+
+/// A mapping as it is written: the record, or one that is a value of it.
 struct Written {
     is_flow: bool,
     /// Where its first token is: the `{`, or the first key.
@@ -24,6 +28,8 @@ struct Entry {
     key_span: Range<usize>,
     key_is_double_quoted: bool,
     value: Range<usize>,
+    /// Where the last that is written in the value ends. Of a block, `value` goes on to what follows it.
+    value_end: usize,
     shape: Shape,
     /// Tag and anchor before the value.
     properties: Vec<Range<usize>>,
@@ -39,7 +45,7 @@ enum Shape {
 
 /// The splices that make the edits; the caller reads the result again.
 pub(super) fn splices(text: &str, edits: &[Edit<'_>]) -> Result<Vec<Splice>, Flaw> {
-    let written = read(text).ok_or_else(|| unpatchable(edits))?;
+    let written = read(text, None).ok_or_else(|| unpatchable(edits))?;
     let mut splices = Vec::new();
     for edit in edits {
         if let Some(entry) = written.entries.iter().find(|entry| entry.key == edit.field) {
@@ -55,23 +61,61 @@ pub(super) fn splices(text: &str, edits: &[Edit<'_>]) -> Result<Vec<Splice>, Fla
     Ok(splices)
 }
 
-fn read(text: &str) -> Option<Written> {
+/// The splices by which `child` of the mapping `parent` is `value`, where the places for it are found; the
+/// caller reads the result again. The value gets quotes, since it may be any text.
+pub(super) fn nested(text: &str, parent: &str, child: &str, value: &str) -> Option<Vec<Splice>> {
+    let top = read(text, None)?;
+    let value = scalar::write(value, Style::Double).ok()?;
+    let Some(entry) = top.entries.iter().find(|entry| entry.key == parent) else {
+        return top.add_mapping(text, parent, child, &value);
+    };
+    match entry.shape {
+        Shape::Collection => {
+            let inner = read(text, Some(entry.value.start))?;
+            let json = inner.is_json() && (top.is_json() || !inner.entries.is_empty());
+            match inner.entries.iter().find(|entry| entry.key == child) {
+                Some(entry) => inner.replace_any(text, entry, value),
+                None => inner.add_first(text, &pair(child, &value, json)?),
+            }
+        }
+        Shape::Scalar(ScalarStyle::Plain) if entry.properties.is_empty() => {
+            top.fill(text, entry, child, &value)
+        }
+        _ => None,
+    }
+}
+
+/// `key: value`, the key as the mapping writes its own.
+fn pair(key: &str, value: &str, json: bool) -> Option<String> {
+    let key = scalar::write(key, if json { Style::Double } else { Style::Plain }).ok()?;
+    Some(format!("{key}: {value}"))
+}
+
+/// Reads the record's mapping, or the one in it that begins at `from`.
+fn read(text: &str, from: Option<usize>) -> Option<Written> {
     let mut options = parser_options();
     options.emit_anchor_events = true;
     let mut parser = Parser::new_from_str_with_options(text, options);
     let mut written: Option<Written> = None;
-    let mut depth = 0usize;
+    // Of the mapping itself: its entries lie one deeper.
+    let (mut depth, mut base) = (0usize, 0usize);
+    let mut is_over = false;
     let mut key: Option<Entry> = None;
-    // Anchor events follow their node; this tells whether the node was a value of the top level.
+    // Anchor events follow their node; this tells whether the node was a value of the mapping.
     let mut after_value = false;
     while let Some(next) = parser.next_event() {
         let (event, span) = next.ok()?;
         let range = span.byte_range()?;
-        if let Event::Alias(anchor) = event {
-            written.as_mut()?.aliased.push(anchor);
+        if let (Event::Alias(anchor), Some(written)) = (&event, &mut written) {
+            written.aliased.push(*anchor);
+        }
+        if is_over {
+            continue;
         }
         match event {
-            Event::MappingStart(style, ..) if depth == 0 => {
+            Event::MappingStart(style, ..)
+                if written.is_none() && from.is_none_or(|from| from == range.start) =>
+            {
                 written = Some(Written {
                     is_flow: style == StructureStyle::Flow,
                     start: range,
@@ -79,12 +123,20 @@ fn read(text: &str) -> Option<Written> {
                     entries: Vec::new(),
                     aliased: Vec::new(),
                 });
-                depth = 1;
+                base = depth;
+                depth += 1;
             }
             Event::MappingEnd | Event::SequenceEnd => {
                 depth = depth.checked_sub(1)?;
-                if depth == 1 {
-                    written.as_mut()?.entries.last_mut()?.value.end = range.end;
+                is_over = written.is_some() && depth == base;
+                let last = written.as_mut().and_then(|written| written.entries.last_mut());
+                if let Some(last) = last.filter(|_| !is_over) {
+                    if depth == base + 1 {
+                        last.value.end = range.end;
+                    }
+                    if is_closed(text, &range) {
+                        last.value_end = last.value_end.max(range.end);
+                    }
                 }
             }
             Event::Anchor(_, _) => {
@@ -96,7 +148,8 @@ fn read(text: &str) -> Option<Written> {
             }
             ref node if node.is_node() => {
                 after_value = false;
-                if depth == 1 {
+                let is_entry = written.is_some() && depth == base + 1;
+                if is_entry {
                     match key.take() {
                         None => key = Some(key_of(node, range)?),
                         Some(entry) => {
@@ -105,6 +158,9 @@ fn read(text: &str) -> Option<Written> {
                             after_value = true;
                         }
                     }
+                } else if let (None, Some(written)) = (&key, &mut written) {
+                    let last = written.entries.last_mut()?;
+                    last.value_end = last.value_end.max(range.end);
                 }
                 if matches!(node, Event::MappingStart(..) | Event::SequenceStart(..)) {
                     depth += 1;
@@ -116,12 +172,18 @@ fn read(text: &str) -> Option<Written> {
     written
 }
 
+/// Whether a collection ends with a bracket, and not with what follows it.
+fn is_closed(text: &str, end: &Range<usize>) -> bool {
+    text.get(end.clone()).is_some_and(|end| matches!(end, "}" | "]"))
+}
+
 fn key_of(node: &Event<'_>, key_span: Range<usize>) -> Option<Entry> {
     let (key, style) = node.scalar()?;
     Some(Entry {
         key: key.to_owned(),
         key_is_double_quoted: style == ScalarStyle::DoubleQuoted,
         value: key_span.clone(),
+        value_end: key_span.end,
         key_span,
         shape: Shape::Collection,
         properties: Vec::new(),
@@ -137,7 +199,7 @@ fn with_value(entry: Entry, node: &Event<'_>, span: &Span, value: Range<usize>) 
     };
     let properties = span.tag_span().and_then(|tag| tag.byte_range()).into_iter().collect();
     let anchor = if shape == Shape::Alias { 0 } else { node.anchor_id().unwrap_or(0) };
-    Entry { value, shape, properties, anchor, ..entry }
+    Entry { value_end: value.end, value, shape, properties, anchor, ..entry }
 }
 
 impl Written {
@@ -161,12 +223,23 @@ impl Written {
     /// `Ok(None)` where the value cannot be replaced.
     fn replace(&self, text: &str, entry: &Entry, value: &str) -> Result<Option<Vec<Splice>>, Flaw> {
         let new = scalar::write(value, self.style_of(text, entry))?;
-        let is_used = entry.anchor != 0 && self.aliased.contains(&entry.anchor);
-        if is_used || entry.shape == Shape::Collection {
+        if entry.shape == Shape::Collection {
             return Ok(None);
         }
+        Ok(self.replace_any(text, entry, new))
+    }
+
+    /// The same with a value as it is to be written, and of a list or mapping, too.
+    fn replace_any(&self, text: &str, entry: &Entry, new: String) -> Option<Vec<Splice>> {
+        if entry.anchor != 0 && self.aliased.contains(&entry.anchor) {
+            return None;
+        }
+        if entry.shape == Shape::Collection {
+            let Behind::Colon(at) = self.behind_key(text, entry)? else { return None };
+            return Some(vec![Splice { start: at, end: entry.value_end, text: format!(" {new}") }]);
+        }
         if let Shape::Scalar(ScalarStyle::Literal | ScalarStyle::Folded) = entry.shape {
-            return Ok(block_scalar(text, entry, new));
+            return block_scalar(text, entry, new);
         }
         if entry.value.is_empty() {
             // The properties of nothing are where the value has to be.
@@ -174,16 +247,73 @@ impl Written {
             if let Some(first) = at {
                 let mut splices = drop_properties(text, entry, first.start);
                 splices.push(Splice { start: first.start, end: first.end, text: new });
-                return Ok(Some(splices));
+                return Some(splices);
             }
-            return Ok(self.behind_key(text, entry).map(|splice_at| match splice_at {
+            return self.behind_key(text, entry).map(|splice_at| match splice_at {
                 Behind::Colon(at) => vec![Splice::insert(at, format!(" {new}"))],
                 Behind::Key(at) => vec![Splice::insert(at, format!(": {new}"))],
-            }));
+            });
         }
         let mut splices = drop_properties(text, entry, usize::MAX);
         splices.push(Splice { start: entry.value.start, end: entry.value.end, text: new });
-        Ok(Some(splices))
+        Some(splices)
+    }
+
+    /// A field of nothing becomes a mapping of one entry.
+    fn fill(&self, text: &str, entry: &Entry, child: &str, value: &str) -> Option<Vec<Splice>> {
+        let is_nothing = text.get(entry.value.clone()).map(scalar::resolve) == Some(Plain::Null);
+        if !is_nothing {
+            return None;
+        }
+        let pair = pair(child, value, self.is_json())?;
+        if self.is_flow {
+            return self.replace_any(text, entry, format!("{{{pair}}}"));
+        }
+        let Behind::Colon(at) = self.behind_key(text, entry)? else { return None };
+        let cut = Splice { start: at, end: entry.value.end.max(at), text: String::new() };
+        let below = next_line(text, entry.value.end.max(at));
+        Some(vec![cut, new_line(text.as_bytes(), below, self.column + STEP, &pair)])
+    }
+
+    /// A field that is not there yet, with a mapping of one entry; in a block at its end.
+    fn add_mapping(
+        &self,
+        text: &str,
+        field: &str,
+        child: &str,
+        value: &str,
+    ) -> Option<Vec<Splice>> {
+        let json = self.is_json() && !self.entries.is_empty();
+        let pair = pair(child, value, json)?;
+        if self.is_flow {
+            return self.add_first(text, &self::pair(field, &format!("{{{pair}}}"), json)?);
+        }
+        let (bytes, end) = (text.as_bytes(), text.len());
+        let field = new_line(
+            bytes,
+            end,
+            self.column,
+            &format!("{}:", scalar::write(field, Style::Plain).ok()?),
+        );
+        let entry = format!("{}{pair}", " ".repeat(self.column + STEP));
+        let eol = line_end(bytes);
+        // Where the text's last line has no end, a new line begins with one.
+        let text = if field.text.ends_with(eol) {
+            format!("{}{entry}{eol}", field.text)
+        } else {
+            format!("{}{eol}{entry}{eol}", field.text)
+        };
+        Some(vec![Splice { text, ..field }])
+    }
+
+    /// A new entry before the others.
+    fn add_first(&self, text: &str, entry: &str) -> Option<Vec<Splice>> {
+        if self.is_flow {
+            let separator = if self.entries.is_empty() { "" } else { ", " };
+            return Some(vec![Splice::insert(self.start.end, format!("{entry}{separator}"))]);
+        }
+        let at = self.line_of_first_key(text)?;
+        Some(vec![new_line(text.as_bytes(), at, self.column, entry)])
     }
 
     /// Where the value of a key without one goes.
@@ -202,9 +332,10 @@ impl Written {
             if self.is_json() && !self.entries.is_empty() { Style::Double } else { Style::Plain };
         let key = scalar::write(edit.field, style)?;
         let entry = format!("{key}: {}", scalar::write(edit.value, style)?);
+        let unplaced = || unpatchable(std::slice::from_ref(edit));
         if self.is_flow {
-            let separator = if self.entries.is_empty() { "" } else { ", " };
-            return Ok(Splice::insert(self.start.end, format!("{entry}{separator}")));
+            let first = self.add_first(text, &entry).and_then(|mut splices| splices.pop());
+            return first.ok_or_else(unplaced);
         }
         let beside = NEIGHBOURS
             .iter()
@@ -212,9 +343,7 @@ impl Written {
             .chain(&self.entries)
             .find_map(|entry| self.line_after(text, entry));
         // Above the first key is always right; below one reads better.
-        let at = beside
-            .or_else(|| self.line_of_first_key(text))
-            .ok_or_else(|| unpatchable(std::slice::from_ref(edit)))?;
+        let at = beside.or_else(|| self.line_of_first_key(text)).ok_or_else(unplaced)?;
         Ok(new_line(text.as_bytes(), at, self.column, &entry))
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::record::{Document, Edit, patch, prefix};
+use crate::record::{Document, Edit, patch, patch_at, prefix};
 
 /// Name and bytes of each file, or nothing, said aloud.
 fn files(test: &str) -> Vec<(String, Vec<u8>)> {
@@ -106,6 +106,24 @@ fn real_files_are_patched_in_the_edited_fields_only() {
             let (before, after) = (kept(&bytes), kept(&patched));
             assert!(patched.starts_with(b"\xef\xbb\xbf") == bytes.starts_with(b"\xef\xbb\xbf"));
             assert_eq!(before, after, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_field_of_a_field_is_set_in_real_files() {
+    for (name, bytes) in files("patch_at") {
+        let document = Document::parse(&bytes).expect("valid");
+        for path in [["result", "summary"], ["error", "message"]] {
+            let there = document.value().get(path[0]);
+            // What is a text already stays one.
+            if there.is_some_and(|there| !there.is_null() && !there.is_object()) {
+                continue;
+            }
+            for bytes in [bytes.clone(), with_crlf(&bytes)] {
+                let set = patch_at(&bytes, &path, "it \"works\": # so\n");
+                set.unwrap_or_else(|flaw| panic!("{name}: {flaw:?}"));
+            }
         }
     }
 }
