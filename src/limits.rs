@@ -387,6 +387,10 @@ pub const LOG_BYTES_MAX: u64 = 8 << 20;
 /// How long a client waits for what a daemon answers at once (a mount, `ps`); sessions end in 2 s.
 pub const DAEMON_ANSWER_WAIT: Duration = Duration::from_secs(20);
 
+/// How long whoever interrupted a command waits to hear how far it came: a step of it is made, and a daemon
+/// that is stopped says nothing.
+pub const INTERRUPT_WAIT: Duration = Duration::from_secs(10);
+
 /// How long a daemon that is stopped may stay so before who asked it is told: one that somebody stops for
 /// a look goes on in a moment.
 pub const DAEMON_STOPPED_WAIT: Duration = Duration::from_secs(2);

@@ -4,7 +4,8 @@
 //! answered at once is not waited for without end. Deliberately not here: starting a daemon
 //! (`spawn`).
 
-use std::io;
+use std::io::{self, Write as _};
+use std::net::Shutdown;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -16,7 +17,9 @@ use super::paths::StorePaths;
 use super::socket;
 use super::spawn::LOOK_AGAIN;
 use super::wire::{Answer, Ask};
-use crate::limits::{DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, LOCK_PATIENCE, SOCKET_PATIENCE};
+use crate::limits::{
+    DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, INTERRUPT_WAIT, LOCK_PATIENCE, SOCKET_PATIENCE,
+};
 use crate::store::StoreError;
 use crate::store::sqlite::lock_holder;
 
@@ -215,6 +218,27 @@ impl Client {
     pub fn connection(&self) -> Result<UnixStream, Failure> {
         let copy = self.lines.stream().try_clone();
         copy.map_err(|error| Failure::io("the daemon's socket", &error))
+    }
+
+    /// What asks the daemon, from another thread, to do no more of what was asked here, and to say how far it
+    /// came. One that does not is waited for no longer than a while: then the connection is over.
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub fn interrupter(&self) -> Result<impl FnOnce() + Send + use<>, Failure> {
+        let mut connection = self.connection()?;
+        Ok(move || {
+            let line = Ask::Interrupt.line().and_then(|line| Ok(serde_json::to_vec(&line)?));
+            let sent = line.and_then(|line| connection.write_all(&[&line[..], b"\n"].concat()));
+            let end = move || {
+                if sent.is_ok() {
+                    std::thread::sleep(INTERRUPT_WAIT);
+                }
+                // If it fails it is over already.
+                let _ = connection.shutdown(Shutdown::Both);
+            };
+            let _ = std::thread::Builder::new().name("interrupted".into()).spawn(end);
+        })
     }
 
     /// Fails unless the daemon answers on another connection; a refusal is an answer, too.

@@ -163,6 +163,23 @@ impl Lines {
         self.line(ANSWER_BYTES_MAX)?.map(|line| read(&line)).transpose()
     }
 
+    /// Whether the next ask is one to interrupt, which is taken then; any other waits for its turn. Waits for
+    /// nothing.
+    ///
+    /// # Errors
+    /// If the connection fails.
+    pub fn was_interrupted(&mut self) -> io::Result<bool> {
+        if !self.await_some(Duration::ZERO)? {
+            return Ok(false);
+        }
+        let interrupt = text(&Ask::Interrupt.line()?)?;
+        let is_it = self.stream.fill_buf()?.starts_with(&interrupt);
+        if is_it {
+            self.stream.consume(interrupt.len());
+        }
+        Ok(is_it)
+    }
+
     /// The next ask; `None` when the client has closed the connection. The inner error is to be
     /// answered.
     ///
@@ -205,6 +222,20 @@ mod tests {
         assert_eq!(client.answer().unwrap(), Some(Answer::Unmounted { ending: true }));
         drop(daemon);
         assert_eq!(client.answer().unwrap(), None);
+    }
+
+    #[test]
+    fn who_interrupts_is_heard_between_answers_and_asks_keep_their_turn() {
+        let (mut client, mut daemon) = pair();
+        assert!(!daemon.was_interrupted().unwrap(), "nothing was said");
+        client.send(&Ask::Interrupt.line().unwrap()).unwrap();
+        client.send(&Ask::Ps.line().unwrap()).unwrap();
+        assert!(daemon.was_interrupted().unwrap());
+        assert!(!daemon.was_interrupted().unwrap(), "that is another ask");
+        assert_eq!(daemon.ask().unwrap().unwrap().unwrap(), Ask::Ps);
+        // One that only sends no more still wants its answer.
+        client.stream().shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(!daemon.was_interrupted().unwrap());
     }
 
     #[test]

@@ -218,7 +218,7 @@ fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
         Ask::Mount(_) => "mount",
         Ask::Unmount(_) => "unmount",
         Ask::Stop => "unmount --all",
-        Ask::Ps | Ask::Do(_) | Ask::Within(_) => return Ok(ask),
+        Ask::Ps | Ask::Do(_) | Ask::Within(_) | Ask::Interrupt => return Ok(ask),
     };
     let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid));
     match expect_runner(&shared.service, &caller, operation) {
@@ -278,6 +278,8 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
             Ok(Ask::Ps) => {
                 Some(Answer::Mounts { daemon: shared.info.clone(), mounts: shared.mounts.list() })
             }
+            // What it was about has ended already.
+            Ok(Ask::Interrupt) => None,
             Ok(Ask::Stop) => {
                 shared.farewells.lock().push(lines.stream().try_clone()?);
                 lines.send(&Answer::Stopping)?;
@@ -347,7 +349,7 @@ fn serve_request(
     }
     let registers = of == Of::Store && effect == Effect::Changes;
     let _working = shared.work.begin(!endless);
-    let mut lost = None;
+    let (mut lost, mut was_interrupted) = (None, false);
     dispatch(&shared.service, caller, request, &mut |reply: Reply| {
         let is_over =
             || shared.stopping.load(Ordering::SeqCst) || shared.service.admits(caller.uid).is_err();
@@ -356,6 +358,11 @@ fn serve_request(
         }
         if registers && matches!(reply, Reply::Report(_)) {
             shared.let_agents_in();
+        }
+        let is_end = matches!(reply, Reply::Report(_) | Reply::Error(_));
+        was_interrupted |= !is_end && lines.was_interrupted().unwrap_or(false);
+        if was_interrupted && !is_end {
+            return false;
         }
         lost = lines.send(&Answer::Reply(reply)).err();
         lost.is_none()

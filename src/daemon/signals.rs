@@ -8,6 +8,8 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
+
 /// The signals that end a daemon.
 const ENDING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
@@ -78,13 +80,14 @@ pub fn on_first(exit_code: i32, act: impl Fn() + Send + 'static) -> std::io::Res
 /// A stretch of work that an ending signal does not end at once: whoever works asks now and then.
 ///
 /// Outside of any, an ending signal ends the process, as it would without workfs.
-#[derive(Debug)]
 pub struct Patience(&'static Interrupt);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Interrupt {
     patient: AtomicBool,
     seen: AtomicBool,
+    /// What is to be done at the signal.
+    act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Patience {
@@ -105,10 +108,25 @@ impl Patience {
                 if again || !interrupt.patient.load(Ordering::SeqCst) {
                     std::process::exit(exit_code);
                 }
+                let act = interrupt.act.lock().take();
+                if let Some(act) = act {
+                    act();
+                }
                 true
             })?;
         }
         Ok(Patience(interrupt))
+    }
+
+    /// Does that when the signal comes, or now if it has: for whoever waits and cannot ask.
+    pub fn when_over(&self, act: impl FnOnce() + Send + 'static) {
+        *self.0.act.lock() = Some(Box::new(act));
+        if self.is_over() {
+            let act = self.0.act.lock().take();
+            if let Some(act) = act {
+                act();
+            }
+        }
     }
 
     /// Whether a signal has come, in this one or in one before.
@@ -121,6 +139,7 @@ impl Patience {
 impl Drop for Patience {
     fn drop(&mut self) {
         self.0.patient.store(false, Ordering::SeqCst);
+        self.0.act.lock().take();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is said over the control socket: one JSON value a line.
 //!
 //! The client sends an [`Ask`], the daemon sends [`Answer`]s, the last of which is final; then the
-//! client may ask again. What must stay true: a client of another protocol is told so. Deliberately not
+//! client may ask again. Before that it can only interrupt ([`Ask::Interrupt`]). What must stay true: a client of another protocol is told so. Deliberately not
 //! here: how lines are carried (`lines`), and how an ask is served.
 
 use std::io;
@@ -40,6 +40,9 @@ pub enum Ask {
     Do(Request),
     /// The same for somebody in a mount that shows a part of the tree.
     Within(WithinAsk),
+    /// While a command is done: do no more of it, and say how far it came. It has no answer of its own, and
+    /// means nothing at any other time.
+    Interrupt,
 }
 
 /// See [`Ask::Within`].

@@ -222,6 +222,20 @@ macro_rules! reports {
     };
 }
 
+impl Report {
+    /// Whether it tells of a command that whoever asked interrupted.
+    #[must_use]
+    pub fn is_cut_short(&self) -> bool {
+        match self {
+            Report::Import(report) => report.interrupted,
+            Report::Export(report) => report.interrupted,
+            Report::Gc(report) => report.interrupted,
+            Report::Fsck(report) => report.interrupted,
+            _ => false,
+        }
+    }
+}
+
 reports! {
     /// See [`ShowReport`].
     Show(ShowReport),

@@ -15,6 +15,7 @@ mod doctor;
 mod exits;
 mod govern;
 mod import;
+mod interrupt;
 mod own_kind;
 mod part;
 mod paths;

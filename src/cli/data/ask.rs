@@ -89,25 +89,27 @@ fn asked(
     let begin = Instant::now();
     let until =
         time_given(&request).and_then(|given| begin.checked_add(given.saturating_add(DAEMON_LATE)));
+    let asker = if is_long(&request) { Some(patience()?) } else { None };
     loop {
         let again = if let Some(client) = Client::connect(paths)? {
-            over_socket(client.until(until), (&part, &request), each)?
+            over_socket(client.until(until), (&part, &request), asker.as_ref(), each)?
         } else {
             if missing == Missing::Refuse && !paths.exists() {
                 return Err(no_store(paths));
             }
             // Before the store's threads start.
-            let patience = patience()?;
+            let own = if asker.is_none() { Some(patience()?) } else { None };
+            let Some(patience) = asker.as_ref().or(own.as_ref()) else { continue };
             // An import brings its directories; anybody else would find none to work in.
             let bare = matches!(request, Request::Import(..));
             match local::try_open(paths, bare) {
-                Ok(store) => return in_process(store, paths, (part, request), &patience, each),
+                Ok(store) => return in_process(store, paths, (part, request), patience, each),
                 // A daemon that just starts or ends, or another command.
                 Err(failure) if failure.cause == Cause::Held => Some(failure),
                 Err(failure) if failure.cause == Cause::Store && request == Request::Fsck => {
                     let store = daemon::open_to_check(paths).map_err(|_| failure)?;
                     part.expect_whole(request.properties().name)?;
-                    return fsck_alone(&store, &patience, each);
+                    return fsck_alone(&store, patience, each);
                 }
                 Err(failure) => return Err(failure.into()),
             }
@@ -120,10 +122,18 @@ fn asked(
     }
 }
 
+/// Whether it may take long, and what was done of it is worth hearing when it is interrupted. Who asks for
+/// anything else is ended by the signal, at once.
+fn is_long(request: &Request) -> bool {
+    use Request::{Backup, Export, Fsck, Gc, Import};
+    matches!(request, Import(_) | Export(_) | Backup(_) | Gc(_) | Fsck)
+}
+
 /// Gives the failure after which it is worth asking again.
 fn over_socket(
     mut client: Client,
     (part, request): (&Part, &Request),
+    patience: Option<&Patience>,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<Option<Failure>, Stop> {
     let only_tells = matches!(request.properties().effect, Effect::Reads | Effect::Follows);
@@ -141,13 +151,26 @@ fn over_socket(
             ..failure
         })?
     };
+    let interrupter = patience.map(|_| client.interrupter()).transpose()?;
+    let is_over = || patience.is_some_and(Patience::is_over);
     let answers = match client.ask_many(&Ask::of(part, request.clone()), silence(request)) {
         Ok(answers) => answers,
         Err(failure) => return again(failure, false),
     };
+    if let (Some(patience), Some(interrupter)) = (patience, interrupter) {
+        patience.when_over(interrupter);
+    }
     let mut answered = false;
     for answer in answers {
         match answer {
+            // A failure says no more than the signal does.
+            Ok(Answer::Reply(Reply::Error(_))) | Err(_) if is_over() => {
+                return Err(Stop::Interrupted);
+            }
+            Ok(Answer::Reply(Reply::Report(report))) if report.is_cut_short() && is_over() => {
+                each(Reply::Report(report))?;
+                return Err(Stop::Interrupted);
+            }
             Ok(Answer::Reply(reply)) => {
                 answered = true;
                 each(reply)?;

@@ -1,0 +1,101 @@
+//! Long commands that are interrupted say how far they came.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Fixture, Setup, send_signal, until_polled};
+
+fn started(fixture: &Fixture, arguments: &[&str]) -> Child {
+    let mut command = fixture.command(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn tell(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Its exit code and what it printed; -1 where a signal ended it.
+fn ended(child: Child) -> (i32, String) {
+    let output = child.wait_with_output().unwrap();
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    (output.status.code().unwrap_or(-1), said)
+}
+
+fn has_some(dir: &Path) -> Option<()> {
+    fs::read_dir(dir).ok()?.next().map(drop)
+}
+
+// P8.1
+#[test]
+fn an_import_and_an_export_say_how_far_they_came_with_a_daemon_and_without() {
+    let fixture = Setup::default().start();
+    let from = fixture.outside("from");
+    fs::create_dir(&from).unwrap();
+    for nth in 0..3000 {
+        fs::write(from.join(format!("f{nth}")), "text\n").unwrap();
+    }
+    let from = from.to_str().unwrap();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let to = format!("notes{}", signal.as_raw());
+        let import = started(&fixture, &["import", from, &to]);
+        until_polled("the import has begun", || has_some(&fixture.path(&to)));
+        tell(&import, signal);
+        let (code, said) = ended(import);
+        assert!(code == 130 && said.contains("interrupted: import again"), "{code}: {said}");
+    }
+    // What is left is taken.
+    fixture.workfs(&["import", from, "notes"]).success();
+    for way in ["with", "without"] {
+        if way == "without" {
+            fixture.unmount_all();
+            fixture.await_no_daemon();
+        }
+        let to = fixture.outside(way);
+        let export = started(&fixture, &["export", to.to_str().unwrap()]);
+        until_polled("the export has begun", || has_some(&to));
+        tell(&export, Signal::INT);
+        let (code, said) = ended(export);
+        assert!(
+            code == 130 && said.contains("interrupted: the directory is not"),
+            "{code}: {said}"
+        );
+    }
+    fixture.fsck_clean();
+}
+
+// P8.1
+#[test]
+fn who_does_not_wait_for_a_daemon_that_is_stopped_interrupts_twice() {
+    let fixture = Setup::default().start();
+    let daemon = fixture.daemon_pid();
+    send_signal(daemon, Signal::STOP);
+    let fsck = started(&fixture, &["fsck"]);
+    // As soon as it can hear.
+    let status = format!("/proc/{}/status", fsck.id());
+    until_polled("it waits for signals", || {
+        let blocked = fs::read_to_string(&status).ok()?;
+        let blocked = blocked.lines().find_map(|line| line.strip_prefix("SigBlk:"))?.trim();
+        let blocked = u64::from_str_radix(blocked, 16).ok()?;
+        (blocked & (1 << (Signal::INT.as_raw() - 1)) != 0).then_some(())
+    });
+    tell(&fsck, Signal::INT);
+    // Two that come at once are one.
+    let pending = || {
+        let told = fs::read_to_string(&status).ok()?;
+        let shared = told.lines().find_map(|line| line.strip_prefix("ShdPnd:"))?.trim();
+        (u64::from_str_radix(shared, 16).ok()? == 0).then_some(())
+    };
+    until_polled("the first is heard", pending);
+    tell(&fsck, Signal::INT);
+    let (code, said) = ended(fsck);
+    send_signal(daemon, Signal::CONT);
+    assert_eq!(code, 130, "{said}");
+    fixture.workfs(&["fsck"]).success();
+}
