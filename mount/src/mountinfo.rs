@@ -23,6 +23,8 @@ pub struct MountLine {
     pub fs_type: String,
     /// Nothing can be changed through it: the mount is read-only, or what is mounted is.
     pub read_only: bool,
+    /// The user whose mount it is, where it is a FUSE one.
+    pub user: Option<u32>,
     /// What was mounted; of ours, what [`crate::serve`] was given as the source.
     pub source: OsString,
 }
@@ -88,8 +90,11 @@ fn parse(line: &[u8]) -> Option<MountLine> {
     fields.find(|field| *field == b"-")?;
     let fs_type = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
     let source = OsString::from_vec(unescape(fields.next()?));
-    let read_only = says_so(mount_options) || fields.next().is_some_and(says_so);
-    Some(MountLine { device, bound, dir, fs_type, read_only, source })
+    let options = fields.next().unwrap_or_default();
+    let read_only = says_so(mount_options) || says_so(options);
+    let user = options.split(|byte| *byte == b',').find_map(|one| one.strip_prefix(b"user_id="));
+    let user = user.and_then(|user| std::str::from_utf8(user).ok()?.parse().ok());
+    Some(MountLine { device, bound, dir, fs_type, read_only, user, source })
 }
 
 /// Undoes the kernel's escapes: a backslash and three octal digits for space, tab, newline,
@@ -129,6 +134,10 @@ mod tests {
         for line in ["1 2 0:3 / /d ro,nosuid - fuse s rw", "1 2 0:3 / /d rw - fuse s ro,user_id=0"]
         {
             assert!(parse(line.as_bytes()).unwrap().read_only, "{line}");
+        }
+        for (options, user) in [("rw,user_id=7,group_id=0", Some(7)), ("rw", None)] {
+            let line = format!("1 2 0:3 / /d rw - fuse s {options}");
+            assert_eq!(parse(line.as_bytes()).unwrap().user, user, "{line}");
         }
     }
 

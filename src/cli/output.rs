@@ -107,6 +107,17 @@ impl Stop {
         }
     }
 
+    /// The same of what was done, and could not be told.
+    pub fn after(self, done: &str) -> Stop {
+        match self {
+            Stop::Failed(mut failed) => {
+                failed.reason.push_str(&format!("; it was done all the same: {done}"));
+                Stop::Failed(failed)
+            }
+            other => other,
+        }
+    }
+
     /// A command that was run ended so. As a shell tells it: its exit code, or 128 and its signal's
     /// number.
     pub fn ended(status: ExitStatus) -> Stop {
@@ -275,7 +286,8 @@ impl Output {
     }
 }
 
-fn written(result: io::Result<()>) -> Result<(), Stop> {
+/// What came of writing to standard output.
+pub fn written(result: io::Result<()>) -> Result<(), Stop> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Stop::NobodyReads,
         kind => {

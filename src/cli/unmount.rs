@@ -178,7 +178,13 @@ fn done(dir: &Path, output: &Output) -> Result<Exit, Stop> {
 
 /// A mount whose daemon cannot be asked from here; its session sees its end.
 fn by_the_system(dir: &Path, lazy: bool) -> Result<(), Stop> {
-    let mut command = if rustix::process::geteuid().is_root() {
+    let own = rustix::process::geteuid();
+    let user = daemon::mounted_at(dir).and_then(|mount| mount.user);
+    if let Some(user) = user.filter(|user| !own.is_root() && *user != own.as_raw()) {
+        let reason = format!("{} is a mount of user {user}", dir.display());
+        return Err(Stop::failed(Exit::Denied, reason, "that user or root can unmount it"));
+    }
+    let mut command = if own.is_root() {
         let mut command = Command::new("umount");
         if lazy {
             command.arg("-l");

@@ -4,6 +4,7 @@
 //! could not be read. Deliberately not here: what the options are (each command's file).
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -12,7 +13,7 @@ use clap::{Arg, ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches
 
 use super::Cli;
 use super::exit::Exit;
-use super::output::{Colour, Output, Stop};
+use super::output::{Colour, Output, Stop, written};
 
 /// Why a command line is not run.
 pub enum Unread {
@@ -66,9 +67,15 @@ pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
     if error.kind() == ErrorKind::MissingSubcommand || error.use_stderr() && json {
         return Err(Unread::Wrong(Output::new(json, false, colour), stop(&error)));
     }
-    // Help goes to standard output, which may be closed.
-    let _ = error.print();
-    Err(if error.use_stderr() { Unread::ToldWrong } else { Unread::Told })
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    if error.use_stderr() {
+        // Where standard error is gone there is nobody to tell.
+        return Err(Unread::ToldWrong);
+    }
+    match written(printed) {
+        Ok(()) | Err(Stop::NobodyReads) => Err(Unread::Told),
+        Err(stop) => Err(Unread::Wrong(Output::new(json, false, colour), stop)),
+    }
 }
 
 /// Variables that are set to nothing count as unset.

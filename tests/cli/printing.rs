@@ -162,3 +162,37 @@ open('work/inbox/c.yaml', 'w').write('status: \"\\\\x1b[2J\"\\n')";
         assert!(!ran.said().contains('\u{1b}'), "{command}: {:?}", ran.said());
     }
 }
+
+// P8.1
+#[test]
+fn what_cannot_be_printed_is_an_error_and_says_what_was_done() {
+    let fixture = Setup::default().start();
+    fixture.task("inbox", &Task::new("t-1"));
+    let claim = ["claim", "--next", "--agent", "bob"];
+    for arguments in [&["--help"][..], &["--version"], &["claim", "--help"], &claim] {
+        let mut command = fixture.command(arguments);
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let ended = command.stderr(std::process::Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(12), "{arguments:?}: {said}");
+        assert!(said.contains("standard output: No space left"), "{arguments:?}: {said}");
+        let names_it = said.contains("it was done all the same: work/assigned/bob/t-1.yaml");
+        assert_eq!(names_it, arguments == claim, "{said}");
+    }
+    // Whoever reads no more wanted no more.
+    let ran = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let ran = ran.run("\"$WORKFS\" --help | :; exit ${PIPESTATUS[0]}").success();
+    assert_eq!(ran.stderr, "");
+}
+
+// P8.1
+#[test]
+fn texts_with_control_characters_are_escaped() {
+    let fixture = Setup::default().start();
+    let from = fixture.outside("from/inbox");
+    std::fs::create_dir_all(&from).unwrap();
+    std::fs::write(from.join("t-1.yaml"), "status: \"do\\nne\\x85\"\n").unwrap();
+    let from = fixture.outside("from");
+    let ran = fixture.workfs(&["import", from.to_str().unwrap(), "work"]).success();
+    assert!(ran.stdout.contains("work/inbox/t-1.yaml: status: do\\nne\\u{85} → new\n"), "{ran}");
+}

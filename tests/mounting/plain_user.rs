@@ -1,7 +1,7 @@
 //! All of it by a user who is not root: mounting goes through fusermount3.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
@@ -159,4 +159,26 @@ fn a_daemon_that_is_killed_under_a_command_of_who_is_not_root_leaves_no_mount() 
     // What it says is the kernel's: the connection was cut before or after it asked.
     assert!(ran.stderr.contains("cat: note: "), "{ran}");
     assert_eq!(ran.stdout, "", "{ran}");
+}
+
+// P6.3
+#[test]
+fn another_s_mount_is_not_one_s_own_to_unmount() {
+    if !can_become_another() {
+        return;
+    }
+    let fixture = Setup::default().start();
+    // Who does not see the store, nor its daemon.
+    let none = fixture.outside("none.db");
+    let own = fixture.command_on(&none, &["unmount", fixture.root().to_str().unwrap()]);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+    command.arg(own.get_program()).args(own.get_args()).current_dir("/");
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    fs::set_permissions(fixture.base(), fs::Permissions::from_mode(0o711)).unwrap();
+    let stores = fixture.store().parent().unwrap();
+    fs::set_permissions(stores, fs::Permissions::from_mode(0o700)).unwrap();
+    let ran = run(&mut command).failure();
+    assert!(ran.code == 6 && ran.stderr.contains("is a mount of user 0"), "{ran}");
+    assert!(fixture.work().is_dir());
 }

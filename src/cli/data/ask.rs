@@ -30,7 +30,8 @@ pub enum Missing {
 pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, Stop> {
     let output = here.output();
     let is_log = matches!(request, Request::Log(_));
-    let follows = request.properties().effect == Effect::Follows;
+    let effect = request.properties().effect;
+    let (follows, changes) = (effect == Effect::Follows, effect == Effect::Changes);
     let mut exit = Exit::Failed;
     each_reply(here, request, missing, &mut |reply| {
         match reply {
@@ -46,7 +47,13 @@ pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, 
             Reply::Idle => output.flush()?,
             Reply::Report(report) => {
                 exit = report.exit().into();
-                if !is_log {
+                if changes {
+                    // Whoever hears of a failure would do it again.
+                    let told = print(&report, output).and_then(|()| output.flush());
+                    told.map_err(|stop| {
+                        stop.after(report.human().lines().next().unwrap_or_default())
+                    })?;
+                } else if !is_log {
                     print(&report, output)?;
                 }
             }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Corrected;
-use crate::names::ShownPath;
+use crate::names::{ShownPath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
 
 use super::super::Exit;
@@ -165,7 +165,9 @@ pub(in crate::service) fn show_lists(
     left: &Listed<Unreadable>,
 ) {
     section(out, "corrected: the directory wins", corrected, |one| {
-        format!("{}: {}: {} → {}", one.path, one.field, one.from, one.to)
+        // What a text says may have a line's end in it.
+        let [from, to] = [&one.from, &one.to].map(|text| printable(text.as_bytes()));
+        format!("{}: {}: {from} → {to}", one.path, one.field)
     });
     let title = "drafts: they can be read and mended, and not be claimed or moved until then";
     section(out, title, drafts, |one| {
