@@ -48,10 +48,7 @@ impl Line {
         if !self.gate.take_attributes(ino) {
             return;
         }
-        // `struct fuse_notify_inval_inode_out`: a negative offset means attributes only.
-        let [number, offset, length] = [self.view.number(ino).0.cast_signed(), -1, 0];
-        let told = tell(device, INVAL_INODE, &[number, offset, length]);
-        if let Err(error) = told {
+        if let Err(error) = self.void_attributes(device, ino) {
             self.gate.note_attributes(ino);
             if error.raw_os_error() == Some(libc::ENOENT) {
                 self.new_epoch(device);
@@ -59,6 +56,23 @@ impl Line {
                 tracing::debug!(%error, "the kernel took no notice of attributes");
             }
         }
+    }
+
+    /// Makes the kernel take no answer with attributes of an inode that is under way for true of the inode:
+    /// only who asked is told by it. It takes none that it asked for before it last heard of the inode
+    /// (`attr_version` in its `fs/fuse/inode.c`).
+    pub(crate) fn outdate_answers(&self, ino: Ino) {
+        let device = self.device.lock();
+        let Some(device) = &*device else { return };
+        if let Err(error) = self.void_attributes(device, ino) {
+            tracing::debug!(%error, "the kernel took no notice of attributes");
+        }
+    }
+
+    fn void_attributes(&self, device: &OwnedFd, ino: Ino) -> io::Result<()> {
+        // `struct fuse_notify_inval_inode_out`: a negative offset means attributes only.
+        let [number, offset, length] = [self.view.number(ino).0.cast_signed(), -1, 0];
+        tell(device, INVAL_INODE, &[number, offset, length])
     }
 
     /// Makes the kernel forget all names, unless it was told none since it last did; false where it

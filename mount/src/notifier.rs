@@ -81,6 +81,11 @@ impl Notices {
         self.gate.known().into_iter().for_each(|ino| self.line.forget_attributes(ino));
     }
 
+    /// See [`Line::outdate_answers`]. It waits for no answer that is under way.
+    pub(crate) fn outdate_answers(&self, ino: Ino) {
+        self.line.outdate_answers(ino);
+    }
+
     /// The same as [`send`](Self::send), and of answers with attributes none leaves until the guard
     /// is dropped.
     pub(crate) fn silence<'i>(

@@ -247,6 +247,12 @@ impl Mount {
         self.notices.forget_attributes();
     }
 
+    /// Makes the kernel take what answers under way say of an inode's attributes for who asked alone, and not
+    /// for the inode's. May be called while a request is answered. Never blocks.
+    pub fn outdate_answers(&self, ino: Ino) {
+        self.notices.outdate_answers(ino);
+    }
+
     /// Makes the kernel forget, and holds back every answer that carries names or attributes until
     /// what is returned is dropped: what is committed meanwhile is seen all at once. Waits for the
     /// answers that are under way. Whoever holds it must not call [`Mount::invalidate`].

@@ -62,14 +62,7 @@ impl WorkTree {
             None => Ok(None),
         };
         let attr = self.glance(shown)?.ok_or(Rule::Gone.errno(Door::Handle))?;
-        let mut entry = self.told(caller, attr, CACHE_TTL);
-        let open = handle.and_then(|handle| self.handles.get(handle));
-        if let Some(size) = open.and_then(|open| open.staged_size()) {
-            // Only this handle sees this size: the kernel must not keep it.
-            entry.attr.size = size;
-            entry.ttl = Duration::ZERO;
-        }
-        Ok(entry)
+        Ok(self.told_by(caller, handle, attr, CACHE_TTL))
     }
 
     /// The entry of a computed node.

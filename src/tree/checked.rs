@@ -107,7 +107,7 @@ impl WorkTree {
         staged.check = Some(Asked::By(check));
         staged.may_lose_name = self.unborn.has(node.ino);
         staged.was_there = !staged.may_lose_name;
-        staged.opened(flags.truncate, flags.append);
+        staged.opened(flags);
         if flags.truncate && node.size > 0 {
             staged.emptied = Some(Emptied { by: *caller, mtime: node.mtime });
         }
@@ -153,7 +153,7 @@ impl WorkTree {
         }
         let mut staged = Staged::new(None, text, Base::Unseen);
         staged.unnamed();
-        staged.opened(flags.truncate, flags.append);
+        staged.opened(flags);
         Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))
     }
 
@@ -173,7 +173,7 @@ impl WorkTree {
         staged.check = Some(Asked::By(check));
         staged.is_new = true;
         // It is empty as it is, and others may append to it before this handle does.
-        staged.opened(false, flags.append);
+        staged.opened(OpenFlags { truncate: false, ..flags });
         Some(Open::Staged(Box::new(Mutex::new(staged))))
     }
 

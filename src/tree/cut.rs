@@ -75,7 +75,7 @@ impl WorkTree {
             let was = staged.unsaved.is_any();
             let resized = staged.resize(size);
             self.note_dirty(ino, &staged, was);
-            self.handles.note_change(caller, (ino, handle), &open, &mut staged);
+            self.handles.note_text(caller, (ino, handle), &staged);
             return match resized {
                 Ok(()) if size == 0 && staged.is_draft() => Ok(Sized::EmptiesDraft),
                 Ok(()) => Ok(Sized::Staged),

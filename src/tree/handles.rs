@@ -12,13 +12,13 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
-use super::changing::Changing;
 use super::cleanups::Cleanups;
 use super::cursor::Cursor;
 use super::hold::Hold;
 use super::kept_listing::Short;
 use super::pins::{Pins, Text};
 use super::plain_save::Wrote;
+use super::sizes::Sizes;
 use super::staged::Staged;
 use super::waits::Waited;
 
@@ -64,19 +64,6 @@ impl Open {
         }
     }
 
-    /// The size of what is staged in it, if anything can be.
-    pub fn staged_size(&self) -> Option<u64> {
-        match self {
-            Open::Staged(staged) => Some(staged.lock().text().len() as u64),
-            _ => None,
-        }
-    }
-
-    /// Whether it was opened to be cut, or written.
-    pub fn is_changed(&self) -> bool {
-        matches!(self, Open::Staged(staged) if staged.lock().is_changed())
-    }
-
     /// Whether it is a plain file whose content is judged.
     pub fn is_checked(&self) -> bool {
         matches!(self, Open::Staged(staged) if staged.lock().check.is_some())
@@ -90,11 +77,6 @@ pub(super) struct OpenCounts(Mutex<HashMap<Ino, u32>>);
 impl OpenCounts {
     pub fn is_open(&self, ino: Ino) -> bool {
         self.0.lock().contains_key(&ino)
-    }
-
-    /// How many handles there are of an inode.
-    pub fn of(&self, ino: Ino) -> usize {
-        self.0.lock().get(&ino).map_or(0, |count| *count as usize)
     }
 
     fn add(&self, ino: Ino) {
@@ -128,8 +110,8 @@ pub(super) struct Handles {
     next: AtomicU64,
     /// Handles that run their file, by inode.
     running: OpenCounts,
-    /// Handles that have changed what they were opened at.
-    pub changing: Changing,
+    /// Of what size the texts are that handles have.
+    pub sizes: Sizes,
     /// Saves by handles that were refused a moment ago.
     pub cleanups: Cleanups,
     hub: Arc<super::Hub>,
@@ -163,7 +145,7 @@ impl Handles {
             table: RwLock::default(),
             next: AtomicU64::new(1),
             running: OpenCounts::default(),
-            changing: Changing::default(),
+            sizes: Sizes::default(),
             cleanups: Cleanups::default(),
             hub,
         }
@@ -188,8 +170,8 @@ impl Handles {
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (mount, opener, open) = (by.mount, by.pid, Arc::new(open));
-        if open.is_changed() {
-            self.changing.note(by, held.ino, Handle(number), &open);
+        if let Open::Staged(staged) = &*open {
+            self.note_text(by, (held.ino, Handle(number)), &staged.lock());
         }
         table.insert(number, Row { ino: held.ino, mount, opener, open });
         Ok(Handle(number))
@@ -227,7 +209,7 @@ impl Handles {
     /// Forgets a handle.
     pub fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
         let Row { ino, mount, open, .. } = self.table.write().remove(&handle.0)?;
-        self.changing.end(mount, ino, handle);
+        self.sizes.end(mount, ino, handle);
         if matches!(*open, Open::Plain { runs: true, .. }) {
             self.running.remove(ino);
         }
@@ -240,17 +222,9 @@ impl Handles {
         Some(open)
     }
 
-    /// Notes that a thread changed what is staged in a handle.
-    pub fn note_change(
-        &self,
-        by: &Caller,
-        (ino, handle): (Ino, Handle),
-        open: &Arc<Open>,
-        staged: &mut Staged,
-    ) {
-        if staged.is_changed() && staged.changed_by.replace(by.pid) != Some(by.pid) {
-            self.changing.note(by, ino, handle, open);
-        }
+    /// Notes what a handle has: a thread opened it, or changed it.
+    pub fn note_text(&self, by: &Caller, of: (Ino, Handle), staged: &Staged) {
+        self.sizes.note(by, of, staged.text().len() as u64, staged.writes);
     }
 
     /// Notes that the kernel has pages of what this handle reads.

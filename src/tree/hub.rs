@@ -185,6 +185,14 @@ impl Hub {
         self.identities.read().get(&id).map(Arc::clone)
     }
 
+    /// What is about to be told of a file is true for who asked alone, through this mount.
+    pub(super) fn outdate_answers(&self, mount: MountId, ino: Ino) {
+        let members = self.members();
+        if let Some(member) = members.iter().find(|member| member.mount.id() == mount) {
+            member.mount.outdate_answers(ino);
+        }
+    }
+
     /// Whether this mount's kernel may hold pages of a file that another mount changed, or of a write
     /// that was refused: then they must go when it is opened. Asked once, since they go by that.
     pub(super) fn takes_stale(&self, mount: MountId, ino: Ino) -> bool {

@@ -217,7 +217,7 @@ impl WorkTree {
         if node.class == Class::Draft {
             staged.home = to_judge(read, staged.home)?;
         }
-        staged.opened(flags.truncate, flags.append);
+        staged.opened(flags);
         Ok(Some(Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))))
     }
 
@@ -403,7 +403,7 @@ impl WorkTree {
             let home =
                 self.read(|read| to_judge(read, home(slot(read, &config, parent, name)?)))?;
             let mut staged = Staged::new(home, Text::of([]), Base::Unseen);
-            staged.opened(true, flags.append);
+            staged.opened(OpenFlags { truncate: true, ..flags });
             Open::Staged(Box::new(Mutex::new(staged)))
         } else {
             let checked = self.created_checked(parent, name, flags);

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use workfs_mount::{Caller, Reply, WriteAt};
+use workfs_mount::{Caller, OpenFlags, Reply, WriteAt};
 
 use crate::config::{Check, Policy};
 use crate::engine::{Base, Fence, Home, Written, renamed_over};
@@ -48,8 +48,8 @@ pub(super) struct Staged {
     pub pinned: Text,
     /// The content as this handle changed it.
     buffer: Option<Vec<u8>>,
-    /// The thread that is noted as the one that changed it.
-    pub changed_by: Option<u32>,
+    /// It was opened to be written.
+    pub writes: bool,
     /// What the buffer takes of what its user may have.
     charge: Option<Charge>,
     /// What was written since the last judgement.
@@ -118,7 +118,7 @@ impl Staged {
             fence: None,
             pinned,
             buffer: None,
-            changed_by: None,
+            writes: false,
             charge: None,
             unsaved: Unsaved::default(),
             put_off: None,
@@ -144,13 +144,13 @@ impl Staged {
     }
 
     /// Sets how the handle was opened.
-    pub fn opened(&mut self, truncate: bool, append: bool) {
-        self.append = append;
-        if truncate {
+    pub fn opened(&mut self, flags: OpenFlags) {
+        (self.append, self.writes) = (flags.append, flags.write);
+        if flags.truncate {
             self.empties_draft = self.is_draft() && !self.pinned.is_empty();
             self.pinned = Text::of([]);
             self.buffer = Some(Vec::new());
-        } else if append {
+        } else if flags.append {
             self.appended_from = Some(self.pinned.len());
         }
     }
@@ -399,7 +399,7 @@ mod tests {
     /// Which of so many writes of so many bytes are judged, and how many bytes are read for it.
     fn judged(writes: usize, bytes: usize) -> (Vec<bool>, usize) {
         let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
-        staged.opened(true, false);
+        staged.opened(OpenFlags { write: true, truncate: true, ..OpenFlags::default() });
         let data = vec![b'x'; bytes];
         let each = (0..writes).map(|nth| {
             let before = staged.judged_bytes;

@@ -75,7 +75,7 @@ impl WorkTree {
             }
             self.timed.lock().remove(&ino);
             self.note_dirty(ino, &staged, was_dirty);
-            self.handles.note_change(caller, (ino, handle), open, &mut staged);
+            self.handles.note_text(caller, (ino, handle), &staged);
             match written {
                 Ok(()) => {
                     drop(staged);

@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::process::{Child, Command, Stdio};
 
 use crate::harness::{Fixture, Setup, Task, close, needs, python};
 
@@ -148,6 +149,84 @@ for (const path of process.argv.slice(1)) {{
             let text = fs::read_to_string(fixture.path(path)).unwrap();
             assert_eq!(text, format!("{first}# the end\n"), "{program}: {path}");
             fs::remove_file(fixture.path(path)).unwrap();
+        }
+    }
+}
+
+/// A process that does something over and over, for as long as this lives.
+struct Looker(Child);
+
+impl Looker {
+    fn start(fixture: &Fixture, how: &str) -> Looker {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!("while :; do {how}; done")]).current_dir(fixture.mount(0));
+        let [nothing, nowhere] = [Stdio::null(), Stdio::null()];
+        Looker(bash.stdout(nothing).stderr(nowhere).spawn().unwrap())
+    }
+}
+
+impl Drop for Looker {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+// P2.4, P2.5
+#[test]
+fn a_writer_that_seeks_the_end_finds_it_while_others_look_without_a_pause() {
+    let fixture = fixture();
+    for (path, _, first) in files(&fixture) {
+        let file = fixture.path(path);
+        fs::write(&file, &first).unwrap();
+        // In processes of their own: to the writer's own the size is the writer's.
+        let _lookers =
+            ["stat", "tail -n1"].map(|how| Looker::start(&fixture, &format!("{how} '{path}'")));
+        for round in 0..60 {
+            let mut options = OpenOptions::new();
+            let mut writer =
+                options.read(true).write(true).truncate(round % 2 == 0).open(&file).unwrap();
+            if round % 2 == 0 {
+                writer.write_all(first.as_bytes()).unwrap();
+            }
+            let mut whole = fs::read_to_string(&file).unwrap();
+            if round % 2 == 0 {
+                whole.clone_from(&first);
+            }
+            for line in 0..4 {
+                let line = format!("# {round} {line}\n");
+                writer.seek(SeekFrom::End(0)).unwrap();
+                writer.write_all(line.as_bytes()).unwrap();
+                whole += &line;
+            }
+            close(writer).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), whole, "{path}: round {round}");
+        }
+    }
+}
+
+// P2.1, P2.4
+#[test]
+fn who_reads_an_old_version_finds_the_end_of_that() {
+    let fixture = fixture();
+    for (path, before, first) in files(&fixture) {
+        let file = fixture.path(path);
+        if before.is_empty() {
+            continue;
+        }
+        for new in [format!("{first}# {}\n", "longer ".repeat(2000)), first] {
+            let before = fs::read(&file).unwrap();
+            fs::write(fixture.outside("new"), &new).unwrap();
+            let mut reader = fs::File::open(&file).unwrap();
+            fixture.sh(&format!("cat \"$OUT/new\" > '{path}'; stat '{path}'")).success();
+            assert_eq!(reader.metadata().unwrap().len(), before.len() as u64, "{path}: fstat");
+            assert_eq!(reader.seek(SeekFrom::End(0)).unwrap(), before.len() as u64, "{path}");
+            reader.rewind().unwrap();
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).unwrap();
+            assert_eq!(read, before, "{path}");
+            let told = fixture.sh(&format!("stat -c %s '{path}'")).success().stdout;
+            assert_eq!(told, format!("{}\n", new.len()), "{path}: to others");
         }
     }
 }

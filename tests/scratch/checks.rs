@@ -133,8 +133,11 @@ fn readers_see_one_content_or_the_other() {
     close(writer).unwrap();
     for seen in [&path, &other] {
         assert_eq!(fs::read(seen).unwrap(), b"{\"n\": [1, 2]}");
-        assert_eq!(fs::metadata(seen).unwrap().len(), 13);
     }
+    assert_eq!(fs::metadata(&other).unwrap().len(), 13);
+    assert_eq!(fixture.sh("stat -c %s scratchpad/a.json").success().stdout, "13\n");
+    // Who has it open goes by what it reads there.
+    assert_eq!(early.metadata().unwrap().len(), 8);
     let mut text = String::new();
     early.read_to_string(&mut text).unwrap();
     assert_eq!(text, "{\"n\": 1}");
