@@ -45,8 +45,7 @@ pub(super) fn told_of_rename(home: &Home, over: &FileName) -> Refusal {
 }
 
 /// Leaves a draft a draft, with the bytes and the reason; where a record is parked under its name
-/// (an editor moved it to a backup), the record's last version comes back instead. Says whether the
-/// bytes are there now.
+/// (an editor moved it to a backup), the record's last version comes back instead.
 pub(super) fn leave_draft(
     turn: &mut Turn<'_>,
     mut node: Node,
@@ -54,7 +53,7 @@ pub(super) fn leave_draft(
     home: &Home,
     refusal: &Refusal,
     bytes: &[u8],
-) -> Result<bool, Stop> {
+) -> Result<(), Stop> {
     let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
     let lives = known.as_ref().is_some_and(|known| !matches!(known.standing, Standing::Gone));
     if let Some(record) = known.filter(|record| is_parked_at(record, home)) {
@@ -63,7 +62,6 @@ pub(super) fn leave_draft(
         let flags = home.governed.binding.policy == Policy::Flag;
         let valid = !flags || Text::new(turn.content(&record)?).judge(home).is_ok();
         come_back(turn, record, home, &mut node, valid)?;
-        Ok(false)
     } else if draft.why.is_none()
         && (matches!(refusal.rule, Rule::Taken | Rule::LeaseOver)
             || lives && matches!(refusal.rule, Rule::Stale | Rule::Forbidden))
@@ -76,12 +74,11 @@ pub(super) fn leave_draft(
         let (parent, name, ino) = (home.dir, home.name.clone(), node.ino);
         let fate = Fate::Removed(node.node_type);
         turn.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
-        Ok(false)
     } else {
         keep_text(turn, node, draft, refusal, bytes)?;
         turn.drafted(home, refusal)?;
-        Ok(true)
     }
+    Ok(())
 }
 
 /// Keeps `bytes` as the text of a draft, and the reason why it is one.

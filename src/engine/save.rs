@@ -278,8 +278,10 @@ fn save_draft(
         Err(Stop::Store(error)) => Err(Stop::Store(error)),
         Err(Stop::Refused(why)) => {
             let (refusal, bytes) = (why.refusal, &text.bytes);
-            let stays = leave_draft(turn, node, draft, &home, &refusal, bytes)?;
-            if stays && home.governed.binding.policy == Policy::Flag {
+            // A copy of a record that is not valid moves nothing: who made it must not take it for made.
+            let is_taken = turn.takes_as_draft(&home, &refusal)?;
+            leave_draft(turn, node, draft, &home, &refusal, bytes)?;
+            if is_taken {
                 return Ok(Saved::Kept(None));
             }
             turn.keep(refused(&home, refusal.clone(), Arc::clone(bytes)))?;

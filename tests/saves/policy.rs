@@ -97,6 +97,32 @@ fn flag_tells_nothing_as_refused_that_it_took() {
     fixture.fsck_clean();
 }
 
+// P3.6 P1.3
+#[test]
+fn flag_moves_no_record_that_is_not_valid_by_a_copy_of_it() {
+    let fixture = flagging();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    // Not YAML, not the kind's, and a status that is nowhere.
+    for bad in ["garbage: [\n", "status: new\nartefacts: 5\n", "status: done\n"] {
+        save(&path, bad.as_bytes()).unwrap();
+        for copy in
+            ["cp $A $B && rm $A", "cat $A > $B && rm $A", "cp $A x.tmp && mv x.tmp $B && rm $A"]
+        {
+            let names = "cd work; A=inbox/t-1.yaml B=assigned/bob/t-1.yaml";
+            fixture.sh(&format!("{names}; {copy}")).failure();
+            assert_eq!(fs::read_to_string(&path).unwrap(), bad, "{copy}");
+            fixture.sh("cd work; rm -f assigned/bob/t-1.yaml x.tmp").success();
+        }
+    }
+    let ledger = fixture.ledger();
+    let events = ledger.names("t-1");
+    assert!(!events.iter().any(|name| ["removed", "claimed"].contains(name)), "{events:?}");
+    // Mended, it goes.
+    save(&path, Task::new("t-1").text().as_bytes()).unwrap();
+    fixture.sh("cd work; cp inbox/t-1.yaml assigned/bob/ && rm inbox/t-1.yaml").success();
+    fixture.fsck_clean();
+}
+
 // P3.6
 #[test]
 fn flag_takes_the_bad_save_of_an_editor_that_makes_a_backup() {
