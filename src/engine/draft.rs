@@ -9,11 +9,13 @@ use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Draft, Durability, Node, Read, RefusedText, Standing, StoreError};
+use crate::store::{
+    Class, Draft, Durability, Node, Read, Record, RefusedText, Standing, StoreError,
+};
 
 use super::governed::Home;
 use super::rename::Rename;
-use super::save::{Made, come_back, is_parked_at};
+use super::save::{Made, come_back, is_parked_at, is_theirs};
 use super::setattr::gone;
 use super::turn::Happening;
 use super::{About, Command, Effect, Fate, Slot, Stop, Text, Turn};
@@ -32,6 +34,16 @@ pub fn renamed_over(read: &dyn Read, home: &Home) -> Result<Option<FileName>, St
     }
     let known = read.record_named(home.governed.workspace, &home.id)?;
     Ok(known.is_none().then_some(over))
+}
+
+/// The record that lies elsewhere and would be moved by a text at `home`, and its file.
+///
+/// # Errors
+/// A failure of the store.
+pub fn moved_by_copy(read: &dyn Read, home: &Home) -> Result<Option<(Record, Ino)>, StoreError> {
+    let known = read.record_named(home.governed.workspace, &home.id)?;
+    let known = known.filter(|record| !is_theirs(record, home));
+    Ok(known.and_then(|record| record.ino().map(|file| (record, file))))
 }
 
 /// What is told of such a draft.
@@ -64,7 +76,7 @@ pub(super) fn leave_draft(
         come_back(turn, record, home, &mut node, valid)?;
     } else if draft.why.is_none()
         && (matches!(refusal.rule, Rule::Taken | Rule::LeaseOver)
-            || lives && matches!(refusal.rule, Rule::Stale | Rule::Forbidden))
+            || lives && matches!(refusal.rule, Rule::Stale | Rule::Forbidden | Rule::BeingWritten))
     {
         // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
         let parent = turn.directory(home.dir)?;

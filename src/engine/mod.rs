@@ -76,7 +76,7 @@ pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use context::{Context, Origin, is_reserved, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
-pub use draft::{EmptyDraft, renamed_over};
+pub use draft::{EmptyDraft, moved_by_copy, renamed_over};
 pub use effects::{Audience, Effect, Fate, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;

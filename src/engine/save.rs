@@ -169,7 +169,7 @@ impl Save {
 }
 
 impl Command for SaveDraft {
-    type Out = ();
+    type Out = Saved;
 
     fn operation(&self) -> &'static str {
         "write"
@@ -179,7 +179,7 @@ impl Command for SaveDraft {
         Durability::Process
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
         let node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
         match node.class {
             Class::Draft => {
@@ -189,7 +189,8 @@ impl Command for SaveDraft {
                     Slot::Plain => return Err(gone().into()),
                 };
                 leave_draft(turn, node, draft, &home, &self.refusal, &self.bytes)?;
-                Ok(turn.keep(refused(&home, self.refusal, self.bytes))?)
+                turn.keep(refused(&home, self.refusal.clone(), self.bytes))?;
+                Ok(Saved::Refused(self.refusal))
             }
             Class::Record => {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
@@ -426,10 +427,15 @@ fn move_by_copy(
     Ok(Made { left: Some(left), ..Made::of(&moved) })
 }
 
+/// Whether a record is another's, or lies in the state of `home` already.
+pub(super) fn is_theirs(record: &Record, home: &Home) -> bool {
+    let owned_by_other = record.owner.is_some() && record.owner != home.owner;
+    owned_by_other || record.state == home.kind().state(home.state).name
+}
+
 /// A record that is another's, or lies in that state already, is not moved by being written at `home`.
 pub(super) fn require_not_theirs(record: &Record, lies: &Home, home: &Home) -> Result<(), Refusal> {
-    let owned_by_other = record.owner.is_some() && record.owner != home.owner;
-    if !owned_by_other && lies.state != home.state {
+    if !is_theirs(record, home) {
         return Ok(());
     }
     Err(Refusal::new(

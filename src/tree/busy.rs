@@ -1,4 +1,4 @@
-//! Records that are being written: a claim waits for the writer to finish, but not for long.
+//! Records that are being written: a claim, by copy too, waits for the writer to finish, but not for long.
 //!
 //! What must stay true: no thread sleeps; a waiting change is started by the flush that ends the
 //! writing, or refused by the timer; what was written under a claim that is over hinders nobody, since
@@ -78,6 +78,11 @@ impl Busy {
             state.left.insert(ino);
         }
         is_written
+    }
+
+    /// Whether nothing but `ino` is being written: the usual case, asked where that may move a record.
+    pub fn is_idle_but(&self, ino: Ino) -> bool {
+        self.state.lock().writers.keys().all(|of| *of == ino)
     }
 
     /// Whether nothing at all is being written: the usual case, asked on every rename.

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
 
 use crate::engine::{
-    self, About, Create, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename,
-    SetXattr,
+    self, About, Create, Home, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename,
+    SetXattr, Slot, moved_by_copy, slot,
 };
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -16,6 +16,9 @@ use crate::store::{Class, NodeType, Read, StoreError};
 
 use super::WorkTree;
 use super::computed::{self, Computed, is_computed_name};
+
+/// A directory and a name in it.
+type Name = (Ino, FileName);
 
 impl WorkTree {
     pub(super) fn make_node(
@@ -159,16 +162,18 @@ impl WorkTree {
         let written = if self.busy.is_idle() {
             None
         } else {
-            self.read(|read| self.written_at(read, from.0, &from.1)).ok().flatten()
+            self.read(|read| self.written_by_rename(read, &from, &to)).ok().flatten()
         };
-        let Some(ino) = written else { return self.rename_now(caller, from, to, mode, reply) };
+        let Some((ino, name)) = written else {
+            return self.rename_now(caller, from, to, mode, reply);
+        };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let caller = *caller;
         self.busy.when_idle(
             ino,
             Box::new(move |busy| {
                 if busy {
-                    return me.refuse_busy(&caller, from, reply);
+                    return me.refuse_busy(&caller, name, reply);
                 }
                 me.rename_now(&caller, from, to, mode, reply);
             }),
@@ -225,6 +230,34 @@ impl WorkTree {
         let refuse = Refuse { operation, about: About::Name(dir, name.clone()), refusal };
         self.engine.submit(self.context(caller, Door::Name), refuse, |_| ());
         Err(errno)
+    }
+
+    /// The file that a rename would take while it is being written, and its name: its own, or that
+    /// of the record whose text it brings to another state.
+    fn written_by_rename(
+        &self,
+        read: &dyn Read,
+        from: &Name,
+        to: &Name,
+    ) -> Result<Option<(Ino, Name)>, StoreError> {
+        if let Some(ino) = self.written_at(read, from.0, &from.1)? {
+            return Ok(Some((ino, from.clone())));
+        }
+        let Slot::Record(home) = slot(read, &self.engine.config(), to.0, &to.1)? else {
+            return Ok(None);
+        };
+        Ok(self.written_elsewhere(read, &home)?.map(|ino| (ino, to.clone())))
+    }
+
+    /// The file of the record that a text at `home` would move, if it is being written.
+    pub(super) fn written_elsewhere(
+        &self,
+        read: &dyn Read,
+        home: &Home,
+    ) -> Result<Option<Ino>, StoreError> {
+        let moved = moved_by_copy(read, home)?;
+        let written = moved.filter(|(record, file)| self.busy.is_written(*file, Some(record)));
+        Ok(written.map(|(_, file)| file))
     }
 
     /// The file under this name, if it is being written.

@@ -187,13 +187,35 @@ impl WorkTree {
         // A draft may be a record on its way from another directory: what was seen of that?
         let record = staged.record;
         let sight = if record.is_some() { Sight::Known(base) } else { self.sight(caller) };
-        let lay = staged.home.as_ref().map(Home::file_path);
+        let home = staged.home.clone();
         let fence = staged.fence.clone();
         drop(staged);
         let keeps_time = self.timed.lock().remove(&ino);
         let text = Text::new(whole);
+        let may_move = record.is_none() && text.parsed.is_ok() && !self.busy.is_idle_but(ino);
+        let moves = home.as_ref().filter(|_| may_move).and_then(|home| {
+            let written = self.read(|read| self.written_elsewhere(read, home)).ok()??;
+            Some((
+                written,
+                SaveDraft {
+                    ino,
+                    bytes: Arc::clone(&text.bytes),
+                    refusal: Refusal::being_written(&home.name),
+                },
+            ))
+        });
+        let lay = home.as_ref().map(Home::file_path);
         let command = Save { ino, record, sight, text, keeps_time, fence, lay };
-        self.save(caller, (ino, open), command, reply);
+        let (Some((written, refuse)), Some(me)) = (moves, self.me()) else {
+            return self.save(caller, (ino, open), command, reply);
+        };
+        // Somebody writes the record that this text would move.
+        let caller = *caller;
+        let save = move |busy: bool| match busy {
+            true => me.save(&caller, (ino, open), refuse, reply),
+            false => me.save(&caller, (ino, open), command, reply),
+        };
+        self.busy.when_idle(written, Box::new(save));
     }
 
     /// Runs the save of what was staged in `open`, and tells all who wait for its judgement.

@@ -110,3 +110,42 @@ fn the_command_line_goes_on_as_soon_as_the_writer_closes() {
     let text = fs::read_to_string(fixture.path("work/assigned/bob/t-1.yaml")).unwrap();
     assert!(text.contains("revision: 1\n"), "{text}");
 }
+
+// P1.6 P1.3
+#[test]
+fn a_claim_by_copy_waits_for_the_writer_as_a_rename_does() {
+    let fixture = Fixture::new();
+    let from = fixture.task("inbox", &Task::new("t-1"));
+    let to = fixture.path("work/assigned/bob/t-1.yaml");
+    let mut writer = OpenOptions::new().read(true).write(true).open(&from).unwrap();
+    writer.write_all(Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+
+    // By `close`, and by a rename of the text to the name.
+    for copy in
+        ["cp inbox/t-1.yaml assigned/bob/", "cp inbox/t-1.yaml x && mv x assigned/bob/t-1.yaml"]
+    {
+        let start = Instant::now();
+        let ran = fixture.sh(&format!("cd work; {copy}")).failure();
+        let waited = start.elapsed();
+        assert!(ran.stderr.contains("resource busy"), "{copy}: {ran}");
+        assert!(waited >= Duration::from_millis(200), "it did not wait: {waited:?}");
+        assert!(fixture.why().lines().next().is_some_and(|line| line.contains("W024")), "{copy}");
+        assert!(!to.exists() && from.exists(), "{copy}");
+    }
+    close(writer).unwrap();
+    assert!(fs::read_to_string(&from).unwrap().contains("revision: 1\n"));
+    fixture.sh("cd work; cp inbox/t-1.yaml assigned/bob/ && rm inbox/t-1.yaml").success();
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "claimed"]);
+
+    // Who closes in time hinders nobody.
+    let path = fixture.task("inbox", &Task::new("t-2"));
+    let mut writer = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    writer.write_all(Task::new("t-2").text().as_bytes()).unwrap();
+    std::thread::scope(|scope| {
+        let claim = scope.spawn(|| fixture.sh("cd work; cp inbox/t-2.yaml assigned/bob/"));
+        close(writer).unwrap();
+        claim.join().unwrap().success();
+    });
+    assert_eq!(fixture.ledger().names("t-2"), ["created", "claimed"]);
+    fixture.fsck_clean();
+}
