@@ -234,6 +234,15 @@ impl Report {
             _ => false,
         }
     }
+
+    /// What ended the command after it had done what it tells.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Report::Import(report) => report.failure.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 reports! {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, run};
+use crate::harness::{Fixture, Setup, run};
 
 /// A directory outside, with these files.
 fn source(fixture: &Fixture, name: &str, files: &[(&str, &str)]) -> String {
@@ -64,5 +64,36 @@ fn what_is_not_taken_is_named_and_importing_again_is_not_that() {
     let ran = fixture.workfs(&["import", &from, "work"]).success();
     let moved = "work/inbox/t-1.yaml: it is `work/assigned/bob/t-1.yaml` now";
     assert!(ran.stdout.contains(moved), "{ran}");
+    fixture.fsck_clean();
+}
+
+// P8.3
+#[test]
+fn what_a_quota_ends_half_way_leaves_no_part_and_tells_what_was_taken() {
+    let layout = "workspaces: []\nquotas: [{ path: 'q*', bytes: 1MiB, inodes: 20 }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    let from = source(&fixture, "from", &[("a", "a\n")]);
+    // It is written in parts.
+    fs::write(fixture.outside("from/big"), vec![7; 9 << 20]).unwrap();
+    for way in ["with", "without"] {
+        let to = format!("q-{way}");
+        fs::create_dir(fixture.path(&to)).unwrap();
+        if way == "without" {
+            fixture.unmount_all();
+            fixture.await_no_daemon();
+        }
+        let ran = fixture.workfs(&["import", &from, &to]);
+        assert!(ran.code == 75 && ran.stderr.contains("[W043]"), "{ran}");
+        assert!(ran.stdout.contains("1 other files") && ran.stdout.contains("failed"), "{ran}");
+        let again = fixture.workfs(&["import", "--json", &from, &to]);
+        let report = again.json();
+        assert_eq!((again.code, &report["unchanged"]), (75, &1.into()), "{again}");
+        assert_eq!(report["failure"]["rule"], "W043", "{again}");
+    }
+    fixture.mount_all();
+    assert_eq!(
+        fixture.sh("ls -A q-with q-without").success().stdout,
+        "q-with:\na\n\nq-without:\na\n"
+    );
     fixture.fsck_clean();
 }

@@ -353,6 +353,27 @@ fn copies_that_do_not_fit_say_whose_disk_is_full() {
     }
 }
 
+// P4.3 P8.3
+#[test]
+fn an_import_that_finds_no_room_leaves_no_part_of_a_file() {
+    let Some((fixture, _)) = on_small_disk() else { return };
+    let from = fixture.outside("from");
+    fs::create_dir(&from).unwrap();
+    fs::write(from.join("a"), "a\n").unwrap();
+    fs::write(from.join("big"), vec![7; 20_000_000]).unwrap();
+    for way in ["with", "without"] {
+        if way == "without" {
+            fixture.unmount_all();
+            fixture.await_no_daemon();
+        }
+        let ran = fixture.workfs(&["import", from.to_str().unwrap(), "notes"]);
+        assert!(ran.code == 12 && ran.stdout.contains("failed before the rest"), "{ran}");
+    }
+    fixture.mount_all();
+    assert_eq!(fixture.sh("ls -A notes").success().stdout, "a\n");
+    fixture.fsck_clean();
+}
+
 // P8.1
 #[test]
 fn an_init_that_finds_no_room_leaves_no_half_of_a_store() {

@@ -56,6 +56,9 @@ pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, 
                 } else if !is_log {
                     print(&report, output)?;
                 }
+                if let Some(failure) = report.failure() {
+                    return Err(failure.clone().into());
+                }
             }
             Reply::Error(failure) => return Err(failure.into()),
         }

@@ -74,6 +74,20 @@ pub(super) fn put(
         Placed::Plain(ino) => ino,
         other => return Ok(other),
     };
+    match fill(service, context, (ino, &put, &aside), meta, file) {
+        Ok(()) => Ok(Placed::Plain(ino)),
+        Err(why) => Err(without_part(service, context, (parent, aside), why)),
+    }
+}
+
+/// Writes the content to the file, which lies aside, and gives it its attributes and its name.
+fn fill(
+    service: &Service,
+    context: &Context,
+    (ino, put, aside): (Ino, &Put, &FileName),
+    meta: &Meta,
+    file: &mut File,
+) -> Result<(), Why> {
     let size = copy(service, context, ino, file)?;
     let attributes = SetAttributes {
         ino,
@@ -87,15 +101,34 @@ pub(super) fn put(
     };
     service.engine.run(context.clone(), attributes)?;
     let rename = Rename {
-        parent,
-        name: aside,
-        new_parent: parent,
-        new_name: name,
+        parent: put.parent,
+        name: aside.clone(),
+        new_parent: put.parent,
+        new_name: put.name.clone(),
         mode: RenameMode::NoReplace,
         sight: Sight::Known(Base::Unseen),
     };
     service.engine.run(context.clone(), rename)?;
-    Ok(Placed::Plain(ino))
+    Ok(())
+}
+
+/// Removes the part that was written, which a full disk and a full quota allow, and says so where it stays.
+fn without_part(
+    service: &Service,
+    context: &Context,
+    (parent, aside): (Ino, FileName),
+    why: Why,
+) -> Why {
+    let remove = Remove { parent, name: aside.clone(), what: RemoveWhat::File };
+    let Err(stays) = service.engine.run(context.clone(), remove) else { return why };
+    let told =
+        format!("; a part of it stays as `{aside}` until it is imported again: {}", stays.reason);
+    match why {
+        Why::Unreadable(why) => Why::Unreadable(why + &told),
+        Why::Refused(refusal) => {
+            Why::Refused(Refusal { reason: refusal.reason.clone() + &told, ..refusal })
+        }
+    }
 }
 
 /// Copies all pieces; chunks of zeros only stay holes.

@@ -46,8 +46,8 @@ const PROGRESS_EVERY: u64 = 64;
 /// Imports.
 ///
 /// # Errors
-/// A directory that cannot be read, a target that is no directory, a failure of the store. What is
-/// wrong with single files is in the report.
+/// A directory that cannot be read, a target that is no directory, or a failure before anything is taken.
+/// What is wrong with single files is in the report, and so is what ended it before the rest.
 pub(super) fn import(
     service: &Service,
     caller: &Caller,
@@ -70,10 +70,8 @@ pub(super) fn import(
     report.files = found.iter().map(|dir| (dir.files.len() + dir.links.len()) as u64).sum();
     let import = Import { service, caller, to, source };
     let target = import.target()?;
-    let made = import.directories(target, &found, &mut report)?;
-    import.files(&found, &made, &mut report, sink)?;
-    import.tell_directories(&found, &made, &mut report)?;
-    import.date_directories(&found, &made)?;
+    // What was taken before is there, and stays: whoever hears of the failure hears of that, too.
+    report.failure = import.take(target, &found, &mut report, sink).err();
     Ok(report)
 }
 
@@ -95,6 +93,20 @@ struct About {
 }
 
 impl Import<'_> {
+    /// Takes all that was found.
+    fn take(
+        &self,
+        target: Ino,
+        found: &[FoundDir],
+        report: &mut ImportReport,
+        sink: Sink<'_>,
+    ) -> Result<(), Failure> {
+        let made = self.directories(target, found, report)?;
+        self.files(found, &made, report, sink)?;
+        self.tell_directories(found, &made, report)?;
+        self.date_directories(found, &made)
+    }
+
     /// The directory in the tree, made where it is missing.
     fn target(&self) -> Result<Ino, Failure> {
         let mut at = ROOT;

@@ -6,8 +6,8 @@ use crate::engine::Corrected;
 use crate::names::{ShownPath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
 
-use super::super::Exit;
 use super::super::why::placed;
+use super::super::{Exit, Failure};
 
 /// Entries of one kind that are listed; all are counted.
 const LISTED_MAX: usize = 2000;
@@ -117,6 +117,9 @@ pub struct ImportReport {
     pub unreadable: Listed<Unreadable>,
     /// The client went away before the end: the rest was not looked at.
     pub interrupted: bool,
+    /// What ended it before the rest was taken: a quota or a disk that is full, say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
 }
 
 impl ImportReport {
@@ -145,6 +148,8 @@ impl ImportReport {
         });
         if self.interrupted {
             out.push_str("\ninterrupted: import again to take the rest");
+        } else if self.failure.is_some() {
+            out.push_str("\nit failed before the rest: import again to take that");
         }
         out
     }
@@ -152,6 +157,9 @@ impl ImportReport {
     /// How the process ends.
     #[must_use]
     pub fn exit(&self) -> Exit {
+        if let Some(failure) = &self.failure {
+            return failure.exit;
+        }
         let is_all = self.unreadable.count == 0 && self.left_alone.count == 0;
         if is_all && !self.interrupted { Exit::Done } else { Exit::Problems }
     }
