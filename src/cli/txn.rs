@@ -18,6 +18,8 @@ use super::here::{dead, read_only, working_mount};
 use super::output::{Failed, Output, Place, Stop};
 use crate::daemon::is_dead;
 use crate::refusal::Rule;
+use crate::service;
+use crate::store::StoreError;
 
 /// See `workfs txn --help`.
 #[derive(Debug, Args)]
@@ -135,7 +137,10 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
         let exit = match error.raw_os_error() {
             Some(libc::EBUSY) => Exit::Conflict,
             Some(libc::EPERM | libc::EACCES | libc::EROFS) => Exit::Denied,
-            Some(libc::ENOTCONN | libc::ECONNABORTED) => return failed("committing", &error),
+            // `why` tells of what is noted in the store, and so of others than these.
+            Some(libc::ENOTCONN | libc::ECONNABORTED | libc::ENOSPC) => {
+                return failed("committing", &error);
+            }
             Some(libc::EDQUOT) => Exit::Busy,
             _ => Exit::Failed,
         };
@@ -200,6 +205,9 @@ fn place(text: &str) -> Option<Place> {
 
 fn failed(what: &str, error: &io::Error) -> Stop {
     let (exit, remedy) = match error.raw_os_error() {
+        Some(libc::ENOSPC) => {
+            return service::Failure::from(StoreError::Full(what.to_owned())).into();
+        }
         Some(libc::EMFILE) => (
             Exit::Busy,
             "too many are open: `rmdir` yours in .workfs/txn/ that are not in use (an operator, anybody's)",

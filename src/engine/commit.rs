@@ -159,6 +159,11 @@ impl Command for Commit {
         true
     }
 
+    /// As `Remove` by itself: what only removes makes space.
+    fn needs_no_room(&self) -> bool {
+        self.steps.iter().all(|(step, _)| matches!(step, Step::Remove { .. }))
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         self.require_closed()?;
         self.require_unchanged(turn)?;

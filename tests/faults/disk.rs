@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{
-    Errno, Fixture, Setup, Shell, Task, close, left_out, lies, pile, python, save, until_polled,
-    whole,
+    Errno, Fixture, Setup, Shell, Task, close, left_out, lies, pile, python, run, save,
+    until_polled, whole,
 };
 
 /// A small file system of its own; the fixture that has its store there unmounts it.
@@ -371,6 +371,24 @@ fn an_import_that_finds_no_room_leaves_no_part_of_a_file() {
     }
     fixture.mount_all();
     assert_eq!(fixture.sh("ls -A notes").success().stdout, "a\n");
+    fixture.fsck_clean();
+}
+
+// P4.3 P13.6
+#[test]
+fn a_transaction_that_only_removes_makes_space_on_a_full_disk_and_others_say_that_it_is_full() {
+    let Some((fixture, _)) = on_small_disk() else { return };
+    fixture.sh("mkdir notes; echo 1 > notes/f; echo 2 > notes/g").success();
+    fill(&fixture);
+    // What was refused before is none of it.
+    fixture.sh("mkdir work/ready").failure();
+    let mut command = fixture.command(&["txn", "--json", "--", "cp", "notes/f", "notes/new"]);
+    let ran = run(command.current_dir(fixture.root()));
+    let error: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!((ran.code, &error["error"]["rule"]), (12, &"W040".into()), "{ran}");
+    let mut command = fixture.command(&["txn", "--", "rm", "notes/f", "notes/g"]);
+    run(command.current_dir(fixture.root())).success();
+    assert_eq!(fixture.sh("ls -A notes").success().stdout, "");
     fixture.fsck_clean();
 }
 
