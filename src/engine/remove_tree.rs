@@ -165,11 +165,9 @@ impl Command for PruneVersions {
         }
         for mut history in batch {
             let (versions, bytes) = (history.versions, history.bytes);
-            if self.all_of.is_some() {
-                turn.forget_versions(&mut history)?;
-            } else if let Some(keep) = retention(turn.config, &history.path) {
-                turn.prune(&mut history, &keep)?;
-            }
+            let is_kept = self.all_of.is_none();
+            let keep = is_kept.then(|| retention(turn.config, &history.path)).flatten();
+            turn.prune(&mut history, keep.as_ref())?;
             if history.versions != versions {
                 turn.txn.update_history(&history)?;
                 pruned.versions += versions - history.versions;

@@ -1,6 +1,7 @@
 //! How much of a file's past is kept.
 //!
-//! What must stay true: the newest version stays; what goes is told beforehand by the same rule.
+//! What must stay true: the newest version stays, as long as a rule counts the file; what goes is told
+//! beforehand by the same rule.
 //! Deliberately not here: what a version is of, and its event (`files`).
 
 use crate::config::{Config, Retention};
@@ -19,23 +20,26 @@ pub fn retention(config: &Config, path: &TreePath) -> Option<Retention> {
     config.files().keep(&scope, name)
 }
 
-/// The versions of `history` that `keep` does not keep: too many, too old, or too large together.
+/// The versions of `history` that `keep` does not keep: too many, too old, or too large together; all of
+/// them, where no rule counts the file (any more).
 ///
 /// # Errors
 /// A failure of the store.
 pub fn late_versions(
     read: &dyn Read,
     history: &History,
-    keep: &Retention,
+    keep: Option<&Retention>,
     now: UnixNanos,
 ) -> Result<Vec<FileVersion>, StoreError> {
-    let oldest = oldest(keep, now);
     let (mut count, mut bytes, mut late) = (0, 0, Vec::new());
     read.file_versions(history.key, &mut |version| {
         count += 1;
         bytes += version.size;
-        let is_late = count > keep.versions || bytes > keep.bytes || version.at < oldest;
-        if is_late && count > 1 {
+        let is_late = keep.is_none_or(|keep| {
+            let is_over = count > keep.versions || bytes > keep.bytes;
+            count > 1 && (is_over || version.at < oldest(keep, now))
+        });
+        if is_late {
             late.push(version);
         }
         true
@@ -77,33 +81,21 @@ impl Turn<'_> {
         // too old for some saves more does not hurt.
         let all_are_old = newest.is_some_and(|newest| newest.at < oldest(keep, self.now));
         if over || all_are_old || history.versions.is_multiple_of(8) {
-            self.prune(history, keep)?;
+            self.prune(history, Some(keep))?;
         }
         Ok(())
     }
 
-    /// Deletes all versions of a past.
-    pub(super) fn forget_versions(&mut self, history: &mut History) -> Result<(), StoreError> {
-        let mut gone = Vec::new();
-        self.txn.file_versions(history.key, &mut |version| {
-            gone.push(version.g);
-            true
-        })?;
-        gone.into_iter().try_for_each(|g| self.txn.delete_file_version(g))?;
-        (history.versions, history.bytes) = (0, 0);
-        Ok(())
-    }
-
-    /// Deletes the versions of `history` that `keep` does not keep.
+    /// Deletes the versions of `history` that `keep` does not keep, as [`late_versions`] tells them.
     pub(super) fn prune(
         &mut self,
         history: &mut History,
-        keep: &Retention,
+        keep: Option<&Retention>,
     ) -> Result<(), StoreError> {
         for version in late_versions(self.txn, history, keep, self.now)? {
             self.txn.delete_file_version(version.g)?;
-            history.versions -= 1;
-            history.bytes -= version.size;
+            history.versions = history.versions.saturating_sub(1);
+            history.bytes = history.bytes.saturating_sub(version.size);
         }
         Ok(())
     }

@@ -177,10 +177,11 @@ fn late(
     let (mut sum, mut failed) = (Pruned::default(), Ok(()));
     read.histories(&TreePath::root(), None, &mut |history| {
         let goes_anyway = going.iter().any(|path| history.path.names().starts_with(path.names()));
-        let Some(keep) = retention(config, &history.path).filter(|_| !goes_anyway) else {
+        if goes_anyway {
             return true;
-        };
-        match late_versions(read, &history, &keep, now) {
+        }
+        let keep = retention(config, &history.path);
+        match late_versions(read, &history, keep.as_ref(), now) {
             Ok(late) => {
                 sum.versions += late.len() as u64;
                 sum.bytes += late.iter().map(|version| version.size).sum::<u64>();

@@ -1,6 +1,6 @@
 //! Old projects: told first, then gone.
 
-use crate::harness::Fixture;
+use crate::harness::{Fixture, Setup};
 
 fn projects(fixture: &Fixture, arguments: &[&str]) -> (Vec<String>, serde_json::Value) {
     let mut all = vec!["gc", "--json"];
@@ -107,6 +107,27 @@ fn what_retention_no_longer_keeps_is_told_and_goes() {
     assert_eq!(gone["pruned_versions"], told["pruned_versions"]);
     let (_, none) = projects(&fixture, &[]);
     assert_eq!(none["pruned_versions"], 0);
+    fixture.fsck_clean();
+}
+
+// P11.9
+#[test]
+fn versions_of_what_no_rule_keeps_any_more_are_told_and_go() {
+    let layouts = ["docs/**", "other/**"]
+        .map(|path| format!("workspaces: []\nfiles: [{{ path: '{path}' }}]\n"));
+    let fixture = Setup::default().layout(&layouts[0]).start();
+    fixture.sh("mkdir docs; for n in 1 2 3 4; do echo $n > docs/f; done").success();
+    fixture.unmount_all();
+    let layout = fixture.outside("layout.yaml");
+    std::fs::write(&layout, &layouts[1]).unwrap();
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    let (_, told) = projects(&fixture, &[]);
+    assert_eq!((&told["pruned_versions"], &told["pruned_bytes"]), (&4.into(), &8.into()), "{told}");
+    let (_, gone) = projects(&fixture, &["--delete"]);
+    assert_eq!(gone["pruned_versions"], 4, "{gone}");
+    assert_eq!(projects(&fixture, &[]).1["pruned_versions"], 0);
+    fixture.mount_all();
+    assert_eq!(fixture.sh("cat docs/f; test ! -e .workfs/history/docs/f").success().stdout, "4\n");
     fixture.fsck_clean();
 }
 
