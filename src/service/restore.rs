@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::FileName;
 use crate::numbers::G;
 use crate::store::sqlite::{Lock, Sqlite, lock_path, refuse_other};
-use crate::store::{Readers, StoreError};
+use crate::store::{Readers, StoreError, is_full, or_too_long};
 
 use super::backup::{beside, remove_with_log, settle};
 use super::find::ROOT;
@@ -90,7 +90,7 @@ pub fn restore(
     let _held = Lock::take(store)?;
     let aside = beside(store, ".restoring");
     remove_with_log(&aside);
-    let copied = copy(file, &aside, sink).map_err(|error| failed(file, error));
+    let copied = copy(file, &aside, store, sink);
     let checked = copied.and_then(|()| check(&aside, file, sink));
     let (records, last_g) = match checked {
         Ok(checked) => checked,
@@ -165,19 +165,32 @@ fn no_backup(file: &Path) -> Failure {
 /// Bytes that are copied between two replies about progress.
 const PIECE_BYTES: u64 = 16 << 20;
 
-fn copy(from: &Path, to: &Path, sink: Sink<'_>) -> std::io::Result<()> {
+/// Copies the backup beside the store that it is to become. What fails is told of the file that it is about.
+fn copy(from: &Path, to: &Path, store: &Path, sink: Sink<'_>) -> Result<(), Failure> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let source = File::open(from)?;
-    let total = source.metadata()?.len();
-    let mut target = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    let reading = |error| failed(from, error);
+    let writing = |error: std::io::Error| {
+        if !is_full(error.kind()) {
+            return failed(store, error);
+        }
+        let reason = or_too_long(&format!("no space is left for {}", store.display()));
+        Failure::new(Exit::NoSpace, reason, "free space there, then try again: nothing was changed")
+    };
+    let source = File::open(from).map_err(reading)?;
+    let total = source.metadata().map_err(reading)?.len();
+    let made = File::options().write(true).create_new(true).mode(0o600).open(to);
+    let mut target = made.map_err(writing)?;
     let mut done = 0;
     loop {
-        match std::io::copy(&mut (&source).take(PIECE_BYTES), &mut target)? {
-            0 => return target.sync_all(),
-            copied => done += copied,
+        match std::io::copy(&mut (&source).take(PIECE_BYTES), &mut target) {
+            Ok(0) => return target.sync_all().map_err(writing),
+            Ok(copied) => done += copied,
+            // Reading takes no space.
+            Err(error) if is_full(error.kind()) => return Err(writing(error)),
+            Err(error) => return Err(reading(error)),
         }
         if !sink(Reply::Progress { done, total, what: "bytes".to_owned() }) {
-            return Err(std::io::Error::other("interrupted"));
+            return Err(Failure::new(Exit::Failed, "interrupted", "try again"));
         }
     }
 }

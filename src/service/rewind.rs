@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Base, RestoreFile, Save, Saved, Sight, Text};
+use crate::config::Config;
+use crate::engine::{Base, RestoreFile, Save, Saved, Sight, Text, retention};
 use crate::names::{ShownPath, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
@@ -110,12 +111,12 @@ pub(super) fn rewind(
         match found {
             Ok(Found::Record(found)) => record_past(read, found, when),
             Ok(Found::Node(path, _) | Found::Draft(path, ..)) => {
-                file_past((read, part), path, when)
+                file_past((read, &config, part), path, when)
             }
             Err(failure) if failure.exit == Exit::Absent => {
                 match past_of(read, part, &args.what)? {
                     Some(_) if is_bound => Err(not_the_past(caller)),
-                    Some(path) => file_past((read, part), path, when),
+                    Some(path) => file_past((read, &config, part), path, when),
                     None => Err(failure),
                 }
             }
@@ -212,12 +213,12 @@ fn record_past(read: &dyn Read, found: Box<FoundRecord>, when: When) -> Result<P
 }
 
 fn file_past(
-    (read, part): (&dyn Read, &Part),
+    (read, config, part): (&dyn Read, &Config, &Part),
     path: TreePath,
     when: When,
 ) -> Result<Past, Failure> {
-    let (version, content) =
-        kept_version((read, part), &path, |version| when.includes(version.g, version.at))?;
+    let wanted = |version: &FileVersion| when.includes(version.g, version.at);
+    let (version, content) = kept_version((read, config, part), &path, wanted)?;
     require_there((read, part), &path, version.g, |event| when.includes(event.row.g, event.at()))?;
     Ok(Past::File(path, version, content))
 }
@@ -246,7 +247,7 @@ fn was_saved(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
 
 /// The newest version of a plain file that is wanted, if one is kept.
 pub(super) fn kept_version(
-    (read, part): (&dyn Read, &Part),
+    (read, config, part): (&dyn Read, &Config, &Part),
     path: &TreePath,
     wanted: impl Fn(&FileVersion) -> bool,
 ) -> Result<(FileVersion, Vec<u8>), Failure> {
@@ -263,6 +264,7 @@ pub(super) fn kept_version(
         return Ok((version.clone(), content));
     }
     let reason = format!("no version of `{}` is kept from then", part.show(path));
+    let is_file = node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::File);
     let remedy = match (kept.last(), kept.first()) {
         (Some(oldest), Some(newest)) => {
             format!("kept are those of events {} to {}", oldest.g, newest.g)
@@ -270,7 +272,12 @@ pub(super) fn kept_version(
         _ if was_saved(read, path)? => {
             "none is kept at all: `files` in the configuration says of which".to_owned()
         }
-        _ if node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::File) => {
+        _ if is_file && retention(config, path).is_none() => {
+            "none was ever saved here, and none will be: `files` in the configuration keeps nothing of \
+             this path"
+                .to_owned()
+        }
+        _ if is_file => {
             "none was ever saved here: it was moved here with its directory, or lay here before its \
              saves counted. Its next save makes its first version"
                 .to_owned()

@@ -178,7 +178,7 @@ pub(super) fn show(
         // A file that is gone has a past.
         Err(failure) if failure.exit == Exit::Absent && args.g.is_some() => {
             match past_of(read, part, &args.what)? {
-                Some(path) => file((read, part), &path, None, args),
+                Some(path) => file((read, &config, part), &path, None, args),
                 None => Err(failure),
             }
         }
@@ -234,7 +234,7 @@ fn shown(
             Ok(report)
         }
         Found::Node(path, node) if node.node_type == NodeType::File => {
-            file((read, part), &path, Some(&node), args)
+            file((read, &config, part), &path, Some(&node), args)
         }
         Found::Node(path, node) => {
             no_versions(args)?;
@@ -257,7 +257,7 @@ fn no_versions(args: &ShowArgs) -> Result<(), Failure> {
 
 /// A plain file as it is, or as it was after an event.
 fn file(
-    (read, part): (&dyn Read, &Part),
+    (read, config, part): (&dyn Read, &crate::config::Config, &Part),
     path: &TreePath,
     node: Option<&Node>,
     args: &ShowArgs,
@@ -274,7 +274,8 @@ fn file(
         ));
     }
     if let Some(g) = args.g {
-        let (version, content) = kept_version((read, part), path, |version| version.g <= g)?;
+        let (version, content) =
+            kept_version((read, config, part), path, |version| version.g <= g)?;
         require_there((read, part), path, version.g, |event| event.row.g <= g)?;
         report.text = String::from_utf8_lossy(&content).into_owned();
         report.at = Some(version.at.rfc3339_seconds());

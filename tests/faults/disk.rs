@@ -394,6 +394,22 @@ fn a_transaction_that_only_removes_makes_space_on_a_full_disk_and_others_say_tha
 
 // P8.1
 #[test]
+fn a_restore_that_finds_no_room_says_that_it_is_the_stores_disk() {
+    let fixture = Setup::default().start();
+    let Some(disk) = small_disk(fixture.base(), "100k") else { return };
+    let (backup, store) = (fixture.outside("backup"), disk.join("team.db"));
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    let restore = ["restore", backup.to_str().unwrap(), "--force"];
+    let ran = run(&mut fixture.command_on(&store, &restore));
+    let left = fs::read_dir(&disk).unwrap().count();
+    Shell::bash(&disk).run("cd / && umount -l \"$OLDPWD\"").success();
+    let told = format!("no space is left for {}", store.display());
+    assert!(ran.code == 12 && ran.stderr.contains(&told), "{ran}");
+    assert_eq!(left, 0);
+}
+
+// P8.1
+#[test]
 fn an_init_that_finds_no_room_leaves_no_half_of_a_store() {
     for size in ["700k", "1200k", "1500k", "1800k"] {
         let mut fixture = Setup::default().prepare();

@@ -457,3 +457,14 @@ fn what_was_imported_and_is_too_large_to_be_kept_says_so() {
     assert!(none.code == 4 && none.stderr.contains("none is kept at all"), "{none}");
     fixture.fsck_clean();
 }
+
+// P11.3
+#[test]
+fn of_what_no_rule_keeps_no_first_version_is_promised() {
+    let fixture = keeping("log: false");
+    fixture.sh("echo 1 > scratchpad/f; echo 1 > elsewhere").success();
+    for path in ["scratchpad/f", "elsewhere"] {
+        let ran = fixture.workfs(&["restore", path, "--at", "2020-01-01"]);
+        assert!(ran.code == 4 && ran.stderr.contains("keeps nothing of this path"), "{ran}");
+    }
+}
