@@ -77,7 +77,10 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Ledger, Fa
     walk.ledger.is_whole = check.got(|| "events".to_owned(), walked)?.is_some();
     let checked = walk.verifier.checked();
     check.report.last_g = checked.last_g;
-    check.report.last_hash = checked.last_hash.to_string();
+    // Of one that is not the last nobody could use it: that of the end is what shows whether it was cut off.
+    if !check.report.interrupted {
+        check.report.last_hash = checked.last_hash.to_string();
+    }
     Ok(walk.ledger)
 }
 

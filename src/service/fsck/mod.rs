@@ -78,8 +78,11 @@ impl<'s> Check<'s> {
     fn tick(&mut self, done: u64, total: u64, what: &str) -> bool {
         self.ticks += 1;
         if self.ticks.is_multiple_of(PROGRESS_EVERY) {
-            let what = what.to_owned();
-            self.report.interrupted |= !(self.sink)(Reply::Progress { done, total, what });
+            let progress = Reply::Progress { done, total, what: what.to_owned() };
+            if !(self.sink)(progress) && !self.report.interrupted {
+                self.report.interrupted = true;
+                self.report.reached = Some(format!("{done} of {total} {what}"));
+            }
         }
         !self.report.interrupted
     }
@@ -119,6 +122,9 @@ pub fn fsck(
         let config = config.or(kept.as_ref());
         rows::lists(read, &mut check)?;
         let nodes = tree::check(read, &mut check)?;
+        if check.report.interrupted {
+            return Ok(check.report);
+        }
         content::check(read, &nodes, &mut check)?;
         quotas::check(read, &nodes, &mut check)?;
         let since = config.map(|config| rules_since(read, config)).transpose();

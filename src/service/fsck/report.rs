@@ -34,14 +34,18 @@ pub struct FsckReport {
     pub events: u64,
     /// The last event whose chain holds.
     pub last_g: G,
-    /// Its hash: noted elsewhere, it shows later whether the ledger's end was cut off.
+    /// Its hash: noted elsewhere, it shows later whether the ledger's end was cut off. None of a check that
+    /// was interrupted before that end.
     pub last_hash: String,
     /// Problems in all.
     pub count: u64,
     /// The first of them.
     pub problems: Vec<Problem>,
-    /// The client went away before the end.
+    /// The client went away before the end: what is counted was checked, and nothing else.
     pub interrupted: bool,
+    /// How far it came then, as in `2048 of 9000 events`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached: Option<String>,
 }
 
 impl FsckReport {
@@ -55,7 +59,13 @@ impl FsckReport {
         if self.count > self.problems.len() as u64 {
             out.push_str(&format!("and {} more\n", self.count - self.problems.len() as u64));
         }
+        if self.interrupted {
+            let reached = self.reached.as_deref().unwrap_or("nothing");
+            out.push_str(&format!("interrupted at {reached}, the rest was not checked: "));
+        }
         let found = match self.count {
+            // Of the rest nobody knows.
+            0 if self.interrupted => "no problem so far".to_owned(),
             0 => "clean".to_owned(),
             1 => "1 problem".to_owned(),
             count => format!("{count} problems"),
@@ -71,7 +81,7 @@ impl FsckReport {
             self.file_versions,
             self.events,
         ));
-        if self.events > 0 {
+        if self.events > 0 && !self.interrupted {
             out.push_str(&format!("\nledger: event {} has hash {}", self.last_g, self.last_hash));
         }
         if self.count > 0 {

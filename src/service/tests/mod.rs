@@ -3,6 +3,7 @@
 mod commands;
 mod corpus;
 mod damage;
+mod fsck;
 mod gc;
 mod import;
 mod keep;
