@@ -57,36 +57,57 @@ pub fn open(
     config: Option<Arc<Config>>,
     audience: Arc<dyn Audience>,
 ) -> Result<OpenStore, Failure> {
-    let doors = doors()?;
-    let (store, writer) = open_store(paths.store())?;
-    let looked = |error| Failure::io(paths.store().display(), &error);
-    let identity = store.identity().map_err(looked)?;
-    let readers: Arc<dyn Readers> = Arc::new(store);
-    let config = match config {
-        Some(config) => config,
-        None => Arc::new(kept_config(&*readers)?),
+    let (path, doors) = (paths.store(), doors()?);
+    let started = |(store, writer): Opened| {
+        let identity = store.identity().map_err(|error| Failure::io(path.display(), &error))?;
+        let readers: Arc<dyn Readers> = Arc::new(store);
+        let config = match &config {
+            Some(config) => Arc::clone(config),
+            None => Arc::new(kept_config(&*readers)?),
+        };
+        // One that cannot be written is read as it is.
+        let is_new = readers.write_protection().is_none() && setup::is_unfinished(&*readers)?;
+        let (doors, audience) = (doors.clone(), Arc::clone(&audience));
+        match engine::start(writer, readers, config, sync, doors, audience) {
+            // There is a log, as after a kill, and it takes nothing.
+            Err(StoreError::Full(why)) if !is_new => Ok(Err(why)),
+            started => started
+                .map(|(engine, writer)| Ok(OpenStore { engine, writer, is_new, identity }))
+                .map_err(Failure::from),
+        }
     };
-    // One that cannot be written is read as it is.
-    let is_new = readers.write_protection().is_none() && setup::is_unfinished(&*readers)?;
-    let (engine, writer) = engine::start(writer, readers, config, sync, doors, audience)?;
-    Ok(OpenStore { engine, writer, is_new, identity })
+    match started(open_store(path)?)? {
+        Ok(store) => Ok(store),
+        Err(why) => started(open_full(path, why)?)?.map_err(|why| StoreError::Full(why).into()),
+    }
 }
 
-fn open_store(path: &Path) -> Result<(Sqlite, Box<dyn Writer>), StoreError> {
-    let protected = |why, refusal| {
-        let opened = Sqlite::open_protected(path, why, refusal);
-        opened.map(|(store, writer)| (store, Box::new(writer) as _))
-    };
+/// A store, and who sits at its desk.
+type Opened = (Sqlite, Box<dyn Writer>);
+
+fn open_store(path: &Path) -> Result<Opened, StoreError> {
     if let Some(why) = write_protection(path) {
-        return protected(why, StoreError::ReadOnly);
+        return protected(path, why, StoreError::ReadOnly);
     }
     match Sqlite::open(path) {
-        // Not even a log has room. What is there can be read all the same.
-        Err(StoreError::Full(why)) => {
-            protected(why.clone(), StoreError::Full).map_err(|_| StoreError::Full(why))
-        }
+        // Not even a log has room.
+        Err(StoreError::Full(why)) => open_full(path, why),
         opened => opened.map(|(store, writer)| (store, Box::new(writer) as _)),
     }
+}
+
+/// A store whose disk takes not even what each daemon writes first: what is there can be read all the same.
+fn open_full(path: &Path, why: String) -> Result<Opened, StoreError> {
+    protected(path, why.clone(), StoreError::Full).map_err(|_| StoreError::Full(why))
+}
+
+fn protected(
+    path: &Path,
+    why: String,
+    refusal: fn(String) -> StoreError,
+) -> Result<Opened, StoreError> {
+    let opened = Sqlite::open_protected(path, why, refusal);
+    opened.map(|(store, writer)| (store, Box::new(writer) as _))
 }
 
 /// A store that no engine can be started on, since it is damaged: to be read, and not to be changed.

@@ -234,6 +234,36 @@ fn a_store_that_was_closed_before_somebody_else_filled_its_disk_is_read() {
     fixture.fsck_clean();
 }
 
+// P4.3 P4.5
+#[test]
+fn a_killed_daemon_s_store_is_read_where_the_disk_takes_nothing_at_all() {
+    let mut fixture = Setup::default().prepare();
+    let Some(disk) = small_disk(fixture.base(), "12m") else { return };
+    fixture.set_store(disk.join("team.db"));
+    fixture.mount_all();
+    fixture.make_directories();
+    // What is left is the room that the store has taken ahead.
+    Shell::bash(&disk).run("cat /dev/zero > ballast").failure();
+    let ids = fill(&fixture);
+    assert!(ids.len() > 1, "only {} fit", ids.len());
+    Shell::bash(&disk).run("cat /dev/zero > rest").failure();
+    fixture.kill_daemon();
+
+    assert!(fixture.workfs(&["list"]).success().stdout.contains(&ids[0]));
+    let mounted = fixture.mount_at(fixture.mount(0)).success();
+    assert!(mounted.stderr.contains("mounted read-only"), "{mounted}");
+    all_are_there(&fixture, &ids);
+    assert_eq!(fixture.workfs(&["claim", &ids[0], "--agent", "bob"]).code, 12);
+    fixture.unmount_all();
+
+    fs::remove_file(disk.join("ballast")).unwrap();
+    fs::remove_file(disk.join("rest")).unwrap();
+    fixture.mount_all();
+    all_are_there(&fixture, &ids);
+    fixture.task("inbox", &Task::new("after"));
+    fixture.fsck_clean();
+}
+
 // P4.3
 #[test]
 fn plain_files_that_are_removed_make_space_on_a_full_disk() {
