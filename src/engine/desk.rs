@@ -126,9 +126,8 @@ impl Desk {
             is_tight = !self.make_room();
         }
         // What could not be written before is tried apart, so that it hinders nobody else.
-        if !self.end_apart(ends_again) {
-            is_tight |= self.writer.is_tight() && !self.writer.find_room();
-        }
+        // While it is not written, who lost what it ends is refused, which is looked at one by one.
+        is_tight |= !self.end_apart(ends_again);
         if is_tight {
             self.end_apart(ends);
             self.commit_tightly(others.into_iter().chain(jobs).collect());

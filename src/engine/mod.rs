@@ -88,7 +88,7 @@ pub use governed::{
 pub use judge::Text;
 pub use lane::IntoLane;
 pub use late::{Late, RefuseLate};
-pub use lease::{Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, told_of_return};
+pub use lease::{Ends, Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, told_of_return};
 pub use line::{Line, Place, Wish};
 pub use link::Link;
 pub use lock_files::ExpireLocks;

@@ -14,6 +14,7 @@ use crate::refusal::Refusal;
 use crate::store::{Read, Record, Standing, StoreError};
 
 use super::governed::governed;
+use super::lease::Ends;
 use super::ready::{explain, unwritable};
 
 /// How it stands with a record.
@@ -48,13 +49,16 @@ impl Outlook {
         read: &dyn Read,
         config: &Config,
         record: &Record,
-        now: UnixNanos,
+        (now, ends): (UnixNanos, &Ends),
     ) -> Result<Option<Outlook>, StoreError> {
         let Standing::Live { dir, .. } = record.standing else { return Ok(None) };
         let home = governed(read, config, dir)?;
-        let hindered = match &home {
-            None => Some("its directory is no workspace's any more".to_owned()),
-            Some(home) => explain(read, &home.binding.kind, record, now)?,
+        let hindered = match (&home, ends.told(record)) {
+            (_, Some(told)) => {
+                Some(format!("it is in {}; its lease ran out, and {told}", record.state))
+            }
+            (None, None) => Some("its directory is no workspace's any more".to_owned()),
+            (Some(home), None) => explain(read, &home.binding.kind, record, now)?,
         };
         let ready = hindered.is_none();
         let flaw = match &home {

@@ -23,7 +23,7 @@ use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 use super::agents::Registry;
 use super::alarm::Wall;
 use super::desk::Desk;
-use super::lease::{Book, Fence, LeaseClock, LetGo, ReleaseHold};
+use super::lease::{Book, Ends, Fence, LeaseClock, LetGo, ReleaseHold};
 use super::nameless::Nameless;
 use super::queue::{Look, Queue};
 use super::queued::{Queued, lost, too_busy};
@@ -85,6 +85,7 @@ pub struct Engine {
     line: Arc<Line>,
     undone: Arc<Undone>,
     let_go: Arc<LetGo>,
+    ends: Arc<Ends>,
 }
 
 /// Starts the writer thread of a store; of one that cannot be written nothing is done by itself.
@@ -131,7 +132,7 @@ pub fn start(
     bell.ring(head.g);
     let line = Arc::new(Line::default());
     let undone = Arc::new(Undone::default());
-    let let_go = Arc::new(LetGo::default());
+    let (let_go, ends) = (Arc::new(LetGo::default()), leases.ends());
     let desk = Arc::new(Mutex::new(Desk {
         writer,
         readers: Arc::clone(&readers),
@@ -158,7 +159,8 @@ pub fn start(
         .name("writer".into())
         .spawn(move || keep(&queue, &desk))
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    let engine = Engine { door, readers, config, agents, doors, clock, bell, line, undone, let_go };
+    let engine =
+        Engine { door, readers, config, agents, doors, clock, bell, line, undone, let_go, ends };
     Ok((engine, handle))
 }
 
@@ -308,6 +310,12 @@ impl Engine {
     #[must_use]
     pub fn line(&self) -> &Arc<Line> {
         &self.line
+    }
+
+    /// Leases that are over, of which the store does not say so yet.
+    #[must_use]
+    pub fn ends(&self) -> &Arc<Ends> {
+        &self.ends
     }
 
     /// What chores could not do.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Heartbeat;
 use crate::names::{AgentName, ShownPath};
 use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
-use crate::store::{LeaseRow, Read, Record};
+use crate::store::{Read, Record};
 
 use super::find::{dir_of, path_of, record};
 use super::{Caller, Exit, Failure, HeartbeatArgs, Service};
@@ -63,7 +63,8 @@ pub(super) fn lease_until(
     read: &dyn Read,
     record: RecordKey,
 ) -> Result<Option<String>, Failure> {
-    let runs = read.lease(record)?.filter(LeaseRow::runs);
+    let ends = service.engine.ends();
+    let runs = read.lease(record)?.filter(|row| row.runs() && !ends.has(row));
     Ok(runs.map(|row| shown(service, service.engine.lease_clock().end_of(&row))))
 }
 

@@ -109,7 +109,12 @@ pub(super) fn why(
         let found = find(read, &config, part, what);
         let (path, id) = match &found {
             Ok(Found::Record(found)) => {
-                about = Outlook::of(read, &config, &found.record, service.engine.now())?;
+                about = Outlook::of(
+                    read,
+                    &config,
+                    &found.record,
+                    (service.engine.now(), service.engine.ends()),
+                )?;
                 rows.extend(flagged(read, (&config, part), found)?);
                 (found.path.clone(), Some(found.record.id.to_string()))
             }

@@ -1,5 +1,7 @@
 //! Who a request of the kernel comes from: mount and user decide, the rest are labels.
 
+use std::sync::Arc;
+
 use workfs_mount::Caller;
 
 use super::WorkTree;
@@ -81,6 +83,7 @@ impl WorkTree {
             is_read_only: self.is_read_only(caller),
             now: self.engine.now(),
             lease_clock: self.engine.lease_clock().clone(),
+            ends: Arc::clone(self.engine.ends()),
         }
     }
 }

@@ -9,7 +9,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::config::{AGENTS_FILE, Binding, CONTROL_DIR, Config, Reader, agents_md};
-use crate::engine::{LeaseClock, Registry, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot};
+use crate::engine::{
+    Ends, LeaseClock, Registry, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot,
+};
 use crate::kind::Role;
 use crate::names::{AgentName, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
@@ -272,6 +274,8 @@ pub(super) struct Viewer {
     /// The time.
     pub now: UnixNanos,
     pub lease_clock: LeaseClock,
+    /// Leases that are over, of which the store does not say so yet.
+    pub ends: Arc<Ends>,
 }
 
 impl Viewer {

@@ -103,7 +103,7 @@ pub(super) fn list(read: &dyn Read, viewer: &Viewer) -> Result<Vec<(FileName, Co
     })?;
     let mut names = Vec::new();
     for key in own {
-        let shown = leased(read, viewer.root, key)?;
+        let shown = leased(read, viewer.root, key)?.filter(|(_, row)| !viewer.ends.has(row));
         let id = shown.and_then(|(record, _)| FileName::new(record.id.as_str()).ok());
         names.extend(id.map(|name| (name, Computed::Hold(key))));
     }
@@ -170,6 +170,9 @@ fn line(
 ) -> Result<Option<String>> {
     let Some(owner) = &record.owner else { return Ok(None) };
     let place = place(read, record)?;
+    if let Some(told) = viewer.ends.told(record) {
+        return Ok(Some(over(read, record, told)?));
+    }
     if !row.runs() {
         let told = "it keeps it, and has a lease again when it is heard of";
         return Ok(Some(over(read, record, told)?));
@@ -216,7 +219,8 @@ impl WorkTree {
         let context = self.context(caller, Door::Name);
         let as_stored = self.hub.shows_stored(caller.mount.0);
         let found = self.read(|read| {
-            let Some((record, _)) = leased(read, viewer.root, key)? else { return Ok(None) };
+            let held = leased(read, viewer.root, key)?.filter(|(_, row)| !viewer.ends.has(row));
+            let Some((record, _)) = held else { return Ok(None) };
             let Some(fence) = Fence::of(&record) else { return Ok(None) };
             let refusal = not_to_hold((&context, as_stored), &config, read, &record)?;
             let text = render(read, &viewer, key)?;

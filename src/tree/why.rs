@@ -92,7 +92,7 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
         }
         last_refusal_at(read, draft.dir, &draft.name)?
     } else if let Some(record) = read.record_at(ino)? {
-        if let Some(outlook) = Outlook::of(read, config, &record, now)? {
+        if let Some(outlook) = Outlook::of(read, config, &record, (now, &viewer.ends))? {
             let _ = writeln!(out, "{outlook}");
         }
         if let Standing::Live { dir, name, valid: false, .. } = &record.standing {

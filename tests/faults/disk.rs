@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{
@@ -134,6 +135,52 @@ fn a_lease_ends_on_a_full_disk_too_and_nothing_late_is_taken() {
     fs::remove_file(&own).unwrap_err();
     let pile = pile(&fixture.work());
     lies(&fixture.work(), &pile, "t-1");
+    fixture.workfs(&["unmount", at]).success();
+    fixture.fsck_clean();
+}
+
+// P12.3 P12.6 P12.7
+#[test]
+fn a_hold_that_ends_where_not_even_that_can_be_written_is_over_for_all() {
+    let mut fixture = Setup::default().prepare();
+    let Some(disk) = small_disk(fixture.base(), "12m") else { return };
+    fixture.set_store(disk.join("team.db"));
+    fixture.mount_all();
+    fixture.make_directories();
+    let bob = fixture.outside("bob");
+    fs::create_dir(&bob).unwrap();
+    let at = bob.to_str().unwrap();
+    fixture.workfs(&["mount", at, "--agent", "bob"]).success();
+    fixture.task("inbox", &Task::new("t-1"));
+    let own = bob.join("work/assigned/bob/t-1.yaml");
+    fs::rename(bob.join("work/inbox/t-1.yaml"), &own).unwrap();
+    let hold = bob.join(".workfs/hold/t-1");
+    let held = fs::File::open(&hold).unwrap();
+    Shell::bash(&disk).run("cat /dev/zero > ballast").failure();
+    fill(&fixture);
+    Shell::bash(&disk).run("cat /dev/zero > rest").failure();
+    drop(held);
+
+    until_polled("its end is told", || {
+        let told = fs::read_to_string(fixture.path(".workfs/leases")).unwrap();
+        told.contains("over bob's lease of work/assigned/bob/t-1.yaml: ").then_some(told)
+    });
+    let why = fs::read_to_string(fixture.work().join("assigned/bob/t-1.yaml.why")).unwrap();
+    assert!(why.contains("its lease ran out, and it goes back when that can be written"), "{why}");
+    assert_eq!(why, fixture.workfs(&["why", "t-1"]).stdout);
+    let list = fixture.workfs(&["list", "--json"]).success().stdout;
+    assert!(!list.contains(r#""lease_until":""#), "{list}");
+    let refused = fs::File::open(&hold).unwrap_err();
+    assert_eq!(Errno::from_io_error(&refused), Some(Errno::NOENT));
+    assert_eq!(fs::read_dir(bob.join(".workfs/hold")).unwrap().count(), 0);
+    let touched = || fs::set_permissions(&own, fs::Permissions::from_mode(0o640));
+    assert_eq!(Errno::from_io_error(&touched().unwrap_err()), Some(Errno::NOSPC));
+
+    // Space again: what bob asks for ends it before.
+    fs::remove_file(disk.join("ballast")).unwrap();
+    fs::remove_file(disk.join("rest")).unwrap();
+    let _ = touched();
+    assert!(fixture.work().join("inbox/t-1.yaml").exists() && !own.exists());
     fixture.workfs(&["unmount", at]).success();
     fixture.fsck_clean();
 }

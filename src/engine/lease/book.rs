@@ -6,6 +6,7 @@
 //! life that are not written yet. Deliberately not here: transactions.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use crate::limits::{LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_WARNING_MAX, LEASE_WARNING_MIN};
 use crate::names::AgentName;
@@ -15,7 +16,7 @@ use crate::store::{LeaseRow, LeaseTold, Read, Result};
 
 use super::super::Context;
 use super::super::queued::Queued;
-use super::{Cause, Expire, LeaseClock, LeaseNote, Renew, Return, Signs, Warn, nanos};
+use super::{Cause, Ends, Expire, LeaseClock, LeaseNote, Renew, Return, Signs, Warn, nanos};
 
 /// A warning or an end that was to come and did not, and a way back that was blocked, is tried again after
 /// this; so long it may take to hear of an owner again who was told of the end.
@@ -109,7 +110,7 @@ pub(in crate::engine) struct Book {
     entries: HashMap<RecordKey, Entry>,
     looks: BTreeSet<(LeaseTime, RecordKey)>,
     /// Those that are over, of which the store does not say so yet.
-    ends: BTreeSet<RecordKey>,
+    ends: Arc<Ends>,
     /// Those that could not go back, by when each is tried again.
     returns: BTreeSet<(LeaseTime, RecordKey)>,
     tries: HashMap<RecordKey, LeaseTime>,
@@ -170,7 +171,7 @@ impl Book {
     fn remove(&mut self, record: RecordKey) {
         if let Some(entry) = self.entries.remove(&record) {
             self.looks.remove(&(entry.look, record));
-            self.ends.remove(&record);
+            self.ends.remove(record);
         }
         if self.entries.is_empty() {
             self.agents.clear();
@@ -189,7 +190,7 @@ impl Book {
                     entry.written = *until;
                 }
             }
-            LeaseNote::Left(record) => drop(self.ends.remove(record)),
+            LeaseNote::Left(record) => self.ends.remove(*record),
             LeaseNote::Warned(record) => {
                 let Some(entry) = self.entries.get_mut(record) else { return };
                 if entry.row.told == LeaseTold::Nothing {
@@ -208,7 +209,7 @@ impl Book {
             LeaseNote::Told(record) => {
                 let Some(entry) = self.entries.get_mut(record) else { return };
                 (entry.row.told, entry.over) = (LeaseTold::End, None);
-                self.ends.remove(record);
+                self.ends.remove(*record);
                 self.look_at(*record, now.after(AGAIN_NS));
             }
         }
@@ -219,19 +220,24 @@ impl Book {
         let entry = self.entries.get_mut(&record);
         if let Some(entry) = entry.filter(|entry| entry.row.attempt == attempt) {
             entry.over = Some(Cause::LetGo);
-            self.ends.insert(record);
+            self.ends.add(record, attempt);
             self.look_at(record, now);
         }
     }
 
     /// All that is over is to end now.
     pub fn end_all(&mut self, now: LeaseTime) {
-        for record in self.ends.clone() {
+        for record in self.ends.records() {
             self.look_at(record, now);
         }
     }
 
-    /// Whether an end is not written yet.
+    /// The ends that are not written yet, for whoever tells of leases.
+    pub fn ends(&self) -> Arc<Ends> {
+        Arc::clone(&self.ends)
+    }
+
+    /// Whether there are such.
     pub fn has_ends(&self) -> bool {
         !self.ends.is_empty()
     }
@@ -240,7 +246,7 @@ impl Book {
     fn lost_by(&self, agent: &AgentName) -> impl Iterator<Item = RecordKey> {
         let is_its =
             |record: &RecordKey| self.entries.get(record).is_some_and(|e| e.owner == *agent);
-        self.ends.iter().copied().filter(is_its)
+        self.ends.records().into_iter().filter(is_its)
     }
 
     /// Whether there is such a thing.
@@ -314,7 +320,7 @@ impl Book {
             let Some(entry) = self.entries.get_mut(&record) else { continue };
             if let Some(cause) = entry.over {
                 due.again.push(Expire::now(record, entry.row.attempt, cause));
-                self.ends.insert(record);
+                self.ends.add(record, entry.row.attempt);
                 entry.look = now.after(AGAIN_NS);
                 self.looks.insert((entry.look, record));
                 continue;
@@ -334,7 +340,7 @@ impl Book {
             } else if now >= row.until {
                 entry.over = Some(Cause::RanOut);
                 due.over.push(Expire::now(record, row.attempt, Cause::RanOut));
-                self.ends.insert(record);
+                self.ends.add(record, row.attempt);
                 entry.look = now.after(AGAIN_NS);
             } else {
                 // At the warning, too: its half may have been slept through, on a machine that stood still for
@@ -382,8 +388,6 @@ fn next_look(row: &LeaseRow, now: LeaseTime) -> LeaseTime {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::engine::{Audience, Effect, Origin, Registry, Silence};
     use crate::numbers::Ino;

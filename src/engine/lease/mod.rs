@@ -10,12 +10,14 @@
 mod back;
 mod book;
 mod clock;
+mod ends;
 mod expire;
 mod heartbeat;
 mod hold;
 mod signs;
 
 pub use clock::LeaseClock;
+pub use ends::Ends;
 pub use heartbeat::Heartbeat;
 
 pub(super) use back::Return;
