@@ -182,6 +182,18 @@ fn where_the_reason_cannot_be_written_it_is_left_alone_all_the_same() {
 
 // P12.1
 #[test]
+fn where_the_time_cannot_be_written_it_stays_and_that_is_told() {
+    let desk = plain();
+    let text = "id: t-1\nagent: bob\nstatus: assigned\nnot_before: &n \"2020-01-01\"\nfirst: *n\n";
+    desk.save_text("bob", "t-1", (&bobs(), text)).unwrap();
+    is_stuck(&desk, "`not_before` cannot be changed in place; whoever acts for others can mend");
+    desk.rewrite("t-1", "agent: bob\nstatus: in_progress");
+    assert_eq!(desk.record("t-1").state.as_str(), "inbox");
+    assert!(desk.content("t-1").contains("not_before: "), "{}", desk.content("t-1"));
+}
+
+// P12.1
+#[test]
 fn it_is_left_alone_for_no_less_than_the_kind_says() {
     let usual = "first: 1m, longest: 1h, jitter_percent: 25";
     let desk = bob_has((usual, "first: 1s, longest: 1h, jitter_percent: 0"), "refuse");

@@ -142,11 +142,17 @@ impl Had {
         if let Some(field) = &kind.fields().reason {
             edits.push(Edit { field, value: &reason });
         }
-        // A text in which the reason cannot be written in place says only until when it is left
-        // alone, or nothing of it; the ledger does.
+        // A text in which the reason cannot be written in place says only until when it is left alone; the
+        // ledger says why. One that cannot say that would be claimed again at once.
         let mut refused = None;
-        for edits in [&edits[..], &edits[..timed], &[]] {
-            let Ok(patched) = patch(&bytes, edits) else { continue };
+        for edits in [&edits[..], &edits[..timed]] {
+            let patched = match patch(&bytes, edits) {
+                Ok(patched) => patched,
+                Err(flaw) => {
+                    refused = Some(Refusal::from(flaw));
+                    continue;
+                }
+            };
             match turn.entry(&self.record, &home, Moving::New(&Text::new(patched))) {
                 Ok(entry) => return Ok(OpenWay { home, entry }),
                 Err(Stop::Refused(why)) => refused = Some(why.refusal),
