@@ -244,8 +244,7 @@ impl Book {
 
     /// What an agent has lost, and still has as the store says.
     fn lost_by(&self, agent: &AgentName) -> impl Iterator<Item = RecordKey> {
-        let is_its =
-            |record: &RecordKey| self.entries.get(record).is_some_and(|e| e.owner == *agent);
+        let is_its = |key: &RecordKey| self.entries.get(key).is_some_and(|e| e.owner == *agent);
         self.ends.records().into_iter().filter(is_its)
     }
 
