@@ -8,6 +8,7 @@ mod harness;
 
 mod clients;
 mod disk;
+mod disk_commands;
 mod length;
 mod locked;
 mod log;
