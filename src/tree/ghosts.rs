@@ -81,8 +81,8 @@ impl Ghosts {
 impl Ghost {
     /// Whose the name is to unlink: the process's that copied, through whichever mount (`mv` from one
     /// mount to another copies, and unlinks in the first), or, once that has ended, the program's that
-    /// started it, by a shell or not. They often leave it to a `rm`: one that a family of theirs has
-    /// started, or that they have become by `exec`. A shell does not unlink by itself: to it, and to everything else that it
+    /// started it. Both often leave it to a `rm`: one that a family of theirs has started, or that they
+    /// have become by `exec`. A shell does not unlink by itself: to it, and to everything else that it
     /// starts, the name is gone, as it is to everybody, since `test -e` asks for the truth. What
     /// `/proc` says decides no right here, only whether an unlink hears success or ENOENT for a name
     /// that is gone either way.
@@ -96,7 +96,7 @@ impl Ghost {
         if removes_files(caller.pid) {
             return self.family().any(|one| line.contains(&one));
         }
-        self.family().any(|one| one == *process) && !is_shell(*process)
+        self.family().take(2).any(|one| one == *process) && !is_shell(*process)
     }
 
     /// The process that copied, and of those that started it all who have only what has ended between

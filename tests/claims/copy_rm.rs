@@ -33,7 +33,6 @@ const CLAIMS: &[(&str, &str)] = &[
         "subprocess.run(['cp', A, B], check=True); subprocess.run(['rm', A], check=True)",
     ),
     ("python -c", "subprocess.run(['cp', A, B], check=True); os.unlink(A)"),
-    ("python -c", "os.system(f'cp {A} {B}; true'); os.unlink(A)"),
     ("perl -e", "copy(); exit(system('rm', $A) >> 8)"),
     ("perl -e", "copy(); exec('rm', $A)"),
     ("perl -e", "copy(); unlink $A or die $!"),
