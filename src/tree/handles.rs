@@ -186,12 +186,11 @@ impl Handles {
         self.table.read().get(&handle.0).map(|row| Arc::clone(&row.open))
     }
 
-    /// The handles of a file that were opened through this mount, each with the thread that did. It
-    /// looks at all handles.
-    pub fn of_file(&self, mount: MountId, ino: Ino) -> Vec<(u32, Arc<Open>)> {
+    /// The handles of a file that were opened through this mount. It looks at all handles.
+    pub fn of_file(&self, mount: MountId, ino: Ino) -> Vec<Arc<Open>> {
         let table = self.table.read();
         let rows = table.values().filter(|row| row.mount == mount && row.ino == ino);
-        rows.map(|row| (row.opener, Arc::clone(&row.open))).collect()
+        rows.map(|row| Arc::clone(&row.open)).collect()
     }
 
     /// Whether a file is open through any mount. It looks at all handles.

@@ -1,28 +1,12 @@
 //! A lease that is over stays over, also while its end cannot be written or its record cannot go back.
 
-use workfs::config::Config;
-use workfs::engine::{Fence, Heartbeat, told_of_return};
-use workfs::numbers::Attempt;
+use workfs::engine::{Heartbeat, told_of_return};
 use workfs::refusal::{Refusal, Rule};
 
-use crate::expiry::{ends_of, errands, events_of};
+use crate::expiry::{bob_has, bobs, ends_of, events_of};
 use crate::harness::{Desk, SECOND, Space, agent};
 
 const TTL: u64 = 4 * 3600 * SECOND;
-
-/// Bob has `t-1`, of a kind that says this of the end of a lease.
-fn bob_has(on_expiry: &str) -> Desk {
-    let text = "workspaces: [{ path: work, kind: errand }]";
-    let config = Config::parse_with("c", text, &errands(on_expiry)).unwrap();
-    let desk = Desk::with(&["bob", "ann"], config);
-    desk.put("t-1", "");
-    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
-    desk
-}
-
-fn bobs() -> Fence {
-    Fence { owner: agent("bob"), attempt: Attempt(1) }
-}
 
 fn beat(desk: &Desk) -> Result<(), Refusal> {
     desk.act("bob", Heartbeat { record: desk.record("t-1").key }).map(drop)

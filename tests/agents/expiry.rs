@@ -23,7 +23,7 @@ pub fn errands(on_expiry: &str) -> Kinds {
 }
 
 /// Bob has `t-1` of that kind.
-fn bob_has(on_expiry: &str) -> Desk {
+pub fn bob_has(on_expiry: &str) -> Desk {
     let text = "workspaces: [{ path: work, kind: errand }]";
     let config = Config::parse_with("c", text, &errands(on_expiry)).unwrap();
     let desk = Desk::with(&["bob", "ann"], config);
@@ -32,7 +32,7 @@ fn bob_has(on_expiry: &str) -> Desk {
     desk
 }
 
-fn bobs() -> Fence {
+pub fn bobs() -> Fence {
     Fence { owner: agent("bob"), attempt: Attempt(1) }
 }
 
