@@ -114,7 +114,7 @@ pub(super) fn keep_text(
     turn.txn.put_draft(&Draft { why: Some(why), content: bytes.to_vec(), ..draft })
 }
 
-/// Empties a draft. A file that is none (any more) stays as it is.
+/// Empties a draft. A file that is none (any more), or has lost its name, stays as it is.
 #[derive(Clone, Debug)]
 pub struct EmptyDraft {
     /// The file.
@@ -137,7 +137,7 @@ impl Command for EmptyDraft {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
-        let mut node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+        let mut node = turn.txn.node(self.ino)?.ok_or_else(gone)?;
         let Some(draft) = turn.txn.draft(node.ino)? else { return Ok(node) };
         if draft.content.is_empty() {
             return Ok(node);

@@ -103,14 +103,9 @@ impl Text {
     /// The first rule that it breaks.
     pub fn judge_next(&self, home: &Home, before: &Text, role: Role) -> Result<(), Refusal> {
         self.judge(home)?;
-        let kind = home.kind();
         let (from, to) = (before.status(home), self.status(home));
-        // Where the old version has no legal status (it was flagged), any legal one mends it.
-        let known = from.as_deref().is_none_or(|from| kind.state(home.state).status.contains(from));
-        if !known {
-            return Ok(());
-        }
-        kind.judge_status_move(home.state, from.as_deref(), to.as_deref(), role)
+        home.kind()
+            .judge_status_move(home.state, from.as_deref(), to.as_deref(), role)
             .map_err(|fault| self.refusal(fault))
     }
 }

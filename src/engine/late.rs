@@ -3,17 +3,18 @@
 //! Who had a record and lost it, and writes it anew in its lane without having read what it says now,
 //! claims nothing, and who never read it takes it back into no directory of nobody's (`sight`). That is
 //! judged of the whole; but a shell looks at no `close`, so what no further byte can mend is refused at
-//! once: the text is not the one that the record has. What must stay true: whatever is refused here the
-//! judgement of the whole would refuse, too.
+//! once: the text is not the one that the record has, or it says a status that cannot be there. What must
+//! stay true: whatever is refused here the judgement of the whole would refuse, too.
 
 use std::sync::Arc;
 
 use crate::numbers::Ino;
+use crate::record::place_in;
 use crate::refusal::Refusal;
-use crate::store::{Durability, Standing};
+use crate::store::{Durability, Record, Standing};
 
 use super::draft::leave_draft;
-use super::governed::path_of;
+use super::governed::{Home, path_of};
 use super::lease::over;
 use super::save::{home_of, is_parked_at, require_not_theirs};
 use super::setattr::gone;
@@ -30,6 +31,8 @@ pub struct RefuseLate {
     pub sight: Sight,
     /// What is written so far.
     pub bytes: Arc<[u8]>,
+    /// The status that it says.
+    pub status: Option<String>,
 }
 
 /// What is known of a text of which the beginning is written.
@@ -41,6 +44,12 @@ pub enum Late {
     SoFar,
     /// It cannot, and this is why.
     Refused(Refusal),
+}
+
+impl From<Option<Refusal>> for Late {
+    fn from(wrong: Option<Refusal>) -> Self {
+        wrong.map_or(Late::InTime, Late::Refused)
+    }
 }
 
 impl Command for RefuseLate {
@@ -61,38 +70,77 @@ impl Command for RefuseLate {
             return Ok(Late::InTime);
         };
         let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
-        let Some(record) = known.filter(|record| !is_parked_at(record, &home)) else {
-            return Ok(Late::InTime);
+        let wrong = self.wrong_status(turn, &home, known.as_ref());
+        let late = match known.filter(|record| !is_parked_at(record, &home)) {
+            Some(record) => self.lateness(turn, &record, &home, wrong)?,
+            None => wrong.into(),
         };
-        let (lies, theirs) = match &record.standing {
-            Standing::Live { .. } => {
-                let lies = home_of(turn, &record)?;
-                (lies.file_path(), require_not_theirs(&record, &lies, &home).err())
-            }
-            Standing::Parked { dir } => (path_of(turn.txn, *dir, &home.name)?, None),
-            Standing::Gone => return Ok(Late::InTime),
-        };
-        let base = self.sight.of(record.key);
-        let has_read = base == Base::Current || base == Base::Seen(record.version);
-        if has_read {
-            return Ok(Late::InTime);
-        }
-        if turn.content(&record)?.starts_with(&self.bytes) {
-            return Ok(Late::SoFar);
-        }
-        let refusal = match (theirs, &home.owner) {
-            (Some(theirs), _) => theirs,
-            (None, Some(owner)) if turn.has_lost(&record, owner)? => over(&record, owner),
-            _ if is_blind(&record, &home, base) => no_text_of(&lies, &home),
-            // A shell that was overtaken takes a copy for made, and unlinks what it was made of.
-            _ => match base.require_current(&record, &home) {
-                Err(stale) => stale,
-                Ok(()) => return Ok(Late::InTime),
-            },
-        };
+        let Late::Refused(refusal) = late else { return Ok(late) };
         leave_draft(turn, node, draft, &home, &refusal, &self.bytes)?;
         let (path, rejected) = (home.file_path(), Some(self.bytes));
         turn.keep(Refused { refusal: refusal.clone(), path, rejected, kept: true })?;
         Ok(Late::Refused(refusal))
+    }
+}
+
+impl RefuseLate {
+    /// Judges the beginning of a text for `home` of a record that lies elsewhere. `wrong` is what is wrong
+    /// with its status: that it comes too late weighs more.
+    fn lateness(
+        &self,
+        turn: &Turn<'_>,
+        record: &Record,
+        home: &Home,
+        wrong: Option<Refusal>,
+    ) -> Result<Late, Stop> {
+        let (lies, theirs) = match &record.standing {
+            Standing::Live { .. } => {
+                let lies = home_of(turn, record)?;
+                (lies.file_path(), require_not_theirs(record, &lies, home).err())
+            }
+            Standing::Parked { dir } => (path_of(turn.txn, *dir, &home.name)?, None),
+            Standing::Gone => return Ok(wrong.into()),
+        };
+        let base = self.sight.of(record.key);
+        let has_read = base == Base::Current || base == Base::Seen(record.version);
+        if has_read {
+            return Ok(wrong.map(|wrong| theirs.unwrap_or(wrong)).into());
+        }
+        if turn.content(record)?.starts_with(&self.bytes) {
+            return Ok(wrong.map_or(Late::SoFar, Late::Refused));
+        }
+        Ok(Late::Refused(match (theirs, &home.owner) {
+            (Some(theirs), _) => theirs,
+            (None, Some(owner)) if turn.has_lost(record, owner)? => over(record, owner),
+            _ if is_blind(record, home, base) => no_text_of(&lies, home),
+            // A shell that was overtaken takes a copy for made, and unlinks what it was made of.
+            _ => match base.require_current(record, home) {
+                Err(stale) => stale,
+                Ok(()) => return Ok(wrong.into()),
+            },
+        }))
+    }
+
+    /// What is wrong with the status that is said so far.
+    fn wrong_status(
+        &self,
+        turn: &Turn<'_>,
+        home: &Home,
+        known: Option<&Record>,
+    ) -> Option<Refusal> {
+        let (kind, role, said) = (home.kind(), turn.context.role, self.status.as_deref());
+        let judged = match known {
+            Some(record) if is_parked_at(record, home) => {
+                kind.judge_status_so_far(home.state, record.status.as_deref(), said, role)
+            }
+            known => {
+                let lives = |record: &&Record| matches!(record.standing, Standing::Live { .. });
+                let carried = known.filter(lives).and_then(|record| record.status.as_deref());
+                kind.judge_new_status_so_far(home.state, carried, said, role)
+            }
+        };
+        let fault = judged.err()?;
+        let place = place_in(&self.bytes, &fault.pointer);
+        Some(Refusal { place, ..Refusal::from(fault) })
     }
 }

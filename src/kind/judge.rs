@@ -79,6 +79,8 @@ impl Kind {
         {
             return Err(self.status_differs(field, to, state, None));
         }
+        // Where the old one has no place here (it was flagged), any that has mends it.
+        let from = from.filter(|from| self.state(state).status.contains(from));
         let (Some(moves), Some(from)) = (&self.state(state).moves, from) else { return Ok(()) };
         let here = self.state(state).shown(None);
         let fault =
@@ -140,7 +142,7 @@ impl Kind {
         self.judge_id(&content, id)
     }
 
-    /// Judges a status that is complete, while the rest is still being written, as
+    /// Judges a status that is said while the rest is still being written, as
     /// [`Kind::judge_status_move`] does.
     ///
     /// # Errors
@@ -149,17 +151,31 @@ impl Kind {
         &self,
         state: StateIx,
         from: Option<&str>,
-        fields: &Map<String, Value>,
+        said: Option<&str>,
         role: Role,
     ) -> Result<(), Fault> {
-        let said = self.fields.status.as_ref().and_then(|field| fields.get(field)?.as_str());
         let Some(to) = said else { return Ok(()) };
-        let grows = |one: &String| {
-            one.strip_prefix(to).is_some_and(|rest| rest.starts_with(char::is_whitespace))
-        };
         match &self.state(state).status {
-            Statuses::Listed(all) if all.iter().any(grows) => Ok(()),
+            Statuses::Listed(all) if all.iter().any(|one| grows_to(to, one)) => Ok(()),
             _ => self.judge_status_move(state, from, Some(to), role),
+        }
+    }
+
+    /// Judges the status of a new file in `state` while the rest is still being written. `carried` is
+    /// that of the record, where it lies elsewhere: the transition writes the new one.
+    ///
+    /// # Errors
+    /// As [`Kind::judge`], where no further byte can mend it.
+    pub fn judge_new_status_so_far(
+        &self,
+        state: StateIx,
+        carried: Option<&str>,
+        said: Option<&str>,
+        role: Role,
+    ) -> Result<(), Fault> {
+        match (carried, said) {
+            (Some(one), Some(to)) if one == to || grows_to(to, one) => Ok(()),
+            _ => self.judge_status_so_far(state, None, said, role),
         }
     }
 
@@ -182,10 +198,16 @@ impl Kind {
         }
     }
 
+    /// The status that is said while the rest is still being written, if it is text.
+    #[must_use]
+    pub fn status_so_far<'v>(&self, said: &'v Map<String, Value>) -> Option<&'v str> {
+        said.get(self.fields.status.as_deref()?)?.as_str()
+    }
+
     /// The status that content carries, if it is text.
     #[must_use]
     pub fn status_of<'v>(&self, content: &'v Value) -> Option<&'v str> {
-        content.get(self.fields.status.as_deref()?)?.as_str()
+        self.status_so_far(content.as_object()?)
     }
 
     /// A schema cannot compare times.
@@ -311,6 +333,11 @@ impl Kind {
             }),
         }
     }
+}
+
+/// Whether a further line could make `one` of what is said.
+fn grows_to(said: &str, one: &str) -> bool {
+    one.strip_prefix(said).is_some_and(|rest| rest.starts_with(char::is_whitespace))
 }
 
 /// How a field is written: `result: { summary: … }`.

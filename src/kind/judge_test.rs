@@ -269,20 +269,24 @@ fn what_is_said_so_far_is_judged_while_the_rest_is_being_written() {
     assert_eq!(judge(json!({"lease": "90d"})).unwrap_err().rule, Rule::Schema);
     // What is copied here gets its status from the daemon.
     assert_eq!(judge(json!({"status": "new"})), Ok(()));
-    let status = |from, to: Value| {
+    let status = |from, to: Option<&str>| {
         let assigned = task().state_named("assigned").unwrap();
-        let judged = task().judge_status_so_far(
-            assigned,
-            Some(from),
-            json!({ "status": to }).as_object().unwrap(),
-            Role::Agent,
-        );
+        let judged = task().judge_status_so_far(assigned, Some(from), to, Role::Agent);
         judged.map_err(|fault| fault.rule)
     };
-    assert_eq!(status("assigned", json!("in_progress")), Ok(()));
-    assert_eq!(status("in_progress", json!("assigned")), Err(Rule::StatusMove));
-    assert_eq!(status("assigned", json!("done")), Err(Rule::StatusDiffers));
-    assert_eq!(status("assigned", Value::Null), Ok(()));
+    assert_eq!(status("assigned", Some("in_progress")), Ok(()));
+    assert_eq!(status("in_progress", Some("assigned")), Err(Rule::StatusMove));
+    assert_eq!(status("assigned", Some("done")), Err(Rule::StatusDiffers));
+    assert_eq!(status("assigned", None), Ok(()));
+    // A new file is of the state, or says what the record does that is copied there.
+    let new = |carried, said| {
+        let judged = task().judge_new_status_so_far(done, carried, Some(said), Role::Agent);
+        judged.map_err(|fault| fault.rule)
+    };
+    assert_eq!(new(None, "done"), Ok(()));
+    assert_eq!(new(None, "in_progress"), Err(Rule::StatusDiffers));
+    assert_eq!(new(Some("in_progress"), "in_progress"), Ok(()));
+    assert_eq!(new(Some("assigned"), "in_progress"), Err(Rule::StatusDiffers));
 }
 
 /// Prints what judging costs; the bound is wide, because tests run unoptimized and beside others.

@@ -2,7 +2,8 @@
 //! shells look at no `close`.
 //!
 //! What must stay true: whatever is refused here `close` would refuse. Asked once a judgement, so that a
-//! save pays for one look at a row; only a draft that so far is how a record begins is looked at again.
+//! save pays for one look at a row; only a text that says a status now, or another one, and a draft that so
+//! far is how a record begins are looked at again.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use super::staged::Staged;
 enum Lateness {
     /// Nothing is wrong with it so far.
     InTime,
-    /// A draft whose id lives elsewhere begins so.
+    /// A draft whose id lives elsewhere, or whose status no record there has, begins so.
     Perhaps,
     /// A record begins so that was changed since the writer saw it, is its no more, or cannot be moved to
     /// that status.
@@ -46,8 +47,11 @@ impl WorkTree {
         match self.lateness(caller, ino, staged) {
             Lateness::InTime => reply.send(Ok(length)),
             Lateness::Perhaps => {
-                let bytes = staged.lock().whole();
-                let command = RefuseLate { ino, sight: self.sight(caller), bytes };
+                let (bytes, status) = {
+                    let staged = staged.lock();
+                    (staged.whole(), staged.status.clone())
+                };
+                let command = RefuseLate { ino, sight: self.sight(caller), bytes, status };
                 let open = Arc::clone(open);
                 self.engine.submit(self.context(caller, Door::Handle), command, move |result| {
                     let Open::Staged(staged) = &*open else { return reply.send(Ok(length)) };
@@ -85,16 +89,17 @@ impl WorkTree {
         errno
     }
 
-    /// Looks at the first write since the handle was judged, and at the next while that decides nothing.
+    /// Looks at the first write since the handle was judged, at the next while that decides nothing, and
+    /// at each that says another status.
     fn lateness(&self, caller: &Caller, ino: Ino, staged: &Mutex<Staged>) -> Lateness {
-        let (home, record, base, fence, said) = {
+        let (home, record, base, fence, status) = {
             let mut staged = staged.lock();
             if std::mem::replace(&mut staged.was_asked, true) {
                 return Lateness::InTime;
             }
             let Some(home) = staged.home.clone() else { return Lateness::InTime };
-            let said = std::mem::take(&mut staged.said);
-            (home, staged.record, staged.base, staged.fence.clone(), said)
+            let status = staged.status.clone();
+            (home, staged.record, staged.base, staged.fence.clone(), status)
         };
         let known = self.glance(|read| {
             let Some(key) = record else {
@@ -106,30 +111,37 @@ impl WorkTree {
                 known.ino() != Some(ino) && read.node(ino)?.is_some_and(|file| file.nlink > 0);
             Ok((!is_another).then_some(known))
         });
-        let Ok(Some(known)) = known else { return Lateness::InTime };
+        let Ok(known) = known else { return Lateness::InTime };
+        let writer = self.context(caller, Door::Handle);
+        let (kind, said) = (home.kind(), status.as_deref());
         if record.is_none() {
-            let lives_elsewhere = match known.standing {
-                Standing::Live { ino: lies, .. } => lies != ino,
-                Standing::Parked { .. } => true,
-                Standing::Gone => false,
+            let lives_elsewhere = match known.map(|known| known.standing) {
+                Some(Standing::Live { ino: lies, .. }) => lies != ino,
+                Some(Standing::Parked { .. }) => true,
+                Some(Standing::Gone) | None => false,
             };
-            return if lives_elsewhere { Lateness::Perhaps } else { Lateness::InTime };
+            let judged = kind.judge_new_status_so_far(home.state, None, said, writer.role);
+            return if lives_elsewhere || judged.is_err() {
+                Lateness::Perhaps
+            } else {
+                Lateness::InTime
+            };
         }
+        let Some(known) = known else { return Lateness::InTime };
         // That the record is gone weighs more, and `close` tells it.
         if known.ino().is_none() {
             return Lateness::InTime;
         }
-        let writer = self.context(caller, Door::Handle);
         if let Some(Err(refusal)) = fence.map(|fence| fence.allows(&writer, &known, &home)) {
             return Lateness::Surely(refusal, home.file_path());
         }
         let refused = base.require_current(&known, &home).and_then(|()| {
             // It may have been moved since it was opened; `close` knows where to.
-            if said.is_empty() || home.kind().state(home.state).name != known.state {
+            if kind.state(home.state).name != known.state {
                 return Ok(());
             }
             let from = known.status.as_deref();
-            let judged = home.kind().judge_status_so_far(home.state, from, &said, writer.role);
+            let judged = kind.judge_status_so_far(home.state, from, said, writer.role);
             judged.map_err(|fault| staged.lock().refusal(fault))
         });
         match refused {

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
 use workfs_mount::{Caller, OpenFlags, Reply, WriteAt};
 
 use crate::config::{Check, Policy};
@@ -64,9 +63,10 @@ pub(super) struct Staged {
     pub judging: Option<Vec<Reply<()>>>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
     sequential: bool,
-    /// The fields that were there when the text was last judged so far.
-    pub said: Map<String, Value>,
-    /// Whether it was asked, since the last judgement, if what it writes comes too late.
+    /// The status that the text said when it was last judged so far.
+    pub status: Option<String>,
+    /// Whether it was asked, since the last judgement and since it says this status, if what it writes
+    /// comes too late or can be here.
     pub was_asked: bool,
     /// How many bytes were read to judge what was written since the last judgement of the whole.
     judged_bytes: usize,
@@ -126,7 +126,7 @@ impl Staged {
             empties_draft: false,
             judging: None,
             sequential: true,
-            said: Map::new(),
+            status: None,
             was_asked: false,
             judged_bytes: 0,
             append: false,
@@ -343,7 +343,12 @@ impl Staged {
         let judged =
             binding.kind.judge_so_far(&found.said, found.last.as_deref(), (&home.id, home.state));
         judged.map_err(|fault| self.refusal(fault))?;
-        self.said = found.said;
+        let status = binding.kind.status_so_far(&found.said);
+        if status != self.status.as_deref() {
+            // A shell writes line by line: this one says it, and the first did not.
+            self.was_asked = false;
+            self.status = status.map(str::to_owned);
+        }
         Ok(())
     }
 
@@ -378,6 +383,7 @@ impl Staged {
             (self.appended_from, self.taken_to) = (None, None);
             self.failed = None;
             self.poison = None;
+            self.status = None;
         }
         Ok(())
     }

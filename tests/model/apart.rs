@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use workfs_mount::{OpenFlags, RenameMode, SetAttr, XattrMode};
 
-use super::client::{Client, Flags};
+use super::client::{Client, Flags, split};
 use super::text::{TEXTS, Text};
 use super::world::{Who, World};
 
@@ -67,19 +67,29 @@ fn a_new_record_is_its_makers_until_it_is_judged() {
     let world = world();
     // The other is the first process, which the kernel knows as well.
     let (ann, other) = (known(&world), Client::new(world.system.tree(), 2, 1));
-    let names = |client: &Client| client.list(client.stat("work/inbox").unwrap().ino, 9).unwrap();
+    let names =
+        |client: &Client, dir: &str| client.list(client.stat(dir).unwrap().ino, 9).unwrap().len();
     let flags = Flags { create: true, truncate: true, ..WRITE };
-    for (text, closes) in [(Text::New, Ok(())), (Text::Done, Err("EINVAL"))] {
-        let file = ann.open(INBOX, flags).unwrap();
-        ann.write(file, 0, text.of("t1").as_bytes()).unwrap();
-        assert!(ann.stat(INBOX).is_ok());
-        assert_eq!(names(&ann).len(), 1);
-        assert_eq!(other.stat(INBOX).err(), Some("ENOENT"));
-        assert_eq!(names(&other).len(), 0);
+    let texts = [
+        (INBOX, Text::New, Ok(()), Ok(())),
+        // Only the whole lacks the message.
+        (LANE, Text::Error, Ok(()), Err("EINVAL")),
+        (INBOX, Text::Done, Err("EINVAL"), Err("EINVAL")),
+    ];
+    for (path, text, writes, closes) in texts {
+        let dir = split(path).0;
+        let file = ann.open(path, flags).unwrap();
+        let is_there = |client: &Client| (client.stat(path).map(drop), names(client, dir));
+        assert_eq!((is_there(&ann), is_there(&other)), ((Ok(()), 1), (Err("ENOENT"), 0)));
+        assert_eq!(ann.write(file, 0, text.of("t1").as_bytes()), writes);
+        // What was refused is a draft from then on.
+        if writes.is_ok() {
+            assert_eq!((is_there(&ann), is_there(&other)), ((Ok(()), 1), (Err("ENOENT"), 0)));
+        }
         assert_eq!(ann.flush(file), closes);
         ann.release(file);
-        assert_eq!(other.cat(INBOX).unwrap(), text.of("t1").as_bytes());
-        other.unlink(INBOX).unwrap();
+        assert_eq!(other.cat(path).unwrap(), text.of("t1").as_bytes());
+        other.unlink(path).unwrap();
     }
     world.check_store(&BTreeSet::new()).unwrap();
 }

@@ -1,7 +1,7 @@
 //! The reference's claim by copy: a record's text that is written elsewhere.
 
 use super::lifecycle::{State, may_become, may_move, status};
-use super::records::{Base, Claim, Door, Standing};
+use super::records::{Base, Claim, Door, Record, Standing};
 use super::reference::{Body, Home, Model, NodeId, Outcome, no};
 use super::text::{Reading, read};
 
@@ -26,6 +26,14 @@ impl Model {
         let known = self.records.get(&home.id);
         known.is_some_and(|known| matches!(known.standing, Standing::Live(_)))
             && self.is_anothers(home)
+    }
+
+    /// Whether a text written at `home` would move a record that is being written: it waits for that.
+    pub fn moves_what_is_written(&self, home: &Home) -> bool {
+        let Some(Record { standing: Standing::Live(file), .. }) = self.records.get(&home.id) else {
+            return false;
+        };
+        !self.is_anothers(home) && self.is_busy(*file)
     }
 
     /// Whether who never read a record would move it by writing something else: to nobody's directory,
@@ -73,32 +81,43 @@ impl Model {
         Ok(())
     }
 
-    /// What a text begins with: what cannot become the record's any more is refused at once.
+    /// What a text begins with: what cannot become the record's any more, or says (`said`) a status that
+    /// cannot be there, is refused at once.
     pub fn begins(
         &mut self,
         node: NodeId,
         text: &[u8],
+        said: Option<&str>,
         (base, claim): (Base, Option<&Claim>),
         pid: u32,
     ) -> Outcome {
         match self.nodes[node].body.clone() {
-            Body::Draft(_) if self.nodes[node].nlink > 0 => self.draft_begins(node, text, pid),
-            Body::Record(id) => self.record_begins((node, &id), text, (base, claim), pid),
+            Body::Draft(_) if self.nodes[node].nlink > 0 => {
+                self.draft_begins(node, text, said, pid)
+            }
+            Body::Record(id) => self.record_begins((node, &id), said, (base, claim), pid),
             _ => Ok(()),
         }
     }
 
-    fn draft_begins(&mut self, node: NodeId, text: &[u8], pid: u32) -> Outcome {
+    fn draft_begins(&mut self, node: NodeId, text: &[u8], said: Option<&str>, pid: u32) -> Outcome {
         let home = self.slot(self.nodes[node].parent, &self.nodes[node].name).unwrap();
-        let Some(record) = self.records.get(&home.id).cloned() else { return Ok(()) };
+        let known = self.records.get(&home.id).cloned();
+        let wrong = self.new_status(&home, known.as_ref(), said);
+        let Some(record) = known else { return wrong };
         let elsewhere = match record.standing {
             Standing::Live(lies) => lies != node,
             Standing::Parked { .. } => !record.is_parked_at(&home),
             Standing::Gone => false,
         };
         let seen = self.base(&home.id, pid);
-        if !elsewhere || seen == Some(record.version) || record.content.starts_with(text) {
-            return Ok(());
+        let has_read = seen == Some(record.version);
+        if elsewhere && has_read && wrong.is_err() && self.is_taken(&home) {
+            self.met("a copy that came too late");
+            return no("EEXIST");
+        }
+        if !elsewhere || has_read || record.content.starts_with(text) {
+            return wrong;
         }
         match &home.owner {
             _ if self.is_taken(&home) => {
@@ -114,14 +133,41 @@ impl Model {
                 no("EEXIST")
             }
             _ if self.is_stale(&home.id, Base::Seen, pid) => no("EBUSY"),
-            _ => Ok(()),
+            _ => wrong,
         }
+    }
+
+    /// Judges the status that a new file says: it is of the state, or what the record says that is
+    /// copied there.
+    fn new_status(&mut self, home: &Home, known: Option<&Record>, said: Option<&str>) -> Outcome {
+        let Some(to) = said else { return Ok(()) };
+        let before = known.map(|record| (record, read(&record.content)));
+        let from = match &before {
+            Some((record, Reading::Fields(fields))) if record.standing != Standing::Gone => {
+                status(fields)
+            }
+            Some((record, Reading::Unknown)) if record.standing != Standing::Gone => {
+                self.lost = true;
+                return Ok(());
+            }
+            _ => None,
+        };
+        let fits = match known {
+            Some(record) if record.is_parked_at(home) => fits(home.state, from, to),
+            Some(Record { standing: Standing::Live(_), .. }) if from == Some(to) => true,
+            _ => home.state.takes(to),
+        };
+        if fits {
+            return Ok(());
+        }
+        self.met("a new status refused at once");
+        no("EINVAL")
     }
 
     fn record_begins(
         &mut self,
         (node, id): (NodeId, &str),
-        text: &[u8],
+        said: Option<&str>,
         (base, claim): (Base, Option<&Claim>),
         pid: u32,
     ) -> Outcome {
@@ -138,17 +184,16 @@ impl Model {
             self.met("a stale write");
             return no("EBUSY");
         }
-        // Whether its line is ended, and where it was opened, decides whether it is looked at.
-        let (Reading::Fields(said), Reading::Fields(before)) = (read(text), read(&record.content))
-        else {
+        let Some(to) = said.filter(|_| record.standing == Standing::Live(node)) else {
             return Ok(());
         };
-        let to = status(&said);
-        let fits = to.is_none_or(|to| record.state.takes(to))
-            && (to.is_none() || may_become(record.state, status(&before), to));
-        if fits || self.hint || record.standing != Standing::Live(node) {
+        let before = read(&record.content);
+        if let Reading::Fields(before) = &before
+            && fits(record.state, status(before), to)
+        {
             return Ok(());
         }
+        self.lost |= before == Reading::Unknown;
         self.met("a status refused at once");
         no("EINVAL")
     }
@@ -192,4 +237,9 @@ impl Model {
         self.saw(&home.id, pid);
         Ok(())
     }
+}
+
+/// Whether a record may go from one status to the other within a state.
+fn fits(state: State, from: Option<&str>, to: &str) -> bool {
+    from == Some(to) || state.takes(to) && may_become(state, from, Some(to))
 }

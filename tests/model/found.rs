@@ -166,6 +166,28 @@ fn a_new_draft_that_got_a_plain_name_can_have_two() {
 }
 
 #[test]
+fn a_draft_without_a_name_can_be_emptied() {
+    agrees(vec![
+        Op::Open(0, at(T1), Flags { write: true, create: true, ..Flags::default() }, Ann),
+        Op::Unlink(at(T1), Ann),
+        Op::Ftruncate(0, 0),
+        Op::Close(0),
+    ]);
+}
+
+#[test]
+fn a_claim_by_copy_waits_for_who_writes_the_record() {
+    let path = "work/inbox/t1.yaml";
+    agrees(vec![
+        put(path, Text::New, How::Truncate, Ann),
+        Op::Open(0, at(path), Flags { write: true, ..Flags::default() }, Bob),
+        Op::Write(0, Text::Titled, 0),
+        put(T1, Text::New, How::Truncate, Ann),
+        Op::Close(0),
+    ]);
+}
+
+#[test]
 fn a_parked_record_does_not_come_back_in_another_state() {
     for text in [Text::Nonsense, Text::New, Text::Done] {
         agrees(vec![

@@ -28,8 +28,10 @@ struct Staged {
     grows: bool,
     /// No write is taken any more.
     poisoned: bool,
-    /// Whether its first write was looked at: see `Model::begins`.
+    /// Whether a write was looked at since it was judged, or says this status: see `Model::begins`.
     was_asked: bool,
+    /// The status that it said when a write was last looked at.
+    said: Option<String>,
     /// The claim that it was opened under.
     claim: Option<Claim>,
     /// It is judged when it is renamed over a record, and not before.
@@ -95,6 +97,7 @@ impl Model {
             grows: true,
             poisoned: false,
             was_asked: false,
+            said: None,
             waits: matches!(self.nodes[node].body, Body::Draft(_)) && {
                 let Node { parent, name, .. } = &self.nodes[node];
                 self.slot(*parent, name).is_some_and(|home| self.waits_for_rename(&home))
@@ -109,10 +112,17 @@ impl Model {
         self.opens.len() - 1
     }
 
-    /// Whether a handle has written and was not judged: renames wait for it then.
+    /// Whether a handle has written and was not judged, under a claim that is not over: moves wait for it
+    /// then.
     pub fn is_busy(&self, node: NodeId) -> bool {
-        let dirty = |open: &Open| open.staged.as_ref().is_some_and(|staged| staged.dirty);
-        self.opens.iter().any(|open| open.node == node && dirty(open))
+        let now = match &self.nodes[node].body {
+            Body::Record(id) => self.claim_of(id),
+            _ => None,
+        };
+        let holds = |claim: &Option<Claim>| claim.is_none() || *claim == now;
+        let writes = |staged: &Staged| staged.dirty && holds(&staged.claim);
+        let mut opens = self.opens.iter().filter(|open| open.node == node);
+        opens.any(|open| open.staged.as_ref().is_some_and(writes))
     }
 
     pub fn read(&mut self, open: OpenId) -> &[u8] {
@@ -165,7 +175,7 @@ impl Model {
             let seen = (staged.base, staged.claim.clone());
             if !hopeless
                 && first
-                && let Err(mut why) = self.begins(node, &text, (seen.0, seen.1.as_ref()), pid)
+                && let Err(mut why) = self.begins(node, &text, None, (seen.0, seen.1.as_ref()), pid)
             {
                 // Which of the two rules it breaks cannot be told.
                 self.lost = true;
@@ -184,16 +194,23 @@ impl Model {
             self.met("a write refused at once");
             return no("EINVAL");
         }
+        // A line that is not ended may be looked at, and one that is must be.
+        let said = if staged.grows && !staged.waits { says(&staged.text) } else { None };
+        let is_sure = staged.text.ends_with(b"\n");
+        if said != staged.said && (is_sure || !hint) {
+            (staged.was_asked, staged.said) = (false, said.clone());
+        }
         if std::mem::replace(&mut staged.was_asked, true) {
             return Ok(());
         }
+        let said = said.filter(|_| is_sure || !hint);
         let (text, base, claim) = (staged.text.clone(), staged.base, staged.claim.clone());
-        let begun = self.begins(node, &text, (base, claim.as_ref()), pid);
+        let begun = self.begins(node, &text, said.as_deref(), (base, claim.as_ref()), pid);
         if let Err(why) = &begun {
             let staged = self.opens[open].staged.as_mut().unwrap();
             (staged.poisoned, staged.dirty, staged.failed) = (true, false, Some(why.clone()));
             if matches!(self.nodes[node].body, Body::Draft(_)) {
-                self.keep_draft(node, &text, true);
+                self.keep_refused(node, &text, why);
             }
         }
         begun
@@ -239,6 +256,7 @@ impl Model {
             staged.grows = size == 0;
             staged.poisoned = false;
             staged.failed = None;
+            staged.said = None;
         }
         if size == 0 && matches!(self.nodes[node].body, Body::Draft(_)) {
             self.empty_draft(node);
@@ -272,6 +290,14 @@ impl Model {
         }
         text.resize(size, 0);
         self.save(node, (Base::Seen, None), &text, pid).map(drop)
+    }
+}
+
+/// The status that a text says.
+fn says(text: &[u8]) -> Option<String> {
+    match read(text) {
+        Reading::Fields(fields) => lifecycle::status(&fields).map(str::to_owned),
+        _ => None,
     }
 }
 

@@ -101,6 +101,12 @@ impl Model {
         }
     }
 
+    fn is_mapping(&mut self, text: &[u8]) -> bool {
+        let reading = read(text);
+        self.lost |= reading == Reading::Unknown;
+        matches!(reading, Reading::Fields(_))
+    }
+
     /// Judges how a text changes the status.
     fn judge_move(&self, before: &[u8], text: &[u8], state: State, door: Door) -> Outcome {
         let (Reading::Fields(from), Reading::Fields(to)) = (read(before), read(text)) else {
@@ -177,15 +183,15 @@ impl Model {
                     self.keep_draft(node, text, false);
                     return Ok(None);
                 }
-                match self.admit(&home, node, text, Door::Handle, base, pid) {
+                let waited = self.moves_what_is_written(&home) && self.is_mapping(text);
+                let admitted = match waited {
+                    true => no("EBUSY"),
+                    false => self.admit(&home, node, text, Door::Handle, base, pid),
+                };
+                match admitted {
                     Ok(()) => Ok(Some(self.records[&home.id].version)),
                     Err(why) => {
-                        let known = self.records.get(&home.id);
-                        let lives = known.is_some_and(|known| known.standing != Standing::Gone);
-                        let leaves = why.contains(&"EEXIST")
-                            || why.contains(&"ESTALE")
-                            || lives && why.contains(&"EBUSY");
-                        self.keep_draft(node, text, leaves);
+                        self.keep_refused(node, text, &why);
                         Err(why)
                     }
                 }
@@ -224,7 +230,7 @@ impl Model {
         self.slot(self.nodes[node].parent, &self.nodes[node].name).unwrap()
     }
 
-    fn next_version(
+    pub fn next_version(
         &mut self,
         home: &Home,
         node: NodeId,
@@ -251,7 +257,7 @@ impl Model {
 
     /// Takes a text as a record: a new one, one that comes back, or one that lies elsewhere and
     /// hereby moves.
-    fn admit(
+    pub fn admit(
         &mut self,
         home: &Home,
         node: NodeId,
@@ -303,7 +309,7 @@ impl Model {
     }
 
     /// The record lies at `home` in `node` now, with new content where there is some.
-    fn put(&mut self, home: &Home, node: NodeId, content: Option<Vec<u8>>) {
+    pub fn put(&mut self, home: &Home, node: NodeId, content: Option<Vec<u8>>) {
         let record = self.records.entry(home.id.clone()).or_insert(Record {
             standing: Standing::Gone,
             state: home.state,
@@ -369,6 +375,15 @@ impl Model {
         Ok(())
     }
 
+    /// What was written to a draft and refused.
+    pub fn keep_refused(&mut self, node: NodeId, text: &[u8], why: &[&str]) {
+        let known = self.records.get(&self.home_of(node).id);
+        let lives = known.is_some_and(|known| known.standing != Standing::Gone);
+        let is_elsewhere =
+            why.contains(&"EEXIST") || why.contains(&"ESTALE") || lives && why.contains(&"EBUSY");
+        self.keep_draft(node, text, is_elsewhere);
+    }
+
     /// A draft keeps what was written to it; where its record is parked, that comes back instead;
     /// of a new file whose id is elsewhere (`taken`) nothing stays.
     pub fn keep_draft(&mut self, node: NodeId, text: &[u8], taken: bool) {
@@ -391,110 +406,5 @@ impl Model {
                 self.nodes[node].body = Body::Draft(text.to_vec());
             }
         }
-    }
-
-    // Renames.
-
-    pub fn move_record(
-        &mut self,
-        id: &str,
-        from: (NodeId, &str),
-        to: (NodeId, &str),
-        source: NodeId,
-        target: Option<NodeId>,
-        pid: u32,
-    ) -> Outcome {
-        let Some(home) = self.slot(to.0, to.1) else {
-            // To a backup's name, or out of the workspace.
-            let content = self.records[id].content.clone();
-            self.move_name(from, to, source, target)?;
-            self.nodes[source].body = Body::Plain(content);
-            let stays = from.0 == to.0;
-            let parked = Standing::Parked { dir: to.0, file: source };
-            self.retire(id, if stays { parked } else { Standing::Gone });
-            self.met(if stays { "a record parked" } else { "a record that left" });
-            return Ok(());
-        };
-        if home.id != id {
-            return no("EPERM");
-        }
-        if target.is_some() {
-            return no("EEXIST");
-        }
-        if from.0 != to.0 {
-            let text = self.records[id].content.clone();
-            self.enter(&home, source, &text, false, Door::Rename)?;
-        }
-        self.relink(from, to, source, None);
-        self.saw(id, pid);
-        Ok(())
-    }
-
-    pub fn move_draft(
-        &mut self,
-        text: &[u8],
-        from: (NodeId, &str),
-        to: (NodeId, &str),
-        source: NodeId,
-        target: Option<NodeId>,
-        pid: u32,
-    ) -> Outcome {
-        let Some(home) = self.slot(to.0, to.1) else {
-            self.move_name(from, to, source, target)?;
-            self.nodes[source].body = Body::Plain(text.to_vec());
-            self.met("a draft that became plain");
-            return Ok(());
-        };
-        if from.0 != to.0 {
-            self.met("a draft that would move");
-            return no("EPERM");
-        }
-        if target.is_none() {
-            match lifecycle::judge(text, &home.id, home.state) {
-                Ok(_) => {}
-                Err(None) => self.lost = true,
-                // Not valid under the new name either: a draft it stays.
-                Err(Some(_)) => {
-                    self.met("a draft renamed");
-                    self.relink(from, to, source, None);
-                    return Ok(());
-                }
-            }
-        }
-        self.save_by_rename(text, from, home, source, target, pid)
-    }
-
-    /// A file becomes the next version of a record, or a new record.
-    pub fn save_by_rename(
-        &mut self,
-        text: &[u8],
-        from: (NodeId, &str),
-        home: Home,
-        source: NodeId,
-        target: Option<NodeId>,
-        pid: u32,
-    ) -> Outcome {
-        if self.nodes[source].nlink > 1 {
-            self.met("a file of two names that would become a record");
-            return no("EPERM");
-        }
-        if target.is_some_and(|target| self.is_dir(target)) {
-            return no("EISDIR");
-        }
-        let replaces =
-            target.is_some_and(|target| matches!(&self.nodes[target].body, Body::Record(_)));
-        if replaces {
-            self.next_version(&home, source, text, Door::Rename, Base::Seen, pid)?;
-            // Also where no byte changed it is the record's file now.
-            self.put(&home, source, None);
-            self.nodes[source].touched += 1;
-        } else {
-            self.admit(&home, source, text, Door::Rename, Base::Seen, pid)?;
-        }
-        self.lose_backup(source);
-        self.met("a plain file that became a record");
-        let name = home.name.clone();
-        self.relink(from, (home.dir, &name), source, target);
-        Ok(())
     }
 }

@@ -78,6 +78,7 @@ pub const MEETS: &[&str] = &[
     "a late write",
     "a stale write",
     "a status refused at once",
+    "a new status refused at once",
     "a save of a record that has another file",
     "a save under a claim that is over",
     "a stale save",

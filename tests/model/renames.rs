@@ -2,9 +2,9 @@
 
 use workfs_mount::RenameMode;
 
-use super::lifecycle::{Place, place};
-use super::records::{Record, Standing};
-use super::reference::{Body, Model, No, NodeId, Outcome, no};
+use super::lifecycle::{self, Place, place};
+use super::records::{Base, Door, Record, Standing};
+use super::reference::{Body, Home, Model, No, NodeId, Outcome, no};
 
 impl Model {
     pub fn rename(&mut self, from: &str, to: &str, mode: RenameMode, pid: u32) -> Outcome {
@@ -160,6 +160,109 @@ impl Model {
             self.nodes[new].parent = at.0;
             self.nodes[new].name = at.1.to_owned();
         }
+        Ok(())
+    }
+
+    pub fn move_record(
+        &mut self,
+        id: &str,
+        from: (NodeId, &str),
+        to: (NodeId, &str),
+        source: NodeId,
+        target: Option<NodeId>,
+        pid: u32,
+    ) -> Outcome {
+        let Some(home) = self.slot(to.0, to.1) else {
+            // To a backup's name, or out of the workspace.
+            let content = self.records[id].content.clone();
+            self.move_name(from, to, source, target)?;
+            self.nodes[source].body = Body::Plain(content);
+            let stays = from.0 == to.0;
+            let parked = Standing::Parked { dir: to.0, file: source };
+            self.retire(id, if stays { parked } else { Standing::Gone });
+            self.met(if stays { "a record parked" } else { "a record that left" });
+            return Ok(());
+        };
+        if home.id != id {
+            return no("EPERM");
+        }
+        if target.is_some() {
+            return no("EEXIST");
+        }
+        if from.0 != to.0 {
+            let text = self.records[id].content.clone();
+            self.enter(&home, source, &text, false, Door::Rename)?;
+        }
+        self.relink(from, to, source, None);
+        self.saw(id, pid);
+        Ok(())
+    }
+
+    pub fn move_draft(
+        &mut self,
+        text: &[u8],
+        from: (NodeId, &str),
+        to: (NodeId, &str),
+        source: NodeId,
+        target: Option<NodeId>,
+        pid: u32,
+    ) -> Outcome {
+        let Some(home) = self.slot(to.0, to.1) else {
+            self.move_name(from, to, source, target)?;
+            self.nodes[source].body = Body::Plain(text.to_vec());
+            self.met("a draft that became plain");
+            return Ok(());
+        };
+        if from.0 != to.0 {
+            self.met("a draft that would move");
+            return no("EPERM");
+        }
+        if target.is_none() {
+            match lifecycle::judge(text, &home.id, home.state) {
+                Ok(_) => {}
+                Err(None) => self.lost = true,
+                // Not valid under the new name either: a draft it stays.
+                Err(Some(_)) => {
+                    self.met("a draft renamed");
+                    self.relink(from, to, source, None);
+                    return Ok(());
+                }
+            }
+        }
+        self.save_by_rename(text, from, home, source, target, pid)
+    }
+
+    /// A file becomes the next version of a record, or a new record.
+    pub fn save_by_rename(
+        &mut self,
+        text: &[u8],
+        from: (NodeId, &str),
+        home: Home,
+        source: NodeId,
+        target: Option<NodeId>,
+        pid: u32,
+    ) -> Outcome {
+        if self.nodes[source].nlink > 1 {
+            self.met("a file of two names that would become a record");
+            return no("EPERM");
+        }
+        if target.is_some_and(|target| self.is_dir(target)) {
+            return no("EISDIR");
+        }
+        let replaces =
+            target.is_some_and(|target| matches!(&self.nodes[target].body, Body::Record(_)));
+        if replaces {
+            self.next_version(&home, source, text, Door::Rename, Base::Seen, pid)?;
+            // Also where no byte changed it is the record's file now.
+            self.put(&home, source, None);
+            self.nodes[source].touched += 1;
+        } else {
+            self.admit(&home, source, text, Door::Rename, Base::Seen, pid)?;
+        }
+        self.lose_backup(source);
+        self.met("a plain file that became a record");
+        let name = home.name.clone();
+        self.relink(from, (home.dir, &name), source, target);
         Ok(())
     }
 }

@@ -136,9 +136,12 @@ impl World {
         Ok(both.is_some())
     }
 
-    /// A source that is being written makes a rename wait; that has a test of its own.
+    /// What is being written makes a rename wait; that has a test of its own.
     pub fn rename(&mut self, from: &str, to: &str, mode: RenameMode, who: Who) -> Step<bool> {
-        if self.model.resolve(from).is_ok_and(|node| self.model.is_busy(node)) {
+        let model = &self.model;
+        let place = model.parent(to).ok().and_then(|(dir, name)| model.slot(dir, name));
+        let moves_written = place.is_some_and(|home| model.moves_what_is_written(&home));
+        if moves_written || model.resolve(from).is_ok_and(|node| model.is_busy(node)) {
             return Ok(false);
         }
         let seen = self.client(who).rename(from, to, mode);

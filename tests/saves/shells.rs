@@ -313,3 +313,78 @@ fn a_shell_hears_of_a_list_or_mapping_where_there_is_none_and_of_what_is_wrong_i
     fixture.sh("echo '  next_agent: bob}' >> work/inbox/t-1.yaml").success();
     fixture.fsck_clean();
 }
+
+// P3.3
+#[test]
+fn a_shell_hears_of_a_status_that_cannot_be_in_whichever_piece_it_comes() {
+    let fixture = Fixture::new();
+    fixture.task("assigned/bob", &Task::new("t-2").status("in_progress").owner("bob"));
+    let path = fixture.path("work/assigned/bob/t-2.yaml");
+    let before = fs::read_to_string(&path).unwrap();
+    // bash writes line by line.
+    for (status, rule) in [("done", "W013"), ("inbox", "W013"), ("assigned", "W014")] {
+        let text = format!("id: t-2\ntitle: t\nstatus: {status}\nx: 1");
+        let ran = fixture.sh(&format!("echo '{text}' > work/assigned/bob/t-2.yaml"));
+        assert!(ran.failure().stderr.contains("Invalid argument"), "{status}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), before, "{status}");
+        let why = fixture.why();
+        assert!(why.lines().next().is_some_and(|first| first.contains(rule)), "{status}: {why}");
+    }
+    // One that was judged by `fsync`, and one that began anew.
+    let again = "import os; fd = os.open('work/assigned/bob/t-2.yaml', os.O_WRONLY | os.O_TRUNC)
+os.write(fd, b'id: t-2\\nstatus: blocked\\n'); os.fsync(fd)
+for text in b'id: t-2\\nstatus: done\\n', b'status: done\\n':
+    os.ftruncate(fd, 0); os.lseek(fd, 0, 0)
+    try: os.write(fd, text); raise SystemExit('taken')
+    except OSError as error: assert error.errno == 22, error
+os.ftruncate(fd, 0); os.lseek(fd, 0, 0)
+os.write(fd, b'id: t-2\\n'); os.write(fd, b'status: in_progress\\n'); os.close(fd)";
+    let shell = fixture.bash().with("PYTHON", crate::harness::python()).with("S", again);
+    shell.run("\"$PYTHON\" -c \"$S\"").success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "id: t-2\nstatus: in_progress\n");
+    fixture.fsck_clean();
+}
+
+// P3.3 P1.3
+#[test]
+fn a_shell_hears_of_the_status_of_a_new_file_and_of_a_copy_that_cannot_be() {
+    let fixture = Fixture::new();
+    for shell in ["bash", "dash"] {
+        for (file, status) in [("assigned/bob/new", "done"), ("inbox/new", "in_progress")] {
+            let text = format!("id: new\nstatus: {status}\ntitle: t");
+            let script = format!("{shell} -c 'echo \"{text}\" > work/{file}.yaml'");
+            let ran = fixture.sh(&script).failure();
+            assert!(ran.stderr.contains("Invalid argument") || ran.stderr.contains("I/O"), "{ran}");
+            let why = fs::read_to_string(fixture.path(&format!("work/{file}.yaml.why"))).unwrap();
+            assert!(why.contains("W013") && why.contains("line 2, column 9"), "{why}");
+            fixture.sh(&format!("rm work/{file}.yaml")).success();
+        }
+        // A winner by this text would take away what it was made of.
+        let task = Task::new("t-1");
+        let from = fixture.task("inbox", &task);
+        for status in ["done", "archived"] {
+            let claim = format!(
+                "x=$(sed \"s/^status: .*/status: {status}/\" inbox/t-1.yaml)
+                 echo \"$x\" > assigned/bob/t-1.yaml && rm inbox/t-1.yaml"
+            );
+            fixture.sh(&format!("cd work; {shell} -c '{claim}'")).failure();
+            assert_eq!(fs::read_to_string(&from).unwrap(), task.text(), "{shell}: {status}");
+            fixture.sh("rm work/assigned/bob/t-1.yaml").success();
+        }
+        // One that may be there, and the one that the record has, which the claim replaces.
+        for (status, is) in [("in_progress", "in_progress"), ("new", "assigned")] {
+            let id = format!("{shell}-{is}");
+            fixture.task("inbox", &Task::new(&id));
+            let claim = format!(
+                "x=$(sed \"s/^status: .*/status: {status}/\" inbox/{id}.yaml)
+                 echo \"$x\" > assigned/bob/{id}.yaml && rm inbox/{id}.yaml"
+            );
+            fixture.sh(&format!("cd work; {shell} -c '{claim}'")).success();
+            let path = fixture.path(&format!("work/assigned/bob/{id}.yaml"));
+            let text = fs::read_to_string(path).unwrap();
+            assert!(text.contains(&format!("\nstatus: {is}\n")), "{text}");
+        }
+        fixture.sh("rm work/inbox/t-1.yaml").success();
+    }
+    fixture.fsck_clean();
+}
