@@ -1,15 +1,19 @@
 //! The clean-up after a save that was refused: some programs remove what they could not write whole
-//! (node's `fs.copyFile`, by libuv), and here that would be the version before, which stays.
+//! (node's `fs.copyFile`, by libuv), and here that would be the version before, which stays. And the
+//! second half of a claim by copy whose first was refused: who looks at no `close` (a shell's `echo`)
+//! goes on, and removes what it takes for copied.
 //!
 //! What must stay true: nothing here decides a right, since the next `unlink` is as good as any; it
-//! is the writer's own process that is kept from it, once for each save, and soon after; what is new
-//! goes. Deliberately not here: `rm`, which is another process and means what it does.
+//! is the writer's own process that is kept from it, and for what was to be copied a `rm` of its family,
+//! too, once for each save, and soon after; what is new goes. Deliberately not here: the `rm` of what a
+//! shell saved in its place, which means what it does.
 
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Handle, Reply};
 
+use crate::engine::moved_by_copy;
 use crate::limits::{CLEANUP_GRACE, CLEANUPS_MAX};
 use crate::names::FileName;
 use crate::numbers::{Ino, RecordKey};
@@ -17,7 +21,7 @@ use crate::refusal::{Door, Rule};
 use crate::store::{Class, Read, StoreError};
 
 use super::WorkTree;
-use super::lineage::process_of;
+use super::lineage::{family, line_of, removes_files};
 use super::staged::Staged;
 
 /// What was not saved. A record may get another file meanwhile.
@@ -25,6 +29,8 @@ use super::staged::Staged;
 enum Kept {
     Record(RecordKey),
     File(Ino),
+    /// The file of the record that a text in another place was to move.
+    Source(Ino),
 }
 
 /// Who wrote what, by which handle.
@@ -38,8 +44,29 @@ struct Writer {
 /// A save that was refused.
 struct Refused {
     by: Writer,
-    process: u32,
+    /// The process, and those that started it, the nearest first.
+    line: Vec<u32>,
     until: Instant,
+}
+
+impl Refused {
+    /// Whether this process removes that after it.
+    fn is_followed_by(&self, remover: &Remover) -> bool {
+        match self.by.kept {
+            Kept::Source(_) if remover.is_rm => {
+                family(&self.line).any(|one| remover.line.contains(&one))
+            }
+            _ => remover.line.first().is_some_and(|process| self.line.first() == Some(process)),
+        }
+    }
+}
+
+/// Who removes a file.
+struct Remover {
+    /// The process, and those that started it, the nearest first.
+    line: Vec<u32>,
+    /// It is a program that does only that.
+    is_rm: bool,
 }
 
 /// Saves that were refused a moment ago.
@@ -54,7 +81,15 @@ impl Cleanups {
         self.0.lock().retain(|one| one.by.kept != by.kept || !is_same(&one.by));
     }
 
-    fn note(&self, refused: Refused) {
+    fn note(&self, by: Writer) {
+        self.note_of(Refused {
+            by,
+            line: line_of(by.thread),
+            until: Instant::now() + CLEANUP_GRACE,
+        });
+    }
+
+    fn note_of(&self, refused: Refused) {
         self.forget(refused.by);
         let mut all = self.0.lock();
         let now = Instant::now();
@@ -70,11 +105,12 @@ impl Cleanups {
     }
 
     /// Whether a process cleans up now; it does so once for each save.
-    fn take(&self, process: u32, kept: Kept) -> bool {
+    fn take(&self, remover: &Remover, kept: &[Kept]) -> bool {
         let mut all = self.0.lock();
         let now = Instant::now();
         all.retain(|one| one.until > now);
-        let found = all.iter().position(|one| (one.process, one.by.kept) == (process, kept));
+        let is_this = |one: &Refused| kept.contains(&one.by.kept) && one.is_followed_by(remover);
+        let found = all.iter().position(is_this);
         found.map(|nth| all.swap_remove(nth)).is_some()
     }
 }
@@ -97,11 +133,34 @@ impl WorkTree {
         let (Some(kept), Some(me)) = (kept, self.me()) else { return reply };
         let by = Writer { kept, thread: caller.pid, handle };
         Reply::new(move |answer| {
-            let cleanups = &me.handles.cleanups;
-            if answer.is_ok() {
-                cleanups.forget(by);
-            } else if let Some(process) = process_of(by.thread) {
-                cleanups.note(Refused { by, process, until: Instant::now() + CLEANUP_GRACE });
+            match answer.is_ok() {
+                true => me.handles.cleanups.forget(by),
+                false => me.handles.cleanups.note(by),
+            }
+            reply.send(answer);
+        })
+    }
+
+    /// A reply to who closes a new file, if it is refused, notes what that was to move. Of what `write`
+    /// refused everybody has heard.
+    pub(super) fn noting_uncopied(
+        &self,
+        caller: &Caller,
+        (ino, handle): (Ino, Handle),
+        staged: &Staged,
+        reply: Reply<()>,
+    ) -> Reply<()> {
+        let is_told = staged.record.is_some() || staged.failed.is_some();
+        let home = staged.home.clone().filter(|_| !is_told);
+        let (Some(home), Some(me)) = (home, self.me()) else { return reply };
+        let thread = caller.pid;
+        Reply::new(move |answer: Result<(), Errno>| {
+            let moved = match answer {
+                Ok(()) => None,
+                Err(_) => me.read(|read| moved_by_copy(read, &home)).ok().flatten(),
+            };
+            if let Some((_, file)) = moved.filter(|(_, file)| *file != ino) {
+                me.handles.cleanups.note(Writer { kept: Kept::Source(file), thread, handle });
             }
             reply.send(answer);
         })
@@ -119,24 +178,25 @@ impl WorkTree {
         if cleanups.is_idle() {
             return Ok(());
         }
-        let (kept, process) =
-            (self.read(|read| kept_at(read, parent, name))?, process_of(caller.pid));
-        match (kept, process) {
-            (Some(kept), Some(process)) if cleanups.take(process, kept) => {
-                Err(Rule::JustRefused.errno(Door::Name))
-            }
-            _ => Ok(()),
+        let kept = self.read(|read| kept_at(read, parent, name))?;
+        let remover = Remover { line: line_of(caller.pid), is_rm: removes_files(caller.pid) };
+        match cleanups.take(&remover, &kept) {
+            true => Err(Rule::JustRefused.errno(Door::Name)),
+            false => Ok(()),
         }
     }
 }
 
-fn kept_at(read: &dyn Read, dir: Ino, name: &FileName) -> Result<Option<Kept>, StoreError> {
-    let Some(node) = read.lookup(dir, name)? else { return Ok(None) };
-    match node.class {
-        Class::Record => Ok(read.record_at(node.ino)?.map(|record| Kept::Record(record.key))),
-        Class::Draft => Ok(None),
-        Class::Plain => Ok(Some(Kept::File(node.ino))),
-    }
+fn kept_at(read: &dyn Read, dir: Ino, name: &FileName) -> Result<Vec<Kept>, StoreError> {
+    let Some(node) = read.lookup(dir, name)? else { return Ok(Vec::new()) };
+    Ok(match node.class {
+        Class::Record => {
+            let record = read.record_at(node.ino)?.map(|record| Kept::Record(record.key));
+            record.into_iter().chain([Kept::Source(node.ino)]).collect()
+        }
+        Class::Draft => Vec::new(),
+        Class::Plain => vec![Kept::File(node.ino)],
+    })
 }
 
 #[cfg(test)]
@@ -154,18 +214,48 @@ mod tests {
     fn noted(refused: &[(Writer, Duration)]) -> Cleanups {
         let cleanups = Cleanups::default();
         for (by, left) in refused {
-            cleanups.note(Refused { by: *by, process: 1, until: Instant::now() + *left });
+            let until = Instant::now() + *left;
+            cleanups.note_of(Refused { by: *by, line: vec![ME, SHELL], until });
         }
         cleanups
+    }
+
+    /// Processes that there are not: what they started and was waited for has ended.
+    const ME: u32 = u32::MAX;
+    const SHELL: u32 = u32::MAX - 1;
+
+    fn takes(cleanups: &Cleanups, line: &[u32], is_rm: bool, kept: Kept) -> bool {
+        cleanups.take(&Remover { line: line.to_vec(), is_rm }, &[kept])
     }
 
     #[test]
     fn a_clean_up_comes_once_for_each_save_and_soon() {
         let cleanups = noted(&[(by(1, 1), CLEANUP_GRACE), (by(2, 2), CLEANUP_GRACE)]);
-        assert!(!cleanups.take(2, FILE) && !cleanups.take(1, Kept::File(Ino(8))));
-        assert!(cleanups.take(1, FILE) && cleanups.take(1, FILE) && !cleanups.take(1, FILE));
+        let take = |process, kept| takes(&cleanups, &[process], false, kept);
+        assert!(!take(7, FILE) && !take(ME, Kept::File(Ino(8))));
+        assert!(take(ME, FILE) && take(ME, FILE) && !take(ME, FILE));
         let cleanups = noted(&[(by(1, 1), Duration::ZERO)]);
-        assert!(!cleanups.take(1, FILE) && cleanups.is_idle());
+        assert!(!takes(&cleanups, &[ME], false, FILE) && cleanups.is_idle());
+    }
+
+    #[test]
+    fn of_what_was_to_be_copied_a_rm_of_the_family_is_kept_from() {
+        let source = Kept::Source(Ino(7));
+        for (line, is_rm, kept, is) in [
+            (&[9, SHELL][..], true, source, true),
+            (&[9, 8, SHELL], true, source, true),
+            (&[ME, SHELL], true, source, true),
+            (&[ME, SHELL], false, source, true),
+            (&[SHELL], false, source, false),
+            (&[9, SHELL], false, source, false),
+            (&[9, 8], true, source, false),
+            // What a shell saved in its place is its `rm`'s to remove.
+            (&[9, SHELL], true, FILE, false),
+        ] {
+            let refused = Writer { kept, ..by(1, 1) };
+            let cleanups = noted(&[(refused, CLEANUP_GRACE)]);
+            assert_eq!(takes(&cleanups, line, is_rm, kept), is, "{line:?} {is_rm} {kept:?}");
+        }
     }
 
     #[test]
@@ -173,7 +263,8 @@ mod tests {
         // `write` and `close` of one handle, from two threads; then another try of the second.
         let refused = [by(1, 1), by(2, 1), by(2, 2)].map(|by| (by, CLEANUP_GRACE));
         let cleanups = noted(&refused);
-        assert!(cleanups.take(1, FILE) && !cleanups.take(1, FILE));
+        let take = || takes(&cleanups, &[ME], false, FILE);
+        assert!(take() && !take());
         let cleanups = noted(&[(by(1, 1), CLEANUP_GRACE)]);
         cleanups.forget(by(3, 3));
         cleanups.forget(Writer { kept: Kept::File(Ino(8)), ..by(1, 1) });

@@ -10,7 +10,7 @@ use crate::limits::COPY_SOURCE_GRACE;
 use crate::names::FileName;
 use crate::numbers::Ino;
 
-use super::lineage::{has_ended, is_shell, line_of, removes_files};
+use super::lineage::{family, is_shell, line_of, removes_files};
 
 struct Ghost {
     uid: u32,
@@ -94,16 +94,9 @@ impl Ghost {
         let line = line_of(caller.pid);
         let Some(process) = line.first() else { return false };
         if removes_files(caller.pid) {
-            return self.family().any(|one| line.contains(&one));
+            return family(&self.line).any(|one| line.contains(&one));
         }
-        self.family().take(2).any(|one| one == *process) && !is_shell(*process)
-    }
-
-    /// The process that copied, and of those that started it all who have only what has ended between
-    /// them and it: a loser that one of them starts while the winner is at work is no family.
-    fn family(&self) -> impl Iterator<Item = u32> {
-        let below = [None].into_iter().chain(self.line.iter().map(Some));
-        let line = self.line.iter().zip(below);
-        line.take_while(|(_, below)| below.is_none_or(|one| has_ended(*one))).map(|(one, _)| *one)
+        // A loser that one of them starts while the winner is at work is no family.
+        family(&self.line).take(2).any(|one| one == *process) && !is_shell(*process)
     }
 }

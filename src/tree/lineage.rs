@@ -129,6 +129,14 @@ pub(super) fn line_of(thread: u32) -> Vec<u32> {
     std::iter::successors(process_of(thread), parent).take(1 + ANCESTORS_MAX).collect()
 }
 
+/// Of a process and those that started it, the nearest first, all who have only what has ended between
+/// them and it.
+pub(super) fn family(line: &[u32]) -> impl Iterator<Item = u32> {
+    let below = [None].into_iter().chain(line.iter().map(Some));
+    let line = line.iter().zip(below);
+    line.take_while(|(_, below)| below.is_none_or(|one| has_ended(*one))).map(|(one, _)| *one)
+}
+
 /// Whether a process has ended, waited for or not.
 pub(super) fn has_ended(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();

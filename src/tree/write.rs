@@ -150,6 +150,7 @@ impl WorkTree {
         };
         let reply = self.noting_unsaved(caller, (ino, handle), staged, reply);
         let mut staged = staged.lock();
+        let reply = self.noting_uncopied(caller, (ino, handle), &staged, reply);
         if let Some(waiting) = &mut staged.judging {
             return waiting.push(reply);
         }

@@ -9,6 +9,7 @@ mod harness;
 mod being_written;
 mod claim;
 mod copy;
+mod copy_refused;
 mod copy_rm;
 mod lanes;
 mod leaving;

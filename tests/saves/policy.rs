@@ -105,9 +105,12 @@ fn flag_moves_no_record_that_is_not_valid_by_a_copy_of_it() {
     // Not YAML, not the kind's, and a status that is nowhere.
     for bad in ["garbage: [\n", "status: new\nartefacts: 5\n", "status: done\n"] {
         save(&path, bad.as_bytes()).unwrap();
-        for copy in
-            ["cp $A $B && rm $A", "cat $A > $B && rm $A", "cp $A x.tmp && mv x.tmp $B && rm $A"]
-        {
+        for copy in [
+            "cp $A $B && rm $A",
+            "cat $A > $B && rm $A",
+            "echo \"$(cat $A)\" > $B && rm $A",
+            "cp $A x.tmp && mv x.tmp $B && rm $A",
+        ] {
             let names = "cd work; A=inbox/t-1.yaml B=assigned/bob/t-1.yaml";
             fixture.sh(&format!("{names}; {copy}")).failure();
             assert_eq!(fs::read_to_string(&path).unwrap(), bad, "{copy}");
