@@ -84,6 +84,13 @@ impl WorkTree {
         Ok(None)
     }
 
+    /// Whether it is a file that some check could be for. What is larger came here unchecked, and is read
+    /// as it is.
+    fn may_be_checked(&self, node: &Node, is_emptied: bool) -> bool {
+        let is_short = is_emptied || node.size <= RECORD_BYTES_MAX as u64;
+        is_short && node.node_type == NodeType::File && self.engine.config().files().has_checks()
+    }
+
     /// Opens a plain file that is checked; `None` if it is not.
     pub(super) fn open_checked(
         &self,
@@ -92,12 +99,7 @@ impl WorkTree {
         (caller, node): (&Caller, &Node),
         flags: OpenFlags,
     ) -> Result<Option<Open>, StoreError> {
-        let rules = self.engine.config();
-        if !rules.files().has_checks() || node.node_type != NodeType::File {
-            return Ok(None);
-        }
-        // What is larger came here unchecked and is read as it is.
-        if node.size > RECORD_BYTES_MAX as u64 && !flags.truncate {
+        if !self.may_be_checked(node, flags.truncate) {
             return Ok(None);
         }
         let Some(check) = self.check_of_any(ticket, read, node)? else { return Ok(None) };
@@ -122,11 +124,10 @@ impl WorkTree {
         read: &dyn Read,
         node: &Node,
     ) -> Result<Option<Text>, StoreError> {
-        let config = self.engine.config();
-        let may = config.files().has_checks() && node.node_type == NodeType::File;
-        if !may || node.size > RECORD_BYTES_MAX as u64 {
+        if !self.may_be_checked(node, false) {
             return Ok(None);
         }
+        let config = self.engine.config();
         let is_checked = if node.nlink > 0 {
             self.check_of_any(ticket, read, node)?.is_some()
         } else {
