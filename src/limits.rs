@@ -116,6 +116,11 @@ pub const OVERTAKEN_MAX: usize = 1024;
 /// How far apart the two attempts of one `open` may be.
 pub const OVERTAKEN_TWICE_WITHIN: Duration = Duration::from_secs(1);
 
+/// Within this time whoever opens a record to read it has begun to; who has not may have mapped it.
+/// Programs take some tenths of a millisecond, on a busy machine more; each that takes longer while another
+/// writes costs that one a second `open`.
+pub const READ_AT_ONCE_WITHIN: Duration = Duration::from_millis(20);
+
 /// Open handles in the daemon: EMFILE above it.
 pub const HANDLES_MAX: usize = 1 << 18;
 

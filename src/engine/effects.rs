@@ -107,8 +107,12 @@ pub trait Audience: Send + Sync {
     fn note(&self, _: &[(Origin, Effect)]) {}
     /// Whether an inode is open, or held by a kernel otherwise; if not, a nameless one is reclaimed.
     fn is_in_use(&self, ino: Ino) -> bool;
-    /// Whether somebody may have mapped what a record's inode was: a new version gets another one.
+    /// Whether somebody has mapped what a record's inode was: a new version gets another one.
     fn is_mapped(&self, _: Ino) -> bool {
+        false
+    }
+    /// Whether somebody has, or may have: a shorter version gets another one.
+    fn may_be_mapped(&self, _: Ino) -> bool {
         false
     }
     /// A directory leaves a name, before that is committed: kernels other than the mover's may know it

@@ -12,7 +12,6 @@ use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
 
-use super::apart::SetApart;
 use super::governed::Home;
 use super::ready::Links;
 use super::turn::Happening;
@@ -163,6 +162,7 @@ impl Turn<'_> {
             self.txn.insert_version(g, &version)?;
             record.version = after;
             record.version_g = g;
+            self.set_apart(&record, node.ino, (node.size, content.len() as u64));
             node.size = content.len() as u64;
         }
         record.last_g = g;
@@ -179,14 +179,11 @@ impl Turn<'_> {
         node.ctime = self.now;
         self.txn.update_node(node)?;
         self.effect(Effect::Attr { ino: node.ino, also_origin: true });
-        if step.content.is_some() {
-            if self.audience.is_mapped(node.ino) {
-                self.follow(SetApart { record: record.key });
-            }
-            if let (Origin::Socket, Some(by)) = (self.context.origin, self.context.actor.pid) {
-                let (record, version, moved) = (record.key, after, before);
-                self.effect(Effect::Made { record, version, moved, by });
-            }
+        if step.content.is_some()
+            && let (Origin::Socket, Some(by)) = (self.context.origin, self.context.actor.pid)
+        {
+            let (record, version, moved) = (record.key, after, before);
+            self.effect(Effect::Made { record, version, moved, by });
         }
         Ok(record)
     }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Caller, Handle, MountId};
 
-use crate::limits::HANDLES_MAX;
+use crate::limits::{HANDLES_MAX, READ_AT_ONCE_WITHIN};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
@@ -19,7 +20,7 @@ use super::kept_listing::Short;
 use super::pins::{Pins, Text};
 use super::plain_save::Wrote;
 use super::sizes::Sizes;
-use super::staged::Staged;
+use super::staged::{Pages, Staged};
 use super::waits::Waited;
 
 /// An open file or directory.
@@ -90,6 +91,34 @@ impl OpenCounts {
             if *count == 0 {
                 counts.remove(&ino);
             }
+        }
+    }
+}
+
+/// Since when handles are open by which nobody has read yet, by inode.
+#[derive(Default)]
+pub(super) struct Unread(Mutex<HashMap<Ino, Vec<Instant>>>);
+
+impl Unread {
+    /// Whether one is open for longer than who is about to read takes for it.
+    pub fn has_rested(&self, ino: Ino) -> bool {
+        let handles = self.0.lock();
+        let Some(since) = handles.get(&ino) else { return false };
+        since.iter().any(|since| since.elapsed() >= READ_AT_ONCE_WITHIN)
+    }
+
+    fn add(&self, ino: Ino, since: Instant) {
+        self.0.lock().entry(ino).or_default().push(since);
+    }
+
+    fn remove(&self, ino: Ino, since: Instant) {
+        let mut handles = self.0.lock();
+        let Some(all) = handles.get_mut(&ino) else { return };
+        if let Some(at) = all.iter().position(|of| *of == since) {
+            all.swap_remove(at);
+        }
+        if all.is_empty() {
+            handles.remove(&ino);
         }
     }
 }
@@ -171,7 +200,11 @@ impl Handles {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (mount, opener, open) = (by.mount, by.pid, Arc::new(open));
         if let Open::Staged(staged) = &*open {
-            self.note_text(by, (held.ino, Handle(number)), &staged.lock());
+            let mut staged = staged.lock();
+            self.note_text(by, (held.ino, Handle(number)), &staged);
+            if !staged.writes {
+                self.note_pages(held.ino, &mut staged, Pages::Perhaps(Instant::now()));
+            }
         }
         table.insert(number, Row { ino: held.ino, mount, opener, open });
         Ok(Handle(number))
@@ -212,10 +245,8 @@ impl Handles {
         if matches!(*open, Open::Plain { runs: true, .. }) {
             self.running.remove(ino);
         }
-        if let Open::Staged(staged) = &*open
-            && staged.lock().mapped
-        {
-            self.hub.mapped.remove(ino);
+        if let Open::Staged(staged) = &*open {
+            self.note_pages(ino, &mut staged.lock(), Pages::None);
         }
         self.hub.open.remove(ino);
         Some(open)
@@ -226,12 +257,31 @@ impl Handles {
         self.sizes.note(by, of, staged.text().len() as u64, staged.writes);
     }
 
-    /// Notes that the kernel has pages of what this handle reads.
-    pub fn note_mapped(&self, ino: Ino, open: &Open) {
-        if let Open::Staged(staged) = open
-            && !std::mem::replace(&mut staged.lock().mapped, true)
-        {
-            self.hub.mapped.add(ino);
+    /// Notes that the kernel asks for what this handle reads: for a program that reads, or to fill a page.
+    pub fn note_asked(&self, ino: Ino, staged: &mut Staged, fills_page: bool) {
+        match (staged.pages, fills_page) {
+            (_, true) => self.note_pages(ino, staged, Pages::Some),
+            // Whoever reads has no need to map.
+            (Pages::Perhaps(_), false) => self.note_pages(ino, staged, Pages::None),
+            (Pages::None | Pages::Some, false) => {}
+        }
+    }
+
+    fn note_pages(&self, ino: Ino, staged: &mut Staged, now: Pages) {
+        let was = std::mem::replace(&mut staged.pages, now);
+        if was == now {
+            return;
+        }
+        match now {
+            Pages::None => {}
+            Pages::Perhaps(since) => self.hub.unread.add(ino, since),
+            Pages::Some => self.hub.mapped.add(ino),
+        }
+        // Afterwards, so that it is never in neither.
+        match was {
+            Pages::None => {}
+            Pages::Perhaps(since) => self.hub.unread.remove(ino, since),
+            Pages::Some => self.hub.mapped.remove(ino),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::numbers::{Attempt, Ino, RecordKey};
 
 use super::absent::Absent;
 use super::busy::Busy;
-use super::handles::OpenCounts;
+use super::handles::{OpenCounts, Unread};
 use super::hold::Holds;
 use super::kept_listing::KeptListings;
 use super::moved_away::MovedAway;
@@ -77,6 +77,8 @@ pub struct Hub {
     pub(super) open: OpenCounts,
     /// Records and drafts of which kernels have pages.
     pub(super) mapped: OpenCounts,
+    /// Those that somebody opened to read, and has not read yet.
+    pub(super) unread: Unread,
     pub(super) locks: Arc<Locks>,
     /// Which rules about plain files count where, as of what is committed.
     pub(super) scopes: Scopes,
@@ -382,6 +384,10 @@ impl Audience for Hub {
     fn is_mapped(&self, ino: Ino) -> bool {
         // A lock is one of the file: where somebody holds one, the file stays what it is.
         self.mapped.is_open(ino) && !self.locks.is_held(ino)
+    }
+
+    fn may_be_mapped(&self, ino: Ino) -> bool {
+        (self.mapped.is_open(ino) || self.unread.has_rested(ino)) && !self.locks.is_held(ino)
     }
 
     fn moves_away(&self, origin: Origin, (parent, name): (Ino, &FileName), dir: Ino) {

@@ -6,6 +6,7 @@
 //! mount. Deliberately not here: SQL, the FUSE library, lifecycles.
 
 mod absent;
+mod apart;
 mod attr;
 mod busy;
 mod caller;

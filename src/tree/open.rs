@@ -9,11 +9,11 @@ use workfs_mount::{
 };
 
 use crate::engine::{
-    About, Audience, Base, Create, EmptyDraft, Fence, Home, NewContent, OnDraft, Refuse,
-    ScopeTicket, SetApart, SetAttributes, Slot, forbids_writing, runs_the_store, slot,
+    About, Base, Create, EmptyDraft, Fence, Home, NewContent, OnDraft, Refuse, ScopeTicket,
+    SetAttributes, Slot, forbids_writing, runs_the_store, slot,
 };
 use crate::names::FileName;
-use crate::numbers::{Ino, RecordKey};
+use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, VersionRow};
 
@@ -52,8 +52,11 @@ impl WorkTree {
             }
             Ok(None) => self.open_overtaken(caller, held, flags, reply),
             Ok(Some(looked)) => {
-                self.overtaken.end(caller);
-                self.give(caller, held, looked, flags, reply);
+                let again = self.overtaken.end(caller).is_some();
+                match self.to_set_apart(&looked, held.ino(), flags, again) {
+                    Some(record) => self.set_apart(caller, (held, record), flags, reply),
+                    None => self.give(caller, held, looked, flags, reply),
+                }
             }
         }
     }
@@ -84,34 +87,8 @@ impl WorkTree {
                 let empty = EmptyDraft { ino: held.ino() };
                 self.open_after(caller, (held, Open::Staged(staged)), empty, reply);
             }
-            Looked::Open(Open::Staged(staged))
-                if (flags.write || flags.truncate) && self.hub.is_mapped(held.ino()) =>
-            {
-                let record = staged.lock().record;
-                match record {
-                    Some(record) => self.set_apart(caller, (held, record), flags, reply),
-                    None => reply.send(self.opened(caller, held, Open::Staged(staged))),
-                }
-            }
             Looked::Open(open) => reply.send(self.opened(caller, held, open)),
         }
-    }
-
-    /// A kernel cuts its pages as soon as a file is opened to be cut, or is cut: whoever has mapped
-    /// them would be killed by SIGBUS. So the record gets another file, which the kernel then opens.
-    fn set_apart(
-        &self,
-        caller: &Caller,
-        (held, record): (Held, RecordKey),
-        flags: OpenFlags,
-        reply: Reply<Opened>,
-    ) {
-        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let (caller, context) = (*caller, self.context(caller, Door::Name));
-        self.engine.submit(context, SetApart { record }, move |result| match result {
-            Ok(()) => me.open_overtaken(&caller, held, flags, reply),
-            Err(refusal) => reply.send(Err(refusal.rule.errno(Door::Name))),
-        });
     }
 
     /// Refuses to open for writing what the caller may not write, so that it hears of it before
@@ -423,12 +400,10 @@ impl WorkTree {
         reply: Reply<Vec<u8>>,
     ) {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
-        if caller.files.is_none() {
-            self.handles.note_mapped(ino, &open);
-        }
         match &*open {
             Open::Wait(waited) => self.await_ready(caller, waited, size, reply),
-            _ => reply.send(self.read_now(ino, &open, offset, size)),
+            // Only to fill a page the kernel names no table of open files.
+            _ => reply.send(self.read_now(ino, &open, (offset, size), caller.files.is_none())),
         }
     }
 
@@ -439,10 +414,17 @@ impl WorkTree {
         Ok(PollReady { read: self.poll_ready(waited, handle, wake)?, write: false })
     }
 
-    fn read_now(&self, ino: Ino, open: &Open, offset: u64, size: usize) -> Answer<Vec<u8>> {
+    fn read_now(
+        &self,
+        ino: Ino,
+        open: &Open,
+        (offset, size): (u64, usize),
+        fills_page: bool,
+    ) -> Answer<Vec<u8>> {
         match open {
             Open::Staged(staged) => {
                 let mut staged = staged.lock();
+                self.handles.note_asked(ino, &mut staged, fills_page);
                 self.note_read(&mut staged);
                 Ok(part(staged.text(), offset, size))
             }

@@ -6,6 +6,7 @@
 //! each of so many writes that reading the text anew each time would take longer than writing it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use workfs_mount::{Caller, OpenFlags, Reply, WriteAt};
 
@@ -77,12 +78,24 @@ pub(super) struct Staged {
     appended_from: Option<usize>,
     /// Up to where its text is being judged, if it was only appended to since.
     taken_to: Option<usize>,
-    /// The kernel has pages of what this handle reads: somebody mapped it.
-    pub mapped: bool,
+    /// What the kernel has of what this handle reads.
+    pub pages: Pages,
     /// Why no write to this handle is taken any more.
     poison: Option<Refusal>,
     /// How the last judgement ended, if badly; until something is written again.
     pub failed: Option<Refusal>,
+}
+
+/// What the kernel has of what a handle reads. It says nothing of mmap(2), only asks for what somebody then
+/// touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// Nothing, and nobody is known to have mapped it.
+    None,
+    /// Nothing yet, but whoever opened it then, to read it, has not done so: it may have mapped it.
+    Perhaps(Instant),
+    /// Pages: somebody has mapped it.
+    Some,
 }
 
 /// What is asked of the content of a plain file that is saved as a whole.
@@ -132,7 +145,7 @@ impl Staged {
             append: false,
             appended_from: None,
             taken_to: None,
-            mapped: false,
+            pages: Pages::None,
             poison: None,
             failed: None,
         }

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::harness::{
     Errno, Fixture, Mapped, Setup, Task, close, number_of, over_and_over, python, save,
@@ -292,6 +293,74 @@ fn a_mapped_record_outlives_that_others_begin_to_write_it() {
         assert_eq!(mapped.bytes(), before);
         assert_eq!(fs::read_to_string(&path).unwrap(), next);
     }
+    fixture.fsck_clean();
+}
+
+/// Maps the record `F` before anybody has read it, saves it shorter by the name `BY`, and looks at the mapping.
+const MAPS_UNREAD: &str = "
+import mmap, os, time
+path, by = os.environ['F'], os.environ['BY']
+text = open(by, 'rb').read()
+short = text.replace(b'# more\\n', b'')
+def in_place():
+    with open(by, 'r+b') as file:
+        file.write(short)
+        file.truncate()
+def emptied():
+    with open(by, 'wb') as file:
+        touches()
+        file.write(short)
+def by_name():
+    os.truncate(by, len(short))
+for save in (in_place, emptied, by_name):
+    for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
+        fd = os.open(path, os.O_RDONLY)
+        mapped = mmap.mmap(fd, len(text), flags, mmap.PROT_READ)
+        os.close(fd)
+        def touches():
+            assert mapped[:] == text, (save.__name__, flags)
+        # Who opens it and reads at once has not mapped it.
+        time.sleep(0.05)
+        save()
+        touches()
+        assert os.stat(path).st_size == len(short)
+        assert open(path, 'rb').read() == short
+        with open(by, 'wb') as file:
+            file.write(text)
+";
+
+// P2.2
+#[test]
+fn a_record_that_was_mapped_and_never_read_outlives_that_it_is_saved_shorter() {
+    let fixture = Setup::default().mounts(2).start();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let text = fs::read_to_string(&path).unwrap() + &"# more\n".repeat(1500);
+    save(&path, text.as_bytes()).unwrap();
+    for by in [&path, &fixture.mount(1).join("work/inbox/t-1.yaml")] {
+        let shell = fixture.bash().with("PYTHON", python()).with("S", MAPS_UNREAD);
+        shell.with("F", &path).with("BY", by).run("$PYTHON -c \"$S\"").success();
+    }
+    fixture.fsck_clean();
+}
+
+// P1.5 P2.2
+#[test]
+fn who_opens_a_record_to_read_it_changes_no_inode_of_it() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1").with(&"# more\n".repeat(1500)));
+    let ino = fs::metadata(&path).unwrap().ino();
+    let mut read = File::open(&path).unwrap();
+    read.read_exact(&mut [0; 100]).unwrap();
+    save(&path, Task::new("t-1").text().as_bytes()).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().ino(), ino, "who reads has no need to map");
+    let unread = File::open(&path).unwrap();
+    save(&path, Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().ino(), ino, "it is about to be read");
+    std::thread::sleep(Duration::from_millis(50));
+    let claimed = fixture.path("work/assigned/bob/t-1.yaml");
+    fs::rename(&path, &claimed).unwrap();
+    assert_eq!(fs::metadata(&claimed).unwrap().ino(), ino, "a claim makes the text longer");
+    drop((read, unread));
     fixture.fsck_clean();
 }
 
