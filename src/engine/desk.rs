@@ -19,6 +19,7 @@ use super::agents::Registry;
 use super::alarm::{Alarm, Wall};
 use super::lease::{Book, LeaseClock, LetGo, Signs, Tended};
 use super::nameless::Nameless;
+use super::no_room::NoRoom;
 use super::queue::Queue;
 use super::queued::{Finish, Queued};
 use super::ready::Ripen;
@@ -53,6 +54,8 @@ pub(super) struct Desk {
     pub wall: Wall,
     /// Records that were held and could not be given back.
     pub let_go: Arc<LetGo>,
+    /// What others are told of the room that there is.
+    pub no_room: Arc<NoRoom>,
 }
 
 /// What a batch leaves to be done after its commit.
@@ -273,6 +276,11 @@ impl Desk {
             Ok(registry) => *self.agents.write() = Arc::new(registry),
             Err(error) => tracing::error!(%error, "the registered agents cannot be read"),
         }
+    }
+
+    /// Looks for room where there was none, and tells the others what it found.
+    pub fn look_for_room(&mut self) {
+        self.no_room.note(self.writer.is_tight() && !self.writer.find_room());
     }
 
     /// Whether there is something for [`rest`](Self::rest) to do now.

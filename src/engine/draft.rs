@@ -105,12 +105,7 @@ pub(super) fn keep_text(
     node.ctime = turn.now;
     turn.txn.update_node(&node)?;
     turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
-    let why = RefusedText {
-        rule: refusal.rule,
-        reason: refusal.reason.clone(),
-        remedy: refusal.remedy.clone(),
-        place: refusal.place,
-    };
+    let why = RefusedText::from(refusal.clone());
     turn.txn.put_draft(&Draft { why: Some(why), content: bytes.to_vec(), ..draft })
 }
 

@@ -39,6 +39,7 @@ mod make_dirs;
 mod modes;
 mod nameless;
 mod names;
+mod no_room;
 mod outlook;
 mod past_names;
 mod plain;
@@ -96,6 +97,7 @@ pub use make_dirs::MakeDirs;
 pub use modes::{
     Bits, for_roles, forbids_taking, forbids_writing, goes_by_roles, mode_allows, runs_the_store,
 };
+pub use no_room::AskRoom;
 pub use outlook::Outlook;
 pub use past_names::{names_below, version_name};
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};

@@ -295,12 +295,7 @@ impl Put {
     ) -> Result<Placed, Stop> {
         let node = self.node(turn, Class::Draft, text.bytes.len() as u64)?;
         turn.txn.update_node(&node)?;
-        let why = RefusedText {
-            rule: refusal.rule,
-            reason: refusal.reason.clone(),
-            remedy: refusal.remedy.clone(),
-            place: refusal.place,
-        };
+        let why = RefusedText::from(refusal.clone());
         turn.txn.put_draft(&Draft {
             ino: node.ino,
             dir: self.parent,

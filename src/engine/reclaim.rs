@@ -11,6 +11,7 @@ use crate::limits::{NAMELESS_AGAIN, RECLAIMED_CHUNKS_AT_ONCE};
 use crate::store::{Durability, Node, StoreError};
 
 use super::desk::Desk;
+use super::no_room::no_room;
 use super::queued::Queued;
 
 impl Desk {
@@ -113,6 +114,5 @@ impl Desk {
 
 /// On a full disk: what would take space is not made.
 fn refuse_tightly(queued: Queued) {
-    let full = "what is left is kept for what makes space, such as `rm`";
-    queued.answer(StoreError::Full(full.to_owned()).into());
+    queued.answer(no_room());
 }

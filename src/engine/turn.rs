@@ -9,7 +9,7 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{
-    Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, RefusedText, StoreError, Txn,
+    Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, StoreError, Txn,
 };
 
 use super::queued::Queued;
@@ -334,12 +334,7 @@ pub(super) fn keep_refusal(
         operation: operation.to_owned(),
         path: path.to_bytes(),
         errno: errno.name().to_owned(),
-        why: RefusedText {
-            rule: refusal.rule,
-            reason: refusal.reason,
-            remedy: refusal.remedy,
-            place: refusal.place,
-        },
+        why: refusal.into(),
         rejected_bytes: 0,
     };
     let key = txn.insert_refusal(&row, rejected.as_deref())?;

@@ -25,6 +25,7 @@ use super::alarm::Wall;
 use super::desk::Desk;
 use super::lease::{Book, Ends, Fence, LeaseClock, LetGo, ReleaseHold};
 use super::nameless::Nameless;
+use super::no_room::{NoRoom, no_room};
 use super::queue::{Look, Queue};
 use super::queued::{Queued, lost, too_busy};
 use super::turn::Head;
@@ -39,6 +40,7 @@ fn work(desk: &mut Desk, queue: &Queue<Queued>) {
     AT_DESK.set(true);
     desk.work(queue);
     AT_DESK.set(false);
+    desk.no_room.note(desk.writer.is_tight());
 }
 
 /// What leads to the desk. The writer's thread ends when it is dropped.
@@ -86,6 +88,7 @@ pub struct Engine {
     undone: Arc<Undone>,
     let_go: Arc<LetGo>,
     ends: Arc<Ends>,
+    no_room: Arc<NoRoom>,
 }
 
 /// Starts the writer thread of a store; of one that cannot be written nothing is done by itself.
@@ -133,6 +136,7 @@ pub fn start(
     let line = Arc::new(Line::default());
     let undone = Arc::new(Undone::default());
     let (let_go, ends) = (Arc::new(LetGo::default()), leases.ends());
+    let no_room = Arc::new(NoRoom::default());
     let desk = Arc::new(Mutex::new(Desk {
         writer,
         readers: Arc::clone(&readers),
@@ -148,6 +152,7 @@ pub fn start(
         scopes: Scopes::default(),
         undone: Arc::clone(&undone),
         let_go: Arc::clone(&let_go),
+        no_room: Arc::clone(&no_room),
         leases,
         clock: clock.clone(),
         due,
@@ -159,8 +164,20 @@ pub fn start(
         .name("writer".into())
         .spawn(move || keep(&queue, &desk))
         .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
-    let engine =
-        Engine { door, readers, config, agents, doors, clock, bell, line, undone, let_go, ends };
+    let engine = Engine {
+        door,
+        readers,
+        config,
+        agents,
+        doors,
+        clock,
+        bell,
+        line,
+        undone,
+        let_go,
+        ends,
+        no_room,
+    };
     Ok((engine, handle))
 }
 
@@ -316,6 +333,27 @@ impl Engine {
     #[must_use]
     pub fn ends(&self) -> &Arc<Ends> {
         &self.ends
+    }
+
+    /// Whether the last who wrote found no room.
+    #[must_use]
+    pub fn had_no_room(&self) -> bool {
+        self.no_room.is_noted()
+    }
+
+    /// Why changes are refused, while there is no room for any. Looks for some where nobody writes.
+    #[must_use]
+    pub fn no_room(&self) -> Option<Refusal> {
+        if self.no_room.is_noted()
+            && let Some(mut desk) = self.door.desk.as_ref().and_then(|desk| desk.try_lock())
+        {
+            desk.look_for_room();
+            drop(desk);
+            if !self.door.queue.is_empty() {
+                self.door.queue.call();
+            }
+        }
+        self.no_room.is_noted().then(no_room)
     }
 
     /// What chores could not do.

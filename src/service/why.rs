@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Outlook, sees_refusal};
 use crate::names::{ShownPath, TreePath, printable};
-use crate::refusal::{Rule, TextPlace};
+use crate::refusal::{Door, Refusal, Rule, TextPlace};
 use crate::store::{Read, RefusalRow, Standing};
 
 use super::find::{Found, find};
@@ -101,9 +101,13 @@ pub(super) fn why(
     let part = &caller.part;
     let limit = usize::try_from(args.limit.unwrap_or(ROWS)).unwrap_or(usize::MAX);
     let of_all = |_: &RefusalRow| true;
+    // Of those to whom it is refused nothing is kept, for which there is no room, either.
+    let no_room = service.engine.no_room();
     service.read(|read| {
+        let to_all = no_room.clone().map(refused_to_all);
         let Some(what) = &args.what else {
-            return Ok(WhyReport { about: None, rows: refusals(read, limit, caller, &of_all)? });
+            let rows = refusals(read, limit, caller, &of_all)?;
+            return Ok(WhyReport { about: None, rows: to_all.into_iter().chain(rows).collect() });
         };
         let (mut about, mut rows) = (None, Vec::new());
         let found = find(read, &config, part, what);
@@ -138,7 +142,7 @@ pub(super) fn why(
         rows.extend(refusals(read, limit.saturating_sub(rows.len()), caller, &wanted)?);
         match found {
             Err(failure) if rows.is_empty() => Err(failure),
-            _ => Ok(WhyReport { about, rows }),
+            _ => Ok(WhyReport { about, rows: to_all.into_iter().chain(rows).collect() }),
         }
     })
 }
@@ -181,6 +185,13 @@ fn of_refusal(part: &Part, row: RefusalRow) -> Option<WhyRow> {
     })
 }
 
+/// What is refused now, whatever it is about.
+fn refused_to_all(refusal: Refusal) -> WhyRow {
+    let errno = refusal.rule.errno(Door::Handle).name().to_owned();
+    let text = refusal.into();
+    WhyRow { errno: Some(errno), ..wrong_now(ShownPath::new([]), Some(&text)) }
+}
+
 fn wrong_now(path: ShownPath, why: Option<&crate::store::RefusedText>) -> WhyRow {
     let (rule, reason, remedy, place) = match why {
         Some(why) => (why.rule, why.reason.clone(), why.remedy.clone(), why.place),
@@ -216,13 +227,7 @@ fn flagged(
         && let Some(version) = read.version(found.record.version_g)?
         && let Err(why) = crate::engine::Text::new(version.content).judge(&home)
     {
-        let text = crate::store::RefusedText {
-            rule: why.rule,
-            reason: why.reason,
-            remedy: why.remedy,
-            place: why.place,
-        };
-        return Ok(Some(wrong_now(part.show(&home.file_path()), Some(&text))));
+        return Ok(Some(wrong_now(part.show(&home.file_path()), Some(&why.into()))));
     }
     Ok(None)
 }

@@ -5,7 +5,7 @@ use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{
     Attempt, G, Ino, Lapses, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey,
 };
-use crate::refusal::{Rule, TextPlace};
+use crate::refusal::{Refusal, Rule, TextPlace};
 pub use workfs_mount::NodeType;
 
 /// Whose care a node is in.
@@ -287,6 +287,13 @@ pub struct RefusedText {
     pub remedy: String,
     /// Where.
     pub place: Option<TextPlace>,
+}
+
+impl From<Refusal> for RefusedText {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { rule, reason, remedy, place } = refusal;
+        RefusedText { rule, reason, remedy, place }
+    }
 }
 
 /// An event as it is stored.

@@ -15,6 +15,7 @@ use crate::engine::{
 use crate::kind::Role;
 use crate::names::{AgentName, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
+use crate::refusal::Refusal;
 use crate::store::{Class, Read, Result, Standing};
 
 use super::history::{self, Pasts};
@@ -276,6 +277,8 @@ pub(super) struct Viewer {
     pub lease_clock: LeaseClock,
     /// Leases that are over, of which the store does not say so yet.
     pub ends: Arc<Ends>,
+    /// Why nothing is taken, where it was asked and the store has no room.
+    pub no_room: Option<Refusal>,
 }
 
 impl Viewer {

@@ -1,5 +1,5 @@
-//! A write that begins what cannot become the record whose id it has: it hears of it before `close`, since
-//! shells look at no `close`.
+//! A write that begins what cannot become the record whose id it has, or for which there is no room: it hears
+//! of it before `close`, since shells look at no `close`.
 //!
 //! What must stay true: whatever is refused here `close` would refuse. Asked once a judgement, so that a
 //! save pays for one look at a row; only a text that says a status now, or another one, and a draft that so
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Reply};
 
-use crate::engine::{Late, RefuseLate, RefuseText};
+use crate::engine::{AskRoom, Late, RefuseLate, RefuseText};
 use crate::names::TreePath;
 use crate::numbers::Ino;
-use crate::refusal::{Door, Refusal};
+use crate::refusal::{Door, Refusal, Rule};
 use crate::store::Standing;
 
 use super::WorkTree;
@@ -32,8 +32,36 @@ enum Lateness {
 }
 
 impl WorkTree {
-    /// Answers a write that was staged: at once, but where it may have come too late.
+    /// Answers a write that was staged: at once, but where there may be no room for its save, or where it
+    /// may have come too late.
     pub(super) fn answer_staged(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        open: &Arc<Open>,
+        length: u32,
+        reply: Reply<u32>,
+    ) {
+        let (Open::Staged(staged), Some(me)) = (&**open, self.me()) else {
+            return reply.send(Ok(length));
+        };
+        if !self.engine.had_no_room() || staged.lock().was_asked {
+            return self.answer_if_in_time(caller, ino, open, length, reply);
+        }
+        let (caller, open) = (*caller, Arc::clone(open));
+        self.engine.submit(self.context(&caller, Door::Handle), AskRoom, move |room| {
+            let Open::Staged(staged) = &*open else { return reply.send(Ok(length)) };
+            match room {
+                Err(refusal) if refusal.rule == Rule::NoSpace => {
+                    reply.send(Err(me.poison(ino, staged, refusal)));
+                }
+                // Whatever else is wrong the save tells.
+                _ => me.answer_if_in_time(&caller, ino, &open, length, reply),
+            }
+        });
+    }
+
+    fn answer_if_in_time(
         &self,
         caller: &Caller,
         ino: Ino,

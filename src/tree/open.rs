@@ -17,7 +17,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, VersionRow};
 
-use super::computed::{self, Computed};
+use super::computed::{self, Computed, Viewer};
 use super::handles::{Held, Open};
 use super::pins::Text;
 use super::plain_save::{Wrote, dir_that_counts};
@@ -292,7 +292,7 @@ impl WorkTree {
                 Open::Wait(Box::new(Waited::of(workspace, caller)))
             }
             file => {
-                let viewer = self.viewer(caller);
+                let viewer = Viewer { no_room: self.engine.no_room(), ..self.viewer(caller) };
                 let text = self.read(|read| computed::render(read, &viewer, file))?;
                 Open::Fixed(Text::of(text))
             }

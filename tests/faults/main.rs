@@ -9,6 +9,7 @@ mod harness;
 mod clients;
 mod disk;
 mod disk_commands;
+mod disk_told;
 mod length;
 mod locked;
 mod log;

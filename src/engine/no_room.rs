@@ -1,0 +1,55 @@
+//! That the store has no room, as whoever does not sit at the desk may ask.
+//!
+//! What must stay true: it is the desk's own answer (`reclaim`), so that a write is refused for what its
+//! save would be refused for. Deliberately not here: whether the disk is full (the store knows).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::refusal::Refusal;
+use crate::store::{Durability, StoreError};
+
+use super::{Command, Stop, Turn};
+
+/// Whether the desk found no room when it was last left.
+#[derive(Debug, Default)]
+pub(super) struct NoRoom(AtomicBool);
+
+impl NoRoom {
+    pub fn note(&self, is_tight: bool) {
+        self.0.store(is_tight, Ordering::Relaxed);
+    }
+
+    pub fn is_noted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why a change is not made while there is no room.
+pub(super) fn no_room() -> Refusal {
+    let full = "what is left is kept for what makes space, such as `rm`";
+    StoreError::Full(full.to_owned()).into()
+}
+
+/// Asks whether there is room for a change, and makes none.
+#[derive(Clone, Copy, Debug)]
+pub struct AskRoom;
+
+impl Command for AskRoom {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "write"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn is_change(&self) -> bool {
+        false
+    }
+
+    fn run(self, _: &mut Turn<'_>) -> Result<(), Stop> {
+        Ok(())
+    }
+}
