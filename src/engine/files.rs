@@ -286,11 +286,14 @@ impl Turn<'_> {
         (dir, name): (Ino, &FileName),
         node: &Node,
         via: Via,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Stop> {
         if self.config.files().is_empty() {
             return Ok(());
         }
         let file = node.node_type == NodeType::File;
+        if file && node.nlink == 1 && self.lock_named(from_dir, from_name)?.is_some() {
+            self.require_lock_runs(node)?;
+        }
         if node.node_type == NodeType::Directory {
             self.scopes.forget();
             self.effect(Effect::DirectoryMoved);
@@ -316,9 +319,8 @@ impl Turn<'_> {
                 (Some(_), _) => EventName::RENAMED,
             };
             let saved = Saved { event, via: Some(via), from, from_g: None, digest: None };
-            return self.file_saved(dir, name, node, saved);
-        }
-        if from.is_some() {
+            self.file_saved(dir, name, node, saved)?;
+        } else if from.is_some() {
             let to = path_of(self.txn, dir, name)?;
             self.file_gone(from_dir, from_name, EventName::REMOVED, Some(&to))?;
         }

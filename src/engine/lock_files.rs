@@ -2,20 +2,22 @@
 //! renew, and vanishes when that is over.
 //!
 //! What must stay true: time is that of all leases (`lease/clock`); a lease stands in the
-//! transaction of the change that began or renewed it; where the configuration names no locks
-//! nothing is asked. Deliberately not here: `flock` and `fcntl` locks, which end with their
-//! process.
+//! transaction of the change that began or renewed it, and one that is over is not renewed, also while
+//! its end cannot be written; where the configuration names no locks nothing is asked. Deliberately
+//! not here: `flock` and `fcntl` locks, which end with their process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::{Config, Scope};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
 use crate::names::FileName;
 use crate::numbers::{Ino, LeaseTime};
+use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType, StoreError, Txn};
 
-use super::{Command, Effect, Fate, Stop, Turn, lease_nanos, path_of_dir};
+use super::{About, Command, Effect, Fate, Stop, Turn, lease_nanos, path_of_dir};
 
 /// Removes the lock files whose lease is over.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,11 @@ impl Command for ExpireLocks {
 
     fn durability(&self) -> Durability {
         Durability::Process
+    }
+
+    fn needs_no_room(&self) -> bool {
+        // It removes names, as `rm` does.
+        true
     }
 
     /// A lock that is over may be charged elsewhere then, by its next name: it must not keep all others.
@@ -78,33 +85,69 @@ pub(super) fn shorten_locks(
 }
 
 impl Turn<'_> {
-    /// Begins or renews the lease of a file, if it is a lock.
-    pub(super) fn renew_lock(&mut self, node: &Node) -> Result<(), StoreError> {
+    /// Begins or renews the lease of a file that is changed, if it is a lock. One whose lease is over, and
+    /// that has no other name than a lock's, is its holder's no more.
+    pub(super) fn renew_own_lock(&mut self, node: &Node) -> Result<(), Stop> {
+        if self.renew_lock(node)? { self.require_lock_runs(node) } else { Ok(()) }
+    }
+
+    /// Begins or renews the lease of a file, if it is a lock; says whether it is nothing else.
+    pub(super) fn renew_lock(&mut self, node: &Node) -> Result<bool, StoreError> {
         if !self.config.files().has_locks()
             || node.node_type != NodeType::File
             || node.class != Class::Plain
         {
-            return Ok(());
+            return Ok(false);
         }
+        let (mut is_lock, mut is_other) = (false, false);
         for (dir, name) in self.names_of_file(node)? {
-            self.renew_lock_named(dir, &name, node.ino)?;
+            match self.renew_lock_named(dir, &name, node.ino)? {
+                true => is_lock = true,
+                false => is_other = true,
+            }
         }
-        Ok(())
+        Ok(is_lock && !is_other)
     }
 
-    /// The same, for a file that has this name now.
+    /// The same, for a file that has this name now; says whether it is a lock's.
     pub(super) fn renew_lock_named(
         &mut self,
         dir: Ino,
         name: &FileName,
         ino: Ino,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
+        let Some(lease) = self.lock_named(dir, name)? else { return Ok(false) };
+        if !self.is_lock_over(ino)? {
+            self.txn.put_lease(ino, self.lease_now.after(lease_nanos(lease)))?;
+        }
+        Ok(true)
+    }
+
+    /// For how long a file of this name is a lock, if it is one.
+    pub(super) fn lock_named(
+        &self,
+        dir: Ino,
+        name: &FileName,
+    ) -> Result<Option<Duration>, StoreError> {
         if !self.config.files().has_locks() {
+            return Ok(None);
+        }
+        let scope = self.scope(dir)?;
+        Ok(scope.and_then(|scope| self.config.files().lock(&scope, name)))
+    }
+
+    /// Refuses what its holder does with a lock whose lease is over, and that has not gone yet.
+    pub(super) fn require_lock_runs(&self, node: &Node) -> Result<(), Stop> {
+        if !self.is_lock_over(node.ino)? {
             return Ok(());
         }
-        let Some(scope) = self.scope(dir)? else { return Ok(()) };
-        let Some(lease) = self.config.files().lock(&scope, name) else { return Ok(()) };
-        self.txn.put_lease(ino, self.lease_now.after(lease_nanos(lease)))
+        let reason = "the lease of this lock file is over: it goes as soon as that can be written";
+        let refusal = Refusal::new(Rule::LeaseOver, reason, "make it anew when it is gone");
+        Err(Stop::kept(refusal, About::Node(node.ino).path(self.txn)?))
+    }
+
+    fn is_lock_over(&self, ino: Ino) -> Result<bool, StoreError> {
+        Ok(self.txn.lock_lease(ino)?.is_some_and(|until| until <= self.lease_now))
     }
 
     /// Begins the leases of the locks that have come with the directory `dir`. All below it is looked

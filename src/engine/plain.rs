@@ -91,7 +91,7 @@ impl Command for Write {
         node.ctime = turn.now;
         drop_privileges(turn, &mut node);
         turn.txn.update_node(&node)?;
-        turn.renew_lock(&node)?;
+        turn.renew_own_lock(&node)?;
         turn.effect(Effect::Data(node.ino));
         Ok(node)
     }
@@ -132,7 +132,7 @@ impl Command for Allocate {
         node.ctime = turn.now;
         drop_privileges(turn, &mut node);
         turn.txn.update_node(&node)?;
-        turn.renew_lock(&node)?;
+        turn.renew_own_lock(&node)?;
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         turn.effect(Effect::Data(node.ino));
         Ok(())

@@ -109,7 +109,7 @@ impl Command for SetAttributes {
         turn.txn.update_node(&node)?;
         // A touch, or a change of what is in it; who may read it is no sign of its holder's life.
         if self.size.is_some() || self.atime.is_some() || self.mtime.is_some() {
-            turn.renew_lock(&node)?;
+            turn.renew_own_lock(&node)?;
         }
         turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
         if node.class == Class::Record

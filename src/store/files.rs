@@ -59,6 +59,8 @@ pub trait ReadFiles {
     fn file_version_at(&self, g: G) -> Result<Option<UnixNanos>>;
     /// The lock file whose lease ends first.
     fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>>;
+    /// When the lease of this lock file ends, if it has one.
+    fn lock_lease(&self, ino: Ino) -> Result<Option<LeaseTime>>;
     /// The lock files whose leases end after `at`.
     fn leases_after(&self, at: LeaseTime, visit: Visit<'_, (Ino, LeaseTime)>) -> Result<()>;
     /// All names of files by inode, for `fsck`.

@@ -3,10 +3,13 @@
 use std::time::{Duration, Instant};
 
 use workfs::config::Config;
-use workfs::engine::{ExpireLocks, SetAttributes, TimeOrNow};
+use workfs::engine::{
+    Base, Command, ExpireLocks, Rename, RenameMode, SetAttributes, Sight, TimeOrNow, Write, WriteAt,
+};
 use workfs::names::FileName;
+use workfs::refusal::{Refusal, Rule};
 
-use crate::harness::{Desk, SECOND, Setup, until_polled};
+use crate::harness::{Desk, SECOND, Setup, Space, until_polled};
 
 const LAYOUT: &str = "workspaces: []
 locks:
@@ -17,6 +20,11 @@ locks:
 fn is_locked(desk: &Desk) -> bool {
     desk.act("bob", ExpireLocks).unwrap();
     desk.at_path("a.lock").is_some()
+}
+
+/// The operator does this.
+fn by(desk: &Desk, command: impl Command) -> Result<(), Refusal> {
+    desk.engine().run(Desk::operator(), command).map(drop)
 }
 
 // P11.10
@@ -67,6 +75,43 @@ fn a_lock_is_kept_by_a_touch_and_not_by_its_mode_or_owner() {
     assert!(keeps(|none| SetAttributes { mtime: Some(TimeOrNow::Now), ..none }));
     assert!(keeps(|none| SetAttributes { atime: Some(TimeOrNow::Now), ..none }));
     assert!(keeps(|none| SetAttributes { size: Some(3), ..none }));
+    desk.fsck_clean();
+}
+
+// P11.10
+#[test]
+fn a_lock_that_is_over_is_not_kept_by_what_comes_later_also_after_a_full_disk() {
+    let layout = "workspaces: [{ path: work, kind: task }]\n\
+                  locks: [{ path: \"**/*.lock\", lease: 60s }]";
+    let desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    let lookup = |name: &str| {
+        let name = FileName::new(name).unwrap();
+        desk.read(|read| read.lookup(read.workspaces()?[0].dir.unwrap(), &name))
+    };
+    let touch = |ino| SetAttributes { mtime: Some(TimeOrNow::Now), ..SetAttributes::none(ino) };
+    // What takes no more than a removal is made as that is.
+    desk.make("a.lock");
+    desk.leave(Space::Tight);
+    desk.pass(60 * SECOND);
+    assert!(!is_locked(&desk));
+    desk.leave(Space::Room);
+
+    desk.make("a.lock");
+    let ino = lookup("a.lock").unwrap().ino;
+    desk.leave(Space::Full);
+    desk.pass(60 * SECOND);
+    assert_eq!(desk.act("bob", ExpireLocks).unwrap_err().rule, Rule::NoSpace);
+    desk.leave(Space::Room);
+    let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+    let [name, new_name] = ["a.lock", "b.lock"].map(|name| FileName::new(name).unwrap());
+    let (mode, sight) = (RenameMode::Replace, Sight::Known(Base::Unseen));
+    let rename = Rename { parent, name, new_parent: parent, new_name, mode, sight };
+    let write = Write { ino, at: WriteAt::End, data: b"mine".to_vec() };
+    let cut = SetAttributes { size: Some(3), ..SetAttributes::none(ino) };
+    for refused in [by(&desk, touch(ino)), by(&desk, cut), by(&desk, write), by(&desk, rename)] {
+        assert_eq!(refused.unwrap_err().rule, Rule::LeaseOver);
+    }
+    assert!(!is_locked(&desk) && lookup("b.lock").is_none());
     desk.fsck_clean();
 }
 
