@@ -210,7 +210,9 @@ pub fn dead(dir: &Path) -> Stop {
 pub fn read_only(command: &str, dir: &Path) -> Stop {
     let shown = printable(dir.as_os_str().as_bytes());
     let reason = format!("`{command}` would change something, and {shown} is read-only");
-    let remedy = "call it outside of this mount, or ask who made it".to_owned();
+    let remedy = "call it outside of this mount, or ask who made it; `workfs why` says if it is the store \
+                  that cannot be written";
+    let remedy = remedy.to_owned();
     let (exit, rule, place) = (service::Exit::Denied, Some(Rule::ReadOnly), None);
     service::Failure { exit, rule, reason, remedy, place }.into()
 }

@@ -98,7 +98,10 @@ fn remount() -> Failure {
 pub fn protect(kernel: &mut MountOptions, why: Option<&str>) -> Option<String> {
     let why = why.filter(|_| !kernel.read_only)?;
     kernel.read_only = true;
-    Some(format!("the store cannot be written ({why}): mounted read-only"))
+    Some(format!(
+        "the store cannot be written ({why}): mounted read-only; to write when it can be, unmount it \
+         (`workfs unmount --all`) and mount it again"
+    ))
 }
 
 /// The options of a mount that was made read-only although nobody asked for that.

@@ -89,6 +89,8 @@ pub struct Engine {
     let_go: Arc<LetGo>,
     ends: Arc<Ends>,
     no_room: Arc<NoRoom>,
+    /// What is refused, where nothing can be written.
+    protection: Option<Refusal>,
 }
 
 /// Starts the writer thread of a store; of one that cannot be written nothing is done by itself.
@@ -105,6 +107,7 @@ pub fn start(
 ) -> Result<(Engine, JoinHandle<()>)> {
     let head = crate::store::read(&*readers, |snapshot| read_head(snapshot))?;
     let can_be_written = readers.write_protection().is_none();
+    let protection = writer.refuses().map(Refusal::from);
     let clock = crate::store::read(&*readers, |snapshot| LeaseClock::start(snapshot, &doors))?;
     if can_be_written {
         at_start(&mut *writer, &mut |txn| {
@@ -177,6 +180,7 @@ pub fn start(
         let_go,
         ends,
         no_room,
+        protection,
     };
     Ok((engine, handle))
 }
@@ -341,9 +345,13 @@ impl Engine {
         self.no_room.is_noted()
     }
 
-    /// Why changes are refused, while there is no room for any. Looks for some where nobody writes.
+    /// Why changes are refused, whatever they are: the store cannot be written, or has no room now, for
+    /// which is looked where nobody writes.
     #[must_use]
-    pub fn no_room(&self) -> Option<Refusal> {
+    pub fn refuses(&self) -> Option<Refusal> {
+        if self.protection.is_some() {
+            return self.protection.clone();
+        }
         if self.no_room.is_noted()
             && let Some(mut desk) = self.door.desk.as_ref().and_then(|desk| desk.try_lock())
         {

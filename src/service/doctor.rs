@@ -261,7 +261,9 @@ fn inside(report: &mut DoctorReport, service: &Service) {
     }
     if let Some(why) = service.engine.write_protection() {
         let found = format!("cannot be written: {why}");
-        report.warn("store", found, "make it writable and mount it anew; till then it can be read");
+        let remedy = "make it writable, unmount it (`workfs unmount --all`) and mount it again; till then it \
+                      can be read";
+        report.warn("store", found, remedy);
     }
     let config = service.engine.config();
     let rows = crate::store::read(&**service.engine.readers(), |read| read.workspaces());

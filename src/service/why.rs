@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Outlook, sees_refusal};
 use crate::names::{ShownPath, TreePath, printable};
-use crate::refusal::{Door, Refusal, Rule, TextPlace};
+use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::store::{Read, RefusalRow, Standing};
 
 use super::find::{Found, find};
@@ -18,7 +18,7 @@ const ROWS: u64 = 10;
 pub struct WhyRow {
     /// When, RFC 3339; none for what is wrong now.
     pub at: Option<String>,
-    /// What was tried, such as `rename`; none for what is wrong now.
+    /// What was tried, such as `rename`; none for what is wrong with a draft or record.
     pub operation: Option<String>,
     /// The errno that the program saw.
     pub errno: Option<String>,
@@ -101,10 +101,10 @@ pub(super) fn why(
     let part = &caller.part;
     let limit = usize::try_from(args.limit.unwrap_or(ROWS)).unwrap_or(usize::MAX);
     let of_all = |_: &RefusalRow| true;
-    // Of those to whom it is refused nothing is kept, for which there is no room, either.
-    let no_room = service.engine.no_room();
+    // Of those to whom it is refused nothing is kept, since that cannot be written, either.
+    let refuses = service.engine.refuses();
     service.read(|read| {
-        let to_all = no_room.clone().map(refused_to_all);
+        let to_all = refuses.clone().map(refused_to_all);
         let Some(what) = &args.what else {
             let rows = refusals(read, limit, caller, &of_all)?;
             return Ok(WhyReport { about: None, rows: to_all.into_iter().chain(rows).collect() });
@@ -187,9 +187,8 @@ fn of_refusal(part: &Part, row: RefusalRow) -> Option<WhyRow> {
 
 /// What is refused now, whatever it is about.
 fn refused_to_all(refusal: Refusal) -> WhyRow {
-    let errno = refusal.rule.errno(Door::Handle).name().to_owned();
-    let text = refusal.into();
-    WhyRow { errno: Some(errno), ..wrong_now(ShownPath::new([]), Some(&text)) }
+    let (text, operation) = (refusal.into(), Some("any change".to_owned()));
+    WhyRow { operation, ..wrong_now(ShownPath::new([]), Some(&text)) }
 }
 
 fn wrong_now(path: ShownPath, why: Option<&crate::store::RefusedText>) -> WhyRow {

@@ -107,7 +107,8 @@ impl From<StoreError> for Refusal {
             StoreError::Full(_) => Refusal::new(
                 Rule::NoSpace,
                 reason,
-                "free space where the store lies, then try again: nothing was changed",
+                "free space where the store lies, then try again, and mount it again if it was mounted \
+                 read-only: nothing was changed",
             ),
             StoreError::ReadOnly(_) => Refusal::new(
                 Rule::ReadOnly,

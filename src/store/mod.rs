@@ -240,6 +240,10 @@ pub trait Writer: Send {
     /// Whether the disk is as good as full: what does not make space is then to be refused, so that
     /// what does can be made.
     fn is_tight(&self) -> bool;
+    /// What every change is refused with, where the store cannot be written.
+    fn refuses(&self) -> Option<StoreError> {
+        None
+    }
     /// Looks for space; true if there is some for any change.
     fn find_room(&mut self) -> bool;
     /// Whether [`checkpoint`](Self::checkpoint) has something to do.

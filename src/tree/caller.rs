@@ -84,7 +84,7 @@ impl WorkTree {
             now: self.engine.now(),
             lease_clock: self.engine.lease_clock().clone(),
             ends: Arc::clone(self.engine.ends()),
-            no_room: None,
+            refuses: None,
         }
     }
 }

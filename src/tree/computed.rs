@@ -277,8 +277,8 @@ pub(super) struct Viewer {
     pub lease_clock: LeaseClock,
     /// Leases that are over, of which the store does not say so yet.
     pub ends: Arc<Ends>,
-    /// Why nothing is taken, where it was asked and the store has no room.
-    pub no_room: Option<Refusal>,
+    /// Why changes are refused, whatever they are, where that was asked.
+    pub refuses: Option<Refusal>,
 }
 
 impl Viewer {

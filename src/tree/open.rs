@@ -292,7 +292,7 @@ impl WorkTree {
                 Open::Wait(Box::new(Waited::of(workspace, caller)))
             }
             file => {
-                let viewer = Viewer { no_room: self.engine.no_room(), ..self.viewer(caller) };
+                let viewer = Viewer { refuses: self.engine.refuses(), ..self.viewer(caller) };
                 let text = self.read(|read| computed::render(read, &viewer, file))?;
                 Open::Fixed(Text::of(text))
             }

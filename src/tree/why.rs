@@ -11,7 +11,7 @@ use crate::engine::{
 };
 use crate::names::{FileName, TreePath, path_text, printable};
 use crate::numbers::{G, Ino, RefusalKey};
-use crate::refusal::{Door, Rule};
+use crate::refusal::Rule;
 use crate::store::{Class, Read, Record, RefusalRow, RefusedText, Result, Standing};
 
 use super::computed::Viewer;
@@ -22,7 +22,7 @@ const SHOWN_MAX: usize = 50;
 /// What was refused to who looks.
 pub(super) fn refusals(read: &dyn Read, viewer: &Viewer) -> Result<String> {
     let mut out = String::new();
-    push_no_room(&mut out, viewer);
+    push_refused_to_all(&mut out, viewer);
     let mut shown = 0;
     let root = path_of_dir(read, viewer.root)?;
     // The root of a part that was removed has no name, and nothing is below it.
@@ -70,13 +70,11 @@ fn push_refusal(out: &mut String, root: &TreePath, row: &RefusalRow) -> bool {
     true
 }
 
-/// What is refused to all. Of whom it was refused to nothing is kept, for which there is no room, either.
-fn push_no_room(out: &mut String, viewer: &Viewer) {
-    let Some(refusal) = viewer.no_room.clone() else { return };
-    let rule = refusal.rule;
-    let errno = rule.errno(Door::Name).name();
-    let (code, title) = (rule.code(), rule.title());
-    let _ = writeln!(out, "now all that takes space is refused: {errno} [{code} {title}]");
+/// What is refused to all. Of whom it was refused to nothing is kept, since that cannot be written, either.
+fn push_refused_to_all(out: &mut String, viewer: &Viewer) {
+    let Some(refusal) = viewer.refuses.clone() else { return };
+    let (code, title) = (refusal.rule.code(), refusal.rule.title());
+    let _ = writeln!(out, "now changes are refused [{code} {title}]");
     push_reason(out, &refusal.into());
     out.push('\n');
 }
@@ -118,7 +116,7 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
         return Ok("this file is gone\n".to_owned());
     };
     push_mode(&mut out, read, viewer, ino)?;
-    push_no_room(&mut out, viewer);
+    push_refused_to_all(&mut out, viewer);
     if let Some(row) = last {
         out.push_str("last refused:\n");
         push_refusal(&mut out, &path_of_dir(read, viewer.root)?, &row);

@@ -272,11 +272,18 @@ fn a_store_that_was_closed_before_somebody_else_filled_its_disk_is_read() {
     assert_eq!(refused.code, 12, "{refused}");
     let mounted = fixture.mount_at(fixture.mount(0)).success();
     assert!(mounted.stderr.contains("no room for a log): mounted read-only"), "{mounted}");
+    // When there is room again, whoever is refused finds what is to be done.
+    let ballast = disk.join("ballast");
+    fs::rename(&ballast, disk.join("rest")).unwrap();
+    fs::File::options().write(true).open(disk.join("rest")).unwrap().set_len(0).unwrap();
+    let why = fixture.workfs(&["why"]).success().stdout;
+    for told in [mounted.stderr, fixture.why(), why] {
+        assert!(told.contains("mount it again"), "{told}");
+    }
     let path = fixture.work().join("inbox/t-1.yaml");
     assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").text());
     fixture.unmount_all();
 
-    fs::remove_file(disk.join("ballast")).unwrap();
     fixture.mount_all();
     fs::remove_file(path).unwrap();
     fixture.fsck_clean();

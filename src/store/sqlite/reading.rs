@@ -146,6 +146,10 @@ impl Writer for ProtectedWriter {
         })
     }
 
+    fn refuses(&self) -> Option<StoreError> {
+        Some((self.refusal)(self.why.clone()))
+    }
+
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
         self.connection.snapshot(work)
     }
