@@ -42,6 +42,6 @@ impl Ends {
     pub fn told(&self, record: &Record) -> Option<&'static str> {
         let has = record.owner.is_some() && !record.is_lapsed();
         let has = has && self.0.lock().get(&record.key) == Some(&record.attempt);
-        has.then_some("it goes back when that can be written, for which the store has no room now")
+        has.then_some("it goes back as soon as that is written, on a full disk when there is room")
     }
 }
