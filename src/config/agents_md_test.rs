@@ -30,11 +30,15 @@ transitions:
 
 /// The text for a workspace of that kind.
 fn told(definition: &str) -> String {
+    told_at("jobs", definition)
+}
+
+fn told_at(path: &str, definition: &str) -> String {
     let mut kinds = Kinds::default();
     let kind = Kind::load("job.kind.yaml", definition, SCHEMA).unwrap();
     kinds.add("job.kind.yaml", kind).unwrap();
-    let text = "workspaces: [{ path: jobs, kind: job }]";
-    let config = Config::parse_with("config.yaml", text, &kinds).unwrap();
+    let text = format!("workspaces: [{{ path: \"{path}\", kind: job }}]");
+    let config = Config::parse_with("config.yaml", &text, &kinds).unwrap();
     agents_md(&config, &TreePath::root(), Reader::default())
 }
 
@@ -127,4 +131,15 @@ fn the_text_is_for_whose_mount_it_is_and_for_what_its_workspace_wants() {
     assert!(!own.contains("must have") && own.contains("is ID or left out."), "{own}");
     let flag = read(&text(", policy: flag"), Role::Agent);
     assert!(flag.contains("is saved, too") && !own.contains("is saved, too"), "{flag}");
+}
+
+#[test]
+fn what_is_to_be_typed_is_quoted_for_the_shell() {
+    let text = told_at("bob's (team)", JOB);
+    let dir = r"'bob'\''s (team)/run/YOU'";
+    assert!(text.contains(&format!("`mkdir -p {dir}`")), "{text}");
+    let ready = r"'bob'\''s (team)/ready'";
+    assert!(text.contains(&format!("`mv {ready}/.next {dir}/`")), "{text}");
+    assert!(text.contains("lane=\"bob's (team)/run/$me\""), "{text}");
+    assert!(told(JOB).contains("`mkdir -p jobs/run/YOU`"));
 }

@@ -166,7 +166,10 @@ fn a_hold_that_ends_where_not_even_that_can_be_written_is_over_for_all() {
         told.contains("over bob's lease of work/assigned/bob/t-1.yaml: ").then_some(told)
     });
     let why = fs::read_to_string(fixture.work().join("assigned/bob/t-1.yaml.why")).unwrap();
-    assert!(why.contains("its lease ran out, and it goes back as soon as that is written"), "{why}");
+    assert!(
+        why.contains("its lease ran out, and it goes back as soon as that is written"),
+        "{why}"
+    );
     let asked = fixture.workfs(&["why", "t-1"]).stdout;
     assert!(why.lines().zip(asked.lines()).take(2).all(|(read, asked)| read == asked), "{asked}");
     let list = fixture.workfs(&["list", "--json"]).success().stdout;

@@ -1,6 +1,6 @@
 //! What `AGENTS.md` tells who may only look: an observer, or whoever reads it in a read-only mount.
 
-use super::{LISTED_MAX, Reader, Role, Seen, list_workspaces, ready_of, state_dir};
+use super::{LISTED_MAX, Reader, Role, Seen, list_workspaces, ready_of, state_dir, word};
 
 impl Reader<'_> {
     pub(super) fn only_looks(&self) -> bool {
@@ -22,12 +22,12 @@ impl Reader<'_> {
         out.push_str("\n## What there is to see\n");
         for (path, binding) in seen.iter().take(LISTED_MAX) {
             let kind = &*binding.kind;
-            let inbox = state_dir(path, kind.state(kind.initial()), "AGENT");
+            let inbox = word(state_dir(path, kind.state(kind.initial()), "AGENT"));
             let ext = kind.usual_extension();
             out.push_str(&format!(
                 "- `ls {}/`: what can be claimed now, best first; `cat {inbox}/X.{ext}.why`: why X \
                  cannot.\n",
-                ready_of(path, kind),
+                word(ready_of(path, kind)),
             ));
         }
         if is_whole {

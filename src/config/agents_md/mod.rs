@@ -137,14 +137,14 @@ impl<'c> Guide<'c> {
         Some(Guide { me, role, binding, path, kind, inbox, claim, lane, finish, done })
     }
 
-    /// The computed directory of what is ready, from the root of the mount.
+    /// The computed directory of what is ready, from the root of the mount, for a shell.
     fn ready(&self) -> String {
-        ready_of(self.path, self.kind)
+        word(ready_of(self.path, self.kind))
     }
 
-    /// A state's directory from the root of the mount, without the last slash.
+    /// A state's directory from the root of the mount, without the last slash, for a shell.
     fn dir(&self, state: &State, me: &str) -> String {
-        state_dir(self.path, state, me)
+        word(state_dir(self.path, state, me))
     }
 
     fn ext(&self) -> &str {
@@ -169,4 +169,13 @@ fn state_dir(path: &PathGlob, state: &State, me: &str) -> String {
     };
     let dir = state.shown(None).replace("<agent>", me);
     format!("{root}{}", dir.trim_end_matches('/'))
+}
+
+/// A path as a shell reads it, or the beginning of one.
+fn word(path: String) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%:=".contains(c);
+    match path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
 }

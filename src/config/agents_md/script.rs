@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Guide;
+use super::{Guide, ready_of, state_dir};
 use crate::kind::FieldPath;
 
 /// What is written into a field that holds text.
@@ -24,7 +24,7 @@ enum Form {
 impl Guide<'_> {
     pub(super) fn script(&self, out: &mut String, is_whole: bool) {
         let dir = |state| {
-            let dir = quoted(&self.dir(state, "<agent>")).replace("<agent>", "$me");
+            let dir = quoted(&state_dir(self.path, state, "<agent>")).replace("<agent>", "$me");
             dir.replace("<yyyy-mm>", "$(date -u +%Y-%m)")
         };
         out.push_str(&format!(
@@ -34,7 +34,7 @@ impl Guide<'_> {
              mkdir -p \"$lane\" \"$finished\" && mv \"$ready/.next\" \"$lane/\" || exit 1\n\
              f=\"$lane/$(readlink \"$lane/.next\")\"; cat \"$f\"\n",
             self.me.unwrap_or("YOU"),
-            quoted(&self.ready()),
+            quoted(&ready_of(self.path, self.kind)),
             dir(self.lane),
             dir(self.done),
         ));
