@@ -392,6 +392,10 @@ pub const LOG_BYTES_MAX: u64 = 8 << 20;
 /// How long a client waits for what a daemon answers at once (a mount, `ps`); sessions end in 2 s.
 pub const DAEMON_ANSWER_WAIT: Duration = Duration::from_secs(20);
 
+/// How often a long command says how far it is, and hears whether somebody still waits for it: seldom enough
+/// to cost nothing, and often enough that a Ctrl-C seems to count at once.
+pub const TOLD_EVERY: Duration = Duration::from_millis(100);
+
 /// How long whoever interrupted a command waits to hear how far it came: a step of it is made, and a daemon
 /// that is stopped says nothing.
 pub const INTERRUPT_WAIT: Duration = Duration::from_secs(10);

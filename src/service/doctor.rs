@@ -13,7 +13,7 @@ use crate::store::sqlite::refuse_other;
 use super::fsck::outline;
 use super::govern::{Unfit, unfit};
 use super::status::size;
-use super::{Exit, Service};
+use super::{Exit, Service, Sink};
 
 /// Free space below which a store is in danger, and below which it soon will be.
 const FREE_BYTES_BAD: u64 = 16 << 20;
@@ -114,7 +114,11 @@ impl DoctorReport {
 /// Looks at the environment of the store at `store`, and at the store through `service`; where it
 /// could not be opened, the reason and the way out are there instead.
 #[must_use]
-pub fn doctor(store: &Path, service: Result<&Service, (&str, &str)>) -> DoctorReport {
+pub fn doctor(
+    store: &Path,
+    service: Result<&Service, (&str, &str)>,
+    sink: Sink<'_>,
+) -> DoctorReport {
     let mut report = DoctorReport { findings: Vec::new() };
     kernel(&mut report);
     device(&mut report);
@@ -123,7 +127,7 @@ pub fn doctor(store: &Path, service: Result<&Service, (&str, &str)>) -> DoctorRe
     space(&mut report, store);
     match service {
         Ok(service) => {
-            inside(&mut report, service);
+            inside(&mut report, service, sink);
             chores(&mut report, service);
         }
         // What is said of its file says that already.
@@ -245,8 +249,11 @@ fn space(report: &mut DoctorReport, store: &Path) {
     }
 }
 
-fn inside(report: &mut DoctorReport, service: &Service) {
-    match outline(&**service.engine.readers()) {
+fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
+    match outline(&**service.engine.readers(), sink) {
+        Ok(found) if found.interrupted => {
+            report.warn("store", "not looked at to the end: interrupted", "call it again");
+        }
         Ok(found) if found.count == 0 => {
             let found = "whole (integrity, schema, rows); what they say: `workfs fsck`";
             report.ok("store", found);

@@ -18,8 +18,9 @@ use crate::numbers::{Ino, UnixNanos};
 use crate::store::{Class, Node, NodeType, Read};
 
 use super::find::{node_at, tree_path};
+use super::pace::Pace;
 use super::status::size;
-use super::{Caller, Exit, Failure, GcArgs, PARTS, Reply, SCRATCHPAD, Service, Sink};
+use super::{Caller, Exit, Failure, GcArgs, PARTS, SCRATCHPAD, Service, Sink};
 
 /// The files of which one tells a project's status.
 const STATUS_FILES: [&str; 3] = ["project.yaml", "project.yml", "project.json"];
@@ -119,7 +120,7 @@ pub(super) fn gc(
     let mut report = GcReport { deleted: args.delete, ..GcReport::default() };
     let found = service.read(|read| projects(read))?;
     refuse_unknown(service, args, &found)?;
-    let mut sweep = Sweep { engine: &service.engine, caller, sink, changes: 0, goes_on: true };
+    let mut sweep = Sweep { engine: &service.engine, caller, pace: Pace::new(sink), changes: 0 };
     let mut going = Vec::new();
     let mut shared = Links::default();
     for (name, places) in found {
@@ -129,10 +130,15 @@ pub(super) fn gc(
         service.read(|read| {
             one.status = status(read, &name)?;
             for (path, _) in &places {
-                measure(read, &path.join(name.clone()), &mut one, (&mut newest, &mut links))?;
+                let path = path.join(name.clone());
+                measure(read, &path, &mut one, (&mut newest, &mut links, &mut sweep.pace))?;
             }
             Ok(())
         })?;
+        // Of what was not looked at to the end nobody knows whether it may go.
+        if sweep.pace.is_over() {
+            break;
+        }
         one.bytes += links.whole();
         one.changed_at = newest.rfc3339_seconds();
         let named = one.status.as_ref().is_some_and(|status| args.status.contains(status));
@@ -150,17 +156,14 @@ pub(super) fn gc(
             }
         }
         report.projects.push(one);
-        if !sweep.goes_on {
-            break;
-        }
     }
     let pruned = if args.delete {
         sweep.prune(None)?
     } else {
-        service.read(|read| late(read, &service.engine.config(), now, &going))?
+        service.read(|read| late(read, &service.engine.config(), (now, &going), &mut sweep.pace))?
     };
     (report.pruned_versions, report.pruned_bytes) = (pruned.versions, pruned.bytes);
-    report.interrupted = !sweep.goes_on;
+    report.interrupted = sweep.pace.is_over();
     if report.interrupted {
         tracing::info!(changes = sweep.changes, "gc ends early: nobody waits for the rest");
     }
@@ -171,11 +174,16 @@ pub(super) fn gc(
 fn late(
     read: &dyn Read,
     config: &Config,
-    now: UnixNanos,
-    going: &[TreePath],
+    (now, going): (UnixNanos, &[TreePath]),
+    pace: &mut Pace<'_>,
 ) -> Result<Pruned, Failure> {
     let (mut sum, mut failed) = (Pruned::default(), Ok(()));
+    let mut count = 0;
     read.histories(&TreePath::root(), None, &mut |history| {
+        count += 1;
+        if !pace.goes_on(count, 0, "histories") {
+            return false;
+        }
         let goes_anyway = going.iter().any(|path| history.path.names().starts_with(path.names()));
         if goes_anyway {
             return true;
@@ -286,10 +294,10 @@ fn measure(
     read: &dyn Read,
     path: &TreePath,
     one: &mut GcProject,
-    (newest, links): (&mut UnixNanos, &mut Links),
+    (newest, links, pace): (&mut UnixNanos, &mut Links, &mut Pace<'_>),
 ) -> Result<(), Failure> {
     let mut waiting: Vec<Ino> = Vec::new();
-    let mut count = |node: &Node, waiting: &mut Vec<Ino>| {
+    let mut count = |one: &mut GcProject, node: &Node, waiting: &mut Vec<Ino>| {
         one.nodes += 1;
         *newest = (*newest).max(node.mtime);
         if node.node_type == NodeType::Directory {
@@ -301,17 +309,17 @@ fn measure(
         }
     };
     if let Some(node) = node_at(read, path)? {
-        count(&node, &mut waiting);
+        count(one, &node, &mut waiting);
     }
     while let Some(dir) = waiting.pop() {
         read.list(dir, None, &mut |(_, node)| {
-            count(&node, &mut waiting);
-            true
+            count(one, &node, &mut waiting);
+            pace.goes_on(one.nodes, 0, "files")
         })?;
     }
     read.histories(path, None, &mut |history| {
         one.version_bytes += history.bytes;
-        true
+        pace.goes_on(one.nodes, 0, "files")
     })?;
     Ok(())
 }
@@ -320,24 +328,21 @@ fn measure(
 struct Sweep<'s> {
     engine: &'s Engine,
     caller: &'s Caller,
-    sink: Sink<'s>,
+    pace: Pace<'s>,
     changes: u64,
-    goes_on: bool,
 }
 
 impl Sweep<'_> {
     /// Counts a change; false when nobody waits for the next.
     fn goes_on(&mut self) -> bool {
         self.changes += 1;
-        let what = "changes".to_owned();
-        self.goes_on &= (self.sink)(Reply::Progress { done: self.changes, total: 0, what });
-        self.goes_on
+        self.pace.tell(self.changes, 0, "changes")
     }
 
     fn remove(&mut self, parent: Ino, name: &FileName) -> Result<(), Failure> {
         let last = STATUS_FILES.iter().filter_map(|name| FileName::new(name).ok());
         let remove = RemoveTree { parent, name: name.clone(), last: last.collect() };
-        while self.goes_on && !self.engine.run(self.caller.context(), remove.clone())? {
+        while !self.pace.is_over() && !self.engine.run(self.caller.context(), remove.clone())? {
             self.goes_on();
         }
         Ok(())
@@ -345,7 +350,7 @@ impl Sweep<'_> {
 
     fn prune(&mut self, all_of: Option<TreePath>) -> Result<Pruned, Failure> {
         let mut sum = Pruned::default();
-        while self.goes_on {
+        while !self.pace.is_over() {
             let prune = PruneVersions { after: sum.last.take(), all_of: all_of.clone() };
             let pruned = self.engine.run(self.caller.context(), prune)?;
             sum.versions += pruned.versions;

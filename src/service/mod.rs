@@ -24,6 +24,7 @@ mod import;
 mod lane;
 mod list;
 mod log;
+mod pace;
 mod part;
 mod pasts;
 mod permitted;
@@ -216,7 +217,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
             let config = service.engine.config();
             fsck::fsck(&**service.engine.readers(), Some(&config), sink).map(Report::Fsck)
         }
-        Request::Doctor => Ok(Report::Doctor(doctor(&service.store, Ok(service)))),
+        Request::Doctor => Ok(Report::Doctor(doctor(&service.store, Ok(service), sink))),
         Request::Gc(args) => gc::gc(service, caller, &args, sink).map(Report::Gc),
         Request::ProjectNew(args) => project::new(service, caller, &args).map(Report::Project),
         Request::Rewind(args) => rewind::rewind(service, caller, &args).map(Report::Rewind),

@@ -91,8 +91,6 @@ impl Part {
 
 /// What can be asked of the whole store.
 pub trait ReadChecks {
-    /// Every problem that the engine's own integrity check finds; empty is well.
-    fn integrity(&self) -> Result<Vec<String>>;
     /// Rows that belong to others that are not there, but for those of inodes.
     fn unowned(&self) -> Result<Vec<String>>;
     /// How the schema differs from the one that this program makes: `trigger x` is foreign.

@@ -263,6 +263,12 @@ pub trait Readers: Send + Sync {
     fn path(&self) -> &std::path::Path;
     /// Why nothing can be changed, where nothing can: what hinders writing the store.
     fn write_protection(&self) -> Option<&str>;
+    /// Every problem that the engine's own integrity check of the file finds, as of one commit; empty is well.
+    /// `goes_on` is asked now and then; where it says false the check is given up, and there is nothing.
+    ///
+    /// # Errors
+    /// What the store said.
+    fn integrity(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<String>>>;
     /// Copies the whole store, as of one commit, to `target`. `progress` hears of pages that are
     /// done and of all; where it says false the copy is given up, and this is false.
     fn backup(

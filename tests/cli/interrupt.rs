@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Fixture, Setup, send_signal, until_polled};
+use crate::harness::{Fixture, Setup, needs, send_signal, until_polled};
 
 fn started(fixture: &Fixture, arguments: &[&str]) -> Child {
     let mut command = fixture.command(arguments);
@@ -68,6 +68,45 @@ fn an_import_and_an_export_say_how_far_they_came_with_a_daemon_and_without() {
         );
     }
     fixture.fsck_clean();
+}
+
+// P8.1
+#[test]
+fn long_commands_show_on_a_terminal_how_far_they_are_and_are_quiet_elsewhere() {
+    if !needs(&["script"]) {
+        return;
+    }
+    let fixture = Setup::default().start();
+    fs::write(fixture.path("file"), "text\n").unwrap();
+    let out = |name: &str| fixture.outside(name).to_str().unwrap().to_owned();
+    fs::create_dir(out("from")).unwrap();
+    fs::write(fixture.outside("from/file"), "text\n").unwrap();
+    let commands = [
+        ("fsck".to_owned(), "file whole"),
+        ("doctor".to_owned(), "file whole"),
+        (format!("import {} notes", out("from")), "files"),
+        (format!("export {}", out("to")), "files"),
+        (format!("backup {}", out("copy")), "pages"),
+        (format!("restore {} --force", out("copy")), "bytes"),
+    ];
+    let store = fixture.store().display();
+    let program = format!("{} --store {store}", env!("CARGO_BIN_EXE_workfs"));
+    for (command, shown) in commands {
+        if command.starts_with("restore") {
+            fixture.unmount_all();
+        }
+        let on_terminal = |more: &str| {
+            fixture
+                .sh(&format!("script -qec '{program} {command}{more}' /dev/null </dev/null"))
+                .stdout
+        };
+        let told = on_terminal("");
+        assert!(told.contains(shown) && told.contains("\r\x1b[K"), "{command}: {told}");
+        assert!(!on_terminal(" --quiet").contains("\x1b[K"), "{command}");
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let piped = fixture.workfs(&arguments).said();
+        assert!(!piped.contains("\x1b[K"), "{command}: {piped}");
+    }
 }
 
 // P8.1

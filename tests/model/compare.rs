@@ -146,7 +146,8 @@ impl World {
     pub fn check_store(&self, open: &BTreeSet<u64>) -> Step {
         self.nobody().barrier();
         self.await_orphans(open)?;
-        let faults = self.system.read(|read| faults(read, open));
+        let mut faults = self.system.read(|read| faults(read, open));
+        faults.extend(self.system.integrity());
         if faults.is_empty() {
             Ok(())
         } else {
@@ -173,8 +174,7 @@ impl World {
 
 /// Everything that is wrong in the store.
 fn faults(read: &dyn Read, open: &BTreeSet<u64>) -> Result<Vec<String>> {
-    let mut faults = read.integrity()?;
-    faults.extend(read.unowned()?);
+    let mut faults = read.unowned()?;
     let (mut nodes, mut names) = (BTreeMap::new(), Vec::new());
     read.all_nodes(&mut |(ino, node)| {
         nodes.insert(ino, node.unwrap());

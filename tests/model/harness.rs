@@ -86,7 +86,16 @@ impl System {
 
     /// Asks the store itself.
     pub fn read<T>(&self, work: impl FnMut(&dyn Read) -> Result<T>) -> T {
-        read(&**self.running.as_ref().unwrap().engine.readers(), work).unwrap()
+        read(&**self.readers(), work).unwrap()
+    }
+
+    /// What is wrong with its file.
+    pub fn integrity(&self) -> Vec<String> {
+        self.readers().integrity(&mut || true).unwrap().unwrap()
+    }
+
+    fn readers(&self) -> &Arc<dyn Readers> {
+        self.running.as_ref().unwrap().engine.readers()
     }
 }
 

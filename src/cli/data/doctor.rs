@@ -25,14 +25,18 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
                 Ok(())
             }
             Reply::Error(failure) => Err(failure.into()),
-            Reply::Progress { .. } | Reply::Line(_) | Reply::Idle => Ok(()),
+            Reply::Progress { done, total, what } => {
+                output.progress(done, total, &what);
+                Ok(())
+            }
+            Reply::Line(_) | Reply::Idle => Ok(()),
         })
     });
     let mut report = match asked {
         Ok(()) => told.unwrap_or_else(|| Report::Doctor(DoctorReport { findings: Vec::new() })),
         Err(Stop::Failed(failed)) => {
             let why = (&*failed.reason, &*failed.remedy);
-            Report::Doctor(doctor(here.paths().store(), Err(why)))
+            Report::Doctor(doctor(here.paths().store(), Err(why), &mut |_| true))
         }
         Err(other) => return Err(other),
     };

@@ -25,17 +25,15 @@ use crate::numbers::{Ino, UnixNanos};
 use crate::store::{Class, Node, NodeType, Read, or_too_long};
 
 use super::find::node_at;
+use super::pace::Pace;
 use super::status::size;
-use super::{Exit, ExportArgs, Failure, Part, Reply, Service, Sink, Unreadable};
+use super::{Exit, ExportArgs, Failure, Part, Service, Sink, Unreadable};
 
 /// Deepest directory that is exported: each level on the way holds a descriptor.
 const DEPTH_MAX: usize = 200;
 
-/// Where in a large file it is told that it goes on: at the multiples.
-const PIECE_BYTES: u64 = 1 << 20;
-
-/// Files between two replies about progress.
-const PROGRESS_EVERY: u64 = 64;
+/// A file up to here is written before it is asked whether anybody still waits for it.
+const LARGE_BYTES: u64 = 1 << 20;
 
 /// What was left out that is listed; all is counted.
 const LISTED_MAX: usize = 1000;
@@ -133,7 +131,8 @@ pub(super) fn export(
         let root = rustix::process::geteuid().is_root();
         let links = HashMap::new();
         let target_fd = target.as_fd();
-        let mut export = Export { read, part, report, target: target_fd, root, links, sink };
+        let pace = Pace::new(sink);
+        let mut export = Export { read, part, report, target: target_fd, root, links, pace };
         if start.node_type == NodeType::Directory {
             export.fill(target.as_fd(), &start, &TreePath::root()).map_err(failed)?;
         } else if let Some((_, name)) = from.split_last() {
@@ -143,8 +142,12 @@ pub(super) fn export(
         if args.versions {
             export.versions(&service.engine.config(), &from).map_err(failed)?;
         }
-        rustix::fs::syncfs(&target).map_err(|errno| failed(errno.into()))?;
-        Ok(export.report)
+        let mut report = export.report;
+        report.interrupted = export.pace.is_over();
+        if !report.interrupted {
+            rustix::fs::syncfs(&target).map_err(|errno| failed(errno.into()))?;
+        }
+        Ok(report)
     })
 }
 
@@ -186,7 +189,7 @@ struct Export<'r, 's> {
     root: bool,
     /// Files with several names, and the first path that was written of each.
     links: HashMap<Ino, TreePath>,
-    sink: Sink<'s>,
+    pace: Pace<'s>,
 }
 
 type Io<T> = std::io::Result<T>;
@@ -217,7 +220,7 @@ impl Export<'_, '_> {
             })
             .map_err(store)?;
         for (name, node) in inside {
-            if self.report.interrupted {
+            if self.pace.is_over() {
                 break;
             }
             self.one(dir, &name, &node, &path.join(name.clone()))?;
@@ -309,7 +312,9 @@ impl Export<'_, '_> {
         node: &Node,
         path: &TreePath,
     ) -> Io<bool> {
-        self.goes_on();
+        if !self.goes_on() {
+            return Ok(false);
+        }
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = openat(dir, name.as_bytes(), flags, Mode::RUSR | Mode::WUSR);
@@ -318,12 +323,12 @@ impl Export<'_, '_> {
             Err(errno) => return self.there(Err(errno), path),
         };
         let written = self.content(node, &mut file);
-        if written.is_err() || self.report.interrupted {
+        if written.is_err() || self.pace.is_over() {
             // A file that has its name is whole.
             unlinkat(dir, name.as_bytes(), AtFlags::empty())?;
         }
         let bytes = written?;
-        if self.report.interrupted {
+        if self.pace.is_over() {
             return Ok(false);
         }
         self.report.files += 1;
@@ -333,16 +338,12 @@ impl Export<'_, '_> {
 
     /// Tells how far it is, now and then; false when nobody waits for the end any more.
     fn goes_on(&mut self) -> bool {
-        if (self.report.files + self.report.versions).is_multiple_of(PROGRESS_EVERY) {
-            self.tell();
-        }
-        !self.report.interrupted
+        self.pace.goes_on(self.report.files + self.report.versions, 0, "files")
     }
 
-    fn tell(&mut self) {
-        let done = self.report.files + self.report.versions;
-        let what = "files".to_owned();
-        self.report.interrupted |= !(self.sink)(Reply::Progress { done, total: 0, what });
+    /// The same in the middle of a file; of a small one it was asked already.
+    fn goes_on_at(&mut self, at: u64, size: u64) -> bool {
+        at < LARGE_BYTES || self.pace.goes_on(at >> 20, size >> 20, "MiB of a file")
     }
 
     /// Writes a file's bytes, as long as somebody waits for it, and says how many.
@@ -368,15 +369,12 @@ impl Export<'_, '_> {
     fn plain(&mut self, node: &Node, file: &mut File) -> Io<u64> {
         let chunk = CHUNK_BYTES as u64;
         let mut at = 0;
-        while at < node.size && !self.report.interrupted {
+        while at < node.size && self.goes_on_at(at, node.size) {
             let next = self.read.next_chunk(node.ino, (at / chunk) as u32).map_err(store)?;
             let Some(start) = next.map(|index| u64::from(index) * chunk) else { break };
             let piece = read_plain(self.read, node, start, CHUNK_BYTES).map_err(store)?;
             file.write_all_at(&piece, start)?;
             at = start + chunk;
-            if start.is_multiple_of(PIECE_BYTES) {
-                self.tell();
-            }
         }
         file.set_len(node.size)?;
         Ok(node.size)

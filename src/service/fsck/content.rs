@@ -11,15 +11,18 @@ use super::Check;
 use super::tree::Nodes;
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
-    let mut chunks: HashMap<Ino, Chunks> = HashMap::new();
+    let (mut chunks, total) = (HashMap::<Ino, Chunks>::new(), check.report.nodes);
     let listed = read.all_chunks(&mut |one| {
         if nodes.is_gone(one.ino) {
             check.problem(format!("node {}", one.ino.0), "has content and does not exist");
         }
         chunks.insert(one.ino, one);
-        true
+        check.tick(chunks.len() as u64, total, "contents")
     });
     let are_known = check.got(|| "contents".to_owned(), listed)?.is_some();
+    if check.report.interrupted {
+        return Ok(());
+    }
     for seen in nodes.in_order() {
         let node = &seen.node;
         // One without a name may be on its way out, piece by piece.

@@ -39,10 +39,10 @@ pub(super) fn check(
     check.got(|| "histories of files".to_owned(), listed)?;
     let total = histories.len() as u64;
     for (nth, history) in histories.into_iter().enumerate() {
-        if !check.tick(nth as u64, total, "histories") {
+        one(read, &history, (nth as u64, total), ledger, check)?;
+        if check.report.interrupted {
             break;
         }
-        one(read, &history, ledger, check)?;
     }
     Ok(())
 }
@@ -50,6 +50,7 @@ pub(super) fn check(
 fn one(
     read: &dyn Read,
     history: &History,
+    (nth, total): (u64, u64),
     ledger: &Ledger,
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
@@ -71,6 +72,10 @@ fn one(
         check.problem(thing(), "does not know how many versions are kept of it");
     }
     for version in versions {
+        // Each is read, and may be large.
+        if !check.tick(nth, total, "histories") {
+            break;
+        }
         check.report.file_versions += 1;
         let Some(content) = check.got(thing, read.file_version(version.g))? else { continue };
         if Hash::of(content.unwrap_or_default()) != version.sha256 {

@@ -21,28 +21,25 @@ use crate::engine::rules_since;
 use crate::numbers::G;
 use crate::store::{self, Read, Readers, StoreError};
 
-use super::{Failure, Reply, Sink};
+use super::pace::Pace;
+use super::{Failure, Sink};
 
 pub use report::{FsckReport, Problem};
 
 /// Problems that are listed; all are counted.
 const LISTED_MAX: usize = 1000;
 
-/// Things between two replies about progress.
-const PROGRESS_EVERY: u64 = 1024;
-
 /// A check under way.
 struct Check<'s> {
     report: FsckReport,
-    sink: Sink<'s>,
-    ticks: u64,
+    pace: Pace<'s>,
     /// Tables are missing, which was told: what asks them finds nothing.
     is_incomplete: bool,
 }
 
 impl<'s> Check<'s> {
     fn new(sink: Sink<'s>) -> Self {
-        Check { report: FsckReport::default(), sink, ticks: 0, is_incomplete: false }
+        Check { report: FsckReport::default(), pace: Pace::new(sink), is_incomplete: false }
     }
 
     fn problem(&mut self, thing: impl Into<String>, what: impl Into<String>) {
@@ -76,13 +73,9 @@ impl<'s> Check<'s> {
 
     /// Counts one thing; false when nobody waits for the result any more.
     fn tick(&mut self, done: u64, total: u64, what: &str) -> bool {
-        self.ticks += 1;
-        if self.ticks.is_multiple_of(PROGRESS_EVERY) {
-            let progress = Reply::Progress { done, total, what: what.to_owned() };
-            if !(self.sink)(progress) && !self.report.interrupted {
-                self.report.interrupted = true;
-                self.report.reached = Some(format!("{done} of {total} {what}"));
-            }
+        if !self.pace.goes_on(done, total, what) && !self.report.interrupted {
+            self.report.interrupted = true;
+            self.report.reached = Some(format!("{done} of {total} {what}"));
         }
         !self.report.interrupted
     }
@@ -111,8 +104,11 @@ pub fn fsck(
     config: Option<&Config>,
     sink: Sink<'_>,
 ) -> Result<FsckReport, Failure> {
+    let mut check = Check::new(sink);
+    if !schema::whole(readers, &mut check)? {
+        return Ok(check.report);
+    }
     super::ask(readers, |read| {
-        let mut check = Check::new(sink);
         schema::check(read, &mut check)?;
         let ledger = ledger::check(read, &mut check)?;
         if check.report.interrupted {
@@ -141,10 +137,12 @@ pub fn fsck(
 ///
 /// # Errors
 /// A store that cannot be read at all.
-pub fn outline(readers: &dyn Readers) -> Result<FsckReport, Failure> {
+pub fn outline(readers: &dyn Readers, sink: Sink<'_>) -> Result<FsckReport, Failure> {
+    let mut check = Check::new(sink);
+    if !schema::whole(readers, &mut check)? {
+        return Ok(check.report);
+    }
     super::ask(readers, |read| {
-        let mut nobody = |_| true;
-        let mut check = Check::new(&mut nobody);
         schema::check(read, &mut check)?;
         rows::lists(read, &mut check)?;
         rows::all(read, &mut check)?;

@@ -18,29 +18,39 @@ pub(super) fn lists(read: &dyn Read, check: &mut Check<'_>) -> Result<(), Failur
 
 /// All rows of the tree, the records and the ledger. None is kept: there may be millions.
 pub(super) fn all(read: &dyn Read, check: &mut Check<'_>) -> Result<(), Failure> {
-    let listed = read.all_nodes(&mut |(ino, row)| note(check, || format!("node {}", ino.0), row));
-    check.got(|| "nodes".to_owned(), listed)?;
+    let mut rows = Rows { check, count: 0 };
+    let listed = read.all_nodes(&mut |(ino, row)| rows.note(|| format!("node {}", ino.0), row));
+    rows.check.got(|| "nodes".to_owned(), listed)?;
     let listed = read.all_entries(&mut |entry| {
         let (name, parent) = (entry.name.as_ref().err().cloned(), entry.parent);
         let thing = || format!("name `{}` in node {}", name.unwrap_or_default(), parent.0);
-        note(check, thing, entry.name.map_err(|_| "no file can have it".to_owned()))
+        rows.note(thing, entry.name.map_err(|_| "no file can have it".to_owned()))
     });
-    check.got(|| "names".to_owned(), listed)?;
+    rows.check.got(|| "names".to_owned(), listed)?;
     let listed =
-        read.all_workspaces(&mut |(key, row)| note(check, || format!("workspace {}", key.0), row));
-    check.got(|| "workspaces".to_owned(), listed)?;
+        read.all_workspaces(&mut |(key, row)| rows.note(|| format!("workspace {}", key.0), row));
+    rows.check.got(|| "workspaces".to_owned(), listed)?;
     let listed =
-        read.all_records(&mut |(key, _, row)| note(check, || format!("record {}", key.0), row));
-    check.got(|| "records".to_owned(), listed)?;
-    let listed = read.all_events(&mut |(g, row)| note(check, || format!("event {g}"), row));
-    check.got(|| "events".to_owned(), listed)?;
+        read.all_records(&mut |(key, _, row)| rows.note(|| format!("record {}", key.0), row));
+    rows.check.got(|| "records".to_owned(), listed)?;
+    let listed = read.all_events(&mut |(g, row)| rows.note(|| format!("event {g}"), row));
+    rows.check.got(|| "events".to_owned(), listed)?;
     Ok(())
 }
 
-/// Tells of a row that cannot be read, and goes on.
-fn note<T>(check: &mut Check<'_>, thing: impl FnOnce() -> String, row: Result<T, String>) -> bool {
-    if let Err(why) = row {
-        check.illegible(thing(), &why);
+/// A walk along rows, of whichever table.
+struct Rows<'c, 's> {
+    check: &'c mut Check<'s>,
+    count: u64,
+}
+
+impl Rows<'_, '_> {
+    /// Tells of a row that cannot be read, and goes on as long as somebody waits for it.
+    fn note<T>(&mut self, thing: impl FnOnce() -> String, row: Result<T, String>) -> bool {
+        if let Err(why) = row {
+            self.check.illegible(thing(), &why);
+        }
+        self.count += 1;
+        self.check.tick(self.count, 0, "rows")
     }
-    true
 }

@@ -15,6 +15,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
 use super::super::Service;
+use super::super::pace::Pace;
 use super::walk::Meta;
 
 /// Bytes of one write.
@@ -22,6 +23,8 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// Why a large file was not put.
 pub(super) enum Why {
+    /// Nobody waits for it any more.
+    Interrupted,
     Unreadable(String),
     Refused(Refusal),
 }
@@ -44,7 +47,7 @@ pub(super) fn put(
     context: &Context,
     put: Put,
     meta: &Meta,
-    file: &mut File,
+    (file, pace): (&mut File, &mut Pace<'_>),
 ) -> Result<Placed, Why> {
     let (parent, name) = (put.parent, put.name.clone());
     let look = |name: &FileName| {
@@ -53,7 +56,7 @@ pub(super) fn put(
         found.map_err(Refusal::from)
     };
     if let Some(there) = look(&name)? {
-        return Ok(if is_same(service, &there, meta, file)? {
+        return Ok(if is_same(service, &there, meta, (file, pace))? {
             Placed::Unchanged(there.ino)
         } else {
             Placed::Left("other content is there".to_owned())
@@ -74,7 +77,7 @@ pub(super) fn put(
         Placed::Plain(ino) => ino,
         other => return Ok(other),
     };
-    match fill(service, context, (ino, &put, &aside), meta, file) {
+    match fill(service, context, (ino, &put, &aside), meta, (file, pace)) {
         Ok(()) => Ok(Placed::Plain(ino)),
         Err(why) => Err(without_part(service, context, (parent, aside), why)),
     }
@@ -86,9 +89,9 @@ fn fill(
     context: &Context,
     (ino, put, aside): (Ino, &Put, &FileName),
     meta: &Meta,
-    file: &mut File,
+    (file, pace): (&mut File, &mut Pace<'_>),
 ) -> Result<(), Why> {
-    let size = copy(service, context, ino, file)?;
+    let size = copy(service, context, ino, (file, meta.size, pace))?;
     let attributes = SetAttributes {
         ino,
         mode: Some(put.mode),
@@ -124,6 +127,7 @@ fn without_part(
     let told =
         format!("; a part of it stays as `{aside}` until it is imported again: {}", stays.reason);
     match why {
+        Why::Interrupted => Why::Unreadable(format!("interrupted{told}")),
         Why::Unreadable(why) => Why::Unreadable(why + &told),
         Why::Refused(refusal) => {
             Why::Refused(Refusal { reason: refusal.reason.clone() + &told, ..refusal })
@@ -132,9 +136,15 @@ fn without_part(
 }
 
 /// Copies all pieces; chunks of zeros only stay holes.
-fn copy(service: &Service, context: &Context, ino: Ino, file: &mut File) -> Result<u64, Why> {
+fn copy(
+    service: &Service,
+    context: &Context,
+    ino: Ino,
+    (file, size, pace): (&mut File, u64, &mut Pace<'_>),
+) -> Result<u64, Why> {
     let mut at = 0;
     loop {
+        go_on(at, size, pace)?;
         let data = piece(file)?;
         if data.is_empty() {
             return Ok(at);
@@ -151,19 +161,31 @@ fn copy(service: &Service, context: &Context, ino: Ino, file: &mut File) -> Resu
     }
 }
 
+/// Before each piece.
+fn go_on(at: u64, size: u64, pace: &mut Pace<'_>) -> Result<(), Why> {
+    let goes_on = pace.goes_on(at >> 20, size >> 20, "MiB of a file");
+    if goes_on { Ok(()) } else { Err(Why::Interrupted) }
+}
+
 fn piece(file: &mut File) -> std::io::Result<Vec<u8>> {
     let mut data = Vec::with_capacity(PIECE_BYTES);
     file.take(PIECE_BYTES as u64).read_to_end(&mut data)?;
     Ok(data)
 }
 
-fn is_same(service: &Service, there: &Node, meta: &Meta, file: &mut File) -> Result<bool, Why> {
+fn is_same(
+    service: &Service,
+    there: &Node,
+    meta: &Meta,
+    (file, pace): (&mut File, &mut Pace<'_>),
+) -> Result<bool, Why> {
     let comparable = there.node_type == NodeType::File && there.class == Class::Plain;
     if !comparable || there.size != meta.size {
         return Ok(false);
     }
     let mut at = 0;
     loop {
+        go_on(at, meta.size, pace)?;
         let ours = piece(file)?;
         let theirs = crate::store::read(&**service.engine.readers(), |read| {
             read_plain(read, there, at, PIECE_BYTES)

@@ -35,13 +35,11 @@ use self::flow::Flow;
 use self::walk::{FoundDir, Meta, Source, Xattrs, open, shown, xattrs};
 
 use super::find::ROOT;
-use super::{Caller, Exit, Failure, ImportArgs, Reply, Service, Sink};
+use super::pace::Pace;
+use super::{Caller, Exit, Failure, ImportArgs, Service, Sink};
 
 /// Larger files are not put by one change.
 const ONE_CHANGE_BYTES_MAX: u64 = 8 << 20;
-
-/// Files between two replies about progress.
-const PROGRESS_EVERY: u64 = 64;
 
 /// Imports.
 ///
@@ -66,12 +64,14 @@ pub(super) fn import(
         to: caller.part.show(&to),
         ..ImportReport::default()
     };
-    let found = source.walk(&mut |one| report.unreadable.push(one));
+    let mut pace = Pace::new(sink);
+    let found = source.walk(&mut pace, &mut |one| report.unreadable.push(one));
     report.files = found.iter().map(|dir| (dir.files.len() + dir.links.len()) as u64).sum();
     let import = Import { service, caller, to, source };
     let target = import.target()?;
     // What was taken before is there, and stays: whoever hears of the failure hears of that, too.
-    report.failure = import.take(target, &found, &mut report, sink).err();
+    report.failure = import.take(target, &found, &mut report, &mut pace).err();
+    report.interrupted = pace.is_over();
     Ok(report)
 }
 
@@ -99,10 +99,10 @@ impl Import<'_> {
         target: Ino,
         found: &[FoundDir],
         report: &mut ImportReport,
-        sink: Sink<'_>,
+        pace: &mut Pace<'_>,
     ) -> Result<(), Failure> {
-        let made = self.directories(target, found, report)?;
-        self.files(found, &made, report, sink)?;
+        let made = self.directories(target, found, report, pace)?;
+        self.files(found, &made, report, pace)?;
         self.tell_directories(found, &made, report)?;
         self.date_directories(found, &made)
     }
@@ -164,6 +164,7 @@ impl Import<'_> {
         target: Ino,
         found: &[FoundDir],
         report: &mut ImportReport,
+        pace: &mut Pace<'_>,
     ) -> Result<Made, Failure> {
         let mut made: Made = BTreeMap::from([(TreePath::root(), (target, false))]);
         let deepest = found.iter().map(|dir| dir.path.names().len()).max().unwrap_or(0);
@@ -175,6 +176,9 @@ impl Import<'_> {
                 let Some((above, name)) = dir.path.split_last() else { continue };
                 // Not there if something else was in its place: then neither is what is below.
                 let Some((parent, _)) = made.get(&above) else { continue };
+                if !pace.goes_on(made.len() as u64, found.len() as u64, "directories") {
+                    break;
+                }
                 let put = self.put(*parent, name, &dir.meta, PutContent::Directory);
                 flow.put(dir.path.clone(), put, 0, &mut |answer| answered.push(answer));
             }
@@ -207,14 +211,14 @@ impl Import<'_> {
         found: &[FoundDir],
         made: &Made,
         report: &mut ImportReport,
-        sink: Sink<'_>,
+        pace: &mut Pace<'_>,
     ) -> Result<(), Failure> {
         let total = report.files;
         let mut flow = Flow::new(self.service, self.caller);
         let mut failed: Option<Refusal> = None;
         let mut done = 0;
         for dir in found {
-            if report.interrupted || failed.is_some() {
+            if pace.is_over() || failed.is_some() {
                 break;
             }
             let Some((parent, _)) = made.get(&dir.path) else { continue };
@@ -229,11 +233,7 @@ impl Import<'_> {
             let links = dir.links.iter().map(|(name, meta, target)| (name, meta, Some(target)));
             let files = dir.files.iter().map(|(name, meta)| (name, meta, None));
             for (name, meta, link) in files.chain(links) {
-                if u64::is_multiple_of(done, PROGRESS_EVERY) {
-                    let what = "files".to_owned();
-                    report.interrupted = !sink(Reply::Progress { done, total, what });
-                }
-                if report.interrupted || failed.is_some() {
+                if !pace.goes_on(done, total, "files") || failed.is_some() {
                     break;
                 }
                 done += 1;
@@ -250,7 +250,7 @@ impl Import<'_> {
                         });
                     }
                     Err(Kept::Big) => {
-                        let placed = self.big(&fd, *parent, name, meta);
+                        let placed = self.big(&fd, *parent, name, meta, pace);
                         match placed {
                             Ok((placed, xattrs)) => {
                                 let about = About { path, xattrs };
@@ -260,6 +260,7 @@ impl Import<'_> {
                                 let about = About { path, xattrs: Vec::new() };
                                 self.answered((about, Err(refusal)), report, &mut failed);
                             }
+                            Err(big::Why::Interrupted) => break,
                             Err(big::Why::Unreadable(why)) => {
                                 report.unreadable.push(Unreadable { path: shown(&path), why });
                             }
@@ -328,12 +329,13 @@ impl Import<'_> {
         parent: Ino,
         name: &FileName,
         meta: &Meta,
+        pace: &mut Pace<'_>,
     ) -> Result<(Placed, Xattrs), big::Why> {
         let mut file = open(dir, name).map_err(big::Why::Unreadable)?;
         let xattrs = xattrs(&file).map_err(big::Why::Unreadable)?;
         let empty = PutContent::File(Arc::from(Vec::new()));
         let put = self.put(parent, name, meta, empty);
-        let placed = big::put(self.service, &self.caller.context(), put, meta, &mut file)?;
+        let placed = big::put(self.service, &self.caller.context(), put, meta, (&mut file, pace))?;
         Ok((placed, xattrs))
     }
 

@@ -18,6 +18,7 @@ use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::UnixNanos;
 
 use super::super::Failure;
+use super::super::pace::Pace;
 use super::report::Unreadable;
 
 /// Deepest directory that is entered: each level on the way holds a descriptor.
@@ -85,12 +86,22 @@ impl Source {
         Ok(Source { root, device })
     }
 
-    /// Everything in it, each directory before what lies below it, in the order of names.
-    pub fn walk(&self, unreadable: &mut dyn FnMut(Unreadable)) -> Vec<FoundDir> {
+    /// Everything in it, each directory before what lies below it, in the order of names; less, once nobody waits
+    /// for it any more.
+    pub fn walk(
+        &self,
+        pace: &mut Pace<'_>,
+        unreadable: &mut dyn FnMut(Unreadable),
+    ) -> Vec<FoundDir> {
+        let mut count = 0;
+        let mut met = || {
+            count += 1;
+            pace.goes_on(count, 0, "names")
+        };
         let mut found = Vec::new();
         let mut stack = vec![TreePath::root()];
         while let Some(path) = stack.pop() {
-            match self.list(&path, unreadable) {
+            match self.list(&path, &mut met, unreadable) {
                 Ok((dir, below)) => {
                     found.push(dir);
                     stack.extend(below.into_iter().rev().map(|name| path.join(name)));
@@ -119,6 +130,7 @@ impl Source {
     fn list(
         &self,
         path: &TreePath,
+        met: &mut dyn FnMut() -> bool,
         unreadable: &mut dyn FnMut(Unreadable),
     ) -> Result<(FoundDir, Vec<FileName>), String> {
         let text = |errno: Errno| errno.to_string();
@@ -144,6 +156,9 @@ impl Source {
         names.sort_unstable();
         let mut below = Vec::new();
         for name in names {
+            if !met() {
+                break;
+            }
             let mut skip = |why: String| {
                 unreadable(Unreadable { path: shown(&path.join(name.clone())), why });
             };

@@ -307,7 +307,8 @@ fn doctor_looks_at_a_store_that_is_well() {
     for what in ["store", "store file", "store directory", "configuration"] {
         assert_eq!(of(what).health, Health::Ok, "{what}: {:?}", of(what));
     }
-    let without = doctor(&bench.service.store, Err(("held by process 4711", "end it")));
+    let without =
+        doctor(&bench.service.store, Err(("held by process 4711", "end it")), &mut |_| true);
     assert_eq!(without.exit(), Exit::Problems);
 }
 

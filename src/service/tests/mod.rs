@@ -3,9 +3,9 @@
 mod commands;
 mod corpus;
 mod damage;
-mod fsck;
 mod gc;
 mod import;
+mod interrupted;
 mod keep;
 
 use std::path::{Path, PathBuf};
@@ -78,6 +78,19 @@ impl Bench {
             true
         });
         last.unwrap()
+    }
+
+    /// What whoever goes away as soon as it hears of these things is told in the end.
+    fn interrupted(&self, request: Request, until: &str) -> Report {
+        let mut last = None;
+        dispatch(&self.service, &self.caller(), request, &mut |reply| {
+            let goes_on = !matches!(&reply, Reply::Progress { what, .. } if what.contains(until));
+            last = Some(reply);
+            goes_on
+        });
+        let Some(Reply::Report(report)) = last else { panic!("{last:?}") };
+        assert!(report.is_cut_short() && report.exit() == Exit::Problems, "{}", report.human());
+        *report
     }
 
     fn lines(&self, args: LogArgs) -> Vec<String> {

@@ -31,6 +31,7 @@ mod writer;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use crossbeam_channel::RecvTimeoutError;
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
@@ -40,6 +41,7 @@ pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
 use super::{Identity, Read, Readers, Result, StoreError, is_full};
+use crate::limits::TOLD_EVERY;
 use crate::numbers::Ino;
 
 /// A connection to the store: reads, and inside [`Writer::transaction`] writes.
@@ -347,6 +349,43 @@ impl Readers for Sqlite {
 
     fn write_protection(&self) -> Option<&str> {
         self.protection.as_deref()
+    }
+
+    fn integrity(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<String>>> {
+        if !goes_on() {
+            return Ok(None);
+        }
+        let connection = self.take()?;
+        let interrupt = connection.sql.get_interrupt_handle();
+        let (send, receive) = crossbeam_channel::bounded(1);
+        std::thread::scope(|scope| {
+            // It is one statement, which only another thread can end.
+            let check = move || {
+                // The receiver waits for it.
+                let _ = send.send(connection.integrity());
+                self.idle.lock().push(connection);
+            };
+            let started = std::thread::Builder::new().name("integrity".into());
+            let started = started.spawn_scoped(scope, check);
+            started.map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
+            let mut is_given_up = false;
+            loop {
+                match receive.recv_timeout(TOLD_EVERY) {
+                    Ok(_) if is_given_up => return Ok(None),
+                    Ok(found) => return found.map(Some),
+                    // Again and again: one that comes before the statement begins says nothing to it.
+                    Err(RecvTimeoutError::Timeout) => {
+                        is_given_up = is_given_up || !goes_on();
+                        if is_given_up {
+                            interrupt.interrupt();
+                        }
+                    }
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(StoreError::Failed("the check panicked".to_owned()));
+                    }
+                }
+            }
+        })
     }
 
     fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<bool> {
