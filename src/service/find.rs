@@ -1,13 +1,14 @@
 //! What somebody means: an id, or a path from the root of what is in sight.
 
 use crate::config::Config;
-use crate::engine::{Governed, Slot, governed, path_of_dir, ready_named, slot};
+use crate::engine::{Governed, NEXT, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
 use crate::names::{FileName, RecordId, TreePath, path_of_json};
 use crate::numbers::Ino;
 use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
 
+use super::in_ready::InReady;
 use super::part::path_of_ledger;
 use super::{Exit, Failure, Part};
 
@@ -165,15 +166,19 @@ pub(super) fn find(
     {
         return at_node(read, printed, node);
     }
-    if let Some((path, node)) = in_ready(read, config, &path)? {
-        return at_node(read, path, node);
+    if let Some(in_ready) = InReady::of(read, config, &path)? {
+        match in_ready.leads_to(read)? {
+            Some((path, node)) => return at_node(read, path, node),
+            None if in_ready.is_next() => return Err(nothing_ready(part, &path)),
+            None => {}
+        }
     }
     match named(read, config, &path)? {
         // Of what was removed the past is there.
         Some((record, workspace)) if record.standing == Standing::Gone => {
             Ok(gone(record, workspace))
         }
-        named => Err(absent(read, part, &path, named.map(|(record, _)| record))?),
+        named => Err(absent((read, config), part, &path, named.map(|(record, _)| record))?),
     }
 }
 
@@ -239,23 +244,6 @@ pub(super) fn has_moved_on(
     Ok(named.is_some_and(|(record, _)| record.standing != Standing::Gone))
 }
 
-/// What `path` leads to in the computed directory of what is ready, and where that lies.
-fn in_ready(
-    read: &dyn Read,
-    config: &Config,
-    path: &TreePath,
-) -> Result<Option<(TreePath, Node)>, Failure> {
-    let Some((above, name)) = path.split_last() else { return Ok(None) };
-    let Some((dir, ready)) = above.split_last() else { return Ok(None) };
-    let Some(dir) = node_at(read, &dir)? else { return Ok(None) };
-    let workspace = governed(read, config, dir.ino)?.filter(|it| it.place == Place::Root);
-    let is_ready = |it: &Governed| it.binding.kind.order().dir == *ready;
-    let Some(workspace) = workspace.filter(is_ready) else { return Ok(None) };
-    let Some(record) = ready_named(read, &workspace, name)? else { return Ok(None) };
-    let node = record.ino().map(|ino| read.node(ino)).transpose()?.flatten();
-    Ok(path_of(read, &record)?.zip(node))
-}
-
 /// The record that `path` would be, wherever it is.
 fn named(
     read: &dyn Read,
@@ -263,7 +251,11 @@ fn named(
     path: &TreePath,
 ) -> Result<Option<(Record, WorkspaceRow)>, Failure> {
     let Some((above, name)) = path.split_last() else { return Ok(None) };
-    let Some(dir) = node_at(read, &above)? else { return Ok(None) };
+    let Some(dir) = node_at(read, &above)? else {
+        let Some(in_ready) = InReady::of(read, config, path)? else { return Ok(None) };
+        let Some(record) = in_ready.record(read)? else { return Ok(None) };
+        return Ok(read.workspace(record.workspace)?.map(|workspace| (record, workspace)));
+    };
     let Slot::Record(home) = slot(read, config, dir.ino, name)? else { return Ok(None) };
     let Some(record) = read.record_named(home.governed.workspace, &home.id)? else {
         return Ok(None);
@@ -365,8 +357,33 @@ fn last_path(read: &dyn Read, part: &Part, found: &FoundRecord) -> Result<String
     Ok(shown.to_string())
 }
 
-/// What to look at where there is nothing at `path`: what was there, else what lies beside it.
-fn instead(read: &dyn Read, part: &Part, path: &TreePath) -> Result<String, Failure> {
+fn nothing_ready(part: &Part, next: &TreePath) -> Failure {
+    let reason = format!("nothing is ready: `{}` leads nowhere", part.show(next));
+    Failure::new(Exit::Nothing, reason, "`workfs ready --explain` says what waits for what")
+}
+
+/// What to look at where there is nothing at `path`: what was there, or would be if the path began in a
+/// workspace, else what lies beside it.
+fn instead(
+    (read, config): (&dyn Read, &Config),
+    part: &Part,
+    path: &TreePath,
+) -> Result<String, Failure> {
+    for workspace in part.workspaces(read)? {
+        let inside = path.names().iter().fold(workspace.path, |path, name| path.join(name.clone()));
+        let dir = inside.split_last().map(|(dir, _)| node_at(read, &dir)).transpose()?.flatten();
+        if (dir.is_some() && path.names().len() > 1)
+            || InReady::of(read, config, &inside)?.is_some()
+        {
+            let inside = part.show(&inside);
+            return Ok(format!("a path begins at the root of the tree: `{inside}`"));
+        }
+    }
+    if path.split_last().is_some_and(|(_, name)| name.as_bytes() == NEXT) {
+        let remedy =
+            "a lane's `.next` is known in mounts alone; `workfs list --owner AGENT` lists all";
+        return Ok(remedy.to_owned());
+    }
     if read.history(path)?.is_some() {
         let path = part.show(path);
         return Ok(format!(
@@ -389,13 +406,13 @@ fn instead(read: &dyn Read, part: &Part, path: &TreePath) -> Result<String, Fail
 
 /// There is nothing at `path`; a record that was there may be elsewhere.
 fn absent(
-    read: &dyn Read,
+    (read, config): (&dyn Read, &Config),
     part: &Part,
     path: &TreePath,
     named: Option<Record>,
 ) -> Result<Failure, Failure> {
     let remedy = match named {
-        None => instead(read, part, path)?,
+        None => instead((read, config), part, path)?,
         Some(record) => match path_of(read, &record)? {
             None => "its name is a backup's now, and it comes back with the name".to_owned(),
             Some(now) if part.has(&now) => format!("it is `{}` now", part.show(&now)),

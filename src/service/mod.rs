@@ -21,6 +21,7 @@ mod gc;
 mod govern;
 mod heartbeat;
 mod import;
+mod in_ready;
 mod lane;
 mod list;
 mod log;

@@ -175,6 +175,38 @@ fn a_claim_by_path_that_came_too_late_is_no_typo() {
 
 // P8.2
 #[test]
+fn what_is_ready_can_be_claimed_by_its_path_outside_of_mounts_and_without_a_daemon() {
+    let fixture = Fixture::new();
+    for n in 1..=4 {
+        fixture.task("inbox", &Task::new(&format!("t-{n}")));
+    }
+    let claim = |what: &str| fixture.workfs(&["claim", what, "--agent", "ann"]);
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    for n in [2, 3] {
+        let late = claim("work/ready/t-1.yaml").failure();
+        assert_eq!(late.code, 5, "{late}");
+        assert!(late.stderr.contains("it is `work/assigned/bob/t-1.yaml` now"), "{late}");
+        let typo = claim("work/ready/t-9.yaml").failure();
+        assert_eq!(typo.code, 4, "{typo}");
+        let best = claim("work/ready/.next").success();
+        assert_eq!(best.stdout, format!("work/assigned/ann/t-{n}.yaml\n"));
+        for what in ["ready/t-4.yaml", "ready/.next"] {
+            let short = claim(what).failure();
+            let told = format!("a path begins at the root of the tree: `work/{what}`");
+            assert!(short.code == 4 && short.stderr.contains(&told), "{short}");
+        }
+        if n == 2 {
+            fixture.unmount_all();
+            fixture.await_no_daemon();
+        }
+    }
+    claim("work/ready/.next").success();
+    let none = claim("work/ready/.next").failure();
+    assert_eq!(none.code, 3, "{none}");
+}
+
+// P8.2
+#[test]
 fn an_import_into_an_empty_name_is_refused() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.outside("src")).unwrap();
