@@ -7,12 +7,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use clap::Args;
+use rustix::process::Signal;
 
-use super::exec::child;
+use super::exec::child::{self, Ended};
 use super::exit::Exit;
 use super::here::{dead, read_only, working_mount};
 use super::output::{Failed, Output, Place, Stop};
@@ -44,10 +46,8 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     // waits for a daemon that does not answer, before and after, can be ended.
     child::hold_signals();
     let ended = child::run(&args.command, &inside, &[]);
-    let ended = match child::release_signals() {
-        Some(interrupted) => Ok(interrupted),
-        None => ended,
-    };
+    let late = child::release_signals();
+    let ended = ended.map(|ended| late.unwrap_or_else(|| outcome(&ended, output)));
     let result = match &ended {
         Ok(status) if status.success() => commit(&control, &dir),
         _ => Ok(()),
@@ -59,6 +59,31 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     result?;
     let status = ended?;
     if committed { Ok(Exit::Done) } else { Err(Stop::ended(status)) }
+}
+
+/// What a command's end says of its transaction. One that was told to end has most likely not done all it was to
+/// do, and many programs end with 0 then; a key of the terminal is the command's own affair (an editor goes on).
+fn outcome(ended: &Ended, output: &Output) -> ExitStatus {
+    let Ended { status, asked: Some(signal), by_key } = ended else { return ended.status };
+    if !status.success() {
+        return *status;
+    }
+    let name = signal_name(*signal);
+    if *by_key {
+        output.note(&format!("the command went on after {name} and ended with 0: committing"));
+        return *status;
+    }
+    output.note(&format!("the command ended with 0 upon {name}: nothing is committed"));
+    ExitStatus::from_raw(signal.as_raw())
+}
+
+fn signal_name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::HUP => "SIGHUP",
+        Signal::INT => "SIGINT",
+        Signal::QUIT => "SIGQUIT",
+        _ => "SIGTERM",
+    }
 }
 
 /// `.workfs` of the mount that the working directory lies in, and where in the mount that is.

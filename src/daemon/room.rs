@@ -6,11 +6,12 @@
 //! it no more, may not or cannot, passes the wake-up on; nobody is waited for to take its answer: who does
 //! not is as one that is gone; one from whom something in the way keeps all
 //! that is ready waits on, and is not tried again before it is woken; a record that was claimed for a
-//! client which is gone by then is given back.
+//! client which is gone by then, or goes without having read that it has it, is given back.
 //! Deliberately not here: which record is claimed (`service`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,12 +22,14 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 use super::lines::Lines;
 use super::places::Shares;
+use super::socket;
 use super::wire::Answer;
 use crate::engine::Place;
 use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
+use crate::names::AgentName;
 use crate::numbers::WorkspaceKey;
 use crate::service::{
-    self, Caller, ClaimArgs, ReleaseArgs, Reply, Report, Request, Service, dispatch,
+    self, Caller, ClaimArgs, ClaimReport, ReleaseArgs, Reply, Report, Request, Service, dispatch,
 };
 
 /// Descriptor 0 of the poll set: something was told.
@@ -72,9 +75,17 @@ struct Client {
     passed: Option<String>,
 }
 
+/// A client that was told what it has got, until it is seen to have heard it.
+struct Answered {
+    lines: Lines,
+    caller: Caller,
+    agent: Option<AgentName>,
+    claimed: ClaimReport,
+}
+
 enum Job {
     Claim(u64, Caller, ClaimArgs),
-    GiveBack(Caller, ReleaseArgs),
+    GiveBack(Caller, Option<AgentName>, ClaimReport),
 }
 
 impl Bell {
@@ -104,10 +115,11 @@ impl Room {
             worker.stack_size(1 << 20).spawn(move || serve(&work, &service, &bell))?;
         }
         let (service, own) = (Arc::clone(service), bell.clone());
-        let clients = HashMap::new();
+        let (clients, answered) = (HashMap::new(), HashMap::new());
         let (ends, shares) = (BTreeSet::new(), Shares::of(CLAIM_WAITERS_MAX));
+        let last = TOLD;
         let keeper =
-            Keeper { service, bell: own, jobs, watched, clients, shares, ends, last: TOLD };
+            Keeper { service, bell: own, jobs, watched, clients, answered, shares, ends, last };
         let thread = std::thread::Builder::new().name("waiting".into()).stack_size(1 << 20);
         thread.spawn(move || keeper.run(&told))?;
         Ok(Room { bell })
@@ -150,8 +162,17 @@ fn serve(work: &Receiver<Job>, service: &Service, bell: &Bell) {
                 };
                 bell.ring(Told::Tried(number, reply));
             }
-            Job::GiveBack(caller, args) => {
-                if let Reply::Error(failure) = ask(service, &caller, Request::Release(args)) {
+            Job::GiveBack(caller, agent, claimed) => {
+                // Whoever is of that name may have found it, and be at work.
+                let is_untouched = service::is_as_claimed(service, &caller, &claimed);
+                let args = ReleaseArgs { what: claimed.path.into(), agent };
+                if !is_untouched.is_ok_and(|untouched| untouched) {
+                    tracing::warn!(
+                        what = args.what,
+                        "a record whose claimer is gone is left as it is"
+                    );
+                } else if let Reply::Error(failure) = ask(service, &caller, Request::Release(args))
+                {
                     tracing::warn!(%failure, "a record whose claimer is gone stays claimed");
                 }
             }
@@ -176,6 +197,7 @@ struct Keeper {
     jobs: Sender<Job>,
     watched: OwnedFd,
     clients: HashMap<u64, Client>,
+    answered: HashMap<u64, Answered>,
     shares: Shares,
     /// When each has waited long enough.
     ends: BTreeSet<(Instant, u64)>,
@@ -298,12 +320,43 @@ impl Keeper {
             !client.gone && client.lines.send_at_once(&Answer::Reply(reply.clone())).is_ok();
         if let Reply::Report(report) = reply
             && let Report::Claim(claimed) = *report
-            && !heard
         {
-            tracing::info!(id = claimed.id, "whoever waited for this record is gone");
-            let args = ReleaseArgs { what: claimed.path.into(), agent: client.args.agent };
-            let _ = self.jobs.send(Job::GiveBack(client.caller, args));
+            let Client { lines, caller, args, .. } = client;
+            let answered = Answered { lines, caller, agent: args.agent, claimed };
+            if heard {
+                self.await_read(number, answered);
+            } else {
+                self.give_back(answered);
+            }
         }
+    }
+
+    /// What was sent lies in the client's socket, and it may go without having read it, as one that was stopped
+    /// before and is killed then. It is sent nothing more.
+    fn await_read(&mut self, number: u64, answered: Answered) {
+        let stream = answered.lines.stream();
+        let _ = stream.shutdown(Shutdown::Write);
+        let (watched, data) = (EventFlags::RDHUP | EventFlags::IN, EventData::new_u64(number));
+        let uid = answered.caller.uid;
+        // It just had a place there.
+        if epoll::add(&self.watched, stream, data, watched).is_ok()
+            && self.shares.take(uid, "clients that wait for a record").is_ok()
+        {
+            self.answered.insert(number, answered);
+        }
+    }
+
+    /// A client that was answered is gone, or talks on; that it hears nothing more it knows by then.
+    fn has_read(&mut self, answered: Answered) {
+        self.shares.give_back(answered.caller.uid);
+        if socket::has_left_unread(answered.lines.stream()) {
+            self.give_back(answered);
+        }
+    }
+
+    fn give_back(&self, Answered { caller, agent, claimed, .. }: Answered) {
+        tracing::info!(id = claimed.id, "whoever waited for this record is gone");
+        let _ = self.jobs.send(Job::GiveBack(caller, agent, claimed));
     }
 
     /// Whether a record of the workspace can be claimed, though not by the one that was woken for it.
@@ -316,6 +369,9 @@ impl Keeper {
 
     /// A client hung up.
     fn leaves(&mut self, number: u64) {
+        if let Some(answered) = self.answered.remove(&number) {
+            return self.has_read(answered);
+        }
         let Some(client) = self.clients.get_mut(&number) else { return };
         client.gone = true;
         let _ = epoll::delete(&self.watched, client.lines.stream());

@@ -143,6 +143,12 @@ pub fn is_gone(stream: &UnixStream) -> bool {
     poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(gone)
 }
 
+/// Whether the other end went away with something unread of what it was sent: of a local socket the kernel says so.
+#[must_use]
+pub fn has_left_unread(stream: &UnixStream) -> bool {
+    matches!(sockopt::socket_error(stream), Ok(Err(rustix::io::Errno::CONNRESET)))
+}
+
 /// What ended first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {

@@ -240,6 +240,27 @@ pub fn claim_wish(service: &Service, caller: &Caller, args: &ClaimArgs) -> Resul
     Ok(Some(keys))
 }
 
+/// Whether a record is just as that claim has made it: nobody has saved or moved it since, or has it by another claim.
+///
+/// # Errors
+/// A failure of the store.
+pub fn is_as_claimed(
+    service: &Service,
+    caller: &Caller,
+    claimed: &ClaimReport,
+) -> Result<bool, Failure> {
+    service.read(|read| {
+        let config = service.engine.config();
+        match record(read, &config, &caller.part, &String::from(claimed.path.clone())) {
+            Ok(FoundRecord { record, .. }) => {
+                Ok((record.version, record.attempt) == (claimed.version, claimed.attempt))
+            }
+            Err(failure) if failure.exit == Exit::Absent => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    })
+}
+
 /// Whether anything is ready in a workspace that nobody writes, and whose text is in nobody's way.
 ///
 /// # Errors

@@ -50,7 +50,7 @@ use std::sync::Arc;
 pub use agents::{AgentInfo, AgentsReport};
 pub use backup::BackupReport;
 pub use caller::Caller;
-pub use claim::{ClaimReport, claim_wish, is_any_left, waited_in_vain, waits_on};
+pub use claim::{ClaimReport, claim_wish, is_any_left, is_as_claimed, waited_in_vain, waits_on};
 pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::ExportReport;
 pub use finish::MoveReport;

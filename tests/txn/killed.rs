@@ -1,12 +1,14 @@
 //! The daemon is killed at the commit: old or new, never a mix.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::harness::{Errno, Setup, Task, await_end, send_signal, until_polled};
+use rustix::process::Signal;
+
+use crate::harness::{Errno, Setup, Task, await_end, needs, send_signal, until_polled};
 
 /// What the tree says: the plain files, and where the task lies.
 fn seen(fixture: &crate::harness::Fixture) -> [String; 3] {
@@ -108,4 +110,53 @@ fn what_a_killed_command_has_left_goes_when_the_next_begins() {
         (left() == 0).then_some(())
     });
     assert!(!fixture.path("a").exists());
+}
+
+/// Goes on after a signal to say how it ended: with 0.
+const OBLIGING: &str = "trap 'kill $!; echo y > b; exit 0' INT TERM HUP; echo x > a
+    sleep 60 > /dev/null 2>&1 & echo begun; wait";
+
+// P13.6
+#[test]
+fn what_was_told_to_end_is_not_committed_though_it_ends_with_0() {
+    let fixture = Setup::default().start();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut command = fixture.command(&["txn", "--", "sh", "-c", OBLIGING]);
+        command.current_dir(fixture.root()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut txn = command.spawn().unwrap();
+        BufReader::new(txn.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+        send_signal(txn.id(), signal);
+        let output = txn.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(128 + signal.as_raw()), "{said}");
+        assert!(said.contains("nothing is committed"), "{said}");
+        assert!(!fixture.path("a").exists() && !fixture.path("b").exists());
+        assert_eq!(fs::read_dir(fixture.path(".workfs/txn")).unwrap().count(), 0);
+    }
+}
+
+// P13.6
+#[test]
+fn a_key_of_the_terminal_is_the_command_s_own_affair() {
+    if !needs(&["script"]) {
+        return;
+    }
+    let fixture = Setup::default().start();
+    fs::write(fixture.outside("obliging"), OBLIGING).unwrap();
+    let (program, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+    let file = fixture.outside("obliging");
+    let typed = format!("'{program}' --store '{store}' txn -- sh '{}'", file.display());
+    let mut command = std::process::Command::new("script");
+    command.args(["-qec", &typed, "/dev/null"]).current_dir(fixture.root());
+    let mut terminal = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut shown = BufReader::new(terminal.stdout.take().unwrap());
+    shown.read_line(&mut String::new()).unwrap();
+    let mut keys = terminal.stdin.take().unwrap();
+    keys.write_all(b"\x03").unwrap();
+    let mut rest = String::new();
+    shown.read_to_string(&mut rest).unwrap();
+    drop(keys);
+    assert_eq!(terminal.wait().unwrap().code(), Some(0), "{rest}");
+    assert!(rest.contains("went on after SIGINT and ended with 0: committing"), "{rest}");
+    assert!(fixture.path("a").exists() && fixture.path("b").exists());
 }

@@ -19,6 +19,19 @@ use crate::daemon::{Failure, is_ignored};
 const PASSED: [libc::c_int; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
 
+/// Those of them that ask for the end.
+const ASKING: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// How a command ended.
+pub struct Ended {
+    /// What it says itself.
+    pub status: ExitStatus,
+    /// By which signal somebody asked for the end of this process meanwhile, and so for its own.
+    pub asked: Option<Signal>,
+    /// A key of the terminal was pressed for that (Ctrl-C): it has that signal, too, and knows what it is to mean.
+    pub by_key: bool,
+}
+
 /// Keeps signals back until the command runs.
 pub fn hold_signals() {
     mask(libc::SIG_BLOCK);
@@ -55,7 +68,7 @@ pub fn run(
     command: &[OsString],
     dir: &Path,
     variables: &[(&'static str, OsString)],
-) -> Result<ExitStatus, Stop> {
+) -> Result<Ended, Stop> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Stop::failed(Exit::Usage, "no command is given", "see `workfs exec --help`"));
     };
@@ -82,11 +95,12 @@ pub fn run(
     await_end(child).map_err(|error| Failure::io("waiting for the command", &error).into())
 }
 
-fn await_end(mut child: Child) -> std::io::Result<ExitStatus> {
+fn await_end(mut child: Child) -> std::io::Result<Ended> {
     let pid = Pid::from_child(&child);
+    let (mut asked, mut by_key) = (None, false);
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(status);
+            return Ok(Ended { status, asked, by_key });
         }
         let (number, by_kernel) = next_signal()?;
         // The command has ended, and this comes too late for it: it waits for `release_signals`.
@@ -94,7 +108,15 @@ fn await_end(mut child: Child) -> std::io::Result<ExitStatus> {
             if let Some(signal) = Signal::from_named_raw(number) {
                 rustix::process::kill_process(getpid(), signal)?;
             }
-            return Ok(status);
+            return Ok(Ended { status, asked, by_key });
+        }
+        let is_key = by_kernel && [libc::SIGINT, libc::SIGQUIT].contains(&number);
+        // Whoever sends one by itself, or hangs up, has the last word.
+        if ASKING.contains(&number)
+            && !is_ignored(number)
+            && !(is_key && asked.is_some() && !by_key)
+        {
+            (asked, by_key) = (Signal::from_named_raw(number), is_key);
         }
         // What a terminal sends (Ctrl-C) goes to all of the group, so the command has it already.
         if number != libc::SIGCHLD

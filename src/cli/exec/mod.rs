@@ -99,7 +99,7 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     })?;
     let ended = child::run(&args.command, mounted.dir(), &mounted.variables(&options.paths));
     mounted.take_away(&options.paths);
-    Err(Stop::ended(ended?))
+    Err(Stop::ended(ended?.status))
 }
 
 /// Waits, not without end, until a daemon has gone that was started in vain, and has taken along what it
