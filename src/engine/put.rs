@@ -25,7 +25,7 @@ use super::record::Step;
 use super::save::home_of;
 use super::setattr::gone;
 use super::take::NEXT;
-use super::{About, Command, Slot, Stop, Text, Turn, plain};
+use super::{About, Command, Link, Slot, Stop, Text, Turn, plain};
 
 /// What is put.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub enum PutContent {
     Record(Box<Text>),
     /// A symbolic link to this target.
     Symlink(Vec<u8>),
+    /// A further name of this plain file.
+    Name(Ino),
 }
 
 /// Puts a node in its place, with its attributes.
@@ -130,6 +132,10 @@ impl Command for Put {
         if let Some(there) = turn.txn.lookup(self.parent, &self.name)? {
             return self.compare(turn, &there);
         }
+        if let PutContent::Name(ino) = self.content {
+            let link = Link { ino, parent: self.parent, name: self.name };
+            return Ok(Placed::Plain(link.run(turn)?.ino));
+        }
         let placed = match (&self.content, turn.slot(self.parent, &self.name)?) {
             (PutContent::File(bytes), Slot::Record(home)) => {
                 let text = Text::new(Arc::clone(bytes));
@@ -169,7 +175,7 @@ impl Put {
     fn node(&self, turn: &mut Turn<'_>, class: Class, size: u64) -> Result<Node, StoreError> {
         let node_type = match self.content {
             PutContent::Directory => NodeType::Directory,
-            PutContent::File(_) | PutContent::Record(_) => NodeType::File,
+            PutContent::File(_) | PutContent::Record(_) | PutContent::Name(_) => NodeType::File,
             PutContent::Symlink(_) => NodeType::Symlink,
         };
         let quota = turn.txn.node(self.parent)?.and_then(|parent| parent.quota);
@@ -218,7 +224,7 @@ impl Put {
         }
         let mut node = self.node(turn, Class::Plain, 0)?;
         match &self.content {
-            PutContent::Directory => {}
+            PutContent::Directory | PutContent::Name(_) => {}
             PutContent::File(bytes) => plain::put_sparse(turn, &mut node, bytes)?,
             PutContent::Record(text) => plain::put_sparse(turn, &mut node, &text.bytes)?,
             PutContent::Symlink(target) => {
@@ -319,6 +325,8 @@ impl Put {
                 }
                 return left("a link to something else is there");
             }
+            (PutContent::Name(ino), NodeType::File) if *ino == there.ino => return unchanged,
+            (PutContent::Name(_), NodeType::File) => return left("another file is there"),
             (PutContent::File(bytes), NodeType::File) => bytes,
             (PutContent::Record(text), NodeType::File) => &text.bytes,
             _ => return left("something of another type is there"),
@@ -340,7 +348,9 @@ impl Put {
         let text = match &self.content {
             PutContent::File(bytes) => Text::new(Arc::clone(bytes)),
             PutContent::Record(text) => (**text).clone(),
-            PutContent::Directory | PutContent::Symlink(_) => return Err(gone().into()),
+            PutContent::Directory | PutContent::Symlink(_) | PutContent::Name(_) => {
+                return Err(gone().into());
+            }
         };
         let content = turn.content(&record)?;
         if content[..] == text.bytes[..] {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::FileName;
 use crate::numbers::G;
-use crate::store::sqlite::{Lock, Sqlite, lock_path, refuse_other};
+use crate::store::sqlite::{Lock, Sqlite, lock_path, refuse_other, restoring_path};
 use crate::store::{Readers, StoreError, is_full, or_too_long};
 
 use super::backup::{beside, remove_with_log, settle};
@@ -88,7 +88,7 @@ pub fn restore(
         made.map_err(|error| failed(dir, error))?;
     }
     let _held = Lock::take(store)?;
-    let aside = beside(store, ".restoring");
+    let aside = restoring_path(store);
     remove_with_log(&aside);
     let copied = copy(file, &aside, store, sink);
     let checked = copied.and_then(|()| check(&aside, file, sink));

@@ -96,8 +96,14 @@ pub(super) fn rewind(
     args: &RewindArgs,
 ) -> Result<RewindReport, Failure> {
     let when = When::parse(&args.at)?;
-    if let When::Event(g) = when {
-        service.read(|read| require_past(read, g))?;
+    match when {
+        When::Event(g) => service.read(|read| require_past(read, g))?,
+        // As it is now it is already: whoever asks means another moment.
+        When::Time(at) if at > service.engine.now() => {
+            let reason = format!("{} is still to come", at.rfc3339_seconds());
+            return Err(Failure::new(Exit::Absent, reason, "`workfs log` says what happened when"));
+        }
+        When::Time(_) => {}
     }
     let config = service.engine.config();
     let part = &caller.part;

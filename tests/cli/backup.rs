@@ -60,6 +60,23 @@ fn restore_replaces_nothing_unasked() {
 
 // P4.6
 #[test]
+fn what_a_restoring_that_was_killed_has_left_goes_with_the_next_that_opens_the_store() {
+    let fixture = Fixture::new();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    let left = ["", "-wal", "-shm", ".lock"];
+    let left = left.map(|end| fixture.store().with_extension(format!("db.restoring{end}")));
+    for command in [&["list"][..], &["fsck"], &["mount", fixture.root().to_str().unwrap()]] {
+        for file in &left {
+            fs::write(file, "half").unwrap();
+        }
+        fixture.workfs(command).success();
+        assert!(!left.iter().any(|file| file.exists()), "{command:?}");
+    }
+}
+
+// P4.6
+#[test]
 fn a_log_that_was_left_alone_does_not_get_into_a_restored_store() {
     let fixture = Fixture::new();
     fixture.task("inbox", &Task::new("t-1"));

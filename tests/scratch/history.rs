@@ -78,9 +78,15 @@ fn each_version_is_a_file_and_comes_back() {
     let early = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", "1"]).failure();
     assert!(early.stderr.contains("kept are those of events"), "{early}");
     // A day is its beginning, a time has its zone.
-    for (day, code) in [("2020-01-01", 4), ("2200-01-01", 0), ("2200-01-01T00:00:00+02:00", 0)] {
+    for (day, code) in [("2020-01-01", 4), ("2200-01-01", 4), ("2200-01-01T00:00:00+02:00", 4)] {
         let ran = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", day]);
         assert_eq!(ran.code, code, "{ran}");
+        assert_eq!(ran.stderr.contains("is still to come"), day.starts_with("22"), "{ran}");
+    }
+    let last = fixture.workfs(&["log", "--json"]).success().json_lines();
+    let last = last.last().unwrap()["at"].as_str().unwrap().to_owned();
+    for now in [last.clone(), last.replace('Z', "+00:00")] {
+        fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", &now]).success();
     }
     for wrong in ["2200-01-32", "2200-01-01T00:00:00", "yesterday"] {
         let ran = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", wrong]).failure();

@@ -10,19 +10,16 @@
 //! (`engine::Put`), and whether the directory lies in a mount of ours (the caller knows mounts).
 
 mod big;
+mod files;
 mod flow;
 mod report;
 mod walk;
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 use crate::engine::{
-    MayPut, Placed, Put, PutContent, SetAttributes, SetXattr, Text, TimeOrNow, XattrMode, governed,
+    MayPut, Placed, Put, PutContent, SetAttributes, SetXattr, TimeOrNow, XattrMode,
 };
-use crate::kind::{Kind, Place};
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -32,14 +29,11 @@ pub(super) use report::show_lists;
 pub use report::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 
 use self::flow::Flow;
-use self::walk::{FoundDir, Meta, Source, Xattrs, open, shown, xattrs};
+use self::walk::{FoundDir, Meta, Source, Xattrs};
 
 use super::find::ROOT;
 use super::pace::Pace;
 use super::{Caller, Exit, Failure, ImportArgs, Service, Sink};
-
-/// Larger files are not put by one change.
-const ONE_CHANGE_BYTES_MAX: u64 = 8 << 20;
 
 /// Imports.
 ///
@@ -87,9 +81,12 @@ struct Import<'s> {
 type Made = BTreeMap<TreePath, (Ino, bool)>;
 
 /// What a change is about.
+#[derive(Default)]
 struct About {
     path: TreePath,
     xattrs: Xattrs,
+    /// The inode that it comes from, if that may have further names.
+    shared: Option<u64>,
 }
 
 impl Import<'_> {
@@ -126,6 +123,7 @@ impl Import<'_> {
                         gid: self.caller.gid,
                         mtime: self.service.engine.now(),
                         size: 0,
+                        shared: None,
                     };
                     let put = self.put(at, name, &meta, PutContent::Directory);
                     let placed = self.service.engine.run(self.caller.context(), put)?;
@@ -206,168 +204,6 @@ impl Import<'_> {
         Ok(made)
     }
 
-    fn files(
-        &self,
-        found: &[FoundDir],
-        made: &Made,
-        report: &mut ImportReport,
-        pace: &mut Pace<'_>,
-    ) -> Result<(), Failure> {
-        let total = report.files;
-        let mut flow = Flow::new(self.service, self.caller);
-        let mut failed: Option<Refusal> = None;
-        let mut done = 0;
-        for dir in found {
-            if pace.is_over() || failed.is_some() {
-                break;
-            }
-            let Some((parent, _)) = made.get(&dir.path) else { continue };
-            let kind = self.kind_of(*parent)?;
-            let fd = match self.source.dir(&dir.path) {
-                Ok(fd) => fd,
-                Err(why) => {
-                    report.unreadable.push(Unreadable { path: shown(&dir.path), why });
-                    continue;
-                }
-            };
-            let links = dir.links.iter().map(|(name, meta, target)| (name, meta, Some(target)));
-            let files = dir.files.iter().map(|(name, meta)| (name, meta, None));
-            for (name, meta, link) in files.chain(links) {
-                if !pace.goes_on(done, total, "files") || failed.is_some() {
-                    break;
-                }
-                done += 1;
-                let path = dir.path.join(name.clone());
-                let content = match link {
-                    Some(target) => Ok((PutContent::Symlink(target.clone()), 0, Vec::new())),
-                    None => self.content(&fd, name, meta, kind.as_deref()),
-                };
-                match content {
-                    Ok((content, bytes, xattrs)) => {
-                        let put = self.put(*parent, name, meta, content);
-                        flow.put(About { path, xattrs }, put, bytes, &mut |answer| {
-                            self.answered(answer, report, &mut failed);
-                        });
-                    }
-                    Err(Kept::Big) => {
-                        let placed = self.big(&fd, *parent, name, meta, pace);
-                        match placed {
-                            Ok((placed, xattrs)) => {
-                                let about = About { path, xattrs };
-                                self.answered((about, Ok(placed)), report, &mut failed);
-                            }
-                            Err(big::Why::Refused(refusal)) => {
-                                let about = About { path, xattrs: Vec::new() };
-                                self.answered((about, Err(refusal)), report, &mut failed);
-                            }
-                            Err(big::Why::Interrupted) => break,
-                            Err(big::Why::Unreadable(why)) => {
-                                report.unreadable.push(Unreadable { path: shown(&path), why });
-                            }
-                        }
-                    }
-                    Err(Kept::Unreadable(why)) => {
-                        report.unreadable.push(Unreadable { path: shown(&path), why });
-                    }
-                }
-            }
-        }
-        flow.finish(&mut |answer| self.answered(answer, report, &mut failed));
-        match failed {
-            Some(refusal) => Err(refusal.into()),
-            None => Ok(()),
-        }
-    }
-
-    /// The kind whose state directory this is.
-    fn kind_of(&self, dir: Ino) -> Result<Option<Arc<Kind>>, Failure> {
-        let config = self.service.engine.config();
-        self.service.read(|read| {
-            let governed = governed(read, &config, dir)?;
-            let state = |place: &Place| matches!(place, Place::State { .. });
-            Ok(governed.filter(|one| state(&one.place)).map(|one| one.binding.kind.clone()))
-        })
-    }
-
-    /// A file's content, parsed here where it will be a record: the writer must not wait for it.
-    fn content(
-        &self,
-        dir: &OwnedFd,
-        name: &FileName,
-        meta: &Meta,
-        kind: Option<&Kind>,
-    ) -> Result<(PutContent, usize, Xattrs), Kept> {
-        let record_like = kind.is_some_and(|kind| kind.record_id(name).is_some());
-        if meta.size > ONE_CHANGE_BYTES_MAX {
-            if record_like {
-                let why = format!("{} bytes are too many for a record", meta.size);
-                return Err(Kept::Unreadable(why));
-            }
-            return Err(Kept::Big);
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
-        let file = open(dir, name).map_err(Kept::Unreadable)?;
-        let xattrs = xattrs(&file).map_err(Kept::Unreadable)?;
-        let read = file.take(ONE_CHANGE_BYTES_MAX + 1).read_to_end(&mut bytes);
-        read.map_err(|error| Kept::Unreadable(error.to_string()))?;
-        if bytes.len() as u64 > ONE_CHANGE_BYTES_MAX {
-            return Err(Kept::Unreadable("it grew while it was read".to_owned()));
-        }
-        let length = bytes.len();
-        let bytes: Arc<[u8]> = bytes.into();
-        let content = if record_like {
-            PutContent::Record(Box::new(Text::new(bytes)))
-        } else {
-            PutContent::File(bytes)
-        };
-        Ok((content, length, xattrs))
-    }
-
-    fn big(
-        &self,
-        dir: &OwnedFd,
-        parent: Ino,
-        name: &FileName,
-        meta: &Meta,
-        pace: &mut Pace<'_>,
-    ) -> Result<(Placed, Xattrs), big::Why> {
-        let mut file = open(dir, name).map_err(big::Why::Unreadable)?;
-        let xattrs = xattrs(&file).map_err(big::Why::Unreadable)?;
-        let empty = PutContent::File(Arc::from(Vec::new()));
-        let put = self.put(parent, name, meta, empty);
-        let placed = big::put(self.service, &self.caller.context(), put, meta, (&mut file, pace))?;
-        Ok((placed, xattrs))
-    }
-
-    fn answered(
-        &self,
-        (about, placed): flow::Answer<About>,
-        report: &mut ImportReport,
-        failed: &mut Option<Refusal>,
-    ) {
-        let path = self.shown(&about.path);
-        match placed {
-            Ok(Placed::Plain(ino)) => {
-                report.plain += 1;
-                if let Err(refusal) = self.set_xattrs(ino, &about, report) {
-                    *failed = Some(refusal);
-                }
-            }
-            Ok(Placed::Record(_, corrected)) => {
-                report.records += 1;
-                if let Some(one) = corrected {
-                    report.corrected.push(Correction::new(path, one));
-                }
-            }
-            Ok(Placed::Draft(_, refusal)) => report.drafts.push(DraftReason::new(path, refusal)),
-            Ok(Placed::Unchanged(_)) => report.unchanged += 1,
-            Ok(Placed::MovedOn(why)) => report.moved_on.push(Unreadable { path, why }),
-            Ok(Placed::Left(why)) => report.left_alone.push(Unreadable { path, why }),
-            Err(refusal) if is_of_the_store(&refusal) => *failed = Some(refusal),
-            Err(refusal) => report.left_alone.push(Unreadable { path, why: refusal.reason }),
-        }
-    }
-
     /// A file or directory that was made gets the attributes that it had.
     fn set_xattrs(
         &self,
@@ -402,7 +238,7 @@ impl Import<'_> {
     ) -> Result<(), Failure> {
         for dir in found {
             let Some((ino, true)) = made.get(&dir.path) else { continue };
-            let about = About { path: dir.path.clone(), xattrs: dir.xattrs.clone() };
+            let about = About { path: dir.path.clone(), xattrs: dir.xattrs.clone(), shared: None };
             self.set_xattrs(*ino, &about, report)?;
         }
         Ok(())
@@ -445,10 +281,4 @@ impl Import<'_> {
 pub(super) fn is_of_the_store(refusal: &Refusal) -> bool {
     use Rule::{Damaged, Deadline, NoSpace, Quota, ReadOnly, Store};
     matches!(refusal.rule, Store | Damaged | NoSpace | Quota | ReadOnly | Deadline)
-}
-
-/// Why a file is not put as one change.
-enum Kept {
-    Big,
-    Unreadable(String),
 }

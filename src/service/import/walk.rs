@@ -38,10 +38,13 @@ pub(super) struct Meta {
     pub gid: u32,
     pub mtime: UnixNanos,
     pub size: u64,
+    /// Its inode, if it is a file that may have several names.
+    pub shared: Option<u64>,
 }
 
 impl Meta {
     fn of(stat: &Stat) -> Self {
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
         Meta {
             mode: stat.st_mode & 0o7777,
@@ -49,6 +52,7 @@ impl Meta {
             gid: stat.st_gid,
             mtime: UnixNanos(stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos)),
             size: stat.st_size.cast_unsigned(),
+            shared: (is_file && stat.st_nlink > 1).then_some(stat.st_ino),
         }
     }
 }

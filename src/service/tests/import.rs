@@ -195,6 +195,38 @@ fn a_client_that_is_gone_ends_an_import() {
     bench.clean();
 }
 
+// P8.4
+#[test]
+fn files_that_are_one_by_several_names_are_one_afterwards() {
+    let bench = Bench::new();
+    let root = bench.path("src");
+    write(&root, "a/x", "one");
+    write(&root, "inbox/t.yaml", "id: t\nstatus: new\n");
+    write(&root, "big", vec![b'x'; 9 << 20]);
+    fs::create_dir(root.join("b")).unwrap();
+    for (of, name) in [("a/x", "b/y"), ("a/x", "z"), ("big", "b/big"), ("inbox/t.yaml", "b/t.yaml")]
+    {
+        fs::hard_link(root.join(of), root.join(name)).unwrap();
+    }
+    // A second name where something else is already.
+    bench.mkdir("work/b");
+    bench.save("work/b/y", "another");
+    let report = bench.import(&root, "work");
+    assert_eq!((report.records, report.plain, report.left_alone.count), (1, 5, 1));
+    let ino = |path: &str| bench.node(path).unwrap().ino;
+    assert_eq!(ino("work/a/x"), ino("work/z"));
+    assert_eq!((ino("work/big"), bench.node("work/big").unwrap().nlink), (ino("work/b/big"), 2));
+    // A record has one name.
+    assert_ne!(ino("work/inbox/t.yaml"), ino("work/b/t.yaml"));
+    let again = bench.import(&root, "work");
+    assert_eq!((again.records, again.plain, again.unchanged), (0, 0, 6), "{}", again.human());
+    let out = bench.path("out");
+    bench.export(&out, Some("work")).unwrap();
+    let inode = |path: &str| fs::metadata(out.join(path)).unwrap().ino();
+    assert!(inode("a/x") == inode("z") && inode("big") == inode("b/big"));
+    bench.clean();
+}
+
 #[test]
 fn names_that_are_no_text_and_links_among_files_survive() {
     use std::os::unix::ffi::OsStrExt as _;

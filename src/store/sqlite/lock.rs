@@ -77,6 +77,21 @@ pub fn remove_files(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Where a backup is put and checked before it becomes the store at `path`.
+#[must_use]
+pub fn restoring_path(path: &Path) -> PathBuf {
+    beside(path, ".restoring")
+}
+
+/// Removes what a restoring that was killed has left. For whoever has the store's lock, as a restoring that goes on has.
+pub(super) fn remove_restoring(path: &Path) {
+    let aside = restoring_path(path);
+    for end in ["-wal", "-shm", "-journal", ".lock", ""] {
+        // Most often there is none.
+        let _ = std::fs::remove_file(beside(&aside, end));
+    }
+}
+
 /// Removes the lock of a store that was removed, unless somebody has it, or another store was made there.
 pub fn remove_lock(path: &Path) {
     if let Ok(held) = Lock::take(path)

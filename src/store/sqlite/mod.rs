@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 pub use head::refuse_other;
-pub use lock::{Lock, lock_holder, remove_files, remove_lock};
+pub use lock::{Lock, lock_holder, remove_files, remove_lock, restoring_path};
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
@@ -163,6 +163,7 @@ impl Sqlite {
         refuse_other(path)?;
         lock::refuse_network(path)?;
         let (lock, is_first) = lock::Lock::take_first(path)?;
+        lock::remove_restoring(path);
         let made = make(path).map_err(|error| making(path, error));
         let is_made = matches!(made, Ok(true));
         let opened = made.and_then(|_| Sqlite::open_held(path));

@@ -1,0 +1,272 @@
+//! Putting the files: many at a time, so that they share commits.
+//!
+//! What must stay true: files that are one, by several names, are one afterwards; a file that has its name is whole.
+//! Deliberately not here: the directories, which are there by now.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::engine::{Placed, PutContent, Text, governed};
+use crate::kind::{Kind, Place};
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::Refusal;
+
+use super::super::Failure;
+use super::super::pace::Pace;
+use super::flow::Flow;
+use super::walk::{FoundDir, Meta, Xattrs, open, shown, xattrs};
+use super::{
+    About, Correction, DraftReason, Import, ImportReport, Made, Unreadable, big, flow,
+    is_of_the_store,
+};
+
+/// Larger files are not put by one change.
+const ONE_CHANGE_BYTES_MAX: u64 = 8 << 20;
+
+/// What came of the files until now.
+#[derive(Default)]
+struct Outcome {
+    /// What ends the import before the rest.
+    failed: Option<Refusal>,
+    /// Inodes of which a name was met.
+    met: HashSet<u64>,
+    /// Those of them that were taken, and as which files.
+    first: HashMap<u64, Ino>,
+}
+
+/// A directory's files: where they come from and go to.
+struct FilePlace {
+    from: OwnedFd,
+    parent: Ino,
+    /// The kind whose state directory it is.
+    kind: Option<Arc<Kind>>,
+}
+
+impl FilePlace {
+    fn is_record_like(&self, name: &FileName) -> bool {
+        self.kind.as_ref().is_some_and(|kind| kind.record_id(name).is_some())
+    }
+}
+
+impl Import<'_> {
+    /// Takes the files: each name as it comes, and further names of what was taken after that.
+    pub(super) fn files(
+        &self,
+        found: &[FoundDir],
+        made: &Made,
+        report: &mut ImportReport,
+        pace: &mut Pace<'_>,
+    ) -> Result<(), Failure> {
+        let total = report.files;
+        let (mut flow, mut outcome) = (Flow::new(self.service, self.caller), Outcome::default());
+        let (mut done, mut further) = (0, Vec::new());
+        for dir in found {
+            if pace.is_over() || outcome.failed.is_some() {
+                break;
+            }
+            let Some(place) = self.place(dir, made, report)? else { continue };
+            let links = dir.links.iter().map(|(name, meta, target)| (name, meta, Some(target)));
+            let files = dir.files.iter().map(|(name, meta)| (name, meta, None));
+            for (name, meta, link) in files.chain(links) {
+                if !pace.goes_on(done, total, "files") || outcome.failed.is_some() {
+                    break;
+                }
+                done += 1;
+                let about = About { path: dir.path.join(name.clone()), ..About::default() };
+                if let Some(target) = link {
+                    let content = PutContent::Symlink(target.clone());
+                    let put = self.put(place.parent, name, meta, content);
+                    flow.put(about, put, 0, &mut |answer| {
+                        self.answered(answer, report, &mut outcome);
+                    });
+                    continue;
+                }
+                // A record has one name.
+                let shared = meta.shared.filter(|_| !place.is_record_like(name));
+                if shared.is_some_and(|inode| !outcome.met.insert(inode)) {
+                    further.push((dir, name, meta));
+                    continue;
+                }
+                let about = About { shared, ..about };
+                self.file((&place, name, meta), about, &mut flow, (report, &mut outcome, pace));
+            }
+        }
+        flow.finish(&mut |answer| self.answered(answer, report, &mut outcome));
+        for (dir, name, meta) in further {
+            if !pace.goes_on(done, total, "files") || outcome.failed.is_some() {
+                break;
+            }
+            let Some(place) = self.place(dir, made, report)? else { continue };
+            let about = About { path: dir.path.join(name.clone()), ..About::default() };
+            let first = meta.shared.and_then(|inode| outcome.first.get(&inode).copied());
+            let there = self.service.read(|read| Ok(read.lookup(place.parent, name)?))?;
+            match first.filter(|first| there.is_none_or(|there| there.ino == *first)) {
+                Some(first) => {
+                    let put = self.put(place.parent, name, meta, PutContent::Name(first));
+                    flow.put(about, put, 0, &mut |answer| {
+                        self.answered(answer, report, &mut outcome);
+                    });
+                }
+                // The first was not taken, or something else is here already.
+                None => {
+                    self.file((&place, name, meta), about, &mut flow, (report, &mut outcome, pace));
+                }
+            }
+        }
+        flow.finish(&mut |answer| self.answered(answer, report, &mut outcome));
+        match outcome.failed {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the files of a directory come from and go to; `None`, and told, if they cannot be read.
+    fn place(
+        &self,
+        dir: &FoundDir,
+        made: &Made,
+        report: &mut ImportReport,
+    ) -> Result<Option<FilePlace>, Failure> {
+        let Some((parent, _)) = made.get(&dir.path) else { return Ok(None) };
+        let (parent, kind) = (*parent, self.kind_of(*parent)?);
+        match self.source.dir(&dir.path) {
+            Ok(from) => Ok(Some(FilePlace { from, parent, kind })),
+            Err(why) => {
+                report.unreadable.push(Unreadable { path: shown(&dir.path), why });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Puts a file with its content.
+    fn file(
+        &self,
+        (place, name, meta): (&FilePlace, &FileName, &Meta),
+        about: About,
+        flow: &mut Flow<'_, About>,
+        (report, outcome, pace): (&mut ImportReport, &mut Outcome, &mut Pace<'_>),
+    ) {
+        let why = match self.content(place, name, meta) {
+            Ok((content, bytes, xattrs)) => {
+                let put = self.put(place.parent, name, meta, content);
+                return flow.put(About { xattrs, ..about }, put, bytes, &mut |answer| {
+                    self.answered(answer, report, outcome);
+                });
+            }
+            Err(Kept::Big) => match self.big(place, name, meta, pace) {
+                Ok((placed, xattrs)) => {
+                    let about = About { xattrs, ..about };
+                    return self.answered((about, Ok(placed)), report, outcome);
+                }
+                Err(big::Why::Refused(refusal)) => {
+                    return self.answered((about, Err(refusal)), report, outcome);
+                }
+                Err(big::Why::Interrupted) => return,
+                Err(big::Why::Unreadable(why)) => why,
+            },
+            Err(Kept::Unreadable(why)) => why,
+        };
+        report.unreadable.push(Unreadable { path: shown(&about.path), why });
+    }
+
+    /// The kind whose state directory this is.
+    fn kind_of(&self, dir: Ino) -> Result<Option<Arc<Kind>>, Failure> {
+        let config = self.service.engine.config();
+        self.service.read(|read| {
+            let governed = governed(read, &config, dir)?;
+            let state = |place: &Place| matches!(place, Place::State { .. });
+            Ok(governed.filter(|one| state(&one.place)).map(|one| one.binding.kind.clone()))
+        })
+    }
+
+    /// A file's content, parsed here where it will be a record: the writer must not wait for it.
+    fn content(
+        &self,
+        place: &FilePlace,
+        name: &FileName,
+        meta: &Meta,
+    ) -> Result<(PutContent, usize, Xattrs), Kept> {
+        let record_like = place.is_record_like(name);
+        if meta.size > ONE_CHANGE_BYTES_MAX {
+            if record_like {
+                let why = format!("{} bytes are too many for a record", meta.size);
+                return Err(Kept::Unreadable(why));
+            }
+            return Err(Kept::Big);
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
+        let file = open(&place.from, name).map_err(Kept::Unreadable)?;
+        let xattrs = xattrs(&file).map_err(Kept::Unreadable)?;
+        let read = file.take(ONE_CHANGE_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(|error| Kept::Unreadable(error.to_string()))?;
+        if bytes.len() as u64 > ONE_CHANGE_BYTES_MAX {
+            return Err(Kept::Unreadable("it grew while it was read".to_owned()));
+        }
+        let length = bytes.len();
+        let bytes: Arc<[u8]> = bytes.into();
+        let content = if record_like {
+            PutContent::Record(Box::new(Text::new(bytes)))
+        } else {
+            PutContent::File(bytes)
+        };
+        Ok((content, length, xattrs))
+    }
+
+    fn big(
+        &self,
+        place: &FilePlace,
+        name: &FileName,
+        meta: &Meta,
+        pace: &mut Pace<'_>,
+    ) -> Result<(Placed, Xattrs), big::Why> {
+        let mut file = open(&place.from, name).map_err(big::Why::Unreadable)?;
+        let xattrs = xattrs(&file).map_err(big::Why::Unreadable)?;
+        let empty = PutContent::File(Arc::from(Vec::new()));
+        let put = self.put(place.parent, name, meta, empty);
+        let placed = big::put(self.service, &self.caller.context(), put, meta, (&mut file, pace))?;
+        Ok((placed, xattrs))
+    }
+
+    fn answered(
+        &self,
+        (about, placed): flow::Answer<About>,
+        report: &mut ImportReport,
+        outcome: &mut Outcome,
+    ) {
+        let path = self.shown(&about.path);
+        if let (Some(inode), Ok(Placed::Plain(ino) | Placed::Unchanged(ino))) =
+            (about.shared, &placed)
+        {
+            outcome.first.insert(inode, *ino);
+        }
+        match placed {
+            Ok(Placed::Plain(ino)) => {
+                report.plain += 1;
+                if let Err(refusal) = self.set_xattrs(ino, &about, report) {
+                    outcome.failed = Some(refusal);
+                }
+            }
+            Ok(Placed::Record(_, corrected)) => {
+                report.records += 1;
+                if let Some(one) = corrected {
+                    report.corrected.push(Correction::new(path, one));
+                }
+            }
+            Ok(Placed::Draft(_, refusal)) => report.drafts.push(DraftReason::new(path, refusal)),
+            Ok(Placed::Unchanged(_)) => report.unchanged += 1,
+            Ok(Placed::MovedOn(why)) => report.moved_on.push(Unreadable { path, why }),
+            Ok(Placed::Left(why)) => report.left_alone.push(Unreadable { path, why }),
+            Err(refusal) if is_of_the_store(&refusal) => outcome.failed = Some(refusal),
+            Err(refusal) => report.left_alone.push(Unreadable { path, why: refusal.reason }),
+        }
+    }
+}
+
+/// Why a file is not put as one change.
+enum Kept {
+    Big,
+    Unreadable(String),
+}
