@@ -112,6 +112,7 @@ pub(super) fn retire(
 ) -> Result<G, StoreError> {
     let expected = record.expected();
     let path = home.file_path().to_string();
+    let owner = record.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()));
     let g = turn.append(
         Some(&record),
         Happening {
@@ -121,6 +122,8 @@ pub(super) fn retire(
             before: Some(record.version),
             after: None,
             payload: Payload::of(&[
+                ("attempt", Field::Integer(record.attempt.0.cast_signed())),
+                ("owner", owner),
                 ("path", Field::Text(&path)),
                 ("state", Field::Text(record.state.as_str())),
                 ("to", to.map_or(Field::Absent, Field::Text)),

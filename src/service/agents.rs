@@ -27,7 +27,7 @@ pub struct AgentInfo {
 pub struct AgentsReport {
     /// All registered agents, by name.
     pub agents: Vec<AgentInfo>,
-    /// What stands in the way of one that was just added.
+    /// What the one that was just added is still, and what stands in its way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -75,8 +75,17 @@ pub(super) fn add(
     }
     let add = PutAgent { name: args.name.clone(), role, uid };
     service.engine.run(caller.context(), add)?;
-    let note = args.uid.and_then(|uid| out_of_reach(&service.store, uid));
+    let kept = known.filter(|known| args.role.is_none() && known.role != Role::Agent);
+    let kept = kept.map(|known| stays(&args.name, known.role));
+    let notes = [kept, args.uid.and_then(|uid| out_of_reach(&service.store, uid))];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    let note = (!notes.is_empty()).then(|| notes.join("\n"));
     Ok(AgentsReport { note, ..list(service) })
+}
+
+/// What is said where no role is given: who leaves it out may think of the one that new agents have.
+fn stays(name: &AgentName, role: Role) -> String {
+    format!("{name} was registered as {role} and stays it: `--role agent` makes it an agent")
 }
 
 /// Which directory keeps a user from the store's socket, if one does.

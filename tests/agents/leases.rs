@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::harness::{Errno, Setup, Task, close, left_out, needs, save, until_polled};
+use crate::harness::{Errno, Event, Setup, Task, close, left_out, needs, save, until_polled};
 use crate::team::{Team, errno, mv};
 
 /// Waits until something has happened to a record.
@@ -29,7 +29,20 @@ pub fn bob_has(lease: &str) -> Team {
     team
 }
 
-// P12.1
+/// What an event says of its record, at some path.
+fn said(event: &Event) -> String {
+    let payload = &event.0["payload"];
+    assert!(payload["path"].is_string(), "{payload}");
+    let owner = payload["owner"].as_str().unwrap_or("-");
+    format!(
+        "{} {} {owner} {}",
+        event.name(),
+        payload["state"].as_str().unwrap(),
+        payload["attempt"]
+    )
+}
+
+// P12.1 P5.1
 #[test]
 fn a_claim_without_a_sign_of_life_ends_and_another_can_have_it() {
     let team = bob_has("1s");
@@ -47,6 +60,24 @@ fn a_claim_without_a_sign_of_life_ends_and_another_can_have_it() {
     mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
     let leases = fs::read_to_string(team.fixture.path(".workfs/leases")).unwrap();
     assert!(leases.contains("ann attempt 2 work/assigned/ann/t-1.yaml"), "{leases}");
+    // Away to a backup's name, back, and gone: each event says where it is, or was last, and whose.
+    let lane = team.work(2).join("assigned/ann");
+    fs::rename(lane.join("t-1.yaml"), lane.join("t-1.yaml~")).unwrap();
+    fs::rename(lane.join("t-1.yaml~"), lane.join("t-1.yaml")).unwrap();
+    fs::remove_file(lane.join("t-1.yaml")).unwrap();
+    let ledger = team.fixture.ledger();
+    let told: Vec<String> = ledger.of_record("t-1").into_iter().map(said).collect();
+    let wanted = [
+        "created inbox - 0",
+        "claimed assigned bob 1",
+        "lease_ending assigned bob 1",
+        "expired inbox - 1",
+        "claimed assigned ann 2",
+        "renamed assigned ann 2",
+        "renamed assigned ann 2",
+        "removed assigned ann 2",
+    ];
+    assert_eq!(told, wanted);
     team.fixture.fsck_clean();
 }
 

@@ -70,6 +70,20 @@ fn a_life(fixture: &Fixture) {
 
 // P8.1
 #[test]
+fn who_is_added_again_without_a_role_keeps_it_and_that_is_said() {
+    let fixture = Fixture::new();
+    let add = |more: &[&str]| fixture.workfs(&[&["agent", "add"], more].concat()).success();
+    assert!(!add(&["olga", "--role", "observer"]).stdout.contains("stays"));
+    let again = add(&["olga"]);
+    assert!(again.stdout.contains("olga was registered as observer and stays it"), "{again}");
+    let told = add(&["olga", "--json"]).json();
+    assert!(told["note"].as_str().unwrap().contains("--role agent"), "{told}");
+    assert!(!add(&["olga", "--role", "agent"]).stdout.contains("stays"));
+    assert!(add(&["olga", "--json"]).json()["note"].is_null());
+}
+
+// P8.1
+#[test]
 fn a_task_lives_by_commands_through_the_daemon() {
     let fixture = Fixture::new();
     a_life(&fixture);

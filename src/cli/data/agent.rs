@@ -34,7 +34,8 @@ struct AddArgs {
     /// Its name
     #[arg(value_parser = super::agent)]
     name: AgentName,
-    /// agent, builder, coordinator, manager, supervisor, operator or observer [default: agent]
+    /// agent, builder, coordinator, manager, supervisor, operator or observer [default: what it is
+    /// registered as; of a new one agent]
     #[arg(long, value_name = "ROLE", value_parser = role)]
     role: Option<Role>,
     /// The user who is this agent, through whichever mount

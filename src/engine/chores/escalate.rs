@@ -69,6 +69,7 @@ impl Chore for Escalate {
             before: Some(record.version),
             after: Some(record.version),
             payload: Payload::of(&[
+                ("attempt", Field::Integer(record.attempt.0.cast_signed())),
                 ("owner", record.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()))),
                 ("path", Field::Text(&path)),
                 ("since", Field::Text(&since)),

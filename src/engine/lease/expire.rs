@@ -90,8 +90,9 @@ fn lease_event(
     let expected = record.expected();
     let owner = record.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()));
     let attempt = Field::Integer(record.attempt.0.cast_signed());
-    let path = path.to_string();
-    let mut fields = [("attempt", attempt), ("owner", owner), ("path", Field::Text(&path)), more];
+    let (path, state) = (path.to_string(), record.state.clone());
+    let (at, state) = (("path", Field::Text(&path)), ("state", Field::Text(state.as_str())));
+    let mut fields = [("attempt", attempt), ("owner", owner), at, state, more];
     fields.sort_by_key(|(key, _)| *key);
     let happening = Happening {
         name,

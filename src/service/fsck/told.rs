@@ -37,6 +37,9 @@ pub(super) struct Payload {
     owner: Option<String>,
     path: Option<String>,
     state: Option<String>,
+    /// It did not move: only its lease, or its owner's claim, ended.
+    stays: bool,
+    to: Option<String>,
     pub via: Option<String>,
 }
 
@@ -70,19 +73,20 @@ impl Stands {
 }
 
 impl Told {
-    /// Where the event put the record, if it put it somewhere. Only what gives it a file, or takes that
-    /// from it, says a state; and what gives one, the attempt.
+    /// Where the event put the record, if it put it somewhere.
     fn stands(&self) -> Option<Stands> {
-        self.payload.state.as_ref()?;
-        match &*self.event {
-            _ if self.payload.attempt.is_some() => {
-                Some(if self.payload.flagged { Stands::Flagged } else { Stands::Valid })
-            }
-            name if name == EventName::RENAMED.as_str() => Some(Stands::Parked),
-            name if [EventName::REMOVED, EventName::LEFT].iter().any(|e| e.as_str() == name) => {
-                Some(Stands::Gone)
-            }
-            _ => None,
+        let is = |events: &[EventName]| events.iter().any(|event| event.as_str() == self.event);
+        // Older workfs left the attempt out where a file was taken from it, and the state where it only told.
+        let tells = is(&[EventName::LEASE_ENDING, EventName::ESCALATED]) || self.payload.stays;
+        if tells || self.payload.state.is_none() {
+            None
+        } else if is(&[EventName::REMOVED, EventName::LEFT]) {
+            Some(Stands::Gone)
+        } else if is(&[EventName::RENAMED]) && self.payload.to.is_some() {
+            Some(Stands::Parked)
+        } else {
+            self.payload.attempt?;
+            Some(if self.payload.flagged { Stands::Flagged } else { Stands::Valid })
         }
     }
 }
