@@ -35,6 +35,9 @@ pub struct TxnArgs {
 pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     let (control, place) = control()?;
     let dir = begin(&control.join("txn"))?;
+    // From here on a signal that would end us is the command's, so that what was begun is thrown away. Whoever
+    // waits for a daemon that does not answer, before and after, can be ended.
+    child::hold_signals();
     let inside = dir.join(&place);
     if !inside.is_dir() {
         fs::remove_dir(&dir).map_err(|error| failed("ending the transaction", &error))?;
@@ -42,9 +45,6 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
         let remedy = "change to a directory of files: what is computed is not in it";
         return Err(Stop::failed(Exit::Usage, reason, remedy));
     }
-    // A signal that would end us is the command's, so that what it began is thrown away. Whoever
-    // waits for a daemon that does not answer, before and after, can be ended.
-    child::hold_signals();
     let ended = child::run(&args.command, &inside, &[]);
     let late = child::release_signals();
     let ended = ended.map(|ended| late.unwrap_or_else(|| outcome(&ended, output)));
