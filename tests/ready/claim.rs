@@ -216,39 +216,33 @@ fn who_waits_and_is_gone_takes_nothing_with_him() {
 #[test]
 fn who_goes_without_having_read_what_he_got_takes_nothing_with_him() {
     let fixture = Fixture::new();
-    let held = fixture.path("work/assigned/ann/a.yaml");
-    let stopped = || {
-        let mut claim = fixture.command(&["claim", "--next", "--wait", "--agent", "ann"]);
-        let client = claim.stdout(Stdio::piped()).spawn().unwrap();
-        settled(fixture.daemon_pid());
-        send_signal(client.id(), Signal::STOP);
-        client
+    let come = || Waiter::new(&fixture, "ann", 10 * DEADLINE);
+    let claimed = |task: &str| {
+        let path = fixture.path(&format!("work/assigned/ann/{task}.yaml"));
+        until_polled("it is claimed", || path.exists().then(|| path.clone()))
     };
-    let mut gone = stopped();
+    // As one that was stopped, and is killed.
+    let gone = come();
     put(&fixture, "a", "");
-    until_polled("it is claimed", || held.exists().then_some(()));
-    send_signal(gone.id(), Signal::KILL);
-    gone.wait().unwrap();
+    claimed("a");
+    drop(gone);
     until_polled("it is given back", || fixture.path("work/inbox/a.yaml").exists().then_some(()));
     // Who goes on has it, and who has worked on it meanwhile keeps it.
-    let late = stopped();
-    until_polled("it is claimed", || held.exists().then_some(()));
-    send_signal(late.id(), Signal::CONT);
-    let output = late.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "work/assigned/ann/a.yaml\n");
-    let mut gone = stopped();
+    let late = come();
+    let kept = claimed("a");
+    assert_eq!(late.answer().unwrap(), "a");
+    drop(late);
+    let gone = come();
     put(&fixture, "b", "");
-    let other = fixture.path("work/assigned/ann/b.yaml");
-    until_polled("it is claimed", || other.exists().then_some(()));
+    let other = claimed("b");
     let text = fs::read_to_string(&other).unwrap();
     save(&other, format!("{text}# begun\n").as_bytes()).unwrap();
-    send_signal(gone.id(), Signal::KILL);
-    gone.wait().unwrap();
-    // The next that waits is served after the one that is gone.
+    drop(gone);
+    // The next that waits is served after those that are gone.
     let next = Waiter::new(&fixture, "bob", DEADLINE);
     put(&fixture, "c", "");
     assert_eq!(next.answer().unwrap(), "c");
-    assert!(other.exists() && held.exists());
+    assert!(other.exists() && kept.exists());
     fixture.fsck_clean();
 }
 
