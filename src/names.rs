@@ -189,6 +189,12 @@ impl ShownPath {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// The path as people read it, where an empty one is the root.
+    #[must_use]
+    pub fn or_root(&self) -> String {
+        if self.is_empty() { ".".to_owned() } else { self.to_string() }
+    }
 }
 
 impl From<&TreePath> for ShownPath {

@@ -35,7 +35,7 @@ table! {
     /// The command line or the configuration makes no sense.
     Usage = 2, "the command line, an option or a configuration is wrong";
     /// Nothing to claim, to wait for or to list.
-    Nothing = 3, "there is nothing to claim, or nothing is mounted";
+    Nothing = 3, "there is nothing to claim, to renew or to tell of, or nothing is mounted";
     /// A record, path, directory, mount or store is not there.
     Absent = 4, "the record, path, directory, mount or store is not there";
     /// Somebody else was faster or is using it.
@@ -58,10 +58,10 @@ table! {
     Busy = 75, "a limit or a deadline was met: try again";
     /// `claim --wait` waited in vain. The code is that of timeout(1).
     TimedOut = 124, "there was nothing to claim until the time to wait was over";
-    /// `exec`: as env(1) and shells have it.
-    NotRun = 126, "`exec`: the command cannot be run";
-    /// `exec`: the same.
-    NotFound = 127, "`exec`: the command was not found";
+    /// A command that is run: as env(1) and shells have it.
+    NotRun = 126, "`exec`, `txn`: the command cannot be run";
+    /// The same.
+    NotFound = 127, "`exec`, `txn`: the command was not found";
     /// Ctrl-C.
     Interrupted = 130, "interrupted";
 }

@@ -180,7 +180,7 @@ fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
                 Some(Rule::Conflict) => "run the command again, on what is there now",
                 _ => told.remedy,
             };
-            remedy = format!("{way}; {remedy}");
+            remedy = format!("{}; {remedy}", way.trim_end_matches('.'));
         }
         let (rule, place) = (told.rule.map(Rule::code), told.place);
         Stop::Failed(Box::new(Failed { exit, reason, remedy, rule, place }))

@@ -196,3 +196,17 @@ fn texts_with_control_characters_are_escaped() {
     let ran = fixture.workfs(&["import", from.to_str().unwrap(), "work"]).success();
     assert!(ran.stdout.contains("work/inbox/t-1.yaml: status: do\\nne\\u{85} → new\n"), "{ran}");
 }
+
+// P8.1
+#[test]
+fn the_root_of_the_tree_has_a_name() {
+    let fixture = Setup::default().start();
+    let (from, out) = (fixture.outside("from"), fixture.outside("out"));
+    std::fs::create_dir(&from).unwrap();
+    let shown = fixture.workfs(&["show", "."]).success().stdout;
+    assert!(shown.starts_with("# .\n"), "{shown}");
+    let said = fixture.workfs(&["import", from.to_str().unwrap(), "."]).success().stdout;
+    assert!(said.contains("from into ./: 0 files"), "{said}");
+    let said = fixture.workfs(&["export", out.to_str().unwrap()]).success().stdout;
+    assert!(said.starts_with("exported ./ to "), "{said}");
+}

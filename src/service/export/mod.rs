@@ -70,7 +70,7 @@ impl ExportReport {
     pub fn human(&self) -> String {
         let mut out = format!(
             "exported {}/ to {}: {} files in {} directories ({}), {} links",
-            self.from,
+            self.from.or_root(),
             self.to,
             self.files,
             self.directories,
