@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use super::super::Failure;
 use super::super::pace::Pace;
 use super::flow::Flow;
-use super::walk::{FoundDir, Meta, Xattrs, open, shown, xattrs};
+use super::walk::{FoundDir, Inode, Meta, Xattrs, open, shared, shown, xattrs};
 use super::{
     About, Correction, DraftReason, Import, ImportReport, Made, Unreadable, big, flow,
     is_of_the_store,
@@ -32,9 +32,9 @@ struct Outcome {
     /// What ends the import before the rest.
     failed: Option<Refusal>,
     /// Inodes of which a name was met.
-    met: HashSet<u64>,
+    met: HashSet<Inode>,
     /// Those of them that were taken, and as which files.
-    first: HashMap<u64, Ino>,
+    first: HashMap<Inode, Ino>,
 }
 
 /// A directory's files: where they come from and go to.
@@ -101,7 +101,9 @@ impl Import<'_> {
             }
             let Some(place) = self.place(dir, made, report)? else { continue };
             let about = About { path: dir.path.join(name.clone()), ..About::default() };
-            let first = meta.shared.and_then(|inode| outcome.first.get(&inode).copied());
+            // Unless the name has another file by now.
+            let inode = shared(&place.from, name).filter(|inode| meta.shared == Some(*inode));
+            let first = inode.and_then(|inode| outcome.first.get(&inode).copied());
             let there = self.service.read(|read| Ok(read.lookup(place.parent, name)?))?;
             match first.filter(|first| there.is_none_or(|there| there.ino == *first)) {
                 Some(first) => {

@@ -29,7 +29,7 @@ pub(super) use report::show_lists;
 pub use report::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 
 use self::flow::Flow;
-use self::walk::{FoundDir, Meta, Source, Xattrs};
+use self::walk::{FoundDir, Inode, Meta, Source, Xattrs};
 
 use super::find::ROOT;
 use super::pace::Pace;
@@ -86,7 +86,7 @@ struct About {
     path: TreePath,
     xattrs: Xattrs,
     /// The inode that it comes from, if that may have further names.
-    shared: Option<u64>,
+    shared: Option<Inode>,
 }
 
 impl Import<'_> {

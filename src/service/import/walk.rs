@@ -30,6 +30,9 @@ const XATTR_BYTES_MAX: usize = 64 << 10;
 const OPEN_DIR: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// Which file it is on this host: also one of another file system can be mounted on a name.
+pub(super) type Inode = (u64, u64);
+
 /// What is kept of a node's attributes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meta {
@@ -38,8 +41,8 @@ pub(super) struct Meta {
     pub gid: u32,
     pub mtime: UnixNanos,
     pub size: u64,
-    /// Its inode, if it is a file that may have several names.
-    pub shared: Option<u64>,
+    /// Which file it is, if it may have several names.
+    pub shared: Option<Inode>,
 }
 
 impl Meta {
@@ -52,7 +55,7 @@ impl Meta {
             gid: stat.st_gid,
             mtime: UnixNanos(stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos)),
             size: stat.st_size.cast_unsigned(),
-            shared: (is_file && stat.st_nlink > 1).then_some(stat.st_ino),
+            shared: (is_file && stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
         }
     }
 }
@@ -186,6 +189,12 @@ impl Source {
         }
         Ok((dir, below))
     }
+}
+
+/// Which file has a name in the directory `dir` now, if that may have several.
+pub(super) fn shared(dir: &OwnedFd, name: &FileName) -> Option<Inode> {
+    let stat = statat(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Meta::of(&stat).shared
 }
 
 /// Opens a regular file of the directory `dir`.

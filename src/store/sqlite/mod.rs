@@ -368,7 +368,8 @@ impl Readers for Sqlite {
             };
             let started = std::thread::Builder::new().name("integrity".into());
             let started = started.spawn_scoped(scope, check);
-            started.map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
+            let check = started
+                .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
             let mut is_given_up = false;
             loop {
                 match receive.recv_timeout(TOLD_EVERY) {
@@ -382,7 +383,9 @@ impl Readers for Sqlite {
                         }
                     }
                     Err(RecvTimeoutError::Disconnected) => {
-                        return Err(StoreError::Failed("the check panicked".to_owned()));
+                        // It panicked, which is no reason for us to.
+                        let _ = check.join();
+                        return Err(StoreError::Failed("the check ended half-way".to_owned()));
                     }
                 }
             }
