@@ -345,3 +345,14 @@ fn a_layout_brings_kinds_and_the_kept_configuration_holds_them() {
     // Files are read for a layout alone.
     assert!(parse(layout).unwrap_err().reason.contains("init --layout"));
 }
+
+#[test]
+fn the_default_directories_are_those_of_tasks() {
+    let all: Vec<String> =
+        Config::default().directories().iter().map(ToString::to_string).collect();
+    assert_eq!(all[..5], ["work", "work/inbox", "work/assigned", "work/done", "work/dead"]);
+    assert_eq!(all[5..7], ["work/fridge", "work/archive"]);
+    assert!(all.contains(&"work/collaboration/inbox".to_owned()));
+    let globs = Config::parse("layout", "workspaces: [{path: 'x/*/work', kind: task}]\n").unwrap();
+    assert!(globs.directories().is_empty());
+}

@@ -25,7 +25,7 @@ pub use files::{Check, FileRules, Keep, LockRule, Retention, SCHEMAS, Scope, Syn
 pub use path_glob::{FileGlob, PathGlob};
 pub use quotas::Quota;
 
-use crate::kind::{Kind, KindError, Kinds, builtin, where_and_why};
+use crate::kind::{Component, Kind, KindError, Kinds, Pattern, builtin, where_and_why};
 use crate::names::{StateName, TreePath};
 
 /// The directory at the root of the mount whose content is nobody's but workfs's.
@@ -146,6 +146,22 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The directories that it names outright: no globs, no owners, no months.
+    #[must_use]
+    pub fn directories(&self) -> Vec<TreePath> {
+        let mut all = Vec::new();
+        for binding in &self.bindings {
+            let Some(root) = binding.path.literal() else { continue };
+            all.push(root.clone());
+            for (_, state) in binding.kind.states() {
+                all.extend(state.dirs.iter().filter_map(|dir| literal_start(&root, dir)));
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        all.retain(|path| seen.insert(path.clone()));
+        all
+    }
+
     /// Reads a configuration that names built-in kinds. `file` is its name, for errors.
     ///
     /// # Errors
@@ -245,4 +261,14 @@ impl Config {
             !control && (!scratch || says() == Some(SCRATCH_DIR))
         })
     }
+}
+
+/// The longest path that the pattern surely begins with; `None` if it begins with a variable.
+fn literal_start(root: &TreePath, dir: &Pattern) -> Option<TreePath> {
+    let mut path = root.clone();
+    for component in dir.components() {
+        let Component::Literal(name) = component else { break };
+        path = path.join(name.clone());
+    }
+    (path != *root).then_some(path)
 }

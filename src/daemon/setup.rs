@@ -14,10 +14,9 @@ use super::failure::Failure;
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn};
 use crate::names::{FileName, TreePath};
-use crate::numbers::Ino;
 use crate::refusal::Refusal;
 use crate::service::{Caller, PARTS, SCRATCHPAD};
-use crate::store::{MAKING_BEGUN, MAKING_DONE, MAKING_KEY, Read, Readers, StoreError};
+use crate::store::{MAKING_BEGUN, MAKING_DONE, MAKING_KEY, NodeType, Read, Readers, StoreError};
 
 /// What a store is to become.
 #[derive(Clone, Debug, Default)]
@@ -95,9 +94,12 @@ pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
     }
     let config = engine.config();
     let scratchpad = if setup.scratchpad { scratchpad(&config) } else { Vec::new() };
-    for path in directories(&config).into_iter().chain(scratchpad) {
-        let existed = make_path(engine, &context, &path)?;
-        if existed { &mut made.there } else { &mut made.made }.push(path.to_string());
+    for path in config.directories().into_iter().chain(scratchpad) {
+        match make_path(engine, &context, &path)? {
+            Some(true) => made.there.push(path.to_string()),
+            Some(false) => made.made.push(path.to_string()),
+            None => {}
+        }
     }
     Ok(made)
 }
@@ -115,24 +117,6 @@ fn own_root(caller: &Caller) -> SetAttributes {
     }
 }
 
-/// The directories that a configuration names outright: no globs, no owners, no months.
-#[must_use]
-pub fn directories(config: &Config) -> Vec<TreePath> {
-    let mut all = Vec::new();
-    for binding in config.bindings() {
-        let Some(root) = binding.path.literal() else { continue };
-        all.push(root.clone());
-        for (_, state) in binding.kind.states() {
-            for dir in &state.dirs {
-                all.extend(literal_start(&root, dir));
-            }
-        }
-    }
-    let mut seen = std::collections::HashSet::new();
-    all.retain(|path| seen.insert(path.clone()));
-    all
-}
-
 /// The scratchpad's directories, where what is saved there is kept.
 fn scratchpad(config: &Config) -> Vec<TreePath> {
     let Ok(root) = TreePath::parse(SCRATCHPAD) else { return Vec::new() };
@@ -142,39 +126,26 @@ fn scratchpad(config: &Config) -> Vec<TreePath> {
     PARTS.iter().filter_map(|part| FileName::new(part).ok()).map(|part| root.join(part)).collect()
 }
 
-/// The longest path that the pattern surely begins with; `None` if it begins with a variable.
-fn literal_start(root: &TreePath, dir: &crate::kind::Pattern) -> Option<TreePath> {
-    let mut path = root.clone();
-    for component in dir.components() {
-        let crate::kind::Component::Literal(name) = component else { break };
-        path = path.join(name.clone());
-    }
-    (path != *root).then_some(path)
-}
-
-/// Makes a directory and those above it; says whether it was there.
-fn make_path(engine: &Engine, context: &Context, path: &TreePath) -> Result<bool, Refusal> {
+/// Makes a directory and those above it; says whether it was there. `None` where something that is no
+/// directory lies in the way: `doctor` and `init` name it.
+fn make_path(engine: &Engine, context: &Context, path: &TreePath) -> Result<Option<bool>, Refusal> {
     let mut at = workfs_mount::ROOT;
     let mut existed = true;
     for name in path.names() {
-        (at, existed) = make_directory(engine, context, at, name)?;
+        let find = |read: &dyn Read| read.lookup(at, name);
+        let found = crate::store::read(&**engine.readers(), find)?;
+        existed = found.is_some();
+        at = match found {
+            Some(node) if node.node_type != NodeType::Directory => return Ok(None),
+            Some(node) => node.ino,
+            None => {
+                let (name, content) = (name.clone(), NewContent::Directory);
+                let create = Create { parent: at, name, mode: 0o755, content, on_draft: None };
+                engine.run(context.clone(), create)?.ino
+            }
+        };
     }
-    Ok(existed)
-}
-
-fn make_directory(
-    engine: &Engine,
-    context: &Context,
-    parent: Ino,
-    name: &FileName,
-) -> Result<(Ino, bool), Refusal> {
-    let find = |read: &dyn Read| read.lookup(parent, name);
-    if let Some(node) = crate::store::read(&**engine.readers(), find)? {
-        return Ok((node.ino, true));
-    }
-    let content = NewContent::Directory;
-    let create = Create { parent, name: name.clone(), mode: 0o755, content, on_draft: None };
-    Ok((engine.run(context.clone(), create)?.ino, false))
+    Ok(Some(existed))
 }
 
 /// Keeps a configuration in the store.
@@ -206,22 +177,5 @@ impl Command for Finish {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         Ok(turn.txn.put_meta(MAKING_KEY, MAKING_DONE)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_default_directories_are_those_of_tasks() {
-        let all: Vec<String> =
-            directories(&Config::default()).iter().map(ToString::to_string).collect();
-        assert_eq!(all[..5], ["work", "work/inbox", "work/assigned", "work/done", "work/dead"]);
-        assert_eq!(all[5..7], ["work/fridge", "work/archive"]);
-        assert!(all.contains(&"work/collaboration/inbox".to_owned()));
-        let globs =
-            Config::parse("layout", "workspaces: [{path: 'x/*/work', kind: task}]\n").unwrap();
-        assert!(directories(&globs).is_empty());
     }
 }

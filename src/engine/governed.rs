@@ -214,18 +214,27 @@ impl Turn<'_> {
         slot(self.txn, self.config, dir, name)
     }
 
-    /// Refuses the name that tells why beside a record: what is stored would hide what is computed.
+    /// The record of which this name beside it tells why, whether there is one: what is stored would hide
+    /// what is computed.
+    pub(super) fn told_why(&self, dir: Ino, name: &FileName) -> Result<Option<Box<Home>>> {
+        let stem = name.as_bytes().strip_suffix(WHY_SUFFIX);
+        let Some(stem) = stem.and_then(|stem| FileName::new(stem).ok()) else { return Ok(None) };
+        Ok(match self.slot(dir, &stem)? {
+            Slot::Record(home) => Some(home),
+            Slot::Plain => None,
+        })
+    }
+
+    /// Refuses such a name.
     pub(super) fn require_not_why(
         &self,
         dir: Ino,
         name: &FileName,
     ) -> std::result::Result<(), Stop> {
-        let stem = name.as_bytes().strip_suffix(WHY_SUFFIX);
-        let Some(stem) = stem.and_then(|stem| FileName::new(stem).ok()) else { return Ok(()) };
-        let Slot::Record(home) = self.slot(dir, &stem)? else { return Ok(()) };
+        let Some(home) = self.told_why(dir, name)? else { return Ok(()) };
         let refusal = Refusal::new(
             Rule::ReadOnly,
-            format!("`{name}` is computed: it tells why `{stem}` is refused"),
+            format!("`{name}` is computed: it tells why `{}` is refused", home.name),
             "choose another name",
         );
         Err(Stop::kept(refusal, home.governed.dir_path().join(name.clone())))

@@ -7,13 +7,13 @@ use crate::store::{Durability, NodeType};
 use super::quota::ROOT;
 use super::{About, Command, Create, NewContent, Stop, Turn};
 
-/// Makes directories, and those above them that are not there: all or none.
+/// Makes directories, and those above them that are not there, each where the caller may: all or none.
 #[derive(Clone, Debug)]
 pub struct MakeDirs {
-    /// The one that must not be there: who makes it has it.
-    pub new: TreePath,
-    /// The others.
-    pub others: Vec<TreePath>,
+    /// Those of which none must be there: who makes them has them.
+    pub new: Vec<TreePath>,
+    /// What is made in them.
+    pub inner: Vec<TreePath>,
 }
 
 impl Command for MakeDirs {
@@ -25,7 +25,7 @@ impl Command for MakeDirs {
     }
 
     fn about(&self) -> About {
-        About::Path(self.new.clone())
+        self.new.first().map_or(About::Nothing, |first| About::Path(first.clone()))
     }
 
     fn durability(&self) -> Durability {
@@ -33,38 +33,50 @@ impl Command for MakeDirs {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Vec<TreePath>, Stop> {
-        if !make(turn, &self.new)? {
-            let reason = format!("`{}` is there already", self.new);
-            return Err(Refusal::new(Rule::Taken, reason, "choose another name").into());
-        }
-        let mut made = vec![self.new];
-        for path in self.others {
-            if make(turn, &path)? {
-                made.push(path);
+        for path in &self.new {
+            if is_there(turn, path)? {
+                let reason = format!("`{path}` is there already");
+                return Err(Refusal::new(Rule::Taken, reason, "choose another name").into());
             }
         }
-        Ok(made)
+        let paths: Vec<TreePath> = self.new.into_iter().chain(self.inner).collect();
+        for path in &paths {
+            make(turn, path)?;
+        }
+        Ok(paths)
     }
 }
 
-/// Whether the directory was not there before.
-fn make(turn: &mut Turn<'_>, path: &TreePath) -> Result<bool, Stop> {
-    let (mut at, mut is_new) = (ROOT, false);
+/// Whether something lies at a path.
+fn is_there(turn: &Turn<'_>, path: &TreePath) -> Result<bool, Stop> {
+    let mut at = ROOT;
     for name in path.names() {
-        let found = turn.txn.lookup(at, name)?;
-        is_new = found.is_none();
-        at = match found {
-            Some(node) if node.node_type == NodeType::Directory => node.ino,
+        match turn.txn.lookup(at, name)? {
+            Some(node) => at = node.ino,
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// Makes a directory and those above it.
+fn make(turn: &mut Turn<'_>, path: &TreePath) -> Result<(), Stop> {
+    let mut at = turn.directory(ROOT)?;
+    for name in path.names() {
+        turn.require_mode(&at, 0o1)?;
+        at = match turn.txn.lookup(at.ino, name)? {
+            Some(node) if node.node_type == NodeType::Directory => node,
             Some(_) => {
                 let reason = format!("`{name}` in `{path}` is not a directory");
                 return Err(Refusal::new(Rule::NotDirectory, reason, "move it away").into());
             }
             None => {
+                turn.require_mode(&at, 0o3)?;
+                let (parent, name) = (at.ino, name.clone());
                 let content = NewContent::Directory;
-                let name = name.clone();
-                Create { parent: at, name, mode: 0o755, content, on_draft: None }.run(turn)?.ino
+                Create { parent, name, mode: 0o755, content, on_draft: None }.run(turn)?
             }
         };
     }
-    Ok(is_new)
+    Ok(())
 }

@@ -135,6 +135,19 @@ pub fn forbids_writing(
 }
 
 impl Turn<'_> {
+    /// Refuses to whom the mode of the directory `dir` does not allow this (2 to write, 1 to search) what no
+    /// kernel was asked for.
+    pub(super) fn require_mode(&self, dir: &Node, bits: u32) -> Result<(), Stop> {
+        let uid = self.context.actor.uid;
+        if mode_allows(dir, (uid, self.context.gid), bits) {
+            return Ok(());
+        }
+        let shown = path_of_dir(self.txn, dir.ino)?;
+        let reason = format!("user {uid} may not make anything in `{shown}`");
+        let remedy = format!("ask its owner, user {}, to allow it (`chmod`)", dir.uid);
+        Err(Refusal::new(Rule::Forbidden, reason, remedy).into())
+    }
+
     /// Refuses a change in the directory `dir` to whom its stored bits forbid it.
     pub(super) fn require_bits_of_dir(
         &self,

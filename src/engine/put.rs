@@ -25,7 +25,7 @@ use super::record::Step;
 use super::save::home_of;
 use super::setattr::gone;
 use super::take::NEXT;
-use super::{About, Command, Link, Slot, Stop, Text, Turn, plain};
+use super::{About, Command, Governed, Link, Slot, Stop, Text, Turn, plain};
 
 /// What is put.
 #[derive(Clone, Debug)]
@@ -161,14 +161,16 @@ impl Command for Put {
 
 impl Put {
     /// Whether it would hide what the tree shows under its name, as a copy of a mount would: `ready/` of
-    /// a workspace, `.next` of a lane, and what lies at the root.
+    /// a workspace, `.next` of a lane, what is told of a record, and what lies at the root.
     fn is_computed(&self, turn: &Turn<'_>) -> Result<bool, StoreError> {
         if self.parent == ROOT {
             return Ok([CONTROL_DIR, AGENTS_FILE].contains(&self.name.as_bytes()));
         }
         let above = governed(turn.txn, turn.config, self.parent)?;
         let is_next = self.name.as_bytes() == NEXT;
-        Ok(above.is_some_and(|above| above.is_order_dir(&self.name) || is_next && above.is_lane()))
+        let is_shown =
+            |above: Governed| above.is_order_dir(&self.name) || is_next && above.is_lane();
+        Ok(above.is_some_and(is_shown) || turn.told_why(self.parent, &self.name)?.is_some())
     }
 
     /// Makes the node and its name.

@@ -281,10 +281,8 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
         .map(|row| row.path.to_string())
         .collect();
     let entries = config.bindings().len();
-    if entries == 0 {
-        let remedy = "add one to the configuration";
-        report.warn("configuration", "no directory is a workspace", remedy);
-    } else if unbound.is_empty() {
+    if unbound.is_empty() {
+        // A store of plain files only is as good as any.
         report.ok("configuration", format!("{entries} entries"));
     } else {
         let found = format!("no entry for {} any more", unbound.join(", "));

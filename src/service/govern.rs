@@ -110,6 +110,11 @@ pub fn govern(
         done += 1;
         progress(done, done + dirs.len() as u64);
     }
+    for path in crate::store::read(&**engine.readers(), |read| in_the_way(read, &config))? {
+        let why =
+            "it lies where a workspace has a directory: move it elsewhere, and run this again";
+        report.left.push(Unreadable { path: (&path).into(), why: why.to_owned() });
+    }
     Ok(report)
 }
 
@@ -117,7 +122,7 @@ pub fn govern(
 #[derive(Debug, Default)]
 pub struct Unfit {
     /// Directories in which something is not as it wants it, and which `govern` names: those that it leaves
-    /// as they were, and what hides a workspace's ready records.
+    /// as they were, what lies where one is to be, and what hides a workspace's ready records.
     pub left: Vec<TreePath>,
     /// Directories whose records and drafts would belong to no workspace, or be in other states than they
     /// are, and how many they have. Nobody could move, save or remove them.
@@ -143,8 +148,29 @@ pub fn unfit(read: &dyn Read, config: &Config) -> Result<Unfit, StoreError> {
         }
         dirs.extend(below.all);
     }
+    found.left.extend(in_the_way(read, config)?);
     found.left.sort();
     found.homeless.sort();
+    Ok(found)
+}
+
+/// What lies where the configuration names a directory, and is none.
+fn in_the_way(read: &dyn Read, config: &Config) -> Result<Vec<TreePath>, StoreError> {
+    let mut found = Vec::new();
+    for dir in config.directories() {
+        let (mut at, mut path) = (ROOT, TreePath::root());
+        for name in dir.names() {
+            let Some(node) = read.lookup(at, name)? else { break };
+            path = path.join(name.clone());
+            if node.node_type != NodeType::Directory {
+                if !found.contains(&path) {
+                    found.push(path);
+                }
+                break;
+            }
+            at = node.ino;
+        }
+    }
     Ok(found)
 }
 

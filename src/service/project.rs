@@ -1,8 +1,8 @@
 //! `project new`: a new project's directories in the scratchpad.
 //!
-//! What must stay true: of many that ask at once each gets an id of its own, because making
-//! `info/<id>` is what takes it; a project has all its directories or is not there. Other layouts
-//! are just directories, and nobody's business.
+//! What must stay true: of many that ask at once each gets an id of its own, because making its
+//! directories, of which none was there, is what takes it; a project has all of them or is not there. Other
+//! layouts are just directories, and nobody's business.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +13,7 @@ use crate::refusal::{Refusal, Rule};
 use super::find::{node_at, tree_path};
 use super::{Caller, Exit, Failure, ProjectNewArgs, Service};
 
-/// The scratchpad, and its parts that have a directory for each project. The first takes the id, in the
-/// last lies more than files.
+/// The scratchpad, and its parts that have a directory for each project. In the last lies more than files.
 pub const SCRATCHPAD: &str = "scratchpad";
 /// See [`SCRATCHPAD`].
 pub const PARTS: [&str; 4] = ["info", "documents", "issues", "progress"];
@@ -118,6 +117,6 @@ fn make(
         let names = PROGRESS.iter().filter_map(|name| FileName::new(name).ok());
         names.map(|name| path.join(name))
     });
-    let others = own.iter().skip(1).cloned().chain(inner).collect();
-    service.engine.run(caller.context(), MakeDirs { new: own[0].clone(), others })
+    let inner = inner.collect();
+    service.engine.run(caller.context(), MakeDirs { new: own, inner })
 }

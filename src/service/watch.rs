@@ -59,6 +59,11 @@ pub(super) fn watch(
     let glob = FileGlob::parse(&args.glob).map_err(|why| {
         Failure::new(Exit::Usage, why, "give a glob from the root of the mount: 'scratchpad/**'")
     })?;
+    if args.glob.ends_with('/') {
+        let reason = format!("`{}` names a directory, and events are of files", args.glob);
+        let remedy = format!("for all files below it: '{}**'", args.glob);
+        return Err(Failure::new(Exit::Usage, reason, remedy));
+    }
     let news = service.engine.bell().subscribe();
     let since = args.since.unwrap_or_else(|| news.last());
     let mut report = WatchReport { events: 0, last_g: since, timed_out: false };

@@ -125,6 +125,43 @@ fn a_directory_that_cannot_be_taken_over_stays_as_it_was() {
 
 // P8.5
 #[test]
+fn what_lies_where_a_directory_is_to_be_is_named_and_the_rest_is_done() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir tasks; echo x > tasks/pending; ln -s / tasks/completed; echo x > jobs")
+        .success();
+    fixture.unmount_all();
+    let layout = format!(
+        "{LAYOUT}  - {{ path: jobs/mine, kind: task }}\n  - {{ path: good, kind: task }}\n"
+    );
+    let file = fixture.outside("layout.yaml");
+    fs::write(&file, layout).unwrap();
+    let init = || fixture.workfs(&["init", "--layout", file.to_str().unwrap()]);
+    let in_the_way = ["jobs", "tasks/completed", "tasks/pending"];
+    for _ in 0..2 {
+        let ran = init();
+        assert_eq!(ran.code, 11, "{ran}");
+        for path in in_the_way {
+            let told =
+                format!("{path}: it lies where a workspace has a directory: move it elsewhere");
+            assert!(ran.said().contains(&told), "{ran}");
+        }
+    }
+    let doctor = fixture.workfs(&["doctor"]);
+    let told = format!("not as it wants them: {}\n", in_the_way.join(", "));
+    assert!(doctor.stdout.contains(&told), "{doctor}");
+    fixture.mount_at(fixture.root()).success();
+    fixture
+        .sh("test -d good/inbox -a -d tasks/working && rm jobs tasks/pending tasks/completed")
+        .success();
+    fixture.unmount_all();
+    init().success();
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("test -d jobs/mine/inbox -a -d tasks/pending -a -d tasks/completed").success();
+}
+
+// P8.5
+#[test]
 fn what_hides_a_workspaces_ready_is_named_until_it_is_gone() {
     let fixture = filled(|fixture| {
         fixture.sh("mkdir tasks/ready; echo mine > tasks/ready/mine").success();

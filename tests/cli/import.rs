@@ -64,6 +64,20 @@ fn what_is_not_taken_is_named_and_importing_again_is_not_that() {
     let ran = fixture.workfs(&["import", &from, "work"]).success();
     let moved = "work/inbox/t-1.yaml: it is `work/assigned/bob/t-1.yaml` now";
     assert!(ran.stdout.contains(moved), "{ran}");
+
+    // What was copied of a mount would hide what is told of the record.
+    let from = source(
+        &fixture,
+        "why",
+        &[("inbox/t-2.yaml", "title: x\n"), ("inbox/t-2.yaml.why", "old\n")],
+    );
+    let ran = fixture.workfs(&["import", &from, "work"]);
+    assert!(
+        ran.code == 11 && ran.stdout.contains("workfs itself shows something of this name"),
+        "{ran}"
+    );
+    let why = fs::read_to_string(fixture.path("work/inbox/t-2.yaml.why")).unwrap();
+    assert!(!why.contains("old"), "{why}");
     fixture.fsck_clean();
 }
 

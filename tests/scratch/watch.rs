@@ -88,6 +88,9 @@ fn records_and_files_are_told_by_their_glob() {
     assert!(watch("nowhere/*").is_empty());
     assert_eq!(fixture.workfs(&["watch", "x/*", "--timeout", "1"]).code, 3);
     assert_eq!(fixture.workfs(&["watch", "/x"]).code, 2);
+    assert_eq!(fixture.workfs(&["watch", "x", "-n", "0"]).code, 2);
+    let ran = fixture.workfs(&["watch", "scratchpad/"]);
+    assert!(ran.code == 2 && ran.stderr.contains("'scratchpad/**'"), "{ran}");
 }
 
 // P11.5

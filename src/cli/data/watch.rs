@@ -29,7 +29,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", value_parser = units::patience)]
     timeout: Option<Duration>,
     /// End after so many events
-    #[arg(long, short = 'n', value_name = "COUNT")]
+    #[arg(long, short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Begin after this event [default: with the next one]
     #[arg(long, value_name = "G")]

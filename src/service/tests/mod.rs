@@ -7,6 +7,7 @@ mod gc;
 mod import;
 mod interrupted;
 mod keep;
+mod project;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
