@@ -304,8 +304,13 @@ impl Step {
             }
             Step::Rename { from: (from, name), to: (to, new_name), mode } => {
                 let (parent, new_parent) = (ino(made, from)?, ino(made, to)?);
+                let replaced = turn.txn.lookup(new_parent, &new_name)?.map(|node| node.ino);
                 let rename = Rename { parent, name, new_parent, new_name, mode, sight };
-                let moved = rename.run(turn)?.filter(|made| made.moved.is_some());
+                let renamed = match replaced.filter(|ino| done.moved.contains(ino)) {
+                    Some(ino) => rename.run(turn).map_err(|stop| written_after(turn, ino, stop)),
+                    None => rename.run(turn),
+                };
+                let moved = renamed?.filter(|made| made.moved.is_some());
                 done.moved.extend(moved.and_then(|made| made.ino));
             }
             Step::Remove { at: (parent, name), what } => {

@@ -8,7 +8,7 @@ use serde_saphyr::Spanned;
 use super::definition::{FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
 use super::error::where_and_why;
 use super::field_path::FieldPath;
-use super::load_chores::build_chores;
+use super::load_chores::{build_chores, have_own_names};
 use super::load_commands::build_commands;
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
@@ -69,7 +69,8 @@ impl Kind {
     /// list is the canonical one; states that are not named keep theirs.
     ///
     /// # Errors
-    /// Unknown states, bad patterns, directories that clash, and lanes without `{owner}`.
+    /// Unknown states, bad patterns, directories that clash (with what chores have, too), and lanes without
+    /// `{owner}`.
     pub fn with_dirs(
         &self,
         overrides: &BTreeMap<StateName, Vec<String>>,
@@ -83,6 +84,7 @@ impl Kind {
         }
         no_clash(&kind.states).map_err(|(_, reason)| wrong(reason))?;
         lies_in_order_dir(&kind.order.dir, &kind.states).map_err(|(_, reason)| wrong(reason))?;
+        have_own_names(&kind.chores, &kind.states, &kind.order.dir).map_err(wrong)?;
         Ok(kind)
     }
 

@@ -27,17 +27,36 @@ impl Known<'_> {
     fn name(&self, text: &Spanned<String>) -> Result<FileName, Wrong> {
         let wrong = |why: String| (line(text), format!("`{}`: {why}", text.value));
         let name = FileName::new(&text.value).map_err(|why| wrong(why.to_string()))?;
-        let own = [name.clone()];
-        let lies = |state: &&State| {
-            state.dirs.iter().any(|dir| dir.matches(&own).is_some() || dir.is_prefix(&own))
-        };
-        if let Some(state) = self.states.iter().find(lies) {
-            return Err(wrong(format!("that is a directory of the state `{}`", state.name)));
-        }
-        if self.order.dir == name {
-            return Err(wrong("that is the directory of what is ready".to_owned()));
-        }
+        is_nobodys(&name, self.states, &self.order.dir).map_err(wrong)?;
         Ok(name)
+    }
+}
+
+/// Whether what chores put somewhere lies in none of the lifecycle's directories.
+///
+/// # Errors
+/// In which it does.
+pub(super) fn have_own_names(
+    chores: &KindChores,
+    states: &[State],
+    ready: &FileName,
+) -> Result<(), String> {
+    let file = chores.escalate.as_ref().map(|escalate| &escalate.file);
+    let dir = chores.drafts.as_ref().map(|drafts| &drafts.dir);
+    file.into_iter().chain(dir).try_for_each(|name| {
+        is_nobodys(name, states, ready).map_err(|why| format!("`{name}` of the chores: {why}"))
+    })
+}
+
+fn is_nobodys(name: &FileName, states: &[State], ready: &FileName) -> Result<(), String> {
+    let own = [name.clone()];
+    let lies = |state: &&State| {
+        state.dirs.iter().any(|dir| dir.matches(&own).is_some() || dir.is_prefix(&own))
+    };
+    match states.iter().find(lies) {
+        Some(state) => Err(format!("that is a directory of the state `{}`", state.name)),
+        None if ready == name => Err("that is the directory of what is ready".to_owned()),
+        None => Ok(()),
     }
 }
 

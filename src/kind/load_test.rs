@@ -360,6 +360,13 @@ fn chores_that_make_no_sense_are_refused() {
                  escalate: { file: LOG.md, stuck: [{ state: taken, status: busy, after: 5m }] }, \
                  handoff: { state: shut, agent: result.next, previous: result.of, copy: { at: at } }";
     let kind = with_chores(sound).unwrap();
+    for dir in ["old", "LOG.md", "old/{owner}"] {
+        let error = kind.with_dirs(&overrides(&[("open", &[dir])])).unwrap_err();
+        assert!(
+            error.reason.contains("of the chores: that is a directory of the state `open`"),
+            "{error}"
+        );
+    }
     assert_eq!(kind.chores().archive.as_ref().unwrap().after, Duration::from_secs(3600));
     for (chores, said) in [
         ("archiv: {}", "did you mean `archive`?"),

@@ -43,6 +43,7 @@ fn explain(error: &Error) -> ReadError {
         Error::DuplicateMappingKey { key, .. } => {
             format!("the key `{}` is there twice", key.as_deref().unwrap_or("?"))
         }
+        Error::MultipleDocuments { .. } => "a second document begins: one is read".to_owned(),
         Error::Message { msg, .. } => msg.clone(),
         other => wanted(other).unwrap_or_else(|| other.render()),
     };
@@ -88,7 +89,8 @@ pub(crate) fn unknown<S: AsRef<str>>(what: &str, word: &str, known: &[S]) -> Str
         Some(near) => format!(": did you mean `{near}`?"),
         None => ".".to_owned(),
     };
-    format!("unknown {what} `{word_shown}`{meant} Known are: {}", known.join(", "))
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    format!("unknown {what} `{word_shown}`{meant} Known are: {known}")
 }
 
 /// One value or a list of them.

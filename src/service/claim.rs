@@ -191,7 +191,7 @@ fn best(
     service.read(|read| {
         let workspaces = match &args.workspace {
             Some(path) => vec![workspace(read, &caller.part, path)?],
-            None => read.workspaces()?,
+            None => caller.part.whole_workspaces(read)?,
         };
         let mut best: Option<Best> = None;
         let in_sight = |row: &WorkspaceRow| row.dir.is_some() && caller.part.has(&row.path);
@@ -230,14 +230,8 @@ pub fn claim_wish(service: &Service, caller: &Caller, args: &ClaimArgs) -> Resul
     if part.is_whole() {
         return Ok(None);
     }
-    let all = service.read(|read| part.workspaces(read))?;
-    let keys: Arc<[WorkspaceKey]> =
-        all.iter().filter(|row| part.has(&row.path)).map(|row| row.key).collect();
-    if keys.is_empty() {
-        let reason = "this mount shows no workspace as a whole";
-        return Err(Failure::new(Exit::Usage, reason, "wait where there is one"));
-    }
-    Ok(Some(keys))
+    let all = service.read(|read| part.whole_workspaces(read))?;
+    Ok(Some(all.iter().map(|row| row.key).collect()))
 }
 
 /// Whether a record is just as that claim has made it: nobody has saved or moved it since, or has it by another claim.

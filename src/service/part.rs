@@ -99,9 +99,17 @@ impl Part {
         if self.has(&workspace.path) {
             return Ok(());
         }
-        let reason = "this mount shows only some of the workspace's directories";
-        let remedy = "move files between those it shows, or call it where the workspace is seen";
-        Err(Failure::new(Exit::Denied, reason, remedy))
+        Err(denied("this mount shows only some of the workspace's directories"))
+    }
+
+    /// The workspaces that are in sight as a whole. Fails in a mount of a part that shows none.
+    pub(super) fn whole_workspaces(&self, read: &dyn Read) -> Result<Vec<WorkspaceRow>, Failure> {
+        let mut whole = read.workspaces()?;
+        whole.retain(|row| self.has(&row.path));
+        match whole.is_empty() && !self.is_whole() {
+            true => Err(denied("this mount shows no workspace as a whole")),
+            false => Ok(whole),
+        }
     }
 
     /// Whether an event is about something in sight.
@@ -121,6 +129,11 @@ impl Part {
             path.is_some_and(|path| self.has(&path))
         })
     }
+}
+
+fn denied(reason: &str) -> Failure {
+    let remedy = "move files between those it shows, or call it where the workspace is seen";
+    Failure::new(Exit::Denied, reason, remedy)
 }
 
 /// The path that a text in the ledger stands for.

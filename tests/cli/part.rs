@@ -85,7 +85,10 @@ fn a_record_goes_its_way_where_the_whole_workspace_is_shown() {
     assert!(narrow.here("", &["list"]).success().stdout.contains("t-1"));
     let ran = narrow.here("", &["claim", "t-1", "--agent", "bob"]).failure();
     assert!(ran.code == 6 && ran.stderr.contains("only some of the workspace"), "{ran}");
-    assert_eq!(narrow.here("", &["claim", "--next"]).failure().code, 3);
+    for wait in [&["claim", "--next"][..], &["claim", "--next", "--wait"]] {
+        let ran = narrow.here("", wait).failure();
+        assert!(ran.code == 6 && ran.stderr.contains("no workspace as a whole"), "{ran}");
+    }
     assert!(narrow.fixture.path("work/inbox/t-1.yaml").exists());
 }
 

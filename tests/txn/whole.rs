@@ -114,14 +114,18 @@ fn who_writes_after_a_move_is_told_what_the_text_must_say() {
         let mut command = fixture.command(&["txn", "--", "sh", "-c", script]);
         crate::harness::run(command.current_dir(fixture.root()))
     };
-    let ran = txn("mv work/inbox/t-0001.yaml work/assigned/bob/ && \
-                   echo 'notes: more' >> work/assigned/bob/t-0001.yaml");
-    assert!(!ran.ok(), "{ran}");
-    let why = fixture.why();
-    let newest = why.split("\n\n").next().unwrap();
-    let remedy = "write the text before the `mv`, or write in it what the `mv` brings: \
-                  `status: assigned` and `agent: bob`";
-    assert!(newest.contains("W013") && newest.contains(remedy), "{why}");
+    // In place, and by a rename over it.
+    for write in ["echo 'notes: more' >>", "sed -i 's/^priority: .*/priority: high/'"] {
+        let ran = txn(&format!(
+            "mv work/inbox/t-0001.yaml work/assigned/bob/ && {write} work/assigned/bob/t-0001.yaml"
+        ));
+        assert!(!ran.ok(), "{ran}");
+        let why = fixture.why();
+        let newest = why.split("\n\n").next().unwrap();
+        let remedy = "write the text before the `mv`, or write in it what the `mv` brings: \
+                      `status: assigned` and `agent: bob`";
+        assert!(newest.contains("W013") && newest.contains(remedy), "{write}: {why}");
+    }
     // What is told helps, either way.
     let ways = [
         "echo 'notes: more' >> work/inbox/t-0001.yaml && mv work/inbox/t-0001.yaml work/assigned/bob/",
