@@ -80,11 +80,13 @@ fn an_operator_mends_one_whose_lease_ran_out_and_nobody_has_a_lease_by_that() {
     // There it would go back to, so that it stays.
     fs::create_dir(team.work(0).join("inbox/t-1.yaml")).unwrap();
     let path = "assigned/bob/t-1.yaml";
+    // That it is over is told before it is written, and what is in its way only then.
     until_polled("the lease ends", || {
-        leases(&team).contains("over bob's lease of work/assigned/bob/t-1.yaml").then_some(())
+        let why = fs::read_to_string(team.work(0).join("assigned/bob/t-1.yaml.why")).unwrap();
+        why.contains("it goes back when nothing is in its way").then_some(())
     });
-    let why = fs::read_to_string(team.work(0).join("assigned/bob/t-1.yaml.why")).unwrap();
-    assert!(why.contains("it goes back when nothing is in its way"), "{why}");
+    let told = leases(&team);
+    assert!(told.contains("over bob's lease of work/assigned/bob/t-1.yaml"), "{told}");
     let text = fs::read_to_string(team.work(0).join(path)).unwrap();
     let mended = format!("{text}notes: mended\n");
     assert_eq!(save(&team.work(1).join(path), mended.as_bytes()), Err(Errno::ACCESS));
