@@ -27,6 +27,7 @@ pub use quotas::Quota;
 
 use crate::kind::{Component, Kind, KindError, Kinds, Pattern, builtin, where_and_why};
 use crate::names::{StateName, TreePath};
+use crate::refusal::Rule;
 
 /// The directory at the root of the mount whose content is nobody's but workfs's.
 pub const CONTROL_DIR: &[u8] = b".workfs";
@@ -63,6 +64,14 @@ pub enum Policy {
     Refuse,
     /// It is kept and marked; the record cannot change state until it is mended.
     Flag,
+}
+
+impl Policy {
+    /// Whether a text that breaks this rule is kept and marked. Who may save it is no matter of the text.
+    #[must_use]
+    pub fn takes(self, rule: Rule) -> bool {
+        self == Policy::Flag && rule.is_of_content()
+    }
 }
 
 impl fmt::Display for Policy {

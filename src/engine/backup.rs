@@ -2,22 +2,58 @@
 //!
 //! What must stay true: while a record is parked its backup lies in the directory that the record lay in,
 //! and has one name. Where it goes for good, the record goes with it, as if that had been removed or
-//! moved itself, and by whoever might do that. Deliberately not here: how a record is parked (`rename`)
-//! and comes back (`save`).
+//! moved itself, and by whoever might do that. Deliberately not here: how a record is parked (`rename`),
+//! and when it comes back (`save`).
 
+use crate::config::Policy;
 use crate::kind::{Kind, Place};
-use crate::ledger::EventName;
+use crate::ledger::{EventName, Via};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Record, Result, Standing};
 
 use super::governed::{governed, path_of};
+use super::record::Step;
 use super::remove::retire;
-use super::{Home, Stop, Turn};
+use super::{Home, Stop, Text, Turn};
 
 /// The name of a record's file, where that has none just now.
 pub(super) fn usual_name(kind: &Kind, record: &Record) -> Option<FileName> {
     FileName::new(format!("{}.{}", record.id, kind.usual_extension())).ok()
+}
+
+/// Whether a record lay at `home` before it was parked. Its directory may be another state's by now.
+pub(super) fn is_parked_at(record: &Record, home: &Home) -> bool {
+    record.standing == Standing::Parked { dir: home.dir }
+        && record.state == home.kind().state(home.state).name
+        && record.owner == home.owner
+}
+
+/// A parked record lies at `home` in `node` again, as it was.
+pub(super) fn come_back(
+    turn: &mut Turn<'_>,
+    mut record: Record,
+    home: &Home,
+    node: &mut Node,
+) -> std::result::Result<Record, Stop> {
+    let text = Text::new(turn.content(&record)?);
+    // A flagged text is no valid one by that.
+    let flags = home.governed.binding.policy == Policy::Flag;
+    let valid = !flags || turn.flaw(&record)?.is_none();
+    let links = if flags && valid { turn.links(home, &text)? } else { None };
+    if valid {
+        record.status = text.status(home);
+    }
+    let step = Step {
+        event: EventName::RENAMED,
+        from: None,
+        content: None,
+        valid,
+        via: Some(Via::Backup),
+        links: links.as_ref(),
+    };
+    node.size = text.bytes.len() as u64;
+    Ok(turn.step(record, home, node, step)?)
 }
 
 impl Turn<'_> {

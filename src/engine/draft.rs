@@ -4,7 +4,6 @@
 //! program writes beside a record to rename it over that is judged by the rename. Deliberately not
 //! here: judging a text, and how a draft becomes a record (`save`).
 
-use crate::config::Policy;
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -13,9 +12,10 @@ use crate::store::{
     Class, Draft, Durability, Node, Read, Record, RefusedText, Standing, StoreError,
 };
 
+use super::backup::{come_back, is_parked_at};
 use super::governed::Home;
 use super::rename::Rename;
-use super::save::{Made, come_back, is_parked_at, is_theirs};
+use super::save::{Made, is_theirs};
 use super::setattr::gone;
 use super::turn::Happening;
 use super::{About, Command, Effect, Fate, Slot, Stop, Text, Turn};
@@ -70,10 +70,7 @@ pub(super) fn leave_draft(
     let lives = known.as_ref().is_some_and(|known| !matches!(known.standing, Standing::Gone));
     if let Some(record) = known.filter(|record| is_parked_at(record, home)) {
         turn.txn.delete_draft(node.ino)?;
-        // A flagged text is no valid one by that.
-        let flags = home.governed.binding.policy == Policy::Flag;
-        let valid = !flags || Text::new(turn.content(&record)?).judge(home).is_ok();
-        come_back(turn, record, home, &mut node, valid)?;
+        come_back(turn, record, home, &mut node)?;
     } else if draft.why.is_none()
         && (matches!(refusal.rule, Rule::Taken | Rule::LeaseOver)
             || lives && matches!(refusal.rule, Rule::Stale | Rule::Forbidden | Rule::BeingWritten))
@@ -190,7 +187,7 @@ impl Turn<'_> {
         home: &Home,
         refusal: &Refusal,
     ) -> Result<bool, StoreError> {
-        if home.governed.binding.policy != Policy::Flag || !refusal.rule.is_of_content() {
+        if !home.governed.binding.policy.takes(refusal.rule) {
             return Ok(false);
         }
         let known = self.txn.record_named(home.governed.workspace, &home.id)?;

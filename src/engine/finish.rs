@@ -72,6 +72,7 @@ impl Command for SaveAndMove {
         if turn.txn.lookup(self.new_parent, &self.name)?.is_some() {
             return Err(refuse(taken(&self.name)));
         }
+        turn.require_unflagged(&record, &home)?;
         judge_on_the_way(turn, &record, &lies, &home, &self.text)?;
         node.mtime = turn.now;
         let moved = turn.transition(record, &home, &mut node, Moving::New(&self.text), None)?;

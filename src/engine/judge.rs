@@ -97,16 +97,19 @@ impl Text {
             .map_err(|fault| self.refusal(fault))
     }
 
-    /// Judges the text as the next version of a record that said `before` until now.
+    /// Judges the text as the next version of a record of which `before` is the status that counts.
     ///
     /// # Errors
-    /// The first rule that it breaks.
-    pub fn judge_next(&self, home: &Home, before: &Text, role: Role) -> Result<(), Refusal> {
-        self.judge(home)?;
-        let (from, to) = (before.status(home), self.status(home));
-        home.kind()
-            .judge_status_move(home.state, from.as_deref(), to.as_deref(), role)
-            .map_err(|fault| self.refusal(fault))
+    /// That the move of status is not the role's, whatever else is wrong; else the first rule that it
+    /// breaks.
+    pub fn judge_next(&self, home: &Home, before: Option<&str>, role: Role) -> Result<(), Refusal> {
+        let judged = self.judge(home);
+        let to = self.status(home);
+        let moved = home.kind().judge_status_move(home.state, before, to.as_deref(), role);
+        match moved {
+            Err(fault) if fault.rule == Rule::Forbidden => Err(self.refusal(fault)),
+            moved => judged.and_then(|()| moved.map_err(|fault| self.refusal(fault))),
+        }
     }
 }
 

@@ -13,10 +13,11 @@ use crate::record::place_in;
 use crate::refusal::Refusal;
 use crate::store::{Durability, Record, Standing};
 
+use super::backup::is_parked_at;
 use super::draft::leave_draft;
 use super::governed::{Home, path_of};
 use super::lease::over;
-use super::save::{home_of, is_parked_at, require_not_theirs};
+use super::save::{home_of, require_not_theirs};
 use super::setattr::gone;
 use super::sight::{Base, Sight, is_blind, no_text_of};
 use super::turn::Refused;
@@ -139,7 +140,8 @@ impl RefuseLate {
                 kind.judge_new_status_so_far(home.state, carried, said, role)
             }
         };
-        let fault = judged.err()?;
+        let policy = home.governed.binding.policy;
+        let fault = judged.err().filter(|fault| !policy.takes(fault.rule))?;
         let place = place_in(&self.bytes, &fault.pointer);
         Some(Refusal { place, ..Refusal::from(fault) })
     }

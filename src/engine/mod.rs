@@ -26,6 +26,7 @@ mod exchange;
 mod files;
 mod filling;
 mod finish;
+mod flaw;
 mod govern;
 mod governed;
 mod judge;

@@ -237,6 +237,88 @@ fn changed(
     old.chain(new).collect()
 }
 
+/// The circle that these edges close, with the place in the text that closes it. Looks from
+/// the record in both directions at once and ends when either is exhausted, so that a record
+/// which nobody waits for yet costs nothing.
+fn circle(
+    read: &dyn Read,
+    workspace: WorkspaceKey,
+    id: &RecordId,
+    links: &Links,
+) -> Result<Option<(String, String)>, StoreError> {
+    let wants = &links.wants;
+    if let Some(pointer) = wants.after.get(id).or_else(|| wants.before.get(id)) {
+        return Ok(Some((pointer.clone(), format!("`{id}` after `{id}`"))));
+    }
+    let brings = |edges: &[Edge], wanted: &BTreeMap<RecordId, String>| {
+        let known = others(edges);
+        wanted.keys().any(|other| !known.contains(other))
+    };
+    if !brings(&links.dependencies, &wants.after) && !brings(&links.dependants, &wants.before) {
+        return Ok(None);
+    }
+    // What others declare about the record stays; what it declared itself is replaced.
+    let later = links.dependants.iter().filter(|edge| edge.sides.dependant);
+    let earlier = links.dependencies.iter().filter(|edge| edge.sides.dependency);
+    let later = later.map(|edge| &edge.other).chain(wants.before.keys());
+    let earlier = earlier.map(|edge| &edge.other).chain(wants.after.keys());
+    let mut forward = Search::new(id, later);
+    let mut backward = Search::new(id, earlier);
+    let mut meeting = forward.seen.keys().find(|one| backward.seen.contains_key(*one)).cloned();
+    while meeting.is_none() {
+        if forward.seen.len() + backward.seen.len() > CIRCLE_LOOK_MAX {
+            let reason = format!("no circle among {CIRCLE_LOOK_MAX} records, and no end");
+            return Ok(Some((String::new(), reason)));
+        }
+        let Some(at) = forward.queue.pop_front() else { return Ok(None) };
+        for edge in read.dependants(workspace, &at)? {
+            meeting = meeting.or(forward.reach(&edge.other, &at, &backward));
+        }
+        let Some(at) = backward.queue.pop_front() else { return Ok(None) };
+        for edge in read.dependencies(workspace, &at)? {
+            meeting = meeting.or(backward.reach(&edge.other, &at, &forward));
+        }
+    }
+    let Some(meeting) = meeting else { return Ok(None) };
+    // From the record back to the meeting, and on to the record.
+    let back = backward.way(&meeting);
+    let on = forward.way(&meeting);
+    let way: Vec<&RecordId> = back.iter().rev().chain(on.iter().skip(1)).copied().collect();
+    let mut circle = format!("`{id}`");
+    for one in way.iter().take(NAMED_MAX) {
+        let _ = write!(circle, " after `{one}`");
+    }
+    let _ = write!(circle, "{} after `{id}`", if way.len() > NAMED_MAX { " …" } else { "" });
+    let ends = [way.first(), way.last()];
+    let pointer = ends[0].and_then(|first| wants.after.get(*first));
+    let pointer = pointer.or_else(|| ends[1].and_then(|last| wants.before.get(*last)));
+    Ok(Some((pointer.cloned().unwrap_or_default(), circle)))
+}
+
+/// See [`Turn::links`]; the refusal is that of a circle.
+pub(super) fn links_of(
+    read: &dyn Read,
+    home: &Home,
+    text: &Text,
+) -> Result<Result<Option<Links>, Refusal>, StoreError> {
+    let Ok(document) = &text.parsed else { return Ok(Ok(None)) };
+    let wants = home.kind().wants(document.value());
+    let (workspace, id) = (home.governed.workspace, &home.id);
+    let dependants = read.dependants(workspace, id)?;
+    let dependencies = read.dependencies(workspace, id)?;
+    let links = Links { wants, dependants, dependencies };
+    if let Some((pointer, circle)) = circle(read, workspace, id, &links)? {
+        let fault = Fault {
+            rule: Rule::Cycle,
+            pointer,
+            reason: format!("`{id}` would wait for itself: {circle}"),
+            remedy: "take one of these dependencies out".to_owned(),
+        };
+        return Ok(Err(text.refusal(fault)));
+    }
+    Ok(Ok(Some(links)))
+}
+
 impl Turn<'_> {
     /// Looks at what a text says about the turn of the record at `home`; `None` where it says
     /// nothing that could be read.
@@ -244,23 +326,9 @@ impl Turn<'_> {
     /// # Errors
     /// [`Rule::Cycle`] where the record would wait for itself.
     pub(super) fn links(&self, home: &Home, text: &Text) -> Result<Option<Links>, Stop> {
-        let Ok(document) = &text.parsed else { return Ok(None) };
-        let wants = home.kind().wants(document.value());
-        let (workspace, id) = (home.governed.workspace, &home.id);
-        let dependants = self.txn.dependants(workspace, id)?;
-        let dependencies = self.txn.dependencies(workspace, id)?;
-        let links = Links { wants, dependants, dependencies };
-        if let Some((pointer, circle)) = self.circle(workspace, id, &links)? {
-            let fault = Fault {
-                rule: Rule::Cycle,
-                pointer,
-                reason: format!("`{id}` would wait for itself: {circle}"),
-                remedy: "take one of these dependencies out".to_owned(),
-            };
-            let (path, bytes) = (home.file_path(), std::sync::Arc::clone(&text.bytes));
-            return Err(Stop::rejected(text.refusal(fault), path, bytes));
-        }
-        Ok(Some(links))
+        links_of(self.txn, home, text)?.map_err(|circle| {
+            Stop::rejected(circle, home.file_path(), std::sync::Arc::clone(&text.bytes))
+        })
     }
 
     /// What a record that is gone says: nothing.
@@ -269,64 +337,6 @@ impl Turn<'_> {
         let dependants = self.txn.dependants(*workspace, id)?;
         let dependencies = self.txn.dependencies(*workspace, id)?;
         Ok(Links { wants: Wants::default(), dependants, dependencies })
-    }
-
-    /// The circle that these edges close, with the place in the text that closes it. Looks from
-    /// the record in both directions at once and ends when either is exhausted, so that a record
-    /// which nobody waits for yet costs nothing.
-    fn circle(
-        &self,
-        workspace: WorkspaceKey,
-        id: &RecordId,
-        links: &Links,
-    ) -> Result<Option<(String, String)>, StoreError> {
-        let wants = &links.wants;
-        if let Some(pointer) = wants.after.get(id).or_else(|| wants.before.get(id)) {
-            return Ok(Some((pointer.clone(), format!("`{id}` after `{id}`"))));
-        }
-        let brings = |edges: &[Edge], wanted: &BTreeMap<RecordId, String>| {
-            let known = others(edges);
-            wanted.keys().any(|other| !known.contains(other))
-        };
-        if !brings(&links.dependencies, &wants.after) && !brings(&links.dependants, &wants.before) {
-            return Ok(None);
-        }
-        // What others declare about the record stays; what it declared itself is replaced.
-        let later = links.dependants.iter().filter(|edge| edge.sides.dependant);
-        let earlier = links.dependencies.iter().filter(|edge| edge.sides.dependency);
-        let later = later.map(|edge| &edge.other).chain(wants.before.keys());
-        let earlier = earlier.map(|edge| &edge.other).chain(wants.after.keys());
-        let mut forward = Search::new(id, later);
-        let mut backward = Search::new(id, earlier);
-        let mut meeting = forward.seen.keys().find(|one| backward.seen.contains_key(*one)).cloned();
-        while meeting.is_none() {
-            if forward.seen.len() + backward.seen.len() > CIRCLE_LOOK_MAX {
-                let reason = format!("no circle among {CIRCLE_LOOK_MAX} records, and no end");
-                return Ok(Some((String::new(), reason)));
-            }
-            let Some(at) = forward.queue.pop_front() else { return Ok(None) };
-            for edge in self.txn.dependants(workspace, &at)? {
-                meeting = meeting.or(forward.reach(&edge.other, &at, &backward));
-            }
-            let Some(at) = backward.queue.pop_front() else { return Ok(None) };
-            for edge in self.txn.dependencies(workspace, &at)? {
-                meeting = meeting.or(backward.reach(&edge.other, &at, &forward));
-            }
-        }
-        let Some(meeting) = meeting else { return Ok(None) };
-        // From the record back to the meeting, and on to the record.
-        let back = backward.way(&meeting);
-        let on = forward.way(&meeting);
-        let way: Vec<&RecordId> = back.iter().rev().chain(on.iter().skip(1)).copied().collect();
-        let mut circle = format!("`{id}`");
-        for one in way.iter().take(NAMED_MAX) {
-            let _ = write!(circle, " after `{one}`");
-        }
-        let _ = write!(circle, "{} after `{id}`", if way.len() > NAMED_MAX { " …" } else { "" });
-        let ends = [way.first(), way.last()];
-        let pointer = ends[0].and_then(|first| wants.after.get(*first));
-        let pointer = pointer.or_else(|| ends[1].and_then(|last| wants.before.get(*last)));
-        Ok(Some((pointer.cloned().unwrap_or_default(), circle)))
     }
 
     /// Brings `record`, changed already but not written, into the order of work: its edges, if its

@@ -52,19 +52,6 @@ pub(super) struct Entry {
     links: Option<Links>,
 }
 
-/// A flagged record cannot change state.
-fn require_valid(record: &Record, home: &Home) -> Result<(), Stop> {
-    if record.is_valid() {
-        return Ok(());
-    }
-    let refusal = Refusal::new(
-        Rule::Draft,
-        format!("`{}` is flagged as not valid and cannot change state", home.name),
-        format!("mend it first: cat {}.why says what is wrong", home.name),
-    );
-    Err(Stop::kept(refusal, home.file_path()))
-}
-
 fn state_name(home: &Home) -> StateName {
     home.kind().state(home.state).name.clone()
 }
@@ -260,11 +247,11 @@ impl Turn<'_> {
         let (text, status_alone) = match moving {
             Moving::New(text) => (text, None),
             Moving::Own => {
-                require_valid(record, home)?;
+                self.require_unflagged(record, home)?;
                 let bytes = self.content(record)?;
                 // A claim depends on no more of the content than the status, and that is in the
                 // record's row: parsing is what would cost it most.
-                let alone = !kind.reads_content(&transition);
+                let alone = !kind.reads_content(&transition) && record.is_valid();
                 own = if alone { Text::unread(bytes) } else { Text::new(bytes) };
                 (&own, alone.then(|| kind.with_status(record.status.as_deref())))
             }
@@ -290,6 +277,8 @@ impl Turn<'_> {
             Moving::New(text) => {
                 (patched.or_else(|| Some(text.bytes.to_vec())), self.links(home, text)?)
             }
+            // It was flagged by rules that hold no more: what it says counts from now on.
+            Moving::Own if !record.is_valid() => (patched, self.links(home, text)?),
             Moving::Own => (patched, None),
         };
         Ok(Entry { transition, content, status, links })

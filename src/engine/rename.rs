@@ -204,8 +204,8 @@ impl Rename {
         let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
         let mut record = known.ok_or_else(super::setattr::gone)?;
         let expected = record.expected();
-        record.standing =
-            Standing::Live { ino: source.ino, dir: home.dir, name: home.name.clone(), valid: true };
+        let (ino, dir, name, valid) = (source.ino, home.dir, home.name.clone(), record.is_valid());
+        record.standing = Standing::Live { ino, dir, name, valid };
         turn.write_back(&mut record, &expected, home.kind(), None)?;
         source.class = Class::Record;
         source.ctime = turn.now;

@@ -12,9 +12,9 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing};
 
+use super::backup::is_parked_at;
 use super::governed::{Home, path_of_dir};
 use super::modes::{forbids_taking, runs_the_store};
-use super::save::is_parked_at;
 use super::{Context, Stop, Text, Turn, governed};
 
 /// Whether who looks (its user, its role and name) may see this refusal, which may quote what was

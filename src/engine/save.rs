@@ -13,6 +13,7 @@ use crate::numbers::{Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Durability, Node, NodeType, Record, Standing, StoreError};
 
+use super::backup::{come_back, is_parked_at};
 use super::draft::{keep_text, leave_draft, renamed_over, told_of_rename};
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
@@ -230,23 +231,28 @@ pub(super) fn next_version(
         turn.take_up(&mut record)?;
     }
     let before = turn.content(&record)?;
-    if before[..] == text.bytes[..] && record.is_valid() {
+    if before[..] == text.bytes[..] {
+        // They make no version, and mend nothing; of a flag by rules that hold no more they are the end.
+        if !record.is_valid() && turn.flaw(&record)?.is_none() {
+            record = turn.unflag(record, home, node, text)?;
+        }
         turn.effect(Effect::Lease(LeaseNote::Seen(record.key)));
         return Ok(Made::of(&record));
     }
-    let flags = home.governed.binding.policy == Policy::Flag;
     let before = Text::new(before);
     turn.require_own_names(home, &before, text).map_err(refuse)?;
-    let judged = match text.judge_next(home, &before, turn.context.role) {
+    let judged = match text.judge_next(home, record.status.as_deref(), turn.context.role) {
         Err(refusal) => Err(turn.told_whose(text, home, refusal)?),
         judged => judged,
     };
     let (valid, links) = match judged.map_err(refuse).and_then(|()| turn.links(home, text)) {
         Ok(links) => (true, links),
-        Err(Stop::Refused(_)) if flags => (false, None),
+        Err(Stop::Refused(why)) if turn.flags(home, &why.refusal) => (false, None),
         Err(stop) => return Err(stop),
     };
-    let record = Record { status: text.status(home), ..record };
+    if valid {
+        record.status = text.status(home);
+    }
     let (content, links) = (Some(&text.bytes[..]), links.as_ref());
     let step = Step { event: EventName::SAVED, from: None, content, valid, via: None, links };
     Ok(Made::of(&turn.step(record, home, node, step)?))
@@ -296,13 +302,6 @@ fn refused(home: &Home, refusal: Refusal, bytes: Arc<[u8]>) -> Refused {
     Refused { refusal, path: home.file_path(), rejected: Some(bytes), kept: true }
 }
 
-/// Whether a record lay at `home` before it was parked. Its directory may be another state's by now.
-pub(super) fn is_parked_at(record: &Record, home: &Home) -> bool {
-    record.standing == Standing::Parked { dir: home.dir }
-        && record.state == home.kind().state(home.state).name
-        && record.owner == home.owner
-}
-
 /// Takes `text` in the file `node` as a record at `home`: a new one, one that comes back, or one
 /// that lies elsewhere and hereby makes a transition. Refuses without having changed anything.
 pub(super) fn admit(
@@ -327,19 +326,22 @@ pub(super) fn admit(
         _ => None,
     };
     let is_parked = parked_in.is_some();
-    let (mut flags, mut comes_back) = (false, false);
+    let (mut is_next, mut comes_back) = (false, false);
     let judged = match &known {
         // Its name went to a backup and comes back: this is its next version.
         Some(record) if is_parked_at(record, home) => {
-            let before = Text::new(turn.content(record)?);
+            is_next = true;
             turn.revives(record, home).map_err(refuse)?;
             // Who gives it its own file back needs to have read nothing.
-            comes_back = before.bytes[..] == text.bytes[..] && !record.is_lapsed();
+            comes_back = turn.content(record)?[..] == text.bytes[..] && !record.is_lapsed();
             if !comes_back {
                 sight.require_current(record, home).map_err(refuse)?;
             }
-            flags = home.governed.binding.policy == Policy::Flag;
-            text.judge_next(home, &before, turn.context.role)
+            match home.governed.binding.policy {
+                // It comes back as it was: whether that is flagged it is asked anew.
+                Policy::Flag if comes_back => Ok(()),
+                _ => text.judge_next(home, record.status.as_deref(), turn.context.role),
+            }
         }
         _ => {
             if let (Some(record), Some(dir)) = (&known, parked_in) {
@@ -350,7 +352,11 @@ pub(super) fn admit(
         }
     };
     let valid = judged.is_ok();
-    judged.or_else(|refusal| if flags { Ok(()) } else { Err(refuse(refusal)) })?;
+    if let Err(refusal) = judged
+        && !(is_next && turn.flags(home, &refusal))
+    {
+        return Err(refuse(refusal));
+    }
     turn.require_own_names(home, &Text::new([]), text).map_err(refuse)?;
     // It comes back elsewhere: whose it is and where it lay count as if it had never left.
     if let Some(record) = &known
@@ -365,7 +371,7 @@ pub(super) fn admit(
     let links = if valid && !comes_back { turn.links(home, text)? } else { None };
     let links = links.as_ref();
     let record = match known {
-        Some(record) if comes_back => come_back(turn, record, home, node, valid)?,
+        Some(record) if comes_back => come_back(turn, record, home, node)?,
         None => turn.create_record(home, node, event, (text, links), None)?,
         Some(mut record) => {
             let event = if is_parked { EventName::SAVED } else { event };
@@ -373,33 +379,15 @@ pub(super) fn admit(
                 turn.take_up(&mut record)?;
             }
             record.begin_again(home.owner.is_some());
-            record.status = text.status(home);
+            if valid {
+                record.status = text.status(home);
+            }
             let content = Some(&text.bytes[..]);
             let step = Step { event, from: None, content, valid, via: None, links };
             turn.step(record, home, node, step)?
         }
     };
     Ok(Made::of(&record))
-}
-
-/// A parked record lies at `home` in `node` again, as it was.
-pub(super) fn come_back(
-    turn: &mut Turn<'_>,
-    record: Record,
-    home: &Home,
-    node: &mut Node,
-    valid: bool,
-) -> Result<Record, Stop> {
-    let step = Step {
-        event: EventName::RENAMED,
-        from: None,
-        content: None,
-        valid,
-        via: Some(Via::Backup),
-        links: None,
-    };
-    node.size = turn.content(&record)?.len() as u64;
-    Ok(turn.step(record, home, node, step)?)
 }
 
 /// A record that lives elsewhere was written here: the transition by copy.
@@ -458,8 +446,11 @@ pub(super) fn judge_on_the_way(
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     turn.legal(record, home).map_err(refuse)?;
     let document = text.document().map_err(refuse)?;
-    let before = Text::new(turn.content(record)?);
-    if text.status(home) == before.status(home) {
+    // A copy of what is flagged is flagged.
+    if turn.content(record)?[..] == text.bytes[..] {
+        turn.require_unflagged(record, home)?;
+    }
+    if text.status(home) == record.status {
         let strict = home.governed.binding.strict;
         let judged = home.kind().judge(document.value(), &home.id, lies.state, strict);
         judged.map_err(|fault| refuse(text.refusal(fault)))

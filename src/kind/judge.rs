@@ -79,7 +79,7 @@ impl Kind {
         {
             return Err(self.status_differs(field, to, state, None));
         }
-        // Where the old one has no place here (it was flagged), any that has mends it.
+        // Where the old one has no place here (the kind was changed), any that has is right.
         let from = from.filter(|from| self.state(state).status.contains(from));
         let (Some(moves), Some(from)) = (&self.state(state).moves, from) else { return Ok(()) };
         let here = self.state(state).shown(None);

@@ -66,6 +66,8 @@ word! {
         DRAFTED = "drafted",
         /// A record has a new version.
         SAVED = "saved",
+        /// A record was flagged, and is right by the rules that hold now.
+        MENDED = "mended",
         /// A record has an owner.
         CLAIMED = "claimed",
         /// A record changed its state, and no other name fits.

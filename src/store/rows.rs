@@ -164,7 +164,8 @@ pub struct Record {
     pub owner: Option<AgentName>,
     /// How often it was claimed.
     pub attempt: Attempt,
-    /// The status that its content says, so that a move need not read the content for it.
+    /// The status that its content says, so that a move need not read the content for it. Where that is
+    /// flagged, the one that it said last when it was not: what the next move of status is judged by.
     pub status: Option<String>,
     /// Its current version.
     pub version: Version,

@@ -142,6 +142,7 @@ impl WorkTree {
         let Ok(known) = known else { return Lateness::InTime };
         let writer = self.context(caller, Door::Handle);
         let (kind, said) = (home.kind(), status.as_deref());
+        let policy = home.governed.binding.policy;
         if record.is_none() {
             let lives_elsewhere = match known.map(|known| known.standing) {
                 Some(Standing::Live { ino: lies, .. }) => lies != ino,
@@ -149,11 +150,8 @@ impl WorkTree {
                 Some(Standing::Gone) | None => false,
             };
             let judged = kind.judge_new_status_so_far(home.state, None, said, writer.role);
-            return if lives_elsewhere || judged.is_err() {
-                Lateness::Perhaps
-            } else {
-                Lateness::InTime
-            };
+            let is_wrong = judged.is_err_and(|fault| !policy.takes(fault.rule));
+            return if lives_elsewhere || is_wrong { Lateness::Perhaps } else { Lateness::InTime };
         }
         let Some(known) = known else { return Lateness::InTime };
         // That the record is gone weighs more, and `close` tells it.
@@ -170,7 +168,10 @@ impl WorkTree {
             }
             let from = known.status.as_deref();
             let judged = kind.judge_status_so_far(home.state, from, said, writer.role);
-            judged.map_err(|fault| staged.lock().refusal(fault))
+            match judged {
+                Err(fault) if !policy.takes(fault.rule) => Err(staged.lock().refusal(fault)),
+                _ => Ok(()),
+            }
         });
         match refused {
             Ok(()) => Lateness::InTime,

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use workfs_mount::{Caller, OpenFlags, Reply, WriteAt};
 
-use crate::config::{Check, Policy};
+use crate::config::Check;
 use crate::engine::{Base, Fence, Home, Written, renamed_over};
 use crate::kind::Fault;
 use crate::limits::{JUDGED_BYTES_FREE, JUDGED_TIMES, RECORD_BYTES_MAX};
@@ -349,13 +349,17 @@ impl Staged {
         }
         let Some(home) = self.home.as_ref() else { return Ok(()) };
         let binding = &home.governed.binding;
-        if binding.policy != Policy::Refuse {
-            return Ok(());
-        }
-        let found = prefix(self.text()).map_err(Refusal::from)?;
+        let takes = |refusal: &Refusal| binding.policy.takes(refusal.rule);
+        let found = match prefix(self.text()).map_err(Refusal::from) {
+            Err(refusal) if takes(&refusal) => return Ok(()),
+            found => found?,
+        };
         let judged =
             binding.kind.judge_so_far(&found.said, found.last.as_deref(), (&home.id, home.state));
-        judged.map_err(|fault| self.refusal(fault))?;
+        match judged.map_err(|fault| self.refusal(fault)) {
+            Err(refusal) if !takes(&refusal) => return Err(refusal),
+            _ => {}
+        }
         let status = binding.kind.status_so_far(&found.said);
         if status != self.status.as_deref() {
             // A shell writes line by line: this one says it, and the first did not.

@@ -109,6 +109,22 @@ fn a_flagged_text_is_in_its_own_way_and_that_is_told() {
     is_stuck(&desk, "can mend its text");
 }
 
+// P12.1 P3.6
+#[test]
+fn a_text_that_the_daemon_mends_when_a_lease_ends_is_flagged_no_more() {
+    let lease = "on_expiry: inbox }\n    retries: { attempts: 5, first: 1m, longest: 1h, \
+                 jitter_percent: 25, exhausted: dead }";
+    let desk = bob_has((lease, "on_expiry: error }"), "flag");
+    desk.save("bob", "t-1", (&bobs(), "")).unwrap();
+    let text = "id: t-1\nagent: bob\nstatus: assigned\n";
+    desk.save_text("bob", "t-1", (&bobs(), text)).unwrap();
+    assert!(!desk.record("t-1").is_valid());
+    desk.pass(TTL + SECOND);
+    let record = desk.record("t-1");
+    assert_eq!((record.is_valid(), record.status.as_deref()), (true, Some("error")));
+    desk.fsck_clean();
+}
+
 // P12.1 P12.7
 #[test]
 fn who_mends_a_text_for_others_sends_the_record_back_and_gives_nobody_a_lease() {

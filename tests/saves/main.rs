@@ -12,6 +12,7 @@ mod drafts;
 mod editors;
 mod ends;
 mod family;
+mod flagged;
 mod git;
 mod kept;
 mod policy;

@@ -231,7 +231,8 @@ fn stay(turn: &mut Turn<'_>, mut had: Had, status: Option<&str>) -> Result<(), S
         event: EventName::EXPIRED,
         from: None,
         content: text.as_ref().map(|text| &text.bytes[..]),
-        valid: record.is_valid(),
+        // The text that the daemon wrote was judged.
+        valid: text.is_some() || record.is_valid(),
         via: Some(Via::Expiry),
         links: links.as_ref(),
     };

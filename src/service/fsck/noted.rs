@@ -3,6 +3,8 @@
 //! By the rules that held when it was noted; rows that older ones made are left alone. The rules
 //! themselves are the kind's and the engine's.
 
+use std::sync::Arc;
+
 use crate::engine::{Text, counts_as_done, lease_of, when};
 use crate::kind::{Kind, Wants};
 use crate::ledger::Via;
@@ -11,6 +13,7 @@ use crate::store::{Edge, Record, Sides, Standing, When};
 
 use super::super::Failure;
 use super::records::One;
+use super::told::Told;
 
 /// What is known of a record's last changes.
 pub(super) struct Last {
@@ -32,7 +35,11 @@ impl One<'_, '_> {
             && rules.held_at(self.record.version_g)
         {
             let text = Text::new(content);
-            self.status(kind, &text);
+            // That of a flagged text counts for nothing.
+            let flags = |told: Arc<Told>| told.payload.flagged;
+            if !self.event(self.record.version_g)?.is_some_and(flags) {
+                self.status(kind, &text);
+            }
             if !is_removed {
                 self.text(kind, text)?;
             }
@@ -76,7 +83,9 @@ impl One<'_, '_> {
         let (mut at, mut text, mut first) = (self.record.version_g, newest, None);
         loop {
             let Some(told) = self.event(at)? else { return Ok(()) };
-            if !told.payload.flagged {
+            // A flag that was taken away since was one of a text that is right.
+            let is_mended = at == self.record.version_g && self.record.is_valid();
+            if is_mended || !told.payload.flagged {
                 let Ok(document) = text.document() else { return Ok(()) };
                 let differing = kind.misnoted(&kind.wants(document.value()), &noted);
                 if differing.is_empty() {

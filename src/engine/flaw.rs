@@ -1,0 +1,110 @@
+//! Flagged records: which saves the policy `flag` takes, what is wrong with what it took, and the end of
+//! a flag.
+//!
+//! A row says only that its text was not right when it was saved; what is wrong with it is found anew,
+//! by the rules that hold now. What must stay true: whoever tells of it, and whatever it holds, asks
+//! here; a record that is right by the present rules is held by nothing; the status of a flagged text
+//! counts for nothing, so that no move of status is made by saving it twice. Deliberately not here: the
+//! rules of a text (`judge`), and a draft's reason, which is kept.
+
+use crate::config::{Config, Policy};
+use crate::kind::Role;
+use crate::ledger::EventName;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Node, Read, Record, Standing, StoreError};
+
+use super::backup::{is_parked_at, usual_name};
+use super::governed::{Home, Slot, governed, slot};
+use super::ready::links_of;
+use super::record::Step;
+use super::{Stop, Text, Turn};
+
+/// What is wrong with the text of a flagged record, or of one that would be flagged if it came back from
+/// its backup, by the rules that hold now. `role` is whose ways out are told.
+fn wrong(
+    read: &dyn Read,
+    config: &Config,
+    record: &Record,
+    role: Role,
+) -> Result<Option<Refusal>, StoreError> {
+    let Some((dir, name)) = place(read, config, record)? else { return Ok(None) };
+    let Slot::Record(home) = slot(read, config, dir, &name)? else { return Ok(None) };
+    if matches!(record.standing, Standing::Parked { .. }) && !is_parked_at(record, &home) {
+        return Ok(None);
+    }
+    let content = read.version(record.version_g)?.map(|version| version.content);
+    let text = Text::new(content.unwrap_or_default());
+    let next = || text.judge_next(&home, record.status.as_deref(), role);
+    match text.judge(&home).and_then(|()| next()) {
+        // Whoever saved it might do that, or it had been refused.
+        Ok(()) | Err(Refusal { rule: Rule::Forbidden, .. }) => {}
+        Err(refusal) => return Ok(Some(refusal)),
+    }
+    Ok(links_of(read, &home, &text)?.err())
+}
+
+/// Where a flagged record lies, or one lay that would be flagged.
+fn place(
+    read: &dyn Read,
+    config: &Config,
+    record: &Record,
+) -> Result<Option<(Ino, FileName)>, StoreError> {
+    match &record.standing {
+        Standing::Live { dir, name, valid: false, .. } => Ok(Some((*dir, name.clone()))),
+        Standing::Parked { dir } => {
+            let Some(governed) = governed(read, config, *dir)? else { return Ok(None) };
+            let flags = governed.binding.policy == Policy::Flag;
+            let name = usual_name(&governed.binding.kind, record).filter(|_| flags);
+            Ok(name.map(|name| (*dir, name)))
+        }
+        Standing::Live { .. } | Standing::Gone => Ok(None),
+    }
+}
+
+impl Turn<'_> {
+    /// Whether a text that was refused so is the record's all the same, flagged.
+    pub(super) fn flags(&self, home: &Home, refusal: &Refusal) -> bool {
+        home.governed.binding.policy.takes(refusal.rule)
+    }
+
+    /// What is wrong with a flagged record, or one that comes back from its backup, by the rules that hold
+    /// now.
+    pub(super) fn flaw(&self, record: &Record) -> Result<Option<Refusal>, StoreError> {
+        wrong(self.txn, self.config, record, self.context.role)
+    }
+
+    /// A flagged record cannot change state. `home` is where it was to go.
+    pub(super) fn require_unflagged(&self, record: &Record, home: &Home) -> Result<(), Stop> {
+        if record.is_valid() {
+            return Ok(());
+        }
+        let Some(Refusal { rule, reason, remedy, .. }) = self.flaw(record)? else { return Ok(()) };
+        let refusal = Refusal::new(
+            Rule::Draft,
+            format!(
+                "`{}` is flagged as not valid ({}) and cannot change state: {reason}",
+                home.name,
+                rule.code()
+            ),
+            format!("mend it first: {remedy}"),
+        );
+        Err(Stop::kept(refusal, home.file_path()))
+    }
+
+    /// Takes the flag from a record with whose text, `text`, nothing is wrong.
+    pub(super) fn unflag(
+        &mut self,
+        record: Record,
+        home: &Home,
+        node: &mut Node,
+        text: &Text,
+    ) -> Result<Record, Stop> {
+        let links = self.links(home, text)?;
+        let record = Record { status: text.status(home), ..record };
+        let (event, links) = (EventName::MENDED, links.as_ref());
+        let step = Step { event, from: None, content: None, valid: true, via: None, links };
+        Ok(self.step(record, home, node, step)?)
+    }
+}

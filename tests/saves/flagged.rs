@@ -1,0 +1,109 @@
+//! The policy `flag`: what it does not take, and what holds a flagged record.
+
+use std::fs;
+
+use crate::harness::{Fixture, Ran, Setup, Shell, Task, save};
+
+const LAYOUT: &str = "workspaces: [ { path: work, kind: task, policy: flag } ]\n";
+
+/// A mount of the operator's, and one of bob's.
+fn flagging() -> Fixture {
+    let fixture = Setup::default().mounts(2).prepare();
+    lay_out(&fixture, LAYOUT);
+    fixture.mount_at(fixture.root()).success();
+    fixture.make_directories();
+    let bob = fixture.mount(1).to_str().unwrap();
+    fixture.workfs(&["mount", bob, "--agent", "bob"]).success();
+    fixture
+}
+
+fn lay_out(fixture: &Fixture, layout: &str) {
+    let file = fixture.outside("layout.yaml");
+    fs::write(&file, layout).unwrap();
+    fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).success();
+}
+
+/// Bash in the workspace, as bob sees it; `save FILE TEXT` says whether the save was taken.
+fn bob(fixture: &Fixture, script: &str) -> Ran {
+    let save = "save() { printf \"$2\" > $OUT/text; cp $OUT/text $1; }";
+    let shell = Shell::bash(fixture.mount(1)).with("OUT", fixture.base().join("outside"));
+    shell.run(&format!("cd work; {save}; {script}"))
+}
+
+/// A task of bob's with this status, and what that requires.
+fn has(fixture: &Fixture, id: &str, status: &str) {
+    fixture.task("inbox", &Task::new(id));
+    let text = format!("status: {status}\\nagent: bob\\nerror: {{ message: it broke }}\\n");
+    bob(fixture, &format!("mv inbox/{id}.yaml assigned/bob/")).success();
+    bob(fixture, &format!("save assigned/bob/{id}.yaml '{text}'")).success();
+}
+
+fn why(fixture: &Fixture, path: &str) -> String {
+    fs::read_to_string(fixture.path(&format!("work/{path}.why"))).unwrap()
+}
+
+// P3.6 P1.3
+#[test]
+fn flag_takes_no_move_of_status_that_is_another_role_s() {
+    let fixture = flagging();
+    has(&fixture, "t-1", "error");
+    let path = fixture.path("work/assigned/bob/t-1.yaml");
+    let before = fs::read(&path).unwrap();
+    // Also where something else is wrong with it, which would be taken.
+    for text in ["status: assigned\\nagent: bob\\n", "status: assigned\\nartefacts: 5\\n"] {
+        for way in [
+            "save assigned/bob/t-1.yaml",
+            "x() { printf \"$1\" > assigned/bob/t-1.yaml; }; x",
+            "x() { printf \"$1\" > x.tmp; mv x.tmp assigned/bob/t-1.yaml; }; x",
+        ] {
+            let ran = bob(&fixture, &format!("{way} '{text}'")).failure();
+            assert!(ran.stderr.contains("ermission denied"), "{ran}");
+            assert_eq!(fs::read(&path).unwrap(), before, "{way}");
+        }
+    }
+    assert!(why(&fixture, "assigned/bob/t-1.yaml").contains("W022"));
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "claimed", "saved"]);
+    // The operator may.
+    save(&path, b"status: assigned\nagent: bob\n").unwrap();
+    fixture.fsck_clean();
+}
+
+// P3.6 P2.5
+#[test]
+fn a_move_of_status_that_is_none_stays_flagged_until_a_right_text_comes() {
+    let fixture = flagging();
+    // A move that there is not, and a status that vanishes.
+    for (id, text) in [("t-1", "status: assigned\\nagent: bob\\n"), ("t-2", "agent: bob\\n")] {
+        has(&fixture, id, "blocked");
+        let file = format!("assigned/bob/{id}.yaml");
+        bob(&fixture, &format!("save {file} '{text}'")).success();
+        let events = fixture.ledger().names(id).len();
+        // The same bytes, in place and by a rename, are no version and mend nothing.
+        bob(&fixture, &format!("save {file} '{text}'")).success();
+        bob(&fixture, &format!("cp {file} x.tmp; mv x.tmp {file}")).success();
+        assert_eq!(fixture.ledger().names(id).len(), events);
+        // A text that is right by itself is not right by what was right last.
+        bob(&fixture, &format!("save {file} 'status: assigned\\nagent: bob\\nmore: x\\n'"))
+            .success();
+        for command in [
+            format!("mv {file} done/bob/"),
+            format!("mv {file} {file}~; mv {file}~ {file}; mv {file} done/bob/"),
+            format!("cp {file} done/bob/{id}.yaml"),
+        ] {
+            bob(&fixture, &command).failure();
+            let said = fixture.workfs(&["why"]).success().stdout;
+            assert!(said.contains("W021") && said.contains("from blocked it can become"), "{said}");
+        }
+        // The copy is a draft, like each that is not valid.
+        bob(&fixture, &format!("rm done/bob/{id}.yaml")).success();
+        for more in [&[][..], &["--summary", "s"]] {
+            let ran = fixture.workfs(&[&["done", id], more].concat()).failure();
+            assert!(ran.stderr.contains("W014") && ran.stderr.contains("W021"), "{ran}");
+        }
+        fixture.workfs(&["release", id]).failure();
+        assert!(!fixture.path(&format!("work/done/bob/{id}.yaml")).exists());
+        bob(&fixture, &format!("save {file} 'status: in_progress\\nagent: bob\\n'")).success();
+        fixture.workfs(&["done", id, "--summary", "s"]).success();
+        fixture.fsck_clean();
+    }
+}
