@@ -44,11 +44,11 @@ fn kept(read: &dyn Read) -> Result<Option<Kept>> {
     Ok(read.meta(KEY)?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Notes which rules hold from the event after `last` on, where others did until now.
-pub(super) fn note_rules(txn: &mut dyn Txn, config: &Config, last: G) -> Result<()> {
+/// Notes which rules hold from the event after `last` on, where others did until now; whether they did.
+pub(super) fn note_rules(txn: &mut dyn Txn, config: &Config, last: G) -> Result<bool> {
     let (rules, kept) = (fingerprint(config), kept(txn)?);
     if kept.as_ref().is_some_and(|kept| kept.rules == rules) {
-        return Ok(());
+        return Ok(false);
     }
     // A layout that was tried and refused held for no event.
     let back =
@@ -57,7 +57,8 @@ pub(super) fn note_rules(txn: &mut dyn Txn, config: &Config, last: G) -> Result<
     let before = kept.map(|kept| (kept.rules, kept.since));
     let text = serde_json::to_string(&Kept { rules, since, before });
     // Texts and numbers: writing them as JSON cannot fail.
-    txn.put_meta(KEY, &text.unwrap_or_default())
+    txn.put_meta(KEY, &text.unwrap_or_default())?;
+    Ok(true)
 }
 
 /// The last event before the rules of `config` held; `None`: they never did, as far as is known.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::engine::Text;
+use crate::engine::flaw;
 use crate::kind::nearest;
 use crate::names::{AgentName, ShownPath};
 use crate::numbers::{Ino, Version};
@@ -13,7 +13,7 @@ use crate::refusal::Rule;
 use crate::store::{Class, Node, Read, Record, Standing, WorkspaceRow};
 
 use super::find::{StateDir, state_dirs, workspace};
-use super::{Exit, Failure, ListArgs, Part, Service};
+use super::{Caller, Exit, Failure, ListArgs, Part, Service};
 
 /// One record or draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct ListRow {
     pub workspace: ShownPath,
     /// The state of its directory.
     pub state: String,
-    /// The status that its text says; a draft has none.
+    /// The status that its text says, of a flagged one the last that was right; a draft has none.
     #[serde(default)]
     pub status: Option<String>,
     /// Whose it is.
@@ -116,8 +116,12 @@ fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 ///
 /// # Errors
 /// A workspace or state that there is not, or a failure of the store.
-pub(super) fn list(service: &Service, part: &Part, args: &ListArgs) -> Result<ListReport, Failure> {
-    let config = service.engine.config();
+pub(super) fn list(
+    service: &Service,
+    caller: &Caller,
+    args: &ListArgs,
+) -> Result<ListReport, Failure> {
+    let (config, part) = (service.engine.config(), &caller.part);
     service.read(|read| {
         let workspaces = match &args.workspace {
             Some(path) => vec![workspace(read, part, path)?],
@@ -134,7 +138,7 @@ pub(super) fn list(service: &Service, part: &Part, args: &ListArgs) -> Result<Li
                 let wanted = args.state.as_deref().is_none_or(|wanted| wanted == state)
                     && args.owner.as_ref().is_none_or(|owner| place.owner.as_ref() == Some(owner));
                 if wanted && part.has(&place.governed.dir_path()) {
-                    list_dir((service, read), (&config, part), &place, &mut rows)?;
+                    list_dir((service, read), (&config, caller), &place, &mut rows)?;
                     for record in parked.get(&place.dir).into_iter().flatten() {
                         rows.push(parked_row((service, read), part, &place, record)?);
                     }
@@ -166,11 +170,11 @@ fn require_state(config: &Config, workspaces: &[WorkspaceRow], state: &str) -> R
 
 fn list_dir(
     (service, read): (&Service, &dyn Read),
-    (config, part): (&Config, &Part),
+    (config, caller): (&Config, &Caller),
     place: &StateDir,
     rows: &mut Vec<ListRow>,
 ) -> Result<(), Failure> {
-    let mut nodes = Vec::new();
+    let (part, mut nodes) = (&caller.part, Vec::new());
     read.list(place.dir, None, &mut |(name, node)| {
         if node.class != Class::Plain {
             nodes.push((name, node));
@@ -184,14 +188,12 @@ fn list_dir(
         let (version, why) = match node.class {
             Class::Record => {
                 let Some(record) = read.record_at(node.ino)? else { continue };
-                let flagged = matches!(record.standing, Standing::Live { valid: false, .. });
-                let why =
-                    if flagged { flaw_of(read, config, place, &name, &record)? } else { None };
+                let flaw = flaw(read, config, &record, caller.role)?;
                 if record.owner.is_some() {
                     lease_until = super::heartbeat::lease_until(service, read, record.key)?;
                 }
                 status.clone_from(&record.status);
-                (Some(record.version), why)
+                (Some(record.version), flaw.map(|why| (why.rule, why.reason)))
             }
             _ => (None, draft_reason(read, &node)?),
         };
@@ -254,20 +256,4 @@ fn draft_reason(read: &dyn Read, node: &Node) -> Result<Option<(Rule, String)>, 
         Some(why) => (why.rule, why.reason),
         None => (Rule::Draft, "nothing was saved to it yet".to_owned()),
     }))
-}
-
-/// What is wrong with a flagged record: found by judging it again.
-fn flaw_of(
-    read: &dyn Read,
-    config: &Config,
-    place: &StateDir,
-    name: &crate::names::FileName,
-    record: &Record,
-) -> Result<Option<(Rule, String)>, Failure> {
-    let crate::engine::Slot::Record(home) = crate::engine::slot(read, config, place.dir, name)?
-    else {
-        return Ok(None);
-    };
-    let Some(version) = read.version(record.version_g)? else { return Ok(None) };
-    Ok(Text::new(version.content).judge(&home).err().map(|why| (why.rule, why.reason)))
 }

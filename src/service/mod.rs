@@ -194,7 +194,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
     tracing::debug!(operation, actor = %caller.name, "a request");
     let done = match request {
         Request::Show(args) => show::show(service, caller, &args).map(Report::Show),
-        Request::List(args) => list::list(service, &caller.part, &args).map(Report::List),
+        Request::List(args) => list::list(service, caller, &args).map(Report::List),
         Request::Ready(args) => ready::ready(service, &caller.part, &args).map(Report::Ready),
         Request::Claim(args) => claim::claim(service, caller, &args).map(Report::Claim),
         Request::Done(args) => finish::done(service, caller, &args).map(Report::Move),

@@ -188,21 +188,21 @@ pub(super) fn show(
                 let path = found.path().ok_or_else(|| not_the_past(caller))?;
                 expect_readable(read, caller, path)?;
             }
-            shown(service, (read, part), found, args)
+            shown(service, (read, caller), found, args)
         }
     })
 }
 
 fn shown(
     service: &Service,
-    (read, part): (&dyn Read, &Part),
+    (read, caller): (&dyn Read, &Caller),
     found: Found,
     args: &ShowArgs,
 ) -> Result<ShowReport, Failure> {
-    let config = service.engine.config();
+    let (config, part) = (service.engine.config(), &caller.part);
     match found {
         Found::Record(found) => {
-            let mut report = record((read, part), &config, &found, args)?;
+            let mut report = record((read, caller), &config, &found, args)?;
             // The lease of now is nothing of the past.
             if args.at.is_none() && args.g.is_none() {
                 let key = found.record.key;
@@ -321,12 +321,12 @@ fn plain(read: &dyn Read, node: &Node) -> Result<ShowReport, Failure> {
 }
 
 fn record(
-    (read, part): (&dyn Read, &Part),
+    (read, caller): (&dyn Read, &Caller),
     config: &crate::config::Config,
     found: &FoundRecord,
     args: &ShowArgs,
 ) -> Result<ShowReport, Failure> {
-    let record = &found.record;
+    let (record, part) = (&found.record, &caller.part);
     let mut report = ShowReport::empty("record");
     report.id = Some(record.id.to_string());
     report.path = found.path.as_ref().map(|path| part.show(path));
@@ -337,11 +337,7 @@ fn record(
     report.status.clone_from(&record.status);
     report.owner.clone_from(&record.owner);
     report.attempt = Some(record.attempt);
-    if let Standing::Live { dir, name, valid: false, .. } = &record.standing
-        && let crate::engine::Slot::Record(home) = crate::engine::slot(read, config, *dir, name)?
-        && let Some(version) = read.version(record.version_g)?
-        && let Err(why) = crate::engine::Text::new(version.content).judge(&home)
-    {
+    if let Some(why) = crate::engine::flaw(read, config, record, caller.role)? {
         report.rule = Some(why.rule);
         report.why = Some(super::why::placed(&why.reason, why.place));
         report.remedy = Some(why.remedy);

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Outlook, sees_refusal};
+use crate::engine::{Outlook, flaw, sees_refusal};
 use crate::names::{ShownPath, TreePath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
-use crate::store::{Read, RefusalRow, Standing};
+use crate::store::{Read, RefusalRow};
 
 use super::find::{Found, find};
 use super::{Caller, Exit, Failure, Part, Service, WhyArgs};
@@ -119,7 +119,9 @@ pub(super) fn why(
                     &found.record,
                     (service.engine.now(), service.engine.ends()),
                 )?;
-                rows.extend(flagged(read, (&config, part), found)?);
+                let flaw = flaw(read, &config, &found.record, caller.role)?;
+                let path = found.path.as_ref().map(|path| part.show(path)).unwrap_or_default();
+                rows.extend(flaw.map(|flaw| wrong_now(path, Some(&flaw.into()))));
                 (found.path.clone(), Some(found.record.id.to_string()))
             }
             Ok(Found::Draft(path, _, draft)) => {
@@ -213,20 +215,4 @@ fn wrong_now(path: ShownPath, why: Option<&crate::store::RefusedText>) -> WhyRow
         remedy,
         rejected: None,
     }
-}
-
-/// What is wrong with a record that was flagged.
-fn flagged(
-    read: &dyn Read,
-    (config, part): (&crate::config::Config, &Part),
-    found: &super::find::FoundRecord,
-) -> Result<Option<WhyRow>, Failure> {
-    if let Standing::Live { dir, name, valid: false, .. } = &found.record.standing
-        && let crate::engine::Slot::Record(home) = crate::engine::slot(read, config, *dir, name)?
-        && let Some(version) = read.version(found.record.version_g)?
-        && let Err(why) = crate::engine::Text::new(version.content).judge(&home)
-    {
-        return Ok(Some(wrong_now(part.show(&home.file_path()), Some(&why.into()))));
-    }
-    Ok(None)
 }

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use crate::config::Config;
 use crate::engine::{
-    Outlook, Slot, Text, for_roles, governed, mode_allows, path_of, path_of_dir, sees_refusal, slot,
+    Outlook, flaw, for_roles, governed, mode_allows, path_of, path_of_dir, sees_refusal,
 };
 use crate::names::{FileName, TreePath, path_text, printable};
-use crate::numbers::{G, Ino, RefusalKey};
+use crate::numbers::{Ino, RefusalKey};
 use crate::refusal::Rule;
 use crate::store::{Class, Read, Record, RefusalRow, RefusedText, Result, Standing};
 
@@ -79,6 +79,12 @@ fn push_refused_to_all(out: &mut String, viewer: &Viewer) {
     out.push('\n');
 }
 
+/// What is wrong with a draft or a flagged record.
+fn push_rule(out: &mut String, why: &RefusedText) {
+    let _ = writeln!(out, "  rule:   {} {}", why.rule.code(), why.rule.title());
+    push_reason(out, why);
+}
+
 fn push_reason(out: &mut String, why: &RefusedText) {
     let _ = writeln!(out, "  why:    {}", why.reason);
     if let Some(place) = why.place {
@@ -95,8 +101,7 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
         out.push_str("this file is a draft: it cannot be claimed or moved to another state\n");
         match &draft.why {
             Some(why) => {
-                let _ = writeln!(out, "  rule:   {} {}", why.rule.code(), why.rule.title());
-                push_reason(&mut out, why);
+                push_rule(&mut out, why);
             }
             None => out.push_str("  why:    nothing was written to it yet\n"),
         }
@@ -105,8 +110,8 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
         if let Some(outlook) = Outlook::of(read, config, &record, (now, &viewer.ends))? {
             let _ = writeln!(out, "{outlook}");
         }
-        if let Standing::Live { dir, name, valid: false, .. } = &record.standing {
-            push_flaw(&mut out, read, config, *dir, name, record.version_g)?;
+        if let Some(flaw) = flaw(read, config, &record, viewer.role)? {
+            push_rule(&mut out, &flaw.into());
         }
         last_refusal_since(read, config, &record)?
     } else if let Some((dir, name)) = read.file_name(ino)? {
@@ -190,23 +195,4 @@ pub(super) fn refusal(read: &dyn Read, key: RefusalKey) -> Result<Option<Refusal
         goes_on
     })?;
     Ok(found)
-}
-
-/// What is wrong with a flagged record: judged anew, since only its bytes are kept.
-fn push_flaw(
-    out: &mut String,
-    read: &dyn Read,
-    config: &Config,
-    dir: Ino,
-    name: &FileName,
-    version: G,
-) -> Result<()> {
-    let content = read.version(version)?.map(|version| version.content).unwrap_or_default();
-    if let Slot::Record(home) = slot(read, config, dir, name)?
-        && let Err(refusal) = Text::new(content).judge(&home)
-    {
-        let _ = writeln!(out, "  rule:   {} {}", refusal.rule.code(), refusal.rule.title());
-        push_reason(out, &refusal.into());
-    }
-    Ok(())
 }

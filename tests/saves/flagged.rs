@@ -38,6 +38,10 @@ fn has(fixture: &Fixture, id: &str, status: &str) {
     bob(fixture, &format!("save assigned/bob/{id}.yaml '{text}'")).success();
 }
 
+fn rows(fixture: &Fixture) -> Vec<serde_json::Value> {
+    fixture.workfs(&["list", "--json"]).success().json()["rows"].as_array().unwrap().clone()
+}
+
 fn why(fixture: &Fixture, path: &str) -> String {
     fs::read_to_string(fixture.path(&format!("work/{path}.why"))).unwrap()
 }
@@ -65,6 +69,7 @@ fn flag_takes_no_move_of_status_that_is_another_role_s() {
     assert_eq!(fixture.ledger().names("t-1"), ["created", "claimed", "saved"]);
     // The operator may.
     save(&path, b"status: assigned\nagent: bob\n").unwrap();
+    assert_eq!(rows(&fixture)[0]["rule"], serde_json::Value::Null);
     fixture.fsck_clean();
 }
 
@@ -91,8 +96,8 @@ fn a_move_of_status_that_is_none_stays_flagged_until_a_right_text_comes() {
             format!("cp {file} done/bob/{id}.yaml"),
         ] {
             bob(&fixture, &command).failure();
-            let said = fixture.workfs(&["why"]).success().stdout;
-            assert!(said.contains("W021") && said.contains("from blocked it can become"), "{said}");
+            let said = why(&fixture, &file);
+            assert!(said.contains("W014") && said.contains("from blocked it can become"), "{said}");
         }
         // The copy is a draft, like each that is not valid.
         bob(&fixture, &format!("rm done/bob/{id}.yaml")).success();
@@ -106,4 +111,63 @@ fn a_move_of_status_that_is_none_stays_flagged_until_a_right_text_comes() {
         fixture.workfs(&["done", id, "--summary", "s"]).success();
         fixture.fsck_clean();
     }
+}
+
+// P3.6
+#[test]
+fn who_asks_hears_why_a_record_is_flagged_and_what_to_do() {
+    let fixture = flagging();
+    has(&fixture, "t-1", "blocked");
+    bob(&fixture, "save assigned/bob/t-1.yaml 'status: assigned\\nagent: bob\\n'").success();
+    let row = &rows(&fixture)[0];
+    assert_eq!((&row["rule"], &row["status"]), (&"W014".into(), &"blocked".into()), "{row}");
+    for (command, more) in [("list", ""), ("show", "t-1"), ("why", "t-1")] {
+        let arguments: Vec<&str> = [command, more].into_iter().filter(|a| !a.is_empty()).collect();
+        let said = fixture.workfs(&arguments).success().stdout;
+        assert!(said.contains("cannot go from blocked to assigned [W014]"), "{said}");
+        assert!(command == "list" || said.contains("from blocked it can become"), "{said}");
+    }
+    let said = why(&fixture, "assigned/bob/t-1.yaml");
+    assert!(said.contains("  rule:   W014") && said.contains("  do:     from blocked"), "{said}");
+    fixture.fsck_clean();
+}
+
+// P3.6 P9.1
+#[test]
+fn a_flag_of_rules_that_hold_no_more_holds_nothing() {
+    let strict = LAYOUT.replace("flag", "flag, strict: true");
+    let fixture = Setup::default().layout(&strict).start();
+    fixture.sh("mkdir -p work/inbox work/assigned/bob").success();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let other = fixture.task("inbox", &Task::new("t-2"));
+    save(&path, b"title: no status\ndependencies: [t-3]\n").unwrap();
+    save(&other, b"artefacts: 7\n").unwrap();
+    let waits = fixture.task("inbox", &Task::new("t-4").with("dependencies: [t-5]\n"));
+    let circle = fixture.task("inbox", &Task::new("t-5"));
+    let text = b"title: no status\ndependencies: [t-4]\n";
+    save(&circle, text).unwrap();
+    let is_flagged = || rows(&fixture).iter().map(|row| !row["why"].is_null()).collect::<Vec<_>>();
+    assert_eq!(is_flagged(), [true, true, false, true]);
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    lay_out(&fixture, LAYOUT);
+    fixture.mount_all();
+    assert_eq!(is_flagged(), [false, true, false, true]);
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "mended"]);
+    // What it says counts again.
+    let said = why(&fixture, "inbox/t-1.yaml");
+    assert!(said.contains("it waits for `t-3`"), "{said}");
+    fixture.fsck_clean();
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    fixture.sh("mv work/inbox/t-2.yaml work/assigned/bob/").failure();
+    // What is wrong by the present rules is told, also where something else was; and that nothing is.
+    assert!(why(&fixture, "inbox/t-5.yaml").contains("W016"));
+    save(&waits, Task::new("t-4").text().as_bytes()).unwrap();
+    let said = why(&fixture, "inbox/t-5.yaml");
+    assert!(said.contains("nothing is wrong with it now"), "{said}");
+    save(&circle, text).unwrap();
+    assert_eq!(fixture.ledger().names("t-5"), ["created", "saved", "mended"]);
+    let said = why(&fixture, "inbox/t-5.yaml");
+    assert!(said.contains("it waits for `t-4`"), "{said}");
+    fixture.fsck_clean();
 }
