@@ -67,10 +67,11 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Whether a text that breaks this rule is kept and marked. Who may save it is no matter of the text.
+    /// Whether a text that breaks this rule is kept and marked. What a text is by itself can be wrong so; who
+    /// may save it, and what it would make of other records (a circle), is no matter of its own.
     #[must_use]
     pub fn takes(self, rule: Rule) -> bool {
-        self == Policy::Flag && rule.is_of_content()
+        self == Policy::Flag && rule.is_of_content() && rule != Rule::Cycle
     }
 }
 

@@ -113,6 +113,21 @@ fn a_move_of_status_that_is_none_stays_flagged_until_a_right_text_comes() {
     }
 }
 
+// P3.6 P9.4
+#[test]
+fn flag_takes_no_circle() {
+    let fixture = flagging();
+    for (id, more) in [("t-1", ""), ("t-2", "dependencies: [t-1]\n")] {
+        fixture.task("inbox", &Task::new(id).with(more));
+    }
+    let circle = Task::new("t-1").with("dependencies: [t-2]\n").text();
+    save(&fixture.path("work/inbox/t-1.yaml"), circle.as_bytes()).unwrap_err();
+    assert!(why(&fixture, "inbox/t-1.yaml").contains("W016"));
+    assert_eq!(fixture.ledger().names("t-1"), ["created"]);
+    assert!(fixture.path("work/ready/t-1.yaml").exists());
+    fixture.fsck_clean();
+}
+
 // P3.6
 #[test]
 fn who_asks_hears_why_a_record_is_flagged_and_what_to_do() {
