@@ -12,7 +12,7 @@ use crate::kind::Role;
 use crate::ledger::EventName;
 use crate::names::FileName;
 use crate::numbers::{Ino, RecordKey};
-use crate::refusal::{Refusal, Rule};
+use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, Record, Standing, StoreError};
 
 use super::backup::{is_parked_at, usual_name};
@@ -86,9 +86,11 @@ fn place(
 }
 
 impl Turn<'_> {
-    /// Whether a text that was refused so is the record's all the same, flagged.
+    /// Whether a text that was refused so is the record's all the same, flagged. A command flags nothing:
+    /// who gave it hears what is wrong.
     pub(super) fn flags(&self, home: &Home, refusal: &Refusal) -> bool {
         home.governed.binding.policy.takes(refusal.rule)
+            && self.context.door != Door::Socket
     }
 
     /// What is wrong with a flagged record, or one that comes back from its backup, by the rules that hold

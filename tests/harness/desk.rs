@@ -16,7 +16,7 @@ use workfs::engine::{
 use workfs::kind::Role;
 use workfs::names::{AgentName, FileName, RecordId};
 use workfs::numbers::{G, Ino, UnixNanos, WorkspaceKey};
-use workfs::refusal::Refusal;
+use workfs::refusal::{Door, Refusal};
 use workfs::service::{Caller, fsck};
 use workfs::store::{
     Durability, LeaseRow, NodeType, Read, Readers, Record, Result, Txn, Writer as _, read,
@@ -271,7 +271,7 @@ impl Desk {
         let ino = self.record(task).ino().unwrap();
         let (text, sight) = (Desk::text(task, more), Sight::Known(Base::Unseen));
         let save = Save::of(ino, sight, text);
-        let saved = self.engine().run(Desk::operator(), save).unwrap();
+        let saved = self.engine().run(Desk::operator().at(Door::Handle), save).unwrap();
         assert!(matches!(saved, Saved::Kept(_)), "{saved:?}");
     }
 
@@ -424,7 +424,7 @@ impl Desk {
         let ino = self.engine().run(Desk::context(who), create)?.ino;
         let text = Desk::text(task, &format!("agent: {who}\n{more}"));
         let save = Save::of(ino, Sight::Known(Base::Unseen), text);
-        match self.engine().run(Desk::context(who), save)? {
+        match self.engine().run(Desk::context(who).at(Door::Handle), save)? {
             Saved::Kept(_) => Ok(()),
             Saved::Refused(refusal) => Err(refusal),
         }
@@ -464,7 +464,7 @@ impl Desk {
         let (text, sight) = (Text::new(text.as_bytes()), Sight::Known(Base::Unseen));
         let fence = Some(fence.clone());
         let save = Save { fence, ..Save::of(ino, sight, text) };
-        match self.engine().run(Desk::context(who), save)? {
+        match self.engine().run(Desk::context(who).at(Door::Handle), save)? {
             Saved::Kept(_) => Ok(()),
             Saved::Refused(refusal) => Err(refusal),
         }

@@ -186,3 +186,24 @@ fn a_flag_of_rules_that_hold_no_more_holds_nothing() {
     assert!(said.contains("it waits for `t-4`"), "{said}");
     fixture.fsck_clean();
 }
+
+// P3.6
+#[test]
+fn a_command_flags_nothing() {
+    let fixture = flagging();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let before = fs::read(&path).unwrap();
+    let ran = fixture.workfs(&["fail", "t-1", "--agent", "eve", "--message", "x"]).failure();
+    assert!(ran.code == 7 && ran.stderr.contains("W013"), "{ran}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fixture.ledger().names("t-1"), ["created"]);
+    // In a transaction files are saved, by whoever begins it.
+    let script = "cd work/inbox && echo 'status: nonsense' > t-1.yaml";
+    let root = fixture.root().to_str().unwrap();
+    let ran = fixture.sh(&format!("cd {root}; mkdir .workfs/txn/a; cd .workfs/txn/a; {script}"));
+    ran.success();
+    fixture.sh("mv .workfs/txn/a .workfs/commit").success();
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+    assert!(why(&fixture, "inbox/t-1.yaml").contains("flagged"));
+    fixture.fsck_clean();
+}
