@@ -45,6 +45,30 @@ fn what_was_finished_a_month_ago_is_put_away() {
     desk.fsck_clean();
 }
 
+// P14.4 P14.8 P3.6
+#[test]
+fn a_flagged_record_that_cannot_be_put_away_is_told_of() {
+    let text =
+        "workspaces: [{ path: work, kind: task, policy: flag, chores: { archive: true } }]\n";
+    let desk = Desk::with(&["bob"], Config::parse("layout", text).unwrap());
+    let chores = Chores::new(desk.engine(), "one");
+    for task in ["flagged", "fine"] {
+        desk.put_at("done", task, "status: done");
+    }
+    desk.rewrite("flagged", "status: done\nartefacts: 7");
+    desk.pass(31 * DAY);
+    assert_eq!(chores.round(), Ok(1));
+    assert_eq!(chores.round(), Ok(0));
+    let (told, whys) = undone(&desk);
+    assert!(told.len() == 1 && told[0].contains("flagged.yaml"), "{told:?}");
+    assert!(told[0].contains("`artefacts`") && whys == 1, "{told:?}");
+    desk.rewrite("flagged", "status: done");
+    desk.pass(31 * DAY);
+    assert_eq!(chores.round(), Ok(1));
+    assert!(undone(&desk).0.is_empty());
+    desk.fsck_clean();
+}
+
 // P14.1
 #[test]
 fn what_is_not_asked_for_is_not_done() {

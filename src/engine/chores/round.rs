@@ -96,7 +96,7 @@ impl Chores {
         let Some(archive) = archive.filter(|_| binding.chores.archive) else { return Ok(0) };
         let mut done = 0;
         let old = self.idle(row, binding, (archive.from, &Statuses::Any), archive.after)?;
-        for record in old.iter().filter(|record| record.is_valid()) {
+        for record in &old {
             let put_away = PutAway { record: record.key, last_g: record.last_g, to: archive.to };
             done += self.act(dir, put_away)?;
         }
