@@ -87,10 +87,11 @@ fn place(
 
 impl Turn<'_> {
     /// Whether a text that was refused so is the record's all the same, flagged. A command flags nothing:
-    /// who gave it hears what is wrong.
-    pub(super) fn flags(&self, home: &Home, refusal: &Refusal) -> bool {
+    /// who gave it hears what is wrong; and emptying a record leaves it as it is.
+    pub(super) fn flags(&self, home: &Home, text: &Text, refusal: &Refusal) -> bool {
         home.governed.binding.policy.takes(refusal.rule)
             && self.context.door != Door::Socket
+            && !text.bytes.is_empty()
     }
 
     /// What is wrong with a flagged record, or one that comes back from its backup, by the rules that hold

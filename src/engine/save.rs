@@ -247,7 +247,7 @@ pub(super) fn next_version(
     };
     let (valid, links) = match judged.map_err(refuse).and_then(|()| turn.links(home, text)) {
         Ok(links) => (true, links),
-        Err(Stop::Refused(why)) if turn.flags(home, &why.refusal) => (false, None),
+        Err(Stop::Refused(why)) if turn.flags(home, text, &why.refusal) => (false, None),
         Err(stop) => return Err(stop),
     };
     if valid {
@@ -353,7 +353,7 @@ pub(super) fn admit(
     };
     let valid = judged.is_ok();
     if let Err(refusal) = judged
-        && !(is_next && turn.flags(home, &refusal))
+        && !(is_next && turn.flags(home, text, &refusal))
     {
         return Err(refuse(refusal));
     }

@@ -1,6 +1,8 @@
 //! The policy `flag`: what it does not take, and what holds a flagged record.
 
+use std::ffi::CString;
 use std::fs;
+use std::path::Path;
 
 use crate::harness::{Fixture, Ran, Setup, Shell, Task, save};
 
@@ -206,4 +208,25 @@ fn a_command_flags_nothing() {
     assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
     assert!(why(&fixture, "inbox/t-1.yaml").contains("flagged"));
     fixture.fsck_clean();
+}
+
+// P3.1 P3.6
+#[test]
+fn flag_empties_no_record() {
+    let fixture = flagging();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let before = fs::read(&path).unwrap();
+    assert_eq!(cut(&path), -1);
+    fixture.sh(": > work/inbox/t-1.yaml; truncate -s 0 work/inbox/t-1.yaml").success();
+    fixture.sh("touch work/x.tmp; mv work/x.tmp work/inbox/t-1.yaml").failure();
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fixture.ledger().names("t-1"), ["created"]);
+    fixture.fsck_clean();
+}
+
+/// truncate(2) to nothing.
+fn cut(path: &Path) -> i32 {
+    let path = CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a path that ends with NUL.
+    unsafe { libc::truncate(path.as_ptr(), 0) }
 }
