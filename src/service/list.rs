@@ -13,7 +13,7 @@ use crate::refusal::Rule;
 use crate::store::{Class, Node, Read, Record, Standing, WorkspaceRow};
 
 use super::find::{StateDir, state_dirs, workspace};
-use super::{Caller, Exit, Failure, ListArgs, Part, Service};
+use super::{Caller, Exit, Failure, ListArgs, Service};
 
 /// One record or draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +70,7 @@ impl ListReport {
             let version =
                 row.version.map_or_else(|| "draft".to_owned(), |version| format!("v{version}"));
             let mark = match row {
+                ListRow { parked: true, why: Some(_), .. } => "parked, flagged",
                 ListRow { parked: true, .. } => "parked",
                 ListRow { version: Some(_), why: Some(_), .. } => "flagged",
                 _ => "",
@@ -140,7 +141,7 @@ pub(super) fn list(
                 if wanted && part.has(&place.governed.dir_path()) {
                     list_dir((service, read), (&config, caller), &place, &mut rows)?;
                     for record in parked.get(&place.dir).into_iter().flatten() {
-                        rows.push(parked_row((service, read), part, &place, record)?);
+                        rows.push(parked_row((service, read), (&config, caller), &place, record)?);
                     }
                 }
             }
@@ -230,10 +231,13 @@ fn parked(read: &dyn Read, workspace: &WorkspaceRow) -> Result<HashMap<Ino, Vec<
 
 fn parked_row(
     (service, read): (&Service, &dyn Read),
-    part: &Part,
+    (config, caller): (&Config, &Caller),
     place: &StateDir,
     record: &Record,
 ) -> Result<ListRow, Failure> {
+    let part = &caller.part;
+    let flaw = flaw(read, config, record, caller.role)?;
+    let (rule, why) = flaw.map_or((None, None), |flaw| (Some(flaw.rule), Some(flaw.reason)));
     Ok(ListRow {
         id: record.id.to_string(),
         path: part.show(&place.governed.dir_path()),
@@ -243,8 +247,8 @@ fn parked_row(
         owner: place.owner.clone(),
         lease_until: super::heartbeat::lease_until(service, read, record.key)?,
         version: Some(record.version),
-        rule: None,
-        why: None,
+        rule,
+        why,
         parked: true,
     })
 }

@@ -327,6 +327,9 @@ pub(super) fn readable(part: &Part, line: &str) -> String {
             out.push_str(&format!(" {word} {said}"));
         }
     }
+    if event.pointer("/payload/flagged") == Some(&Value::Bool(true)) {
+        out.push_str(" flagged");
+    }
     // A hostile line cannot steer the terminal.
     printable(out.as_bytes())
 }

@@ -146,6 +146,13 @@ fn who_asks_hears_why_a_record_is_flagged_and_what_to_do() {
     }
     let said = why(&fixture, "assigned/bob/t-1.yaml");
     assert!(said.contains("  rule:   W014") && said.contains("  do:     from blocked"), "{said}");
+    let log = fixture.workfs(&["log", "t-1"]).success().stdout;
+    let flagged: Vec<bool> = log.lines().map(|line| line.ends_with(" flagged")).collect();
+    assert_eq!(flagged, [false, false, false, true], "{log}");
+    // Also while it has no name.
+    bob(&fixture, "mv assigned/bob/t-1.yaml assigned/bob/t-1.yaml~").success();
+    let said = fixture.workfs(&["list"]).success().stdout;
+    assert!(said.contains("parked, flagged") && said.contains("W014"), "{said}");
     fixture.fsck_clean();
 }
 
@@ -229,4 +236,17 @@ fn cut(path: &Path) -> i32 {
     let path = CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a path that ends with NUL.
     unsafe { libc::truncate(path.as_ptr(), 0) }
+}
+
+// P3.6
+#[test]
+fn a_copy_of_a_flagged_record_with_a_bad_status_hears_which_the_target_takes() {
+    let fixture = flagging();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    save(&path, b"status: nonsense\n").unwrap();
+    let copy = "printf 'status: nonsense\\nmore: x\\n' > x.tmp; mv x.tmp assigned/bob/t-1.yaml";
+    bob(&fixture, copy).failure();
+    let said = fixture.workfs(&["why", "t-1"]).success().stdout;
+    assert!(said.contains("assigned, in_progress, blocked, error"), "{said}");
+    fixture.fsck_clean();
 }
