@@ -161,6 +161,9 @@ impl Command for KeepConfig {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        // One that cannot be understood any more gave nothing a lease that would still hold.
+        let before = Config::kept(turn.txn.meta(CONFIG_KEY)?.as_deref()).unwrap_or_default();
+        turn.settle_locks(&before)?;
         Ok(turn.txn.put_meta(CONFIG_KEY, &self.text)?)
     }
 }

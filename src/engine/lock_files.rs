@@ -3,8 +3,9 @@
 //!
 //! What must stay true: time is that of all leases (`lease/clock`); a lease stands in the
 //! transaction of the change that began or renewed it, and one that is over is not renewed, also while
-//! its end cannot be written; where the configuration names no locks nothing is asked. Deliberately
-//! not here: `flock` and `fcntl` locks, which end with their process.
+//! its end cannot be written; which files have leases, and how long ones, follows the configuration, in the
+//! transaction that keeps it; where that names no locks nothing is asked. Deliberately not here: `flock` and
+//! `fcntl` locks, which end with their process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +13,12 @@ use std::time::Duration;
 use crate::config::{Config, Scope};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
-use crate::names::FileName;
+use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, LeaseTime};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType, StoreError, Txn};
 
+use super::quota::ROOT;
 use super::{About, Command, Effect, Fate, Stop, Turn, lease_nanos, path_of_dir};
 
 /// Removes the lock files whose lease is over.
@@ -117,10 +119,16 @@ impl Turn<'_> {
         ino: Ino,
     ) -> Result<bool, StoreError> {
         let Some(lease) = self.lock_named(dir, name)? else { return Ok(false) };
+        self.begin_lock(ino, lease)?;
+        Ok(true)
+    }
+
+    /// Gives the lock `ino` its whole lease, unless that is over.
+    fn begin_lock(&mut self, ino: Ino, lease: Duration) -> Result<(), StoreError> {
         if !self.is_lock_over(ino)? {
             self.txn.put_lease(ino, self.lease_now.after(lease_nanos(lease)))?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// For how long a file of this name is a lock, if it is one.
@@ -153,23 +161,69 @@ impl Turn<'_> {
     /// Begins the leases of the locks that have come with the directory `dir`. All below it is looked
     /// at, so that such a rename costs what lies there; elsewhere nothing is.
     pub(super) fn begin_locks_below(&mut self, dir: Ino) -> Result<(), StoreError> {
-        let files = self.config.files();
-        if !files.has_locks() || !files.may_lock_below(&path_of_dir(self.txn, dir)?) {
+        self.each_lock_below(dir, |turn, _, ino, lease| turn.begin_lock(ino, lease))
+    }
+
+    /// Brings leases in line with the configuration in force, where `before` was until now: a file of which
+    /// the rules say something else than they did begins a lease as they say; what is a lock no more has none.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn settle_locks(&mut self, before: &Config) -> Result<(), StoreError> {
+        let mut leases = Vec::new();
+        self.txn.leases_after(LeaseTime(0), &mut |(ino, _)| (leases.push(ino), true).1)?;
+        for ino in leases {
+            let is_lock = match self.txn.node(ino)? {
+                Some(node) => self.name_of_lock(&node)?.is_some(),
+                None => false,
+            };
+            if !is_lock {
+                self.txn.delete_lease(ino)?;
+            }
+        }
+        self.each_lock_below(ROOT, |turn, file, ino, lease| {
+            let (dir, name) = file;
+            let scope = before.files().scope(dir);
+            let was = scope.and_then(|scope| before.files().lock(&scope, name));
+            // That the rule has come, or gives more time, counts for one whose lease is over, too.
+            if was != Some(lease) || turn.txn.lock_lease(ino)?.is_none() {
+                turn.txn.put_lease(ino, turn.lease_now.after(lease_nanos(lease)))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls `each` for each name of a lock in `dir` and below it: with the path of its directory, the name,
+    /// the file, and the lease that the rule gives it.
+    fn each_lock_below(
+        &mut self,
+        dir: Ino,
+        mut each: impl FnMut(&mut Self, (&TreePath, &FileName), Ino, Duration) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let rules = self.config.files();
+        if !rules.has_locks() {
             return Ok(());
         }
-        let mut left = vec![dir];
-        while let Some(dir) = left.pop() {
-            let mut files = Vec::new();
+        let mut left = vec![(path_of_dir(self.txn, dir)?, dir)];
+        while let Some((path, dir)) = left.pop() {
+            if !rules.may_lock_below(&path) {
+                continue;
+            }
+            let scope = rules.scope(&path);
+            let mut locks = Vec::new();
             self.txn.list_names(dir, None, &mut |(name, node)| {
                 match (node.node_type, node.class) {
-                    (NodeType::Directory, _) => left.push(node.ino),
-                    (NodeType::File, Class::Plain) => files.push((name, node.ino)),
+                    (NodeType::Directory, _) => left.push((path.join(name), node.ino)),
+                    (NodeType::File, Class::Plain) => {
+                        let lease = scope.as_ref().and_then(|scope| rules.lock(scope, &name));
+                        locks.extend(lease.map(|lease| (name, node.ino, lease)));
+                    }
                     _ => {}
                 }
                 true
             })?;
-            for (name, ino) in files {
-                self.renew_lock_named(dir, &name, ino)?;
+            for (name, ino, lease) in locks {
+                each(self, (&path, &name), ino, lease)?;
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use workfs::engine::{
 use workfs::names::FileName;
 use workfs::refusal::{Refusal, Rule};
 
-use crate::harness::{Desk, SECOND, Setup, Space, until_polled};
+use crate::harness::{Desk, Fixture, SECOND, Setup, Space, until_polled};
 
 const LAYOUT: &str = "workspaces: []
 locks:
@@ -185,5 +185,43 @@ fn a_lock_that_comes_with_a_directory_vanishes_too() {
         (gone("s/d/e/in.lock") && gone("s/other/f/in.lock")).then_some(())
     });
     fixture.sh("cat s/d/kept out/out.lock out/second").success();
+    fixture.fsck_clean();
+}
+
+/// Sets the store up anew by these rules, as one does whose mounts are gone for that.
+fn init_anew(fixture: &Fixture, locks: &[(&str, &str)]) {
+    let rules =
+        locks.iter().map(|(glob, lease)| format!("  - {{ path: '{glob}', lease: {lease} }}\n"));
+    let layout = fixture.outside("anew.yaml");
+    std::fs::write(&layout, format!("workspaces: []\nlocks:\n{}", rules.collect::<String>()))
+        .unwrap();
+    fixture.unmount_all();
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    fixture.mount_all();
+}
+
+// P11.10
+#[test]
+fn a_lock_has_the_lease_that_the_present_rules_say() {
+    let fixture = Setup::default().layout("workspaces: []").start();
+    fixture.sh("mkdir -p d/e other; touch d/e/stale.lock other/stale.lock other/stale").success();
+    init_anew(&fixture, &[("d/**/*.lock", "2s")]);
+    let is = |name: &str| fixture.path(name).exists();
+    until_polled("one from before the rule is gone", || (!is("d/e/stale.lock")).then_some(()));
+    assert!(is("other/stale.lock"), "no rule names it");
+
+    init_anew(
+        &fixture,
+        &[("*.same", "6s"), ("*.longer", "5s"), ("*.no", "5s"), ("*.shorter", "1h")],
+    );
+    fixture.sh("touch a.same a.longer a.no a.shorter").success();
+    init_anew(&fixture, &[("*.same", "6s"), ("*.longer", "1h"), ("*.shorter", "6s")]);
+    until_polled("the shorter one is gone", || (!is("a.shorter")).then_some(()));
+    assert!(is("a.longer") && is("a.no"), "what they were given before is over by now");
+    let ledger = fixture.ledger();
+    let expired = ledger.0.iter().filter(|event| event.name() == "expired");
+    let expired: Vec<_> = expired.map(|event| event.0["payload"]["path"].clone()).collect();
+    let in_order = ["d/e/stale.lock", "a.same", "a.shorter"];
+    assert_eq!(expired, in_order, "a rule that stays begins no lease anew");
     fixture.fsck_clean();
 }
