@@ -281,7 +281,8 @@ impl Filesystem for Adapter {
         lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        let reply = self.unlocking(self.ino(number), lock_owner.0, answer::empty(reply));
+        let closed = (self.ino(number), handle(fh));
+        let reply = self.unlocking(closed, lock_owner.0, answer::empty(reply));
         let caller = Caller { files: Some(lock_owner.0), ..self.caller(request) };
         self.hand("flush", |tree| tree.flush(&caller, self.ino(number), handle(fh), reply));
     }

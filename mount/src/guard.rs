@@ -74,7 +74,8 @@ impl Adapter {
         let LockRequest { family, handle, start, end, pid, .. } = *request;
         let kind = if request.kind == libc::F_RDLCK { Kind::Shared } else { Kind::Exclusive };
         let owner = self.owner(request.owner);
-        (Lock { family, owner, handle, kind, start, end, pid }, request.kind == libc::F_UNLCK)
+        let lock = Lock { family, owner, handle, kind, start, end, pid, closed: None };
+        (lock, request.kind == libc::F_UNLCK)
     }
 
     /// The kernel asks for more of a listing, or closes it: what it was told of it before it has read.
@@ -86,13 +87,18 @@ impl Adapter {
 
     /// The answer to a close: what the process had locked in the file is free when it leaves, and
     /// not before what it wrote is judged.
-    pub(crate) fn unlocking(&self, ino: Ino, owner: u64, reply: Reply<()>) -> Reply<()> {
+    pub(crate) fn unlocking(
+        &self,
+        (ino, handle): (Ino, Handle),
+        owner: u64,
+        reply: Reply<()>,
+    ) -> Reply<()> {
         if !self.locks.is_held(ino) {
             return reply;
         }
         let (locks, owner) = (Arc::clone(&self.locks), self.owner(owner));
         Reply::new(move |result| {
-            locks.closed(ino, owner);
+            locks.closed(ino, owner, handle);
             reply.send(result);
         })
     }

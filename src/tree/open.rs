@@ -107,9 +107,9 @@ impl WorkTree {
             // have, and between two of them another mount's may come to lie.
             Open::Plain { append: true, .. } => Caching::Direct,
             Open::Plain { .. } if self.hub.takes_stale(caller.mount, held.ino()) => Caching::Cached,
-            // Who only reads has nothing to flush. Where somebody holds locks, a close ends those of
-            // its process.
-            Open::Plain { reads: true, .. } if !self.hub.locks.is_held(held.ino()) => {
+            // Who only reads has nothing to flush. Of a file that is used to be locked each close is to be heard:
+            // it ends locks.
+            Open::Plain { reads: true, .. } if !self.hub.locks.was_held(held.ino()) => {
                 Caching::KeepCacheUnflushed
             }
             Open::Plain { .. } => Caching::KeepCache,

@@ -1,7 +1,9 @@
 //! Locks: between processes, between mounts, and when their holder dies.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
 
 use crate::harness::{Errno, Fixture, Setup, Worker, Workers, send_signal};
 
@@ -88,6 +90,32 @@ else:
         send_signal(workers.pids()[0], rustix::process::Signal::KILL);
         assert_eq!(workers.next().unwrap().line, "got");
     });
+}
+
+// P7.4, P7.6
+#[test]
+fn a_lock_of_an_open_file_is_free_as_soon_as_that_is_closed() {
+    let (_fixture, dirs) = two_mounts();
+    let lock = |file: &fs::File, how| rustix::fs::flock(file, how);
+    let held =
+        |dir: &Path| fs::File::options().read(true).write(true).open(dir.join("lock")).unwrap();
+    let read = |dir: &Path| fs::File::open(dir.join("lock")).unwrap();
+    fs::write(dirs[0].join("lock"), "").unwrap();
+    for nth in 0..200 {
+        let open: &dyn Fn(&Path) -> fs::File = if nth % 2 == 0 { &held } else { &read };
+        let (mine, theirs) = (open(&dirs[0]), open(&dirs[1]));
+        lock(&mine, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let refused = lock(&theirs, FlockOperation::NonBlockingLockExclusive);
+        assert_eq!(refused, Err(rustix::io::Errno::AGAIN));
+        drop(mine);
+        lock(&theirs, FlockOperation::NonBlockingLockExclusive).unwrap();
+    }
+    // What only loses a copy of its descriptor is held on.
+    let (mine, theirs) = (held(&dirs[0]), held(&dirs[1]));
+    lock(&mine, FlockOperation::LockExclusive).unwrap();
+    drop(mine.try_clone().unwrap());
+    let refused = lock(&theirs, FlockOperation::NonBlockingLockExclusive);
+    assert_eq!(refused, Err(rustix::io::Errno::AGAIN));
 }
 
 // P7.6

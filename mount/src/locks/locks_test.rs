@@ -13,7 +13,7 @@ type Answers = Receiver<Result<(), Errno>>;
 fn lock(number: u64, kind: Kind) -> Lock {
     let owner = Owner { mount: MountId(number as u32 % 2), number };
     let handle = Handle(number);
-    Lock { family: Family::Posix, owner, handle, kind, start: 0, end: END, pid: 1 }
+    Lock { family: Family::Posix, owner, handle, kind, start: 0, end: END, pid: 1, closed: None }
 }
 
 fn flock(number: u64, kind: Kind) -> Lock {
@@ -47,7 +47,7 @@ fn who_waits_is_answered_when_the_lock_is_let_go() {
     ask(&locks, 1, lock(1, Kind::Exclusive), true, false).try_recv().unwrap().unwrap();
     assert_eq!((two.try_recv(), three.try_recv()), (Ok(Ok(())), Ok(Ok(()))));
     assert_eq!(take(&locks, 1, lock(1, Kind::Exclusive)), Err(Errno::EAGAIN));
-    locks.closed(Ino(1), lock(2, Kind::Shared).owner);
+    locks.closed(Ino(1), lock(2, Kind::Shared).owner, Handle(2));
     locks.released(Ino(1), Handle(3));
     take(&locks, 1, lock(1, Kind::Exclusive)).unwrap();
     assert_eq!(locks.state.lock().held, 1);
@@ -58,7 +58,7 @@ fn a_lock_goes_with_its_holder_and_its_mount() {
     let locks = Arc::new(Locks::default());
     take(&locks, 1, flock(1, Kind::Exclusive)).unwrap();
     let waits = ask(&locks, 1, flock(2, Kind::Exclusive), false, true);
-    locks.closed(Ino(1), flock(1, Kind::Shared).owner);
+    locks.closed(Ino(1), flock(1, Kind::Shared).owner, Handle(1));
     assert_eq!(waits.try_recv(), Err(TryRecvError::Empty), "a close is none of flock's business");
     let also = ask(&locks, 1, flock(3, Kind::Exclusive), false, true);
     // One and three came through mount 1.
@@ -110,4 +110,29 @@ fn who_cannot_be_seen_does_not_wait_for_ever() {
     locks.set(wanted, reply);
     let answered = answers.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(answered, Err(Errno::ETIMEDOUT));
+}
+
+#[test]
+fn who_does_not_want_to_wait_waits_for_a_lock_that_is_about_to_go() {
+    let locks = Arc::new(Locks::default());
+    let close =
+        |number| locks.closed(Ino(1), Owner { mount: MountId(7), number: 0 }, Handle(number));
+    take(&locks, 1, flock(1, Kind::Shared)).unwrap();
+    take(&locks, 1, flock(2, Kind::Shared)).unwrap();
+    close(1);
+    assert_eq!(take(&locks, 1, flock(3, Kind::Exclusive)), Err(Errno::EAGAIN), "two stays");
+    close(2);
+    let three = ask(&locks, 1, flock(3, Kind::Exclusive), false, false);
+    let four = ask(&locks, 1, flock(4, Kind::Exclusive), false, false);
+    locks.released(Ino(1), Handle(1));
+    assert_eq!(three.try_recv(), Err(TryRecvError::Empty));
+    locks.released(Ino(1), Handle(2));
+    assert_eq!(three.try_recv(), Ok(Ok(())));
+    assert_eq!(four.try_recv(), Ok(Err(Errno::EAGAIN)), "three has it, and closes nothing");
+    // It was but a copy of the descriptor.
+    close(3);
+    let four = ask(&locks, 1, flock(4, Kind::Exclusive), false, false);
+    assert_eq!(four.recv_timeout(Duration::from_secs(60)), Ok(Err(Errno::EAGAIN)));
+    assert_eq!(take(&locks, 1, flock(4, Kind::Exclusive)), Err(Errno::EAGAIN), "only once");
+    assert!(locks.was_held(Ino(1)) && !locks.was_held(Ino(2)));
 }

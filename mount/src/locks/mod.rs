@@ -5,6 +5,9 @@
 //!   left when the open file goes (RELEASE) or its mount. The kernel says so also for a process
 //!   that was killed.
 //! - No thread waits here: who waits is an entry with its reply, answered by whoever lets go.
+//! - A lock that goes with its open file counts for nobody who asks after the last `close`: that returns when
+//!   RELEASE is sent, and not when it has come here. So who does not want to wait waits for it nonetheless, for
+//!   a moment ([`CLOSING_WAIT`]), where a descriptor of the file that has the lock was closed just before.
 //! - Who waits can be interrupted and killed, although the library knows no FUSE_INTERRUPT: a
 //!   thread, which lives while anybody waits, looks at their signals every [`LOOK_EVERY`].
 //!
@@ -15,7 +18,7 @@ mod signals;
 mod table;
 mod wire;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,6 +46,14 @@ const PERHAPS_LOOKS: u32 = 10;
 /// How soon an interrupted waiter goes. A look costs some microseconds a waiter.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long after a `close` a lock may be one that goes by it. RELEASE waits in the kernel's queue by then, for
+/// a thread of ours that reads it, which took up to 13 ms where all cores were busy. Whoever asks for a lock that a
+/// child has inherited, or a copy of the descriptor, is refused so much later.
+const CLOSING_WAIT: Duration = Duration::from_millis(30);
+
+/// Files of which is remembered that they were locked: some megabytes. A lock file is one for good.
+const LOCKED_MAX: usize = 1 << 16;
+
 /// How long somebody waits whose signals cannot be seen: nobody could end it.
 const UNSEEN_WAIT: Duration = Duration::from_secs(2);
 
@@ -53,6 +64,8 @@ struct Waiter {
     lock: Lock,
     thread: u32,
     since: Instant,
+    /// Who did not want to wait waits until then.
+    until: Option<Instant>,
     /// How many times in a row it may have been told of a signal.
     perhaps: u32,
     reply: Reply<()>,
@@ -61,6 +74,9 @@ struct Waiter {
 impl Waiter {
     /// With what its waiting ends, if it does: by how it stands with its thread now.
     fn ends(&mut self, thread: Thread) -> Option<Errno> {
+        if let Some(until) = self.until {
+            return (until <= Instant::now()).then_some(Errno::EAGAIN);
+        }
         self.perhaps = if thread == Thread::Perhaps { self.perhaps + 1 } else { 0 };
         match thread {
             Thread::Signalled => Some(Errno::EINTR),
@@ -74,6 +90,8 @@ impl Waiter {
 #[derive(Default)]
 struct State {
     files: HashMap<Ino, Table>,
+    /// Files that somebody has, or had, a lock of.
+    locked: HashSet<Ino>,
     held: usize,
     waiters: Vec<Waiter>,
     next_waiter: u64,
@@ -103,6 +121,10 @@ pub(crate) struct Wanted {
 impl State {
     /// Holds a lock that nothing stands in the way of.
     fn put(&mut self, ino: Ino, lock: Lock) {
+        if self.locked.len() >= LOCKED_MAX {
+            self.locked.clear();
+        }
+        self.locked.insert(ino);
         self.change(ino, |table| table.put(lock));
     }
 
@@ -122,21 +144,32 @@ impl State {
         self.files.get(&ino).and_then(|table| table.conflict(lock))
     }
 
-    /// Gives the waiters of a file what they can have now; they are to be answered.
-    fn grant(&mut self, ino: Ino) -> Vec<Reply<()>> {
-        let mut granted = Vec::new();
+    /// Until when everything that stands in the way of a lock may be about to go.
+    fn goes_until(&self, ino: Ino, lock: &Lock) -> Option<Instant> {
+        let now = Instant::now();
+        let conflicts = self.files.get(&ino).into_iter().flat_map(|table| table.conflicts(lock));
+        let until = conflicts.map(|held| held.closed.map(|closed| closed + CLOSING_WAIT));
+        // One that stays is sooner than any that may go.
+        until.min().flatten().filter(|until| *until > now)
+    }
+
+    /// Gives the waiters of a file what they can have now; they are to be answered, and so are those who
+    /// do not want to wait for whoever has it instead.
+    fn grant(&mut self, ino: Ino) -> Vec<Answer> {
+        let mut answers = Vec::new();
         let mut at = 0;
         while at < self.waiters.len() {
-            let waiter = &self.waiters[at];
-            if waiter.ino == ino && self.conflict(ino, &waiter.lock).is_none() {
-                let waiter = self.waiters.remove(at);
-                self.put(ino, waiter.lock);
-                granted.push(waiter.reply);
+            let Waiter { ino: of, lock, until, .. } = self.waiters[at];
+            if of == ino && self.conflict(ino, &lock).is_none() {
+                self.put(ino, lock);
+                answers.push((self.waiters.remove(at).reply, Ok(())));
+            } else if of == ino && until.is_some() && self.goes_until(ino, &lock).is_none() {
+                answers.push((self.waiters.remove(at).reply, Err(Errno::EAGAIN)));
             } else {
                 at += 1;
             }
         }
-        granted
+        answers
     }
 
     /// Whether somebody whom `lock` would wait for waits for its owner, maybe by way of others.
@@ -154,7 +187,8 @@ impl State {
                 }
                 seen.push(holder);
                 let theirs = self.waiters.iter().filter(|waiter| {
-                    waiter.lock.family == Family::Posix && waiter.lock.owner == holder
+                    let lock = &waiter.lock;
+                    waiter.until.is_none() && lock.family == Family::Posix && lock.owner == holder
                 });
                 ask.extend(theirs.map(|waiter| (waiter.ino, waiter.lock)));
             }
@@ -173,9 +207,12 @@ impl State {
     }
 }
 
-fn answer(granted: Vec<Reply<()>>) {
-    for reply in granted {
-        reply.send(Ok(()));
+/// What somebody who waited is told.
+type Answer = (Reply<()>, Result<(), Errno>);
+
+fn answer(answers: Vec<Answer>) {
+    for (reply, told) in answers {
+        reply.send(told);
     }
 }
 
@@ -194,13 +231,15 @@ impl Locks {
         if unlock || (changes && lock.family == Family::Flock) {
             state.change(ino, |table| table.take(&lock));
         }
+        let until = if wait { None } else { state.goes_until(ino, &lock) };
         // `None`: it waits.
         let verdict = if unlock {
             Some(Ok(()))
         } else if state.conflict(ino, &lock).is_some() {
-            let refusal =
-                if wait { state.refuses_to_wait(ino, &lock) } else { Some(Errno::EAGAIN) };
-            refusal.map(Err)
+            match wait || until.is_some() {
+                true => state.refuses_to_wait(ino, &lock).map(Err),
+                false => Some(Err(Errno::EAGAIN)),
+            }
         } else if state.held >= LOCKS_MAX {
             Some(Err(Errno::ENOLCK))
         } else {
@@ -211,8 +250,12 @@ impl Locks {
         let Some(verdict) = verdict else {
             let (number, since) = (state.next_waiter, Instant::now());
             state.next_waiter += 1;
-            state.waiters.push(Waiter { number, ino, lock, thread, since, perhaps: 0, reply });
+            let waiter = Waiter { number, ino, lock, thread, since, until, perhaps: 0, reply };
+            state.waiters.push(waiter);
             self.watch(&mut state);
+            if until.is_some() {
+                self.waits.notify_one();
+            }
             drop(state);
             return answer(granted);
         };
@@ -227,9 +270,18 @@ impl Locks {
         self.state.lock().files.contains_key(&ino)
     }
 
-    /// A process has closed a file: its POSIX locks there are gone, through whichever descriptor
-    /// they were taken.
-    pub(crate) fn closed(&self, ino: Ino, owner: Owner) {
+    /// Whether anybody holds a lock of this file, or held one, as far as is remembered.
+    #[must_use]
+    pub fn was_held(&self, ino: Ino) -> bool {
+        self.state.lock().locked.contains(&ino)
+    }
+
+    /// A process has closed a descriptor of a file: its POSIX locks there are gone, through whichever they
+    /// were taken; those of the open file `handle` go with its last one.
+    pub(crate) fn closed(&self, ino: Ino, owner: Owner, handle: Handle) {
+        if let Some(table) = self.state.lock().files.get_mut(&ino) {
+            table.note_closed(handle, Instant::now());
+        }
         self.drop_of(ino, |lock| lock.family == Family::Posix && lock.owner == owner);
     }
 
@@ -284,9 +336,12 @@ impl Locks {
     fn look(&self) {
         let mut state = self.state.lock();
         while !state.waiters.is_empty() {
-            // Nobody wakes it: it is the clock.
-            self.waits.wait_for(&mut state, LOOK_EVERY);
-            let threads: Vec<_> = state.waiters.iter().map(|w| (w.number, w.thread)).collect();
+            // It is the clock; who waits for a moment only wakes it.
+            let soon = state.waiters.iter().filter_map(|waiter| waiter.until).min();
+            let left = soon.map(|soon| soon.saturating_duration_since(Instant::now()));
+            self.waits.wait_for(&mut state, LOOK_EVERY.min(left.unwrap_or(LOOK_EVERY)));
+            let seen = state.waiters.iter().filter(|waiter| waiter.until.is_none());
+            let threads: Vec<_> = seen.map(|waiter| (waiter.number, waiter.thread)).collect();
             let looked: HashMap<u64, Thread> =
                 parking_lot::MutexGuard::unlocked(&mut state, || {
                     threads.iter().map(|(number, id)| (*number, signals::look(*id))).collect()

@@ -3,6 +3,8 @@
 //! What must stay true: an owner's POSIX locks never overlap each other (a new one replaces what it
 //! covers), and no two owners' locks of one family conflict. Deliberately not here: waiting.
 
+use std::time::Instant;
+
 use crate::tree::{Handle, MountId};
 
 /// Locks of two families never meet each other, as on other file systems of Linux.
@@ -44,6 +46,8 @@ pub(crate) struct Lock {
     pub(crate) end: u64,
     /// The process, for `F_GETLK`.
     pub(crate) pid: u32,
+    /// When a descriptor of its open file was closed last. If that was the last one, the lock goes at once.
+    pub(crate) closed: Option<Instant>,
 }
 
 impl Lock {
@@ -126,6 +130,13 @@ impl Table {
             !hit
         });
         self.held.append(&mut left);
+    }
+
+    /// A descriptor of the open file `handle` is closed at `now`.
+    pub(crate) fn note_closed(&mut self, handle: Handle, now: Instant) {
+        for held in self.held.iter_mut().filter(|held| held.handle == handle) {
+            held.closed = Some(now);
+        }
     }
 
     /// Lets go of every lock that `goes` says; were there any?

@@ -7,7 +7,16 @@ const END: u64 = i64::MAX as u64;
 
 fn lock(number: u64, kind: Kind, start: u64, end: u64) -> Lock {
     let owner = Owner { mount: MountId(1), number };
-    Lock { family: Family::Posix, owner, handle: Handle(number), kind, start, end, pid: 7 }
+    Lock {
+        family: Family::Posix,
+        owner,
+        handle: Handle(number),
+        kind,
+        start,
+        end,
+        pid: 7,
+        closed: None,
+    }
 }
 
 fn ranges(table: &Table, number: u64) -> Vec<(u64, u64, Kind)> {
