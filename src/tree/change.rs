@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
 
@@ -168,16 +169,19 @@ impl WorkTree {
             return self.rename_now(caller, from, to, mode, reply);
         };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
-        let caller = *caller;
-        self.busy.when_idle(
-            ino,
-            Box::new(move |busy| {
-                if busy {
-                    return me.refuse_busy(&caller, name, reply);
-                }
-                me.rename_now(&caller, from, to, mode, reply);
-            }),
-        );
+        let by = *caller;
+        let go_on = move |saved: Result<(), Errno>| {
+            if let Err(errno) = saved {
+                return reply.send(Err(errno));
+            }
+            let then = Arc::clone(&me);
+            let change = move |busy| match busy {
+                true => then.refuse_busy(&by, name, reply),
+                false => then.rename_now(&by, from, to, mode, reply),
+            };
+            me.busy.when_idle(ino, Box::new(change));
+        };
+        self.save_own_checked(caller, ino, Reply::new(go_on));
     }
 
     /// Whether this is the `ready/` of a workspace in which nothing else is left.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Entry, OpenFlags, Reply};
+use workfs_mount::{Caller, Entry, Errno, OpenFlags, Reply};
 
 use crate::config::Check;
 use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, Written, read_plain};
@@ -237,6 +237,37 @@ impl WorkTree {
             may_lack_name: !staged.may_lose_name,
             only_at: None,
         }
+    }
+
+    /// Saves what the caller's process has written to a checked file and not closed: it renames that, which counts
+    /// as a save. What others write is not waited for here.
+    pub(super) fn save_own_checked(&self, caller: &Caller, ino: Ino, then: Reply<()>) {
+        let process_of = |thread| self.seen.lineages.process_of(thread);
+        let process = process_of(caller.pid);
+        let is_own_unsaved = |opener: u32, open: &Open| {
+            let Open::Staged(staged) = open else { return false };
+            let staged = staged.lock();
+            let is_unsaved = staged.check.is_some() && staged.unsaved.is_any();
+            is_unsaved && process.is_some() && process_of(opener) == process
+        };
+        let open = self.handles.of_file(caller.mount, ino);
+        let own = open.into_iter().find(|(_, opener, open)| is_own_unsaved(*opener, open));
+        let (Some((handle, _, open)), Some(me)) = (own, self.me()) else {
+            return then.send(Ok(()));
+        };
+        let by = *caller;
+        let next = move |saved: Result<(), Errno>| match saved {
+            Ok(()) => me.save_own_checked(&by, ino, then),
+            Err(errno) => {
+                let refused = match &*open {
+                    Open::Staged(staged) => staged.lock().failed.clone(),
+                    _ => None,
+                };
+                let errno = refused.map_or(errno, |refusal| refusal.rule.errno(Door::Rename));
+                then.send(Err(errno));
+            }
+        };
+        self.judge(caller, ino, handle, true, Reply::new(next));
     }
 
     /// The last descriptor of a checked file is gone that emptied it and wrote nothing. Whether it may

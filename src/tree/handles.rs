@@ -219,11 +219,12 @@ impl Handles {
         self.table.read().get(&handle.0).map(|row| Arc::clone(&row.open))
     }
 
-    /// The handles of a file that were opened through this mount. It looks at all handles.
-    pub fn of_file(&self, mount: MountId, ino: Ino) -> Vec<Arc<Open>> {
+    /// The handles of a file that were opened through this mount, each with the thread that opened it. It looks
+    /// at all handles.
+    pub fn of_file(&self, mount: MountId, ino: Ino) -> Vec<(Handle, u32, Arc<Open>)> {
         let table = self.table.read();
-        let rows = table.values().filter(|row| row.mount == mount && row.ino == ino);
-        rows.map(|row| Arc::clone(&row.open)).collect()
+        let rows = table.iter().filter(|(_, row)| row.mount == mount && row.ino == ino);
+        rows.map(|(number, row)| (Handle(*number), row.opener, Arc::clone(&row.open))).collect()
     }
 
     /// Whether a file is open through any mount. It looks at all handles.

@@ -177,7 +177,8 @@ impl WorkTree {
             gone.class == Class::Plain && is_whole(gone) && !self.is_hidden(&gone.kind(), caller)
         });
         let Some(gone) = gone else { return Ok(None) };
-        let is_unchecked = || !open.is_empty() && !open.iter().any(|open| open.is_checked());
+        let is_unchecked =
+            || !open.is_empty() && !open.iter().any(|(_, _, open)| open.is_checked());
         let checked = match &found.checked {
             Some(text) => Some(text.clone()),
             None if is_unchecked() => None,

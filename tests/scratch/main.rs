@@ -18,5 +18,6 @@ mod moved;
 mod overtaken;
 mod projects;
 mod quotas;
+mod renames;
 mod watch;
 mod watchers;
