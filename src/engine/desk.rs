@@ -258,6 +258,7 @@ impl Desk {
                 Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
                 Effect::Lease(note) => self.leases.note(note, lease_now),
                 Effect::Attr { .. }
+                | Effect::Times(_)
                 | Effect::Data(_)
                 | Effect::Name { .. }
                 | Effect::Appeared { .. }

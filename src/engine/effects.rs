@@ -14,11 +14,15 @@ pub enum Effect {
         /// The inode.
         ino: Ino,
         /// Whether the caller's own kernel has to be told, too: it does not know that the daemon
-        /// changed more than it was asked to, or (of a directory whose entries changed, and of a file's
-        /// `ctime`) would take what it asked for before the change, and hears after it, for new:
-        /// `fuse_dir_changed` in the kernel's `fs/fuse/dir.c` begins no new version of attributes.
+        /// changed more than it was asked to, or would take what it asked for before the change, and hears
+        /// after it, for new.
         also_origin: bool,
     },
+    /// The times and links of an inode changed with a name, of which other effects tell: a directory's with its
+    /// entries, those of what is moved. No watcher hears of them. The caller's own kernel is always told: it would
+    /// take what it asked for before the change, and hears after it, for new (`fuse_dir_changed` in the
+    /// kernel's `fs/fuse/dir.c` begins no new version of attributes).
+    Times(Ino),
     /// A plain file's content changed.
     Data(Ino),
     /// A name vanished, or stands for another inode.

@@ -56,7 +56,7 @@ impl Rename {
             if node.node_type == NodeType::Directory {
                 turn.settle_dir(to.0, to.1, node.ino)?;
             }
-            turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
+            turn.effect(Effect::Times(node.ino));
         }
         for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
             if let Some(node) = turn.txn.node(ino)? {

@@ -412,7 +412,7 @@ impl Rename {
         let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
         turn.shift_name(&mut source, from, to)?;
         turn.txn.update_node(&source)?;
-        turn.effect(Effect::Attr { ino: source.ino, also_origin: true });
+        turn.effect(Effect::Times(source.ino));
         if directory {
             turn.unsettle_dir(source.ino)?;
             turn.settle_dir(self.new_parent, &self.new_name, source.ino)?;

@@ -263,7 +263,7 @@ impl Turn<'_> {
         dir.mtime = self.now;
         dir.ctime = self.now;
         dir.nlink = dir.nlink.saturating_add_signed(directories);
-        self.effects.push(Effect::Attr { ino: dir.ino, also_origin: true });
+        self.effects.push(Effect::Times(dir.ino));
         self.txn.update_node(&dir)
     }
 

@@ -258,7 +258,9 @@ impl Hub {
         let mut attributes: HashMap<Ino, Changers> = HashMap::new();
         for (origin, effect) in effects {
             let (ino, changers) = match effect {
-                Effect::Attr { ino, also_origin: true } => (*ino, Changers::Many),
+                Effect::Attr { ino, also_origin: true } | Effect::Times(ino) => {
+                    (*ino, Changers::Many)
+                }
                 Effect::Attr { ino, also_origin: false } => (*ino, Changers::One(*origin)),
                 Effect::Data(ino) => (*ino, Changers::One(*origin)),
                 Effect::Name { parent, name, ino, also_origin, fate } => {

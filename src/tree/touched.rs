@@ -106,7 +106,8 @@ impl Touches {
                 }
                 Effect::Data(ino) => Touch::Content(*ino),
                 Effect::Attr { ino, .. } => Touch::Attributes(*ino),
-                Effect::DirectoryMoved
+                Effect::Times(_)
+                | Effect::DirectoryMoved
                 | Effect::Made { .. }
                 | Effect::Due(_)
                 | Effect::Agents

@@ -306,6 +306,31 @@ fn each_event_is_of_its_kind_and_name() {
 
 // P11.8
 #[test]
+fn attributes_of_directories_are_told_and_what_goes_with_a_name_is_not() {
+    let fixture = two();
+    fixture.sh("mkdir -p scratchpad/d/e; touch scratchpad/d/g").success();
+    let mut above = Watch::noticed(&fixture, "scratchpad");
+    let mut itself = Watch::noticed(&fixture, "scratchpad/d");
+    for change in [
+        "chmod 700 d",
+        "touch d",
+        "touch -d 2020-01-01 d",
+        "python3 -c 'import os; os.setxattr(\"d\", \"user.x\", b\"1\")'",
+        "python3 -c 'import os; os.removexattr(\"d\", \"user.x\")'",
+    ] {
+        fixture.sh(&format!("cd scratchpad; {change}")).success();
+        above.awaits(Heard::ATTRIB | Heard::ISDIR, "d");
+        itself.awaits(Heard::ATTRIB | Heard::ISDIR, "");
+    }
+    fixture.sh("chmod 711 scratchpad/d/e").success();
+    itself.awaits(Heard::ATTRIB | Heard::ISDIR, "e");
+    fixture.sh("cd scratchpad/d; mv e f; mv g h; mkdir k; chmod 600 h").success();
+    itself.awaits(Heard::ATTRIB, "h");
+    fixture.fsck_clean();
+}
+
+// P11.8
+#[test]
 fn who_watches_a_new_directory_at_once_hears_what_comes_into_it() {
     let fixture = two();
     let there = fixture.mount(1).join("scratchpad");

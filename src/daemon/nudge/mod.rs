@@ -290,16 +290,19 @@ fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Pla
         }
         Touch::Made(..) | Touch::Removed(..) | Touch::Moved { .. } => return Ok(None),
     };
-    let known = read.node(ino)?.filter(|node| node.node_type != NodeType::Directory);
-    // A directory's attributes change with each name in it, which is told by itself.
-    let Some(node) = known else { return Ok(None) };
+    let Some(node) = read.node(ino)?.filter(|node| node.nlink > 0) else { return Ok(None) };
     let is_closable = node.node_type == NodeType::File && node.mode & 0o111 == 0;
     if matches!(what, Touch::Closed(_)) && !is_closable {
         return Ok(None);
     }
-    let at = match read.file_name(ino)? {
-        Some(named) => Some(named),
-        None => read.name_in(node.parent, ino)?.map(|name| (node.parent, name)),
+    let here = |name| (node.parent, name);
+    let at = if node.node_type == NodeType::Directory {
+        read.dir_name(ino)?.map(here)
+    } else {
+        match read.file_name(ino)? {
+            Some(noted) => Some(noted),
+            None => read.name_in(node.parent, ino)?.map(here),
+        }
     };
     let node_type = node.node_type;
     let node = Some((ino, node_type));
