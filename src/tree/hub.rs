@@ -26,6 +26,7 @@ use super::ready::Nexts;
 use super::seen::Seen;
 use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
+use super::unborn::Unborn;
 
 /// Whom a mount acts for, and what it shows.
 #[derive(Clone, Debug)]
@@ -85,6 +86,7 @@ pub struct Hub {
     pub(super) holds: Holds,
     pub(super) busy: Arc<Busy>,
     pub(super) seen: Arc<Seen>,
+    pub(super) unborn: Arc<Unborn>,
     stale: Mutex<HashSet<(MountId, Ino)>>,
     pub(super) touches: Touches,
     moved_away: MovedAway,
@@ -343,7 +345,7 @@ impl Audience for Hub {
     fn note(&self, effects: &[(Origin, Effect)]) {
         self.kept_listings.note(effects);
         self.nexts.note(effects);
-        self.touches.note(effects, self.members().len());
+        self.touches.note(effects, &self.unborn, self.members().len());
         for (_, effect) in effects {
             match effect {
                 Effect::DirectoryMoved => self.scopes.forget(),

@@ -15,6 +15,7 @@ use crate::numbers::{Ino, WorkspaceKey};
 use crate::store::NodeType;
 
 use super::told::{At, Stage};
+use super::unborn::Unborn;
 
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,8 +24,9 @@ pub enum Touch {
     Made(At, NodeType),
     /// A name that was hidden can be seen.
     Born(Ino),
-    /// A name went that stood for this inode.
-    Removed(At, Ino, NodeType),
+    /// A name went that stood for this inode. Of a file that was hidden only the mount that it was made through
+    /// has told that it came.
+    Removed(At, Ino, NodeType, Option<MountId>),
     /// A name became another.
     Moved {
         /// The old one.
@@ -75,7 +77,7 @@ impl Touches {
     }
 
     /// Notes the changes of a batch.
-    pub fn note(&self, effects: &[(Origin, Effect)], mounts: usize) {
+    pub fn note(&self, effects: &[(Origin, Effect)], unborn: &Unborn, mounts: usize) {
         if !self.stage.is_there() {
             return;
         }
@@ -96,7 +98,9 @@ impl Touches {
                 Effect::Name { parent, name, ino, fate, .. } => {
                     let at = (*parent, name.clone());
                     match fate {
-                        Fate::Removed(node_type) => Touch::Removed(at, *ino, *node_type),
+                        Fate::Removed(node_type) => {
+                            Touch::Removed(at, *ino, *node_type, unborn.made_through(*ino))
+                        }
                         Fate::Moved { to, node_type, over } => {
                             let (node_type, over) = (*node_type, *over);
                             Touch::Moved { from: at, to: to.clone(), node_type, over }

@@ -60,6 +60,11 @@ impl Unborn {
         self.0.lock().remove(&ino)?.first().map(|(mount, _)| *mount)
     }
 
+    /// Through which mount a file was made that is not born.
+    pub fn made_through(&self, ino: Ino) -> Option<MountId> {
+        self.0.lock().get(&ino)?.first().map(|(mount, _)| *mount)
+    }
+
     /// Who sees `ino`, as far as it concerns `caller`.
     pub fn sees(&self, ino: Ino, caller: &Caller) -> Sees {
         let unborn = self.0.lock();

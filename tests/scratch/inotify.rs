@@ -1,124 +1,14 @@
 //! Unmodified watchers: inotify through one mount hears of what is done through another.
 
-use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags as Heard, Reader, WatchFlags};
+use rustix::fs::inotify::ReadFlags as Heard;
 
 use crate::harness::{Fixture, Mapped, Setup, Task, save};
-
-/// One event: what, of which name (none: of the watched thing itself), and what it belongs to.
-#[derive(Clone, Debug)]
-struct Event {
-    what: Heard,
-    name: String,
-    cookie: u32,
-}
-
-struct Watch {
-    queue: OwnedFd,
-    heard: VecDeque<Event>,
-}
-
-impl Watch {
-    fn of(path: &Path) -> Watch {
-        let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
-        let mut watch = Watch { queue, heard: VecDeque::new() };
-        watch.also(path);
-        watch
-    }
-
-    fn also(&mut self, path: &Path) {
-        let flags = WatchFlags::MODIFY
-            | WatchFlags::ATTRIB
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVE
-            | WatchFlags::CLOSE_WRITE;
-        inotify::add_watch(&self.queue, path, flags).unwrap();
-    }
-
-    /// Watches a directory of the second mount, and waits until the daemon knows of it.
-    fn noticed(fixture: &Fixture, dir: &str) -> Watch {
-        let mut watch = Watch::of(&fixture.mount(1).join(dir));
-        crate::harness::until_polled("the watcher is noticed", || {
-            fixture.sh(&format!("touch {dir}/{PROBE}")).success();
-            watch.hears(PROBE, Duration::from_millis(100)).then_some(())
-        });
-        watch
-    }
-
-    /// The next event that comes in this time.
-    fn next(&mut self, within: Duration) -> Option<Event> {
-        let until = Instant::now() + within;
-        while self.heard.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            let timeout = Timespec::try_from(left).unwrap();
-            let mut fds = [PollFd::new(&self.queue, PollFlags::IN)];
-            if poll(&mut fds, Some(&timeout)).unwrap() == 0 {
-                return None;
-            }
-            let mut buffer = [MaybeUninit::uninit(); 4096];
-            let mut reader = Reader::new(&self.queue, &mut buffer);
-            while let Ok(event) = reader.next() {
-                assert!(!event.events().contains(Heard::QUEUE_OVERFLOW));
-                let name = event.file_name().map(|name| name.to_string_lossy().into_owned());
-                let (what, name) = (event.events(), name.unwrap_or_default());
-                self.heard.push_back(Event { what, name, cookie: event.cookie() });
-            }
-        }
-        self.heard.pop_front()
-    }
-
-    /// Waits until there is an event for this name (of the watched thing itself: an empty one).
-    fn hears(&mut self, name: &str, within: Duration) -> bool {
-        let until = Instant::now() + within;
-        loop {
-            match self.next(until.saturating_duration_since(Instant::now())) {
-                None => return false,
-                Some(event) if event.name == name => return true,
-                Some(_) => {}
-            }
-        }
-    }
-
-    /// Waits for an event of this kind and name, whatever comes before it.
-    fn comes_to_hear(&mut self, what: Heard, name: &str) {
-        let is_it = |event: &Event| event.name == name && event.what.contains(what);
-        loop {
-            match self.next(SOON) {
-                None => panic!("nobody tells {what:?} of `{name}`"),
-                Some(event) if is_it(&event) => return,
-                Some(_) => {}
-            }
-        }
-    }
-
-    /// The next event of these kinds, which must be of this name; others may come before it.
-    fn awaits(&mut self, what: Heard, name: &str) -> Event {
-        loop {
-            let event = self.next(SOON);
-            let event = event.unwrap_or_else(|| panic!("nobody tells {what:?} of `{name}`"));
-            let is_asked = event.name != PROBE;
-            if is_asked && event.what.intersects(what.difference(Heard::ISDIR)) {
-                assert_eq!((event.what, event.name.as_str()), (what, name));
-                return event;
-            }
-        }
-    }
-}
-
-/// A file that only shows whether its directory's watcher is noticed.
-const PROBE: &str = "probe";
-
-const SOON: Duration = Duration::from_secs(60);
+use crate::listener::{SOON, Watch};
 
 fn two() -> Fixture {
     let fixture = Setup::default().mounts(2).start();
@@ -370,6 +260,30 @@ fn who_watches_a_file_hears_of_its_end() {
         fixture.sh(end).success();
         watch.awaits(Heard::DELETE_SELF, "");
     }
+    fixture.fsck_clean();
+}
+
+// P11.7 P11.8
+#[test]
+fn who_was_not_told_that_a_file_came_is_not_told_that_it_went() {
+    let layout = "workspaces: [{ path: work, kind: task }]\nchecks: [{ path: \"work/*.json\" }]";
+    let fixture = Setup::default().mounts(2).layout(layout).start();
+    let mut there = Watch::of(&fixture.path("work"));
+    there.also(&fixture.path("work/inbox"));
+    // With this one the other one is noticed, too.
+    let mut here = Watch::noticed(&fixture, "work");
+    let work = fixture.mount(1).join("work");
+    let (refused, given_up) = (work.join("x.json"), work.join("inbox/t-1.yaml"));
+    save(&refused, b"{").unwrap_err();
+    for what in [Heard::CREATE, Heard::DELETE] {
+        here.awaits(what, "x.json");
+    }
+    let open = File::create(&given_up).unwrap();
+    fs::remove_file(&given_up).unwrap();
+    drop(open);
+    fs::create_dir(work.join("other")).unwrap();
+    fs::remove_dir(work.join("other")).unwrap();
+    there.awaits(Heard::DELETE | Heard::ISDIR, "other");
     fixture.fsck_clean();
 }
 

@@ -13,6 +13,7 @@ mod gc;
 mod history;
 mod inotify;
 mod links;
+mod listener;
 mod locks;
 mod moved;
 mod overtaken;

@@ -148,23 +148,26 @@ impl Tell<'_> {
 
     fn name(&mut self, touched: &Touched) -> Result<()> {
         let others: Vec<(MountId, bool)> = {
-            let sees = |inodes: &HashSet<Ino>| match &touched.what {
+            let sees = |id: MountId, inodes: &HashSet<Ino>| match &touched.what {
                 Touch::Made(at, _) => inodes.contains(&at.0),
-                Touch::Removed(at, ino, _) => inodes.contains(&at.0) || inodes.contains(ino),
+                Touch::Removed(at, ino, _, only) => {
+                    let knows = only.is_none_or(|only| only == id);
+                    knows && (inodes.contains(&at.0) || inodes.contains(ino))
+                }
                 Touch::Moved { from, to, over, .. } => {
                     let over = over.is_some_and(|(over, _)| inodes.contains(&over));
                     inodes.contains(&from.0) || inodes.contains(&to.0) || over
                 }
                 _ => false,
             };
-            self.others(touched.origin).map(|(id, inodes)| (id, sees(inodes))).collect()
+            self.others(touched.origin).map(|(id, inodes)| (id, sees(id, inodes))).collect()
         };
         for (mount, _) in others.into_iter().filter(|(_, sees)| *sees) {
             match &touched.what {
                 Touch::Made(at, node_type) => {
                     self.call(mount, at, What::Made(at.clone(), *node_type))?;
                 }
-                Touch::Removed(at, ino, node_type) => {
+                Touch::Removed(at, ino, node_type, _) => {
                     let stand_in = self.stand_in(*ino, *node_type)?;
                     self.call(mount, at, What::Removed(at.clone(), *node_type, stand_in))?;
                 }
