@@ -54,6 +54,9 @@ fn each_version_is_a_file_and_comes_back() {
     let at = (first + 1).to_string();
     let shown = fixture.workfs(&["show", "scratchpad/p/f.md", "--g", &at]).success();
     assert!(shown.stdout.ends_with("\n2\n") && shown.stdout.contains("saved by"), "{shown}");
+    let again = (first + 3).to_string();
+    let shown = fixture.workfs(&["show", "scratchpad/p/f.md", "--g", &again]).success();
+    assert!(shown.stdout.ends_with("\n3\n"), "it has no version of its own: {shown}");
     fixture.workfs(&["show", "scratchpad/p/f.md", "--at", "1"]).failure();
     let future = fixture.workfs(&["restore", "scratchpad/p/f.md", "--at", "99999"]).failure();
     assert!(future.code == 4 && future.stderr.contains("99999"), "{future}");
