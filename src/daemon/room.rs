@@ -6,7 +6,8 @@
 //! it no more, may not or cannot, passes the wake-up on; nobody is waited for to take its answer: who does
 //! not is as one that is gone; one from whom something in the way keeps all
 //! that is ready waits on, and is not tried again before it is woken; a record that was claimed for a
-//! client which is gone by then, or goes without having read that it has it, is given back.
+//! client which is gone by then, or goes without having read that it has it, is given back; who is asked for at
+//! each try is what the register says then, also of an agent that has gone from it meanwhile.
 //! Deliberately not here: which record is claimed (`service`).
 
 use std::collections::{BTreeSet, HashMap};
@@ -63,6 +64,8 @@ struct Client {
     lines: Lines,
     caller: Caller,
     args: ClaimArgs,
+    /// The agent that it acts for was registered when it came.
+    registered: bool,
     until: Instant,
     place: Place,
     trying: bool,
@@ -84,7 +87,7 @@ struct Answered {
 }
 
 enum Job {
-    Claim(u64, Caller, ClaimArgs),
+    Claim { number: u64, caller: Caller, args: ClaimArgs, registered: bool },
     GiveBack(Caller, Option<AgentName>, ClaimReport),
 }
 
@@ -137,11 +140,19 @@ impl Room {
         };
         let place = service.engine.line().place(wish);
         let until = Instant::now() + Duration::from_millis(args.wait_ms.unwrap_or_default());
-        let args = ClaimArgs { wait_ms: None, ..args };
-        let (trying, again, gone) = (false, false, false);
-        let (called, passed) = (Vec::new(), None);
-        let client =
-            Client { lines, caller, args, until, place, trying, again, called, gone, passed };
+        let client = Client {
+            lines,
+            caller,
+            registered: service.is_registered(args.agent.as_ref()),
+            args: ClaimArgs { wait_ms: None, ..args },
+            until,
+            place,
+            trying: false,
+            again: false,
+            called: Vec::new(),
+            gone: false,
+            passed: None,
+        };
         self.bell.ring(Told::Enter(Box::new(client)));
     }
 
@@ -155,8 +166,12 @@ impl Room {
 fn serve(work: &Receiver<Job>, service: &Service, bell: &Bell) {
     while let Ok(job) = work.recv() {
         match job {
-            Job::Claim(number, caller, args) => {
-                let reply = match service.admits(caller.uid) {
+            Job::Claim { number, caller, args, registered } => {
+                let known = || match registered {
+                    true => service.expect_registered(args.agent.as_ref()),
+                    false => Ok(()),
+                };
+                let reply = match service.admits(caller.uid).and_then(|()| known()) {
                     Ok(()) => ask(service, &caller, Request::Claim(args)),
                     Err(failure) => Reply::Error(failure),
                 };
@@ -271,7 +286,9 @@ impl Keeper {
             .line()
             .wait(&client.place, move |workspace| bell.ring(Told::Ready(number, workspace)));
         // The workers live as long as this thread.
-        let _ = self.jobs.send(Job::Claim(number, client.caller.clone(), client.args.clone()));
+        let Client { caller, args, registered, .. } = client;
+        let (caller, args, registered) = (caller.clone(), args.clone(), *registered);
+        let _ = self.jobs.send(Job::Claim { number, caller, args, registered });
     }
 
     fn woken(&mut self, number: u64, workspace: WorkspaceKey) {

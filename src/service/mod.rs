@@ -75,6 +75,7 @@ pub use watch::WatchReport;
 pub use why::{WhyReport, WhyRow};
 
 use crate::engine::{Engine, IsWritten, runs_the_store};
+use crate::names::AgentName;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, Readers, Record, StoreError};
 
@@ -114,6 +115,26 @@ impl Service {
              your own (`--store`)"
         );
         Err(Failure::new(Exit::Denied, reason, remedy))
+    }
+
+    /// Whether the agent that a request acts for by its name is registered.
+    #[must_use]
+    pub fn is_registered(&self, agent: Option<&AgentName>) -> bool {
+        agent.is_some_and(|agent| self.engine.agents().get(agent).is_some())
+    }
+
+    /// Refuses who waits in the name of an agent that was registered when the waiting began, and is not any
+    /// more. By its name alone it would be one that never was, and may act.
+    ///
+    /// # Errors
+    /// Whom it refuses.
+    pub fn expect_registered(&self, agent: Option<&AgentName>) -> Result<(), Failure> {
+        let Some(agent) = agent.filter(|agent| !self.is_registered(Some(agent))) else {
+            return Ok(());
+        };
+        let reason = format!("{agent} was removed from the agents while it waited");
+        let remedy = format!("ask an operator to register it again (`workfs agent add {agent}`)");
+        Err(Failure::by(Rule::Forbidden, reason, remedy))
     }
 
     /// Refuses a user that who may ask for something leaves out: the one rule for that, of requests and of

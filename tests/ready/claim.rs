@@ -271,6 +271,32 @@ fn who_is_woken_and_takes_nothing_leaves_it_to_the_next() {
     fixture.fsck_clean();
 }
 
+// P9.9 P10.3
+#[test]
+fn who_waits_for_an_agent_that_is_removed_meanwhile_takes_nothing() {
+    let fixture = Fixture::new();
+    fixture.workfs(&["agent", "add", "kim"]).success();
+    let come = |agent| {
+        let waiter = Waiter::new(&fixture, agent, 10 * DEADLINE);
+        settled(fixture.daemon_pid());
+        waiter
+    };
+    // Zed was never registered, which is no reason to refuse it.
+    let [kim, zed] = ["kim", "zed"].map(come);
+    fixture.workfs(&["agent", "remove", "kim"]).success();
+    put(&fixture, "a", "");
+    assert_eq!(kim.answer(), Err("denied".to_owned()));
+    assert_eq!(zed.answer(), Ok("a".to_owned()));
+    // Who is registered again by the time that there is something goes on.
+    fixture.workfs(&["agent", "add", "kim"]).success();
+    let kim = come("kim");
+    fixture.workfs(&["agent", "remove", "kim"]).success();
+    fixture.workfs(&["agent", "add", "kim"]).success();
+    put(&fixture, "b", "");
+    assert_eq!(kim.answer(), Ok("b".to_owned()));
+    fixture.fsck_clean();
+}
+
 /// Nobody's name can be written into it: another field has it, too.
 const UNCLAIMABLE: &str = "status: new\nagent: &a x\nother: *a\n";
 

@@ -57,8 +57,9 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
         workspace: args.workspace.clone(),
         wait_ms: None,
     };
-    let here = Here::new(paths, output);
     loop {
+        // Whose mount this is, and what may be done in it, may change while one waits.
+        let here = Here::new(paths.clone(), output);
         claim.wait_ms = until.map(|until| {
             u64::try_from(until.saturating_duration_since(Instant::now()).as_millis())
                 .unwrap_or(u64::MAX)
