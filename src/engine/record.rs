@@ -307,8 +307,13 @@ impl Turn<'_> {
         via: Option<Via>,
     ) -> Result<Record, StoreError> {
         let Entry { transition, content, status, links } = entry;
-        // Taking a record is a new attempt: the number that fences off the one before.
-        if home.owner.is_some() && (record.owner != home.owner || record.is_lapsed()) {
+        // Taking a record is a new attempt: the number that fences off the one before. So is having it back from
+        // where it rested, such as from `done`: what held it before that holds it no more.
+        let is_taken = |kind: &Kind| {
+            let from = kind.state_named(record.state.as_str());
+            record.owner != home.owner || record.is_lapsed() || kind.claims_anew(from, home.state)
+        };
+        if home.owner.is_some() && is_taken(home.kind()) {
             record.attempt = record.attempt.next();
             record.lapsed = None;
             // Who takes it by its own user has the file, too: only an owner may set times and modes.

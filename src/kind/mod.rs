@@ -185,6 +185,14 @@ impl Kind {
         state == self.initial || self.state(state).lease.is_some()
     }
 
+    /// Whether who has a record in the state `to` has it by another claim than it had it in `from`, although it
+    /// may be the same owner: nothing bound it there.
+    #[must_use]
+    pub fn claims_anew(&self, from: Option<StateIx>, to: StateIx) -> bool {
+        let gives_lease = |state: StateIx| self.state(state).lease.is_some();
+        gives_lease(to) && !from.is_some_and(gives_lease)
+    }
+
     /// The state of that name.
     #[must_use]
     pub fn state_named(&self, name: &str) -> Option<StateIx> {

@@ -70,6 +70,25 @@ fn only_the_owner_holds_and_what_is_finished_is_not_given_back() {
     assert_eq!(team.fixture.ledger().names("t-1").last(), Some(&"completed"));
 }
 
+// P12.3 P12.6
+#[test]
+fn a_hold_from_before_work_was_finished_does_not_give_it_back_when_it_is_reopened() {
+    let team = bob_has("4h");
+    let held = fs::File::open(team.fixture.mount(1).join(".workfs/hold/t-1")).unwrap();
+    team.fixture.workfs(&["done", "t-1", "--summary", "x", "--agent", "bob"]).success();
+    mv(&team.work(0), "t-1", "done/bob", "assigned/bob").unwrap();
+    let again = fs::File::open(team.fixture.mount(1).join(".workfs/hold/t-1")).unwrap();
+    drop(held);
+    let leases = || fs::read_to_string(team.fixture.path(".workfs/leases")).unwrap();
+    assert!(leases().contains("bob attempt 2"), "{}", leases());
+    // What ended first is seen to first.
+    drop(again);
+    await_event(&team, "t-1", "released");
+    let names = team.fixture.ledger();
+    assert_eq!(names.names("t-1"), ["created", "claimed", "completed", "reopened", "released"]);
+    team.fixture.fsck_clean();
+}
+
 // P12.6
 #[test]
 fn the_end_of_the_mount_is_the_end_of_its_holds() {

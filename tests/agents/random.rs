@@ -9,7 +9,7 @@ use workfs::store::LeaseRow;
 
 use crate::expiry::{ends_of, errands};
 use crate::harness::{Desk, SECOND, Space};
-use crate::random_model::{AGENTS, Known, Model, Rest, TASKS, TTL, Task};
+use crate::random_model::{AGENTS, DONE, Known, Model, Rest, TASKS, TTL, Task};
 use crate::random_ops::{How, Op, op};
 
 /// Files and directories that the workspace can hold beside those of the walk's own: more than are
@@ -40,7 +40,7 @@ impl Walk {
     fn new(sort: Sort) -> Walk {
         let only_tells = sort == Sort::OnlyTelling;
         let inodes = ["work", "inbox", "assigned", "done", "dead"].len() + SPARE;
-        let inodes = inodes + AGENTS.len() + TASKS.len();
+        let inodes = inodes + AGENTS.len() + DONE.len() + TASKS.len();
         let kind = if only_tells { "errand" } else { "task" };
         let policy = if sort == Sort::Flagging { "flag" } else { "refuse" };
         let config = format!(
@@ -48,7 +48,8 @@ impl Walk {
              quotas: [{{ path: work, inodes: {inodes} }}]"
         );
         let config = Config::parse_with("c", &config, &errands("event")).unwrap();
-        let desk = Desk::with(&AGENTS, config);
+        let mut desk = Desk::with(&AGENTS, config);
+        assert_eq!(AGENTS.map(|name| desk.make_below("done", name)), DONE);
         for task in TASKS {
             desk.put(task, "lease: 10s");
         }
@@ -110,8 +111,10 @@ impl Walk {
             return;
         }
         let (who, nth, fence) = self.model.fences[fence % self.model.fences.len()].clone();
-        // Of what is parked that handle's file is an ordinary one.
-        if self.model.tasks[nth].is_parked {
+        let known = &self.model.tasks[nth];
+        // Of what is parked that handle's file is an ordinary one; what a flagged text makes of finished work
+        // is no matter of leases.
+        if known.is_parked || (self.sort == Sort::Flagging && known.finished_by().is_some()) {
             return;
         }
         self.model.acts(who);
@@ -185,12 +188,12 @@ impl Walk {
     /// Its owner moves it out of its lane.
     fn leave(&mut self, who: usize, nth: usize, task: Task) {
         self.model.acts(who);
-        let to = if task == Task::Done { "done" } else { "inbox" };
+        let to = if task == Task::Free { "inbox" } else { DONE[who] };
         let moved = self.desk.mv(AGENTS[who], TASKS[nth], AGENTS[who], to);
         let known = &self.model.tasks[nth];
         let may = known.owner() == Some(who)
             && known.can_be_moved()
-            && (task == Task::Done || !known.is_blocked(Rest::Inbox));
+            && (task != Task::Free || !known.is_blocked(Rest::Inbox));
         assert_eq!(moved.is_ok(), may, "{} {moved:?}", self.step);
         if may {
             self.model.rests(nth, task);
@@ -216,7 +219,8 @@ impl Walk {
         let mtime = Some(TimeOrNow::Now);
         let touch = SetAttributes { mtime, ..SetAttributes::none(ino) };
         let touched = self.desk.act(AGENTS[who], touch);
-        let may = known.is_free() || known.owner() == Some(who);
+        let whose = known.owner().or(known.finished_by());
+        let may = known.is_free() || whose == Some(who);
         assert_eq!(touched.is_ok(), may, "{} {touched:?}", self.step);
         if may {
             self.model.is_worked_on(nth);
@@ -304,9 +308,10 @@ impl Walk {
         }
     }
 
+    /// To whoever has it not; of what is finished, also to who has finished it.
     fn give(&mut self, who: usize, nth: usize) {
         let known = &self.model.tasks[nth];
-        if known.lane().is_none_or(|by| by == who) {
+        if known.finished_by().is_none() && known.lane().is_none_or(|by| by == who) {
             return;
         }
         let moved = self.desk.hand_over(TASKS[nth], known.dir(), AGENTS[who]);
@@ -334,7 +339,7 @@ impl Walk {
             Op::Claim(who, nth) => self.claim(who, nth),
             Op::Save(fence, how) => self.save(fence, how),
             Op::Release(who, nth) => self.leave(who, nth, Task::Free),
-            Op::Finish(who, nth) => self.leave(who, nth, Task::Done),
+            Op::Finish(who, nth) => self.leave(who, nth, Task::Done { by: who }),
             Op::Beat(who, nth) => self.beat(who, nth),
             Op::Touch(who, nth) => self.touch(who, nth),
             Op::Park(who, nth) => self.park(who, nth),
@@ -390,7 +395,7 @@ impl Walk {
         let rests = |known: &Known| match self.sort {
             Sort::OnlyTelling => !known.has_lease(),
             Sort::Tasks | Sort::Flagging => {
-                matches!(known.task, Task::Free | Task::Done | Task::Dead)
+                matches!(known.task, Task::Free | Task::Done { .. } | Task::Dead)
             }
         };
         assert!(self.model.tasks.iter().all(rests), "{:?}", self.model.tasks);
@@ -405,8 +410,9 @@ impl Walk {
         for (known, task) in model.tasks.iter().zip(TASKS) {
             let at = format!("{task} after {} {at:?}, now {}: {known:?}", self.step, model.now);
             let record = desk.record(task);
+            let whose = known.lane().or(known.finished_by()).map(|by| AGENTS[by]);
             let found = (record.state.as_str(), record.owner.as_ref().map(|owner| owner.as_str()));
-            assert_eq!(found, (known.state(), known.lane().map(|by| AGENTS[by])), "{at}");
+            assert_eq!(found, (known.state(), whose), "{at}");
             assert_eq!(record.attempt.0, known.attempts, "{at}");
             // At most one lives, and has a lease as long as it does.
             let lease = desk.lease(task).filter(LeaseRow::runs).map(|row| row.attempt);

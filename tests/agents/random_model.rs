@@ -6,6 +6,8 @@ use workfs::numbers::Attempt;
 use crate::harness::{SECOND, Space, agent};
 
 pub const AGENTS: [&str; 3] = ["ann", "bob", "eve"];
+/// Where each puts what it has finished.
+pub const DONE: [&str; 3] = ["done/ann", "done/bob", "done/eve"];
 pub const TASKS: [&str; 3] = ["t-0", "t-1", "t-2"];
 pub const TTL: u64 = 10 * SECOND;
 /// How often a lease may run out, as the built-in kind has it.
@@ -21,7 +23,9 @@ pub enum Task {
         by: usize,
         until: u64,
     },
-    Done,
+    Done {
+        by: usize,
+    },
     Dead,
     /// Its lease is over, and nothing could be written yet. Nobody acts on it any more.
     Over {
@@ -39,7 +43,11 @@ impl Task {
     fn owner(self) -> Option<usize> {
         match self {
             Task::Held { by, .. } => Some(by),
-            Task::Free | Task::Done | Task::Dead | Task::Over { .. } | Task::Stuck { .. } => None,
+            Task::Free
+            | Task::Done { .. }
+            | Task::Dead
+            | Task::Over { .. }
+            | Task::Stuck { .. } => None,
         }
     }
 }
@@ -115,15 +123,20 @@ impl Known {
     pub fn lane(&self) -> Option<usize> {
         match self.task {
             Task::Held { by, .. } | Task::Over { by, .. } | Task::Stuck { by } => Some(by),
-            Task::Free | Task::Done | Task::Dead => None,
+            Task::Free | Task::Done { .. } | Task::Dead => None,
         }
+    }
+
+    /// Who has finished it.
+    pub fn finished_by(&self) -> Option<usize> {
+        if let Task::Done { by } = self.task { Some(by) } else { None }
     }
 
     /// The directory that its file lies in, or lay in before it was parked.
     pub fn dir(&self) -> &'static str {
         match (self.task, self.lane()) {
             (_, Some(by)) => AGENTS[by],
-            (Task::Done, _) => "done",
+            (Task::Done { by }, _) => DONE[by],
             (Task::Dead, _) => "dead",
             _ => "inbox",
         }
@@ -131,7 +144,11 @@ impl Known {
 
     /// The name of its state.
     pub fn state(&self) -> &'static str {
-        if self.lane().is_some() { "assigned" } else { self.dir() }
+        match self.task {
+            Task::Done { .. } => "done",
+            _ if self.lane().is_some() => "assigned",
+            _ => self.dir(),
+        }
     }
 
     /// Whether nothing of itself keeps it from another state: its file, or its text.

@@ -70,7 +70,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => prop_oneof![Just(Space::Tight), Just(Space::Full)].prop_map(Op::Disk),
         2 => Just(Op::Disk(Space::Room)),
         1 => both.clone().prop_map(|(a, t)| Op::Release(a, t)),
-        1 => both.clone().prop_map(|(a, t)| Op::Finish(a, t)),
+        2 => both.clone().prop_map(|(a, t)| Op::Finish(a, t)),
         1 => both.clone().prop_map(|(a, t)| Op::Beat(a, t)),
         1 => both.clone().prop_map(|(a, t)| Op::Touch(a, t)),
         3 => both.clone().prop_map(|(a, t)| Op::Park(a, t)),
@@ -82,7 +82,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Empty),
         1 => tasks.clone().prop_map(Op::Mend),
         1 => tasks.prop_map(Op::Free),
-        1 => both.prop_map(|(a, t)| Op::Give(a, t)),
+        2 => both.prop_map(|(a, t)| Op::Give(a, t)),
         1 => (0u64..40, any::<bool>()).prop_map(|(s, boot)| Op::Restart(s * SECOND, boot)),
     ]
 }

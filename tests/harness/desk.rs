@@ -234,6 +234,13 @@ impl Desk {
         self.engine().run(Desk::operator(), create).map(|node| node.ino)
     }
 
+    /// Makes a directory of an agent below a state's, and gives its name here.
+    pub fn make_below(&mut self, state: &str, name: &str) -> String {
+        let (dir, path) = (self.mkdir(self.dirs[state], name), format!("{state}/{name}"));
+        self.dirs.insert(path.clone(), dir);
+        path
+    }
+
     /// A directory of the workspace: a state's, or an agent's lane.
     pub fn dir(&self, name: &str) -> Ino {
         self.dirs[name]
