@@ -1,6 +1,8 @@
 //! Inside, a transaction is a tree like the one outside, as far as programs look.
 
 use std::fs;
+use std::io::{ErrorKind, Read};
+use std::time::Duration;
 
 use crate::harness::{Fixture, Setup, needs};
 
@@ -51,6 +53,40 @@ fn it_falls_through_to_what_others_change_where_it_was_not_used() {
     assert_eq!(fs::read_to_string(inside.join("b")).unwrap(), "new\n");
     fs::write(fixture.mount(1).join("a"), "two\n").unwrap();
     assert_eq!(fs::read_to_string(inside.join("a")).unwrap(), "two\n");
+}
+
+// P2.1 P13.2
+#[test]
+fn what_is_open_is_read_as_it_was_whatever_others_do_to_its_name() {
+    let fixture = Setup::default().mounts(2).start();
+    fixture.tasks(1);
+    fixture.sh("echo one > a && mkdir .workfs/txn/t").success();
+    let task = "work/inbox/t-0001.yaml";
+    let text = fs::read_to_string(fixture.path(task)).unwrap();
+    for (path, text) in [(task, text.as_str()), ("a", "one\n")] {
+        let (inside, outside) = (fixture.path(".workfs/txn/t").join(path), fixture.mount(1));
+        let open = || fs::File::open(&inside).unwrap();
+        let read = |mut file: fs::File| {
+            let mut read = String::new();
+            file.read_to_string(&mut read).map(|_| read)
+        };
+        let replaced = open();
+        let change = text.replacen(&text[..1], "#", 1);
+        fs::write(outside.join("new"), &change).unwrap();
+        fs::rename(outside.join("new"), outside.join(path)).unwrap();
+        let removed = open();
+        fs::remove_file(outside.join(path)).unwrap();
+        // What nobody has is reclaimed by then.
+        std::thread::park_timeout(Duration::from_millis(500));
+        assert_eq!(read(replaced).unwrap(), text);
+        assert_eq!(read(removed).unwrap(), change);
+        assert_eq!(fs::File::open(&inside).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    // It was used all the same.
+    let commit = fs::rename(fixture.path(".workfs/txn/t"), fixture.path(".workfs/commit"));
+    assert_eq!(commit.unwrap_err().raw_os_error(), Some(libc::EBUSY));
+    fixture.sh("rmdir .workfs/txn/t").success();
+    fixture.fsck_clean();
 }
 
 // P13.2

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use workfs_mount::{Caching, Caller, DirEntry, Entry, Errno, Handle, Opened, Reply};
+use workfs_mount::{Caching, Caller, DirEntry, Entry, Errno, Handle, OpenFlags, Opened, Reply};
 
 use crate::engine::{NewContent, Stop, TxnNode};
 use crate::numbers::Ino;
@@ -51,10 +51,24 @@ impl TxnTree {
         Ok(Opened { handle, caching: Caching::Direct })
     }
 
-    /// Opens a file, of which this is what it says as others see it.
-    pub(super) fn opened_at(&self, caller: &Caller, pinned: Option<Arc<[u8]>>) -> Answer<Opened> {
-        let pinned = pinned.map(|bytes| self.below.counted(caller, Text::of(bytes)));
-        self.opened(TxnOpen::File { pinned: pinned.transpose()? })
+    /// Opens a file of a transaction; `None` if it is of none.
+    pub(super) fn open_inside(
+        &self,
+        caller: &Caller,
+        ino: Ino,
+        flags: OpenFlags,
+    ) -> Option<Answer<Opened>> {
+        // First, so that it is not reclaimed while we look at it.
+        let held = match node_of(ino)?.1 {
+            TxnNode::Stored(stored) => Some(self.below.handles.hold(stored)),
+            TxnNode::Made(_) => None,
+        };
+        let pinned = self
+            .inside(caller, ino, Door::Name, |view, below, node| view.open(below, node, flags))?;
+        Some(pinned.and_then(|pinned| {
+            let pinned = pinned.map(|bytes| self.below.counted(caller, Text::of(bytes)));
+            self.opened(TxnOpen::File { pinned: pinned.transpose()?, _held: held })
+        }))
     }
 
     pub(super) fn create_inside(
@@ -117,7 +131,8 @@ impl TxnTree {
                     continue;
                 }
                 // One that is gone by now is left out.
-                let Ok(attr) = view.attr(below, *node) else { continue };
+                let attr = view.attr(below, *node).ok().filter(|attr| attr.nlink > 0);
+                let Some(attr) = attr else { continue };
                 let Entry { attr, ttl } = Self::entry(slot, *node, attr);
                 if !emit(DirEntry { name: name.as_bytes().to_vec(), attr, cookie: at, ttl }) {
                     break;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use workfs_mount::{
-    Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
-    PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
+    Attr, Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags,
+    Opened, PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
 };
 
 use crate::engine::{NewContent, RemoveWhat, TxnNode};
@@ -49,8 +49,12 @@ impl Tree for TxnTree {
         if txn.view.lock().root() == node {
             return self.root_entry(caller, &txn);
         }
-        let attr = |view: &mut View, below: &Below<'_>, node| view.attr(below, node);
-        let attr = self.view(caller, &txn, node, Door::Handle, attr)?;
+        let open = handle.and_then(|handle| self.open_of(handle));
+        let pinned = open.as_deref().and_then(TxnOpen::pinned);
+        let attr = self.view(caller, &txn, node, Door::Handle, |view, below, node| {
+            let attr = view.attr(below, node)?;
+            Ok(Attr { size: view.size(node, pinned).unwrap_or(attr.size), ..attr })
+        })?;
         Ok(Self::entry(slot, node, attr))
     }
 
@@ -61,11 +65,8 @@ impl Tree for TxnTree {
     }
 
     fn open(&self, caller: &Caller, ino: Ino, flags: OpenFlags, reply: Reply<Opened>) {
-        let pinned =
-            self.inside(caller, ino, Door::Name, |view, below, node| view.open(below, node, flags));
-        match pinned {
-            Some(Ok(pinned)) => reply.send(self.opened_at(caller, pinned)),
-            Some(Err(errno)) => reply.send(Err(errno)),
+        match self.open_inside(caller, ino, flags) {
+            Some(opened) => reply.send(opened),
             None => self.below.open(caller, ino, flags, reply),
         }
     }
@@ -80,10 +81,7 @@ impl Tree for TxnTree {
         reply: Reply<Vec<u8>>,
     ) {
         let open = self.open_of(handle);
-        let pinned = match open.as_deref() {
-            Some(TxnOpen::File { pinned, .. }) => pinned.as_deref(),
-            _ => None,
-        };
+        let pinned = open.as_deref().and_then(TxnOpen::pinned);
         let at = (caller, ino, Door::Handle);
         if let Some(reply) = self.change(at, reply, |view, below, node| {
             view.read(below, node, pinned, (offset, size as usize))
@@ -238,7 +236,7 @@ impl Tree for TxnTree {
     ) {
         match self.create_inside(caller, parent, name, (mode, NewContent::File)) {
             Some(Ok(entry)) => {
-                let open = TxnOpen::File { pinned: None };
+                let open = TxnOpen::File { pinned: None, _held: None };
                 reply.send(self.opened(open).map(|opened| (entry, opened)));
             }
             Some(Err(errno)) => reply.send(Err(errno)),

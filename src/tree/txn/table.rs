@@ -12,6 +12,7 @@ use crate::refusal::{Door, Rule};
 
 use super::number::Slot;
 use super::view::{TxnEntry, View};
+use crate::tree::handles::Held;
 use crate::tree::pins::{Charge, Text};
 
 /// An open transaction: it belongs to the mount that it was made through.
@@ -107,8 +108,20 @@ pub enum TxnOpen {
     File {
         /// What the file was at `open`, where it is governed.
         pinned: Option<Text>,
+        /// What lies below stays for as long as this is open, whatever others do to its name.
+        _held: Option<Held>,
     },
     Directory(Mutex<Listed>),
+}
+
+impl TxnOpen {
+    /// What a governed file was at `open`.
+    pub fn pinned(&self) -> Option<&[u8]> {
+        match self {
+            TxnOpen::File { pinned, .. } => pinned.as_deref(),
+            TxnOpen::Directory(_) => None,
+        }
+    }
 }
 
 /// The names of a directory as they were when the listing began.

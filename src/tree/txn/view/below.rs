@@ -25,8 +25,14 @@ impl Below<'_> {
         Ok(found.filter(|node| !self.tree.is_hidden(&node.kind(), self.caller)))
     }
 
+    /// A node, also one without a name: whoever has it open goes on with it.
     pub fn node(&self, ino: Ino) -> Result<Node, Stop> {
-        Ok(self.read.node(ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?)
+        Ok(self.read.node(ino)?.ok_or_else(gone)?)
+    }
+
+    /// A node that has a name.
+    pub fn named(&self, ino: Ino) -> Result<Node, Stop> {
+        Ok(Some(self.node(ino)?).filter(|node| node.nlink > 0).ok_or_else(gone)?)
     }
 
     /// The content of a governed file, which is read whole, at `open`.

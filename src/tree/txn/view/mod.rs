@@ -213,10 +213,15 @@ impl View {
         }
         match node {
             TxnNode::Stored(ino) if self.content(node).is_none() => {
-                below.governed(&below.node(ino)?)
+                below.governed(&below.named(ino)?)
             }
             _ => Ok(None),
         }
+    }
+
+    /// The size of a file to who reads it by a handle, which `pinned` was at `open`.
+    pub fn size(&self, node: TxnNode, pinned: Option<&[u8]>) -> Option<u64> {
+        pinned.filter(|_| self.content(node).is_none()).map(|pinned| pinned.len() as u64)
     }
 
     /// Up to `size` bytes at `offset`; `pinned` is what was there at `open`.
@@ -394,7 +399,7 @@ impl View {
     /// Notes how a file of the store is, if nothing was noted yet.
     fn use_file(&mut self, below: &Below<'_>, node: TxnNode) -> Result<(), Stop> {
         match node {
-            TxnNode::Stored(ino) if below.node(ino)?.node_type != NodeType::Directory => {
+            TxnNode::Stored(ino) if below.named(ino)?.node_type != NodeType::Directory => {
                 self.note(below, UsedWhat::File(ino), self.path_of(node))
             }
             _ => Ok(()),
