@@ -403,3 +403,7 @@ pub const INTERRUPT_WAIT: Duration = Duration::from_secs(10);
 /// How long a daemon that is stopped may stay so before who asked it is told: one that somebody stops for
 /// a look goes on in a moment.
 pub const DAEMON_STOPPED_WAIT: Duration = Duration::from_secs(2);
+
+/// Records whose rows are made anew in one transaction, after another layout: so many that a commit costs
+/// little beside them, and so few that the log does not grow by it.
+pub const ROWS_AT_ONCE: usize = 256;

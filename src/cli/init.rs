@@ -136,7 +136,9 @@ fn prepare(
     }
     daemon::set_up(engine, &Setup { config, bare: true, scratchpad: false })?;
     let mut progress = |done, total| output.progress(done, total, "directories");
-    let taken = service::govern(engine, &Caller::this_process(), &mut progress)?;
+    let mut taken = service::govern(engine, &Caller::this_process(), &mut progress)?;
+    let mut progress = |done, total| output.progress(done, total, "records");
+    service::make_rows(engine, &Caller::this_process(), &mut taken.left, &mut progress)?;
     let made = daemon::set_up(engine, &Setup { config: None, bare, scratchpad: true })?;
     Ok((made, taken))
 }

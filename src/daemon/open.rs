@@ -15,6 +15,7 @@ use super::setup::{self, Setup};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
 use crate::numbers::{G, Ino};
+use crate::service::{Caller, Listed, make_rows};
 use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
 use crate::store::{Durability, Identity, Readers, StoreError, Writer};
 
@@ -157,6 +158,11 @@ impl OpenStore {
         if self.is_new {
             setup::set_up(&self.engine, setup)?;
             setup::finish(&self.engine)?;
+        }
+        // Where `init` was broken off. What cannot be made now the next who opens it makes.
+        let (caller, mut left) = (Caller::this_process(), Listed::default());
+        if let Err(failure) = make_rows(&self.engine, &caller, &mut left, &mut |_, _| ()) {
+            tracing::warn!(%failure, "rows of another layout stay");
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ fn wrong(
         Ok(()) | Err(Refusal { rule: Rule::Forbidden, .. }) => {}
         Err(refusal) => return Ok(Some(refusal)),
     }
-    Ok(links_of(read, &home, &text)?.err())
+    Ok(links_of(read, (home.governed.workspace, &home.id), home.kind(), &text)?.err())
 }
 
 /// Where a flagged record lies, or one lay that would be flagged.

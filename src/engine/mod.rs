@@ -10,6 +10,7 @@
 
 mod agents;
 mod alarm;
+mod anew;
 mod apart;
 mod backup;
 mod bell;
@@ -70,6 +71,7 @@ mod writer;
 mod xattr;
 
 pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
+pub use anew::{MakeRows, RowsMade};
 pub use apart::SetApart;
 pub use bell::{Bell, Subscription};
 pub use checked::{RefuseChecked, SaveChecked, Written};
@@ -111,7 +113,7 @@ pub use remove_tree::{PruneVersions, Pruned, RemoveTree};
 pub use rename::{Rename, RenameMode, below_itself};
 pub use restore::RestoreFile;
 pub use rights::sees_refusal;
-pub use rules::rules_since;
+pub use rules::{has_old_rows, rules_since};
 pub use save::{Left, Made, Save, SaveDraft, Saved};
 pub use scopes::{ScopeTicket, Scopes};
 pub use setattr::{SetAttributes, TimeOrNow};

@@ -295,15 +295,15 @@ fn circle(
     Ok(Some((pointer.cloned().unwrap_or_default(), circle)))
 }
 
-/// See [`Turn::links`]; the refusal is that of a circle.
+/// See [`Turn::links`]; of a record of this id. The refusal is that of a circle.
 pub(super) fn links_of(
     read: &dyn Read,
-    home: &Home,
+    (workspace, id): (WorkspaceKey, &RecordId),
+    kind: &Kind,
     text: &Text,
 ) -> Result<Result<Option<Links>, Refusal>, StoreError> {
     let Ok(document) = &text.parsed else { return Ok(Ok(None)) };
-    let wants = home.kind().wants(document.value());
-    let (workspace, id) = (home.governed.workspace, &home.id);
+    let wants = kind.wants(document.value());
     let dependants = read.dependants(workspace, id)?;
     let dependencies = read.dependencies(workspace, id)?;
     let links = Links { wants, dependants, dependencies };
@@ -326,7 +326,8 @@ impl Turn<'_> {
     /// # Errors
     /// [`Rule::Cycle`] where the record would wait for itself.
     pub(super) fn links(&self, home: &Home, text: &Text) -> Result<Option<Links>, Stop> {
-        links_of(self.txn, home, text)?.map_err(|circle| {
+        let of = (home.governed.workspace, &home.id);
+        links_of(self.txn, of, home.kind(), text)?.map_err(|circle| {
             Stop::rejected(circle, home.file_path(), std::sync::Arc::clone(&text.bytes))
         })
     }

@@ -1,8 +1,8 @@
 //! From when on the present rules have held: the configuration, its kinds, and this program.
 //!
-//! A record's row has noted what its text said by the rules of that time, and is left as it is when they
-//! change. What must stay true: whoever compares rows with texts asks here which rows the present rules
-//! made. Deliberately not here: the rules.
+//! A record's row has noted what its text said by the rules of that time. Where a layout changes, all are made
+//! anew (`anew`), and until that is done it is noted here. What must stay true: whoever compares rows with
+//! texts asks here which rows the present rules made. Deliberately not here: the rules.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,17 +26,29 @@ struct Kept {
     since: u64,
     /// The same of those before them.
     before: Option<(String, u64)>,
+    /// The layout by which all rows were made, as a hash; older programs did not say.
+    #[serde(default)]
+    rows: Option<String>,
 }
 
 /// The rules that a configuration means to this program.
 fn fingerprint(config: &Config) -> String {
-    let mut text = format!("{} {READING}\n", env!("CARGO_PKG_VERSION"));
+    Hash::of(format!("{} {}", env!("CARGO_PKG_VERSION"), layout(config))).to_string()
+}
+
+/// What of them rows are made by. Another version of the program is no reason to make all anew.
+fn layout(config: &Config) -> String {
+    let mut text = format!("{READING}\n");
     text.push_str(&config.to_yaml());
     for binding in config.bindings() {
         let source = binding.kind.source();
         text.extend([&source.definition, &source.schema].map(String::as_str));
     }
-    Hash::of(&text).to_string()
+    text
+}
+
+fn layout_hash(config: &Config) -> String {
+    Hash::of(layout(config)).to_string()
 }
 
 fn kept(read: &dyn Read) -> Result<Option<Kept>> {
@@ -54,11 +66,36 @@ pub(super) fn note_rules(txn: &mut dyn Txn, config: &Config, last: G) -> Result<
     let back =
         kept.as_ref().filter(|kept| kept.since == last.0).and_then(|kept| kept.before.as_ref());
     let since = back.filter(|(before, _)| *before == rules).map_or(last.0, |(_, since)| *since);
+    // Of those that an older program made it is known only that it was by others.
+    let made_by = |kept: &Kept| kept.rows.clone().unwrap_or_default();
+    let rows = Some(kept.as_ref().map_or_else(|| layout_hash(config), made_by));
     let before = kept.map(|kept| (kept.rules, kept.since));
-    let text = serde_json::to_string(&Kept { rules, since, before });
-    // Texts and numbers: writing them as JSON cannot fail.
-    txn.put_meta(KEY, &text.unwrap_or_default())?;
+    put(txn, &Kept { rules, since, before, rows })?;
     Ok(true)
+}
+
+fn put(txn: &mut dyn Txn, kept: &Kept) -> Result<()> {
+    // Texts and numbers: writing them as JSON cannot fail.
+    txn.put_meta(KEY, &serde_json::to_string(kept).unwrap_or_default())
+}
+
+/// Notes that the rows of all records are those of the present layout.
+pub(super) fn note_rows(txn: &mut dyn Txn, config: &Config) -> Result<()> {
+    match kept(txn)? {
+        Some(kept) if kept.rules == fingerprint(config) => {
+            put(txn, &Kept { rows: Some(layout_hash(config)), ..kept })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether there may be rows that another layout than that of `config` has made.
+///
+/// # Errors
+/// A failure of the store.
+pub fn has_old_rows(read: &dyn Read, config: &Config) -> Result<bool> {
+    let made_by = kept(read)?.and_then(|kept| kept.rows);
+    Ok(made_by.is_some_and(|made_by| made_by != layout_hash(config)))
 }
 
 /// The last event before the rules of `config` held; `None`: they never did, as far as is known.

@@ -9,6 +9,7 @@
 //! Deliberately not here: argument parsing, where the store lies, mounts, SQL.
 
 mod agents;
+mod anew;
 mod backup;
 mod caller;
 mod claim;
@@ -48,6 +49,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use agents::{AgentInfo, AgentsReport};
+pub use anew::make_rows;
 pub use backup::BackupReport;
 pub use caller::Caller;
 pub use claim::{ClaimReport, claim_wish, is_any_left, is_as_claimed, waited_in_vain, waits_on};

@@ -16,6 +16,7 @@ mod exits;
 mod govern;
 mod import;
 mod interrupt;
+mod other_kind;
 mod own_kind;
 mod part;
 mod paths;

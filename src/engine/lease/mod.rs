@@ -202,6 +202,20 @@ impl Turn<'_> {
         self.put_lease(record, lease)
     }
 
+    /// Where other rules made the lease of a record, or none: somebody who has it by these has a lease from
+    /// now on, if there is none, and what gives none by these ends it. One that runs is not renewed by that.
+    pub(super) fn lease_anew(&mut self, record: &Record, kind: &Kind) -> Result<(), StoreError> {
+        match (lease_of(kind, record), self.txn.lease(record.key)?) {
+            (Some(lease), None) => self.put_lease(record, lease),
+            (None, Some(_)) => {
+                self.txn.delete_record_lease(record.key)?;
+                self.effect(Effect::Lease(LeaseNote::Ended(record.key)));
+                Ok(())
+            }
+            (Some(_), Some(_)) | (None, None) => Ok(()),
+        }
+    }
+
     /// Makes a new lease of a record that somebody has.
     fn put_lease(&mut self, record: &Record, lease: &Lease) -> Result<(), StoreError> {
         let Some(owner) = record.owner.clone() else { return Ok(()) };

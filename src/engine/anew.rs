@@ -1,0 +1,107 @@
+//! Making records' rows anew where other rules made them, as after another layout: what their texts say
+//! about their turn and of others, and whether a lease runs.
+//!
+//! What must stay true: it changes no text and no place, makes no event, and doing it again changes
+//! nothing; a lease that runs goes on as it was made, and is no longer for it. Deliberately not here: which
+//! rules hold (`rules`).
+
+use crate::names::TreePath;
+use crate::numbers::RecordKey;
+use crate::refusal::Refusal;
+use crate::store::{Durability, Record, Standing, StoreError};
+
+use super::governed::path_of;
+use super::ready::links_of;
+use super::rules::note_rows;
+use super::{Command, Stop, Text, Turn};
+
+/// Makes the rows of these records anew.
+#[derive(Clone, Debug)]
+pub struct MakeRows {
+    /// The records.
+    pub records: Vec<RecordKey>,
+}
+
+/// Notes that all rows are those of the present rules.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsMade;
+
+impl Command for MakeRows {
+    /// Those that would wait for themselves by what they say now, and why. They go on waiting for what they
+    /// waited for before.
+    type Out = Vec<(TreePath, Refusal)>;
+
+    fn operation(&self) -> &'static str {
+        "init"
+    }
+
+    /// It is done again after a crash.
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop> {
+        turn.require_operator("make rows anew")?;
+        let mut circles = Vec::new();
+        for key in self.records {
+            let Some(record) = turn.txn.record(key)? else { continue };
+            let standing = record.standing.clone();
+            if let Some(circle) = turn.make_row(record)? {
+                let path = match standing {
+                    Standing::Live { dir, name, .. } => path_of(turn.txn, dir, &name)?,
+                    Standing::Parked { .. } | Standing::Gone => TreePath::root(),
+                };
+                circles.push((path, circle));
+            }
+        }
+        Ok(circles)
+    }
+}
+
+impl Command for RowsMade {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "init"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        turn.require_operator("make rows anew")?;
+        Ok(note_rows(turn.txn, turn.config)?)
+    }
+}
+
+impl Turn<'_> {
+    /// Makes the row of one record anew; gives the circle that its text would close.
+    fn make_row(&mut self, mut record: Record) -> Result<Option<Refusal>, StoreError> {
+        let workspace = self.txn.workspace(record.workspace)?;
+        let Some(binding) = workspace.and_then(|workspace| self.config.bind(&workspace.path))
+        else {
+            return Ok(None);
+        };
+        if record.standing == Standing::Gone {
+            return Ok(None);
+        }
+        let (kind, expected) = (&binding.kind, record.expected());
+        let text = Text::new(self.content(&record)?);
+        let (mut links, mut circle) = (None, None);
+        // What a flagged text says counts for nothing.
+        if text.parsed.is_ok() && !matches!(record.standing, Standing::Live { valid: false, .. }) {
+            record.status = text.status_in(kind);
+            match links_of(self.txn, (record.workspace, &record.id), kind, &text)? {
+                Ok(wanted) => links = wanted,
+                Err(refusal) => circle = Some(refusal),
+            }
+        }
+        let turned = self.put_in_order(&mut record, kind, links.as_ref())?;
+        self.lease_anew(&record, kind)?;
+        if !self.txn.update_record(&record, &expected)? {
+            let id = &record.id;
+            return Err(StoreError::Impossible(format!("record {id} changed under the writer")));
+        }
+        if turned {
+            self.tell_dependants(&record, kind)?;
+        }
+        Ok(circle)
+    }
+}

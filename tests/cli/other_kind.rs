@@ -1,0 +1,154 @@
+//! A layout whose kind changes while records are there: what their texts mean by it counts for them.
+
+use std::fs;
+
+use crate::harness::{Fixture, Setup, until_polled};
+
+const SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
+    "who": {"type": ["string", "null"]}, "status": {"enum": ["open", "taken", "shut"]},
+    "needs": {"type": "array"}, "waits_for": {"type": "array"}}}"#;
+
+/// A kind whose claims have this lease, and that waits for what is in this field.
+fn kind(lease: &str, after: &str) -> String {
+    let lease = match lease {
+        "" => String::new(),
+        ttl => format!(", lease: {{ ttl: {ttl}, on_expiry: open }}"),
+    };
+    format!(
+        "kind: errand
+schema: errand.v1.json
+extensions: [yaml]
+fields: {{ id: id, status: status, owner: who }}
+order: {{ dir: ready, after: [{after}], done: {{ shut: any }} }}
+states:
+  open: {{ dirs: [open], status: [open], initial: true }}
+  taken: {{ dirs: ['by/{{owner}}'], status: [taken]{lease} }}
+  shut: {{ dirs: [shut], status: [shut] }}
+transitions:
+  - {{ from: open, to: taken, event: claimed, by: [agent, operator] }}
+  - {{ from: taken, to: open, event: left, by: [agent, operator] }}
+  - {{ from: taken, to: shut, event: ended, by: [agent, operator] }}
+"
+    )
+}
+
+/// Another kind for what is there.
+fn change(fixture: &Fixture, kind: &str) {
+    fixture.unmount_all();
+    set_up(fixture, kind);
+}
+
+fn set_up(fixture: &Fixture, kind: &str) {
+    fixture.init_with_kind((kind, SCHEMA), "{ path: errands, kind: errand }");
+    fixture.mount_at(fixture.root()).success();
+}
+
+fn errands(kind: &str, texts: &[(&str, &str)]) -> Fixture {
+    let fixture = Setup::default().prepare();
+    set_up(&fixture, kind);
+    for (id, more) in texts {
+        let path = fixture.path(&format!("errands/open/{id}.yaml"));
+        fs::write(path, format!("id: {id}\nstatus: open\n{more}")).unwrap();
+    }
+    fixture
+}
+
+fn leases(fixture: &Fixture) -> String {
+    fs::read_to_string(fixture.path(".workfs/leases")).unwrap()
+}
+
+fn ready(fixture: &Fixture) -> Vec<String> {
+    let names = fs::read_dir(fixture.path("errands/ready")).unwrap();
+    let mut names: Vec<String> =
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+// P12.1 P12.7
+#[test]
+fn who_has_a_record_has_a_lease_of_it_when_its_kind_comes_to_give_one() {
+    let fixture = errands(&kind("4h", ""), &[("e-1", ""), ("e-2", "")]);
+    fixture.workfs(&["claim", "e-1", "--agent", "ann"]).success();
+    assert!(leases(&fixture).contains("ann attempt 1 errands/by/ann/e-1.yaml"));
+    change(&fixture, &kind("", ""));
+    assert_eq!(leases(&fixture), "nobody has a lease\n");
+    fixture.workfs(&["claim", "e-2", "--agent", "ann"]).success();
+    let events = fixture.ledger().0.len();
+    change(&fixture, &kind("4h", ""));
+    for id in ["e-1", "e-2"] {
+        let lease = format!("ann attempt 1 errands/by/ann/{id}.yaml");
+        assert!(leases(&fixture).contains(&lease), "{}", leases(&fixture));
+        fixture.workfs(&["heartbeat", id, "--agent", "ann"]).success();
+    }
+    assert_eq!(fixture.ledger().0.len(), events, "it is no event of a record");
+    // One that runs is no longer for it, nor shorter.
+    change(&fixture, &kind("1s", ""));
+    assert!(leases(&fixture).contains("ann attempt 1"), "{}", leases(&fixture));
+    change(&fixture, &kind("", ""));
+    change(&fixture, &kind("1s", ""));
+    for id in ["e-1", "e-2"] {
+        let back = fixture.path(&format!("errands/open/{id}.yaml"));
+        until_polled("nobody is heard of", || back.exists().then_some(()));
+        assert_eq!(fixture.ledger().names(id).last(), Some(&"expired"));
+    }
+    fixture.fsck_clean();
+}
+
+const TEXTS: [(&str, &str); 4] =
+    [("a", "needs: [b]\n"), ("b", ""), ("c", "waits_for: [d]\n"), ("d", "")];
+
+// P9.1
+#[test]
+fn what_waits_for_what_is_said_by_the_fields_of_the_present_kind() {
+    let (old, new) = (kind("", "needs"), kind("", "waits_for"));
+    let fixture = errands(&old, &TEXTS);
+    assert_eq!(ready(&fixture), ["b.yaml", "c.yaml", "d.yaml"]);
+    change(&fixture, &new);
+    assert_eq!(ready(&fixture), ["a.yaml", "b.yaml", "d.yaml"]);
+    let why = fs::read_to_string(fixture.path("errands/open/c.yaml.why")).unwrap();
+    assert!(why.contains("it waits for `d` (in open)"), "{why}");
+    // What was done by then makes ready.
+    fixture.workfs(&["claim", "d", "--agent", "ann"]).success();
+    fs::rename(fixture.path("errands/by/ann/d.yaml"), fixture.path("errands/shut/d.yaml")).unwrap();
+    assert_eq!(ready(&fixture), ["a.yaml", "b.yaml", "c.yaml"]);
+    fixture.fsck_clean();
+}
+
+// P9.1 P9.4
+#[test]
+fn what_would_wait_for_itself_by_the_new_kind_is_named_and_waits_as_before() {
+    let texts = [("a", "needs: [b]\n"), ("b", "waits_for: [a]\n")];
+    let fixture = errands(&kind("", "needs"), &texts);
+    fixture.unmount_all();
+    fs::write(fixture.outside("errand.kind.yaml"), kind("", "needs, waits_for")).unwrap();
+    let layout = fixture.outside("layout.yaml");
+    let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
+    assert_eq!(ran.code, 11, "{ran}");
+    assert!(ran.stdout.contains("errands/open/b.yaml: `b` would wait for itself"), "{ran}");
+    fixture.mount_at(fixture.root()).success();
+    assert_eq!(ready(&fixture), ["b.yaml"]);
+    fixture.fsck_clean();
+}
+
+// P4.2 P9.1
+#[test]
+fn a_change_of_the_kind_that_is_killed_is_gone_on_with_by_whoever_opens_the_store() {
+    let (old, new) = (kind("", "needs"), kind("", "waits_for"));
+    let mut fixture = errands(&old, &TEXTS);
+    let mut killed = 0;
+    for nth in 1..=4 {
+        change(&fixture, &old);
+        fixture.unmount_all();
+        fs::write(fixture.outside("errand.kind.yaml"), &new).unwrap();
+        let layout = fixture.outside("layout.yaml");
+        fixture.set_variable("WORKFS_FAULT", Some(&format!("after-commit:{nth}")));
+        let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]);
+        fixture.set_variable("WORKFS_FAULT", None);
+        killed += usize::from(ran.code != 0);
+        fixture.mount_at(fixture.root()).success();
+        assert_eq!(ready(&fixture), ["a.yaml", "b.yaml", "d.yaml"], "{nth}: {ran}");
+    }
+    assert!(killed > 1, "{killed}");
+    fixture.fsck_clean();
+}
