@@ -241,6 +241,12 @@ impl Desk {
         }
         // Whoever is told now finds that the kernels have forgotten.
         self.audience.note(&batch.effects);
+        // Who is answered finds no lease over any more that the change has renewed.
+        for (_, effect) in &batch.effects {
+            if let Effect::Lease(note) = effect {
+                self.leases.note(note, lease_now);
+            }
+        }
         (self.doors.fault)(FaultPoint::BeforeReply);
         for finish in batch.finishes {
             finish(Ok(()));
@@ -256,8 +262,8 @@ impl Desk {
             match effect {
                 Effect::Ready(workspace, _) => self.line.call(*workspace),
                 Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
-                Effect::Lease(note) => self.leases.note(note, lease_now),
-                Effect::Attr { .. }
+                Effect::Lease(_)
+                | Effect::Attr { .. }
                 | Effect::Times(_)
                 | Effect::Data(_)
                 | Effect::Name { .. }

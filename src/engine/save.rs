@@ -19,9 +19,7 @@ use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
 use super::setattr::gone;
 use super::sight::Sight;
-use super::{
-    About, Command, Effect, Fate, Fence, LeaseNote, Refused, Slot, Stop, Text, Turn, plain,
-};
+use super::{About, Command, Effect, Fate, Fence, Refused, Slot, Stop, Text, Turn, plain};
 
 /// Saves a whole text as the content of a governed file, by its inode.
 #[derive(Clone, Debug)]
@@ -236,7 +234,7 @@ pub(super) fn next_version(
         if !record.is_valid() && turn.flaw(&record)?.is_none() {
             record = turn.unflag(record, home, node, text)?;
         }
-        turn.effect(Effect::Lease(LeaseNote::Seen(record.key)));
+        turn.note_life(&record)?;
         return Ok(Made::of(&record));
     }
     let before = Text::new(before);

@@ -5,7 +5,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType};
 
 use super::plain::resize;
-use super::{About, Command, Effect, LeaseNote, Stop, Turn};
+use super::{About, Command, Effect, Stop, Turn};
 
 /// A time to set.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,7 @@ impl Command for SetAttributes {
             && let Some(record) = turn.txn.record_at(node.ino)?
         {
             // `touch` is a sign of life.
-            turn.effect(Effect::Lease(LeaseNote::Seen(record.key)));
+            turn.note_life(&record)?;
         }
         if self.size.is_some() {
             turn.effect(Effect::Data(node.ino));

@@ -1,6 +1,10 @@
 //! A lease that is over stays over, also while its end cannot be written or its record cannot go back.
 
-use workfs::engine::{Heartbeat, told_of_return};
+use std::sync::Arc;
+
+use workfs::engine::{
+    Base, Command, Heartbeat, Save, SetAttributes, Sight, Text, TimeOrNow, told_of_return,
+};
 use workfs::refusal::{Refusal, Rule};
 
 use crate::expiry::{bob_has, bobs, ends_of, events_of};
@@ -36,6 +40,38 @@ fn is_back(desk: &Desk) {
     is_refused(desk.save("bob", "t-1", (&bobs(), "")), Rule::LeaseOver);
     is_refused(beat(desk), Rule::LeaseOver);
     desk.fsck_clean();
+}
+
+/// Whether bob's lease runs when the answer to this is given, before anything else is done.
+fn runs_when_answered(desk: &Desk, command: impl Command) -> bool {
+    let (told, heard) = std::sync::mpsc::channel();
+    let (readers, key) = (Arc::clone(desk.engine().readers()), desk.record("t-1").key);
+    desk.engine().submit(Desk::operator(), command, move |ran| {
+        assert!(ran.is_ok());
+        let lease = workfs::store::read(&*readers, |read| read.lease(key)).unwrap();
+        told.send(lease.unwrap().runs()).unwrap();
+    });
+    heard.recv().unwrap()
+}
+
+// P7.4 P12.2
+#[test]
+fn who_hears_that_a_sign_of_life_was_taken_finds_no_lease_over_any_more() {
+    let ended = || {
+        let desk = bob_has("event");
+        desk.pass(TTL + SECOND);
+        assert!(!desk.lease("t-1").unwrap().runs());
+        let ino = desk.record("t-1").ino().unwrap();
+        (desk, ino)
+    };
+    let (desk, ino) = ended();
+    let mtime = Some(TimeOrNow::Now);
+    assert!(runs_when_answered(&desk, SetAttributes { mtime, ..SetAttributes::none(ino) }));
+    for more in ["# and more\n", ""] {
+        let (desk, ino) = ended();
+        let text = Text::new((desk.content("t-1") + more).into_bytes());
+        assert!(runs_when_answered(&desk, Save::of(ino, Sight::Known(Base::Unseen), text)));
+    }
 }
 
 // P12.6 P12.7

@@ -2,7 +2,7 @@
 
 use crate::numbers::{LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, LeaseRow, LeaseTold};
+use crate::store::{Durability, LeaseRow};
 
 use super::super::setattr::gone;
 use super::super::{Command, Effect, Stop, Turn};
@@ -73,14 +73,11 @@ impl Command for Heartbeat {
         let may = turn.context.may_write(&governed.binding.kind, state, record.owner.as_ref());
         may.map_err(|refusal| Stop::kept(refusal, path.clone()))?;
         let lease = turn.txn.lease(self.record)?;
-        let (Some(mut row), Some(owner)) = (lease, record.owner) else {
+        let (Some(row), Some(owner)) = (lease, record.owner) else {
             let reason = format!("nobody has a lease of `{id}`");
             let refusal = Refusal::new(Rule::LeaseOver, reason, "claim it first");
             return Err(Stop::kept(refusal, path));
         };
-        (row.until, row.told) = (turn.lease_now.after(row.ttl_ns), LeaseTold::Nothing);
-        turn.txn.put_record_lease(&row)?;
-        turn.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
-        Ok(row.until)
+        Ok(turn.run_on(row, owner)?)
     }
 }

@@ -195,11 +195,30 @@ impl Turn<'_> {
         let same =
             before.owner == record.owner && row.is_some_and(|row| row.attempt == record.attempt);
         if same && asked_s == record.lease_s {
-            self.effect(Effect::Lease(LeaseNote::Seen(record.key)));
-            return Ok(());
+            return self.note_life(record);
         }
         record.lapsed = None;
         self.put_lease(record, lease)
+    }
+
+    /// A sign of life about this very record. A lease that runs is renewed by the book, with others; one whose
+    /// end was told of runs again from here on, so that nobody hears that it is over after this.
+    pub(super) fn note_life(&mut self, record: &Record) -> Result<(), StoreError> {
+        let over = self.txn.lease(record.key)?.filter(|row| !row.runs());
+        let Some((row, owner)) = over.zip(record.owner.clone()) else {
+            self.effect(Effect::Lease(LeaseNote::Seen(record.key)));
+            return Ok(());
+        };
+        self.run_on(row, owner).map(drop)
+    }
+
+    /// Lets a lease run for all its time from now on.
+    fn run_on(&mut self, row: LeaseRow, owner: AgentName) -> Result<LeaseTime, StoreError> {
+        let (until, told) = (self.lease_now.after(row.ttl_ns), LeaseTold::Nothing);
+        let row = LeaseRow { until, told, ..row };
+        self.txn.put_record_lease(&row)?;
+        self.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
+        Ok(until)
     }
 
     /// Where other rules made the lease of a record, or none: somebody who has it by these has a lease from
@@ -222,11 +241,8 @@ impl Turn<'_> {
         let asked = record.lease_s.map(|seconds| Duration::from_secs(u64::from(seconds)));
         let ttl_ns = nanos(asked.unwrap_or(lease.ttl));
         let (record, attempt) = (record.key, record.attempt);
-        let until = self.lease_now.after(ttl_ns);
-        let row = LeaseRow { record, attempt, ttl_ns, until, told: LeaseTold::Nothing };
-        self.txn.put_record_lease(&row)?;
-        self.effect(Effect::Lease(LeaseNote::Runs(row, owner)));
-        Ok(())
+        let (until, told) = (self.lease_now, LeaseTold::Nothing);
+        self.run_on(LeaseRow { record, attempt, ttl_ns, until, told }, owner).map(drop)
     }
 
     /// As [`Context::revives`], of who makes this change.
