@@ -345,7 +345,7 @@ struct Round<'d> {
 impl Round<'_> {
     /// Makes one change, or undoes what it did and keeps why.
     fn run(&mut self, txn: &mut dyn Txn, queued: Queued) -> Result<()> {
-        let Queued { context, operation, job, .. } = queued;
+        let Queued { context, operation, trace, job, .. } = queued;
         let head_before = *self.head;
         let mut effects = Vec::new();
         let mut nameless = Vec::new();
@@ -358,7 +358,7 @@ impl Round<'_> {
             context: &context,
             operation,
             config: self.config,
-            trace: None,
+            trace,
             continues: None,
             doors: self.doors,
             scopes: self.scopes,

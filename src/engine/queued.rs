@@ -25,6 +25,8 @@ pub(super) struct Queued {
     pub durability: Durability,
     pub is_seen_whole: bool,
     pub needs_no_room: bool,
+    /// The trace of the piece of work that it follows from, where that has one.
+    pub trace: Option<[u8; 16]>,
     pub job: Job,
 }
 
@@ -76,7 +78,8 @@ impl Queued {
                 }
             })
         });
-        Queued { context, operation, durability, is_seen_whole, needs_no_room, job }
+        let trace = None;
+        Queued { context, operation, durability, is_seen_whole, needs_no_room, trace, job }
     }
 
     /// Answers that it will not be made.

@@ -52,6 +52,25 @@ fn a_finished_task_that_names_an_agent_makes_its_task() {
     fixture.fsck_clean();
 }
 
+// P13.1 P14.2
+#[test]
+fn what_follows_from_a_committed_transaction_has_its_trace() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &finished("t-1", TO_ANN));
+    let before = fixture.ledger().0.len();
+    let snippet =
+        "mkdir .workfs/txn/t && cd .workfs/txn/t/work && mv inbox/t-1.yaml assigned/bob/ &&
+        mv assigned/bob/t-1.yaml done/bob/ && cd ../../../.. && mv .workfs/txn/t .workfs/commit";
+    fixture.sh(snippet).success();
+    let ledger = fixture.ledger();
+    let events = &ledger.0[before..];
+    let names: Vec<&str> = events.iter().map(|event| event.name()).collect();
+    assert_eq!(names, ["claimed", "completed", "created"]);
+    let trace = events[0].text("trace_id");
+    assert!(events.iter().all(|event| event.text("trace_id") == trace), "{events:?}");
+    fixture.fsck_clean();
+}
+
 // P14.2
 #[test]
 fn it_is_made_once() {

@@ -30,6 +30,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Record, StoreError};
 
 use super::governed::{Governed, Home};
+use super::queued::Queued;
 use super::{Command, Context, Create, NewContent, Registry, Stop, Turn};
 
 use assign::Assign;
@@ -48,7 +49,8 @@ impl Turn<'_> {
         context.actor.uid = self.context.actor.uid;
         context.gid = self.context.gid;
         let answer = move |ran: Result<_, Refusal>| ran.map(drop).unwrap_or_else(|_| failed());
-        self.follows.push(super::queued::Queued::new(context, command, answer));
+        let follow = Queued::new(context, command, answer);
+        self.follows.push(Queued { trace: self.trace, ..follow });
     }
 
     /// What follows from a record's reaching the state of `home`.
