@@ -6,12 +6,14 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use clap::Args;
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::process::Signal;
 
 use super::exec::child::{self, Ended};
@@ -34,13 +36,17 @@ pub struct TxnArgs {
 /// Runs it.
 pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     let (control, place) = control()?;
+    // What ends the transaction goes by this: under the path there may be no mount any more by then, or another.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let held = rustix::fs::open(&control, flags, Mode::empty());
+    let held = held.map_err(|errno| failed("beginning the transaction", &errno.into()))?;
     let dir = begin(&control.join("txn"))?;
     // From here on a signal that would end us is the command's, so that what was begun is thrown away. Whoever
     // waits for a daemon that does not answer, before and after, can be ended.
     child::hold_signals();
     let inside = dir.join(&place);
     if !inside.is_dir() {
-        fs::remove_dir(&dir).map_err(|error| failed("ending the transaction", &error))?;
+        throw_away(&held, &dir).map_err(|error| failed("ending the transaction", &error))?;
         let reason = format!("there is no {} in a transaction", place.display());
         let remedy = "change to a directory of files: what is computed is not in it";
         return Err(Stop::failed(Exit::Usage, reason, remedy));
@@ -49,11 +55,15 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     let late = child::release_signals();
     let ended = ended.map(|ended| late.unwrap_or_else(|| outcome(&ended, output)));
     let result = match &ended {
-        Ok(status) if status.success() => commit(&control, &dir),
+        Ok(status) if status.success() => commit(&control, &held, &dir),
         _ => Ok(()),
     };
     let committed = result.is_ok() && ended.as_ref().is_ok_and(ExitStatus::success);
-    if !committed && let Err(error) = fs::remove_dir(&dir) {
+    if !committed
+        && let Err(error) = throw_away(&held, &dir)
+        // With its daemon it is gone.
+        && !is_end(&error)
+    {
         output.note(&format!("{} is still there: {error}", dir.display()));
     }
     result?;
@@ -155,17 +165,29 @@ fn throw_away_left(txns: &Path, space: u64) {
     }
 }
 
+/// Throws away what was begun.
+fn throw_away(held: &OwnedFd, dir: &Path) -> io::Result<()> {
+    let name = Path::new("txn").join(dir.file_name().unwrap_or_default());
+    Ok(rustix::fs::unlinkat(held, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Whether this says that the daemon has ended.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
+}
+
 /// Commits, or says why not.
-fn commit(control: &Path, dir: &Path) -> Result<(), Stop> {
+fn commit(control: &Path, held: &OwnedFd, dir: &Path) -> Result<(), Stop> {
     let name = dir.file_name().unwrap_or_default();
-    fs::rename(dir, control.join("commit").join(name)).map_err(|error| {
+    let [from, to] = ["txn", "commit"].map(|above| Path::new(above).join(name));
+    rustix::fs::renameat(held, from, held, to).map_err(|errno| {
+        let error = io::Error::from(errno);
         let exit = match error.raw_os_error() {
             Some(libc::EBUSY) => Exit::Conflict,
             Some(libc::EPERM | libc::EACCES | libc::EROFS) => Exit::Denied,
             // `why` tells of what is noted in the store, and so of others than these.
-            Some(libc::ENOTCONN | libc::ECONNABORTED | libc::ENOSPC) => {
-                return failed("committing", &error);
-            }
+            Some(libc::ENOSPC) => return failed("committing", &error),
+            _ if is_end(&error) => return failed("committing", &error),
             Some(libc::EDQUOT) => Exit::Busy,
             _ => Exit::Failed,
         };
@@ -240,9 +262,7 @@ fn failed(what: &str, error: &io::Error) -> Stop {
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
             (Exit::Denied, "for the reason: cat .workfs/why")
         }
-        Some(libc::ENOTCONN | libc::ECONNABORTED) => {
-            (Exit::Mount, "the daemon has ended: mount the store again")
-        }
+        _ if is_end(error) => (Exit::Mount, "the daemon has ended: mount the store again"),
         _ => (Exit::Failed, ""),
     };
     Stop::failed(exit, format!("{what}: {error}"), remedy)

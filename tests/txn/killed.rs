@@ -112,6 +112,31 @@ fn what_a_killed_command_has_left_goes_when_the_next_begins() {
     assert!(!fixture.path("a").exists());
 }
 
+// P13.4 P13.6
+#[test]
+fn whose_daemon_ends_meanwhile_is_told_so_however_it_ends() {
+    let fixture = Setup::default().start();
+    for signal in [Signal::TERM, Signal::KILL] {
+        let daemon = fixture.daemon_pid();
+        let mut command = fixture.command(&["txn", "--", "sh", "-c", "echo x > a; echo; read end"]);
+        command.current_dir(fixture.root()).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut txn = command.spawn().unwrap();
+        BufReader::new(txn.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+        send_signal(daemon, signal);
+        await_end(daemon);
+        txn.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let output = txn.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(8), "{signal:?}: {said}");
+        assert!(said.contains("the daemon has ended"), "{signal:?}: {said}");
+        assert!(!said.contains("still there") && !said.contains("No such file"), "{said}");
+        fixture.mount_all();
+        assert!(!fixture.path("a").exists());
+    }
+    fixture.fsck_clean();
+}
+
 /// Goes on after a signal to say how it ended: with 0.
 const OBLIGING: &str = "trap 'kill $!; echo y > b; exit 0' INT TERM HUP; echo x > a
     sleep 60 > /dev/null 2>&1 & echo begun; wait";

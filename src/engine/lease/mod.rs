@@ -195,7 +195,7 @@ impl Turn<'_> {
         let same =
             before.owner == record.owner && row.is_some_and(|row| row.attempt == record.attempt);
         if same && asked_s == record.lease_s {
-            return self.note_life(record);
+            return self.runs_on(record, row);
         }
         record.lapsed = None;
         self.put_lease(record, lease)
@@ -204,7 +204,13 @@ impl Turn<'_> {
     /// A sign of life about this very record. A lease that runs is renewed by the book, with others; one whose
     /// end was told of runs again from here on, so that nobody hears that it is over after this.
     pub(super) fn note_life(&mut self, record: &Record) -> Result<(), StoreError> {
-        let over = self.txn.lease(record.key)?.filter(|row| !row.runs());
+        let row = self.txn.lease(record.key)?;
+        self.runs_on(record, row)
+    }
+
+    /// The same, of one whose lease is `row`.
+    fn runs_on(&mut self, record: &Record, row: Option<LeaseRow>) -> Result<(), StoreError> {
+        let over = row.filter(|row| !row.runs());
         let Some((row, owner)) = over.zip(record.owner.clone()) else {
             self.effect(Effect::Lease(LeaseNote::Seen(record.key)));
             return Ok(());
