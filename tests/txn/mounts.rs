@@ -1,9 +1,10 @@
 //! Transactions while mounts come and go.
 
 use std::fs;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::harness::Setup;
+use crate::harness::{Setup, left_out, until_polled};
 
 /// Runs its end when it is dropped, also by a panic.
 struct Done<'a>(&'a AtomicBool);
@@ -56,4 +57,26 @@ fn forgotten_transactions_of_one_mount_are_in_no_others_way() {
     assert_eq!(ran.code, 75, "{ran}");
     assert!(ran.stderr.contains("rmdir"), "{ran}");
     txn(1).success();
+}
+
+// P6.4 P13.4
+#[test]
+fn what_is_open_in_a_transaction_ends_with_its_mount() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("another user may not end a connection by force");
+    }
+    let fixture = Setup::default().mounts(2).start();
+    let nodes = || fixture.workfs(&["fsck", "--json"]).success().json()["nodes"].as_u64().unwrap();
+    let before = nodes();
+    fixture.sh("echo x > a").success();
+    let mount = fixture.mount(1);
+    fs::create_dir(mount.join(".workfs/txn/t")).unwrap();
+    let file = fs::File::open(mount.join(".workfs/txn/t/a")).unwrap();
+    // The kernel tells of no file's end after that.
+    Command::new("umount").arg("-f").arg(mount).status().unwrap();
+    until_polled("the mount ends", || file.metadata().is_err().then_some(()));
+    fixture.sh("rm a").success();
+    until_polled("what nobody has is reclaimed", || (nodes() == before).then_some(()));
+    drop(file);
+    fixture.fsck_clean();
 }

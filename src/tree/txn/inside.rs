@@ -46,8 +46,8 @@ impl TxnTree {
     }
 
     /// Opens what was found or made.
-    pub(super) fn opened(&self, open: TxnOpen) -> Answer<Opened> {
-        let handle = self.handles.lock().insert(open)?;
+    pub(super) fn opened(&self, caller: &Caller, open: TxnOpen) -> Answer<Opened> {
+        let handle = self.handles.lock().insert(caller.mount, open)?;
         Ok(Opened { handle, caching: Caching::Direct })
     }
 
@@ -67,7 +67,7 @@ impl TxnTree {
             .inside(caller, ino, Door::Name, |view, below, node| view.open(below, node, flags))?;
         Some(pinned.and_then(|pinned| {
             let pinned = pinned.map(|bytes| self.below.counted(caller, Text::of(bytes)));
-            self.opened(TxnOpen::File { pinned: pinned.transpose()?, _held: held })
+            self.opened(caller, TxnOpen::File { pinned: pinned.transpose()?, _held: held })
         }))
     }
 

@@ -46,6 +46,7 @@ impl TxnTree {
     /// A mount has ended, and with it all that was held or begun through it.
     pub fn end_mount(&self, mount: MountId) {
         self.table.lock().end_mount(mount);
+        self.handles.lock().end_mount(mount);
         self.below.end_mount(mount);
     }
 

@@ -107,7 +107,7 @@ impl Tree for TxnTree {
         if node_of(ino).is_none() {
             return self.below.opendir(caller, ino);
         }
-        self.opened(TxnOpen::Directory(Mutex::default()))
+        self.opened(caller, TxnOpen::Directory(Mutex::default()))
     }
 
     fn readdir(
@@ -237,7 +237,7 @@ impl Tree for TxnTree {
         match self.create_inside(caller, parent, name, (mode, NewContent::File)) {
             Some(Ok(entry)) => {
                 let open = TxnOpen::File { pinned: None, _held: None };
-                reply.send(self.opened(open).map(|opened| (entry, opened)));
+                reply.send(self.opened(caller, open).map(|opened| (entry, opened)));
             }
             Some(Err(errno)) => reply.send(Err(errno)),
             None => self.below.create(caller, parent, name, mode, flags, reply),

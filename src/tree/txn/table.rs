@@ -143,24 +143,31 @@ pub fn is_ours(handle: Handle) -> bool {
 /// All that are open.
 #[derive(Default)]
 pub struct Handles {
-    table: HashMap<u64, Arc<TxnOpen>>,
+    /// Each with the mount that it was opened through.
+    table: HashMap<u64, (MountId, Arc<TxnOpen>)>,
     last: u64,
 }
 
 impl Handles {
-    /// Makes a handle.
-    pub fn insert(&mut self, open: TxnOpen) -> Result<Handle, Errno> {
+    /// Makes a handle for who opens it through this mount.
+    pub fn insert(&mut self, mount: MountId, open: TxnOpen) -> Result<Handle, Errno> {
         if self.table.len() >= HANDLES_MAX {
             return Err(Rule::TooManyHandles.errno(Door::Name));
         }
         self.last += 1;
-        self.table.insert(self.last, Arc::new(open));
+        self.table.insert(self.last, (mount, Arc::new(open)));
         Ok(Handle(OURS | self.last))
     }
 
     /// What a handle of a transaction has open.
     pub fn get(&self, handle: Handle) -> Option<Arc<TxnOpen>> {
-        self.table.get(&(handle.0 & !OURS)).cloned()
+        let (_, open) = self.table.get(&(handle.0 & !OURS))?;
+        Some(Arc::clone(open))
+    }
+
+    /// Forgets those of a mount that has ended, of which its kernel may have told nothing more.
+    pub fn end_mount(&mut self, mount: MountId) {
+        self.table.retain(|_, (through, _)| *through != mount);
     }
 
     /// Forgets a handle of a transaction.
