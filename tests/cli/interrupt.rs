@@ -38,7 +38,8 @@ fn an_import_and_an_export_say_how_far_they_came_with_a_daemon_and_without() {
     let fixture = Setup::default().start();
     let from = fixture.outside("from");
     fs::create_dir(&from).unwrap();
-    for nth in 0..3000 {
+    // Some seconds of work: whoever does it asks ten times a second whether it goes on.
+    for nth in 0..20_000 {
         fs::write(from.join(format!("f{nth}")), "text\n").unwrap();
     }
     let from = from.to_str().unwrap();
