@@ -10,6 +10,18 @@ pub fn left_out(why: &str) {
     println!("left out: {why}");
 }
 
+/// Whether this signal is ignored here, and so by what is started: SIGHUP under nohup(1). A shell cannot trap
+/// that, and what is well-behaved leaves it ignored.
+pub fn is_ignored(signal: rustix::process::Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let is = u64::from_str_radix(ignored.trim(), 16).unwrap() >> (signal.as_raw() - 1) & 1 == 1;
+    if is {
+        println!("left out: {signal:?} is ignored here");
+    }
+    is
+}
+
 /// Are all these programs here? If not, says so.
 pub fn needs(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| !is_here(program));
