@@ -40,15 +40,8 @@ pub fn hold_signals() {
 /// Lets signals through again. One that was kept back since the command ended, and that would have
 /// ended this process, is told.
 pub fn release_signals() -> Option<ExitStatus> {
-    let (set, at_once) = (waited_for(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
     let mut ended_by = None;
-    loop {
-        // SAFETY: both pointers are to valid places that outlive the call; it fills nothing.
-        let number =
-            unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const at_once) };
-        if number <= 0 {
-            break;
-        }
+    while let Some((number, _)) = pending_signal() {
         if number != libc::SIGCHLD && !is_ignored(number) {
             ended_by = Some(ExitStatus::from_raw(number));
         }
@@ -97,27 +90,22 @@ pub fn run(
 
 fn await_end(mut child: Child) -> std::io::Result<Ended> {
     let pid = Pid::from_child(&child);
-    let (mut asked, mut by_key) = (None, false);
+    let mut asked = Asked::default();
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Ended { status, asked, by_key });
+            asked.note_pending()?;
+            return Ok(Ended { status, asked: asked.signal, by_key: asked.by_key });
         }
         let (number, by_kernel) = next_signal()?;
         // The command has ended, and this comes too late for it: it waits for `release_signals`.
-        if let Some(status) = child.try_wait()? {
-            if let Some(signal) = Signal::from_named_raw(number) {
-                rustix::process::kill_process(getpid(), signal)?;
-            }
-            return Ok(Ended { status, asked, by_key });
-        }
-        let is_key = by_kernel && [libc::SIGINT, libc::SIGQUIT].contains(&number);
-        // Whoever sends one by itself, or hangs up, has the last word.
-        if ASKING.contains(&number)
-            && !is_ignored(number)
-            && !(is_key && asked.is_some() && !by_key)
+        if !is_key(number, by_kernel)
+            && let Some(status) = child.try_wait()?
         {
-            (asked, by_key) = (Signal::from_named_raw(number), is_key);
+            raise(number)?;
+            asked.note_pending()?;
+            return Ok(Ended { status, asked: asked.signal, by_key: asked.by_key });
         }
+        asked.note(number, by_kernel);
         // What a terminal sends (Ctrl-C) goes to all of the group, so the command has it already.
         if number != libc::SIGCHLD
             && !by_kernel
@@ -127,6 +115,65 @@ fn await_end(mut child: Child) -> std::io::Result<Ended> {
             let _ = rustix::process::kill_process(pid, signal);
         }
     }
+}
+
+/// Whether it is a key of the terminal.
+fn is_key(number: libc::c_int, by_kernel: bool) -> bool {
+    by_kernel && [libc::SIGINT, libc::SIGQUIT].contains(&number)
+}
+
+/// Sends this process a signal that it keeps back.
+fn raise(number: libc::c_int) -> std::io::Result<()> {
+    match Signal::from_named_raw(number) {
+        Some(signal) if number != libc::SIGCHLD => {
+            Ok(rustix::process::kill_process(getpid(), signal)?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Who asked for the end: see [`Ended`].
+#[derive(Default)]
+struct Asked {
+    signal: Option<Signal>,
+    by_key: bool,
+}
+
+impl Asked {
+    fn note(&mut self, number: libc::c_int, by_kernel: bool) {
+        let is_key = is_key(number, by_kernel);
+        // Whoever sends one by itself, or hangs up, has the last word.
+        if ASKING.contains(&number)
+            && !is_ignored(number)
+            && !(is_key && self.signal.is_some() && !self.by_key)
+        {
+            (self.signal, self.by_key) = (Signal::from_named_raw(number), is_key);
+        }
+    }
+
+    /// A key that the command had, too, may have been pressed before it ended, and be seen only now. What
+    /// else is kept back waits for `release_signals`.
+    fn note_pending(&mut self) -> std::io::Result<()> {
+        let mut others = Vec::new();
+        while let Some((number, by_kernel)) = pending_signal() {
+            match is_key(number, by_kernel) {
+                true => self.note(number, by_kernel),
+                false => others.push(number),
+            }
+        }
+        others.into_iter().try_for_each(raise)
+    }
+}
+
+/// A signal that is kept back, and whether the kernel itself sent it.
+fn pending_signal() -> Option<(libc::c_int, bool)> {
+    let (set, at_once) = (waited_for(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+    // SAFETY: all pointers are to valid places that outlive the call.
+    let number =
+        unsafe { libc::sigtimedwait(&raw const set, info.as_mut_ptr(), &raw const at_once) };
+    // SAFETY: the call succeeded and has filled it.
+    (number > 0).then(|| (number, unsafe { info.assume_init() }.si_code == libc::SI_KERNEL))
 }
 
 /// The next signal, and whether the kernel itself sent it.
