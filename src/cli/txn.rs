@@ -16,7 +16,7 @@ use clap::Args;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::process::Signal;
 
-use super::exec::child::{self, Ended};
+use super::exec::child::{self, Asked, Ended};
 use super::exit::Exit;
 use super::here::{dead, read_only, working_mount};
 use super::output::{Failed, Output, Place, Stop};
@@ -74,7 +74,9 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
 /// What a command's end says of its transaction. One that was told to end has most likely not done all it was to
 /// do, and many programs end with 0 then; a key of the terminal is the command's own affair (an editor goes on).
 fn outcome(ended: &Ended, output: &Output) -> ExitStatus {
-    let Ended { status, asked: Some(signal), by_key } = ended else { return ended.status };
+    let Ended { status, asked: Asked { signal: Some(signal), by_key } } = ended else {
+        return ended.status;
+    };
     if !status.success() {
         return *status;
     }

@@ -164,6 +164,9 @@ impl OpenStore {
         if let Err(failure) = make_rows(&self.engine, &caller, &mut left, &mut |_, _| ()) {
             tracing::warn!(%failure, "rows of another layout stay");
         }
+        for one in &left.listed {
+            tracing::warn!(path = %one.path, why = one.why, "a row of another layout stays");
+        }
         Ok(())
     }
 

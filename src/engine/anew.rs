@@ -1,8 +1,8 @@
 //! Making records' rows anew where other rules made them, as after another layout: what their texts say
-//! about their turn and of others, and whether a lease runs.
+//! about their turn and of others, whether a lease runs, and whether they are flagged.
 //!
-//! What must stay true: it changes no text and no place, makes no event, and doing it again changes
-//! nothing; a lease that runs goes on as it was made, and is no longer for it. Deliberately not here: which
+//! What must stay true: it changes no text and no place, makes no event but that a flag ends (`mended`), and
+//! doing it again changes nothing; a lease that runs goes on as it was made, and is no longer for it. Deliberately not here: which
 //! rules hold (`rules`).
 
 use crate::names::TreePath;
@@ -10,9 +10,11 @@ use crate::numbers::RecordKey;
 use crate::refusal::Refusal;
 use crate::store::{Durability, Record, Standing, StoreError};
 
+use super::backup::usual_name;
 use super::governed::path_of;
 use super::ready::links_of;
 use super::rules::note_rows;
+use super::save::home_of;
 use super::{Command, Stop, Text, Turn};
 
 /// Makes the rows of these records anew.
@@ -44,14 +46,8 @@ impl Command for MakeRows {
         turn.require_operator("make rows anew")?;
         let mut circles = Vec::new();
         for key in self.records {
-            let Some(record) = turn.txn.record(key)? else { continue };
-            let standing = record.standing.clone();
-            if let Some(circle) = turn.make_row(record)? {
-                let path = match standing {
-                    Standing::Live { dir, name, .. } => path_of(turn.txn, dir, &name)?,
-                    Standing::Parked { .. } | Standing::Gone => TreePath::root(),
-                };
-                circles.push((path, circle));
+            if let Some(record) = turn.txn.record(key)? {
+                circles.extend(turn.make_row(record)?);
             }
         }
         Ok(circles)
@@ -72,17 +68,28 @@ impl Command for RowsMade {
 }
 
 impl Turn<'_> {
-    /// Makes the row of one record anew; gives the circle that its text would close.
-    fn make_row(&mut self, mut record: Record) -> Result<Option<Refusal>, StoreError> {
+    /// Makes the row of one record anew; gives the circle that its text would close, and where it lies.
+    fn make_row(&mut self, mut record: Record) -> Result<Option<(TreePath, Refusal)>, Stop> {
         let workspace = self.txn.workspace(record.workspace)?;
         let Some(binding) = workspace.and_then(|workspace| self.config.bind(&workspace.path))
         else {
             return Ok(None);
         };
-        if record.standing == Standing::Gone {
+        let kind = &binding.kind;
+        let lies = match &record.standing {
+            Standing::Live { dir, name, .. } => Some((*dir, name.clone())),
+            Standing::Parked { dir } => usual_name(kind, &record).map(|name| (*dir, name)),
+            Standing::Gone => return Ok(None),
+        };
+        if let Standing::Live { ino, valid: false, .. } = record.standing
+            && self.flaw(&record)?.is_none()
+            && let Some(mut node) = self.txn.node(ino)?
+        {
+            let (home, text) = (home_of(self, &record)?, Text::new(self.content(&record)?));
+            self.unflag(record, &home, &mut node, &text)?;
             return Ok(None);
         }
-        let (kind, expected) = (&binding.kind, record.expected());
+        let expected = record.expected();
         let text = Text::new(self.content(&record)?);
         let (mut links, mut circle) = (None, None);
         // What a flagged text says counts for nothing.
@@ -97,11 +104,13 @@ impl Turn<'_> {
         self.lease_anew(&record, kind)?;
         if !self.txn.update_record(&record, &expected)? {
             let id = &record.id;
-            return Err(StoreError::Impossible(format!("record {id} changed under the writer")));
+            let changed = format!("record {id} changed under the writer");
+            return Err(StoreError::Impossible(changed).into());
         }
         if turned {
             self.tell_dependants(&record, kind)?;
         }
-        Ok(circle)
+        let Some((circle, (dir, name))) = circle.zip(lies) else { return Ok(None) };
+        Ok(Some((path_of(self.txn, dir, &name)?, circle)))
     }
 }

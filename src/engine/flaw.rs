@@ -11,7 +11,7 @@ use crate::config::{Config, Policy};
 use crate::kind::Role;
 use crate::ledger::EventName;
 use crate::names::FileName;
-use crate::numbers::{Ino, RecordKey};
+use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, Record, Standing, StoreError};
 
@@ -19,8 +19,7 @@ use super::backup::{is_parked_at, usual_name};
 use super::governed::{Home, Slot, governed, slot};
 use super::ready::links_of;
 use super::record::Step;
-use super::save::home_of;
-use super::{Command, Context, Engine, Stop, Text, Turn};
+use super::{Stop, Text, Turn};
 
 /// Why a record is flagged, or would be if it came back from its backup; `None`: it is not. `role` is whose
 /// ways out are told.
@@ -131,63 +130,5 @@ impl Turn<'_> {
         let (event, links) = (EventName::MENDED, links.as_ref());
         let step = Step { event, from: None, content: None, valid: true, via: None, links };
         Ok(self.step(record, home, node, step)?)
-    }
-}
-
-/// Takes the flags from all with which nothing is wrong, after the rules were changed. Of what cannot be
-/// done the next move or save of the record hears.
-pub(super) fn unflag_all(engine: &Engine) {
-    let config = engine.config();
-    let find = |read: &dyn Read| {
-        let mut found = Vec::new();
-        for workspace in read.workspaces()? {
-            read.records(workspace.key, &mut |record| {
-                if matches!(record.standing, Standing::Live { valid: false, .. }) {
-                    found.push(record);
-                }
-                true
-            })?;
-        }
-        let mut right = Vec::new();
-        for record in found {
-            if wrong(read, &config, &record, Role::Operator)?.is_none() {
-                right.push(record.key);
-            }
-        }
-        Ok(right)
-    };
-    let done = crate::store::read(&**engine.readers(), find).map_err(Refusal::from);
-    let done = done.and_then(|found| {
-        found.into_iter().try_for_each(|record| engine.run(Context::daemon(), Unflag { record }))
-    });
-    if let Err(refusal) = done {
-        tracing::warn!(%refusal, "records that the present rules find right are still flagged");
-    }
-}
-
-/// Takes the flag from a record with which nothing is wrong.
-struct Unflag {
-    record: RecordKey,
-}
-
-impl Command for Unflag {
-    type Out = ();
-
-    fn operation(&self) -> &'static str {
-        "unflag"
-    }
-
-    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        let Some(record) = turn.txn.record(self.record)?.filter(|record| !record.is_valid()) else {
-            return Ok(());
-        };
-        let node = record.ino().map(|ino| turn.txn.node(ino)).transpose()?.flatten();
-        let Some(mut node) = node else { return Ok(()) };
-        if turn.flaw(&record)?.is_none() {
-            let home = home_of(turn, &record)?;
-            let text = Text::new(turn.content(&record)?);
-            turn.unflag(record, &home, &mut node, &text)?;
-        }
-        Ok(())
     }
 }

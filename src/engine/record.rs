@@ -123,7 +123,7 @@ impl Turn<'_> {
             ("content_sha256", step.content.map_or(Field::Absent, |c| Hash::of(c).into())),
             ("flagged", if step.valid { Field::Absent } else { Field::Flag(true) }),
             ("from", step.from.map_or(Field::Absent, |from| Field::Text(from.as_str()))),
-            ("owner", home.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()))),
+            ("owner", Field::from(home.owner.as_ref())),
             ("path", Field::Text(&path)),
             ("size", step.content.map_or(Field::Absent, |c| Field::Integer(c.len() as i64))),
             ("state", Field::Text(state.as_str())),

@@ -112,7 +112,7 @@ pub(super) fn retire(
 ) -> Result<G, StoreError> {
     let expected = record.expected();
     let path = home.file_path().to_string();
-    let owner = record.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()));
+    let owner = Field::from(record.owner.as_ref());
     let g = turn.append(
         Some(&record),
         Happening {

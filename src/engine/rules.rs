@@ -56,11 +56,11 @@ fn kept(read: &dyn Read) -> Result<Option<Kept>> {
     Ok(read.meta(KEY)?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Notes which rules hold from the event after `last` on, where others did until now; whether they did.
-pub(super) fn note_rules(txn: &mut dyn Txn, config: &Config, last: G) -> Result<bool> {
+/// Notes which rules hold from the event after `last` on, where others did until now.
+pub(super) fn note_rules(txn: &mut dyn Txn, config: &Config, last: G) -> Result<()> {
     let (rules, kept) = (fingerprint(config), kept(txn)?);
     if kept.as_ref().is_some_and(|kept| kept.rules == rules) {
-        return Ok(false);
+        return Ok(());
     }
     // A layout that was tried and refused held for no event.
     let back =
@@ -70,8 +70,7 @@ pub(super) fn note_rules(txn: &mut dyn Txn, config: &Config, last: G) -> Result<
     let made_by = |kept: &Kept| kept.rows.clone().unwrap_or_default();
     let rows = Some(kept.as_ref().map_or_else(|| layout_hash(config), made_by));
     let before = kept.map(|kept| (kept.rules, kept.since));
-    put(txn, &Kept { rules, since, before, rows })?;
-    Ok(true)
+    put(txn, &Kept { rules, since, before, rows })
 }
 
 fn put(txn: &mut dyn Txn, kept: &Kept) -> Result<()> {

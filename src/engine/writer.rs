@@ -109,7 +109,6 @@ pub fn start(
     let can_be_written = readers.write_protection().is_none();
     let protection = writer.refuses().map(Refusal::from);
     let clock = crate::store::read(&*readers, |snapshot| LeaseClock::start(snapshot, &doors))?;
-    let mut has_new_rules = false;
     if can_be_written {
         at_start(&mut *writer, &mut |txn| {
             for ino in txn.orphans()? {
@@ -118,7 +117,7 @@ pub fn start(
                     txn.delete_node(ino)?;
                 }
             }
-            has_new_rules = super::rules::note_rules(txn, &config, head.g)?;
+            super::rules::note_rules(txn, &config, head.g)?;
             super::quota::charge_all(txn, &config)?;
             super::lock_files::shorten_locks(txn, &config, clock.now())?;
             clock.keep(txn, (doors.clock)())?;
@@ -183,9 +182,6 @@ pub fn start(
         no_room,
         protection,
     };
-    if has_new_rules {
-        super::flaw::unflag_all(&engine);
-    }
     Ok((engine, handle))
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::canonical::{CanonicalError, push_integer, push_text, push_value};
 use super::hash::Hash;
+use crate::names::AgentName;
 
 /// Canonical JSON that an event carries as its payload. Being one proves that sealing cannot fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,12 @@ pub enum Field<'a> {
     Flag(bool),
     /// A hash, as hexadecimal digits.
     Hash(Hash),
+}
+
+impl<'a> From<Option<&'a AgentName>> for Field<'a> {
+    fn from(owner: Option<&'a AgentName>) -> Self {
+        owner.map_or(Field::Absent, |owner| Field::Text(owner.as_str()))
+    }
 }
 
 impl Payload {

@@ -141,8 +141,7 @@ impl WorkTree {
         })
     }
 
-    /// A reply to who closes a new file, if it is refused, notes what that was to move. Of what `write`
-    /// refused everybody has heard.
+    /// A reply to who closes a new file that is judged now, if it is refused, notes what that was to move.
     pub(super) fn noting_uncopied(
         &self,
         caller: &Caller,
@@ -150,8 +149,7 @@ impl WorkTree {
         staged: &Staged,
         reply: Reply<()>,
     ) -> Reply<()> {
-        let is_told = staged.record.is_some() || staged.failed.is_some();
-        let home = staged.home.clone().filter(|_| !is_told);
+        let home = staged.home.as_ref().filter(|_| staged.record.is_none()).cloned();
         let (Some(home), Some(me)) = (home, self.me()) else { return reply };
         let thread = caller.pid;
         Reply::new(move |answer: Result<(), Errno>| {

@@ -150,7 +150,6 @@ impl WorkTree {
         };
         let reply = self.noting_unsaved(caller, (ino, handle), staged, reply);
         let mut staged = staged.lock();
-        let reply = self.noting_uncopied(caller, (ino, handle), &staged, reply);
         if let Some(waiting) = &mut staged.judging {
             return waiting.push(reply);
         }
@@ -167,6 +166,7 @@ impl WorkTree {
             staged.put_off = Some(*caller);
             return reply.send(Ok(()));
         }
+        let reply = self.noting_uncopied(caller, (ino, handle), &staged, reply);
         self.judge_now(caller, (ino, &open), staged, reply);
     }
 

@@ -26,9 +26,17 @@ const ASKING: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, lib
 pub struct Ended {
     /// What it says itself.
     pub status: ExitStatus,
-    /// By which signal somebody asked for the end of this process meanwhile, and so for its own.
-    pub asked: Option<Signal>,
-    /// A key of the terminal was pressed for that (Ctrl-C): it has that signal, too, and knows what it is to mean.
+    /// Who asked for the end of this process meanwhile, and so for its own.
+    pub asked: Asked,
+}
+
+/// Who asked for the end.
+#[derive(Default)]
+pub struct Asked {
+    /// By which signal; `None`: nobody.
+    pub signal: Option<Signal>,
+    /// A key of the terminal was pressed for that (Ctrl-C): the command has that signal, too, and knows what it is to
+    /// mean.
     pub by_key: bool,
 }
 
@@ -94,7 +102,7 @@ fn await_end(mut child: Child) -> std::io::Result<Ended> {
     loop {
         if let Some(status) = child.try_wait()? {
             asked.note_pending()?;
-            return Ok(Ended { status, asked: asked.signal, by_key: asked.by_key });
+            return Ok(Ended { status, asked });
         }
         let (number, by_kernel) = next_signal()?;
         // The command has ended, and this comes too late for it: it waits for `release_signals`.
@@ -103,7 +111,7 @@ fn await_end(mut child: Child) -> std::io::Result<Ended> {
         {
             raise(number)?;
             asked.note_pending()?;
-            return Ok(Ended { status, asked: asked.signal, by_key: asked.by_key });
+            return Ok(Ended { status, asked });
         }
         asked.note(number, by_kernel);
         // What a terminal sends (Ctrl-C) goes to all of the group, so the command has it already.
@@ -130,13 +138,6 @@ fn raise(number: libc::c_int) -> std::io::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Who asked for the end: see [`Ended`].
-#[derive(Default)]
-struct Asked {
-    signal: Option<Signal>,
-    by_key: bool,
 }
 
 impl Asked {

@@ -70,7 +70,7 @@ impl Chore for Escalate {
             after: Some(record.version),
             payload: Payload::of(&[
                 ("attempt", Field::Integer(record.attempt.0.cast_signed())),
-                ("owner", record.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()))),
+                ("owner", Field::from(record.owner.as_ref())),
                 ("path", Field::Text(&path)),
                 ("since", Field::Text(&since)),
                 ("state", Field::Text(record.state.as_str())),

@@ -88,7 +88,7 @@ fn lease_event(
 ) -> Result<(), Stop> {
     let Had { mut record, governed, path, .. } = had;
     let expected = record.expected();
-    let owner = record.owner.as_ref().map_or(Field::Absent, |o| Field::Text(o.as_str()));
+    let owner = Field::from(record.owner.as_ref());
     let attempt = Field::Integer(record.attempt.0.cast_signed());
     let (path, state) = (path.to_string(), record.state.clone());
     let (at, state) = (("path", Field::Text(&path)), ("state", Field::Text(state.as_str())));
