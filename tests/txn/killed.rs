@@ -173,7 +173,8 @@ fn a_key_of_the_terminal_is_the_command_s_own_affair() {
     fs::write(fixture.outside("obliging"), OBLIGING).unwrap();
     let (program, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
     let file = fixture.outside("obliging");
-    let typed = format!("'{program}' --store '{store}' txn -- sh '{}'", file.display());
+    // A shell between would have the key, too, and with some shells the last word.
+    let typed = format!("exec '{program}' --store '{store}' txn -- sh '{}'", file.display());
     let mut command = std::process::Command::new("script");
     command.args(["-qec", &typed, "/dev/null"]).current_dir(fixture.root());
     let mut terminal = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
