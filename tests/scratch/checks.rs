@@ -427,7 +427,8 @@ fn a_file_that_was_unlinked_takes_whatever_its_descriptor_writes() {
     // To who reads it the file is what was saved last; this handle reads what it wrote itself.
     assert_eq!(reader.metadata().unwrap().len(), 15);
     drop(reader);
-    assert_eq!(file.metadata().unwrap().len(), 14);
+    // The daemon hears of a handle's end after its `close`.
+    until_polled("it has one text of it", || (file.metadata().unwrap().len() == 14).then_some(()));
     close(file).unwrap();
     // Also one that was made for that.
     let mut file = both.clone().create_new(true).open(&path).unwrap();
