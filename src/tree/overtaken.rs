@@ -75,6 +75,13 @@ impl Overtaken {
         again.filter(Again::is_recent)
     }
 
+    /// Whether a thread that looked for the second time has found this file, and has not opened it yet.
+    pub fn is_found(&self, ino: Ino) -> bool {
+        let is_this = |again: &Again| again.found.as_ref().is_some_and(|found| found.ino == ino);
+        self.count.load(Ordering::Acquire) > 0
+            && self.threads.lock().values().any(|again| again.is_recent() && is_this(again))
+    }
+
     fn begin(&self, caller: &Caller) {
         let mut threads = self.threads.lock();
         // Those that gave up, or have ended.

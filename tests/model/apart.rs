@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use workfs::limits::READ_AT_ONCE_WITHIN;
 use workfs_mount::{OpenFlags, RenameMode, SetAttr, XattrMode};
 
 use super::client::{Client, Flags, split};
@@ -90,6 +91,32 @@ fn a_new_record_is_its_makers_until_it_is_judged() {
         ann.release(file);
         assert_eq!(other.cat(path).unwrap(), text.of("t1").as_bytes());
         other.unlink(path).unwrap();
+    }
+    world.check_store(&BTreeSet::new()).unwrap();
+}
+
+/// Each of two kernels has looked the record up; only then do they ask for the file.
+// P2.2
+#[test]
+fn who_was_overtaken_once_is_not_overtaken_by_who_only_begins_to_write() {
+    let world = world();
+    let (ann, bob) = (world.client(Who::Ann), world.client(Who::Bob));
+    ann.put(INBOX, Text::New.of("t1").as_bytes()).unwrap();
+    let write = OpenFlags { write: true, ..OpenFlags::default() };
+    // It may have been mapped: it is not read for longer than it takes to.
+    let opened_long_ago = || {
+        let ino = world.nobody().stat(INBOX).unwrap().ino;
+        let reader = world.nobody().open_ino(ino, OpenFlags { read: true, ..OpenFlags::default() });
+        std::thread::sleep(2 * READ_AT_ONCE_WITHIN);
+        (ino, reader.unwrap())
+    };
+    let (first, reader) = opened_long_ago();
+    assert_eq!(ann.open_ino(first, write).err(), Some("ESTALE"));
+    assert_ne!(ann.stat(INBOX).unwrap().ino, first);
+    let (second, other_reader) = opened_long_ago();
+    let files = [&bob, &ann].map(|client| client.open_ino(second, write).unwrap());
+    for file in files.into_iter().chain([reader, other_reader]) {
+        world.nobody().release(file);
     }
     world.check_store(&BTreeSet::new()).unwrap();
 }

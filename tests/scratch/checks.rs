@@ -424,10 +424,9 @@ fn a_file_that_was_unlinked_takes_whatever_its_descriptor_writes() {
     assert_eq!(own(&mut file), "[]] is no JSON");
     appender.write_all(b"}").unwrap();
     close(appender).unwrap();
-    // To who reads it the file is what was saved last; this handle reads what it wrote itself.
+    // To who reads it the file is what was saved last; this handle reads its own once the other has gone.
     assert_eq!(reader.metadata().unwrap().len(), 15);
     drop(reader);
-    // The daemon hears of a handle's end after its `close`.
     until_polled("it has one text of it", || (file.metadata().unwrap().len() == 14).then_some(()));
     close(file).unwrap();
     // Also one that was made for that.
