@@ -19,12 +19,7 @@ use crate::options::{MountOptions, SUBTYPE};
 
 /// Mounts on `dir` and returns the connection to the kernel; nothing is answered on it yet.
 pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
-    let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
-    let device = device.map_err(|error| match error.kind() {
-        // The helper opens it with the user's rights too, so there is no way round.
-        io::ErrorKind::PermissionDenied => MountError::DeviceRefused(error),
-        _ => MountError::NoFuseDevice(error),
-    })?;
+    let device = device()?;
     match mount(dir, options, &device) {
         Ok(()) => Ok(device.into()),
         Err(error) => match error.raw_os_error() {
@@ -33,6 +28,15 @@ pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<OwnedFd, Moun
             _ => Err(MountError::of_dir(dir, error)),
         },
     }
+}
+
+pub(crate) fn device() -> Result<File, MountError> {
+    let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
+    device.map_err(|error| match error.kind() {
+        // The helper opens it with the user's rights too, so there is no way round.
+        io::ErrorKind::PermissionDenied => MountError::DeviceRefused(error),
+        _ => MountError::NoFuseDevice(error),
+    })
 }
 
 /// Whether a descriptor that another process sent is a `/dev/fuse`: reading from another file
@@ -46,26 +50,40 @@ pub(crate) fn is_connection(connection: &OwnedFd) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no connection of FUSE"))
 }
 
-fn mount(dir: &Path, options: &MountOptions, device: &File) -> io::Result<()> {
+/// What the kernel's FUSE is told of a mount: words, and keys with values.
+pub(crate) fn parameters(
+    options: &MountOptions,
+    device: &File,
+) -> Vec<(&'static str, Option<String>)> {
     // SAFETY: these two only return numbers and cannot fail.
     let (uid, gid) = unsafe { (libc::getuid(), libc::getgid()) };
-    let mut data = format!(
-        "fd={},rootmode={:o},user_id={uid},group_id={gid}",
-        device.as_raw_fd(),
-        libc::S_IFDIR | 0o755
-    );
+    let mut parameters = vec![
+        ("fd", Some(device.as_raw_fd().to_string())),
+        ("rootmode", Some(format!("{:o}", libc::S_IFDIR | 0o755))),
+        ("user_id", Some(uid.to_string())),
+        ("group_id", Some(gid.to_string())),
+    ];
     // Root's own mount lets nobody else in, and root passes every check: unless they are asked for,
     // the kernel is spared them, and need not ask for both directories' attributes at each rename.
     if options.is_checked(uid) {
-        data.push_str(",default_permissions");
+        parameters.push(("default_permissions", None));
     }
     if options.allow_other || options.allow_root {
-        data.push_str(",allow_other");
+        parameters.push(("allow_other", None));
     }
+    parameters
+}
+
+fn mount(dir: &Path, options: &MountOptions, device: &File) -> io::Result<()> {
+    let word = |(key, value): (&str, Option<String>)| match value {
+        Some(value) => format!("{key}={value}"),
+        None => key.to_owned(),
+    };
+    let data: Vec<String> = parameters(options, device).into_iter().map(word).collect();
     let source = c_string(OsStr::new(&options.fs_name))?;
     let target = c_string(dir.as_os_str())?;
     let fs_type = c_string(OsStr::new(&format!("fuse.{SUBTYPE}")))?;
-    let data = c_string(OsStr::new(&data))?;
+    let data = c_string(OsStr::new(&data.join(",")))?;
     // SAFETY: the four pointers are to strings that end in NUL and outlive the call.
     let done = unsafe {
         libc::mount(

@@ -11,11 +11,16 @@
 //! mounts for others, wants to be able to write the directory: they open the [`Underlay`] first,
 //! mount, and then put the cover on through it.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
+use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::heal::resolved;
 use crate::mountinfo::mount_at;
@@ -54,16 +59,59 @@ impl Underlay {
     /// # Errors
     /// If it cannot be opened or is no directory.
     pub fn open(dir: &Path) -> io::Result<Underlay> {
-        let directory = open(dir)?;
+        Underlay::of(resolved(dir)?, open(dir)?)
+    }
+
+    /// Opens the directory below whatever is mounted on `dir`; changes nothing.
+    ///
+    /// # Errors
+    /// As [`Underlay::open`]; and EPERM to those who may not mount.
+    pub fn below(dir: &Path) -> io::Result<Underlay> {
+        let dir = resolved(dir)?;
+        let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        };
+        // A copy of what the parent lies in, without what is mounted there.
+        let without = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let parent = open_tree(CWD, parent, without)?;
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = openat(parent, name, how, Mode::empty())?;
+        Underlay::of(dir, directory.into())
+    }
+
+    fn of(dir: PathBuf, directory: File) -> io::Result<Underlay> {
         let metadata = directory.metadata()?;
         let cover = Cover {
-            dir: resolved(dir)?,
+            dir,
             device: metadata.dev(),
             ino: metadata.ino(),
             mode: metadata.mode() & 0o7777,
-            immutable: flags(&directory).is_some_and(|flags| flags & IMMUTABLE != 0),
+            immutable: is_immutable(&directory),
         };
         Ok(Underlay { directory, cover })
+    }
+
+    /// With what is known of the directory from before it was covered, if it is the same.
+    #[must_use]
+    pub fn covered_by(self, known: Cover) -> Underlay {
+        let Cover { device, ino, .. } = self.cover;
+        if (known.device, known.ino) != (device, ino) {
+            return self;
+        }
+        Underlay { cover: known, ..self }
+    }
+
+    /// Names of what lies in it, at most so many.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn names(&self, most: usize) -> io::Result<Vec<OsString>> {
+        let name = |entry: rustix::io::Result<rustix::fs::DirEntry>| {
+            let name = entry?.file_name().to_bytes().to_vec();
+            Ok((name != b"." && name != b"..").then(|| OsString::from_vec(name)))
+        };
+        let found = Dir::read_from(&self.directory)?;
+        found.filter_map(|entry| name(entry).transpose()).take(most).collect()
     }
 
     /// What must be kept to undo the cover.
@@ -77,7 +125,9 @@ impl Underlay {
     /// # Errors
     /// If the permission bits cannot be changed; a refused immutable flag is no error.
     pub fn apply(&self) -> io::Result<()> {
-        if self.cover.immutable {
+        let is_on =
+            is_immutable(&self.directory) && self.directory.metadata()?.mode() & WRITE_BITS == 0;
+        if self.cover.immutable || is_on {
             return Ok(());
         }
         set_immutable(&self.directory, false);
@@ -124,8 +174,8 @@ pub fn uncover(cover: &Cover) -> io::Result<()> {
 #[must_use]
 pub fn looks_covered(dir: &Path) -> bool {
     let Ok(directory) = open(dir) else { return false };
-    let is_immutable = flags(&directory).is_some_and(|flags| flags & IMMUTABLE != 0);
-    is_immutable && directory.metadata().is_ok_and(|found| found.mode() & WRITE_BITS == 0)
+    is_immutable(&directory)
+        && directory.metadata().is_ok_and(|found| found.mode() & WRITE_BITS == 0)
 }
 
 /// Refuses to open what a process serves: that is not the directory below, and it may hang.
@@ -138,6 +188,10 @@ fn open(dir: &Path) -> io::Result<File> {
 
 fn set_mode(directory: &File, mode: u32) -> io::Result<()> {
     directory.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+fn is_immutable(directory: &File) -> bool {
+    flags(directory).is_some_and(|flags| flags & IMMUTABLE != 0)
 }
 
 /// The directory's flags, where its file system has any.

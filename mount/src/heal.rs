@@ -12,7 +12,7 @@ use std::time::Duration;
 use crossbeam_channel::bounded;
 
 use crate::attach;
-use crate::mountinfo::{MountLine, mount_at};
+use crate::mountinfo::{MountLine, mount_at, mounts};
 
 /// How many names of what lies in a directory are told.
 const ENTRIES_MAX: usize = 20;
@@ -79,6 +79,25 @@ pub fn detach_dead(dir: &Path) -> io::Result<()> {
         attach::unmount(&place, true)?;
     }
     Err(io::Error::other(format!("more than {DEAD_MAX} dead mounts lie on {}", dir.display())))
+}
+
+/// The same, but leaves one on which another may take its place: that lies on nothing but a directory.
+/// Says whether one is left.
+///
+/// # Errors
+/// As [`detach_dead`].
+pub fn detach_dead_but_one(dir: &Path) -> io::Result<bool> {
+    for _ in 0..DEAD_MAX {
+        if state_of(dir) != DirState::Dead {
+            return Ok(false);
+        }
+        let place = resolved(dir)?;
+        if mounts()?.into_iter().filter(|line| line.dir == place).count() == 1 {
+            return Ok(true);
+        }
+        attach::unmount(&place, true)?;
+    }
+    detach_dead(dir).map(|()| false)
 }
 
 fn look(dir: &Path) -> io::Result<DirState> {

@@ -24,6 +24,7 @@ mod negotiate;
 mod notifier;
 mod options;
 mod poll;
+mod replace;
 mod reply;
 mod seen;
 mod session;
@@ -36,12 +37,14 @@ pub use cover::{Cover, Underlay, cover, looks_covered, uncover};
 pub use errno::Errno;
 pub use error::MountError;
 pub use fusermount::find as find_fusermount;
-pub use heal::{DirState, detach_dead, state_of};
+pub use heal::{DirState, detach_dead, detach_dead_but_one, state_of};
 pub use locks::Locks;
 pub use mountinfo::{MountLine, mount_around, mount_at, mounts, mounts_of};
 pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use poll::{PollReady, PollWake};
 pub use reply::Reply;
-pub use session::{Mount, Silence, connect, lazy_buffers, serve, serve_connection};
+pub use session::{
+    Mount, Silence, connect, lazy_buffers, serve, serve_connection, serve_in_place_of_dead,
+};
 pub use tree::*;
 pub use write_at::WriteAt;

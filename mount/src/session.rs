@@ -29,6 +29,7 @@ use crate::locks::Locks;
 use crate::mountinfo::{MountLine, mount_at, mounts};
 use crate::notifier::Notices;
 use crate::options::MountOptions;
+use crate::replace;
 use crate::seen::LastSeen;
 use crate::tree::{Ino, Invalidation, MountId, Tree};
 
@@ -80,10 +81,36 @@ pub fn serve(
     dir: &Path,
     options: &MountOptions,
 ) -> Result<Mount, MountError> {
-    lazy_buffers();
     let dir = mount_point(dir)?;
-    let other = |source| MountError::Other { dir: dir.clone(), source };
     let connection = attach::attach(&dir, options)?;
+    start_here(tree, id, dir, options, connection)
+}
+
+/// As [`serve`], on a directory on which a dead mount lies: it takes that one's place, and what is below is
+/// not seen meanwhile, where the kernel can mount beneath (Linux 6.5). Not for those who mount by the helper.
+///
+/// # Errors
+/// As [`serve`]; the dead mount may be gone all the same.
+pub fn serve_in_place_of_dead(
+    tree: Arc<dyn Tree>,
+    id: MountId,
+    dir: &Path,
+    options: &MountOptions,
+) -> Result<Mount, MountError> {
+    let dir = resolved(dir).map_err(|error| MountError::of_dir(dir, error))?;
+    let connection = replace::attach_in_its_place(&dir, options)?;
+    start_here(tree, id, dir, options, connection)
+}
+
+fn start_here(
+    tree: Arc<dyn Tree>,
+    id: MountId,
+    dir: PathBuf,
+    options: &MountOptions,
+    connection: OwnedFd,
+) -> Result<Mount, MountError> {
+    lazy_buffers();
+    let other = |source| MountError::Other { dir: dir.clone(), source };
     let line = mount_at(&dir).map_err(other)?.filter(MountLine::is_fuse);
     let vanished = || other(io::Error::other("the mount was taken away at once"));
     let device = line.ok_or_else(vanished)?.device;

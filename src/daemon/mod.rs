@@ -5,6 +5,7 @@
 //! behind; nothing that a client does or does not do holds it up. Deliberately not here: what a
 //! mount shows (`tree`), what a command does (`service`), the command line (`cli`).
 
+mod below;
 mod chores;
 mod client;
 mod covers;

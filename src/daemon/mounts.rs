@@ -12,11 +12,11 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use workfs_mount::{
-    Mount, MountError, MountId, MountOptions, NodeType, ROOT, Tree, Underlay, serve,
-    serve_connection,
+    Mount, MountId, NodeType, ROOT, Tree, serve, serve_connection, serve_in_place_of_dead,
 };
 
 use super::Event;
+use super::below::Point;
 use super::covers::Covers;
 use super::failure::{Cause, Failure};
 use super::mount_table;
@@ -77,6 +77,12 @@ pub enum Place {
     Here,
     /// In another one, where the client has made it: its connection to the kernel, and the client's process.
     Elsewhere(OwnedFd, u32),
+}
+
+/// What a mount is served on.
+enum On<'c> {
+    Point(Point<'c>),
+    Connection(OwnedFd),
 }
 
 /// A mount that was asked for.
@@ -141,10 +147,16 @@ impl Mounts {
         }
         let root = self.shown(&who.root)?;
         let nonempty = ask.nonempty || own.nonempty;
-        let mut notes = match &place {
-            Place::Here => point::prepare(&dir, &self.covers, nonempty)?,
-            Place::Elsewhere(..) => Vec::new(),
+        let mut notes = Vec::new();
+        let (on, reach) = match place {
+            Place::Here => {
+                (On::Point(Point::find(&dir, &self.covers, nonempty, &mut notes)?), None)
+            }
+            Place::Elsewhere(connection, process) => {
+                (On::Connection(connection), Reach::by(process, &dir))
+            }
         };
+        let private = matches!(on, On::Connection(_));
         let mut kernel = own.kernel()?;
         kernel.root = root;
         if !own.names_source() {
@@ -168,15 +180,14 @@ impl Mounts {
         let is_read_only = kernel.read_only;
         let identity = Identity { agent, maker, root, shows_stored, is_checked, is_read_only };
         self.hub.introduce(id, identity);
-        let (private, reach) = match place {
-            Place::Here => (false, None),
-            Place::Elsewhere(_, process) => (true, Reach::by(process, &dir)),
-        };
         let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
-        let served = match place {
-            Place::Here => self.serve_here(tree, id, &dir, &kernel, &mut notes),
-            Place::Elsewhere(connection, _) => {
-                serve_connection(tree, id, &dir, &kernel, connection)
+        let served = match on {
+            On::Point(point) => point.mount(&mut notes, |dir, is_dead| match is_dead {
+                false => serve(tree, id, dir, &kernel),
+                true => serve_in_place_of_dead(tree, id, dir, &kernel),
+            }),
+            On::Connection(connection) => {
+                serve_connection(tree, id, &dir, &kernel, connection).map_err(Failure::from)
             }
         };
         let mount = Arc::new(served.inspect_err(|_| self.hub.remove_mount(id))?);
@@ -203,24 +214,6 @@ impl Mounts {
         drop(table);
         let info = self.as_of_now(info);
         Ok(Added { mount, info, already: false, notes })
-    }
-
-    fn serve_here(
-        &self,
-        tree: Arc<dyn Tree>,
-        id: MountId,
-        dir: &Path,
-        kernel: &MountOptions,
-        notes: &mut Vec<String>,
-    ) -> Result<Mount, MountError> {
-        // Opened before it is hidden; covered after, because the helper for users wants to find
-        // the directory writable.
-        let underlay = Underlay::open(dir);
-        let mount = serve(tree, id, dir, kernel)?;
-        if let Err(error) = underlay.and_then(|underlay| self.cover(&underlay)) {
-            notes.push(format!("{} stays writable below the mount: {error}", dir.display()));
-        }
-        Ok(mount)
     }
 
     /// The directory of the tree that a mount is to show.
@@ -282,11 +275,6 @@ impl Mounts {
             }
         }
         info
-    }
-
-    fn cover(&self, underlay: &Underlay) -> std::io::Result<()> {
-        self.covers.keep(underlay.cover())?;
-        underlay.apply()
     }
 
     /// Places that the daemon would wait for itself in, and levels it was not started with.

@@ -19,7 +19,7 @@ use super::paths::from_root;
 use super::spawn::LOOK_AGAIN;
 
 /// How many names are told.
-const NAMED_MAX: usize = 5;
+pub const NAMED_MAX: usize = 5;
 
 /// The absolute path of a directory, without symbolic links; a mount on its end is not asked
 /// anything, since it may be dead.
@@ -49,29 +49,6 @@ pub fn resolve(dir: &Path) -> Result<PathBuf, Failure> {
         return Err(Failure::new(Cause::Usage, reason, "mount on a directory with another name"));
     }
     Ok(place)
-}
-
-/// Makes `dir` ready to be mounted on; returns what the user should know.
-///
-/// # Errors
-/// If it is no directory, has something mounted on it, or has files and `nonempty` is not asked.
-pub fn prepare(dir: &Path, covers: &Covers, nonempty: bool) -> Result<Vec<String>, Failure> {
-    let mut notes = Vec::new();
-    if is_dead(dir) {
-        detach_dead(dir).map_err(|error| {
-            Failure::io(format!("detaching the dead mount on {}", dir.display()), &error)
-        })?;
-        notes.push(format!("{} was a dead mount; it was detached", dir.display()));
-    }
-    let crashed = covers.of(dir).is_some();
-    notes.extend(expect_free(dir, crashed, nonempty)?);
-    if crashed && let Err(error) = covers.give_back(dir) {
-        notes.push(format!("{} stays read-only below the mount: {error}", dir.display()));
-    }
-    if !crashed && let Some(left) = left_covered(dir) {
-        notes.push(left.to_string());
-    }
-    Ok(notes)
 }
 
 /// A directory that a mount left read-only which no list knows any more: a store that was removed after a
@@ -105,11 +82,12 @@ pub fn left_covered(dir: &Path) -> Option<LeftCovered> {
 /// Fails unless `dir` can be mounted on; changes nothing.
 ///
 /// # Errors
-/// As [`prepare`]; a dead mount is one that could not be detached.
+/// If it is no directory, has something mounted on it (a dead mount is one that could not be detached), or has
+/// files and `nonempty` is not asked.
 pub fn expect_free(dir: &Path, crashed: bool, nonempty: bool) -> Result<Option<String>, Failure> {
     match state_of(dir) {
-        DirState::Plain { empty: true, .. } | DirState::Unreadable(_) => Ok(None),
-        DirState::Plain { empty: false, entries } => occupied(dir, &entries, crashed, nonempty),
+        DirState::Unreadable(_) => Ok(None),
+        DirState::Plain { entries, .. } => occupied(dir, &entries, crashed, nonempty),
         DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {
             let source = crate::names::printable(source.as_encoded_bytes());
             let reason = format!("{} is mounted already ({fs_type}, {source})", dir.display());
@@ -121,7 +99,7 @@ pub fn expect_free(dir: &Path, crashed: bool, nonempty: bool) -> Result<Option<S
             let entries = std::fs::read_dir(dir).map_err(|e| Failure::io(dir.display(), &e))?;
             let names: Vec<OsString> =
                 entries.flatten().take(NAMED_MAX + 1).map(|entry| entry.file_name()).collect();
-            if names.is_empty() { Ok(None) } else { occupied(dir, &names, crashed, nonempty) }
+            occupied(dir, &names, crashed, nonempty)
         }
         DirState::Absent => {
             let reason = format!("{} does not exist", dir.display());
@@ -139,13 +117,19 @@ pub fn expect_free(dir: &Path, crashed: bool, nonempty: bool) -> Result<Option<S
     }
 }
 
-/// What to say about files in a mount point: a note where they may stay, else a failure.
-fn occupied(
+/// What to say about files in a mount point, if there are any: a note where they may stay, else a failure.
+///
+/// # Errors
+/// If there are files and `nonempty` is not asked.
+pub fn occupied(
     dir: &Path,
     entries: &[OsString],
     crashed: bool,
     nonempty: bool,
 ) -> Result<Option<String>, Failure> {
+    if entries.is_empty() {
+        return Ok(None);
+    }
     let names = entries.iter().map(|name| crate::names::printable(name.as_encoded_bytes()));
     let named = crate::names::first_few(names, NAMED_MAX);
     let when = if crashed { " (written while nothing was mounted)" } else { "" };
@@ -230,22 +214,6 @@ pub fn remove_own(dir: &Path, uid: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn directories_with_files_are_mounted_over_only_when_asked() {
-        let dir = tempfile::tempdir().unwrap();
-        let covers = Covers::kept_in(dir.path().join("covers"));
-        let point = dir.path().join("m");
-        assert_eq!(prepare(&point, &covers, false).unwrap_err().cause, Cause::Absent);
-        std::fs::create_dir(&point).unwrap();
-        assert_eq!(prepare(&point, &covers, false), Ok(Vec::new()));
-        std::fs::write(point.join("a\nb"), "x").unwrap();
-        let failure = prepare(&point, &covers, false).unwrap_err();
-        assert_eq!(failure.cause, Cause::Conflict);
-        assert!(failure.reason.ends_with("has files: a\\nb"), "{failure}");
-        assert_eq!(prepare(&point, &covers, true).unwrap().len(), 1);
-        assert_eq!(prepare(&point.join("a\nb"), &covers, true).unwrap_err().cause, Cause::Usage);
-    }
 
     #[test]
     fn links_are_followed() {

@@ -1,6 +1,8 @@
 //! The directory below a mount.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -55,6 +57,92 @@ fn files_found_below_are_named() {
     fs::remove_file(fixture.path("stray-file")).unwrap();
     fixture.mount_all();
     fs::read_dir(fixture.path("work/inbox")).unwrap();
+}
+
+/// Whether the kernel can mount beneath another mount (Linux 6.5).
+fn mounts_beneath() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let numbers: Vec<u32> = release.split('.').take(2).filter_map(|n| n.parse().ok()).collect();
+    let can = numbers >= vec![6, 5];
+    if !can {
+        left_out("this kernel cannot mount beneath another mount");
+    }
+    can
+}
+
+/// How often an attempt succeeds until it is over.
+fn count(is_over: &AtomicBool, attempt: impl Fn() -> bool) -> usize {
+    let attempts = std::iter::repeat_with(attempt).take_while(|_| !is_over.load(Relaxed));
+    attempts.filter(|succeeds| *succeeds).count()
+}
+
+// P4.1 P6.4 P6.8
+#[test]
+fn while_a_dead_mount_is_replaced_nobody_writes_or_lists_the_directory_below() {
+    if !is_root() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let (root, is_over) = (fixture.root(), AtomicBool::new(false));
+    let writes = || {
+        let is_made = fs::create_dir_all(root.join("notes/new")).is_ok();
+        is_made && fs::remove_dir_all(root.join("notes")).is_ok()
+    };
+    let lists_nothing = || fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_none());
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| count(&is_over, writes));
+        let reader = scope.spawn(|| count(&is_over, lists_nothing));
+        let crashes = scope.spawn(|| {
+            for _ in 0..8 {
+                fixture.kill_daemon();
+                fixture.mount_all();
+            }
+        });
+        let ended = crashes.join();
+        is_over.store(true, Relaxed);
+        ended.unwrap();
+        assert!(writer.join().unwrap() > 0, "nothing was ever written");
+        let empty = reader.join().unwrap();
+        assert!(empty == 0 || !mounts_beneath(), "{empty} listings of the directory below");
+    });
+    let below = workfs_mount::Underlay::below(root).unwrap().names(9).unwrap();
+    assert!(below.is_empty(), "{below:?}");
+    fixture.unmount_all();
+    assert_eq!(fs::metadata(root).unwrap().mode() & 0o777, 0o755);
+}
+
+// P6.8
+#[test]
+fn what_is_written_while_a_first_mount_is_made_is_refused_or_named() {
+    if !is_root() {
+        return;
+    }
+    let fixture = Setup::default().prepare();
+    let (root, is_over) = (fixture.root(), AtomicBool::new(false));
+    let writes = || {
+        let is_made = fs::create_dir(root.join("notes")).is_ok();
+        is_made && fs::remove_dir(root.join("notes")).is_ok()
+    };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| count(&is_over, writes));
+        let mounts = scope.spawn(|| {
+            for _ in 0..12 {
+                let ran = fixture.mount_at(root);
+                if ran.ok() {
+                    let below = workfs_mount::Underlay::below(root).unwrap().names(9).unwrap();
+                    assert!(below.is_empty(), "{below:?}");
+                    fixture.unmount_all();
+                } else {
+                    assert!(ran.code == 5 && ran.stderr.contains("has files: notes"), "{ran}");
+                }
+            }
+        });
+        let ended = mounts.join();
+        is_over.store(true, Relaxed);
+        ended.unwrap();
+        assert!(writer.join().unwrap() > 0, "nothing was ever written");
+    });
+    assert_eq!(fs::metadata(root).unwrap().mode() & 0o777, 0o755);
 }
 
 // P6.8

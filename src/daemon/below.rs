@@ -1,0 +1,181 @@
+//! The directory below a mount: closed before anything can come to lie in it, and given back.
+//!
+//! What must stay true: what is written there is refused, or named before it is hidden; where one mounts for
+//! oneself (root), the directory is closed from before the mount on, and where a dead mount is replaced it
+//! is never open in between. The helper for users wants to find it writable, so there it is closed after
+//! the mount, and looked at once more. Deliberately not here: which covers are kept (`covers`).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use workfs_mount::{Mount, MountError, Underlay, detach_dead, detach_dead_but_one};
+
+use super::covers::Covers;
+use super::failure::Failure;
+use super::point::{NAMED_MAX, expect_free, left_covered, occupied, unmount};
+
+/// A directory that may be mounted on.
+pub(super) struct Point<'c> {
+    covers: &'c Covers,
+    dir: PathBuf,
+    below: io::Result<Underlay>,
+    /// A dead mount lies on it, whose place the new one is to take.
+    pub is_dead: bool,
+    /// A daemon was killed that had covered it.
+    crashed: bool,
+    /// That files lie there may be, and is told already.
+    is_told: bool,
+    nonempty: bool,
+}
+
+impl Point<'_> {
+    /// Looks at `dir`, and makes it ready; adds what the user should know.
+    ///
+    /// # Errors
+    /// If it is no directory, has something mounted on it, or has files and `nonempty` is not asked.
+    pub fn find<'c>(
+        dir: &Path,
+        covers: &'c Covers,
+        nonempty: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<Point<'c>, Failure> {
+        let detaching =
+            |error| Failure::io(format!("detaching the dead mount on {}", dir.display()), &error);
+        let (was_dead, known) = (super::is_dead(dir), covers.of(dir));
+        let mut below = Err(io::Error::from_raw_os_error(libc::EBUSY));
+        let mut is_dead = was_dead && detach_dead_but_one(dir).map_err(detaching)?;
+        if is_dead {
+            below = Underlay::below(dir);
+            if below.is_err() {
+                detach_dead(dir).map_err(detaching)?;
+                is_dead = false;
+            }
+        }
+        if was_dead {
+            notes.push(format!("{} was a dead mount; it was detached", dir.display()));
+        }
+        let mut is_told = false;
+        if !is_dead {
+            let found = expect_free(dir, known.is_some(), nonempty);
+            // So that what was found can be moved away; where something else is mounted it stays.
+            if known.is_some() && (found.is_err() || !mounts_oneself()) {
+                give_back(covers, dir, notes);
+            }
+            let found = found?;
+            is_told = found.is_some();
+            notes.extend(found);
+            below = Underlay::open(dir);
+        }
+        if known.is_none()
+            && let Some(left) = left_covered(dir)
+        {
+            notes.push(left.to_string());
+        }
+        let crashed = known.is_some();
+        let below = match covers.of(dir) {
+            Some(known) => below.map(|below| below.covered_by(known)),
+            None => below,
+        };
+        let dir = dir.to_owned();
+        Ok(Point { covers, dir, below, is_dead, crashed, is_told, nonempty })
+    }
+
+    /// Mounts on it.
+    ///
+    /// # Errors
+    /// As `serve`; or if somebody was faster to write there.
+    pub fn mount(
+        self,
+        notes: &mut Vec<String>,
+        serve: impl FnOnce(&Path, bool) -> Result<Mount, MountError>,
+    ) -> Result<Mount, Failure> {
+        let is_first = mounts_oneself();
+        if is_first {
+            self.close(notes).inspect_err(|_| self.give_back())?;
+        }
+        let mount = serve(&self.dir, self.is_dead).map_err(|error| {
+            self.give_back();
+            Failure::from(error)
+        })?;
+        if !is_first && let Err(failure) = self.close(notes) {
+            if let Err(error) = unmount(&mount) {
+                tracing::warn!(dir = %self.dir.display(), %error, "a mount over files stays");
+            }
+            self.give_back();
+            return Err(failure);
+        }
+        Ok(mount)
+    }
+
+    /// Closes the directory, and looks whether somebody was faster.
+    fn close(&self, notes: &mut Vec<String>) -> Result<(), Failure> {
+        let covered =
+            self.below.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
+        let covered = covered.and_then(|below| {
+            self.covers.keep(below.cover())?;
+            below.apply()?;
+            below.names(NAMED_MAX + 1)
+        });
+        match covered {
+            Ok(names) if !self.is_told => {
+                notes.extend(occupied(&self.dir, &names, self.crashed, self.nonempty)?);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let dir = self.dir.display();
+                notes.push(format!("{dir} stays writable below the mount: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn give_back(&self) {
+        let mut notes = Vec::new();
+        if self.is_dead
+            && let Err(error) = detach_dead(&self.dir)
+        {
+            tracing::warn!(dir = %self.dir.display(), %error, "a dead mount stays");
+        }
+        give_back(self.covers, &self.dir, &mut notes);
+        for note in notes {
+            tracing::warn!("{note}");
+        }
+    }
+}
+
+fn give_back(covers: &Covers, dir: &Path, notes: &mut Vec<String>) {
+    if let Err(error) = covers.give_back(dir) {
+        notes.push(format!("{} stays read-only below the mount: {error}", dir.display()));
+    }
+}
+
+/// Whether this process mounts without the helper for users.
+fn mounts_oneself() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::failure::Cause;
+
+    #[test]
+    fn directories_with_files_are_mounted_over_only_when_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let covers = Covers::kept_in(dir.path().join("covers"));
+        let point = dir.path().join("m");
+        let notes = |point: &Path, nonempty: bool| {
+            let mut notes = Vec::new();
+            Point::find(point, &covers, nonempty, &mut notes).map(|_| notes)
+        };
+        assert_eq!(notes(&point, false).unwrap_err().cause, Cause::Absent);
+        std::fs::create_dir(&point).unwrap();
+        assert_eq!(notes(&point, false), Ok(Vec::new()));
+        std::fs::write(point.join("a\nb"), "x").unwrap();
+        let failure = notes(&point, false).unwrap_err();
+        assert_eq!(failure.cause, Cause::Conflict);
+        assert!(failure.reason.ends_with("has files: a\\nb"), "{failure}");
+        assert_eq!(notes(&point, true).unwrap().len(), 1);
+        assert_eq!(notes(&point.join("a\nb"), true).unwrap_err().cause, Cause::Usage);
+    }
+}
