@@ -1,7 +1,7 @@
 //! `workfs txn -- COMMAND`: a transaction around a command.
 //!
-//! It does what a shell could do in `.workfs/`, and asks no daemon. Deliberately not here: what a
-//! transaction is (`tree/txn`).
+//! It does what a shell could do in `.workfs/`, also where no socket is to be reached. Deliberately not here:
+//! what a transaction is (`tree/txn`).
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,7 +20,8 @@ use super::exec::child::{self, Asked, Ended};
 use super::exit::Exit;
 use super::here::{dead, read_only, working_mount};
 use super::output::{Failed, Output, Place, Stop};
-use crate::daemon::is_dead;
+use super::ps;
+use crate::daemon::{MountLine, StorePaths, is_dead};
 use crate::refusal::Rule;
 use crate::service;
 use crate::store::StoreError;
@@ -103,6 +104,7 @@ fn control() -> Result<(PathBuf, PathBuf), Stop> {
     let here = std::env::current_dir().map_err(|error| failed("the working directory", &error))?;
     let mut found = here.ancestors().map(|dir| dir.join(".workfs"));
     if let Some(mount) = working_mount() {
+        expect_answers(&mount)?;
         if is_dead(&mount.dir) {
             return Err(dead(&mount.dir));
         }
@@ -123,6 +125,17 @@ fn control() -> Result<(PathBuf, PathBuf), Stop> {
     let mount = control.parent().unwrap_or(&control);
     let place = here.strip_prefix(mount).map(Path::to_owned).unwrap_or_default();
     Ok((control, place))
+}
+
+/// Fails where the daemon whose mount this is says nothing, since it is stopped, say: whatever is done in the
+/// mount would wait for it. One that cannot be asked may serve the mount all the same.
+fn expect_answers(mount: &MountLine) -> Result<(), Stop> {
+    let store = Path::new(&mount.source);
+    let paths = Some(store).filter(|store| store.is_absolute()).map(StorePaths::of);
+    match paths.and_then(Result::ok).map(|paths| ps::ask(&paths)) {
+        Some(Err(Stop::Failed(failed))) if failed.exit == Exit::Busy => Err(Stop::Failed(failed)),
+        _ => Ok(()),
+    }
 }
 
 /// Makes a transaction under a name that is free. What commands like this one have left that were killed

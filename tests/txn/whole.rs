@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -327,6 +328,25 @@ fn who_waits_for_the_commit_can_be_interrupted() {
     send_signal(daemon, Signal::CONT);
     assert!(ended, "it waits for the daemon");
     assert_eq!(child.wait().unwrap().signal(), Some(2));
+}
+
+// P6.7 P13.6
+#[test]
+fn a_transaction_is_not_begun_at_a_daemon_that_is_stopped() {
+    let fixture = Fixture::new();
+    let daemon = fixture.daemon_pid();
+    // It is there already: whoever changes into the mount now waits.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "echo; read go; exec \"$0\" txn -- true", env!("CARGO_BIN_EXE_workfs")]);
+    command.current_dir(fixture.root()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+    send_signal(daemon, Signal::STOP);
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let ended = await_exit(child.id(), Duration::from_secs(10));
+    send_signal(daemon, Signal::CONT);
+    assert_eq!((ended, child.wait().unwrap().code()), (true, Some(75)));
+    assert_eq!(fs::read_dir(fixture.path(".workfs/txn")).unwrap().count(), 0);
 }
 
 // P13.6
