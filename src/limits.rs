@@ -27,6 +27,16 @@ pub const JUDGED_TIMES: usize = 8;
 /// Deepest nesting of a record's YAML: real ones reach 6; a recursive reader's stack must hold.
 pub const RECORD_DEPTH_MAX: usize = 64;
 
+/// Looks at a value, while a text is judged by a JSON Schema: some 0.1 s. The largest list of numbers that
+/// fits a record, each with three rules, takes a third of it.
+pub const JUDGE_STEPS_MAX: usize = 8_000_000;
+
+/// The same for saying why a text is not valid, which also takes memory: some 20 MB.
+pub const EXPLAIN_STEPS_MAX: usize = 1_000_000;
+
+/// The same while a text is still being written, which is judged again and again.
+pub const JUDGE_SO_FAR_STEPS_MAX: usize = 250_000;
+
 /// Records that are looked at for a circle of dependencies before a new one is refused: about a
 /// second of the writer's time.
 pub const CIRCLE_LOOK_MAX: usize = 100_000;

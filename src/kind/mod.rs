@@ -21,6 +21,7 @@ mod load_chores;
 mod load_commands;
 mod load_order;
 mod load_state;
+mod metered;
 mod names;
 mod nearest;
 mod order;

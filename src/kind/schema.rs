@@ -8,8 +8,10 @@ use jsonschema::{Draft, JsonType, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use super::error::Fault;
+use super::metered::{Counting, Meter, TooMuch};
 use super::nearest::nearest;
 use super::schema_so_far::{is_mended_by_more, relaxed};
+use crate::limits::{EXPLAIN_STEPS_MAX, JUDGE_SO_FAR_STEPS_MAX, JUDGE_STEPS_MAX};
 use crate::refusal::Rule;
 
 /// Longest value that a message quotes, in characters.
@@ -18,9 +20,9 @@ const QUOTED_CHARS_MAX: usize = 40;
 /// A schema that is ready to judge.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    whole: Validator,
+    whole: Validator<Counting>,
     /// The same for a text of which only the beginning is written.
-    so_far: Validator,
+    so_far: Validator<Counting>,
     source: Value,
 }
 
@@ -36,12 +38,7 @@ impl Schema {
         };
         let relaxed = Value::Object(relaxed(top));
         let build = |schema: &Value| {
-            jsonschema::options()
-                .with_draft(Draft::Draft202012)
-                // A linear-time engine: a pattern must not be able to stall a save.
-                .with_pattern_options(PatternOptions::regex())
-                .build(schema)
-                .map_err(|error| (None, format!("not a JSON Schema 2020-12: {error}")))
+            build(schema).map_err(|error| (None, format!("not a JSON Schema 2020-12: {error}")))
         };
         let whole = build(&source)?;
         // What refers to a place that was taken out judges no beginning.
@@ -62,23 +59,32 @@ impl Schema {
     }
 
     pub(crate) fn judge(&self, value: &Value) -> Result<(), Fault> {
-        if self.whole.is_valid(value) {
-            return Ok(());
+        match Meter::run(JUDGE_STEPS_MAX, value, |value| self.whole.is_valid(value)) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(TooMuch) => return Err(beyond_judging()),
         }
-        self.whole.validate(value).map_err(|error| self.explain(&error))
+        let explained = Meter::run(EXPLAIN_STEPS_MAX, value, |value| {
+            self.whole.validate(value).map_err(|error| self.explain(&error))
+        });
+        explained.unwrap_or_else(|TooMuch| Err(beyond_explaining()))
     }
 
     /// Judges the beginning of a text. `last` is where its last scalar is, if that could still get longer.
     pub(crate) fn judge_so_far(&self, value: &Value, last: Option<&str>) -> Result<(), Fault> {
-        if self.so_far.is_valid(value) {
-            return Ok(());
-        }
-        let mut errors = self.so_far.iter_errors(value);
-        let lasting = errors.find(|error| {
-            let is_last = last.is_some_and(|last| error.instance_path().as_str() == last);
-            !(is_last && is_mended_by_more(error))
+        let judged = Meter::run(JUDGE_SO_FAR_STEPS_MAX, value, |value| {
+            if self.so_far.is_valid(value.clone()) {
+                return Ok(());
+            }
+            let mut errors = self.so_far.iter_errors(value);
+            let lasting = errors.find(|error| {
+                let is_last = last.is_some_and(|last| error.instance_path().as_str() == last);
+                !(is_last && is_mended_by_more(error))
+            });
+            lasting.map_or(Ok(()), |error| Err(self.explain(&error)))
         });
-        lasting.map_or(Ok(()), |error| Err(self.explain(&error)))
+        // What more may follow is judged when it is whole.
+        judged.unwrap_or(Ok(()))
     }
 
     fn explain(&self, error: &ValidationError<'_>) -> Fault {
@@ -141,6 +147,37 @@ impl Schema {
     }
 }
 
+fn build(schema: &Value) -> Result<Validator<Counting>, ValidationError<'static>> {
+    jsonschema::options_for::<Counting>()
+        .with_draft(Draft::Draft202012)
+        // A linear-time engine: a pattern must not be able to stall a save.
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
+}
+
+/// Of what is not valid, where the library would say why too often.
+fn beyond_explaining() -> Fault {
+    Fault {
+        rule: Rule::Schema,
+        pointer: String::new(),
+        reason: "the record does not fit the schema, in more ways than can be listed".to_owned(),
+        remedy: "mend it by the schema, piece by piece: a smaller part of it shows its faults"
+            .to_owned(),
+    }
+}
+
+/// Of what may be valid or not.
+fn beyond_judging() -> Fault {
+    Fault {
+        rule: Rule::Schema,
+        pointer: String::new(),
+        reason: format!("judging the record by the schema takes more than {JUDGE_STEPS_MAX} steps"),
+        remedy: "make it smaller or less nested; or have the schema made simpler where its \
+                 alternatives refer to themselves"
+            .to_owned(),
+    }
+}
+
 /// The field that a pointer names, as people write it: `` `context.dependencies[2]` ``.
 fn field_name(pointer: &str) -> String {
     if pointer.is_empty() {
@@ -186,9 +223,12 @@ pub(super) fn one_of(field: &str, found: &Value, allowed: &[&str], note: &str) -
 
 /// Whether the examples of a pattern are words that it takes in any case, and so all that it takes.
 fn is_of_words(pattern: &str, examples: &[&str]) -> bool {
-    let schema = serde_json::json!({ "pattern": pattern });
-    let takes = |word: &str| jsonschema::is_valid(&schema, &word.to_uppercase().into());
-    examples.iter().all(|example| takes(example))
+    let Ok(schema) = build(&serde_json::json!({ "pattern": pattern })) else { return false };
+    let takes = |word: &&str| {
+        let word = Value::from(word.to_uppercase());
+        Meter::run(EXPLAIN_STEPS_MAX, &word, |word| schema.is_valid(word)) == Ok(true)
+    };
+    examples.iter().all(takes)
 }
 
 fn like(field: &str, examples: &[&str]) -> String {

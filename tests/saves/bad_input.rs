@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Errno, Fixture, Task, close, save};
+use crate::harness::{Errno, Fixture, Setup, Task, close, save};
 
 struct Case {
     what: &'static str,
@@ -131,6 +131,35 @@ fn bad_input_by_rename_replaces_no_record() {
     assert!(fs::rename(&temp, &path).is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").text());
     fixture.fsck_clean();
+}
+
+// P3.5 P6.7
+#[test]
+fn a_schema_whose_alternatives_refer_to_themselves_stops_nobody() {
+    let below = r##""items": {"$ref": "#/$defs/a"}"##;
+    let layout = format!(
+        r##"workspaces: []
+checks: [{{ path: "plans/*", schema: deep }}]
+schemas:
+- name: deep
+  text: '{{"$ref": "#/$defs/a", "$defs": {{"a": {{"anyOf": [{{"type": "string"}},
+    {{"type": "array", {below}}}, {{"type": "array", "minItems": 0, {below}}}]}}}}}}'
+"##
+    );
+    let fixture = Setup::default().layout(&layout).start();
+    fixture.sh("mkdir plans").success();
+    let path = fixture.path("plans/deep.json");
+    let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(60), "]".repeat(60));
+    save(&path, deep("\"x\"").as_bytes()).unwrap();
+    // It doubled with each level what the daemon took: its memory for these is beyond any machine's.
+    assert_eq!(save(&path, deep("1").as_bytes()), Err(Errno::INVAL));
+    let why = fixture.why();
+    assert!(why.contains("the document does not fit the schema"), "{why}");
+    let status = fs::read_to_string(format!("/proc/{}/status", fixture.daemon_pid())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 200_000, "{peak} KiB");
+    assert_eq!(fs::read_to_string(&path).unwrap(), deep("\"x\""));
 }
 
 /// A task of exactly so many bytes.
