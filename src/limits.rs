@@ -6,6 +6,10 @@ use std::time::Duration;
 /// up to 1,024 bytes, so it must be checked here.
 pub const NAME_BYTES_MAX: usize = 255;
 
+/// Longest path that somebody may ask for: PATH_MAX, without its NUL. A longer one can be there, of
+/// directories that were made one in the other; with a path to it no program would come to it either.
+pub const PATH_BYTES_MAX: usize = 4095;
+
 /// Longest record id: leaves room for an extension and the suffix of a temporary file in 255 bytes.
 pub const RECORD_ID_BYTES_MAX: usize = 200;
 

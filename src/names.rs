@@ -8,6 +8,8 @@ use std::fmt;
 use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, is_nfc, is_nfc_quick};
 
+use crate::limits::PATH_BYTES_MAX;
+
 /// Why a name is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -15,7 +17,7 @@ pub enum NameError {
     #[error("a name cannot be empty")]
     Empty,
     /// Longer than its grammar allows.
-    #[error("a name of {bytes} bytes is over the limit of {limit}")]
+    #[error("{bytes} bytes are over the limit of {limit}")]
     TooLong {
         /// Its length.
         bytes: usize,
@@ -87,6 +89,15 @@ impl fmt::Debug for FileName {
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
     escaped(bytes, steers)
+}
+
+/// The same of what may be far longer than any name.
+#[must_use]
+pub fn printable_start(bytes: &[u8]) -> String {
+    match bytes.get(..crate::limits::NAME_BYTES_MAX) {
+        Some(start) if start.len() < bytes.len() => printable(start) + "…",
+        _ => printable(bytes),
+    }
 }
 
 /// The text of a name or path, printable and for one name only: two that differ have texts that
@@ -357,6 +368,17 @@ impl TreePath {
             .map(TreePath)
     }
 
+    /// The same of a path that somebody asks for. In the tree itself they may be longer.
+    ///
+    /// # Errors
+    /// As [`TreePath::parse`], and where it is longer than one that the kernel takes.
+    pub fn asked(bytes: impl AsRef<[u8]>) -> Result<Self, NameError> {
+        match bytes.as_ref().len() {
+            ..=PATH_BYTES_MAX => TreePath::parse(bytes),
+            bytes => Err(NameError::TooLong { bytes, limit: PATH_BYTES_MAX }),
+        }
+    }
+
     /// Its components.
     #[must_use]
     pub fn names(&self) -> &[FileName] {
@@ -369,6 +391,12 @@ impl TreePath {
         let mut names = self.0.clone();
         names.push(name);
         TreePath(names)
+    }
+
+    /// This path, and what lies at `below` from there.
+    #[must_use]
+    pub fn join_all(&self, below: &TreePath) -> Self {
+        self.0.iter().chain(&below.0).cloned().collect()
     }
 
     /// Last component and the path before it; `None` at the root.

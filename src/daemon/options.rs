@@ -9,7 +9,7 @@ use workfs_mount::{KNOWN_OPTIONS, MountOptions, OptionError};
 
 use super::failure::{Cause, Failure};
 use crate::kind::{Role, nearest};
-use crate::names::{AgentName, TreePath};
+use crate::names::{AgentName, TreePath, printable_start};
 use crate::store::Durability;
 
 /// The options that are workfs's own, those that take a value with `=`.
@@ -166,8 +166,8 @@ pub fn no_root(path: &TreePath, file: Option<TreePath>) -> Failure {
 /// # Errors
 /// If it is none.
 pub fn root(path: &str) -> Result<TreePath, Failure> {
-    TreePath::parse(path.trim_matches('/')).map_err(|why| {
-        let path = crate::names::printable(path.as_bytes());
+    TreePath::asked(path.trim_matches('/')).map_err(|why| {
+        let path = printable_start(path.as_bytes());
         let reason = format!("`{path}` is no path in the tree: {why}");
         Failure::new(Cause::Usage, reason, "give one such as `work`")
     })

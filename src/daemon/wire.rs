@@ -9,7 +9,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
-use crate::names::{ShownPath, TreePath};
+use crate::names::{ShownPath, TreePath, printable_start};
 use crate::service::{Part, Reply, Request};
 
 /// The protocol's number; it changes when an older client would misunderstand.
@@ -186,7 +186,8 @@ impl WithinAsk {
     /// If its root is no path.
     pub fn part(&self) -> Result<Part, Failure> {
         part_of(&self.root).ok_or_else(|| {
-            let reason = format!("`{}` is no path of the tree", self.root);
+            let root = printable_start(self.root.as_bytes());
+            let reason = format!("`{root}` is no path of the tree");
             Failure::new(Cause::Usage, reason, "name it as `ps` shows it")
         })
     }
@@ -195,7 +196,7 @@ impl WithinAsk {
 /// The part of the tree at a path of a report.
 #[must_use]
 pub fn part_of(root: &ShownPath) -> Option<Part> {
-    TreePath::parse(root.as_bytes()).ok().map(Part::below)
+    TreePath::asked(root.as_bytes()).ok().map(Part::below)
 }
 
 impl Answer {

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::engine::{Governed, NEXT, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
-use crate::names::{FileName, RecordId, TreePath, path_of_json};
+use crate::names::{FileName, RecordId, TreePath, path_of_json, printable_start};
 use crate::numbers::Ino;
 use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
@@ -81,8 +81,8 @@ impl FoundRecord {
 /// A path inside the tree as a request has it.
 pub(super) fn tree_path(text: &str) -> Result<TreePath, Failure> {
     let bytes = path_of_json(text);
-    TreePath::parse(&bytes).map_err(|why| {
-        let shown = crate::names::printable(&bytes);
+    TreePath::asked(&bytes).map_err(|why| {
+        let shown = printable_start(&bytes);
         let remedy = "give a path from the root of the mount, such as work/inbox";
         Failure::new(Exit::Usage, format!("`{shown}` is no path: {why}"), remedy)
     })
@@ -90,14 +90,22 @@ pub(super) fn tree_path(text: &str) -> Result<TreePath, Failure> {
 
 /// The node at `path`.
 pub(super) fn node_at(read: &dyn Read, path: &TreePath) -> Result<Option<Node>, Failure> {
+    let (last, names) = as_far_as_there(read, path)?;
+    Ok(last.filter(|_| names == path.names().len()))
+}
+
+/// The last node on the way to `path` that is there, and how many names lead to it.
+fn as_far_as_there(read: &dyn Read, path: &TreePath) -> Result<(Option<Node>, usize), Failure> {
     let mut at = read.node(ROOT)?;
-    for name in path.names() {
-        let Some(dir) = at.filter(|node| node.node_type == NodeType::Directory) else {
-            return Ok(None);
-        };
-        at = read.lookup(dir.ino, name)?;
+    for (nth, name) in path.names().iter().enumerate() {
+        let dir = at.as_ref().filter(|node| node.node_type == NodeType::Directory);
+        let next = dir.map(|dir| read.lookup(dir.ino, name)).transpose()?.flatten();
+        if next.is_none() {
+            return Ok((at, nth));
+        }
+        at = next;
     }
-    Ok(at)
+    Ok((at, path.names().len()))
 }
 
 /// The workspace at `path`, as somebody typed it.
@@ -370,7 +378,7 @@ fn instead(
     path: &TreePath,
 ) -> Result<String, Failure> {
     for workspace in part.workspaces(read)? {
-        let inside = path.names().iter().fold(workspace.path, |path, name| path.join(name.clone()));
+        let inside = workspace.path.join_all(path);
         let dir = inside.split_last().map(|(dir, _)| node_at(read, &dir)).transpose()?.flatten();
         if (dir.is_some() && path.names().len() > 1)
             || InReady::of(read, config, &inside)?.is_some()
@@ -390,16 +398,14 @@ fn instead(
             "`workfs log {path}` tells what became of it, `workfs restore {path} --at G` makes it again"
         ));
     }
-    let mut above = path.split_last().map(|(above, _)| above);
-    while let Some(dir) = above.filter(|dir| part.has(dir) && !dir.names().is_empty()) {
-        let found = node_at(read, &dir)?;
-        if found.is_some_and(|node| node.node_type == NodeType::Directory) {
-            let dir = part.show(&dir);
-            return Ok(format!(
-                "`workfs show {dir}` lists what is there, `workfs list` the records"
-            ));
-        }
-        above = dir.split_last().map(|(above, _)| above);
+    let (last, names) = as_far_as_there(read, path)?;
+    // What is there and no directory has one around it.
+    let is_dir = last.is_none_or(|last| last.node_type == NodeType::Directory);
+    let names = names.saturating_sub(usize::from(!is_dir));
+    let dir: TreePath = path.names().iter().take(names).cloned().collect();
+    if part.has(&dir) && !dir.names().is_empty() {
+        let dir = part.show(&dir);
+        return Ok(format!("`workfs show {dir}` lists what is there, `workfs list` the records"));
     }
     Ok("`workfs list` lists the records, `workfs show .` what lies at the root".to_owned())
 }

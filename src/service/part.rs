@@ -83,7 +83,7 @@ impl Part {
     /// A path of the tree, given from the root of this.
     #[must_use]
     pub fn join(&self, path: &TreePath) -> TreePath {
-        self.root.names().iter().chain(path.names()).cloned().collect()
+        self.root.join_all(path)
     }
 
     /// The workspaces of which something may be in sight.

@@ -413,3 +413,30 @@ fn symbolic_links_in_a_mount_are_followed_as_a_program_follows_them() {
     assert_eq!(link, Path::new("text"));
     fixture.fsck_clean();
 }
+
+// P8.1 P6.7
+#[test]
+fn a_path_longer_than_the_kernel_takes_one_is_refused_at_once() {
+    let fixture = Fixture::new();
+    let at = fixture.ledger().last_g().to_string();
+    let asks = |what: &str| {
+        let restore = ["restore", what, "--at", &at];
+        let asks: [&[&str]; 5] =
+            [&["show", what], &["log", what], &["claim", what], &["why", what], &restore];
+        asks.map(|arguments| fixture.workfs(arguments).failure())
+    };
+    // Such a one took a time that grew with the square of its names, and no deadline counted for it.
+    for ran in asks(&"a/".repeat(50_000)) {
+        assert_eq!(ran.code, 2, "{ran}");
+        assert!(ran.stderr.contains("100000 bytes are over the limit of 4095"), "{ran}");
+        assert!(ran.stderr.len() < 1000, "{ran}");
+    }
+    for ran in asks(&format!("work/{}", "n".repeat(256))) {
+        assert_eq!(ran.code, 2, "{ran}");
+        assert!(ran.stderr.contains("256 bytes are over the limit of 255"), "{ran}");
+    }
+    for ran in asks(&format!("work/inbox/{}", "a/".repeat(2000))) {
+        assert_eq!(ran.code, 4, "{ran}");
+        assert!(ran.stderr.contains("`workfs show work/inbox` lists what is there"), "{ran}");
+    }
+}
