@@ -357,3 +357,25 @@ fn what_was_noted_by_other_rules_is_no_problem() {
         [""; 0]
     );
 }
+
+// P8.2 P6.1
+#[test]
+fn a_damaged_head_is_damage_to_every_command_and_nothing_is_written() {
+    let fixture = store();
+    let copy = with(&fixture, "");
+    let head = fs::read(&copy).unwrap();
+    // The versions by which it can be written and read, and the form of its schema.
+    for (at, byte) in [(18, 3), (18, 255), (19, 0), (47, 255)] {
+        let mut bytes = head.clone();
+        bytes[at] = byte;
+        fs::write(&copy, &bytes).unwrap();
+        let mount = fixture.root().to_str().unwrap();
+        let asks: [&[&str]; 4] = [&["list"], &["fsck"], &["claim", "--next"], &["mount", mount]];
+        for arguments in asks {
+            let ran = run(&mut fixture.command_on(&copy, arguments)).failure();
+            assert_eq!(ran.code, 10, "byte {at}: {ran}");
+            assert!(ran.stderr.contains("damaged: its head"), "byte {at}: {ran}");
+        }
+        assert!(fs::read(&copy).unwrap() == bytes, "byte {at}: something was written");
+    }
+}

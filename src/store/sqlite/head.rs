@@ -19,10 +19,19 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Where a file of SQLite has its `application_id`.
 const APPLICATION_AT: std::ops::Range<usize> = 68..72;
 
+/// Where it says by which versions of the format it can be written and read, and the newest that there is.
+const VERSIONS_AT: std::ops::Range<usize> = 18..20;
+const VERSION_MAX: u8 = 2;
+
+/// Where it has the number of its schema's form, and the newest that there is.
+const FORM_AT: std::ops::Range<usize> = 44..48;
+const FORM_MAX: i64 = 4;
+
 /// Refuses what is there and no store. What is missing or empty can become one.
 ///
 /// # Errors
-/// A file that is none, or of another program.
+/// A file that is none, or of another program, or whose head is damaged: SQLite takes one that only a later
+/// version of it could write for one that may not be written here.
 pub fn refuse_other(path: &Path) -> Result<()> {
     let other = || StoreError::NotAStore(path.display().to_string());
     let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
@@ -40,8 +49,23 @@ pub fn refuse_other(path: &Path) -> Result<()> {
         // Who may not read it is told so when it is opened.
         Err(_) => return Ok(()),
     }
-    let id = head[APPLICATION_AT].iter().fold(0, |id, byte| id << 8 | i64::from(*byte));
-    if head.starts_with(MAGIC) && id == APPLICATION_ID { Ok(()) } else { Err(other()) }
+    if !head.starts_with(MAGIC) || number(&head[APPLICATION_AT]) != APPLICATION_ID {
+        return Err(other());
+    }
+    let versions = &head[VERSIONS_AT];
+    if versions.iter().any(|version| !(1..=VERSION_MAX).contains(version)) {
+        let what = format!("its head says {versions:?} of the versions of SQLite's format");
+        return Err(StoreError::Impossible(what));
+    }
+    let form = number(&head[FORM_AT]);
+    if form > FORM_MAX {
+        return Err(StoreError::Impossible(format!("its head says {form} of its schema's form")));
+    }
+    Ok(())
+}
+
+fn number(bytes: &[u8]) -> i64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | i64::from(*byte))
 }
 
 #[cfg(test)]
