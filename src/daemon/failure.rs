@@ -108,6 +108,7 @@ impl From<StoreError> for Failure {
             StoreError::ReadOnly(_) | StoreError::Unreadable(_) => {
                 (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
             }
+            StoreError::NoDescriptors(_) => (Cause::Busy, "raise the limit, or close some files"),
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
             StoreError::Held { pid, .. } => {
                 let remedy = format!(

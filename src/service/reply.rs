@@ -190,6 +190,7 @@ impl From<StoreError> for Failure {
             StoreError::Unreadable(_) => Some(Exit::Denied),
             StoreError::Full(_)
             | StoreError::ReadOnly(_)
+            | StoreError::NoDescriptors(_)
             | StoreError::Busy(_)
             | StoreError::Impossible(_)
             | StoreError::Failed(_) => None,

@@ -11,6 +11,9 @@ pub enum StoreError {
     /// The store's file cannot be written.
     #[error("the store cannot be written: {0}")]
     ReadOnly(String),
+    /// There is no descriptor left to open its files with.
+    #[error("the store cannot be opened: {0} ({limit})", limit = descriptors())]
+    NoDescriptors(String),
     /// Nor can it be read.
     #[error("the store cannot be read: {0}")]
     Unreadable(String),
@@ -80,6 +83,34 @@ pub enum StoreError {
     Failed(String),
 }
 
+impl StoreError {
+    /// The cause of a system call at the store's files that failed, while they were to be written.
+    pub(crate) fn of_writing(what: &str, error: &std::io::Error) -> StoreError {
+        let text = format!("{what}: {error}");
+        match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => StoreError::NoDescriptors(text),
+            _ if is_full(error.kind()) => StoreError::Full(text),
+            _ => StoreError::ReadOnly(text),
+        }
+    }
+}
+
+/// Whether there are too few descriptors left for a connection. SQLite does not say so; it has up to four
+/// files open for one, and has closed them when it fails.
+pub(crate) fn lacks_descriptors() -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    let one = |_| open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let four: Result<Vec<_>, _> = (0..4).map(one).collect();
+    matches!(four, Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+}
+
+fn descriptors() -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let of_process = limit
+        .map(|limit| format!("`ulimit -n`, which is {limit} for process {}", std::process::id()));
+    of_process.unwrap_or_else(|| "the system has no file left".to_owned())
+}
+
 /// Whether a system call failed for want of space: the disk's, a quota's, or under the limit of this process
 /// on the length of files, which ends a write as a full disk does.
 #[must_use]
@@ -115,6 +146,11 @@ impl From<StoreError> for Refusal {
                 reason,
                 "make the store's file and directory writable, and mount it again if it was mounted \
                  read-only: nothing was changed",
+            ),
+            StoreError::NoDescriptors(_) => Refusal::new(
+                Rule::TooManyHandles,
+                reason,
+                "raise the limit, or close some files, then try again: nothing was changed",
             ),
             StoreError::Busy(_) => Refusal::new(
                 Rule::Deadline,

@@ -81,3 +81,20 @@ fn programs_that_are_started_have_the_limit_as_it_was() {
     let too_long = "exec -- sh -c 'cd /; exec head -c 300000 /dev/zero > \"$OUT/long\"'";
     assert_eq!(limited(&fixture, 100, too_long).code, 128 + libc::SIGXFSZ);
 }
+
+// P8.2
+#[test]
+fn a_limit_on_descriptors_is_said_to_be_one() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    for descriptors in [6, 8, 10, 12] {
+        let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+        let shell = shell.with("WORKFS_STORE", fixture.store());
+        let ran =
+            shell.run(&format!("cd /; ulimit -n {descriptors}; exec \"$WORKFS\" list")).failure();
+        let told = format!("`ulimit -n`, which is {descriptors} for process ");
+        assert!(ran.code == 75 && ran.stderr.contains(&told), "{ran}");
+        assert!(!ran.stderr.contains("writable"), "{ran}");
+    }
+    fixture.fsck_clean();
+}

@@ -137,8 +137,7 @@ impl Lock {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let failed = |what: &str, error: std::io::Error| {
-            let text = format!("{what} {}: {error}", lock.display());
-            if is_full(error.kind()) { StoreError::Full(text) } else { StoreError::ReadOnly(text) }
+            StoreError::of_writing(&format!("{what} {}", lock.display()), &error)
         };
         let mut file = open_own(&mut options, &lock).map_err(|error| failed("opening", error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {

@@ -40,6 +40,7 @@ pub use lock::{Lock, lock_holder, remove_files, remove_lock, restoring_path};
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
+use super::error::lacks_descriptors;
 use super::{Identity, Read, Readers, Result, StoreError, is_full};
 use crate::limits::TOLD_EVERY;
 use crate::numbers::Ino;
@@ -100,6 +101,7 @@ fn fail(error: rusqlite::Error) -> StoreError {
     }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
+        Some(ErrorCode::CannotOpen) if lacks_descriptors() => StoreError::NoDescriptors(text),
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::ReadOnly(text)
         }
@@ -150,7 +152,7 @@ impl Sqlite {
     /// Held by another process, newer, not a store, on a network file system, or not writable.
     pub fn open(path: &Path) -> Result<(Sqlite, SqliteWriter)> {
         let io = |what: &str, error: std::io::Error| {
-            StoreError::ReadOnly(format!("{what} {}: {error}", path.display()))
+            StoreError::of_writing(&format!("{what} {}", path.display()), &error)
         };
         if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
             use std::os::unix::fs::DirBuilderExt;
@@ -164,7 +166,7 @@ impl Sqlite {
         lock::refuse_network(path)?;
         let (lock, is_first) = lock::Lock::take_first(path)?;
         lock::remove_restoring(path);
-        let made = make(path).map_err(|error| making(path, error));
+        let made = make(path).map_err(|error| io("making", error));
         let is_made = matches!(made, Ok(true));
         let opened = made.and_then(|_| Sqlite::open_held(path));
         if opened.is_err() {
@@ -185,7 +187,7 @@ impl Sqlite {
     /// What is to be opened by whoever has the lock beside the store.
     fn open_held(path: &Path) -> Result<(lock::Lock, SqliteWriter)> {
         let io = |what: &str, error: std::io::Error| {
-            StoreError::ReadOnly(format!("{what} {}: {error}", path.display()))
+            StoreError::of_writing(&format!("{what} {}", path.display()), &error)
         };
         let main = room::open_main(path).map_err(|e| io("opening", e))?;
         let main_lock = lock::lock_main(path, &main, lock::Use::Write)?;
@@ -257,12 +259,6 @@ fn make(path: &Path) -> std::io::Result<bool> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Why there is no file.
-fn making(path: &Path, error: std::io::Error) -> StoreError {
-    let text = format!("making {}: {error}", path.display());
-    if is_full(error.kind()) { StoreError::Full(text) } else { StoreError::ReadOnly(text) }
 }
 
 /// The store's own files are its owner's alone.
@@ -395,7 +391,8 @@ impl Readers for Sqlite {
     fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<bool> {
         let source = self.take()?;
         let mut copy = Connection::open(target).map_err(fail)?;
-        restrict(target).map_err(|e| StoreError::ReadOnly(e.to_string()))?;
+        let restricted = restrict(target);
+        restricted.map_err(|e| StoreError::of_writing(&target.display().to_string(), &e))?;
         // One snapshot for all steps: without it the copy begins anew with every commit of the
         // writer, and under load never ends.
         source.sql.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(fail)?;

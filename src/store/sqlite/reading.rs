@@ -84,7 +84,11 @@ impl Sqlite {
 }
 
 fn cannot(what: &Path, error: std::io::Error) -> StoreError {
-    StoreError::Unreadable(format!("opening {}: {error}", what.display()))
+    let what = format!("opening {}", what.display());
+    match StoreError::of_writing(&what, &error) {
+        lacking @ StoreError::NoDescriptors(_) => lacking,
+        _ => StoreError::Unreadable(format!("{what}: {error}")),
+    }
 }
 
 /// A connection that reads, with what is in the log.
