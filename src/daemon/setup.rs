@@ -5,14 +5,18 @@
 //! moment is set up by whoever opens it next.
 //! Deliberately not here: the form of a configuration (`config`).
 
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::Failure;
+use super::failure::{Cause, Failure};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn};
+use crate::kind::yaml::DEFINITION_BYTES_MAX;
 use crate::names::{FileName, TreePath};
 use crate::refusal::Refusal;
 use crate::service::{Caller, PARTS, SCRATCHPAD};
@@ -43,16 +47,62 @@ pub struct Made {
 /// # Errors
 /// If it cannot be read or is wrong; the reason names file and line.
 pub fn layout(file: &Path) -> Result<Config, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let cannot = |error: &std::io::Error| {
         let remedy = "give a layout file that you may read: `workfs init --layout FILE`";
-        Failure { remedy: remedy.into(), ..Failure::io(file.display(), &error) }
+        Failure { remedy: remedy.into(), ..Failure::io(file.display(), error) }
+    };
+    // It may come by a pipe, too.
+    let opened = File::open(file).map_err(|error| cannot(&error))?;
+    let text = text_of(opened).map_err(|wrong| match wrong {
+        Wrong::Io(error) => cannot(&error),
+        Wrong::Text { line, what } => {
+            let reason = format!("{}: {what}", file.display());
+            Failure { line, ..Failure::new(Cause::Usage, reason, "see docs/cli.md, `init`") }
+        }
     })?;
     let dir = file.parent().unwrap_or(Path::new("."));
     let load = |name: &str| {
         let beside = dir.join(name);
-        std::fs::read_to_string(&beside).map_err(|error| format!("{}: {error}", beside.display()))
+        let text = regular(&beside).map_err(Wrong::Io).and_then(text_of);
+        text.map_err(|wrong| format!("{}: {wrong}", beside.display()))
     };
     Ok(Config::from_layout(&file.display().to_string(), &text, &load)?)
+}
+
+/// Why a file is no layout, nor what one may name.
+#[derive(Debug, thiserror::Error)]
+enum Wrong {
+    #[error("{0}")]
+    Io(std::io::Error),
+    #[error("{what}{}", line.map_or_else(String::new, |line| format!(" in line {line}")))]
+    Text { line: Option<u32>, what: String },
+}
+
+/// Opens a regular file: to read a device, or a pipe that nobody writes, might never end.
+fn regular(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() || meta.is_dir() {
+        // What a directory is said to be when it is read names it.
+        return Ok(file);
+    }
+    Err(std::io::Error::other("it is no regular file"))
+}
+
+/// Its text, of no more bytes than are read at all.
+fn text_of(file: File) -> Result<String, Wrong> {
+    let mut bytes = Vec::new();
+    file.take(DEFINITION_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(Wrong::Io)?;
+    if bytes.len() > DEFINITION_BYTES_MAX {
+        let what = format!("it has more than {DEFINITION_BYTES_MAX} bytes, which is the limit");
+        return Err(Wrong::Text { line: None, what });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        Wrong::Text { line: u32::try_from(line).ok(), what: "it is not UTF-8".to_owned() }
+    })
 }
 
 /// Says that a new store is whole. Until then whoever opens it sets it up, as if it had just been made.

@@ -289,3 +289,45 @@ fn the_root_of_the_mount_can_be_a_workspace() {
     let fsck = fixture.workfs(&["fsck"]).success();
     assert!(fsck.stdout.starts_with("clean"), "{fsck}");
 }
+
+// P8.5 P6.7
+#[test]
+fn a_layout_names_regular_files_of_text_that_are_no_longer_than_one_may_be() {
+    let fixture = Setup::default().prepare();
+    fixture
+        .sh("cd $OUT && mkfifo pipe && head -c 300000 /dev/zero | tr '\\0' '#' > long")
+        .success();
+    fs::write(fixture.outside("bytes"), b"# a\n# \xff\n").unwrap();
+    let init = |layout: &str| {
+        let file = fixture.outside("layout.yaml");
+        fs::write(&file, layout).unwrap();
+        fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).failure()
+    };
+    for (named, why) in [
+        ("pipe", "it is no regular file (line 2)"),
+        ("/dev/zero", "it is no regular file (line 2)"),
+        ("long", "more than 262144 bytes"),
+        ("bytes", "it is not UTF-8 in line 2"),
+        (".", "Is a directory"),
+    ] {
+        for layout in [
+            format!("workspaces: []\nkinds: [{{ file: {named} }}]\n"),
+            format!("workspaces: []\nschemas: [{{ name: s, file: {named} }}]\n"),
+        ] {
+            let ran = init(&layout);
+            assert!(ran.code == 2 && ran.stderr.contains(why), "{layout}: {ran}");
+        }
+    }
+    for (layout, why) in [
+        (fixture.outside("bytes").display().to_string(), "it is not UTF-8 (line 2)"),
+        ("/dev/zero".to_owned(), "more than 262144 bytes"),
+    ] {
+        let ran = fixture.workfs(&["init", "--layout", &layout]).failure();
+        assert!(ran.code == 2 && ran.stderr.contains(why), "{layout}: {ran}");
+    }
+    assert!(!fixture.store().exists());
+    // What is written by a program may come without a file.
+    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let shell = shell.with("WORKFS_STORE", fixture.store());
+    shell.run("\"$WORKFS\" init --layout <(echo 'workspaces: []')").success();
+}
