@@ -11,7 +11,8 @@ use super::asked::{Asked, Flags};
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use crate::daemon::{
-    self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options, UnmountAsk,
+    self, Answer, Ask, Cause, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
+    Spawned, UnmountAsk,
 };
 use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, UNMOUNT_PATIENCE};
 use crate::store::Durability;
@@ -95,7 +96,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
 
 /// Asks the daemon, starting it where there is none.
 fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
-    at_daemon(options, |mut client| {
+    let asked = at_daemon(options, |mut client| {
         let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? else { return Ok(None) };
         let already = matches!(answer, Answer::Mounted { already: true, .. });
         let (mount, notes) = mounted(answer)?;
@@ -114,6 +115,15 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
             output.value(&json!(mount))?;
         }
         Ok(Some(Exit::Done))
+    });
+    asked.inspect_err(|_| {
+        // A daemon that broke off may have left one.
+        let dir = Path::new(&ask.dir);
+        if daemon::is_dead(dir)
+            && let Err(failure) = daemon::clean_up(dir, &Covers::kept_in(options.paths.covers()))
+        {
+            output.note(&failure.reason);
+        }
     })
 }
 
@@ -145,26 +155,33 @@ pub(super) fn at_daemon<T>(
     mut ask: impl FnMut(Client) -> Result<Option<T>, Stop>,
 ) -> Result<T, Stop> {
     let begin = Instant::now();
+    let mut started: Option<Spawned> = None;
     loop {
-        if let Some(client) = Client::connect(&options.paths)? {
-            if let Some(answered) = ask(client)? {
-                return Ok(answered);
-            }
-            // It was just ending: the next one has its place in a moment.
-        } else if let Err(failure) = daemon::start(options) {
-            // Another one was faster and will listen, or a command has the store for a moment.
-            if failure.cause != Cause::Held || begin.elapsed() > LOCK_PATIENCE {
-                return Err(failure.into());
-            }
-        } else {
-            continue;
-        }
         if begin.elapsed() > DAEMON_START_WAIT {
             return Err(Stop::failed(
                 Exit::Mount,
                 "the daemon ends again and again",
                 "see its log",
             ));
+        }
+        if let Some(client) = Client::connect(&options.paths)? {
+            if let Some(answered) = ask(client)? {
+                return Ok(answered);
+            }
+            // It was just ending: the next one has its place in a moment.
+        } else if let Some(failure) = started.as_mut().and_then(Spawned::broke_off) {
+            return Err(failure.into());
+        } else {
+            match daemon::start(options) {
+                Ok(one) => {
+                    started = Some(one);
+                    continue;
+                }
+                // Another one was faster and will listen, or a command has the store for a moment.
+                Err(failure)
+                    if failure.cause == Cause::Held && begin.elapsed() <= LOCK_PATIENCE => {}
+                Err(failure) => return Err(failure.into()),
+            }
         }
         std::thread::sleep(LOOK_AGAIN);
     }

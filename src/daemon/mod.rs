@@ -43,7 +43,7 @@ pub use paths::StorePaths;
 pub use point::{clean_up, is_dead, left_covered, resolve};
 pub use setup::{Made, Setup, finish, layout, set_up};
 pub use signals::{Patience, is_ignored, on_first as on_first_signal, outlive_long_writes};
-pub use spawn::{LOOK_AGAIN, Readiness, detach_from_caller, ready_line, start};
+pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};
 pub use wanted::{expect_mountable, expect_possible};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use workfs_mount::MountLine;

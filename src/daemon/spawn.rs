@@ -31,11 +31,32 @@ pub enum Readiness {
     Failed(Failure),
 }
 
+/// A daemon that was started here.
+#[derive(Debug)]
+pub struct Spawned {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Spawned {
+    /// Why it is gone, where it did not end by itself as one does that nobody needs: it is not worth another.
+    pub fn broke_off(&mut self) -> Option<Failure> {
+        let status = self.child.try_wait().ok()??;
+        if status.success() {
+            return None;
+        }
+        let reason = format!("the daemon broke off ({status})");
+        let remedy =
+            format!("its log tells more, such as of want of memory: {}", self.log.display());
+        Some(Failure::new(Cause::Mount, reason, remedy))
+    }
+}
+
 /// Starts a daemon in the background; returns when it serves.
 ///
 /// # Errors
 /// Why it does not.
-pub fn start(options: &Options) -> Result<(), Failure> {
+pub fn start(options: &Options) -> Result<Spawned, Failure> {
     // Nothing is left beside what is no store.
     refuse_other(options.paths.store())?;
     let log = trim_log(&options.paths)?;
@@ -56,7 +77,7 @@ pub fn start(options: &Options) -> Result<(), Failure> {
         command.stderr(file).spawn().map_err(|error| Failure::io("starting the daemon", &error))?;
     let said = first_line(&mut child);
     match said {
-        Some(Readiness::Serves) => Ok(()),
+        Some(Readiness::Serves) => Ok(Spawned { child, log }),
         Some(Readiness::Failed(failure)) => {
             // It ends by itself; it must not stay a zombie while we go on.
             let _ = child.wait();

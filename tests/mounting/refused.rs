@@ -207,3 +207,26 @@ fn a_path_that_cannot_be_a_store_s_is_refused_beforehand() {
         assert_eq!(left(), before, "{why}");
     }
 }
+
+// P6.1
+#[test]
+fn a_daemon_that_breaks_off_for_want_of_memory_is_told_of_and_leaves_no_mount() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    // Which of them are too small differs from build to build, and from run to run.
+    for kib in (50_000..420_000).step_by(40_000) {
+        let mount = format!("cd /; ulimit -v {kib}; exec timeout 50 \"$WORKFS\" mount \"$M\"");
+        let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+        let shell = shell.with("WORKFS_STORE", fixture.store()).with("M", fixture.root());
+        let ran = shell.run(&mount);
+        match ran.code {
+            // It may still break off.
+            0 => drop(fixture.workfs(&["unmount", fixture.root().to_str().unwrap()])),
+            124 => panic!("with {kib} KiB it does not return: {ran}"),
+            _ => assert!(ran.stderr.contains("workfs: ") || ran.stderr.contains("memory"), "{ran}"),
+        }
+        assert!(mounted_below(fixture.base()).is_empty(), "{kib} KiB: {ran}");
+        fixture.await_no_daemon();
+    }
+    fixture.mount_all();
+}
