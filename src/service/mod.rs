@@ -54,7 +54,7 @@ pub use backup::BackupReport;
 pub use caller::Caller;
 pub use claim::{ClaimReport, claim_wish, is_any_left, is_as_claimed, waited_in_vain, waits_on};
 pub use doctor::{DoctorReport, Finding, Health, doctor};
-pub use export::ExportReport;
+pub use export::{ExportReport, export};
 pub use finish::MoveReport;
 pub use fsck::{FsckReport, Problem, fsck};
 pub use gc::{GcProject, GcReport};
@@ -235,7 +235,9 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::Status => status::status(service).map(Report::Status),
         Request::Import(args) => import::import(service, caller, &args, sink).map(Report::Import),
         Request::Export(args) => {
-            export::export(service, &caller.part, &args, sink).map(Report::Export)
+            let config = service.engine.config();
+            let of = (&**service.engine.readers(), Some(&*config));
+            export::export(of, &caller.part, &args, sink).map(Report::Export)
         }
         Request::Fsck => {
             let config = service.engine.config();

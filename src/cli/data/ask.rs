@@ -14,7 +14,9 @@ use crate::daemon::{
     self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
 };
 use crate::limits::{DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, LOCK_PATIENCE};
-use crate::service::{Caller, Effect, Part, Reply, Report, Request, Service, Sink, dispatch, fsck};
+use crate::service::{
+    Caller, Effect, Part, Reply, Report, Request, Service, Sink, dispatch, export, fsck,
+};
 use crate::store::Readers;
 
 /// What to do where there is no store.
@@ -116,10 +118,12 @@ fn asked(
                 Ok(store) => return in_process(store, paths, (part, request), patience, each),
                 // A daemon that just starts or ends, or another command.
                 Err(failure) if failure.cause == Cause::Held => Some(failure),
-                Err(failure) if failure.cause == Cause::Store && request == Request::Fsck => {
+                Err(failure)
+                    if failure.cause == Cause::Store
+                        && matches!(request, Request::Fsck | Request::Export(_)) =>
+                {
                     let store = daemon::open_to_check(paths).map_err(|_| failure)?;
-                    part.expect_whole(request.properties().name)?;
-                    return fsck_alone(&store, patience, each);
+                    return without_engine(&store, (&part, &request), patience, each);
                 }
                 Err(failure) => return Err(failure.into()),
             }
@@ -237,15 +241,23 @@ fn in_process(
     result
 }
 
-/// Checks a store that no engine can be started on.
-fn fsck_alone(
+/// Checks a store that no engine can be started on, or exports what can be read of it.
+fn without_engine(
     store: &dyn Readers,
+    (part, request): (&Part, &Request),
     patience: &Patience,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     served_here(patience, each, |sink| {
-        let last = match fsck(store, None, sink) {
-            Ok(report) => Reply::Report(Box::new(Report::Fsck(report))),
+        let done = match request {
+            Request::Export(args) => export((store, None), part, args, sink).map(Report::Export),
+            other => part
+                .expect_whole(other.properties().name)
+                .and_then(|()| fsck(store, None, sink))
+                .map(Report::Fsck),
+        };
+        let last = match done {
+            Ok(report) => Reply::Report(Box::new(report)),
             Err(failure) => Reply::Error(failure),
         };
         // Whether anybody still hears it does not matter any more.

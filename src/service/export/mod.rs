@@ -3,6 +3,7 @@
 //! What must stay true: all of it is of one moment; nothing that is there is overwritten, and no
 //! link in the target is followed.
 
+mod listing;
 mod versions;
 
 use std::collections::HashMap;
@@ -18,16 +19,17 @@ use rustix::fs::{
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::config::{CONFIG_KEY, Config};
 use crate::engine::read_plain;
 use crate::limits::CHUNK_BYTES;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::{Ino, UnixNanos};
-use crate::store::{Class, Node, NodeType, Read, or_too_long};
+use crate::store::{Class, Node, NodeType, Read, Readers, StoreError, or_too_long};
 
 use super::find::node_at;
 use super::pace::Pace;
 use super::status::size;
-use super::{Exit, ExportArgs, Failure, Part, Service, Sink, Unreadable};
+use super::{Exit, ExportArgs, Failure, Part, Sink, Unreadable};
 
 /// Deepest directory that is exported: each level on the way holds a descriptor.
 const DEPTH_MAX: usize = 200;
@@ -60,6 +62,9 @@ pub struct ExportReport {
     pub left_out_count: u64,
     /// The first of them, with the reason.
     pub left_out: Vec<Unreadable>,
+    /// How many of them cannot be read, since the store is damaged there.
+    #[serde(default)]
+    pub damaged_count: u64,
     /// The client went away before the end.
     pub interrupted: bool,
 }
@@ -83,8 +88,14 @@ impl ExportReport {
         if self.left_out_count > 0 {
             out.push_str(&format!("\nleft out ({}):", self.left_out_count));
             for one in &self.left_out {
-                out.push_str(&format!("\n  {}: {}", one.path, one.why));
+                out.push_str(&format!("\n  {}: {}", one.path.or_root(), one.why));
             }
+        }
+        if self.damaged_count > 0 {
+            out.push_str(&format!(
+                "\nthe store is damaged: {} of these cannot be read, all else is exported",
+                self.damaged_count
+            ));
         }
         if self.interrupted {
             out.push_str("\ninterrupted: the directory is not complete");
@@ -95,28 +106,38 @@ impl ExportReport {
     /// How the process ends.
     #[must_use]
     pub fn exit(&self) -> Exit {
-        if self.left_out_count > 0 || self.interrupted { Exit::Problems } else { Exit::Done }
+        match self {
+            _ if self.interrupted => Exit::Problems,
+            _ if self.damaged_count > 0 => Exit::Store,
+            _ if self.left_out_count > 0 => Exit::Problems,
+            _ => Exit::Done,
+        }
     }
 }
 
-/// Exports.
+/// Exports; what the store keeps of the past, by the configuration that is in force, or by the one that it
+/// keeps where none is.
 ///
 /// # Errors
 /// A path that is not there, a target that is not empty or cannot be written.
-pub(super) fn export(
-    service: &Service,
+pub fn export(
+    (readers, config): (&dyn Readers, Option<&Config>),
     part: &Part,
     args: &ExportArgs,
     sink: Sink<'_>,
 ) -> Result<ExportReport, Failure> {
     let from = part.path(args.path.as_deref().unwrap_or(""))?;
-    let failed = |error: std::io::Error| {
+    let failed = |broken: Broken| {
+        let error = match broken {
+            Broken::Target(error) => error,
+            Broken::Store(error) => return error.into(),
+        };
         let reason = format!("{}: {error}", args.to.display());
         let exit = Exit::from(error.kind());
         let reason = if exit == Exit::NoSpace { or_too_long(&reason) } else { reason };
         Failure::new(exit, reason, "what was written until then is there, incomplete")
     };
-    service.read(|read| {
+    super::ask(readers, |read| {
         let Some(start) = node_at(read, &from)? else {
             let (from, remedy) = (part.show(&from), "`workfs list` shows what there is");
             return Err(Failure::new(Exit::Absent, format!("there is no `{from}`"), remedy));
@@ -137,10 +158,16 @@ pub(super) fn export(
             export.fill(target.as_fd(), &start, &TreePath::root()).map_err(failed)?;
         } else if let Some((_, name)) = from.split_last() {
             let path = TreePath::root().join(name.clone());
-            export.one(target.as_fd(), name, &start, &path).map_err(failed)?;
+            let done = export.one(target.as_fd(), name, &start, &path);
+            export.or_leave_out(&path, done).map_err(failed)?;
         }
         if args.versions {
-            export.versions(&service.engine.config(), &from).map_err(failed)?;
+            // It only says how a version's name ends: where it cannot be read the usual one does.
+            let kept = || Config::kept(read.meta(CONFIG_KEY).ok().flatten().as_deref());
+            let kept = config.is_none().then(|| kept().unwrap_or_default());
+            if let Some(config) = config.or(kept.as_ref()) {
+                export.versions(config, &from).map_err(failed)?;
+            }
         }
         let mut report = export.report;
         report.interrupted = export.pace.is_over();
@@ -192,10 +219,32 @@ struct Export<'r, 's> {
     pace: Pace<'s>,
 }
 
-type Io<T> = std::io::Result<T>;
+/// Why something is not exported.
+enum Broken {
+    /// The target cannot be written.
+    Target(std::io::Error),
+    /// The store cannot be read.
+    Store(StoreError),
+}
 
-fn store(error: crate::store::StoreError) -> std::io::Error {
-    std::io::Error::other(error)
+type Io<T> = Result<T, Broken>;
+
+impl From<std::io::Error> for Broken {
+    fn from(error: std::io::Error) -> Broken {
+        Broken::Target(error)
+    }
+}
+
+impl From<Errno> for Broken {
+    fn from(errno: Errno) -> Broken {
+        Broken::Target(errno.into())
+    }
+}
+
+impl From<StoreError> for Broken {
+    fn from(error: StoreError) -> Broken {
+        Broken::Store(error)
+    }
 }
 
 impl Export<'_, '_> {
@@ -206,24 +255,27 @@ impl Export<'_, '_> {
         }
     }
 
+    /// Goes on where the store is damaged: what is left of it is to be saved.
+    fn or_leave_out<T: Default>(&mut self, path: &TreePath, done: Io<T>) -> Io<T> {
+        let Err(Broken::Store(StoreError::Impossible(what))) = done else { return done };
+        self.report.damaged_count += 1;
+        self.leave_out(path, format!("damaged: {what}"));
+        Ok(T::default())
+    }
+
     /// Writes what lies in the directory `node` into the directory `dir`.
     fn fill(&mut self, dir: BorrowedFd<'_>, node: &Node, path: &TreePath) -> Io<()> {
         if path.names().len() >= DEPTH_MAX {
             self.leave_out(path, format!("what lies over {DEPTH_MAX} directories deep"));
             return Ok(());
         }
-        let mut inside = Vec::new();
-        self.read
-            .list(node.ino, None, &mut |entry| {
-                inside.push(entry);
-                true
-            })
-            .map_err(store)?;
-        for (name, node) in inside {
+        for (name, node) in self.listing(node, path)? {
             if self.pace.is_over() {
                 break;
             }
-            self.one(dir, &name, &node, &path.join(name.clone()))?;
+            let path = path.join(name.clone());
+            let done = self.one(dir, &name, &node, &path);
+            self.or_leave_out(&path, done)?;
         }
         Ok(())
     }
@@ -244,7 +296,10 @@ impl Export<'_, '_> {
             NodeType::Directory => return self.directory(dir, name, node, path),
             NodeType::File => self.file(dir, name, node, path)?,
             NodeType::Symlink => {
-                let target = self.read.symlink(node.ino).map_err(store)?.unwrap_or_default();
+                let target = self.read.symlink(node.ino)?;
+                let missing =
+                    || StoreError::Impossible(format!("node {} has no target", node.ino.0));
+                let target = target.ok_or_else(missing)?;
                 let made = self.there(symlinkat(target, dir, name.as_bytes()), path)?;
                 self.report.links += u64::from(made);
                 made
@@ -350,16 +405,16 @@ impl Export<'_, '_> {
     fn content(&mut self, node: &Node, file: &mut File) -> Io<u64> {
         let whole = match node.class {
             Class::Plain => return self.plain(node, file),
-            Class::Draft => self.read.draft(node.ino).map_err(store)?.map(|draft| draft.content),
-            Class::Record => match self.read.record_at(node.ino).map_err(store)? {
+            Class::Draft => self.read.draft(node.ino)?.map(|draft| draft.content),
+            Class::Record => match self.read.record_at(node.ino)? {
                 Some(record) => {
-                    let version = self.read.version(record.version_g).map_err(store)?;
+                    let version = self.read.version(record.version_g)?;
                     version.map(|version| version.content)
                 }
                 None => None,
             },
         };
-        let missing = || std::io::Error::other(format!("node {} has no content", node.ino.0));
+        let missing = || StoreError::Impossible(format!("node {} has no content", node.ino.0));
         let whole = whole.ok_or_else(missing)?;
         file.write_all(&whole)?;
         Ok(whole.len() as u64)
@@ -368,13 +423,18 @@ impl Export<'_, '_> {
     /// Writes what a plain file has, and leaves its holes.
     fn plain(&mut self, node: &Node, file: &mut File) -> Io<u64> {
         let chunk = CHUNK_BYTES as u64;
-        let mut at = 0;
+        let (mut at, mut chunks) = (0, 0);
         while at < node.size && self.goes_on_at(at, node.size) {
-            let next = self.read.next_chunk(node.ino, (at / chunk) as u32).map_err(store)?;
+            let next = self.read.next_chunk(node.ino, (at / chunk) as u32)?;
             let Some(start) = next.map(|index| u64::from(index) * chunk) else { break };
-            let piece = read_plain(self.read, node, start, CHUNK_BYTES).map_err(store)?;
+            let piece = read_plain(self.read, node, start, CHUNK_BYTES)?;
             file.write_all_at(&piece, start)?;
             at = start + chunk;
+            chunks += 1;
+        }
+        if chunks != node.chunks && !self.pace.is_over() {
+            let what = format!("{chunks} of the {} chunks of its content are there", node.chunks);
+            return Err(StoreError::Impossible(what).into());
         }
         file.set_len(node.size)?;
         Ok(node.size)
@@ -397,7 +457,8 @@ impl Export<'_, '_> {
         if node.node_type != NodeType::Symlink {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = openat(dir, name, flags, Mode::empty())?;
-            self.xattrs(&fd, node, path)?;
+            let kept = self.xattrs(&fd, node, path);
+            self.or_leave_out(path, kept)?;
             rustix::fs::fchmod(&fd, Mode::from_raw_mode(node.mode))?;
         }
         let times = times(node.atime, node.mtime);
@@ -406,8 +467,8 @@ impl Export<'_, '_> {
     }
 
     fn xattrs(&mut self, fd: &OwnedFd, node: &Node, path: &TreePath) -> Io<()> {
-        for name in self.read.xattr_names(node.ino).map_err(store)? {
-            let value = self.read.xattr(node.ino, &name).map_err(store)?.unwrap_or_default();
+        for name in self.read.xattr_names(node.ino)? {
+            let value = self.read.xattr(node.ino, &name)?.unwrap_or_default();
             if let Err(errno) = fsetxattr(fd, &name[..], &value, XattrFlags::empty()) {
                 let name = crate::names::printable(&name);
                 self.leave_out(path, format!("its attribute `{name}`: {errno}"));

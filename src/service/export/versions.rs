@@ -11,9 +11,10 @@ use rustix::io::Errno;
 use crate::config::Config;
 use crate::engine::{names_below, version_name};
 use crate::names::{FileName, TreePath};
-use crate::numbers::UnixNanos;
+use crate::numbers::{G, UnixNanos};
+use crate::store::{History, WorkspaceRow};
 
-use super::{Export, Io, store};
+use super::{Broken, Export, Io};
 
 /// Where versions go, below the target.
 const HISTORY: [&[u8]; 2] = [b".workfs", b"history"];
@@ -22,54 +23,65 @@ impl Export<'_, '_> {
     /// Writes all versions of what lies, or lay, at `from` or below.
     pub(super) fn versions(&mut self, config: &Config, from: &TreePath) -> Io<()> {
         let mut pasts = Vec::new();
-        let (read, mut all) = (self.read, |history| {
+        let listed = self.read.histories(from, None, &mut |history| {
             pasts.push(history);
             true
         });
-        read.histories(from, None, &mut all).map_err(store)?;
-        for history in pasts {
-            let mut versions = Vec::new();
-            let mut all = |version| {
-                versions.push(version);
-                true
-            };
-            read.file_versions(history.key, &mut all).map_err(store)?;
-            let below = names_below(read, &history.path).map_err(store)?;
-            for version in versions {
-                let name = version_name(&below, version.g.to_string());
-                let content = read.file_version(version.g).map_err(store)?.unwrap_or_default();
-                self.version(&history.path, name, version.at, &content)?;
+        self.or_leave_out(from, listed.map_err(Broken::Store))?;
+        for past in pasts {
+            let done = self.versions_of(&past);
+            self.or_leave_out(&past.path, done)?;
+        }
+        for workspace in self.read.workspaces()? {
+            if workspace.path.names().starts_with(from.names()) {
+                let done = self.records_versions(config, &workspace);
+                self.or_leave_out(&workspace.path, done)?;
             }
         }
-        self.records_versions(config, from)
+        Ok(())
     }
 
-    fn records_versions(&mut self, config: &Config, from: &TreePath) -> Io<()> {
-        let read = self.read;
-        for workspace in read.workspaces().map_err(store)? {
-            if !workspace.path.names().starts_with(from.names()) {
-                continue;
-            }
-            let binding = config.bind(&workspace.path);
-            let extension = binding.as_ref().map_or("yaml", |it| it.kind.usual_extension());
-            let mut records = Vec::new();
-            let mut all = |record| {
-                records.push(record);
-                true
-            };
-            read.records(workspace.key, &mut all).map_err(store)?;
-            for record in records {
-                let id = FileName::new(record.id.as_str());
-                let Ok(id) = id else { continue };
-                let path = workspace.path.join(id);
-                let below = names_below(read, &path).map_err(store)?;
-                let mut g = record.version_g;
-                while let Some(row) = read.version(g).map_err(store)? {
-                    let name = version_name(&below, format!("{g}.{extension}"));
-                    self.version(&path, name, row.at, &row.content)?;
-                    g = row.before_g;
-                }
-            }
+    /// Those of a plain file.
+    fn versions_of(&mut self, past: &History) -> Io<()> {
+        let mut versions = Vec::new();
+        self.read.file_versions(past.key, &mut |version| {
+            versions.push(version);
+            true
+        })?;
+        let below = names_below(self.read, &past.path)?;
+        for version in versions {
+            let name = version_name(&below, version.g.to_string());
+            let content = self.read.file_version(version.g)?.unwrap_or_default();
+            self.version(&past.path, name, version.at, &content)?;
+        }
+        Ok(())
+    }
+
+    fn records_versions(&mut self, config: &Config, workspace: &WorkspaceRow) -> Io<()> {
+        let binding = config.bind(&workspace.path);
+        let extension = binding.as_ref().map_or("yaml", |it| it.kind.usual_extension());
+        let mut records = Vec::new();
+        let listed = self.read.records(workspace.key, &mut |record| {
+            records.push(record);
+            true
+        });
+        self.or_leave_out(&workspace.path, listed.map_err(Broken::Store))?;
+        for record in records {
+            let Ok(id) = FileName::new(record.id.as_str()) else { continue };
+            let path = workspace.path.join(id);
+            let done = self.versions_of_record(&path, record.version_g, extension);
+            self.or_leave_out(&path, done)?;
+        }
+        Ok(())
+    }
+
+    fn versions_of_record(&mut self, path: &TreePath, last: G, extension: &str) -> Io<()> {
+        let below = names_below(self.read, path)?;
+        let mut g = last;
+        while let Some(row) = self.read.version(g)? {
+            let name = version_name(&below, format!("{g}.{extension}"));
+            self.version(path, name, row.at, &row.content)?;
+            g = row.before_g;
         }
         Ok(())
     }
