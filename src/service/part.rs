@@ -58,7 +58,8 @@ impl Part {
     }
 
     /// A path of the tree as it is shown; what is not in sight is only known to lie elsewhere.
-    pub(super) fn show(&self, path: &TreePath) -> ShownPath {
+    #[must_use]
+    pub fn show(&self, path: &TreePath) -> ShownPath {
         match path.below(&self.root) {
             Some(below) if below.names().is_empty() && !self.is_whole() => ShownPath::new("."),
             Some(below) => ShownPath::from(&below),

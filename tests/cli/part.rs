@@ -140,6 +140,10 @@ fn events_are_those_of_the_part() {
         |glob| narrow.here("", &["watch", glob, "--since", &since, "--timeout", "1", "-n", "1"]);
     let ran = watched("inbox/*.yaml").success();
     assert!(ran.stdout.contains(" inbox/t-2.yaml "), "{ran}");
+    let read = "echo \"$WORKFS_PATH\"; cat \"$WORKFS_PATH\"";
+    let exec = ["watch", "inbox/*", "--since", &since, "-n", "1", "--exec", read];
+    let ran = narrow.here("", &exec).success();
+    assert_eq!(ran.stdout, format!("inbox/t-2.yaml\n{}", Task::new("t-2").text()));
     assert_eq!(watched("scratchpad/**").code, 3);
     assert_eq!(watched("work/**").code, 3);
     let lines = narrow.here("", &["log", "--json", "--since", &since]).success().json_lines();

@@ -15,9 +15,9 @@ use super::super::reader::end_with_reader;
 use super::super::{Global, store};
 use super::ask::{Missing, each_reply, no_daemon, no_store};
 use crate::daemon::Client;
-use crate::names::path_of_json;
+use crate::names::{TreePath, path_of_json};
 use crate::numbers::G;
-use crate::service::{self, Reply, Request};
+use crate::service::{self, Part, Reply, Request};
 use crate::units;
 
 /// See `workfs watch --help`.
@@ -34,8 +34,8 @@ pub struct WatchArgs {
     /// Begin after this event [default: with the next one]
     #[arg(long, value_name = "G")]
     since: Option<u64>,
-    /// Run this by `sh -c` for each event, with WORKFS_EVENT, WORKFS_PATH, WORKFS_G and
-    /// WORKFS_ACTOR; the next event waits for its end
+    /// Run this by `sh -c` for each event, with WORKFS_EVENT, WORKFS_PATH (from the root of the
+    /// mount), WORKFS_G and WORKFS_ACTOR; the next event waits for its end
     #[arg(long, value_name = "COMMAND")]
     exec: Option<String>,
 }
@@ -56,12 +56,14 @@ pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, S
     if args.exec.is_none() {
         end_with_reader();
     }
+    let here = Here::new(paths, output);
+    let part = here.part()?;
     let mut exit = Exit::Failed;
-    each_reply(&Here::new(paths, output), request, Missing::Refuse, &mut |reply| {
+    each_reply(&here, request, Missing::Refuse, &mut |reply| {
         match reply {
             Reply::Line(line) => {
                 if let Some(command) = &args.exec {
-                    execute(command, &line)?;
+                    execute(command, &part, &line)?;
                 }
                 if output.json || args.exec.is_none() {
                     output.line(&line)?;
@@ -77,16 +79,21 @@ pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, S
     Ok(exit)
 }
 
-/// Runs the command for one event. How it ends is its own business.
-fn execute(command: &str, line: &str) -> Result<(), Stop> {
+/// Runs the command for one event. How it ends is its own business. What is told in the environment is
+/// for the command and not the ledger's: a path is one of the part that is in sight.
+fn execute(command: &str, part: &Part, line: &str) -> Result<(), Stop> {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
     let text = |at: &str| event.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
     let g = event.get("g").and_then(Value::as_u64).unwrap_or(0);
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).env("WORKFS_EVENT", text("/event"));
     // The environment carries any bytes.
-    let path = OsString::from_vec(path_of_json(&text("/payload/path")));
-    shell.env("WORKFS_PATH", path).env("WORKFS_ACTOR", text("/actor"));
+    let named = path_of_json(&text("/payload/path"));
+    let path = match TreePath::parse(&named) {
+        Ok(path) => part.show(&path).as_bytes().to_vec(),
+        Err(_) => named,
+    };
+    shell.env("WORKFS_PATH", OsString::from_vec(path)).env("WORKFS_ACTOR", text("/actor"));
     shell.env("WORKFS_G", g.to_string());
     match shell.status() {
         Ok(_) => Ok(()),
