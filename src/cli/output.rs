@@ -38,7 +38,7 @@ pub enum Stop {
     Failed(Box<Failed>),
     /// Nobody reads what it prints any more.
     NobodyReads,
-    /// Ctrl-C.
+    /// Ctrl-C, and a report has told what was done.
     Interrupted,
     /// A command that was run ended with this exit code, which is ours.
     Ended(u8),
@@ -115,6 +115,17 @@ impl Stop {
                 Stop::Failed(failed)
             }
             other => other,
+        }
+    }
+
+    /// The same of what was interrupted: the failure is all that tells of it, and the exit code says why.
+    pub fn interrupted(self) -> Stop {
+        match self {
+            Stop::Failed(mut failed) => {
+                failed.exit = Exit::Interrupted;
+                Stop::Failed(failed)
+            }
+            _ => Stop::Interrupted,
         }
     }
 

@@ -162,6 +162,10 @@ fn no_backup(file: &Path) -> Failure {
     Failure::new(Exit::Store, reason, "take one that `workfs backup` made")
 }
 
+fn interrupted() -> Failure {
+    Failure::new(Exit::Failed, "interrupted", "nothing was changed; try again")
+}
+
 /// Bytes that are copied between two replies about progress.
 const PIECE_BYTES: u64 = 16 << 20;
 
@@ -190,7 +194,7 @@ fn copy(from: &Path, to: &Path, store: &Path, sink: Sink<'_>) -> Result<(), Fail
             Err(error) => return Err(reading(error)),
         }
         if !sink(Reply::Progress { done, total, what: "bytes".to_owned() }) {
-            return Err(Failure::new(Exit::Failed, "interrupted", "try again"));
+            return Err(interrupted());
         }
     }
 }
@@ -207,7 +211,7 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure>
     drop((writer, open));
     let _ = std::fs::remove_file(lock_path(aside));
     if report.interrupted {
-        return Err(Failure::new(Exit::Failed, "interrupted", "try again"));
+        return Err(interrupted());
     }
     if let Some(first) = report.problems.first() {
         let reason = format!(

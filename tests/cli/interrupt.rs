@@ -76,6 +76,39 @@ fn an_import_and_an_export_say_how_far_they_came_with_a_daemon_and_without() {
 
 // P8.1
 #[test]
+fn a_backup_and_a_restore_that_are_interrupted_say_that_nothing_was_kept() {
+    let fixture = Setup::default().start();
+    // Long enough to be met before the end.
+    let pieces: Vec<u8> = (0_u32..16 << 20).flat_map(u32::to_le_bytes).collect();
+    fs::write(fixture.path("large"), pieces).unwrap();
+    let copy = fixture.outside("copy.db");
+    fixture.workfs(&["backup", copy.to_str().unwrap()]).success();
+    let restoring = fixture.store().with_extension("db.restoring");
+    let part = fixture.outside("other.db.workfs-part");
+    let other = fixture.outside("other.db");
+    let backup = ["--json", "backup", other.to_str().unwrap()];
+    let restore = ["--json", "restore", "--force", copy.to_str().unwrap()];
+    let cases = [(&backup[..], &part), (&backup, &part), (&restore, &restoring)];
+    for (nth, (arguments, begun)) in cases.into_iter().enumerate() {
+        if nth == 1 {
+            fixture.unmount_all();
+            fixture.await_no_daemon();
+        }
+        let child = started(&fixture, arguments);
+        until_polled("it has begun", || begun.exists().then_some(()));
+        tell(&child, Signal::INT);
+        let (code, said) = ended(child);
+        let told: serde_json::Value = serde_json::from_str(&said).expect(&said);
+        assert_eq!((code, &told["error"]["code"]), (130, &serde_json::json!(130)), "{said}");
+        assert_eq!(told["error"]["reason"], "interrupted", "{said}");
+        assert!(told["error"]["remedy"].as_str().unwrap().starts_with("nothing was "), "{said}");
+        assert!(!begun.exists() && !other.exists());
+    }
+    fixture.fsck_clean();
+}
+
+// P8.1
+#[test]
 fn long_commands_show_on_a_terminal_how_far_they_are_and_are_quiet_elsewhere() {
     if !needs(&["script"]) {
         return;

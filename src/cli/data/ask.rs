@@ -177,10 +177,10 @@ fn over_socket(
     let mut answered = false;
     for answer in answers {
         match answer {
-            // A failure says no more than the signal does.
-            Ok(Answer::Reply(Reply::Error(_))) | Err(_) if is_over() => {
-                return Err(Stop::Interrupted);
+            Ok(Answer::Reply(Reply::Error(failure))) if is_over() => {
+                return Err(Stop::from(failure).interrupted());
             }
+            Err(failure) if is_over() => return Err(Stop::from(failure).interrupted()),
             Ok(Answer::Reply(Reply::Report(report))) if report.is_cut_short() && is_over() => {
                 each(Reply::Report(report))?;
                 return Err(Stop::Interrupted);
@@ -203,7 +203,10 @@ fn over_socket(
 pub fn patience() -> Result<Patience, Stop> {
     let patience = Patience::begin(i32::from(Exit::Interrupted.code()))
         .map_err(|error| Failure::io("waiting for signals", &error))?;
-    if patience.is_over() { Err(Stop::Interrupted) } else { Ok(patience) }
+    if patience.is_over() {
+        return Err(Stop::failed(Exit::Interrupted, "interrupted", "nothing was done"));
+    }
+    Ok(patience)
 }
 
 /// How long a daemon that is well may say nothing about a request. To who follows what happens it
@@ -281,8 +284,10 @@ fn served_here(
         if result.is_ok() {
             result = each(reply);
         } else if is_end && matches!(result, Err(Stop::Interrupted)) {
-            // How far it came; a failure says no more than the signal does.
-            let _ = each(reply);
+            // How far it came.
+            if let Err(stop) = each(reply) {
+                result = Err(stop.interrupted());
+            }
         }
         result.is_ok()
     });

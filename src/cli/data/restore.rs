@@ -47,7 +47,7 @@ pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit,
         !patience.is_over()
     });
     let report = match restored {
-        Err(_) if patience.is_over() => return Err(Stop::Interrupted),
+        Err(failure) if patience.is_over() => return Err(Stop::from(failure).interrupted()),
         restored => restored?,
     };
     let report = Report::Restore(report);
