@@ -57,7 +57,8 @@ pub struct GcReport {
     pub pruned_versions: u64,
     /// Their bytes.
     pub pruned_bytes: u64,
-    /// The client went away before the end: of what goes the last may be there still, in part or whole.
+    /// The client went away before the end: not all was looked at; of what was to be deleted the last may
+    /// be there still, in part or whole.
     #[serde(default)]
     pub interrupted: bool,
 }
@@ -78,7 +79,10 @@ impl GcReport {
             ));
         }
         if self.interrupted {
-            out.push_str("interrupted: what went is gone; the same command again removes the rest");
+            out.push_str(match self.deleted {
+                true => "interrupted: what went is gone; the same command again removes the rest",
+                false => "interrupted: not all was looked at, and nothing was removed",
+            });
             return out;
         }
         let goes = self.projects.iter().filter(|one| one.goes).count();

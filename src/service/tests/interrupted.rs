@@ -70,9 +70,12 @@ fn gc_calls_no_project_one_that_goes_before_it_has_looked_at_all_of_it() {
     bench.mkdir("scratchpad/info/001");
     bench.save("scratchpad/info/001/project.yaml", "status: completed\n");
     let status = vec!["completed".to_owned()];
-    let args = GcArgs { status, delete: true, older_than_s: 0, agent: None };
-    let report = bench.interrupted(Request::Gc(args), "files");
-    let Report::Gc(report) = report else { panic!("{report:?}") };
-    assert!(report.projects.is_empty() && report.interrupted, "{report:?}");
+    for (delete, told) in [(false, "nothing was removed"), (true, "what went is gone")] {
+        let args = GcArgs { status: status.clone(), delete, older_than_s: 0, agent: None };
+        let report = bench.interrupted(Request::Gc(args), "files");
+        let Report::Gc(report) = report else { panic!("{report:?}") };
+        assert!(report.projects.is_empty() && report.interrupted, "{report:?}");
+        assert!(report.human().contains(told), "{}", report.human());
+    }
     assert!(bench.node("scratchpad/info/001/project.yaml").is_some());
 }
