@@ -172,7 +172,9 @@ fn of_refusal(part: &Part, row: RefusalRow) -> Option<WhyRow> {
         Ok(path) => part.has(&path).then(|| part.show(&path))?,
         Err(_) => part.is_whole().then(|| ShownPath::new(&row.path))?,
     };
-    let rejected = (row.rejected_bytes > 0).then(|| printable(&row.rejected_name()));
+    // A part has no `.workfs/rejected/`.
+    let is_kept_here = row.rejected_bytes > 0 && part.is_whole();
+    let rejected = is_kept_here.then(|| printable(&row.rejected_name()));
     Some(WhyRow {
         at: Some(row.at.rfc3339_seconds()),
         operation: Some(row.operation),

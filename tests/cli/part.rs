@@ -173,4 +173,8 @@ fn why_tells_of_what_the_mount_shows() {
     assert!(why.contains(" inbox/bad.yaml EINVAL") && !why.contains(" work/"), "{why}");
     let ran = narrow.here("", &["why", "inbox/bad.yaml"]).success();
     assert!(ran.stdout.contains("inbox/bad.yaml") && !ran.stdout.contains("work/"), "{ran}");
+    // What is kept lies where this mount shows nothing.
+    let kept = |ran: Ran| ran.success().stdout.contains(".workfs/rejected/");
+    assert!(!kept(ran) && !kept(narrow.here("", &["why"])));
+    assert!(kept(narrow.fixture.workfs(&["why", "work/inbox/bad.yaml"])));
 }
