@@ -12,7 +12,7 @@ use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
 
-use super::governed::Home;
+use super::governed::{Home, path_of};
 use super::ready::Links;
 use super::turn::Happening;
 use super::{Bits, Effect, Origin, Stop, Text, Turn};
@@ -117,12 +117,20 @@ impl Turn<'_> {
             None => record.version,
         };
         let path = home.file_path().to_string();
+        // A step that is nothing but another name says which it had, as that of a plain file does.
+        let from_path = match &record.standing {
+            Standing::Live { dir, name, .. } if step.event == EventName::RENAMED => {
+                Some(path_of(self.txn, *dir, name)?.to_string())
+            }
+            _ => None,
+        };
         let state = state_name(home);
         let payload = Payload::of(&[
             ("attempt", Field::Integer(record.attempt.0.cast_signed())),
             ("content_sha256", step.content.map_or(Field::Absent, |c| Hash::of(c).into())),
             ("flagged", if step.valid { Field::Absent } else { Field::Flag(true) }),
             ("from", step.from.map_or(Field::Absent, |from| Field::Text(from.as_str()))),
+            ("from_path", from_path.as_deref().into()),
             ("owner", Field::from(home.owner.as_ref())),
             ("path", Field::Text(&path)),
             ("size", step.content.map_or(Field::Absent, |c| Field::Integer(c.len() as i64))),

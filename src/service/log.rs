@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::names::{TreePath, printable};
 use crate::numbers::G;
-use crate::store::{NodeType, Read};
+use crate::store::{NodeType, Read, Record, WorkspaceRow};
 
 use super::find::{Found, find_past, has_past_below, past_of};
-use super::pasts::{event_of, last_of};
+use super::pasts::{event_of, last_of, lay_there};
 use super::show::seconds;
 use super::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 
@@ -96,8 +96,16 @@ pub(super) fn log(
         let Some(what) = &args.what else {
             return Ok((Filter::All, None, last));
         };
+        let of_record = |record: &Record, workspace: &WorkspaceRow| {
+            let gs = linked(read, (record.last_g, None), since, args.limit)?;
+            let filter = Filter::Record(workspace.path.to_string(), record.id.to_string());
+            Ok((filter, Some(gs), last))
+        };
         let found = match find_past(read, &config, part, what) {
             Err(failure) if failure.exit == Exit::Absent => {
+                if let Some((record, workspace)) = lay_there((read, &config), &part.path(what)?)? {
+                    return of_record(&record, &workspace);
+                }
                 // A plain file that is gone has its past all the same, and so has what lay in a
                 // directory that is.
                 let Some(path) = past_of(read, part, what)? else { return Err(failure) };
@@ -110,12 +118,7 @@ pub(super) fn log(
             found => found?,
         };
         match found {
-            Found::Record(found) => {
-                let gs = linked(read, (found.record.last_g, None), since, args.limit)?;
-                let id = found.record.id.to_string();
-                let filter = Filter::Record(found.workspace.path.to_string(), id);
-                Ok((filter, Some(gs), last))
-            }
+            Found::Record(found) => of_record(&found.record, &found.workspace),
             Found::Draft(path, ..) | Found::Node(path, _) => {
                 let gs = history_of(read, &path, since, args.limit)?;
                 Ok((Filter::Below(path.to_string()), gs, last))
@@ -296,10 +299,7 @@ pub(super) fn field(event: &Value, pointer: &str) -> String {
 /// An event as one line for people who see this of the tree.
 pub(super) fn readable(part: &Part, line: &str) -> String {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
-    let names_paths: &[&str] = match event.get("workspace") {
-        Some(_) => &["/payload/path"],
-        None => &["/payload/path", "/payload/from_path", "/payload/to"],
-    };
+    let names_paths = ["/payload/path", "/payload/from_path", "/payload/to"];
     let text = |pointer: &str| {
         let text = field(&event, pointer);
         let is_path = names_paths.contains(&pointer) && !text.is_empty();

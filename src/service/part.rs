@@ -119,11 +119,7 @@ impl Part {
             return true;
         }
         let event: Value = serde_json::from_str(line).unwrap_or_default();
-        // What a record's event calls `to` is a state.
-        let pointers: &[&str] = match event.get("workspace") {
-            Some(_) => &["/workspace", "/payload/path", "/payload/from_path"],
-            None => &["/payload/path", "/payload/to", "/payload/from_path"],
-        };
+        let pointers = ["/workspace", "/payload/path", "/payload/to", "/payload/from_path"];
         let mut paths = pointers.iter().map(|pointer| field(&event, pointer));
         paths.any(|text| {
             let path = (!text.is_empty()).then(|| path_of_ledger(&text)).flatten();

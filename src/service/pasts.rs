@@ -1,4 +1,4 @@
-//! The events of a path: of the plain files and directories that lay there.
+//! The events of a path: of the plain files and directories that lay there; and the record that did.
 //!
 //! What must stay true: an event by which something was renamed is one of both paths: of that where it
 //! went, to which `before_g` leads, and of that which it left, to which `from_before_g` in the event
@@ -6,10 +6,11 @@
 
 use serde_json::Value;
 
+use crate::config::Config;
 use crate::ledger::EventName;
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
-use crate::store::{EventRow, Read};
+use crate::store::{EventRow, Read, Record, WorkspaceRow};
 
 use super::log::field;
 use super::{Exit, Failure, Part};
@@ -68,6 +69,41 @@ pub(super) fn last_of(read: &dyn Read, path: &TreePath) -> Result<Option<PastEve
         Some(history) => event_of(read, path, history.last_g),
         None => Ok(None),
     }
+}
+
+/// The record that lay at a path, as its own events say, with its workspace: also where the directory is
+/// gone, too.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn lay_there(
+    (read, config): (&dyn Read, &Config),
+    path: &TreePath,
+) -> Result<Option<(Record, WorkspaceRow)>, Failure> {
+    let Some((_, name)) = path.split_last() else { return Ok(None) };
+    for workspace in read.workspaces()? {
+        let binding =
+            config.bind(&workspace.path).filter(|_| path.below(&workspace.path).is_some());
+        let Some(id) = binding.and_then(|binding| binding.kind.record_id(name)) else { continue };
+        if let Some(record) = read.record_named(workspace.key, &id)?
+            && lay_at(read, &record, path)?
+        {
+            return Ok(Some((record, workspace)));
+        }
+    }
+    Ok(None)
+}
+
+fn lay_at(read: &dyn Read, record: &Record, path: &TreePath) -> Result<bool, Failure> {
+    let mut at = read.event(record.last_g)?;
+    while let Some(row) = at {
+        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        if field(&event, "/payload/path") == path.to_string() {
+            return Ok(true);
+        }
+        at = read.event(row.before_g)?;
+    }
+    Ok(false)
 }
 
 /// Fails where the file at `path` was gone at a moment, to which `includes` belongs what happened until

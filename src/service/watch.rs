@@ -117,13 +117,10 @@ fn named(line: String) -> String {
         return line;
     }
     let mut event: Value = serde_json::from_str(&line).unwrap_or_default();
-    let pointers: &[&str] = match event.get("workspace") {
-        // What a record's event calls `to` is a state.
-        Some(_) => &["/workspace", "/payload/path", "/payload/from_path", "/payload/to_path"],
-        None => &["/payload/path", "/payload/from_path", "/payload/to", "/payload/to_path"],
-    };
     let mut is_changed = false;
-    for pointer in pointers {
+    for pointer in
+        ["/workspace", "/payload/path", "/payload/from_path", "/payload/to", "/payload/to_path"]
+    {
         if let Some(Value::String(text)) = event.pointer_mut(pointer)
             && let Some(bytes) = path_of_text(text)
         {

@@ -325,7 +325,7 @@ fn what_a_command_printed_is_understood_by_the_next_wherever_one_is() {
         inside(&fixture, &dir, &["show", path]).success();
         inside(&fixture, &dir, &["release", path, "--agent", "bob"]).success();
         // It is not there any more: where it is is told.
-        let gone = inside(&fixture, &dir, &["log", path]).failure();
+        let gone = inside(&fixture, &dir, &["show", path]).failure();
         assert!(gone.stderr.contains(&format!("it is `{above}inbox/t-")), "{gone}");
     }
     // What lies where one is comes first.
@@ -334,6 +334,46 @@ fn what_a_command_printed_is_understood_by_the_next_wherever_one_is() {
     let shown = inside(&fixture, &fixture.work(), &["show", "work/inbox/t-1.yaml"]).success();
     assert!(shown.stdout.contains("another"), "{shown}");
     fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
+}
+
+// P8.1
+#[test]
+fn a_record_s_log_is_told_by_each_path_that_it_had() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let moves = [
+        ("inbox/t-1.yaml", "assigned/bob/t-1.yaml"),
+        ("assigned/bob/t-1.yaml", "assigned/bob/t-1.yml"),
+        ("assigned/bob/t-1.yml", "assigned/bob/t-1.yml~"),
+    ];
+    for (from, to) in moves {
+        fs::rename(fixture.work().join(from), fixture.work().join(to)).unwrap();
+        let by_id = fixture.workfs(&["log", "t-1"]).success().stdout;
+        let by_path = fixture.workfs(&["log", &format!("work/{from}")]).success().stdout;
+        assert_eq!(by_path, by_id, "{from}");
+    }
+    let log = fixture.workfs(&["log", "t-1"]).success().stdout;
+    assert!(log.contains("t-1.yml v2 by root from work/assigned/bob/t-1.yaml\n"), "{log}");
+    // Where it never was there is nothing to tell of.
+    let never = fixture.workfs(&["log", "work/done/bob/t-1.yaml"]).failure();
+    assert_eq!(never.code, 4, "{never}");
+    // A part names both as it shows them.
+    let part = fixture.base().join("part");
+    fs::create_dir(&part).unwrap();
+    fixture.workfs(&["mount", part.to_str().unwrap(), "--root", "work/assigned"]).success();
+    let log = inside(&fixture, &part, &["log", "bob/t-1.yaml"]).success().stdout;
+    assert!(log.contains(" bob/t-1.yml v2 by root from bob/t-1.yaml\n"), "{log}");
+    assert!(log.contains(" to bob/t-1.yml~\n") && !log.contains("work/"), "{log}");
+    fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
+    // The lane may be gone, too, and the record as well.
+    let script = "cd work/assigned/bob && mv t-1.yml~ t-1.yml && mv t-1.yml ../../inbox/t-1.yaml";
+    for script in [&format!("{script} && rmdir \"$PWD\""), "rm work/inbox/t-1.yaml"] {
+        fixture.sh(script).success();
+        let by_id = fixture.workfs(&["log", "t-1"]).success().stdout;
+        let by_path = fixture.workfs(&["log", "work/assigned/bob/t-1.yml"]).success().stdout;
+        assert_eq!(by_path, by_id, "{script}");
+    }
+    fixture.fsck_clean();
 }
 
 #[test]
