@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf, absolute};
 
 use super::failure::{Cause, Failure};
 use super::{mount_table, socket};
-use crate::limits::STORE_PATH_BYTES_MAX;
+use crate::limits::{NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
 use crate::store::sqlite::write_protection;
 
 /// A store and what lies beside it.
@@ -24,8 +24,8 @@ impl StorePaths {
     /// The store at `given`, which need not exist.
     ///
     /// # Errors
-    /// A directory, no file name, a name that is not UTF-8 or too long, a link to nothing, a place inside a
-    /// mount of workfs, or one that cannot be looked at.
+    /// A directory, no file name, a name that is not UTF-8 or too long, a link to nothing, a place below what
+    /// is no directory or inside a mount of workfs, or one that cannot be looked at.
     pub fn of(given: &Path) -> Result<StorePaths, Failure> {
         let io = |error| Failure::io(format!("the store {}", given.display()), &error);
         let wrong = |why: &str| {
@@ -46,8 +46,8 @@ impl StorePaths {
         if path.to_str().is_none() {
             return Err(wrong("its path is not UTF-8"));
         }
-        if path.is_symlink() {
-            return Err(wrong("it is a symbolic link to what is not there"));
+        if let Some(why) = leads_nowhere(&path) {
+            return Err(wrong(&why));
         }
         let (bytes, most) = (path.as_os_str().len(), STORE_PATH_BYTES_MAX);
         if bytes > most {
@@ -132,6 +132,24 @@ fn with_end(beginning: &Path, end: &str) -> PathBuf {
     let mut name = beginning.as_os_str().to_owned();
     name.push(end);
     name.into()
+}
+
+/// What no file can lie at, whatever directories are made, and why. Links were followed as far as they lead.
+fn leads_nowhere(path: &Path) -> Option<String> {
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Some("its path leads up (`..`) from a directory that is not there".to_owned());
+    }
+    let names = path.iter().map(|name| name.len());
+    if let Some(bytes) = names.max().filter(|bytes| *bytes > NAME_BYTES_MAX) {
+        return Some(format!("a name in its path has {bytes} bytes, of at most {NAME_BYTES_MAX}"));
+    }
+    let there = path.ancestors().find_map(|at| Some((at, std::fs::symlink_metadata(at).ok()?)));
+    let (at, found) = there?;
+    let what = if at == path { "it".to_owned() } else { at.display().to_string() };
+    if found.is_symlink() {
+        return Some(format!("{what} is a symbolic link to what is not there"));
+    }
+    (at != path && !found.is_dir()).then(|| format!("{what} is no directory"))
 }
 
 /// How the names begin of what cannot lie beside the store; `None` where there is no store. The

@@ -193,14 +193,24 @@ fn a_path_that_cannot_be_a_store_s_is_refused_beforehand() {
     }
     let dangling = base.join("dangling");
     std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+    fs::write(base.join("file"), "").unwrap();
     for (wrong, why) in [
         (path_of(&base, 505), "its path has 505 bytes"),
         (named(200), "its name is too long: its socket's would have 205 bytes"),
-        (dangling, "a symbolic link to what is not there"),
+        (dangling.join("s.db"), "dangling is a symbolic link to what is not there"),
+        (dangling, "it is a symbolic link to what is not there"),
+        (base.join("file/s.db"), "file is no directory"),
+        (base.join("file/new/s.db"), "file is no directory"),
+        (named(256).join("s.db"), "a name in its path has 256 bytes"),
+        (base.join("new/../file/s.db"), "leads up (`..`) from a directory that is not there"),
+        (base.join("new/../s.db"), "leads up (`..`) from a directory that is not there"),
     ] {
-        let left = || fs::read_dir(wrong.parent().unwrap()).unwrap().count();
+        let there = wrong.ancestors().skip(1).find(|at| at.is_dir()).unwrap();
+        let left = || fs::read_dir(there).unwrap().count();
         let before = left();
-        for arguments in [&["init"][..], &["mount", dir], &["exec", "--", "true"], &["list"]] {
+        for arguments in
+            [&["init"][..], &["mount", dir], &["exec", "--", "true"], &["list"], &["ps"]]
+        {
             let ran = run(&mut fixture.command_on(&wrong, arguments));
             assert!(ran.code == 2 && ran.stderr.contains(why), "{ran}");
         }
