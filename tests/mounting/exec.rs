@@ -258,6 +258,9 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     let mut command = exec(&fixture, &["--", "true"]);
     let ran = run(command.env("TMPDIR", fixture.outside("none")));
     nothing(ran, 4, "set TMPDIR to a directory");
+    // Set to nothing it counts as unset.
+    let ran = run(exec(&fixture, &["--root", "none", "--", "true"]).env("TMPDIR", ""));
+    nothing(ran, 4, "no directory `none`");
     nothing(run(&mut exec(&fixture, &["--agent", "a b", "--", "true"])), 2, "no agent's name");
     nothing(run(&mut exec(&fixture, &["--root", "none", "--", "true"])), 4, "no directory `none`");
     if !may_have_a_name_space() || !needs(&["unshare"]) {

@@ -143,7 +143,9 @@ struct OwnDir(PathBuf);
 impl OwnDir {
     /// Where they lie, if one can be made there.
     fn expect_place() -> Result<PathBuf, Stop> {
-        let base = daemon::resolve(&std::env::temp_dir())?;
+        // To `std::env::temp_dir` a variable that is set to nothing would name a directory.
+        let named = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
+        let base = daemon::resolve(named.as_deref().map_or(Path::new("/tmp"), Path::new))?;
         let may = rustix::fs::access(&base, Access::WRITE_OK | Access::EXEC_OK);
         match may.map_err(std::io::Error::from).and_then(|()| base.metadata()) {
             Ok(found) if found.is_dir() => Ok(base),
