@@ -254,6 +254,17 @@ fn where_there_is_no_store_none_is_made() {
         assert_eq!(ran.code, 4, "there is no store: {ran}");
         assert!(!elsewhere.store().exists(), "{arguments:?} makes no store");
     }
+    // These are about the daemon, and about the machine.
+    let about_no_store: [(&[&str], i32, &str); 3] = [
+        (&["ps"], 3, "no daemon serves"),
+        (&["unmount", "--all"], 3, "no daemon serves"),
+        (&["doctor"], 0, "is not there"),
+    ];
+    for (arguments, code, said) in about_no_store {
+        let ran = elsewhere.workfs(arguments);
+        assert!(ran.code == code && ran.said().contains(said), "{ran}");
+        assert!(!elsewhere.store().exists(), "{arguments:?} makes no store");
+    }
     elsewhere.workfs(&["agent", "add", "bob"]).success();
     assert!(elsewhere.store().exists());
 }
