@@ -200,17 +200,16 @@ impl ShownPath {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    /// The path as people read it, where an empty one is the root.
-    #[must_use]
-    pub fn or_root(&self) -> String {
-        if self.is_empty() { ".".to_owned() } else { self.to_string() }
-    }
 }
 
 impl From<&TreePath> for ShownPath {
+    /// The root is a dot: to no command an empty path is one.
     fn from(path: &TreePath) -> Self {
-        ShownPath(path.to_bytes().into())
+        if path.names().is_empty() {
+            ShownPath::new(".")
+        } else {
+            ShownPath(path.to_bytes().into())
+        }
     }
 }
 

@@ -61,7 +61,6 @@ impl Part {
     #[must_use]
     pub fn show(&self, path: &TreePath) -> ShownPath {
         match path.below(&self.root) {
-            Some(below) if below.names().is_empty() && !self.is_whole() => ShownPath::new("."),
             Some(below) => ShownPath::from(&below),
             None => ShownPath::new(".."),
         }
@@ -156,7 +155,7 @@ mod tests {
         assert!(part.path("../done").is_err());
         let whole = Part::default();
         let shown = |text| whole.show(&path(text)).to_string();
-        assert_eq!((shown("a/b"), shown("")), ("a/b".into(), "".into()));
+        assert_eq!((shown("a/b"), shown("")), ("a/b".into(), ".".into()));
         assert!(whole.expect_whole("fsck").is_ok() && part.expect_whole("fsck").is_err());
     }
 }

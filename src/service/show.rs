@@ -86,7 +86,7 @@ impl ShowReport {
         let mut out = String::new();
         let mut say = |text: String| out.push_str(&format!("# {text}\n"));
         match (&self.path, &self.id) {
-            (Some(path), _) => say(path.or_root()),
+            (Some(path), _) => say(path.to_string()),
             (None, Some(id)) => say(match &self.parked_in {
                 Some(dir) => {
                     format!("{id}: parked in {dir}/, until its name is no backup's any more")

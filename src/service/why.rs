@@ -168,9 +168,11 @@ fn refusals(
 }
 
 fn of_refusal(part: &Part, row: RefusalRow) -> Option<WhyRow> {
-    let path = match TreePath::parse(&row.path) {
-        Ok(path) => part.has(&path).then(|| part.show(&path))?,
-        Err(_) => part.is_whole().then(|| ShownPath::new(&row.path))?,
+    let named = TreePath::parse(&row.path).ok().filter(|path| !path.names().is_empty());
+    let path = match named {
+        Some(path) => part.has(&path).then(|| part.show(&path))?,
+        // It was about no path, or about one that cannot be.
+        None => part.is_whole().then(|| ShownPath::new(&row.path))?,
     };
     // A part has no `.workfs/rejected/`.
     let is_kept_here = row.rejected_bytes > 0 && part.is_whole();

@@ -111,3 +111,21 @@ fn what_a_quota_ends_half_way_leaves_no_part_and_tells_what_was_taken() {
     );
     fixture.fsck_clean();
 }
+
+// P8.1
+#[test]
+fn the_root_is_named_so_that_it_is_understood() {
+    let fixture = Fixture::new();
+    let from = source(&fixture, "from", &[("a", "a\n")]);
+    let to = fixture.workfs(&["--json", "import", &from, "."]).success().json()["to"].clone();
+    let again = fixture.workfs(&["--json", "import", &from, to.as_str().unwrap()]).success().json();
+    assert_eq!((&again["to"], &again["unchanged"]), (&to, &1.into()), "{again}");
+    let export = |name: &str, path: &str| {
+        let out = fixture.outside(name);
+        let arguments = ["--json", "export", out.to_str().unwrap(), "--path", path];
+        fixture.workfs(&arguments).success().json()["from"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(export("again", &export("first", ".")), ".");
+    let shown = fixture.workfs(&["--json", "show", "."]).success().json();
+    assert_eq!(shown["path"], ".");
+}

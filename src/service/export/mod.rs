@@ -75,7 +75,7 @@ impl ExportReport {
     pub fn human(&self) -> String {
         let mut out = format!(
             "exported {}/ to {}: {} files in {} directories ({}), {} links",
-            self.from.or_root(),
+            self.from,
             self.to,
             self.files,
             self.directories,

@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use super::super::Failure;
 use super::super::pace::Pace;
 use super::flow::Flow;
-use super::walk::{FoundDir, Inode, Meta, Xattrs, open, shared, shown, xattrs};
+use super::walk::{FoundDir, Inode, Meta, Xattrs, open, shared, xattrs};
 use super::{
     About, Correction, DraftReason, Import, ImportReport, Made, Unreadable, big, flow,
     is_of_the_store,
@@ -137,7 +137,7 @@ impl Import<'_> {
         match self.source.dir(&dir.path) {
             Ok(from) => Ok(Some(FilePlace { from, parent, kind })),
             Err(why) => {
-                report.unreadable.push(Unreadable { path: shown(&dir.path), why });
+                report.unreadable.push(Unreadable { path: (&dir.path).into(), why });
                 Ok(None)
             }
         }
@@ -171,7 +171,7 @@ impl Import<'_> {
             },
             Err(Kept::Unreadable(why)) => why,
         };
-        report.unreadable.push(Unreadable { path: shown(&about.path), why });
+        report.unreadable.push(Unreadable { path: (&about.path).into(), why });
     }
 
     /// The kind whose state directory this is.

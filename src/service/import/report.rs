@@ -130,7 +130,7 @@ impl ImportReport {
             "imported {} into {}/: {} files\n  taken: {} records ({} corrected), {} other files, \
              {} drafts, {} directories\n  unchanged: {}",
             self.from,
-            self.to.or_root(),
+            self.to,
             self.files,
             self.records,
             self.corrected.count,

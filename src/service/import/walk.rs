@@ -14,7 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::names::{FileName, ShownPath, TreePath};
+use crate::names::{FileName, TreePath};
 use crate::numbers::UnixNanos;
 
 use super::super::Failure;
@@ -113,7 +113,7 @@ impl Source {
                     found.push(dir);
                     stack.extend(below.into_iter().rev().map(|name| path.join(name)));
                 }
-                Err(why) => unreadable(Unreadable { path: shown(&path), why }),
+                Err(why) => unreadable(Unreadable { path: (&path).into(), why }),
             }
         }
         found
@@ -167,7 +167,7 @@ impl Source {
                 break;
             }
             let mut skip = |why: String| {
-                unreadable(Unreadable { path: shown(&path.join(name.clone())), why });
+                unreadable(Unreadable { path: (&path.join(name.clone())).into(), why });
             };
             let stat = match statat(&fd, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
@@ -233,9 +233,4 @@ pub(super) fn xattrs(fd: impl AsFd) -> Result<Xattrs, String> {
         found.push((name.to_vec(), value));
     }
     Ok(found)
-}
-
-/// A path from the imported directory, as people read it.
-pub(super) fn shown(path: &TreePath) -> ShownPath {
-    if path.names().is_empty() { ShownPath::new(".") } else { path.into() }
 }
