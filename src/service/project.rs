@@ -20,8 +20,12 @@ pub const PARTS: [&str; 4] = ["info", "documents", "issues", "progress"];
 /// The directories of `progress/<id>`.
 const PROGRESS: [&str; 3] = ["work_orders", "results", "reviews"];
 
+/// Digits of a name that counts as a number: a date with its time, also in nanoseconds, fits, and so does
+/// whatever is counted from it. What is longer is nobody's count.
+const DIGITS_MAX: usize = 18;
+
 /// Ids that are tried before somebody is told that there are too many.
-const TRIES_MAX: u32 = 10_000;
+const TRIES_MAX: u64 = 10_000;
 
 /// See [`super::Request::ProjectNew`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,14 +89,13 @@ fn take_next(
         for part in parts {
             let Some(dir) = node_at(read, part)? else { continue };
             read.list(dir.ino, None, &mut |(name, _)| {
-                let number = name.as_str().and_then(|name| name.parse::<u32>().ok());
-                last = last.max(number.unwrap_or(0));
+                last = last.max(name.as_str().and_then(number).unwrap_or(0));
                 true
             })?;
         }
         Ok(())
     })?;
-    for number in last.saturating_add(1)..=last.saturating_add(TRIES_MAX) {
+    for number in last + 1..=last + TRIES_MAX {
         let id = tree_path(&format!("{number:03}"))?.names()[0].clone();
         match make(service, caller, parts, &id) {
             Ok(made) => return Ok((id, made)),
@@ -102,6 +105,12 @@ fn take_next(
         }
     }
     Err(Failure::new(Exit::Failed, "no number is free", "name an id: `workfs project new ID`"))
+}
+
+/// The number that a name is, if it counts as one.
+fn number(name: &str) -> Option<u64> {
+    let counts = name.len() <= DIGITS_MAX && name.bytes().all(|byte| byte.is_ascii_digit());
+    if counts { name.parse().ok() } else { None }
 }
 
 /// Makes all directories of a project, or none.

@@ -28,6 +28,18 @@ fn a_new_project_has_the_next_number_and_its_directories() {
     for next in ["1000\n", "1001\n"] {
         assert_eq!(fixture.workfs(&["project", "new"]).success().stdout, next);
     }
+    // A date with its time is a number; what has over 18 digits is none, and neither is a sign's.
+    for (name, next) in [
+        ("20261125103000", "20261125103001\n"),
+        ("18446744073709551616", "20261125103002\n"),
+        ("18446744073709551615", "20261125103003\n"),
+        ("+20261125103999", "20261125103004\n"),
+        ("999999999999999999", "1000000000000000000\n"),
+        ("none", "1000000000000000001\n"),
+    ] {
+        fixture.workfs(&["project", "new", name]).success();
+        assert_eq!(fixture.workfs(&["project", "new"]).success().stdout, next, "{name}");
+    }
     fixture.workfs(&["project", "new", "a/b"]).failure();
     fixture.fsck_clean();
 }
