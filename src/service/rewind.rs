@@ -100,7 +100,8 @@ pub(super) fn rewind(
         When::Event(g) => service.read(|read| require_past(read, g))?,
         // As it is now it is already: whoever asks means another moment.
         When::Time(at) if at > service.engine.now() => {
-            let reason = format!("{} is still to come", at.rfc3339_seconds());
+            // As it was asked: a moment that is further than those of the ledger go is held to their end.
+            let reason = format!("{} is still to come", args.at);
             return Err(Failure::new(Exit::Absent, reason, "`workfs log` says what happened when"));
         }
         When::Time(_) => {}
