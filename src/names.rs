@@ -100,6 +100,13 @@ pub fn printable_start(bytes: &[u8]) -> String {
     }
 }
 
+/// A message of several lines, some of which somebody else may have worded: what breaks lines stays, what
+/// steers a terminal comes out as escapes. What is printable already stays as it is.
+#[must_use]
+pub fn unsteering(text: &str) -> String {
+    escaped(text.as_bytes(), |c| steers(c) && !matches!(c, '\n' | '\t'))
+}
+
 /// The text of a name or path, printable and for one name only: two that differ have texts that
 /// differ, also where a text is normalized (the ledger's are in NFC). Backslashes are doubled, and in
 /// a name that is not NFC the marks that normalization would join or move are escaped.

@@ -13,7 +13,7 @@ use super::{local, ps, store};
 use crate::config::{Binding, Config};
 use crate::daemon::{self, Failure, Made, Setup};
 use crate::engine::Engine;
-use crate::names::first_few;
+use crate::names::{first_few, printable};
 use crate::service::{self, Caller, GovernReport};
 use crate::store::Durability;
 
@@ -85,21 +85,25 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     }
     let (made, taken) = done?;
     let exit = if taken.left.count > 0 { Exit::Problems } else { Exit::Done };
-    let path = paths.store().display();
+    let path = paths.source();
     if output.json {
         output.value(&json!({
-            "store": path.to_string(), "new": is_new, "governs": governs(&config),
+            "store": path, "new": is_new, "governs": governs(&config),
             "made": made.made, "there": made.there, "taken_over": taken,
             "warnings": warnings(&config),
         }))?;
         return Ok(exit);
     }
-    output
-        .line(&format!("{} {path}", if is_new { "made the store" } else { "set up the store" }))?;
+    output.line(&format!(
+        "{} {}",
+        if is_new { "made the store" } else { "set up the store" },
+        printable(path.as_bytes())
+    ))?;
     tell(&config, output)?;
     warn(&config, output);
     if !made.made.is_empty() {
-        output.line(&format!("made {}", made.made.join(", ")))?;
+        let made: Vec<String> = made.made.iter().map(ToString::to_string).collect();
+        output.line(&format!("made {}", made.join(", ")))?;
     }
     if let Some(taken) = taken.human() {
         output.line(&taken)?;
@@ -149,7 +153,7 @@ fn tell(config: &Config, output: &Output) -> Result<(), Stop> {
         let strict = if binding.strict { ", strict" } else { "" };
         output.line(&format!(
             "{}: a workspace of {}s, policy {}{strict}",
-            binding.path.as_str(),
+            binding.path,
             binding.kind.name(),
             binding.policy
         ))?;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::exit::Exit;
 use crate::daemon::Failure;
+use crate::names::unsteering;
 use crate::refusal::Rule;
 use crate::service;
 
@@ -187,16 +188,18 @@ impl Output {
         }
     }
 
-    /// Prints lines of a result.
+    /// Prints lines of a result: as they are where they are JSON, which programs read.
     ///
     /// # Errors
     /// If nobody reads them, or they cannot be written.
     pub fn line(&self, text: &str) -> Result<(), Stop> {
-        self.clear_progress();
-        written(writeln!(self.buffer.borrow_mut(), "{text}"))
+        match self.json {
+            true => self.raw(format!("{text}\n").as_bytes()),
+            false => self.raw(format!("{}\n", unsteering(text)).as_bytes()),
+        }
     }
 
-    /// Prints text as it is, without a newline at its end.
+    /// Prints what is somebody's content, or a program's, as it is, without a newline at its end.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -233,7 +236,7 @@ impl Output {
     pub fn note(&self, text: &str) {
         if !self.quiet {
             self.clear_progress();
-            self.to_stderr(&format!("workfs: {text}\n"));
+            self.to_stderr(&format!("workfs: {}\n", unsteering(text)));
         }
     }
 
@@ -251,9 +254,10 @@ impl Output {
         let place = failed.place.map_or_else(String::new, |place| format!(" ({place})"));
         let rule = failed.rule.map_or_else(String::new, |rule| format!(" [{rule}]"));
         let (on, off) = if self.colours() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-        let mut text = format!("{on}workfs:{off} {}{place}{rule}\n", failed.reason);
+        let reason = unsteering(&failed.reason);
+        let mut text = format!("{on}workfs:{off} {reason}{place}{rule}\n");
         if !failed.remedy.is_empty() {
-            text.push_str(&format!("  {}\n", failed.remedy));
+            text.push_str(&format!("  {}\n", unsteering(&failed.remedy)));
         }
         self.to_stderr(&text);
     }

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, TreePath, printable};
 
 /// Most components of a path.
 const COMPONENTS_MAX: usize = 32;
@@ -32,7 +32,8 @@ impl Segment {
         if text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
             let glob = GlobBuilder::new(text).literal_separator(true).build();
             return glob.map(|glob| Segment::Glob(glob.compile_matcher())).map_err(|error| {
-                format!("`{text}` is no glob ({}); braces cannot hold a slash", error.kind())
+                let shown = printable(text.as_bytes());
+                format!("`{shown}` is no glob ({}); braces cannot hold a slash", error.kind())
             });
         }
         FileName::new(text).map(Segment::Literal).map_err(|why| why.to_string())
@@ -60,9 +61,8 @@ impl PathGlob {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn parse(text: &str) -> Result<PathGlob, String> {
-        let wrong = |why: String| {
-            format!("the path `{}` does not work: {why}", crate::names::printable(text.as_bytes()))
-        };
+        let wrong =
+            |why: String| format!("the path `{}` does not work: {why}", printable(text.as_bytes()));
         if text == "." {
             return Ok(PathGlob { text: text.to_owned(), segments: Vec::new() });
         }
@@ -186,8 +186,9 @@ impl PathGlob {
 }
 
 impl fmt::Display for PathGlob {
+    /// For messages; as it was written it is [`PathGlob::as_str`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&printable(self.text.as_bytes()))
     }
 }
 

@@ -17,7 +17,7 @@ use super::failure::{Cause, Failure};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn};
 use crate::kind::yaml::DEFINITION_BYTES_MAX;
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, ShownPath, TreePath};
 use crate::refusal::Refusal;
 use crate::service::{Caller, PARTS, SCRATCHPAD};
 use crate::store::{MAKING_BEGUN, MAKING_DONE, MAKING_KEY, NodeType, Read, Readers, StoreError};
@@ -37,9 +37,9 @@ pub struct Setup {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
     /// Directories that were made.
-    pub made: Vec<String>,
+    pub made: Vec<ShownPath>,
     /// Directories that were there.
-    pub there: Vec<String>,
+    pub there: Vec<ShownPath>,
 }
 
 /// Reads a layout, as `workfs init --layout` is given it.
@@ -146,8 +146,8 @@ pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
     let scratchpad = if setup.scratchpad { scratchpad(&config) } else { Vec::new() };
     for path in config.directories().into_iter().chain(scratchpad) {
         match make_path(engine, &context, &path)? {
-            Some(true) => made.there.push(path.to_string()),
-            Some(false) => made.made.push(path.to_string()),
+            Some(true) => made.there.push((&path).into()),
+            Some(false) => made.made.push((&path).into()),
             None => {}
         }
     }

@@ -165,6 +165,32 @@ open('work/inbox/c.yaml', 'w').write('status: \"\\\\x1b[2J\"\\n')";
 
 // P8.1
 #[test]
+fn what_a_layout_says_is_escaped() {
+    let fixture = Setup::default().prepare();
+    let layout = fixture.outside("layout.yaml");
+    let said = |workspace: &str, more: &[&str]| {
+        let text = format!("workspaces:\n  - {{ {workspace} }}\n");
+        std::fs::write(&layout, text).unwrap();
+        let init = [&["init", "--layout", layout.to_str().unwrap()][..], more].concat();
+        fixture.workfs(&init)
+    };
+    for refused in [r#"path: "e\e[31mx", kind: task"#, r#"path: x, kind: "ta\e[31msk""#] {
+        let ran = said(refused, &[]).failure();
+        assert!(ran.code == 2 && !ran.said().contains('\u{1b}'), "{:?}", ran.said());
+    }
+    let odd = r#"path: "a\nb", kind: task, dirs: { inbox: "in\e7box" }"#;
+    let ran = said(odd, &[]).success();
+    assert!(ran.stdout.contains("\na\\nb: a workspace of tasks"), "{ran}");
+    assert!(ran.stdout.contains("a\\nb/in\\u{1b}7box, "), "{ran}");
+    assert!(!ran.said().contains('\u{1b}'), "{:?}", ran.said());
+    // To a program it is the name.
+    let json = said(odd, &["--json"]).success().json();
+    assert_eq!(json["governs"][0]["path"], "a\nb");
+    assert!(json["there"].as_array().unwrap().contains(&"a\nb/in\u{1b}7box".into()), "{json}");
+}
+
+// P8.1
+#[test]
 fn what_cannot_be_printed_is_an_error_and_says_what_was_done() {
     let fixture = Setup::default().start();
     fixture.task("inbox", &Task::new("t-1"));

@@ -75,7 +75,12 @@ pub fn print(report: &Report, output: &Output) -> Result<(), Stop> {
         return output.value(&report.json());
     }
     let text = report.human();
-    if text.is_empty() { Ok(()) } else { output.line(&text) }
+    match report {
+        // Its text is the record's or the file's own.
+        Report::Show(_) => output.raw(format!("{text}\n").as_bytes()),
+        _ if text.is_empty() => Ok(()),
+        _ => output.line(&text),
+    }
 }
 
 /// Asks and gives each reply to `each`.
