@@ -18,7 +18,7 @@ use super::failure::{Cause, Failure};
 use super::options::sync_name;
 use super::{Options, trim_log};
 use crate::limits::DAEMON_START_WAIT;
-use crate::store::sqlite::refuse_other;
+use crate::store::sqlite::{lock_holder, refuse_other};
 use crate::store::{Identity, open_own};
 
 /// What a daemon says when it serves, or why it does not.
@@ -81,8 +81,10 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
         Some(Readiness::Failed(failure)) => {
             // It ends by itself; it must not stay a zombie while we go on.
             let _ = child.wait();
-            // Why the store cannot be opened is told to whoever asked; nothing is left beside it.
-            if failure.cause == Cause::Store
+            // Why the store cannot be opened is told to whoever asked; nothing is left beside it. A daemon
+            // that has the store by this name logs to the same file; by another name it does not.
+            if matches!(failure.cause, Cause::Store | Cause::Held)
+                && lock_holder(options.paths.store()).is_none()
                 && !was_logged
                 && let Err(error) = own_log.remove(&log)
             {

@@ -144,6 +144,8 @@ fn a_store_by_another_name_is_not_served_twice() {
         let ran = crate::harness::run(&mut fixture.command_on(&other, words)).failure();
         assert_eq!(ran.code, 9, "{ran}");
         assert!(ran.stderr.contains("the same file") && ran.stderr.contains(&pid), "{ran}");
+        let left = fs::read_dir(&elsewhere).unwrap().map(|one| one.unwrap().file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["other.db"], "{words:?}");
     }
     fs::write(fixture.path("work/inbox/a.yaml"), "status: new\n").unwrap();
     fixture.fsck_clean();
