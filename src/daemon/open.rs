@@ -117,7 +117,16 @@ fn protected(
 /// Held by another process, or so damaged that nothing of it can be read.
 pub fn open_to_check(paths: &StorePaths) -> Result<Sqlite, Failure> {
     let why = "it is damaged".to_owned();
-    Ok(Sqlite::open_protected(paths.store(), why, StoreError::Impossible)?.0)
+    let opened = Sqlite::open_protected(paths.store(), why, StoreError::Impossible);
+    opened.map(|(store, _)| store).map_err(|error| match error {
+        // Of others `fsck` is the way out; itself it has no more to say.
+        StoreError::Impossible(_) => {
+            let remedy = "nothing of it can be read, by `fsck` either: restore a backup (`workfs restore FILE \
+                          --force`), which keeps this one";
+            Failure::new(Cause::Store, error.to_string(), remedy)
+        }
+        other => other.into(),
+    })
 }
 
 /// The configuration that a store keeps, else the default.

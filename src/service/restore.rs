@@ -202,7 +202,12 @@ fn copy(from: &Path, to: &Path, store: &Path, sink: Sink<'_>) -> Result<(), Fail
 /// Opens the copy as a store and checks all of it.
 fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure> {
     let opened = Sqlite::open(aside).map_err(|error| match error {
-        StoreError::NotAStore(_) | StoreError::Impossible(_) => no_backup(file),
+        StoreError::NotAStore(_) => no_backup(file),
+        StoreError::Impossible(what) => {
+            let reason = format!("{} is damaged: {what}", file.display());
+            let remedy = "take another backup; of this one too little is left to be checked";
+            Failure::new(Exit::Store, reason, remedy)
+        }
         other => other.into(),
     });
     let (open, writer) = opened?;

@@ -425,3 +425,19 @@ fn a_damaged_head_is_damage_to_every_command_and_nothing_is_written() {
         assert!(fs::read(&copy).unwrap() == bytes, "byte {at}: something was written");
     }
 }
+
+// P5.2
+#[test]
+fn a_store_that_is_cut_off_is_told_as_damaged_and_not_sent_in_circles() {
+    let fixture = store();
+    let cut = fixture.outside("cut.db");
+    let bytes = fs::read(fixture.store()).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let fsck = run(&mut fixture.command_on(&cut, &["fsck"])).failure();
+    assert!(fsck.code == 10 && fsck.stderr.contains("damaged"), "{fsck}");
+    assert!(fsck.stderr.contains("restore a backup") && !fsck.stderr.contains("fsck` says"));
+    let restored = fixture.workfs(&["restore", "--force", cut.to_str().unwrap()]).failure();
+    assert!(restored.code == 10 && restored.stderr.contains("cut.db is damaged"), "{restored}");
+    assert!(restored.stderr.contains("take another backup"), "{restored}");
+    fixture.workfs(&["fsck"]).success();
+}

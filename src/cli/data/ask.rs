@@ -127,7 +127,7 @@ fn asked(
                     if failure.cause == Cause::Store
                         && matches!(request, Request::Fsck | Request::Export(_)) =>
                 {
-                    let store = daemon::open_to_check(paths).map_err(|_| failure)?;
+                    let store = daemon::open_to_check(paths)?;
                     return without_engine(&store, (&part, &request), patience, each);
                 }
                 Err(failure) => return Err(failure.into()),

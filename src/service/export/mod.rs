@@ -88,7 +88,7 @@ impl ExportReport {
         if self.left_out_count > 0 {
             out.push_str(&format!("\nleft out ({}):", self.left_out_count));
             for one in &self.left_out {
-                out.push_str(&format!("\n  {}: {}", one.path.or_root(), one.why));
+                out.push_str(&format!("\n  {}: {}", one.path, one.why));
             }
         }
         if self.damaged_count > 0 {
