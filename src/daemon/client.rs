@@ -135,7 +135,7 @@ impl Client {
 
     fn send(&mut self, ask: &Ask) -> io::Result<()> {
         self.lines.stream().set_write_timeout(Some(self.at_most(SOCKET_PATIENCE)))?;
-        self.lines.send(&ask.line()?)
+        self.lines.send(&ask.line())
     }
 
     /// Asks for what is answered once and soon. `None`: the daemon ended before it answered.
@@ -228,7 +228,7 @@ impl Client {
     pub fn interrupter(&self) -> Result<impl FnOnce() + Send + use<>, Failure> {
         let mut connection = self.connection()?;
         Ok(move || {
-            let line = Ask::Interrupt.line().and_then(|line| Ok(serde_json::to_vec(&line)?));
+            let line = serde_json::to_vec(&Ask::Interrupt.line()).map_err(io::Error::other);
             let sent = line.and_then(|line| connection.write_all(&[&line[..], b"\n"].concat()));
             let end = move || {
                 if sent.is_ok() {

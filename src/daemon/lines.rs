@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 use super::socket;
-use super::wire::{Answer, Ask, AskLine};
+use super::wire::{Answer, Ask};
 use crate::limits::{ANSWER_BYTES_MAX, ASK_BYTES_MAX, SOCKET_BYTES_A_SECOND};
 
 /// One side of a connection.
@@ -172,10 +172,11 @@ impl Lines {
         if !self.await_some(Duration::ZERO)? {
             return Ok(false);
         }
-        let interrupt = text(&Ask::Interrupt.line()?)?;
-        let is_it = self.stream.fill_buf()?.starts_with(&interrupt);
+        let there = self.stream.fill_buf()?;
+        let Some(end) = there.iter().position(|byte| *byte == b'\n') else { return Ok(false) };
+        let is_it = matches!(Ask::of_line(&there[..=end]), Ok(Ask::Interrupt));
         if is_it {
-            self.stream.consume(interrupt.len());
+            self.stream.consume(end + 1);
         }
         Ok(is_it)
     }
@@ -187,7 +188,7 @@ impl Lines {
     /// If the connection fails.
     pub fn ask(&mut self) -> io::Result<Option<Result<Ask, Failure>>> {
         let Some(line) = self.line(ASK_BYTES_MAX)? else { return Ok(None) };
-        Ok(Some(Ask::of_line(read::<AskLine>(&line))))
+        Ok(Some(Ask::of_line(&line)))
     }
 }
 
@@ -216,7 +217,7 @@ mod tests {
     fn asks_and_answers_cross() {
         let (mut client, mut daemon) = pair();
         let ask = Ask::Mount(MountAsk { dir: "/m".into(), hold: true, ..MountAsk::default() });
-        client.send(&ask.line().unwrap()).unwrap();
+        client.send(&ask.line()).unwrap();
         assert_eq!(daemon.ask().unwrap().unwrap().unwrap(), ask);
         daemon.send(&Answer::Unmounted { ending: true }).unwrap();
         assert_eq!(client.answer().unwrap(), Some(Answer::Unmounted { ending: true }));
@@ -228,8 +229,9 @@ mod tests {
     fn who_interrupts_is_heard_between_answers_and_asks_keep_their_turn() {
         let (mut client, mut daemon) = pair();
         assert!(!daemon.was_interrupted().unwrap(), "nothing was said");
-        client.send(&Ask::Interrupt.line().unwrap()).unwrap();
-        client.send(&Ask::Ps.line().unwrap()).unwrap();
+        // However a program writes it.
+        client.stream().write_all(b"{\"workfs\": 1, \"ask\": \"interrupt\"}\n").unwrap();
+        client.send(&Ask::Ps.line()).unwrap();
         assert!(daemon.was_interrupted().unwrap());
         assert!(!daemon.was_interrupted().unwrap(), "that is another ask");
         assert_eq!(daemon.ask().unwrap().unwrap().unwrap(), Ask::Ps);
@@ -251,7 +253,7 @@ mod tests {
         let mut byte = [0];
         (&other).read_exact(&mut byte).unwrap();
         assert_eq!(byte, [b'x']);
-        client.send(&Ask::Ps.line().unwrap()).unwrap();
+        client.send(&Ask::Ps.line()).unwrap();
         assert!(daemon.receive_descriptor().is_err(), "a line is no descriptor");
     }
 
@@ -262,6 +264,15 @@ mod tests {
         assert_eq!(daemon.ask().unwrap().unwrap().unwrap_err().cause, Cause::Usage);
         client.send(&serde_json::json!({"workfs": 99, "ask": {"later": {}}})).unwrap();
         assert_eq!(daemon.ask().unwrap().unwrap().unwrap_err().cause, Cause::Mount);
+        // Of a key that is there twice nobody knows which is meant.
+        for twice in [
+            r#"{"workfs":1,"ask":{"do":{"claim":{"agent":"bob","agent":"eve"}}}}"#,
+            r#"{"workfs":1,"ask":{"do":"status","do":"fsck"}}"#,
+            r#"{"workfs":1,"ask":"ps","ask":"stop"}"#,
+        ] {
+            client.stream().write_all(format!("{twice}\n").as_bytes()).unwrap();
+            assert_eq!(daemon.ask().unwrap().unwrap().unwrap_err().cause, Cause::Usage, "{twice}");
+        }
         client.send(&serde_json::json!("hello")).unwrap();
         assert_eq!(daemon.ask().unwrap().unwrap().unwrap_err().cause, Cause::Usage);
     }

@@ -232,6 +232,7 @@ fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
 
 fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
     let shared = served.shared;
+    let mut has_asked = false;
     // Who held a mount or followed asks again, if there is a place.
     while shared.places.change(served.number, Seat::Asks).is_ok()
         && let Some(ask) = lines.ask()?
@@ -245,6 +246,7 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
             return lines.send(&Answer::Failed(failure));
         }
         let mut command = None;
+        let is_first = !std::mem::replace(&mut has_asked, true);
         let answer = match ask.and_then(|ask| permitted(shared, peer, ask)) {
             Err(failure) => Some(Answer::Failed(failure)),
             Ok(Ask::Do(request)) => {
@@ -277,6 +279,11 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
             }
             Ok(Ask::Ps) => {
                 Some(Answer::Mounts { daemon: shared.info.clone(), mounts: shared.mounts.list() })
+            }
+            Ok(Ask::Interrupt) if is_first => {
+                let reason = "nothing was asked that could be interrupted";
+                let remedy = "ask for something first, over the same connection";
+                Some(Answer::Failed(Failure::new(Cause::Usage, reason, remedy)))
             }
             // What it was about has ended already.
             Ok(Ask::Interrupt) => None,

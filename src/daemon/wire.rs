@@ -4,8 +4,7 @@
 //! client may ask again. Before that it can only interrupt ([`Ask::Interrupt`]). What must stay true: a client of another protocol is told so. Deliberately not
 //! here: how lines are carried (`lines`), and how an ask is served.
 
-use std::io;
-
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
@@ -17,11 +16,11 @@ pub const PROTOCOL: u32 = 1;
 
 /// A line of the client.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct AskLine {
+pub struct AskLine<A> {
     /// See [`PROTOCOL`].
     pub workfs: u32,
     /// What is asked.
-    pub ask: serde_json::Value,
+    pub ask: A,
 }
 
 /// What can be asked of a daemon.
@@ -40,8 +39,8 @@ pub enum Ask {
     Do(Request),
     /// The same for somebody in a mount that shows a part of the tree.
     Within(WithinAsk),
-    /// While a command is done: do no more of it, and say how far it came. It has no answer of its own, and
-    /// means nothing at any other time.
+    /// While a command is done: do no more of it, and say how far it came. It has no answer of its own: it
+    /// may come when that of the command is on its way already. It is refused where nothing was asked yet.
     Interrupt,
 }
 
@@ -230,25 +229,29 @@ impl Ask {
     ///
     /// # Errors
     /// If it is of another protocol, or nothing that can be asked.
-    pub fn of_line(line: io::Result<AskLine>) -> Result<Ask, Failure> {
-        let line = line.map_err(|error| misunderstood(&error))?;
-        if line.workfs != PROTOCOL {
-            return Err(other_protocol(line.workfs));
+    pub fn of_line(line: &[u8]) -> Result<Ask, Failure> {
+        // What another protocol can ask is nothing that can be read here.
+        let head: AskLine<IgnoredAny> = read(line)?;
+        if head.workfs != PROTOCOL {
+            return Err(other_protocol(head.workfs));
         }
-        serde_json::from_value(line.ask).map_err(|error| misunderstood(&error.into()))
+        Ok(read::<AskLine<Ask>>(line)?.ask)
     }
 
     /// The line to send.
-    ///
-    /// # Errors
-    /// Never for what the types allow; a path that is not UTF-8 does not get here.
-    pub fn line(&self) -> io::Result<AskLine> {
-        let ask = serde_json::to_value(self).map_err(io::Error::other)?;
-        Ok(AskLine { workfs: PROTOCOL, ask })
+    #[must_use]
+    pub fn line(&self) -> AskLine<&Ask> {
+        AskLine { workfs: PROTOCOL, ask: self }
     }
 }
 
-fn misunderstood(error: &io::Error) -> Failure {
+/// Reads it as the type that it is to be, and not by way of a value, which would take the last of a key that
+/// is there twice.
+fn read<A: DeserializeOwned>(line: &[u8]) -> Result<A, Failure> {
+    serde_json::from_slice(line).map_err(|error| misunderstood(&error))
+}
+
+fn misunderstood(error: &serde_json::Error) -> Failure {
     let reason = format!("the daemon does not understand the request: {error}");
     Failure::new(Cause::Usage, reason, "use the workfs that the daemon was started from")
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::harness::{Fixture, Task, run};
+use crate::harness::{Fixture, Task, ask_line, asked as answered, run};
 
 /// What `workfs ARGUMENTS` in a directory asks, line by line, seen by somebody in between.
 fn asked(fixture: &Fixture, dir: &Path, arguments: &[&str]) -> Vec<String> {
@@ -55,4 +55,18 @@ fn a_command_asks_for_the_mounts_once_where_they_matter_and_else_not() {
     }
     let asked = asked(&fixture, fixture.base(), &["show", "t-1"]);
     assert!(asked.len() == 1 && asked[0].contains("\"do\""), "{asked:?}");
+}
+
+// P8.1
+#[test]
+fn who_interrupts_before_asking_hears_that_there_is_nothing_to_interrupt() {
+    let fixture = Fixture::new();
+    let socket = UnixStream::connect(format!("{}.sock", fixture.store().display())).unwrap();
+    let interrupt = serde_json::json!("interrupt");
+    let said = answered(&socket, &interrupt);
+    assert!(said.contains("failed") && said.contains("nothing was asked"), "{said}");
+    // Behind an ask it has no answer of its own: the next line is the next ask's.
+    assert!(answered(&socket, &serde_json::json!("ps")).contains("mounts"));
+    (&socket).write_all(&ask_line(&interrupt)).unwrap();
+    assert!(answered(&socket, &serde_json::json!("ps")).contains("mounts"));
 }
