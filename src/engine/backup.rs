@@ -51,6 +51,7 @@ pub(super) fn come_back(
         valid,
         via: Some(Via::Backup),
         links: links.as_ref(),
+        from_g: None,
     };
     node.size = text.bytes.len() as u64;
     Ok(turn.step(record, home, node, step)?)

@@ -128,7 +128,8 @@ impl Turn<'_> {
         let links = self.links(home, text)?;
         let record = Record { status: text.status(home), ..record };
         let (event, links) = (EventName::MENDED, links.as_ref());
-        let step = Step { event, from: None, content: None, valid: true, via: None, links };
+        let step =
+            Step { event, from: None, content: None, valid: true, via: None, links, from_g: None };
         Ok(self.step(record, home, node, step)?)
     }
 }

@@ -111,7 +111,7 @@ pub use refuse::{About, Refuse, RefuseText};
 pub use remove::{Remove, RemoveWhat};
 pub use remove_tree::{PruneVersions, Pruned, RemoveTree};
 pub use rename::{Rename, RenameMode, below_itself};
-pub use restore::RestoreFile;
+pub use restore::{RestoreFile, RestoreRecord};
 pub use rights::sees_refusal;
 pub use rules::{has_old_rows, rules_since};
 pub use save::{Left, Made, Save, SaveDraft, Saved};

@@ -287,7 +287,8 @@ impl Put {
                 record.status = said.status(home);
                 let content = Some(&said.bytes[..]);
                 let event = EventName::IMPORTED;
-                let step = Step { event, from: None, content, valid: true, via, links };
+                let step =
+                    Step { event, from: None, content, valid: true, via, links, from_g: None };
                 turn.step(record, home, &mut node, step)?;
             }
         }

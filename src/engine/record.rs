@@ -30,6 +30,8 @@ pub(super) struct Step<'a> {
     pub via: Option<Via>,
     /// What a new content says about the record's turn.
     pub links: Option<&'a Links>,
+    /// The event whose version the content is, where it is brought back.
+    pub from_g: Option<G>,
 }
 
 /// The text with which a record makes a transition.
@@ -90,7 +92,7 @@ impl Turn<'_> {
         let record = Record { key, ..record };
         let content = Some(&text.bytes[..]);
         let created = event == EventName::CREATED;
-        let step = Step { event, from: None, content, valid: true, via, links };
+        let step = Step { event, from: None, content, valid: true, via, links, from_g: None };
         let record = self.step(record, home, node, step)?;
         if let Ok(document) = &text.parsed {
             self.note_previous(home, document.value())?;
@@ -130,6 +132,7 @@ impl Turn<'_> {
             ("content_sha256", step.content.map_or(Field::Absent, |c| Hash::of(c).into())),
             ("flagged", if step.valid { Field::Absent } else { Field::Flag(true) }),
             ("from", step.from.map_or(Field::Absent, |from| Field::Text(from.as_str()))),
+            ("from_g", step.from_g.map(|g| g.0).into()),
             ("from_path", from_path.as_deref().into()),
             ("owner", Field::from(home.owner.as_ref())),
             ("path", Field::Text(&path)),
@@ -342,7 +345,8 @@ impl Turn<'_> {
                 .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?,
         };
         let (content, links) = (content.as_deref(), links.as_ref());
-        let step = Step { event, from: Some(&from), content, valid: true, via, links };
+        let came = Some(&from);
+        let step = Step { event, from: came, content, valid: true, via, links, from_g: None };
         let record = self.step(record, home, node, step)?;
         if record.state != from {
             self.reached(&record, home);

@@ -166,7 +166,8 @@ impl Rename {
         let made = match record {
             Some(record) => {
                 let before = record.version;
-                let made = next_version(turn, record, home, &mut source, &self.sight, &text)?;
+                let made =
+                    next_version(turn, record, home, &mut source, (&self.sight, &text), None)?;
                 if made.version == before {
                     self.adopt(turn, home, &mut source)?;
                 }
@@ -266,6 +267,7 @@ impl Rename {
                 valid: record.is_valid(),
                 via: None,
                 links: None,
+                from_g: None,
             };
             turn.step(record, home, &mut source, step)?
         } else {

@@ -1,16 +1,55 @@
-//! Bringing back what a plain file was: one change, one event.
+//! Bringing back what a record or a plain file was: one change, one event.
 //!
 //! What must stay true: what comes back is read by nobody who could not read it before. Versions say
 //! neither mode nor owner, so a file that is gone is made for who asks, alone.
 
 use crate::ledger::EventName;
 use crate::names::FileName;
-use crate::numbers::{G, Ino};
+use crate::numbers::{G, Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, NewNode, Node, NodeType};
 
 use super::files::Saved;
-use super::{About, Command, Effect, Stop, Turn, plain};
+use super::save::{home_of, next_version};
+use super::setattr::gone;
+use super::sight::{Base, Sight};
+use super::{About, Command, Effect, Stop, Text, Turn, plain};
+
+/// Makes the text of an old version the next one of the record that it is of.
+#[derive(Clone, Debug)]
+pub struct RestoreRecord {
+    /// The record.
+    pub record: RecordKey,
+    /// The version that it has now, as its restorer saw it.
+    pub seen: Version,
+    /// The event that made the old version.
+    pub from_g: G,
+    /// Its text.
+    pub text: Text,
+}
+
+impl Command for RestoreRecord {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "restore"
+    }
+
+    fn about(&self) -> About {
+        About::Record(self.record)
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        let record = turn.txn.record(self.record)?.ok_or_else(gone)?;
+        let home = home_of(turn, &record)?;
+        let mut node = turn.existing(home.dir, &home.name)?;
+        node.mtime = turn.now;
+        let sight = Sight::Known(Base::Seen(self.seen));
+        let (text, from_g) = ((&sight, &self.text), Some(self.from_g));
+        next_version(turn, record, &home, &mut node, text, from_g)?;
+        Ok(())
+    }
+}
 
 /// Makes `content` the content of the plain file `parent/name`, which is made if it is gone.
 #[derive(Clone, Debug)]

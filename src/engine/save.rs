@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::config::Policy;
 use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
-use crate::numbers::{Ino, RecordKey, Version};
+use crate::numbers::{G, Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Durability, Node, NodeType, Record, Standing, StoreError};
 
@@ -136,7 +136,8 @@ impl Command for Save {
                         Stop::rejected(refusal, home.file_path(), Arc::clone(&self.text.bytes))
                     })?;
                 }
-                let made = next_version(turn, record, &home, &mut node, &self.sight, &self.text)?;
+                let text = (&self.sight, &self.text);
+                let made = next_version(turn, record, &home, &mut node, text, None)?;
                 Ok(Saved::Kept(Some(made)))
             }
         }
@@ -213,14 +214,14 @@ pub(super) fn home_of(turn: &Turn<'_>, record: &Record) -> Result<Home, Stop> {
     Err(gone().into())
 }
 
-/// Makes `text` the next version of `record`.
+/// Makes `text` the next version of `record`; that of the event `from_g`, where it is brought back.
 pub(super) fn next_version(
     turn: &mut Turn<'_>,
     mut record: Record,
     home: &Home,
     node: &mut Node,
-    sight: &Sight,
-    text: &Text,
+    (sight, text): (&Sight, &Text),
+    from_g: Option<G>,
 ) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     turn.context.may_write(home.kind(), home.state, home.owner.as_ref()).map_err(refuse)?;
@@ -252,7 +253,8 @@ pub(super) fn next_version(
         record.status = text.status(home);
     }
     let (content, links) = (Some(&text.bytes[..]), links.as_ref());
-    let step = Step { event: EventName::SAVED, from: None, content, valid, via: None, links };
+    let event = if from_g.is_some() { EventName::RESTORED } else { EventName::SAVED };
+    let step = Step { event, from: None, content, valid, via: None, links, from_g };
     Ok(Made::of(&turn.step(record, home, node, step)?))
 }
 
@@ -381,7 +383,7 @@ pub(super) fn admit(
                 record.status = text.status(home);
             }
             let content = Some(&text.bytes[..]);
-            let step = Step { event, from: None, content, valid, via: None, links };
+            let step = Step { event, from: None, content, valid, via: None, links, from_g: None };
             turn.step(record, home, node, step)?
         }
     };

@@ -88,7 +88,7 @@ word! {
         LEFT = "left",
         /// A lease is over.
         EXPIRED = "expired",
-        /// A file is again what it was.
+        /// A record or a file is again what it was.
         RESTORED = "restored",
         /// A workspace or a lane was made, or an agent registered.
         REGISTERED = "registered",

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::engine::{Base, RestoreFile, Save, Saved, Sight, Text, retention};
+use crate::engine::{RestoreFile, RestoreRecord, Text, retention};
 use crate::names::{ShownPath, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
@@ -138,10 +138,7 @@ pub(super) fn rewind(
             if found.record.standing == Standing::Gone {
                 return Err(write_anew(&found, g));
             }
-            let (dir, name) = found.entry()?;
-            let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
-            let ino = node.map(|node| node.ino).or(found.record.ino());
-            let ino = ino.ok_or_else(|| lost(&found.record.id.to_string()))?;
+            found.entry()?;
             let report = RewindReport {
                 path: found.path.map_or_else(
                     || ShownPath::new(found.record.id.as_str()),
@@ -152,15 +149,12 @@ pub(super) fn rewind(
                 size: version.content.len() as u64,
                 made: false,
             };
-            let sight = Sight::Known(Base::Seen(found.record.version));
+            let (record, seen) = (found.record.key, found.record.version);
             let text = Text::new(version.content);
-            let save = Save::of(ino, sight, text);
-            match service.engine.run(caller.context(), save) {
-                Ok(Saved::Kept(_)) => Ok(report),
-                Ok(Saved::Refused(refusal)) | Err(refusal) => {
-                    Err(not_now(&report.path, g, refusal))
-                }
-            }
+            let restore = RestoreRecord { record, seen, from_g: g, text };
+            let restored = service.engine.run(caller.context(), restore);
+            restored.map_err(|refusal| not_now(&report.path, g, refusal))?;
+            Ok(report)
         }
         Past::File(path, version, content) => {
             let Some((above, name)) = path.split_last() else { return Err(lost("the root")) };

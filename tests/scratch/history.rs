@@ -102,7 +102,7 @@ fn each_version_is_a_file_and_comes_back() {
     fixture.fsck_clean();
 }
 
-// P11.3
+// P11.3, P5.1
 #[test]
 fn a_record_s_versions_are_files_and_come_back() {
     let fixture = Fixture::new();
@@ -116,7 +116,20 @@ fn a_record_s_versions_are_files_and_come_back() {
     let g = fixture.ledger().of_record("t-1")[0].g();
     fixture.workfs(&["restore", "t-1", "--at", &g.to_string()]).success();
     assert_eq!(fs::read_to_string(&path).unwrap(), first);
-    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "saved"]);
+    let ledger = fixture.ledger();
+    assert_eq!(ledger.names("t-1"), ["created", "saved", "restored"]);
+    let restored = ledger.of_record("t-1")[2];
+    assert_eq!(restored.0["payload"]["from_g"], g);
+    assert_eq!(restored.versions(), (Some(2), Some(3)));
+    let shown = fixture.workfs(&["show", "t-1", "--json"]).success().json();
+    assert_eq!(shown["history"][0]["event"], "restored");
+    fixture.workfs(&["unmount", "--all"]).success();
+    let second = restored.0["g"].as_u64().unwrap() - 1;
+    fixture.workfs(&["restore", "t-1", "--at", &second.to_string()]).success();
+    let alone = fixture.ledger();
+    let last = alone.of_record("t-1")[3];
+    let from_g = last.0["payload"]["from_g"].as_u64();
+    assert_eq!((last.name(), from_g), ("restored", Some(second)), "without a daemon");
     fixture.fsck_clean();
 }
 

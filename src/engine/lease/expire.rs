@@ -235,6 +235,7 @@ fn stay(turn: &mut Turn<'_>, mut had: Had, status: Option<&str>) -> Result<(), S
         valid: text.is_some() || record.is_valid(),
         via: Some(Via::Expiry),
         links: links.as_ref(),
+        from_g: None,
     };
     turn.step(record, &lies, &mut node, step)?;
     Ok(())
