@@ -1,19 +1,24 @@
 //! A command that needs a state's directory, such as an agent's lane, which may be missing.
 //!
 //! What must stay true: the directory is made in the turn of the command that needs it, so that a
-//! refusal leaves none behind. Deliberately not here: what a lane is called (`Kind::directory`).
+//! refusal leaves none behind; what forbids the directory is told of what was to go there, as where it
+//! is there. Deliberately not here: what a lane is called (`Kind::directory`).
 
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::store::Durability;
 
-use super::{About, Command, Create, NewContent, Rename, SaveAndMove, Stop, Take, Turn};
+use super::governed::path_of_dir;
+use super::{About, Command, Create, NewContent, Rename, SaveAndMove, Stop, Take, Turn, Wanted};
 
 /// A command that brings something to a directory.
 pub trait BringsTo: Command {
     /// The same command with this directory.
     #[must_use]
     fn to(self, dir: Ino) -> Self;
+
+    /// The name that it will have there, where that is known before.
+    fn name_there(&self) -> Option<&FileName>;
 }
 
 /// A command together with the directory that it is to bring something to.
@@ -44,23 +49,38 @@ impl<C: BringsTo> Command for IntoLane<C> {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<C::Out, Stop> {
         let mut at = self.above;
-        for name in self.names {
-            at = match turn.txn.lookup(at, &name)? {
+        for (nth, name) in self.names.iter().enumerate() {
+            at = match turn.txn.lookup(at, name)? {
                 Some(node) => node.ino,
-                None => {
-                    let mode = turn.directory(at)?.mode & 0o777;
-                    let content = NewContent::Directory;
-                    Create { parent: at, name, mode, content, on_draft: None }.run(turn)?.ino
-                }
+                None => match make(turn, at, name.clone()) {
+                    Err(Stop::Refused(mut refused)) => {
+                        let there = self.names[nth..].iter().chain(self.command.name_there());
+                        let above = path_of_dir(turn.txn, at)?;
+                        refused.path = there.cloned().fold(above, |path, name| path.join(name));
+                        return Err(Stop::Refused(refused));
+                    }
+                    made => made?,
+                },
             };
         }
         self.command.to(at).run(turn)
     }
 }
 
+/// Makes a directory with the permissions of the one above it.
+fn make(turn: &mut Turn<'_>, parent: Ino, name: FileName) -> Result<Ino, Stop> {
+    let mode = turn.directory(parent)?.mode & 0o777;
+    let content = NewContent::Directory;
+    Ok(Create { parent, name, mode, content, on_draft: None }.run(turn)?.ino)
+}
+
 impl BringsTo for Rename {
     fn to(self, dir: Ino) -> Self {
         Rename { new_parent: dir, ..self }
+    }
+
+    fn name_there(&self) -> Option<&FileName> {
+        Some(&self.new_name)
     }
 }
 
@@ -68,10 +88,21 @@ impl BringsTo for Take {
     fn to(self, dir: Ino) -> Self {
         Take { to: dir, ..self }
     }
+
+    fn name_there(&self) -> Option<&FileName> {
+        match &self.wanted {
+            Wanted::Best(_) => None,
+            Wanted::Named(_, new_name) => Some(new_name),
+        }
+    }
 }
 
 impl BringsTo for SaveAndMove {
     fn to(self, dir: Ino) -> Self {
         SaveAndMove { new_parent: dir, ..self }
+    }
+
+    fn name_there(&self) -> Option<&FileName> {
+        Some(&self.name)
     }
 }

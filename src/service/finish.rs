@@ -248,14 +248,11 @@ fn go(
     owner: Option<&AgentName>,
     text: Option<Text>,
 ) -> Result<(), Failure> {
-    // What the lifecycle refuses is refused before a directory is made for it; and a command that is
-    // given twice has nothing to do, whoever may move what has ended.
+    // A command that is given twice has nothing to do, whoever may move what has ended.
     if present.from == to && present.lies_as(to, owner, service.engine.now())? {
         return Err(nothing_to_do(service, caller, present)?);
     }
-    let role = caller.context().role;
-    let way = present.kind.transition(present.from, to, role).map_err(Failure::from)?;
-    let names = lane::names(&present.kind, way.to, owner, service.engine.now())?;
+    let names = lane::names(&present.kind, to, owner, service.engine.now())?;
     let (parent, name) = present.found.entry()?;
     let above = lane::above(&present.found.workspace)?;
     // Until the lane is made it stands for it.

@@ -86,6 +86,36 @@ fn an_agent_goes_round_the_lifecycle_neither_where_work_rests_nor_by_making_it_a
     team.fixture.fsck_clean();
 }
 
+// P3.2, P10.4
+#[test]
+fn what_a_command_may_not_do_is_told_of_the_record_also_where_its_lane_is_not_there() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    team.fixture.task("inbox", &Task::new("t-1"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    fs::remove_dir(team.work(0).join("done/bob")).unwrap();
+    let why = || {
+        let rows = team.fixture.workfs(&["why", "t-1", "--json"]).success().json();
+        let row = rows["rows"][0].clone();
+        [&row["path"], &row["rule"]].map(|text| text.as_str().unwrap_or_default().to_owned())
+    };
+    let refused = |arguments: &[&str]| {
+        assert_eq!(team.fixture.workfs(arguments).failure().code, 6, "{arguments:?}");
+    };
+    refused(&["done", "t-1", "--agent", "ann", "--summary", "x"]);
+    let there = "work/done/bob/t-1.yaml";
+    assert_eq!(why(), [there, "W022"]);
+    let told = fs::read_to_string(team.work(0).join("assigned/bob/t-1.yaml.why")).unwrap();
+    assert!(told.contains("last refused:") && told.contains(there), "{told}");
+    let ledger = team.fixture.ledger();
+    let last = ledger.0.last().unwrap();
+    assert_eq!((last.name(), last.0["payload"]["path"].as_str()), ("forbidden", Some(there)));
+    // What the lifecycle has no way for, too.
+    team.fixture.workfs(&["done", "t-1", "--summary", "x"]).success();
+    refused(&["release", "t-1", "--agent", "bob"]);
+    assert_eq!(why(), ["work/inbox/t-1.yaml", "W022"]);
+    team.fixture.fsck_clean();
+}
+
 // P10.4
 #[test]
 fn an_agent_changes_nothing_of_another_s() {
