@@ -74,20 +74,17 @@ impl<'o> Here<'o> {
                 _ => self.agent()?,
             };
         }
-        // At the socket an agent that is not registered any more would be one that never was. `exec`
-        // names that of its mount, so that the one who is named is looked at, too.
-        if let Some(agent) = request.agent()
-            && let Ok(Some(here)) = self.mount()
-            && here.agent.as_deref() == Some(agent.as_str())
-            && here.role == Role::Observer.as_str()
-        {
-            let reason = format!("{agent}, whose mount this is, may only read");
-            let remedy = format!(
-                "ask an operator for another role (`workfs agent add {agent} --role ROLE`)"
-            );
-            return Err(Stop::failed(Exit::Denied, reason, remedy));
-        }
         Ok(request)
+    }
+
+    /// Whether the request acts for an agent in whose own mount one can only read. At the socket one that
+    /// is not registered any more would be one that never was. `exec` names that of its mount, so that
+    /// the one who is named is looked at, too.
+    pub fn observes(&self, request: &Request) -> bool {
+        let Some(agent) = request.agent() else { return false };
+        self.mount().ok().flatten().is_some_and(|here| {
+            here.agent.as_deref() == Some(agent.as_str()) && here.role == Role::Observer.as_str()
+        })
     }
 
     /// The agent of the mount that one is in.

@@ -28,8 +28,7 @@ use super::wire::{Answer, Ask, DaemonInfo, MountAsk};
 use super::working::Work;
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
-    Caller, ClaimArgs, Effect, Of, Part, Properties, Reply, Request, Service, dispatch,
-    expect_runner,
+    Caller, ClaimArgs, Effect, Of, Properties, Reply, Request, Service, dispatch, expect_runner,
 };
 
 /// The serving of one socket.
@@ -245,17 +244,18 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
         if let Some(failure) = refused(shared, peer) {
             return lines.send(&Answer::Failed(failure));
         }
+        let caller = || Caller::new(peer.uid, peer.gid, Some(peer.pid));
         let mut command = None;
         let is_first = !std::mem::replace(&mut has_asked, true);
         let answer = match ask.and_then(|ask| permitted(shared, peer, ask)) {
             Err(failure) => Some(Answer::Failed(failure)),
             Ok(Ask::Do(request)) => {
-                command = Some((Part::default(), request));
+                command = Some((caller(), request));
                 None
             }
-            Ok(Ask::Within(ask)) => match ask.part() {
-                Ok(part) => {
-                    command = Some((part, ask.request));
+            Ok(Ask::Within(ask)) => match ask.of(caller()) {
+                Ok(caller) => {
+                    command = Some((caller, ask.request));
                     None
                 }
                 Err(failure) => Some(Answer::Failed(failure)),
@@ -297,8 +297,7 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
         if let Some(answer) = answer {
             lines.send(&answer)?;
         }
-        if let Some((part, request)) = command {
-            let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid)).seeing(part);
+        if let Some((caller, request)) = command {
             match request {
                 Request::Claim(args) if args.wait_ms.is_some() && args.what.is_none() => {
                     return enter_room(shared, caller, args, lines);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
 use crate::names::{ShownPath, TreePath, printable_start};
-use crate::service::{Part, Reply, Request};
+use crate::service::{Caller, Part, Reply, Request};
 
 /// The protocol's number; it changes when an older client would misunderstand.
 pub const PROTOCOL: u32 = 1;
@@ -37,7 +37,7 @@ pub enum Ask {
     Stop,
     /// One of the commands on what the store holds.
     Do(Request),
-    /// The same for somebody in a mount that shows a part of the tree.
+    /// The same for somebody in a mount that shows a part of the tree, or whose agent only reads.
     Within(WithinAsk),
     /// While a command is done: do no more of it, and say how far it came. It has no answer of its own: it
     /// may come when that of the command is on its way already. It is refused where nothing was asked yet.
@@ -50,6 +50,9 @@ pub enum Ask {
 pub struct WithinAsk {
     /// The directory of the tree that is all there is; what the request names lies below it.
     pub root: ShownPath,
+    /// The agent that it acts for only reads in its own mount, as one that was removed does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observes: bool,
     /// What is asked.
     #[serde(rename = "do")]
     pub request: Request,
@@ -179,16 +182,17 @@ pub enum Answer {
 }
 
 impl WithinAsk {
-    /// What of the tree is in sight.
+    /// The caller, as it asks from there.
     ///
     /// # Errors
     /// If its root is no path.
-    pub fn part(&self) -> Result<Part, Failure> {
-        part_of(&self.root).ok_or_else(|| {
+    pub fn of(&self, caller: Caller) -> Result<Caller, Failure> {
+        let part = part_of(&self.root).ok_or_else(|| {
             let root = printable_start(self.root.as_bytes());
             let reason = format!("`{root}` is no path of the tree");
             Failure::new(Cause::Usage, reason, "name it as `ps` shows it")
-        })
+        })?;
+        Ok(Caller { observes: self.observes, ..caller }.seeing(part))
     }
 }
 
@@ -216,13 +220,13 @@ impl Answer {
 }
 
 impl Ask {
-    /// What somebody asks who sees this of the tree.
+    /// What somebody asks who sees this of the tree; `observes` as in [`WithinAsk`].
     #[must_use]
-    pub fn of(part: &Part, request: Request) -> Ask {
-        if part.is_whole() {
+    pub fn of(part: &Part, observes: bool, request: Request) -> Ask {
+        if part.is_whole() && !observes {
             return Ask::Do(request);
         }
-        Ask::Within(WithinAsk { root: part.root().into(), request })
+        Ask::Within(WithinAsk { root: part.root().into(), observes, request })
     }
 
     /// What a line asks that was received; the error is to be answered.

@@ -26,6 +26,9 @@ pub struct Caller {
     pub pid: Option<u32>,
     /// Whether it is an agent by its user.
     pub is_bound: bool,
+    /// Whether whom it acts for only reads, whatever the register says: in the mount of an agent that is
+    /// none any more.
+    pub observes: bool,
     /// What of the tree is in their sight.
     pub part: Part,
 }
@@ -42,6 +45,7 @@ impl Caller {
             gid,
             pid,
             is_bound: false,
+            observes: false,
             part: Part::default(),
         }
     }
@@ -91,6 +95,9 @@ impl Caller {
             }
             self.role = agents.get(agent).map_or(Role::Agent, |known| known.role);
             self.name = agent.clone();
+        }
+        if self.observes {
+            self.role = Role::Observer;
         }
         Ok(self)
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs};
+use crate::harness::{Event, Fixture, Ran, Setup, Task, left_out, needs};
 use crate::team::{Team, mv};
 
 // P10.1
@@ -351,7 +351,7 @@ fn a_claim_by_mv_from_another_mount_succeeds_and_says_so() {
     team.fixture.fsck_clean();
 }
 
-// P10.3
+// P10.3, P10.4, P10.5
 #[test]
 fn a_removed_agent_acts_by_no_command_in_its_mount() {
     let fixture = Fixture::new();
@@ -371,7 +371,34 @@ fn a_removed_agent_acts_by_no_command_in_its_mount() {
     let ran = crate::harness::run(&mut command).success();
     let codes: Vec<&str> = ran.stdout.lines().rev().take(5).collect();
     assert_eq!(codes, ["6"; 5], "{ran}");
+    told_of(&fixture, "eve", 5);
     fixture.workfs(&["claim", "t-2", "--agent", "ann"]).success();
+    fixture.fsck_clean();
+}
+
+/// So much was refused to an agent, told with its rule and way out, and by the ledger.
+fn told_of(fixture: &Fixture, agent: &str, times: usize) {
+    let why = fixture.workfs(&["why", "--json"]).success().json();
+    let reason = format!("{agent} is an observer and may only read");
+    let rows = why["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["rule"] == "W022" && row["reason"] == reason), "{why}");
+    assert_eq!(rows.len(), times, "{why}");
+    let ledger = fixture.ledger();
+    let is_its = |event: &Event| event.name() == "forbidden" && event.text("actor") == agent;
+    assert!(ledger.0.iter().any(is_its), "{ledger:?}");
+}
+
+// P10.4, P10.5
+#[test]
+fn what_an_observer_asks_for_in_its_mount_is_told_of_by_its_rule() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.workfs(&["agent", "add", "eve", "--role", "observer"]).success();
+    let mut command = fixture.command(&["exec", "--agent", "eve", "--"]);
+    command.arg(env!("CARGO_BIN_EXE_workfs")).arg("--store").arg(fixture.store());
+    let ran = crate::harness::run(command.args(["claim", "--next", "--json"])).failure();
+    assert!(ran.code == 6 && ran.stderr.contains("\"rule\":\"W022\""), "{ran}");
+    told_of(&fixture, "eve", 1);
     fixture.fsck_clean();
 }
 

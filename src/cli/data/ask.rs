@@ -100,6 +100,7 @@ fn asked(
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let request = place::in_tree(here.on_behalf(request)?, here)?;
+    let observes = here.observes(&request);
     here.mind_the_transaction(&request)?;
     here.mind_the_mount(&request)?;
     let (paths, part) = (here.paths(), here.part()?);
@@ -109,7 +110,8 @@ fn asked(
     let asker = if is_long(&request) { Some(patience()?) } else { None };
     loop {
         let again = if let Some(client) = Client::connect(paths)? {
-            over_socket(client.until(until), (&part, &request), asker.as_ref(), each)?
+            let ask = Ask::of(&part, observes, request.clone());
+            over_socket(client.until(until), (&ask, &request), asker.as_ref(), each)?
         } else {
             if missing == Missing::Refuse && !paths.exists() {
                 return Err(no_store(paths));
@@ -151,7 +153,7 @@ fn is_long(request: &Request) -> bool {
 /// Gives the failure after which it is worth asking again.
 fn over_socket(
     mut client: Client,
-    (part, request): (&Part, &Request),
+    (ask, request): (&Ask, &Request),
     patience: Option<&Patience>,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<Option<Failure>, Stop> {
@@ -172,7 +174,7 @@ fn over_socket(
     };
     let interrupter = patience.map(|_| client.interrupter()).transpose()?;
     let is_over = || patience.is_some_and(Patience::is_over);
-    let answers = match client.ask_many(&Ask::of(part, request.clone()), silence(request)) {
+    let answers = match client.ask_many(ask, silence(request)) {
         Ok(answers) => answers,
         Err(failure) => return again(failure, false),
     };
