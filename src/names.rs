@@ -14,6 +14,12 @@ pub use shown::{
     printable_start, unsteering,
 };
 
+/// The directory at the root of each mount whose content is nobody's but workfs's.
+pub const CONTROL_DIR: &[u8] = b".workfs";
+
+/// The file at the root of each mount that tells how to work in it.
+pub const AGENTS_FILE: &[u8] = b"AGENTS.md";
+
 /// Why a name is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -31,6 +37,9 @@ pub enum NameError {
     /// `/` or NUL, or `.` or `..`.
     #[error("a file name cannot be `.` or `..` or contain `/` or NUL")]
     Reserved,
+    /// What kinds and configurations cannot name: it would hide what is computed.
+    #[error("workfs shows `.workfs` and `AGENTS.md` itself at the root of each mount")]
+    Computed,
     /// A character outside the strict grammar of ids and agents.
     #[error(
         "only letters, digits, `.`, `_` and `-` are allowed, starting with a letter or a digit"
@@ -60,6 +69,22 @@ impl FileName {
             return Err(NameError::Reserved);
         }
         Ok(FileName(bytes.into()))
+    }
+
+    /// The same for what a kind or a configuration calls so.
+    ///
+    /// # Errors
+    /// Which rule is broken; what is computed is none of theirs.
+    pub fn configured(text: &str) -> Result<Self, NameError> {
+        let name = FileName::new(text)?;
+        if name.is_computed() { Err(NameError::Computed) } else { Ok(name) }
+    }
+
+    /// Whether workfs shows something of its own under this name at the root of a mount, which any
+    /// directory of the tree can be.
+    #[must_use]
+    pub fn is_computed(&self) -> bool {
+        [CONTROL_DIR, AGENTS_FILE].contains(&self.as_bytes())
     }
 
     /// The bytes as the file system has them.

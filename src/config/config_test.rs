@@ -108,7 +108,6 @@ fn what_is_wrong_is_named_with_its_line() {
         ("workspaces:\n  - path: a\n    kind: taks\n", Some(3), "did you mean `task`?"),
         ("workspaces:\n  - path: a/**\n    kind: task\n", Some(2), "ends in `**`"),
         ("workspaces:\n  - path: .workfs/x\n    kind: task\n", Some(2), ".workfs"),
-        ("workspaces:\n  - path: AGENTS.md\n    kind: task\n", Some(2), "`AGENTS.md` is computed"),
         (
             "workspaces:\n  - path: a\n    kind: task\n    policy: flga\n",
             Some(4),
@@ -158,6 +157,63 @@ fn what_is_wrong_is_named_with_its_line() {
     }
     let many = "- { path: 'a/*', kind: task }\n".repeat(65);
     assert!(refused(&format!("workspaces:\n{many}")).reason.contains("over 64"));
+}
+
+#[test]
+fn nothing_hides_what_is_computed_at_the_root_of_a_mount() {
+    for path in [".workfs", ".workfs/x", "a/.workfs", "AGENTS.md", "*/AGENTS.md/x"] {
+        let error = refused(&format!("workspaces:\n- {{ path: '{path}', kind: task }}\n"));
+        assert!(error.line == Some(2) && error.reason.contains("cannot be a workspace"), "{error}");
+    }
+    for dir in [".workfs", ".workfs/x", "AGENTS.md", "a/.workfs", "AGENTS.md/{any}"] {
+        for at in [".", "work"] {
+            let error = refused(&format!(
+                "workspaces:\n- path: {at}\n  kind: task\n  dirs:\n    inbox: [in, '{dir}']\n"
+            ));
+            assert!(
+                error.line == Some(5) && error.reason.contains("itself at the root"),
+                "{error}"
+            );
+        }
+    }
+    for rule in [
+        "files: [{ path: '.workfs/**' }]",
+        "checks: [{ path: AGENTS.md, syntax: json }]",
+        "locks: [{ path: .workfs/why, lease: 5m }]",
+        "quotas: [{ path: .workfs, inodes: 9 }]",
+    ] {
+        let error = refused(&format!("workspaces: []\n{rule}\n"));
+        assert!(error.line == Some(2) && error.reason.contains("itself at the root"), "{error}");
+    }
+    // What lies deeper is somebody's, and so is what a glob takes besides.
+    parse("workspaces: [{ path: '*', kind: task }]\nfiles: [{ path: '**/AGENTS.md' }]").unwrap();
+}
+
+#[test]
+fn no_agent_s_lane_hides_what_is_computed_at_the_root() {
+    let task = builtin::task();
+    let source = task.source();
+    let names = [
+        ("kind: task", "kind: own"),
+        ("task.v1.json", "own.v1.json"),
+        ("dir: ready", "dir: .ready"),
+        ("WORKFLOW_LOG.md", ".log"),
+        ("put-aside", ".aside"),
+    ];
+    let own =
+        names.iter().fold(source.definition.clone(), |text, (from, to)| text.replace(from, to));
+    let kind = format!(
+        "kinds:\n- definition: {}\n  schema: {}\n",
+        serde_json::Value::from(own),
+        serde_json::Value::from(source.schema.clone())
+    );
+    let at = |path: &str| {
+        let dirs = "dirs: { assigned: '{owner}/.doing' }";
+        parse(&format!("{kind}workspaces: [{{ path: '{path}', kind: own, {dirs} }}]"))
+    };
+    at("work").unwrap();
+    let error = at(".").unwrap_err();
+    assert!(error.reason.contains("`AGENTS.md` could be a directory"), "{error}");
 }
 
 #[test]

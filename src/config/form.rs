@@ -13,7 +13,7 @@ use super::quotas;
 use super::{Binding, Chores, Config, ConfigError, Policy};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
 use crate::kind::{Kind, Kinds, Place};
-use crate::names::StateName;
+use crate::names::{AGENTS_FILE, FileName, NameError, StateName};
 
 /// Most bindings: each is asked at every mkdir.
 const BINDINGS_MAX: usize = 64;
@@ -91,12 +91,10 @@ pub(super) fn parse(
 
 fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wrong> {
     let path = PathGlob::parse(&form.path.value).map_err(|why| (line(&form.path), why))?;
-    if path.first_literal().is_some_and(|first| first.as_bytes() == super::CONTROL_DIR) {
-        return Err((line(&form.path), "nothing in `.workfs` can be a workspace".to_owned()));
-    }
-    // It is computed there, and a workspace under its name would hide it.
-    if path.first_literal().is_some_and(|first| first.as_bytes() == super::AGENTS_FILE) {
-        return Err((line(&form.path), "`AGENTS.md` is computed, and no workspace".to_owned()));
+    // A workspace under such a name would hide what is computed there.
+    if path.literals().any(FileName::is_computed) {
+        let reason = format!("`{path}` cannot be a workspace: {}", NameError::Computed);
+        return Err((line(&form.path), reason));
     }
     let Some(kind) = kinds.get(&form.kind.value) else {
         let known: Vec<&str> = kinds.names().map(|name| name.as_str()).collect();
@@ -116,6 +114,16 @@ fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wron
         let at = form.dirs.0.first().and_then(|(state, _)| line(state));
         Arc::new(kind.with_dirs(&dirs).map_err(|error| (at, error.reason))?)
     };
+    // An agent may be called so.
+    let lies = |name: FileName| kind.place(&[name]) != Place::Outside;
+    if path.matches(&[]) && FileName::new(AGENTS_FILE).is_ok_and(lies) {
+        let reason = format!(
+            "at the root of the mount `AGENTS.md` could be a directory of a state of `{}`: give its \
+             directories a name before the placeholder",
+            kind.name()
+        );
+        return Err((line(&form.path), reason));
+    }
     let chores = chores(form.chores.as_ref(), &kind)?;
     let (policy, strict) = (form.policy, form.strict);
     Ok(Binding { index, path, kind, policy, chores, strict, dirs })

@@ -26,14 +26,8 @@ pub use path_glob::{FileGlob, PathGlob};
 pub use quotas::Quota;
 
 use crate::kind::{Component, Kind, KindError, Kinds, Pattern, builtin, where_and_why};
-use crate::names::{StateName, TreePath};
+use crate::names::{FileName, StateName, TreePath};
 use crate::refusal::Rule;
-
-/// The directory at the root of the mount whose content is nobody's but workfs's.
-pub const CONTROL_DIR: &[u8] = b".workfs";
-
-/// The file at the root of a mount that tells how to work in it.
-pub const AGENTS_FILE: &[u8] = b"AGENTS.md";
 
 /// The setting under which a store keeps its configuration, as text.
 pub const CONFIG_KEY: &str = "config";
@@ -263,11 +257,11 @@ impl Config {
 
     /// The entries that have a say about `path`.
     fn governing(&self, path: &TreePath) -> impl Iterator<Item = &Arc<Binding>> {
-        let first = path.names().first().map(crate::names::FileName::as_bytes);
-        let control = first == Some(CONTROL_DIR) || first == Some(AGENTS_FILE);
-        let scratch = first == Some(SCRATCH_DIR);
+        let first = path.names().first();
+        let control = first.is_some_and(FileName::is_computed);
+        let scratch = first.is_some_and(|first| first.as_bytes() == SCRATCH_DIR);
         self.bindings.iter().filter(move |binding| {
-            let says = || binding.path.first_literal().map(crate::names::FileName::as_bytes);
+            let says = || binding.path.first_literal().map(FileName::as_bytes);
             !control && (!scratch || says() == Some(SCRATCH_DIR))
         })
     }

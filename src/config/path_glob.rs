@@ -121,6 +121,14 @@ impl PathGlob {
         Some(PathGlob { text: text.join("/"), segments })
     }
 
+    /// Its components that are no globs.
+    pub fn literals(&self) -> impl Iterator<Item = &FileName> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Literal(name) => Some(name),
+            Segment::Glob(_) | Segment::AnyDepth => None,
+        })
+    }
+
     /// Its first component, if that is no glob.
     #[must_use]
     pub fn first_literal(&self) -> Option<&FileName> {
@@ -245,6 +253,12 @@ impl FileGlob {
     #[must_use]
     pub fn is_one_name(&self) -> bool {
         self.glob.segments.len() == 1
+    }
+
+    /// Whether it names what workfs shows itself at the root of the tree, where nobody's files are.
+    #[must_use]
+    pub fn is_computed(&self) -> bool {
+        self.glob.first_literal().is_some_and(FileName::is_computed)
     }
 
     /// Whether every name is taken.

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::Config;
+use super::files::glob;
 use super::form::{Wrong, quoted};
 use super::path_glob::FileGlob;
 use crate::kind::yaml::line;
@@ -37,7 +38,7 @@ pub(super) struct QuotaForm {
 impl QuotaForm {
     fn quota(self) -> Result<Quota, Wrong> {
         let at = line(&self.path);
-        let path = FileGlob::parse(&self.path.value).map_err(|why| (at, why))?;
+        let path = glob(&self.path)?;
         if !path.is_one_name() {
             let reason = "a quota is one of directories at the top: `scratchpad`, `team-*`";
             return Err((at, reason.to_owned()));

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use crate::config::{AGENTS_FILE, CONTROL_DIR};
 use crate::kind::Statuses;
 use crate::ledger::{EventName, Hash, Via};
 use crate::limits::RECORD_BYTES_MAX;
@@ -164,7 +163,7 @@ impl Put {
     /// a workspace, `.next` of a lane, what is told of a record, and what lies at the root.
     fn is_computed(&self, turn: &Turn<'_>) -> Result<bool, StoreError> {
         if self.parent == ROOT {
-            return Ok([CONTROL_DIR, AGENTS_FILE].contains(&self.name.as_bytes()));
+            return Ok(self.name.is_computed());
         }
         let above = governed(turn.txn, turn.config, self.parent)?;
         let is_next = self.name.as_bytes() == NEXT;

@@ -135,6 +135,8 @@ fn what_makes_no_sense_is_refused() {
         ("    dirs: [open]", "    dirs: [open, open]", "twice"),
         ("    dirs: [open]", "    dirs: [\"open/{what}\"]", "no placeholder"),
         ("    dirs: [open]", "    dirs: [../open]", "does not work"),
+        ("    dirs: [open]", "    dirs: [open, .workfs/x]", "shows `.workfs`"),
+        ("    dirs: [open]", "    dirs: [open, x/AGENTS.md]", "shows `.workfs`"),
         ("    dirs: [open]", "    dirs: [\"{any}\"]", "does not say where"),
         ("    dirs: [open]", "    dirs: [shut]", "clash"),
         ("    dirs: [open]", "    dirs: [open, taken/bob]", "clash"),
@@ -211,6 +213,8 @@ fn a_directory_that_cannot_be_has_its_line_in_errors() {
     assert!(load(&sound).is_ok());
     let error = load(&sound.replace("next", "ready")).err().unwrap();
     assert_eq!(error.line, Some(8), "{error}");
+    let error = load(&sound.replace("next", ".workfs")).err().unwrap();
+    assert!(error.line.is_some() && error.reason.contains("shows `.workfs`"), "{error}");
 }
 
 #[test]
@@ -376,6 +380,8 @@ fn chores_that_make_no_sense_are_refused() {
         ("archive: { from: taken, to: shut, after: 1w }", "`1w` is no time"),
         ("drafts: { after: 1d, dir: taken }", "that is a directory of the state `taken`"),
         ("drafts: { after: 1d, dir: ready }", "the directory of what is ready"),
+        ("drafts: { after: 1d, dir: .workfs }", "shows `.workfs`"),
+        ("escalate: { file: AGENTS.md, stuck: [] }", "shows `.workfs`"),
         ("escalate: { file: a/b, stuck: [] }", "`a/b`"),
         (
             "escalate: { file: L, stuck: [{ state: taken, status: done, after: 1m }] }",

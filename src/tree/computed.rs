@@ -8,12 +8,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::config::{AGENTS_FILE, Binding, CONTROL_DIR, Config, Reader, agents_md};
+use crate::config::{Binding, Config, Reader, agents_md};
 use crate::engine::{
     Ends, LeaseClock, Registry, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot,
 };
 use crate::kind::Role;
-use crate::names::{AgentName, FileName};
+use crate::names::{AGENTS_FILE, AgentName, CONTROL_DIR, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Class, Read, Result, Standing};

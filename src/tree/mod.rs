@@ -186,7 +186,7 @@ impl WorkTree {
 fn name_of(name: &OsStr) -> Answer<FileName> {
     FileName::new(name.as_bytes()).map_err(|error| match error {
         NameError::TooLong { .. } => Rule::NameTooLong.errno(Door::Name),
-        NameError::Empty | NameError::Reserved | NameError::Grammar => {
+        NameError::Empty | NameError::Reserved | NameError::Computed | NameError::Grammar => {
             Rule::BadName.errno(Door::Name)
         }
     })
