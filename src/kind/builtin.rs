@@ -46,7 +46,8 @@ impl Kinds {
     ///
     /// # Errors
     /// Where the name is taken: kinds are not replaced, stores depend on what they mean. All kinds'
-    /// files lie in `.workfs/kinds/`, so that a schema's name is one there and its own, too.
+    /// files lie in `.workfs/kinds/`, so that a schema's name is one there. Kinds of a user's own may share
+    /// one, of the same text; not a built-in one's, whose text another version of the program may change.
     /// `file` is the definition's name, for errors.
     pub fn add(&mut self, file: &str, kind: Kind) -> Result<Arc<Kind>, KindError> {
         let [_, schema] = kind.file_names();
@@ -63,11 +64,16 @@ impl Kinds {
             let reason = format!("`schema: {schema}` is no file's name; put it beside this file");
             return wrong("schema", reason);
         }
-        let has_file = |known: &&Arc<Kind>| known.file_names().contains(&schema);
+        let shares = |known: &Kind| {
+            let is_it =
+                known.schema_name == schema && known.source().schema == kind.source().schema;
+            is_it && !is_built_in(known)
+        };
+        let has_file = |known: &&Arc<Kind>| known.file_names().contains(&schema) && !shares(known);
         if let Some(known) = self.by_name.values().find(has_file) {
             let (name, whose) = (known.name(), origin(known));
             let reason = format!(
-                "`{schema}` belongs to the kind `{name}`, {whose}, and all kinds' files lie in one \
+                "another `{schema}` belongs to the kind `{name}`, {whose}, and all kinds' files lie in one \
                  directory; give it another name"
             );
             return wrong("schema", reason);
@@ -95,18 +101,17 @@ impl Kinds {
 
     /// A user's own, in order.
     pub fn own(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        let built_in = |kind: &Kind| KINDS.iter().any(|known| known.name() == kind.name());
-        self.by_name.values().filter(move |kind| !built_in(kind))
+        self.by_name.values().filter(|kind| !is_built_in(kind))
     }
+}
+
+fn is_built_in(kind: &Kind) -> bool {
+    KINDS.iter().any(|known| known.name() == kind.name())
 }
 
 /// Where a kind comes from.
 fn origin(kind: &Kind) -> String {
-    if KINDS.iter().any(|known| known.name() == kind.name()) {
-        "which is built in".to_owned()
-    } else {
-        format!("by {}", kind.file)
-    }
+    if is_built_in(kind) { "which is built in".to_owned() } else { format!("by {}", kind.file) }
 }
 
 #[cfg(test)]
@@ -142,6 +147,11 @@ mod tests {
         let other = other.replace("task.v1.json", "errand.v1.json");
         let added = kinds.add(file, Kind::load(file, &other, schema).unwrap()).unwrap();
         assert!(Arc::ptr_eq(&added, kinds.get("errand").unwrap()));
+        let shares = other.replace("kind: errand", "kind: errand2");
+        kinds.clone().add(file, Kind::load(file, &shares, schema).unwrap()).unwrap();
+        let another = Kind::load(file, &shares, &format!("{schema} ")).unwrap();
+        let another = kinds.clone().add(file, another).unwrap_err();
+        assert!(another.reason.contains("another `errand.v1.json`"), "{another}");
         let twice = other.replace("errand.v1.json", "other.v1.json");
         let twice = kinds.add("b.yaml", Kind::load("b.yaml", &twice, schema).unwrap()).unwrap_err();
         assert!(twice.reason.contains("a kind `errand` already, by task.kind.yaml"), "{twice}");

@@ -186,7 +186,9 @@ mod tests {
         let task = builtin::task();
         let definition = task.source().definition.replace("since: created_at", "since: context.at");
         let definition = definition.replace("not_before: not_before", "not_before: context.from");
-        let kind = Kind::load("task.kind.yaml", &definition, &task.source().schema).unwrap();
+        let fields = "\"context\": { \"additionalProperties\": true,";
+        let schema = task.source().schema.replace("\"context\": {", fields);
+        let kind = Kind::load("task.kind.yaml", &definition, &schema).unwrap();
         let (id, before) = (RecordId::new("next").unwrap(), RecordId::new("t-1").unwrap());
         let done = json!({"context": {"plan": 7}});
         let agent = AgentName::new("ann").unwrap();

@@ -31,10 +31,10 @@ impl FieldPath {
         self.ways.iter().filter_map(|way| way.first()).map(String::as_str)
     }
 
-    /// How many paths it is of which one must be there.
+    /// The keys of each of the paths of which one must be there.
     #[must_use]
-    pub fn ways(&self) -> usize {
-        self.ways.len()
+    pub fn ways(&self) -> &[Vec<String>] {
+        &self.ways
     }
 
     /// The keys of the way that messages name.

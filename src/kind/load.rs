@@ -245,8 +245,7 @@ fn extensions(form: &[Spanned<String>]) -> Result<Vec<String>, Wrong> {
 }
 
 pub(super) fn known_field(field: &str, at: Option<u32>, schema: &Schema) -> Result<(), Wrong> {
-    let known: Vec<&str> = schema.fields().collect();
-    if known.contains(&field) { Ok(()) } else { Err((at, unknown("field", field, &known))) }
+    schema.expect_field(&[field.to_owned()]).map_err(|why| (at, why))
 }
 
 fn fields(form: FieldsForm, schema: &Schema) -> Result<EngineFields, Wrong> {
@@ -276,9 +275,7 @@ pub(super) fn paths(form: &[Spanned<String>], schema: &Schema) -> Result<Vec<Fie
 
 pub(super) fn path(text: &str, at: Option<u32>, schema: &Schema) -> Result<FieldPath, Wrong> {
     let path = FieldPath::parse(text).map_err(|why| (at, why))?;
-    for root in path.roots() {
-        known_field(root, at, schema)?;
-    }
+    path.ways().iter().try_for_each(|way| schema.expect_field(way)).map_err(|why| (at, why))?;
     Ok(path)
 }
 

@@ -53,7 +53,7 @@ fn build_ending(
     };
     let text = form.text.as_ref().map(|text| {
         let field = path(&text.value, line(text), known.schema)?;
-        if field.ways() == 1 && field.first_way().len() <= KEYS_MAX {
+        if field.ways().len() == 1 && field.first_way().len() <= KEYS_MAX {
             Ok(field)
         } else {
             let reason = format!("`{}` is not one field, or a field of one", text.value);

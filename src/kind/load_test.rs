@@ -218,6 +218,47 @@ fn a_directory_that_cannot_be_has_its_line_in_errors() {
 }
 
 #[test]
+fn a_field_of_a_field_is_looked_for_as_far_as_the_schema_says_what_there_is() {
+    let load = |result: &str, definition: &str| {
+        let schema = SCHEMA.replace("\"result\": {}", &format!("\"result\": {result}"));
+        Kind::load("errand.kind.yaml", definition, &schema)
+    };
+    let says = r#"{"type": ["object", "null"], "properties": {
+        "summary": {"type": ["string", "null"]}, "by": {"enum": ["a", null]}, "any": {},
+        "more": {"properties": {"x": {}}, "additionalProperties": true}}}"#;
+    load(says, SOUND).unwrap();
+    for (field, said) in [
+        ("result.sumary", "did you mean `result.summary`?"),
+        ("at|result.sumary", "did you mean `result.summary`?"),
+        ("result.by.x", "takes no mapping as `result.by`"),
+        ("result.summary.x", "takes no mapping as `result.summary`"),
+        ("id.x", "takes no mapping as `id`"),
+        ("status.x", "takes no mapping as `status`"),
+    ] {
+        let error = load(says, &SOUND.replace("result.summary", field)).unwrap_err();
+        assert_eq!((error.file.as_str(), error.line), ("errand.kind.yaml", Some(22)), "{error}");
+        assert!(error.reason.contains(said), "{field}: {error}");
+    }
+    for field in ["result.any.x.y", "result.more.y", "by.x", "result.more.x.y"] {
+        load(says, &SOUND.replace("result.summary", field)).unwrap();
+    }
+    // It may be said elsewhere.
+    for open in [
+        r#"{"properties": {"x": {}}, "allOf": [{"properties": {"summary": {}}}]}"#,
+        r#"{"properties": {"x": {}}, "patternProperties": {"^s": {}}}"#,
+        r#"{"type": "object"}"#,
+        "true",
+    ] {
+        load(open, SOUND).unwrap();
+    }
+    let text = format!("{SOUND}commands:\n  done: {{ to: shut, text: at.x }}\n");
+    let schema = SCHEMA.replace("\"at\": {}", "\"at\": {\"type\": \"string\"}");
+    let error = Kind::load("errand.kind.yaml", &text, &schema).unwrap_err();
+    let line = u32::try_from(text.lines().count()).ok();
+    assert!(error.line == line && error.reason.contains("`at.x`"), "{error}");
+}
+
+#[test]
 fn a_bad_schema_is_named_by_its_own_file() {
     let error = Kind::load("errand.kind.yaml", SOUND, "{\n\n x}").unwrap_err();
     assert_eq!((error.file.as_str(), error.line), ("errand.v1.json", Some(3)));

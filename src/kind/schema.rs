@@ -5,12 +5,13 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, JsonType, PatternOptions, ValidationError, Validator};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::error::Fault;
 use super::metered::{Counting, Meter, TooMuch};
 use super::nearest::nearest;
 use super::schema_so_far::{is_mended_by_more, relaxed};
+use super::yaml::unknown;
 use crate::limits::{EXPLAIN_STEPS_MAX, JUDGE_SO_FAR_STEPS_MAX, JUDGE_STEPS_MAX};
 use crate::refusal::Rule;
 
@@ -46,10 +47,31 @@ impl Schema {
         Ok(Schema { whole, so_far, source })
     }
 
-    /// The top-level fields it knows.
-    pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
-        let properties = self.source.get("properties").and_then(Value::as_object);
-        properties.into_iter().flat_map(|all| all.keys()).map(String::as_str)
+    /// Fails unless it has the field at this way, as far as it says which fields there are.
+    ///
+    /// # Errors
+    /// What it has there, in words.
+    pub(super) fn expect_field(&self, way: &[String]) -> Result<(), String> {
+        let mut at = &self.source;
+        for (nth, key) in way.iter().enumerate() {
+            let is_top = nth == 0;
+            if !is_top && takes_no_mapping(at) {
+                let (field, above) = (way.join("."), way[..nth].join("."));
+                return Err(format!("`{field}`: the schema takes no mapping as `{above}`"));
+            }
+            let known = at.get("properties").and_then(Value::as_object);
+            match known.and_then(|known| known.get(key)) {
+                Some(field) => at = field,
+                None if !is_top && (known.is_none() || says_more(at)) => break,
+                None => {
+                    let name =
+                        |key: &String| [&way[..nth], std::slice::from_ref(key)].concat().join(".");
+                    let known = known.into_iter().flat_map(Map::keys);
+                    return Err(unknown("field", &name(key), &known.map(name).collect::<Vec<_>>()));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The values that a top-level field may have, if the schema lists them.
@@ -176,6 +198,33 @@ fn beyond_judging() -> Fault {
                  alternatives refer to themselves"
             .to_owned(),
     }
+}
+
+/// Whether a field of this schema has no fields.
+fn takes_no_mapping(schema: &Value) -> bool {
+    let types = schema.get("type").map(|types| match types.as_array() {
+        Some(types) => types.iter().all(|one| one != "object"),
+        None => types != "object",
+    });
+    let values = schema.get("enum").and_then(Value::as_array);
+    types == Some(true) || values.is_some_and(|values| !values.iter().any(Value::is_object))
+}
+
+/// Whether fields may be named elsewhere than in its `properties`.
+fn says_more(schema: &Value) -> bool {
+    const ELSEWHERE: [&str; 8] = [
+        "$ref",
+        "$dynamicRef",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "dependentSchemas",
+        "patternProperties",
+    ];
+    let others = ["additionalProperties", "unevaluatedProperties"];
+    ELSEWHERE.iter().any(|key| schema.get(key).is_some())
+        || others.iter().any(|key| schema.get(key).is_some_and(|others| *others != false))
 }
 
 /// The field that a pointer names, as people write it: `` `context.dependencies[2]` ``.

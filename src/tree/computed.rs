@@ -5,6 +5,7 @@
 //! found).
 //! Their inode numbers lie above all stored ones.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -400,10 +401,13 @@ pub(super) fn list(
 
 /// The files of all kinds: name and text.
 fn kind_files(config: &Config) -> impl Iterator<Item = (String, &str)> {
-    config.kinds().all().flat_map(|kind| {
+    let files = config.kinds().all().flat_map(|kind| {
         let source = kind.source();
         kind.file_names().into_iter().zip([&source.definition[..], &source.schema[..]])
-    })
+    });
+    // Kinds may share a schema.
+    let mut seen = HashSet::new();
+    files.filter(move |(name, _)| seen.insert(name.clone()))
 }
 
 /// The content of a computed file.

@@ -68,6 +68,46 @@ fn a_layout_brings_a_kind_of_ones_own_and_its_files() {
 
 // P8.2
 #[test]
+fn kinds_may_share_a_schema() {
+    let fixture = Setup::default().prepare();
+    for (name, kind) in [("errand", UNOWNED), ("task-of-two", KIND)] {
+        let kind = kind.replace("kind: errand", &format!("kind: {name}"));
+        fs::write(fixture.outside(&format!("{name}.kind.yaml")), kind).unwrap();
+    }
+    fs::write(fixture.outside("errand.v1.json"), SCHEMA).unwrap();
+    let layout = fixture.outside("layout.yaml");
+    let text = "kinds: [{ file: errand.kind.yaml }, { file: task-of-two.kind.yaml }]\n\
+                workspaces: [{ path: a, kind: errand }, { path: b, kind: task-of-two }]\n";
+    fs::write(&layout, text).unwrap();
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    fixture.mount_at(fixture.root()).success();
+    let listed = fixture.sh("ls .workfs/kinds && cat .workfs/kinds/errand.v1.json").success();
+    let names = "errand.kind.yaml\nerrand.v1.json\ntask-of-two.kind.yaml\ntask.kind.yaml\n\
+                 task.v1.json\n";
+    assert_eq!(listed.stdout, format!("{names}{SCHEMA}"));
+    for dir in ["a", "b"] {
+        let path = fixture.path(&format!("{dir}/open/e-1.yaml"));
+        fs::write(path, "id: e-1\nstatus: open\n").unwrap();
+    }
+    fixture.fsck_clean();
+}
+
+// P8.2
+#[test]
+fn a_field_that_the_schema_does_not_have_is_refused_with_its_line() {
+    let fixture = Setup::default().prepare();
+    fs::write(fixture.outside("errand.v1.json"), SCHEMA).unwrap();
+    let layout = fixture.outside("layout.yaml");
+    fs::write(&layout, "kinds: [{ file: errand.kind.yaml }]\nworkspaces: []\n").unwrap();
+    let kind = format!("{KIND}{COMMANDS}").replace("text: note", "text: note.x");
+    fs::write(fixture.outside("errand.kind.yaml"), kind).unwrap();
+    let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
+    assert!(ran.code == 2 && ran.stderr.contains("`note.x`"), "{ran}");
+    assert!(ran.stderr.contains("errand.kind.yaml") && ran.stderr.contains("line 14"), "{ran}");
+}
+
+// P8.2
+#[test]
 fn what_a_kind_hardly_means_init_warns_of() {
     let fixture = Setup::default().prepare();
     fs::write(fixture.outside("errand.kind.yaml"), UNOWNED).unwrap();
