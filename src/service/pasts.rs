@@ -1,4 +1,4 @@
-//! The events of a path: of the plain files and directories that lay there; and the record that did.
+//! The events of a path: of the plain files and directories that lay there; and of the record that did.
 //!
 //! What must stay true: an event by which something was renamed is one of both paths: of that where it
 //! went, to which `before_g` leads, and of that which it left, to which `from_before_g` in the event
@@ -15,13 +15,13 @@ use crate::store::{EventRow, Read, Record, WorkspaceRow};
 use super::log::field;
 use super::{Exit, Failure, Part};
 
-/// An event of a path.
+/// An event of a path, or of a record.
 pub(super) struct PastEvent {
     pub row: EventRow,
     pub event: Value,
-    /// The event of the path before it.
+    /// The event of the same before it.
     pub before: G,
-    /// It took away what lay there: by a removal, or to another path.
+    /// It took away what lay there: by a removal, or to another path (a record: out of its workspace).
     pub is_end: bool,
 }
 
@@ -32,6 +32,15 @@ impl PastEvent {
         let pointer =
             if renamed == EventName::RENAMED.as_str() { "/payload/path" } else { "/payload/to" };
         self.event.pointer(pointer)?.as_str()
+    }
+
+    /// How it took away what lay there.
+    fn how(&self, part: &Part) -> String {
+        let g = self.row.g;
+        match self.to().map(|to| part.show_text(to)) {
+            Some(to) => format!("event {g} moved it to `{to}`"),
+            None => format!("event {g} removed it"),
+        }
     }
 
     /// When it happened.
@@ -57,6 +66,16 @@ pub(super) fn event_of(
         Some(before) if !is_here => (G(before), true),
         _ => (row.before_g, field(&event, "/event") == EventName::REMOVED.as_str()),
     };
+    Ok(Some(PastEvent { row, event, before, is_end }))
+}
+
+/// The event `g` of a record.
+fn event_of_record(read: &dyn Read, g: G) -> Result<Option<PastEvent>, Failure> {
+    let Some(row) = read.event(g)? else { return Ok(None) };
+    let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+    let name = field(&event, "/event");
+    let is_end = [EventName::REMOVED, EventName::LEFT].iter().any(|end| end.as_str() == name);
+    let before = row.before_g;
     Ok(Some(PastEvent { row, event, before, is_end }))
 }
 
@@ -117,31 +136,26 @@ pub(super) fn require_there(
     version: G,
     includes: impl Fn(&PastEvent) -> bool,
 ) -> Result<(), Failure> {
-    let (found, after) = until(read, path, &includes)?;
+    let of_path = |path: &TreePath| {
+        until(last_of(read, path)?, &includes, |before| event_of(read, path, before))
+    };
+    let (found, after) = of_path(path)?;
     let since = found.as_ref().map_or(version, |found| found.row.g);
     if let Some(end) = found.filter(|found| found.is_end) {
-        let went = end.to().map(|to| part.show_text(to));
-        let how = match went {
-            Some(to) => format!("event {} moved it to `{to}`", end.row.g),
-            None => format!("event {} removed it", end.row.g),
-        };
-        return Err(was_gone((path, part), &how, (version, after)));
+        return Err(was_gone(&part.show(path).to_string(), &end.how(part), (version, after)));
     }
     // With a directory above it went, too.
     let mut above = path.split_last().map(|(above, _)| above);
     while let Some(dir) = above.filter(|dir| !dir.names().is_empty()) {
-        let (mut at, _) = until(read, &dir, &includes)?;
+        let (mut at, _) = of_path(&dir)?;
         while let Some(event) = at.filter(|event| event.row.g > since) {
             if event.is_end {
                 let shown = part.show(&dir);
                 let went =
                     event.to().map(|to| format!(" moved `{shown}` to `{}`", part.show_text(to)));
                 let how = went.unwrap_or_else(|| format!(" removed `{shown}`"));
-                return Err(was_gone(
-                    (path, part),
-                    &format!("event {}{how}", event.row.g),
-                    (version, after),
-                ));
+                let how = format!("event {}{how}", event.row.g);
+                return Err(was_gone(&part.show(path).to_string(), &how, (version, after)));
             }
             // What came there may be what had gone.
             if field(&event.event, "/event") == EventName::RENAMED.as_str() {
@@ -154,30 +168,44 @@ pub(super) fn require_there(
     Ok(())
 }
 
-/// The last event of a path that belongs to a moment, and the next after it.
-fn until(
-    read: &dyn Read,
-    path: &TreePath,
+/// The same of a record.
+///
+/// # Errors
+/// As [`require_there`].
+pub(super) fn require_record_there(
+    (read, part): (&dyn Read, &Part),
+    record: &Record,
+    version: G,
     includes: impl Fn(&PastEvent) -> bool,
+) -> Result<(), Failure> {
+    let event = |g| event_of_record(read, g);
+    let (found, after) = until(event(record.last_g)?, includes, event)?;
+    match found.filter(|found| found.is_end) {
+        Some(end) => Err(was_gone(record.id.as_str(), &end.how(part), (version, after))),
+        None => Ok(()),
+    }
+}
+
+/// The last event that belongs to a moment, from `last` on back, and the next after it.
+fn until(
+    last: Option<PastEvent>,
+    includes: impl Fn(&PastEvent) -> bool,
+    event: impl Fn(G) -> Result<Option<PastEvent>, Failure>,
 ) -> Result<(Option<PastEvent>, Option<G>), Failure> {
-    let (mut at, mut after) = (last_of(read, path)?, None);
-    while let Some(event) = at {
-        if includes(&event) {
-            return Ok((Some(event), after));
+    let (mut at, mut after) = (last, None);
+    while let Some(found) = at {
+        if includes(&found) {
+            return Ok((Some(found), after));
         }
-        after = Some(event.row.g);
-        at = event_of(read, path, event.before)?;
+        after = Some(found.row.g);
+        at = event(found.before)?;
     }
     Ok((None, after))
 }
 
-fn was_gone(
-    (path, part): (&TreePath, &Part),
-    how: &str,
-    (version, after): (G, Option<G>),
-) -> Failure {
+fn was_gone(what: &str, how: &str, (version, after): (G, Option<G>)) -> Failure {
     let next = after.map_or_else(String::new, |g| format!(", event {g} the next after it"));
-    let reason = format!("there was no `{}` then: {how}", part.show(path));
+    let reason = format!("there was no `{what}` then: {how}");
     let remedy = format!("event {version} made the last version before that{next}");
     Failure::new(Exit::Absent, reason, remedy)
 }

@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow};
 
 use super::find::{Found, FoundRecord, find_past, node_at, past_of};
-use super::pasts::{event_of, last_of, require_there};
+use super::pasts::{event_of, last_of, require_record_there, require_there};
 use super::permitted::{expect_own, is_bound, not_the_past};
 use super::refused::note_refused;
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
@@ -116,7 +116,7 @@ pub(super) fn rewind(
             expect_own(read, caller, found.path().ok_or_else(|| not_the_past(caller))?)?;
         }
         match found {
-            Ok(Found::Record(found)) => record_past(read, found, when),
+            Ok(Found::Record(found)) => record_past((read, part), found, when),
             Ok(Found::Node(path, _) | Found::Draft(path, ..)) => {
                 file_past((read, &config, part), path, when)
             }
@@ -200,10 +200,17 @@ fn lost(what: &str) -> Failure {
     Failure::new(Exit::Absent, format!("`{what}` is gone"), "look again at what there is")
 }
 
-fn record_past(read: &dyn Read, found: Box<FoundRecord>, when: When) -> Result<Past, Failure> {
+fn record_past(
+    (read, part): (&dyn Read, &Part),
+    found: Box<FoundRecord>,
+    when: When,
+) -> Result<Past, Failure> {
     let mut at = found.record.version_g;
     while let Some(version) = read.version(at)? {
         if when.includes(at, version.at) {
+            require_record_there((read, part), &found.record, at, |event| {
+                when.includes(event.row.g, event.at())
+            })?;
             return Ok(Past::Record(found, at, version));
         }
         at = version.before_g;

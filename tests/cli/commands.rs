@@ -150,6 +150,37 @@ fn inside_a_mount_nothing_needs_to_be_named() {
     assert!(fixture.path("work/assigned/bob/t-1.yaml").exists());
 }
 
+// P11.3
+#[test]
+fn a_record_is_restored_of_no_moment_at_which_it_was_gone() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let text = fs::read_to_string(&path).unwrap();
+    let restore = |g: u64| fixture.workfs(&["restore", "t-1", "--at", &g.to_string()]).failure();
+    let last = || fixture.ledger().last_g();
+    for (take_away, how) in [
+        ("rm $W/inbox/t-1.yaml", "removed it"),
+        ("mv $W/inbox/t-1.yaml t-1.txt", "moved it to `t-1.txt`"),
+    ] {
+        let made = last();
+        fixture.sh(take_away).success();
+        let end = last();
+        let ran = restore(end);
+        assert!(ran.code == 4 && ran.stderr.contains(&format!("event {end} ")), "{ran}");
+        assert!(ran.stderr.contains(how), "{ran}");
+        assert!(ran.stderr.contains(&format!("event {made} made the last")), "{ran}");
+        // What it was is at hand.
+        let ran = restore(made);
+        let version = format!(".workfs/history/work/t-1/{made}.yaml");
+        assert!(ran.code == 4 && ran.stderr.contains(&format!("cp {version} ")), "{ran}");
+        fixture.sh(&format!("cp {version} $W/inbox/t-1.yaml")).success();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        let ran = restore(end);
+        assert!(ran.stderr.contains(&format!("event {} the next after it", last())), "{ran}");
+    }
+    fixture.fsck_clean();
+}
+
 // P8.1
 #[test]
 fn log_follows() {
