@@ -155,6 +155,14 @@ impl Lines {
         socket::await_input(self.stream(), patience)
     }
 
+    /// Whether the other side has read what it was sent, as far as it shows in this time: by what it sends, or
+    /// by its end.
+    #[must_use]
+    pub fn is_read(&self, patience: Duration) -> bool {
+        let shows = self.await_some(patience).unwrap_or(false);
+        !(shows && socket::has_left_unread(self.stream()))
+    }
+
     /// The next answer; `None` when the daemon has closed the connection.
     ///
     /// # Errors

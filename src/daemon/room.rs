@@ -30,7 +30,7 @@ use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
 use crate::names::AgentName;
 use crate::numbers::WorkspaceKey;
 use crate::service::{
-    self, Caller, ClaimArgs, ClaimReport, ReleaseArgs, Reply, Report, Request, Service, dispatch,
+    self, Caller, ClaimArgs, ClaimReport, ReleaseArgs, Reply, Request, Service, dispatch,
 };
 
 /// Descriptor 0 of the poll set: something was told.
@@ -177,21 +177,25 @@ fn serve(work: &Receiver<Job>, service: &Service, bell: &Bell) {
                 };
                 bell.ring(Told::Tried(number, reply));
             }
-            Job::GiveBack(caller, agent, claimed) => {
-                // Whoever is of that name may have found it, and be at work.
-                let is_untouched = service::is_as_claimed(service, &caller, &claimed);
-                let args = ReleaseArgs { what: claimed.path.into(), agent };
-                if !is_untouched.is_ok_and(|untouched| untouched) {
-                    tracing::warn!(
-                        what = args.what,
-                        "a record whose claimer is gone is left as it is"
-                    );
-                } else if let Reply::Error(failure) = ask(service, &caller, Request::Release(args))
-                {
-                    tracing::warn!(%failure, "a record whose claimer is gone stays claimed");
-                }
-            }
+            Job::GiveBack(caller, agent, claimed) => give_back(service, &caller, agent, claimed),
         }
+    }
+}
+
+/// Gives back what was claimed for a client that has gone without having read it.
+pub fn give_back(
+    service: &Service,
+    caller: &Caller,
+    agent: Option<AgentName>,
+    claimed: ClaimReport,
+) {
+    // Whoever is of that name may have found it, and be at work.
+    let is_untouched = service::is_as_claimed(service, caller, &claimed);
+    let args = ReleaseArgs { what: claimed.path.into(), agent };
+    if !is_untouched.is_ok_and(|untouched| untouched) {
+        tracing::warn!(what = args.what, "a record whose claimer is gone is left as it is");
+    } else if let Reply::Error(failure) = ask(service, caller, Request::Release(args)) {
+        tracing::warn!(%failure, "a record whose claimer is gone stays claimed");
     }
 }
 
@@ -335,9 +339,7 @@ impl Keeper {
         }
         let heard =
             !client.gone && client.lines.send_at_once(&Answer::Reply(reply.clone())).is_ok();
-        if let Reply::Report(report) = reply
-            && let Report::Claim(claimed) = *report
-        {
+        if let Some(claimed) = reply.claimed().cloned() {
             let Client { lines, caller, args, .. } = client;
             let answered = Answered { lines, caller, agent: args.agent, claimed };
             if heard {

@@ -22,13 +22,14 @@ use super::lines::Lines;
 use super::mounts::{Mounts, Place};
 use super::options::sync_name;
 use super::places::{Places, Seat};
-use super::room::Room;
+use super::room::{Room, give_back};
 use super::socket::{self, End, Peer, SocketFile};
 use super::wire::{Answer, Ask, DaemonInfo, MountAsk};
 use super::working::Work;
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
-    Caller, ClaimArgs, Effect, Of, Properties, Reply, Request, Service, dispatch, expect_runner,
+    Caller, ClaimArgs, ClaimReport, Effect, Of, Properties, Reply, Request, Service, dispatch,
+    expect_runner,
 };
 
 /// The serving of one socket.
@@ -302,7 +303,17 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 Request::Claim(args) if args.wait_ms.is_some() && args.what.is_none() => {
                     return enter_room(shared, caller, args, lines);
                 }
-                request => serve_request(served, &caller, request, &mut lines)?,
+                request => {
+                    let agent = request.agent().cloned();
+                    let (claimed, sent) = serve_request(served, &caller, request, &mut lines);
+                    if let Some(claimed) =
+                        claimed.filter(|_| sent.is_err() || !lines.is_read(SOCKET_PATIENCE))
+                    {
+                        let _working = shared.work.begin(true);
+                        give_back(&shared.service, &caller, agent, claimed);
+                    }
+                    sent?;
+                }
             }
         }
         if shared.stopping.load(Ordering::SeqCst) {
@@ -338,24 +349,25 @@ fn enter_room(
     Ok(())
 }
 
+/// Gives what was claimed for the client, and whether it could be told.
 fn serve_request(
     served: &Served<'_>,
     caller: &Caller,
     request: Request,
     lines: &mut Lines,
-) -> io::Result<()> {
+) -> (Option<ClaimReport>, io::Result<()>) {
     let shared = served.shared;
     if let Err(failure) = refuse_own_place(shared, &request) {
-        return lines.send(&Answer::Failed(failure));
+        return (None, lines.send(&Answer::Failed(failure)));
     }
     let Properties { effect, of, .. } = request.properties();
     let endless = effect == Effect::Follows;
     if endless && let Err(failure) = shared.places.change(served.number, Seat::Follows) {
-        return lines.send(&Answer::Failed(failure));
+        return (None, lines.send(&Answer::Failed(failure)));
     }
     let registers = of == Of::Store && effect == Effect::Changes;
     let _working = shared.work.begin(!endless);
-    let (mut lost, mut was_interrupted) = (None, false);
+    let (mut claimed, mut lost, mut was_interrupted) = (None, None, false);
     dispatch(&shared.service, caller, request, &mut |reply: Reply| {
         let is_over =
             || shared.stopping.load(Ordering::SeqCst) || shared.service.admits(caller.uid).is_err();
@@ -370,10 +382,11 @@ fn serve_request(
         if was_interrupted && !is_end {
             return false;
         }
+        claimed = reply.claimed().cloned();
         lost = lines.send(&Answer::Reply(reply)).err();
         lost.is_none()
     });
-    lost.map_or(Ok(()), Err)
+    (claimed, lost.map_or(Ok(()), Err))
 }
 
 /// A daemon that reads or writes in its own mounts may wait for itself.

@@ -37,6 +37,20 @@ pub enum Reply {
     Error(Failure),
 }
 
+impl Reply {
+    /// What was claimed, if it says that.
+    #[must_use]
+    pub fn claimed(&self) -> Option<&ClaimReport> {
+        match self {
+            Reply::Report(report) => match &**report {
+                Report::Claim(claimed) => Some(claimed),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// How a command ends, and the exit status that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -248,6 +248,37 @@ fn who_goes_without_having_read_what_he_got_takes_nothing_with_him() {
 
 // P9.9
 #[test]
+fn who_does_not_wait_and_goes_unheard_takes_nothing_with_him_either() {
+    let fixture = Fixture::new();
+    let come = |what: serde_json::Value| Waiter::asking(&fixture, &serde_json::json!({"do": what}));
+    let lies = |path: &str| {
+        let path = fixture.path(path);
+        until_polled("it lies there", || path.exists().then_some(()));
+    };
+    for claim in [
+        serde_json::json!({"claim": {"agent": "ann"}}),
+        serde_json::json!({"claim": {"agent": "ann", "what": "a"}}),
+    ] {
+        put(&fixture, "a", "");
+        let gone = come(claim.clone());
+        lies("work/assigned/ann/a.yaml");
+        drop(gone);
+        lies("work/inbox/a.yaml");
+        assert!(!fixture.path("work/assigned/ann/a.yaml").exists());
+        // Who has read it and goes, or asks on, keeps it.
+        let heard = come(claim);
+        assert_eq!(heard.answer().unwrap(), "a");
+        (&heard.0).write_all(b"{\"workfs\":1,\"ask\":\"ps\"}\n").unwrap();
+        drop(heard);
+        fixture.workfs(&["claim", "a", "--agent", "bob"]).failure();
+        fixture.workfs(&["done", "a", "--summary", "x"]).success();
+        fixture.sh("rm work/done/ann/a.yaml").success();
+    }
+    fixture.fsck_clean();
+}
+
+// P9.9
+#[test]
 fn who_is_woken_and_takes_nothing_leaves_it_to_the_next() {
     let fixture = Fixture::new();
     fixture.workfs(&["agent", "add", "olga"]).success();
