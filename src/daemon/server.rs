@@ -5,6 +5,8 @@
 //! that is gone, silent or slow holds a thread for a bounded time and nothing else. Deliberately
 //! not here: the form of what is said (`wire`), and what the commands do (`service`).
 
+mod mounting;
+
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
@@ -19,12 +21,12 @@ use super::Event;
 use super::Options;
 use super::failure::{Cause, Failure};
 use super::lines::Lines;
-use super::mounts::{Mounts, Place};
+use super::mounts::Mounts;
 use super::options::sync_name;
 use super::places::{Places, Seat};
 use super::room::{Room, give_back};
-use super::socket::{self, End, Peer, SocketFile};
-use super::wire::{Answer, Ask, DaemonInfo, MountAsk};
+use super::socket::{self, Peer, SocketFile};
+use super::wire::{Answer, Ask, DaemonInfo};
 use super::working::Work;
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
@@ -262,7 +264,7 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 Err(failure) => Some(Answer::Failed(failure)),
             },
             Ok(Ask::Mount(ask)) => {
-                serve_mount(served, peer, &ask, &mut lines)?;
+                mounting::serve(served, peer, &ask, &mut lines)?;
                 None
             }
             Ok(Ask::Unmount(ask)) => {
@@ -404,101 +406,5 @@ fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
             format!("{} lies inside the mount {}", path.display(), dir.display()),
             "name a place outside of the store's mounts (inside, `cp -a` does it)",
         )),
-    }
-}
-
-fn serve_mount(
-    served: &Served<'_>,
-    peer: Peer,
-    ask: &MountAsk,
-    lines: &mut Lines,
-) -> io::Result<()> {
-    let shared = served.shared;
-    let working = shared.work.begin(true);
-    if shared.work.is_ending() {
-        // Before it makes a name space of its own, in which it could start no daemon.
-        return Ok(());
-    }
-    if !shared.linger && shared.mounts.leaves_to_next(ask) {
-        return Ok(());
-    }
-    let place = if ask.private {
-        let sent = lines.send(&Answer::SendConnection);
-        let sent = sent.and_then(|()| lines.receive_descriptor());
-        // It could not mount, or is gone.
-        Place::Elsewhere(sent.inspect_err(|_| shared.mounts.note_try())?, peer.pid)
-    } else {
-        Place::Here
-    };
-    let added = match shared.mounts.add(ask, place, peer.uid, shared.service.engine.now()) {
-        Ok(added) => added,
-        Err(failure) => return lines.send(&Answer::Failed(failure)),
-    };
-    if shared.stopping.load(Ordering::SeqCst) {
-        // It ends, and may have taken its mounts away before this one was made, which would keep it from
-        // that. Whoever hears nothing asks the next daemon.
-        shared.mounts.remove_all();
-        return Ok(());
-    }
-    let (mount, already) = (added.mount, added.already);
-    let answer = Answer::Mounted { mount: added.info, already, notes: added.notes };
-    if let Err(error) = lines.send(&answer) {
-        // Whoever asked has given up, and knows of no mount.
-        if !already {
-            leave(&mount);
-        }
-        return Err(error);
-    }
-    if !ask.hold || already {
-        return Ok(());
-    }
-    // There are as many places as mounts.
-    if let Err(failure) = shared.places.change(served.number, Seat::Holds) {
-        tracing::warn!(%failure, "who holds a mount keeps its place among those that ask");
-    }
-    if ask.private {
-        return await_private_end(shared, &mount, lines);
-    }
-    drop(working);
-    let ended = mount.end_signal()?;
-    loop {
-        // The connections of a daemon that ends are shut: then only the mount's end is waited for.
-        let stopping = shared.stopping.load(Ordering::SeqCst);
-        let client = (!stopping).then(|| lines.stream());
-        match socket::await_end(&ended, client)? {
-            End::Watched => return lines.send(&Answer::Ended),
-            End::Client if stopping || shared.stopping.load(Ordering::SeqCst) => {}
-            End::Client => {
-                tracing::info!(dir = %mount.dir().display(), "whoever held this mount is gone");
-                leave(&mount);
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// Waits until the client has taken its private mount away, and tells it whether the daemon ends
-/// now. One who is gone took it along, with the last process of its name space.
-fn await_private_end(
-    shared: &Shared,
-    mount: &workfs_mount::Mount,
-    lines: &mut Lines,
-) -> io::Result<()> {
-    if socket::await_end(&mount.end_signal()?, Some(lines.stream()))? == End::Client {
-        return Ok(());
-    }
-    let ending = shared.mounts.is_empty() && !shared.linger;
-    if ending {
-        shared.farewells.lock().push(lines.stream().try_clone()?);
-    }
-    lines.send(&Answer::Unmounted { ending })
-}
-
-fn leave(mount: &workfs_mount::Mount) {
-    if let Err(error) = mount.unmount() {
-        tracing::warn!(dir = %mount.dir().display(), %error, "in use; detaching");
-        if let Err(error) = mount.detach() {
-            tracing::error!(dir = %mount.dir().display(), %error, "cannot detach");
-        }
     }
 }

@@ -1,0 +1,112 @@
+//! A client that asks for a mount, and one that holds it for a command.
+//!
+//! What must stay true: what was mounted for somebody who is gone does not stay. Deliberately not here: mounting
+//! (`mounts`).
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use workfs_mount::Mount;
+
+use super::super::lines::Lines;
+use super::super::mounts::Place;
+use super::super::places::Seat;
+use super::super::socket::{self, End, Peer};
+use super::super::wire::{Answer, MountAsk};
+use super::{Served, Shared};
+
+/// Mounts, and goes on as long as the client holds what was mounted.
+///
+/// # Errors
+/// If the client is gone, or the system refuses to wait for it.
+pub(super) fn serve(
+    served: &Served<'_>,
+    peer: Peer,
+    ask: &MountAsk,
+    lines: &mut Lines,
+) -> io::Result<()> {
+    let shared = served.shared;
+    let working = shared.work.begin(true);
+    if shared.work.is_ending() {
+        // Before it makes a name space of its own, in which it could start no daemon.
+        return Ok(());
+    }
+    if !shared.linger && shared.mounts.leaves_to_next(ask) {
+        return Ok(());
+    }
+    let place = if ask.private {
+        let sent = lines.send(&Answer::SendConnection);
+        let sent = sent.and_then(|()| lines.receive_descriptor());
+        // It could not mount, or is gone.
+        Place::Elsewhere(sent.inspect_err(|_| shared.mounts.note_try())?, peer.pid)
+    } else {
+        Place::Here
+    };
+    let added = match shared.mounts.add(ask, place, peer.uid, shared.service.engine.now()) {
+        Ok(added) => added,
+        Err(failure) => return lines.send(&Answer::Failed(failure)),
+    };
+    if shared.stopping.load(Ordering::SeqCst) {
+        // It ends, and may have taken its mounts away before this one was made, which would keep it from
+        // that. Whoever hears nothing asks the next daemon.
+        shared.mounts.remove_all();
+        return Ok(());
+    }
+    let (mount, already) = (added.mount, added.already);
+    let answer = Answer::Mounted { mount: added.info, already, notes: added.notes };
+    if let Err(error) = lines.send(&answer) {
+        // Whoever asked has given up, and knows of no mount.
+        if !already {
+            leave(&mount);
+        }
+        return Err(error);
+    }
+    if !ask.hold || already {
+        return Ok(());
+    }
+    // There are as many places as mounts.
+    if let Err(failure) = shared.places.change(served.number, Seat::Holds) {
+        tracing::warn!(%failure, "who holds a mount keeps its place among those that ask");
+    }
+    if ask.private {
+        return await_private_end(shared, &mount, lines);
+    }
+    drop(working);
+    let ended = mount.end_signal()?;
+    loop {
+        // The connections of a daemon that ends are shut: then only the mount's end is waited for.
+        let stopping = shared.stopping.load(Ordering::SeqCst);
+        let client = (!stopping).then(|| lines.stream());
+        match socket::await_end(&ended, client)? {
+            End::Watched => return lines.send(&Answer::Ended),
+            End::Client if stopping || shared.stopping.load(Ordering::SeqCst) => {}
+            End::Client => {
+                tracing::info!(dir = %mount.dir().display(), "whoever held this mount is gone");
+                leave(&mount);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Waits until the client has taken its private mount away, and tells it whether the daemon ends
+/// now. One who is gone took it along, with the last process of its name space.
+fn await_private_end(shared: &Shared, mount: &Mount, lines: &mut Lines) -> io::Result<()> {
+    if socket::await_end(&mount.end_signal()?, Some(lines.stream()))? == End::Client {
+        return Ok(());
+    }
+    let ending = shared.mounts.is_empty() && !shared.linger;
+    if ending {
+        shared.farewells.lock().push(lines.stream().try_clone()?);
+    }
+    lines.send(&Answer::Unmounted { ending })
+}
+
+fn leave(mount: &Mount) {
+    if let Err(error) = mount.unmount() {
+        tracing::warn!(dir = %mount.dir().display(), %error, "in use; detaching");
+        if let Err(error) = mount.detach() {
+            tracing::error!(dir = %mount.dir().display(), %error, "cannot detach");
+        }
+    }
+}
