@@ -50,7 +50,9 @@ pub(super) fn add(
                 };
                 Kind::load_with(&named.value, &definition, &beside)
             }
-            (None, Some(definition), Some(schema)) => Kind::load(KEPT, &definition.value, &schema),
+            (None, Some(definition), Some(schema)) => {
+                Kind::load_kept(KEPT, &definition.value, &schema)
+            }
             _ => {
                 let reason = "a kind is given by its `file`, or by `definition` and `schema`";
                 return Err(wrong(None, reason.to_owned()));

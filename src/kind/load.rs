@@ -14,7 +14,7 @@ use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
 use super::order::Order;
 use super::pattern::Pattern;
-use super::schema::Schema;
+use super::schema::{Fields, Schema};
 use super::state::{Stamp, StampWhen, State, StateIx, Transition};
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
 use super::{EngineFields, Kind, KindError, KindSource, Rights, Role};
@@ -38,6 +38,24 @@ impl Kind {
     /// states that could match one directory, states that cannot be reached, none or two initial
     /// states, a schema that is none.
     pub fn load(file: &str, definition: &str, schema: &str) -> Result<Kind, KindError> {
+        Kind::load_by(file, definition, schema, Fields::Whole)
+    }
+
+    /// The same of a definition that a store keeps: fields of fields, of which former versions asked only for
+    /// the first, are taken as they are, since a store that cannot be opened any more helps nobody.
+    ///
+    /// # Errors
+    /// As [`Kind::load`].
+    pub fn load_kept(file: &str, definition: &str, schema: &str) -> Result<Kind, KindError> {
+        Kind::load_by(file, definition, schema, Fields::First)
+    }
+
+    fn load_by(
+        file: &str,
+        definition: &str,
+        schema: &str,
+        fields: Fields,
+    ) -> Result<Kind, KindError> {
         let in_file =
             |file: &str, (line, reason): Wrong| KindError { file: file.to_owned(), line, reason };
         let form = read(definition).map_err(|wrong| in_file(file, wrong))?;
@@ -45,6 +63,7 @@ impl Kind {
         let compiled = Schema::compile(schema).map_err(|(at, reason)| {
             in_file(&form.schema.value, (at, format!("{reason} ({named})")))
         })?;
+        let compiled = compiled.looking_for(fields);
         let source = KindSource { definition: definition.to_owned(), schema: schema.to_owned() };
         build(form, compiled, source, file).map_err(|wrong| in_file(file, wrong))
     }

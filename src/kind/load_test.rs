@@ -238,6 +238,9 @@ fn a_field_of_a_field_is_looked_for_as_far_as_the_schema_says_what_there_is() {
         let error = load(says, &SOUND.replace("result.summary", field)).unwrap_err();
         assert_eq!((error.file.as_str(), error.line), ("errand.kind.yaml", Some(22)), "{error}");
         assert!(error.reason.contains(said), "{field}: {error}");
+        let definition = SOUND.replace("result.summary", field);
+        let schema = SCHEMA.replace("\"result\": {}", &format!("\"result\": {says}"));
+        Kind::load_kept("kept", &definition, &schema).unwrap();
     }
     for field in ["result.any.x.y", "result.more.y", "by.x", "result.more.x.y"] {
         load(says, &SOUND.replace("result.summary", field)).unwrap();

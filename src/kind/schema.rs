@@ -25,6 +25,16 @@ pub(crate) struct Schema {
     /// The same for a text of which only the beginning is written.
     so_far: Validator<Counting>,
     source: Value,
+    fields: Fields,
+}
+
+/// How far a path that a definition names is looked for in its kind's schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fields {
+    /// Its first key.
+    First,
+    /// All of its keys.
+    Whole,
 }
 
 impl Schema {
@@ -44,7 +54,12 @@ impl Schema {
         let whole = build(&source)?;
         // What refers to a place that was taken out judges no beginning.
         let so_far = build(&relaxed).or_else(|_| build(&Value::Bool(true)))?;
-        Ok(Schema { whole, so_far, source })
+        Ok(Schema { whole, so_far, source, fields: Fields::Whole })
+    }
+
+    /// With another measure for [`Schema::expect_field`].
+    pub(super) fn looking_for(self, fields: Fields) -> Self {
+        Schema { fields, ..self }
     }
 
     /// Fails unless it has the field at this way, as far as it says which fields there are.
@@ -53,7 +68,11 @@ impl Schema {
     /// What it has there, in words.
     pub(super) fn expect_field(&self, way: &[String]) -> Result<(), String> {
         let mut at = &self.source;
-        for (nth, key) in way.iter().enumerate() {
+        let keys = match self.fields {
+            Fields::First => 1,
+            Fields::Whole => way.len(),
+        };
+        for (nth, key) in way.iter().enumerate().take(keys) {
             let is_top = nth == 0;
             if !is_top && takes_no_mapping(at) {
                 let (field, above) = (way.join("."), way[..nth].join("."));
