@@ -120,6 +120,14 @@ impl Underlay {
         &self.cover
     }
 
+    /// Whether it looks as a cover leaves it: immutable, and writable by nobody. Whoever knows of no cover can
+    /// only tell.
+    #[must_use]
+    pub fn looks_covered(&self) -> bool {
+        let is_bare = |found: std::fs::Metadata| found.mode() & WRITE_BITS == 0;
+        is_immutable(&self.directory) && self.directory.metadata().is_ok_and(is_bare)
+    }
+
     /// Puts the cover on. Idempotent.
     ///
     /// # Errors
@@ -169,13 +177,10 @@ pub fn uncover(cover: &Cover) -> io::Result<()> {
     set_mode(&directory, cover.mode)
 }
 
-/// Whether a directory on which nothing is mounted looks as a cover leaves it: immutable, and writable by
-/// nobody. Whoever knows of no cover can only tell.
+/// Whether a directory on which nothing is mounted looks as a cover leaves it.
 #[must_use]
 pub fn looks_covered(dir: &Path) -> bool {
-    let Ok(directory) = open(dir) else { return false };
-    is_immutable(&directory)
-        && directory.metadata().is_ok_and(|found| found.mode() & WRITE_BITS == 0)
+    Underlay::open(dir).is_ok_and(|underlay| underlay.looks_covered())
 }
 
 /// Refuses to open what a process serves: that is not the directory below, and it may hang.

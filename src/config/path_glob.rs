@@ -255,12 +255,6 @@ impl FileGlob {
         self.glob.segments.len() == 1
     }
 
-    /// Whether it names what workfs shows itself at the root of the tree, where nobody's files are.
-    #[must_use]
-    pub fn is_computed(&self) -> bool {
-        self.glob.first_literal().is_some_and(FileName::is_computed)
-    }
-
     /// Whether every name is taken.
     #[must_use]
     pub fn takes_every_name(&self) -> bool {

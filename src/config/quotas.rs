@@ -4,7 +4,6 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::Config;
-use super::files::glob;
 use super::form::{Wrong, quoted};
 use super::path_glob::FileGlob;
 use crate::kind::yaml::line;
@@ -38,7 +37,7 @@ pub(super) struct QuotaForm {
 impl QuotaForm {
     fn quota(self) -> Result<Quota, Wrong> {
         let at = line(&self.path);
-        let path = glob(&self.path)?;
+        let path = FileGlob::parse(&self.path.value).map_err(|why| (at, why))?;
         if !path.is_one_name() {
             let reason = "a quota is one of directories at the top: `scratchpad`, `team-*`";
             return Err((at, reason.to_owned()));

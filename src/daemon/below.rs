@@ -12,7 +12,7 @@ use workfs_mount::{Mount, MountError, Underlay, detach_dead, detach_dead_but_one
 
 use super::covers::Covers;
 use super::failure::Failure;
-use super::point::{NAMED_MAX, expect_free, left_covered, occupied, unmount};
+use super::point::{LeftCovered, NAMED_MAX, expect_free, occupied, unmount};
 
 /// A directory that may be mounted on.
 pub(super) struct Point<'c> {
@@ -66,10 +66,8 @@ impl Point<'_> {
             notes.extend(found);
             below = Underlay::open(dir);
         }
-        if known.is_none()
-            && let Some(left) = left_covered(dir)
-        {
-            notes.push(left.to_string());
+        if known.is_none() && below.as_ref().is_ok_and(Underlay::looks_covered) {
+            notes.push(LeftCovered::of(dir).to_string());
         }
         let crashed = known.is_some();
         let below = match covers.of(dir) {

@@ -67,16 +67,24 @@ impl std::fmt::Display for LeftCovered {
     }
 }
 
+impl LeftCovered {
+    /// What is told of such a directory.
+    #[must_use]
+    pub fn of(dir: &Path) -> LeftCovered {
+        let found = format!(
+            "{} is immutable and read-only, also where nothing is mounted: so a daemon that was killed leaves \
+             it, but the list beside this store has nothing of it",
+            dir.display()
+        );
+        let remedy = format!("as root `chattr -i {0} && chmod u+w {0}`", dir.display());
+        LeftCovered { found, remedy }
+    }
+}
+
 /// Whether `dir`, of which no cover is kept, looks like such a one.
 #[must_use]
 pub fn left_covered(dir: &Path) -> Option<LeftCovered> {
-    let found = format!(
-        "{} is immutable and read-only, also where nothing is mounted: so a daemon that was killed leaves \
-         it, but the list beside this store has nothing of it",
-        dir.display()
-    );
-    let remedy = format!("as root `chattr -i {0} && chmod u+w {0}`", dir.display());
-    workfs_mount::looks_covered(dir).then_some(LeftCovered { found, remedy })
+    workfs_mount::looks_covered(dir).then(|| LeftCovered::of(dir))
 }
 
 /// Fails unless `dir` can be mounted on; changes nothing.

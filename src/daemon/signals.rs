@@ -7,6 +7,7 @@
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -39,21 +40,31 @@ pub fn block() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
-/// Calls `act` at each ending signal, from a thread of its own, until it says false.
+/// Signals that follow each other so soon are one person's or program's: timeout(1) sends its to the process
+/// and then to the process's group.
+const AT_ONCE: Duration = Duration::from_millis(10);
+
+/// Calls `act` at each ending signal, from a thread of its own, until it says false; at those that come at once
+/// for all.
 ///
 /// # Errors
 /// If the thread cannot be started.
 pub fn on_each(act: impl Fn(i32) -> bool + Send + 'static) -> std::io::Result<()> {
     let wait = move || {
+        let mut last: Option<Instant> = None;
         loop {
             let set = ending();
             let mut signal = 0;
             // SAFETY: both pointers are to valid places that outlive the call; the signals of
             // `set` are blocked in every thread (see the head of this file).
             let waited = unsafe { libc::sigwait(&raw const set, &raw mut signal) };
+            if waited == 0 && last.is_some_and(|last| last.elapsed() < AT_ONCE) {
+                continue;
+            }
             if waited != 0 || !act(signal) {
                 return;
             }
+            last = Some(Instant::now());
         }
     };
     std::thread::Builder::new().name("signals".into()).stack_size(128 << 10).spawn(wait)?;

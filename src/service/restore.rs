@@ -153,8 +153,15 @@ fn refuse_other_than_backups(file: &Path) -> Result<(), Failure> {
     let meta = std::fs::metadata(file).map_err(|error| failed(file, error))?;
     match refuse_other(file) {
         Ok(()) if meta.len() > 0 => Ok(()),
+        Err(StoreError::Impossible(what)) => Err(damaged(file, &what)),
         _ => Err(no_backup(file)),
     }
+}
+
+fn damaged(file: &Path, what: &str) -> Failure {
+    let reason = format!("{} is damaged: {what}", file.display());
+    let remedy = "take another backup; of this one too little is left to be checked";
+    Failure::new(Exit::Store, reason, remedy)
 }
 
 fn no_backup(file: &Path) -> Failure {
@@ -203,10 +210,10 @@ fn copy(from: &Path, to: &Path, store: &Path, sink: Sink<'_>) -> Result<(), Fail
 fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure> {
     let opened = Sqlite::open(aside).map_err(|error| match error {
         StoreError::NotAStore(_) => no_backup(file),
-        StoreError::Impossible(what) => {
-            let reason = format!("{} is damaged: {what}", file.display());
-            let remedy = "take another backup; of this one too little is left to be checked";
-            Failure::new(Exit::Store, reason, remedy)
+        StoreError::Impossible(what) => damaged(file, &what),
+        newer @ StoreError::Newer { .. } => {
+            let reason = format!("{}: {newer}", file.display());
+            Failure::new(Exit::Store, reason, "use a newer workfs")
         }
         other => other.into(),
     });

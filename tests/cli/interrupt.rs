@@ -96,7 +96,10 @@ fn a_backup_and_a_restore_that_are_interrupted_say_that_nothing_was_kept() {
         }
         let child = started(&fixture, arguments);
         until_polled("it has begun", || begun.exists().then_some(()));
-        tell(&child, Signal::INT);
+        // As timeout(1) does, to the process and to its group.
+        for _ in 0..2 {
+            tell(&child, Signal::INT);
+        }
         let (code, said) = ended(child);
         let told: serde_json::Value = serde_json::from_str(&said).expect(&said);
         assert_eq!((code, &told["error"]["code"]), (130, &serde_json::json!(130)), "{said}");
@@ -152,7 +155,7 @@ fn who_does_not_wait_for_a_daemon_that_is_stopped_interrupts_twice() {
     let fixture = Setup::default().start();
     let daemon = fixture.daemon_pid();
     send_signal(daemon, Signal::STOP);
-    let fsck = started(&fixture, &["fsck"]);
+    let mut fsck = started(&fixture, &["fsck"]);
     // As soon as it can hear.
     let status = format!("/proc/{}/status", fsck.id());
     until_polled("it waits for signals", || {
@@ -169,7 +172,10 @@ fn who_does_not_wait_for_a_daemon_that_is_stopped_interrupts_twice() {
         (u64::from_str_radix(shared, 16).ok()? == 0).then_some(())
     };
     until_polled("the first is heard", pending);
-    tell(&fsck, Signal::INT);
+    until_polled("the second ends it", || {
+        tell(&fsck, Signal::INT);
+        fsck.try_wait().unwrap()
+    });
     let (code, said) = ended(fsck);
     send_signal(daemon, Signal::CONT);
     assert_eq!(code, 130, "{said}");

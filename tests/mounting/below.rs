@@ -181,13 +181,21 @@ fn a_directory_that_no_list_knows_any_more_is_told_of_with_the_way_out() {
     if !is_immutable(fixture.root()) {
         return left_out("this file system has no immutable directories");
     }
-    for file in fs::read_dir(fixture.store().parent().unwrap()).unwrap() {
-        fs::remove_file(file.unwrap().path()).unwrap();
-    }
+    let forget = || {
+        for file in fs::read_dir(fixture.store().parent().unwrap()).unwrap() {
+            fs::remove_file(file.unwrap().path()).unwrap();
+        }
+    };
+    forget();
     let dir = fixture.root().to_str().unwrap();
     let way_out = format!("as root `chattr -i {dir} && chmod u+w {dir}`");
     let ran = fixture.workfs(&["unmount", dir]).failure();
     assert!(ran.code == 4 && ran.stderr.contains(&way_out), "{ran}");
+    let ran = fixture.mount_at(fixture.root()).success();
+    assert!(ran.stderr.contains(&way_out), "{ran}");
+    // Also where the dead mount still lies on it.
+    fixture.kill_daemon();
+    forget();
     let ran = fixture.mount_at(fixture.root()).success();
     assert!(ran.stderr.contains(&way_out), "{ran}");
     fixture.unmount_all();

@@ -12,7 +12,6 @@ use super::{FileRules, Keep, LockRule, Retention};
 use crate::config::path_glob::FileGlob;
 use crate::kind::Schema;
 use crate::kind::yaml::{line, unknown};
-use crate::names::NameError;
 use crate::units;
 
 /// Most rules of one list: each is asked once for every directory with files.
@@ -107,15 +106,8 @@ impl FilesForm {
     }
 }
 
-/// The files that a rule is about.
-pub fn glob(path: &Spanned<String>) -> Result<FileGlob, Wrong> {
-    let glob = FileGlob::parse(&path.value).map_err(|why| (line(path), why))?;
-    if glob.is_computed() {
-        let reason =
-            format!("`{}` is nobody's to have rules for: {}", path.value, NameError::Computed);
-        return Err((line(path), reason));
-    }
-    Ok(glob)
+fn glob(path: &Spanned<String>) -> Result<FileGlob, Wrong> {
+    FileGlob::parse(&path.value).map_err(|why| (line(path), why))
 }
 
 /// A value with a unit, else what holds where none is given.

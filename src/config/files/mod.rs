@@ -12,7 +12,7 @@ mod json;
 use std::time::Duration;
 
 pub use check::{Check, SCHEMAS, Syntax, allowed};
-pub(super) use form::{CheckForm, FilesForm, KeepForm, Load, LockForm, SchemaForm, glob, write};
+pub(super) use form::{CheckForm, FilesForm, KeepForm, Load, LockForm, SchemaForm, write};
 
 use super::path_glob::FileGlob;
 use crate::names::{FileName, TreePath};
