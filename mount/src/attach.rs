@@ -13,6 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::mount::MountAttrFlags as Attr;
+
 use crate::error::MountError;
 use crate::fusermount;
 use crate::options::{MountOptions, SUBTYPE};
@@ -90,27 +92,23 @@ fn mount(dir: &Path, options: &MountOptions, device: &File) -> io::Result<()> {
             source.as_ptr(),
             target.as_ptr(),
             fs_type.as_ptr(),
-            flags(options),
+            switches(options).fold(0, |flags, (flag, _)| flags | flag),
             data.as_ptr().cast(),
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn flags(options: &MountOptions) -> libc::c_ulong {
-    let mut flags = 0;
-    for (wanted, flag) in [
-        (options.read_only, libc::MS_RDONLY),
-        (!options.dev, libc::MS_NODEV),
-        (!options.suid, libc::MS_NOSUID),
-        (!options.exec, libc::MS_NOEXEC),
-        (options.noatime, libc::MS_NOATIME),
-    ] {
-        if wanted {
-            flags |= flag;
-        }
-    }
-    flags
+/// What is switched on of a mount, as mount(2) and as fsmount(2) call it.
+pub(crate) fn switches(options: &MountOptions) -> impl Iterator<Item = (libc::c_ulong, Attr)> {
+    let all = [
+        (options.read_only, libc::MS_RDONLY, Attr::MOUNT_ATTR_RDONLY),
+        (!options.dev, libc::MS_NODEV, Attr::MOUNT_ATTR_NODEV),
+        (!options.suid, libc::MS_NOSUID, Attr::MOUNT_ATTR_NOSUID),
+        (!options.exec, libc::MS_NOEXEC, Attr::MOUNT_ATTR_NOEXEC),
+        (options.noatime, libc::MS_NOATIME, Attr::MOUNT_ATTR_NOATIME),
+    ];
+    all.into_iter().filter(|(is_on, ..)| *is_on).map(|(_, flag, attribute)| (flag, attribute))
 }
 
 /// Takes the topmost mount on `dir` away; `lazily`: also when it is in use, from sight at once

@@ -11,11 +11,11 @@ use std::path::Path;
 
 use rustix::fs::CWD;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag,
+    FsMountFlags, FsOpenFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 
-use crate::attach::{self, attach, device, parameters};
+use crate::attach::{self, attach, device, parameters, switches};
 use crate::error::MountError;
 use crate::heal::detach_dead;
 use crate::options::{MountOptions, SUBTYPE};
@@ -27,7 +27,7 @@ pub(crate) fn attach_in_its_place(
 ) -> Result<OwnedFd, MountError> {
     let device = device()?;
     match mount_beneath(dir, options, &device) {
-        // It is the dead one: whoever is faster takes that away, and nobody ours.
+        // The dead one. If somebody else took that away in between this is ours, which is then missed at once.
         Ok(()) => match attach::unmount(dir, true) {
             Ok(()) => Ok(device.into()),
             Err(error) => Err(MountError::of_dir(dir, error)),
@@ -55,17 +55,8 @@ fn mount_beneath(dir: &Path, options: &MountOptions, device: &File) -> io::Resul
         fsconfig_set_flag(context, "ro")?;
     }
     fsconfig_create(context)?;
-    let mount = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes(options))?;
+    let attributes = switches(options).map(|(_, attribute)| attribute).collect();
+    let mount = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
     let how = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_BENEATH;
     Ok(move_mount(mount.as_fd(), "", CWD, dir, how)?)
-}
-
-fn attributes(options: &MountOptions) -> MountAttrFlags {
-    let mut attributes = MountAttrFlags::empty();
-    attributes.set(MountAttrFlags::MOUNT_ATTR_RDONLY, options.read_only);
-    attributes.set(MountAttrFlags::MOUNT_ATTR_NODEV, !options.dev);
-    attributes.set(MountAttrFlags::MOUNT_ATTR_NOSUID, !options.suid);
-    attributes.set(MountAttrFlags::MOUNT_ATTR_NOEXEC, !options.exec);
-    attributes.set(MountAttrFlags::MOUNT_ATTR_NOATIME, options.noatime);
-    attributes
 }

@@ -211,10 +211,6 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure>
     let opened = Sqlite::open(aside).map_err(|error| match error {
         StoreError::NotAStore(_) => no_backup(file),
         StoreError::Impossible(what) => damaged(file, &what),
-        newer @ StoreError::Newer { .. } => {
-            let reason = format!("{}: {newer}", file.display());
-            Failure::new(Exit::Store, reason, "use a newer workfs")
-        }
         other => other.into(),
     });
     let (open, writer) = opened?;

@@ -162,7 +162,6 @@ impl From<StoreError> for Refusal {
             | StoreError::HeldElsewhere { .. }
             | StoreError::BeingRead { .. }
             | StoreError::Older { .. }
-            | StoreError::Newer { .. }
             | StoreError::NotAStore(_)
             | StoreError::Network { .. }
             | StoreError::Failed(_) => Refusal::new(
@@ -170,6 +169,9 @@ impl From<StoreError> for Refusal {
                 reason,
                 "see the daemon's log and run `workfs doctor`: nothing was changed",
             ),
+            StoreError::Newer { .. } => {
+                Refusal::new(Rule::Store, reason, "use a newer workfs: nothing was changed")
+            }
             StoreError::Impossible(_) => Refusal::new(
                 Rule::Damaged,
                 reason,

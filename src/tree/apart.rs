@@ -26,13 +26,14 @@ impl WorkTree {
         again: bool,
     ) -> Option<RecordKey> {
         let Looked::Open(Open::Staged(staged)) = looked else { return None };
+        if !flags.write && !flags.truncate {
+            return None;
+        }
         // Whoever writes it by now is known by the file that it has, and who was overtaken once opens what it
         // found, or hears of it.
         let only_if_sure = again || self.busy.is_written(ino, None) || self.overtaken.is_found(ino);
         let is_to_be = if only_if_sure { Hub::is_mapped } else { Hub::may_be_mapped };
-        ((flags.write || flags.truncate) && is_to_be(&self.hub, ino))
-            .then(|| staged.lock().record)
-            .flatten()
+        is_to_be(&self.hub, ino).then(|| staged.lock().record).flatten()
     }
 
     /// Gives a record another file, which the kernel then opens.

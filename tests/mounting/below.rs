@@ -111,6 +111,33 @@ fn while_a_dead_mount_is_replaced_nobody_writes_or_lists_the_directory_below() {
     assert_eq!(fs::metadata(root).unwrap().mode() & 0o777, 0o755);
 }
 
+/// What the kernel says of the mount on a directory, but for its numbers.
+fn mount_line(dir: &std::path::Path) -> String {
+    let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let place = format!(" {} ", dir.display());
+    let line = all.lines().find(|line| line.contains(&place)).expect("it is mounted");
+    line.split_once(&place).unwrap().1.to_owned()
+}
+
+// P6.4
+#[test]
+fn a_mount_in_the_place_of_a_dead_one_has_the_options_that_it_was_given() {
+    if !is_root() {
+        return;
+    }
+    for options in ["ro,noexec,noatime", "dev,suid,allow_other,default_permissions", "rw"] {
+        let fixture = Setup::default().prepare();
+        let root = fixture.root();
+        let mount = ["mount", root.to_str().unwrap(), "-o", options];
+        fixture.workfs(&mount).success();
+        let first = mount_line(root);
+        fixture.kill_daemon();
+        fixture.workfs(&mount).success();
+        assert_eq!(mount_line(root), first, "{options}");
+        fixture.unmount_all();
+    }
+}
+
 // P6.8
 #[test]
 fn what_is_written_while_a_first_mount_is_made_is_refused_or_named() {
