@@ -10,7 +10,7 @@ use crate::numbers::RecordKey;
 use crate::refusal::Refusal;
 use crate::store::{Durability, Record, Standing, StoreError};
 
-use super::backup::usual_name;
+use super::backup::name_of_parked;
 use super::governed::path_of;
 use super::ready::links_of;
 use super::rules::note_rows;
@@ -78,7 +78,9 @@ impl Turn<'_> {
         let kind = &binding.kind;
         let lies = match &record.standing {
             Standing::Live { dir, name, .. } => Some((*dir, name.clone())),
-            Standing::Parked { dir } => usual_name(kind, &record).map(|name| (*dir, name)),
+            Standing::Parked { dir } => {
+                name_of_parked(self.txn, kind, &record)?.map(|name| (*dir, name))
+            }
             Standing::Gone => return Ok(None),
         };
         if let Standing::Live { ino, valid: false, .. } = record.standing

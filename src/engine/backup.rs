@@ -8,18 +8,26 @@
 use crate::config::Policy;
 use crate::kind::{Kind, Place};
 use crate::ledger::{EventName, Via};
-use crate::names::FileName;
+use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
-use crate::store::{Class, Node, NodeType, Record, Result, Standing};
+use crate::store::{Class, Node, NodeType, Read, Record, Result, Standing};
 
 use super::governed::{governed, path_of};
 use super::record::Step;
 use super::remove::retire;
 use super::{Home, Stop, Text, Turn};
 
-/// The name of a record's file, where that has none just now.
-pub(super) fn usual_name(kind: &Kind, record: &Record) -> Option<FileName> {
-    FileName::new(format!("{}.{}", record.id, kind.usual_extension())).ok()
+/// The name that a parked record's file had, where its kind still has records of that name; and else the
+/// usual one.
+pub(super) fn name_of_parked(
+    read: &dyn Read,
+    kind: &Kind,
+    record: &Record,
+) -> Result<Option<FileName>> {
+    let noted = read.parked_name(record.key)?;
+    let noted = noted.filter(|name| kind.record_id(name).as_ref() == Some(&record.id));
+    let usual = || FileName::new(format!("{}.{}", record.id, kind.usual_extension())).ok();
+    Ok(noted.or_else(usual))
 }
 
 /// Whether a record lay at `home` before it was parked. Its directory may be another state's by now.
@@ -70,11 +78,31 @@ impl Turn<'_> {
         let Some(record) = self.txn.parked_by(file.ino)? else { return Ok(None) };
         let kind = &governed.binding.kind;
         let state = kind.state_named(record.state.as_str());
-        let (Some(state), Some(name)) = (state, usual_name(kind, &record)) else {
+        let name = name_of_parked(self.txn, kind, &record)?;
+        let (Some(state), Some(name)) = (state, name) else {
             return Ok(None);
         };
         let (owner, id) = (record.owner.clone(), record.id.clone());
         Ok(Some((record, Home { governed, state, owner, id, dir, name })))
+    }
+
+    /// Where a record lay that is parked in `dir`, and is asked for at `home`.
+    pub(super) fn path_of_parked(
+        &self,
+        record: &Record,
+        dir: Ino,
+        home: &Home,
+    ) -> Result<TreePath> {
+        let name = name_of_parked(self.txn, home.kind(), record)?;
+        path_of(self.txn, dir, name.as_ref().unwrap_or(&home.name))
+    }
+
+    /// Where the backup of a parked record lies.
+    pub(super) fn path_of_backup(&self, record: &Record) -> Result<Option<TreePath>> {
+        let Some(ino) = self.txn.backup_of(record.key)? else { return Ok(None) };
+        let Some(file) = self.txn.node(ino)? else { return Ok(None) };
+        let name = self.txn.name_in(file.parent, ino)?;
+        name.map(|name| path_of(self.txn, file.parent, &name)).transpose()
     }
 
     /// A file of directory `dir` loses its name there, or goes `to` another directory. If it is the

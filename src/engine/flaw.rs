@@ -15,7 +15,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, Record, Standing, StoreError};
 
-use super::backup::{is_parked_at, usual_name};
+use super::backup::{is_parked_at, name_of_parked};
 use super::governed::{Home, Slot, governed, slot};
 use super::ready::links_of;
 use super::record::Step;
@@ -76,8 +76,10 @@ fn place(
         Standing::Live { dir, name, valid: false, .. } => Ok(Some((*dir, name.clone()))),
         Standing::Parked { dir } => {
             let Some(governed) = governed(read, config, *dir)? else { return Ok(None) };
-            let flags = governed.binding.policy == Policy::Flag;
-            let name = usual_name(&governed.binding.kind, record).filter(|_| flags);
+            if governed.binding.policy != Policy::Flag {
+                return Ok(None);
+            }
+            let name = name_of_parked(read, &governed.binding.kind, record)?;
             Ok(name.map(|name| (*dir, name)))
         }
         Standing::Live { .. } | Standing::Gone => Ok(None),

@@ -15,7 +15,7 @@ use crate::store::{Durability, Record, Standing};
 
 use super::backup::is_parked_at;
 use super::draft::leave_draft;
-use super::governed::{Home, path_of};
+use super::governed::Home;
 use super::lease::over;
 use super::save::{home_of, require_not_theirs};
 use super::setattr::gone;
@@ -99,7 +99,7 @@ impl RefuseLate {
                 let lies = home_of(turn, record)?;
                 (lies.file_path(), require_not_theirs(record, &lies, home).err())
             }
-            Standing::Parked { dir } => (path_of(turn.txn, *dir, &home.name)?, None),
+            Standing::Parked { dir } => (turn.path_of_parked(record, *dir, home)?, None),
             Standing::Gone => return Ok(wrong.into()),
         };
         let base = self.sight.of(record.key);

@@ -121,11 +121,12 @@ impl Turn<'_> {
         let path = home.file_path().to_string();
         // A step that is nothing but another name says which it had, as that of a plain file does.
         let from_path = match &record.standing {
-            Standing::Live { dir, name, .. } if step.event == EventName::RENAMED => {
-                Some(path_of(self.txn, *dir, name)?.to_string())
-            }
-            _ => None,
+            _ if step.event != EventName::RENAMED => None,
+            Standing::Live { dir, name, .. } => Some(path_of(self.txn, *dir, name)?),
+            Standing::Parked { .. } => self.path_of_backup(&record)?,
+            Standing::Gone => None,
         };
+        let from_path = from_path.map(|path| path.to_string());
         let state = state_name(home);
         let payload = Payload::of(&[
             ("attempt", Field::Integer(record.attempt.0.cast_signed())),

@@ -296,7 +296,7 @@ impl Rename {
         let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();
         if self.parent == self.new_parent {
             let parked = Standing::Parked { dir: self.parent };
-            turn.txn.put_backup(record.key, source.ino)?;
+            turn.txn.put_backup(record.key, &lies.name, source.ino)?;
             retire(turn, record, lies, parked, EventName::RENAMED, Some(&to))?;
         } else {
             retire(turn, record, lies, Standing::Gone, EventName::LEFT, Some(&to))?;

@@ -345,7 +345,7 @@ pub(super) fn admit(
         }
         _ => {
             if let (Some(record), Some(dir)) = (&known, parked_in) {
-                let lay = path_of(turn.txn, dir, &home.name)?;
+                let lay = turn.path_of_parked(record, dir, home)?;
                 turn.require_made_of(record, (&lay, home), (sight, text))?;
             }
             text.judge(home)

@@ -91,6 +91,8 @@ pub trait Read:
     fn parked_by(&self, ino: Ino) -> Result<Option<Record>>;
     /// The file that a record's name went to when it was last parked, if that was ever noted.
     fn backup_of(&self, record: RecordKey) -> Result<Option<Ino>>;
+    /// The name that a record's file had when it was last parked, if that was ever noted.
+    fn parked_name(&self, record: RecordKey) -> Result<Option<FileName>>;
     /// The record with this id, whatever its standing.
     fn record_named(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Option<Record>>;
     /// All records of a workspace, in key order.
@@ -121,8 +123,8 @@ pub trait Read:
 pub trait Txn:
     Read + TxnFiles + TxnLinks + TxnReady + TxnLeases + TxnAgents + TxnQuotas + TxnChores
 {
-    /// Notes which file a record's name goes to that is parked.
-    fn put_backup(&mut self, record: RecordKey, ino: Ino) -> Result<()>;
+    /// Notes of a record that is parked which name goes, and to which file.
+    fn put_backup(&mut self, record: RecordKey, name: &FileName, ino: Ino) -> Result<()>;
     /// Makes an inode.
     fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
     /// Writes an inode's attributes back.

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use crate::harness::{Errno, Task, lies, pile, save, until_polled};
 use crate::leases::await_event;
 use crate::team::{Team, mv};
@@ -160,5 +162,56 @@ fn its_backup_goes_as_it_would_go_itself() {
     team.sh(1, "cd work/inbox; cp t-5.yaml x; mv t-5.yaml t-5.bak; mv x t-5.yaml; rm t-5.bak")
         .success();
     assert_eq!(lies(&team.work(1), &pile(&team.work(1)), "t-5"), "inbox");
+    team.fixture.fsck_clean();
+}
+
+/// Its events name the file that the record had, whatever its ending, and the backup that it comes from.
+// P10.4 P3.1
+#[test]
+fn its_events_name_the_file_it_had() {
+    let team = Team::of(&[("bob", "")]);
+    let work = team.work(0);
+    for id in ["t-1", "t-2", "t-3"] {
+        save(&work.join(format!("inbox/{id}.yml")), Task::new(id).text().as_bytes()).unwrap();
+        team.sh(1, &format!("cd work/inbox; mv {id}.yml {id}.yml~")).success();
+    }
+    let told = |id: &str| -> Value {
+        let ledger = team.fixture.ledger();
+        let payload = &ledger.of_record(id).last().unwrap().0["payload"];
+        ["path", "to", "from_path"]
+            .into_iter()
+            .filter_map(|key| Some((key.to_owned(), payload.get(key)?.clone())))
+            .collect()
+    };
+    let parked = json!({ "path": "work/inbox/t-1.yml", "to": "work/inbox/t-1.yml~" });
+    assert_eq!(told("t-1"), parked);
+    // It goes, from where it was.
+    team.sh(1, "cd work/inbox; rm t-1.yml~").success();
+    assert_eq!(told("t-1"), json!({ "path": "work/inbox/t-1.yml" }));
+    team.sh(0, "cd work/inbox; mv t-2.yml~ ../../kept").success();
+    assert_eq!(told("t-2"), json!({ "path": "work/inbox/t-2.yml", "to": "kept" }));
+    // It comes back: from the backup, as that is called by now.
+    team.sh(1, "cd work/inbox; mv t-3.yml~ t-3.bak; mv t-3.bak t-3.yaml").success();
+    let back = json!({ "path": "work/inbox/t-3.yaml", "from_path": "work/inbox/t-3.bak" });
+    assert_eq!(told("t-3"), back);
+    // The name that it has now is the one that is noted from now on.
+    team.sh(1, "cd work/inbox; mv t-3.yaml t-3.bak; cp t-3.bak t-3.yml").success();
+    let back = json!({ "path": "work/inbox/t-3.yml", "from_path": "work/inbox/t-3.bak" });
+    assert_eq!(told("t-3"), back);
+    team.sh(1, "cd work/inbox; rm t-3.yml").success();
+    assert_eq!(told("t-3"), json!({ "path": "work/inbox/t-3.yml" }));
+    team.fixture.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn given_back_it_has_the_name_it_had() {
+    let team = Team::of(&[("bob", "")]);
+    let text = Task::new("t-1").with("lease: 1s\n").text();
+    save(&team.work(0).join("inbox/t-1.yml"), text.as_bytes()).unwrap();
+    team.sh(1, "cd work; mv inbox/t-1.yml assigned/bob/; cd assigned/bob; mv t-1.yml t-1.yml~")
+        .success();
+    let expired = await_event(&team, "t-1", "expired");
+    assert_eq!(expired["payload"]["path"], "work/inbox/t-1.yml");
     team.fixture.fsck_clean();
 }

@@ -13,7 +13,7 @@ use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record, Standing, StoreError};
 
-use super::super::backup::usual_name;
+use super::super::backup::name_of_parked;
 use super::super::governed::{Governed, Home, governed, path_of};
 use super::super::record::{Entry, Moving};
 use super::super::save::home_of;
@@ -89,7 +89,8 @@ impl Had {
                 };
                 let kind = &governed.binding.kind;
                 let state = kind.state_named(record.state.as_str());
-                let (Some(state), Some(name)) = (state, usual_name(kind, &record)) else {
+                let name = name_of_parked(turn.txn, kind, &record)?;
+                let (Some(state), Some(name)) = (state, name) else {
                     return Ok(None);
                 };
                 let path = match turn.txn.node(dir)? {

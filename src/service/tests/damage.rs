@@ -143,7 +143,7 @@ fn a_parked_record_whose_backup_is_elsewhere_or_gone() {
         let (expected, dir) = (record.expected(), node.parent);
         record.standing = Standing::Parked { dir };
         txn.update_record(&record, &expected)?;
-        txn.put_backup(record.key, backup)
+        txn.put_backup(record.key, &name("a.yaml"), backup)
     }
     let problems = damage(|txn| parked(txn, ""));
     found(&problems, "record work:a: is parked, and its backup, node 9999, is gone");

@@ -354,6 +354,11 @@ impl Read for Conn {
         self.one(sql, [int(record.0)], |row| Ok(Ino(number(row, 0)?)))
     }
 
+    fn parked_name(&self, record: RecordKey) -> Result<Option<FileName>> {
+        let sql = "SELECT name FROM backups WHERE record = ?1 AND name IS NOT NULL";
+        self.one(sql, [int(record.0)], |row| file_name(row, 0))
+    }
+
     fn record_named(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Option<Record>> {
         let sql =
             concat!("SELECT ", record_columns!(), " FROM records WHERE workspace = ?1 AND id = ?2");

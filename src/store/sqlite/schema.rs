@@ -308,6 +308,10 @@ CREATE TABLE backups (
   ino    INTEGER NOT NULL UNIQUE
 ) STRICT;
 ",
+    r"
+-- The name that it went from. Of what was parked before there was this column none is known.
+ALTER TABLE backups ADD COLUMN name BLOB;
+",
 ];
 
 /// The newest schema this program knows.

@@ -104,9 +104,9 @@ fn standing_columns(standing: &Standing) -> (i64, Option<i64>, Option<i64>, Opti
 }
 
 impl Txn for Conn {
-    fn put_backup(&mut self, record: RecordKey, ino: Ino) -> Result<()> {
-        let sql = "INSERT OR REPLACE INTO backups (record, ino) VALUES (?1, ?2)";
-        self.change(sql, params![int(record.0), int(ino.0)])?;
+    fn put_backup(&mut self, record: RecordKey, name: &FileName, ino: Ino) -> Result<()> {
+        let sql = "INSERT OR REPLACE INTO backups (record, name, ino) VALUES (?1, ?2, ?3)";
+        self.change(sql, params![int(record.0), name.as_bytes(), int(ino.0)])?;
         Ok(())
     }
 
