@@ -52,15 +52,8 @@ pub(super) fn come_back(
     if valid {
         record.status = text.status(home);
     }
-    let step = Step {
-        event: EventName::RENAMED,
-        from: None,
-        content: None,
-        valid,
-        via: Some(Via::Backup),
-        links: links.as_ref(),
-        from_g: None,
-    };
+    let (via, links) = (Some(Via::Backup), links.as_ref());
+    let step = Step { valid, via, links, ..Step::of(EventName::RENAMED) };
     node.size = text.bytes.len() as u64;
     Ok(turn.step(record, home, node, step)?)
 }

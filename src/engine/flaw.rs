@@ -129,9 +129,7 @@ impl Turn<'_> {
     ) -> Result<Record, Stop> {
         let links = self.links(home, text)?;
         let record = Record { status: text.status(home), ..record };
-        let (event, links) = (EventName::MENDED, links.as_ref());
-        let step =
-            Step { event, from: None, content: None, valid: true, via: None, links, from_g: None };
+        let step = Step { links: links.as_ref(), ..Step::of(EventName::MENDED) };
         Ok(self.step(record, home, node, step)?)
     }
 }

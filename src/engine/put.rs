@@ -285,9 +285,7 @@ impl Put {
                 record.begin_again(home.owner.is_some());
                 record.status = said.status(home);
                 let content = Some(&said.bytes[..]);
-                let event = EventName::IMPORTED;
-                let step =
-                    Step { event, from: None, content, valid: true, via, links, from_g: None };
+                let step = Step { content, via, links, ..Step::of(EventName::IMPORTED) };
                 turn.step(record, home, &mut node, step)?;
             }
         }

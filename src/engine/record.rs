@@ -34,6 +34,14 @@ pub(super) struct Step<'a> {
     pub from_g: Option<G>,
 }
 
+impl Step<'_> {
+    /// One that says no more than what happened to a valid record, whose content and state stay.
+    pub fn of(event: EventName) -> Self {
+        let (from, content, via) = (None, None, None);
+        Step { event, from, content, valid: true, via, links: None, from_g: None }
+    }
+}
+
 /// The text with which a record makes a transition.
 #[derive(Clone, Copy)]
 pub(super) enum Moving<'t> {
@@ -92,7 +100,7 @@ impl Turn<'_> {
         let record = Record { key, ..record };
         let content = Some(&text.bytes[..]);
         let created = event == EventName::CREATED;
-        let step = Step { event, from: None, content, valid: true, via, links, from_g: None };
+        let step = Step { content, via, links, ..Step::of(event) };
         let record = self.step(record, home, node, step)?;
         if let Ok(document) = &text.parsed {
             self.note_previous(home, document.value())?;
@@ -346,8 +354,7 @@ impl Turn<'_> {
                 .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?,
         };
         let (content, links) = (content.as_deref(), links.as_ref());
-        let came = Some(&from);
-        let step = Step { event, from: came, content, valid: true, via, links, from_g: None };
+        let step = Step { from: Some(&from), content, via, links, ..Step::of(event) };
         let record = self.step(record, home, node, step)?;
         if record.state != from {
             self.reached(&record, home);

@@ -12,7 +12,7 @@ use crate::store::{Class, Durability, Node, NodeType, Record, Standing};
 
 use super::filling::require_not_filling;
 use super::governed::{Home, path_of};
-use super::record::Moving;
+use super::record::{Moving, Step};
 use super::remove::{is_directory, require_empty, require_idle, require_meant, retire};
 use super::save::{Made, admit, content_of, home_of, next_version};
 use super::sight::Sight;
@@ -260,15 +260,7 @@ impl Rename {
         let moved = if self.parent == self.new_parent {
             turn.require_own(&record, lies)?;
             // Another extension of the same id.
-            let step = super::record::Step {
-                event: EventName::RENAMED,
-                from: None,
-                content: None,
-                valid: record.is_valid(),
-                via: None,
-                links: None,
-                from_g: None,
-            };
+            let step = Step { valid: record.is_valid(), ..Step::of(EventName::RENAMED) };
             turn.step(record, home, &mut source, step)?
         } else {
             turn.transition(record, home, &mut source, Moving::Own, None)?

@@ -254,7 +254,7 @@ pub(super) fn next_version(
     }
     let (content, links) = (Some(&text.bytes[..]), links.as_ref());
     let event = if from_g.is_some() { EventName::RESTORED } else { EventName::SAVED };
-    let step = Step { event, from: None, content, valid, via: None, links, from_g };
+    let step = Step { content, valid, links, from_g, ..Step::of(event) };
     Ok(Made::of(&turn.step(record, home, node, step)?))
 }
 
@@ -383,7 +383,7 @@ pub(super) fn admit(
                 record.status = text.status(home);
             }
             let content = Some(&text.bytes[..]);
-            let step = Step { event, from: None, content, valid, via: None, links, from_g: None };
+            let step = Step { content, valid, links, ..Step::of(event) };
             turn.step(record, home, node, step)?
         }
     };

@@ -228,14 +228,12 @@ fn stay(turn: &mut Turn<'_>, mut had: Had, status: Option<&str>) -> Result<(), S
         record.status = text.status(&lies);
     }
     let step = Step {
-        event: EventName::EXPIRED,
-        from: None,
         content: text.as_ref().map(|text| &text.bytes[..]),
         // The text that the daemon wrote was judged.
         valid: text.is_some() || record.is_valid(),
         via: Some(Via::Expiry),
         links: links.as_ref(),
-        from_g: None,
+        ..Step::of(EventName::EXPIRED)
     };
     turn.step(record, &lies, &mut node, step)?;
     Ok(())
