@@ -126,7 +126,7 @@ impl Command for PutAgent {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> std::result::Result<(), Stop> {
-        turn.require_operator("register agents")?;
+        turn.require_operator("register agents", &self)?;
         let registry = Registry::load(turn.txn)?;
         let new = Registered { role: self.role, uid: self.uid };
         match registry.get(&self.name) {
@@ -174,7 +174,7 @@ impl Command for RemoveAgent {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> std::result::Result<(), Stop> {
-        turn.require_operator("remove agents")?;
+        turn.require_operator("remove agents", &self)?;
         let registry = Registry::load(turn.txn)?;
         if !turn.txn.delete_agent(&self.name)? {
             let reason = format!("`{}` is not registered", self.name);

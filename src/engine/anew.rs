@@ -43,7 +43,7 @@ impl Command for MakeRows {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop> {
-        turn.require_operator("make rows anew")?;
+        turn.require_operator("make rows anew", &self)?;
         let mut circles = Vec::new();
         for key in self.records {
             if let Some(record) = turn.txn.record(key)? {
@@ -62,7 +62,7 @@ impl Command for RowsMade {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        turn.require_operator("make rows anew")?;
+        turn.require_operator("make rows anew", &self)?;
         Ok(note_rows(turn.txn, turn.config)?)
     }
 }

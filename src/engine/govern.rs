@@ -38,7 +38,7 @@ impl Command for Govern {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop> {
-        turn.require_operator("govern a directory")?;
+        turn.require_operator("govern a directory", &self)?;
         let dir = turn.existing(self.parent, &self.name)?;
         let dir = turn.directory(dir.ino)?;
         if governed(turn.txn, turn.config, dir.ino)?.is_none() {
@@ -77,7 +77,7 @@ impl Command for GovernRoot {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        turn.require_operator("govern a directory")?;
+        turn.require_operator("govern a directory", &self)?;
         match turn.config.bind(&TreePath::root()) {
             Some(binding) if governed(turn.txn, turn.config, self.root)?.is_none() => {
                 Ok(turn.settle_workspace(TreePath::root(), self.root, binding.kind.name())?)

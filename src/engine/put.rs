@@ -107,7 +107,7 @@ impl Command for MayPut {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        Ok(turn.require_operator("import")?)
+        turn.require_operator("import", &self)
     }
 }
 
@@ -123,7 +123,7 @@ impl Command for Put {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {
-        turn.require_operator("import")?;
+        turn.require_operator("import", &self)?;
         let parent = turn.directory(self.parent)?;
         if self.is_computed(turn)? {
             return Ok(Placed::Left("workfs itself shows something of this name there".to_owned()));

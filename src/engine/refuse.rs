@@ -55,8 +55,7 @@ impl Command for Refuse {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        let path = self.about.path(turn.txn)?;
-        Err(Stop::kept(self.refusal, path))
+        Err(self.about.kept(turn.txn, self.refusal))
     }
 }
 
@@ -118,6 +117,14 @@ impl About {
         };
         place.map_or(Ok(TreePath::root()), |(dir, name)| path_of(read, dir, &name))
     }
+
+    /// The refusal of what is about this, which goes to `why`.
+    pub(super) fn kept(&self, read: &dyn Read, refusal: Refusal) -> Stop {
+        match self.path(read) {
+            Ok(path) => Stop::kept(refusal, path),
+            Err(error) => Stop::Store(error),
+        }
+    }
 }
 
 /// Where a record lies, if it lies anywhere.
@@ -132,9 +139,7 @@ impl Turn<'_> {
     /// Refuses an observer's change, whatever it is.
     pub(super) fn require_change(&self, command: &impl Command) -> Result<(), Stop> {
         match self.context.may_change() {
-            Err(refusal) if command.is_change() => {
-                Err(Stop::kept(refusal, command.about().path(self.txn)?))
-            }
+            Err(refusal) if command.is_change() => Err(command.about().kept(self.txn, refusal)),
             _ => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing};
 use super::backup::is_parked_at;
 use super::governed::{Home, path_of_dir};
 use super::modes::{forbids_taking, runs_the_store};
-use super::{Context, Stop, Text, Turn, governed};
+use super::{Command, Context, Stop, Text, Turn, governed};
 
 /// Whether who looks (its user, its role and name) may see this refusal, which may quote what was
 /// written: each user its own, who runs the store all; and of that an agent its own.
@@ -41,6 +41,15 @@ impl Context {
     /// [`Rule::Forbidden`], for an observer.
     pub fn may_change(&self) -> Result<(), Refusal> {
         if self.role == Role::Observer { Err(observed(self)) } else { Ok(()) }
+    }
+
+    /// Whether the caller may do what is an operator's.
+    fn may_operate(&self, what: &str) -> Result<(), Refusal> {
+        if self.role == Role::Operator {
+            return Ok(());
+        }
+        let reason = format!("{} ({}) may not {what}", self.actor.name, self.role);
+        Err(Refusal::new(Rule::Forbidden, reason, "that is for an operator: ask one"))
     }
 
     /// Whether the caller may write, move and remove what belongs to `owner` in this state.
@@ -154,14 +163,10 @@ fn observed(context: &Context) -> Refusal {
 }
 
 impl Turn<'_> {
-    /// Refuses whoever is not an operator.
-    pub(super) fn require_operator(&self, what: &str) -> Result<(), Refusal> {
-        if self.context.role == Role::Operator {
-            return Ok(());
-        }
-        let name = &self.context.actor.name;
-        let reason = format!("{name} ({}) may not {what}", self.context.role);
-        Err(Refusal::new(Rule::Forbidden, reason, "that is for an operator: ask one"))
+    /// Refuses whoever is not an operator a command that does this.
+    pub(super) fn require_operator(&self, what: &str, command: &impl Command) -> Result<(), Stop> {
+        let may = self.context.may_operate(what);
+        may.map_err(|refusal| command.about().kept(self.txn, refusal))
     }
 
     /// Refuses a change of the record at `home` that is not the caller's to make.
@@ -404,7 +409,7 @@ impl Turn<'_> {
 
     /// Refuses whoever may not take a record out of its workspace.
     pub(super) fn require_leave(&self, home: &Home) -> Result<(), Stop> {
-        let refused = self.require_operator("take a record out of its workspace");
+        let refused = self.context.may_operate("take a record out of its workspace");
         refused.map_err(|refusal| Stop::kept(refusal, home.file_path()))
     }
 }

@@ -223,6 +223,20 @@ fn in_an_agent_s_mount_all_that_commands_change_is_the_agent_s() {
     assert_eq!(fixture.workfs(&["show", "t-9"]).code, 4);
     let ledger = fixture.ledger();
     assert!(ledger.0[before..].iter().all(|event| event.name() == "forbidden"));
+    // Of each he is told, and who runs the store.
+    let tried = |operation: &str, path: &str| {
+        ledger.0[before..].iter().any(|event| {
+            let payload = &event.0["payload"];
+            event.text("actor") == "bob"
+                && (&payload["operation"], &payload["path"]) == (&operation.into(), &path.into())
+        })
+    };
+    assert!(tried("agent add", "") && tried("import", "work"), "{ledger:?}");
+    let why = here(1, &["why"]).success();
+    for said in ["register agents", "remove agents", "import"] {
+        let reason = format!("bob (agent) may not {said} [W022]");
+        assert!(why.stdout.contains(&reason), "{why}");
+    }
     // The environment of `workfs exec` says the same wherever the command goes.
     let mut command = fixture.command(&["agent", "add", "eve"]);
     command.env("WORKFS_AGENT", "bob");
