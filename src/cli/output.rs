@@ -240,6 +240,12 @@ impl Output {
         }
     }
 
+    /// Tells of a failure what is said of it already.
+    pub fn told(&self, text: &str) {
+        self.clear_progress();
+        self.to_stderr(&unsteering(text));
+    }
+
     /// Tells a failure.
     pub fn failure(&self, failed: &Failed) {
         self.clear_progress();

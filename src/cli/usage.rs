@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -14,6 +15,7 @@ use clap::{Arg, ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches
 use super::Cli;
 use super::exit::Exit;
 use super::output::{Colour, Output, Stop, written};
+use crate::names::printable;
 
 /// Why a command line is not run.
 pub enum Unread {
@@ -48,7 +50,7 @@ impl Named {
 /// Reads it.
 pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
     let (json, colour) = wishes(arguments);
-    let command = unset_empty(Cli::command()).color(match colour {
+    let command = heed_variables(Cli::command()).color(match colour {
         Colour::Auto => ColorChoice::Auto,
         Colour::Always => ColorChoice::Always,
         Colour::Never => ColorChoice::Never,
@@ -59,13 +61,19 @@ pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
         cli.global.named = named;
         Ok(cli)
     });
-    let error = match read {
+    let mut error = match read {
         Ok(cli) => return Ok(cli),
         Err(error) => error,
     };
+    let steers = make_printable(&mut error);
     // The library would list the hidden ones as well.
     if error.kind() == ErrorKind::MissingSubcommand || error.use_stderr() && json {
         return Err(Unread::Wrong(Output::new(json, false, colour), stop(&error)));
+    }
+    if steers {
+        // Without colours: of its own escapes and of those in a word the library makes no difference.
+        Output::new(false, false, Colour::Never).told(&error.render().to_string());
+        return Err(Unread::ToldWrong);
     }
     let printed = error.print().and_then(|()| std::io::stdout().flush());
     if error.use_stderr() {
@@ -78,15 +86,42 @@ pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
     }
 }
 
-/// Variables that are set to nothing count as unset.
-fn unset_empty(command: Command) -> Command {
-    let is_empty = |arg: &Arg| {
-        let value = arg.get_env().and_then(std::env::var_os);
-        value.is_some_and(|value| value.is_empty())
+/// Variables that are set to nothing count as unset, and help shows none that is not printable.
+fn heed_variables(command: Command) -> Command {
+    let heed = |arg: Arg| match arg.get_env().and_then(std::env::var_os) {
+        Some(value) if value.is_empty() => arg.env(Resettable::Reset),
+        Some(value) if printable(value.as_bytes()).as_bytes() != value.as_bytes() => {
+            arg.hide_env_values(true)
+        }
+        _ => arg,
     };
-    let command =
-        command.mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg });
-    command.mut_subcommands(unset_empty)
+    command.mut_args(heed).mut_subcommands(heed_variables)
+}
+
+/// Makes printable what the library quotes from the command line, or from the environment; gives whether
+/// anything was not.
+fn make_printable(error: &mut clap::Error) -> bool {
+    let shown = |(kind, value): (ContextKind, &ContextValue)| {
+        let shown = |word: &String| printable(word.as_bytes());
+        let shown = match value {
+            ContextValue::String(word) => ContextValue::String(shown(word)),
+            ContextValue::Strings(words) => {
+                ContextValue::Strings(words.iter().map(shown).collect())
+            }
+            _ => return None,
+        };
+        (shown != *value).then_some((kind, shown))
+    };
+    let changed: Vec<_> = error.context().filter_map(shown).collect();
+    let steers = !changed.is_empty();
+    for (kind, value) in changed {
+        error.insert(kind, value);
+    }
+    if steers {
+        // It tells to give the same word in another way.
+        error.remove(ContextKind::Suggested);
+    }
+    steers
 }
 
 /// What is wrong, and below it what the library says of the way out.

@@ -40,6 +40,47 @@ fn a_pipe_gets_results_and_no_decoration() {
 
 // P8.1
 #[test]
+fn what_is_wrong_with_a_command_line_steers_no_terminal() {
+    let fixture = Setup::default().prepare();
+    let word = "\u{1b}[31mX\rY\n\u{202e}Z\u{7}";
+    let option = format!("--{word}");
+    let [agent, joined] = ["agent", "color"].map(|name| format!("--{name}={word}"));
+    let lines: [&[&str]; 8] = [
+        &[word],
+        &[&option],
+        &["list", &option],
+        &["mount", "a", word],
+        &["claim", &agent],
+        &["list", &joined],
+        &["agent", word],
+        &["log", "--limit", word],
+    ];
+    let shown = r"\u{1b}[31mX\rY\n\u{202e}Z\u{7}";
+    for line in lines {
+        for colour in ["--color=never", "--color=always"] {
+            let ran = fixture.workfs(&[&[colour], line].concat()).failure();
+            let steers = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+            assert!(ran.code == 2 && !ran.said().contains(steers), "{line:?}: {ran}");
+            assert!(ran.said().contains(shown), "{line:?}: {ran}");
+        }
+        let ran = fixture.workfs(&[&["--json"], line].concat()).failure();
+        let error: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert!(error["error"]["reason"].as_str().unwrap().contains(shown), "{ran}");
+    }
+    // The words of the environment are told as well.
+    let mut command = fixture.command(&["claim"]);
+    let ran = crate::harness::run(command.env("WORKFS_AGENT", word)).failure();
+    assert!(ran.code == 2 && ran.said().contains(shown), "{ran}");
+    let mut command = fixture.command(&["claim", "--help", "--color=always"]);
+    let ran = crate::harness::run(command.env("WORKFS_AGENT", word)).success();
+    assert!(ran.said().contains("WORKFS_AGENT]") && !ran.said().contains("[31mX"), "{ran}");
+    // Colours are as ever where nothing steers.
+    let ran = fixture.workfs(&["--color=always", "lsit"]).failure();
+    assert!(ran.said().contains("\u{1b}["), "{ran}");
+}
+
+// P8.1
+#[test]
 fn an_init_of_a_store_that_is_served_is_told_with_json_too() {
     let fixture = Fixture::new();
     let ran = fixture.workfs(&["init", "--json"]).success();
