@@ -55,7 +55,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Select, bounded};
+use crossbeam_channel::{Receiver, Select, Sender, bounded};
 
 use crate::limits::{DAEMON_END_WAIT, FIRST_MOUNT_WAIT};
 use crate::service::Service;
@@ -119,10 +119,6 @@ pub fn run(
     signals::block();
     workfs_mount::lazy_buffers();
     let (wake, events) = bounded(1024);
-    let other = |what: &str| {
-        let what = what.to_owned();
-        move |error| Failure::io(what, &error)
-    };
     let told = wake.clone();
     signals::on_each(move |signal| told.send(Event::Signal(signal)).is_ok())
         .map_err(other("waiting for signals"))?;
@@ -136,64 +132,104 @@ pub fn run(
             open::remove_log(&options.paths);
         }
     })?;
-    let (listener, socket) = match begin(options, &store, &options.paths.socket()) {
-        Ok(bound) => bound,
+    let began = begin(options, &store, &options.paths.socket()).and_then(|(listener, socket)| {
+        let begun = Serving::start(options, &store, hub, (listener, &socket), wake);
+        begun.map(|serving| (serving, socket.clone())).inspect_err(|_| leave(&socket))
+    });
+    let (serving, socket) = match began {
+        Ok(began) => began,
         Err(failure) => {
-            end(store, options, was_there);
+            end(store, options, false);
             return Err(failure);
         }
     };
-    let set_up_g = store.last_g().ok();
-    let unmounted = Service::new(store.engine.clone(), options.paths.store());
-    let (is_written, until_unwritten) = (hub.is_written(), hub.until_unwritten());
-    let service = Arc::new(Service { is_written, until_unwritten, ..unmounted });
-    let (looks, ends) = bounded(0);
-    if store.engine.write_protection().is_none() {
-        chores::start(&store.engine, ends.clone()).map_err(other("starting the chores"))?;
-        lock_files::start(&store.engine, ends).map_err(other("starting to look after locks"))?;
-    }
-    nudge::start(&hub, &store.engine).map_err(other("starting to tell watchers"))?;
-    let tree = TxnTree::new(WorkTree::new(store.engine.clone(), Arc::clone(&hub)));
-    let mounts = Arc::new(Mounts::new(
-        options.paths.clone(),
-        options.sync,
-        tree,
-        (hub, store.engine.clone()),
-        wake.clone(),
-    ));
-    let (own, shared) = (Arc::clone(&mounts), Arc::clone(&service));
-    let server = Server::start((listener, socket.clone()), options, own, shared, wake)
-        .map_err(other("starting to serve the socket"))?;
     tracing::info!(
         store = %options.paths.store().display(),
         sync = sync_name(options.sync),
         version = env!("CARGO_PKG_VERSION"),
         "the daemon serves"
     );
+    let Serving { service, mounts, server, looks } = serving;
     let started = Started { mounts: &mounts, service: &service, is_new: store.is_new };
     let result = ready(&started);
     if result.is_ok() {
         wait_for_the_end(options, &mounts, &server, &events);
     }
     // No new client finds it; those that wait for an answer of the mounts get it.
-    if let Err(error) = socket.remove() {
-        tracing::warn!(%error, "the socket stays behind");
-    }
+    leave(&socket);
     server.stop_accepting();
     mounts.remove_all();
     let farewells = server.finish();
-    let was_used = mounts.were_any() || set_up_g.is_none() || store.last_g().ok() != set_up_g;
+    let was_used = mounts.were_any();
     drop((mounts, service, looks));
-    end(store, options, was_there || was_used || options.linger);
+    end(store, options, was_used || options.linger);
     tracing::info!("the daemon ends");
     // Closed with the process: whoever waits for its end hears of it then, and not a moment before.
     std::mem::forget(farewells);
     result
 }
 
-/// Closes the store; a new one that was of no use to anybody is not left behind.
-fn end(store: OpenStore, options: &Options, stays: bool) {
-    if stays {
+/// Takes the socket away.
+fn leave(socket: &SocketFile) {
+    if let Err(error) = socket.remove() {
+        tracing::warn!(%error, "the socket stays behind");
+    }
+}
+
+/// What serves clients and mounts.
+struct Serving {
+    service: Arc<Service>,
+    mounts: Arc<Mounts>,
+    server: Server,
+    /// The threads of the chores and the locks end with it.
+    looks: Sender<()>,
+}
+
+impl Serving {
+    /// Starts it all.
+    ///
+    /// # Errors
+    /// Where the system has no more threads or descriptors; whatever was started ends by itself.
+    fn start(
+        options: &Options,
+        store: &OpenStore,
+        hub: Arc<Hub>,
+        (listener, socket): (UnixListener, &SocketFile),
+        wake: Sender<Event>,
+    ) -> Result<Serving, Failure> {
+        let unmounted = Service::new(store.engine.clone(), options.paths.store());
+        let (is_written, until_unwritten) = (hub.is_written(), hub.until_unwritten());
+        let service = Arc::new(Service { is_written, until_unwritten, ..unmounted });
+        let (looks, ends) = bounded(0);
+        if store.engine.write_protection().is_none() {
+            chores::start(&store.engine, ends.clone()).map_err(other("starting the chores"))?;
+            let looked = lock_files::start(&store.engine, ends);
+            looked.map_err(other("starting to look after locks"))?;
+        }
+        nudge::start(&hub, &store.engine).map_err(other("starting to tell watchers"))?;
+        let tree = TxnTree::new(WorkTree::new(store.engine.clone(), Arc::clone(&hub)));
+        let mounts = Arc::new(Mounts::new(
+            options.paths.clone(),
+            options.sync,
+            tree,
+            (hub, store.engine.clone()),
+            wake.clone(),
+        ));
+        let (own, shared) = (Arc::clone(&mounts), Arc::clone(&service));
+        let server = Server::start((listener, socket.clone()), options, own, shared, wake);
+        let server = server.map_err(other("starting to serve the socket"))?;
+        Ok(Serving { service, mounts, server, looks })
+    }
+}
+
+/// A failure of the system at this.
+fn other(what: &str) -> impl Fn(std::io::Error) -> Failure {
+    move |error| Failure::io(what, &error)
+}
+
+/// Closes the store; one that was made, and was of no use to anybody, is not left behind.
+fn end(store: OpenStore, options: &Options, was_used: bool) {
+    if was_used || !store.is_as_made() {
         store.close(DAEMON_END_WAIT);
     } else {
         store.discard(&options.paths, DAEMON_END_WAIT);

@@ -12,9 +12,10 @@ use super::failure::{Cause, Failure};
 use super::logging::is_own_log;
 use super::paths::StorePaths;
 use super::setup::{self, Setup};
+use super::socket;
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
-use crate::numbers::{G, Ino};
+use crate::numbers::Ino;
 use crate::service::{Caller, Listed, make_rows};
 use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
 use crate::store::{Durability, Identity, Readers, StoreError, Writer};
@@ -30,6 +31,8 @@ pub struct OpenStore {
     pub writer: JoinHandle<()>,
     /// The store was made just now, or its making was broken off: it is to be set up.
     pub is_new: bool,
+    /// Its file was made when this was opened.
+    is_made: bool,
     /// Which file it is: another may have its name by the time that this one is closed.
     identity: Identity,
 }
@@ -48,7 +51,7 @@ impl Audience for Nobody {
 }
 
 /// Opens the store, making it where there is none; only for reading where it cannot be written.
-/// `config` is used in place of the one it keeps.
+/// `config` is used in place of the one it keeps. Where it fails nothing is left of what was made.
 ///
 /// # Errors
 /// Held by another process, newer, damaged, not readable, or its configuration is wrong.
@@ -59,9 +62,7 @@ pub fn open(
     audience: Arc<dyn Audience>,
 ) -> Result<OpenStore, Failure> {
     let (path, doors) = (paths.store(), doors()?);
-    let started = |(store, writer): Opened| {
-        let identity = store.identity().map_err(|error| Failure::io(path.display(), &error))?;
-        let readers: Arc<dyn Readers> = Arc::new(store);
+    let start = |readers: Arc<dyn Readers>, writer, identity, is_made| {
         let config = match &config {
             Some(config) => Arc::clone(config),
             None => Arc::new(kept_config(&*readers)?),
@@ -73,14 +74,56 @@ pub fn open(
             // There is a log, as after a kill, and it takes nothing.
             Err(StoreError::Full(why)) if !is_new => Ok(Err(why)),
             started => started
-                .map(|(engine, writer)| Ok(OpenStore { engine, writer, is_new, identity }))
+                .map(|(engine, writer)| Ok(OpenStore { engine, writer, is_new, is_made, identity }))
                 .map_err(Failure::from),
         }
+    };
+    let started = |(store, writer): Opened| {
+        let identity = store.identity().map_err(|error| Failure::io(path.display(), &error))?;
+        let is_made = store.is_made();
+        let readers: Arc<dyn Readers> = Arc::new(store);
+        // With it the store's lock is held.
+        let held = Arc::clone(&readers);
+        start(readers, writer, identity, is_made).inspect_err(|_| {
+            if is_made {
+                remove_all(path, || drop(held));
+            }
+        })
     };
     match started(open_store(path)?)? {
         Ok(store) => Ok(store),
         Err(why) => started(open_full(path, why)?)?.map_err(|why| StoreError::Full(why).into()),
     }
+}
+
+/// Removes a store that nobody has used; `let_go` closes it, which has the lock until then. SQLite leaves
+/// alone what lies beside a file that is gone. False if it stays.
+fn remove_all(path: &Path, let_go: impl FnOnce()) -> bool {
+    let removed = remove_files(path);
+    let_go();
+    match &removed {
+        Ok(()) => remove_lock(path),
+        Err(error) => tracing::warn!(%error, "a store that nobody has used stays"),
+    }
+    removed.is_ok()
+}
+
+/// Takes away the store that a daemon, process `pid`, made and broke off with, unless somebody has done
+/// anything to it since. Its log stays: it tells why.
+pub(super) fn take_back(paths: &StorePaths, pid: u32) {
+    let path = paths.store();
+    if !paths.exists() {
+        return;
+    }
+    // Whoever has it by now goes on with it.
+    let Ok((store, writer)) = Sqlite::open(path) else { return };
+    if !matches!(setup::is_as_made(&store, pid), Ok(true)) {
+        return;
+    }
+    if let Err(error) = socket::remove_stale(&paths.socket()) {
+        tracing::warn!(%error, "the socket stays behind");
+    }
+    remove_all(path, || drop((writer, store)));
 }
 
 /// A store, and who sits at its desk.
@@ -179,13 +222,11 @@ impl OpenStore {
         Ok(())
     }
 
-    /// The last event.
-    ///
-    /// # Errors
-    /// A failure of the store.
-    pub fn last_g(&self) -> Result<G, StoreError> {
-        let last = crate::store::read(&**self.engine.readers(), |read| read.last_event())?;
-        Ok(last.map_or(G(0), |row| row.g))
+    /// Whether it was made when this was opened, and nothing was done to it since.
+    #[must_use]
+    pub fn is_as_made(&self) -> bool {
+        let as_made = || setup::is_as_made(&**self.engine.readers(), std::process::id());
+        self.is_made && as_made().unwrap_or(false)
     }
 
     /// Ends the engine, and removes the store with what lies beside it: one that was made for what
@@ -195,15 +236,9 @@ impl OpenStore {
             // What lies there now is somebody else's.
             return self.close(patience);
         }
-        // All by us, while its lock is held: SQLite leaves alone what lies beside a file that is gone.
-        let removed = remove_files(paths.store());
-        self.close(patience);
-        if let Err(error) = removed {
-            tracing::warn!(%error, "a store that nobody has used stays");
-            return;
+        if remove_all(paths.store(), || self.close(patience)) {
+            remove_log(paths);
         }
-        remove_lock(paths.store());
-        remove_log(paths);
     }
 
     /// Ends the engine; what was queued is done. Waits at most `patience` for that: a clone of the

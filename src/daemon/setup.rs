@@ -122,6 +122,24 @@ pub(super) fn is_unfinished(readers: &dyn Readers) -> Result<bool, StoreError> {
     Ok(said.as_deref() == Some(MAKING_BEGUN))
 }
 
+/// Whether nothing was done to a store since process `pid` made it.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn is_as_made(readers: &dyn Readers, pid: u32) -> Result<bool, StoreError> {
+    crate::store::read(readers, |read| {
+        let said = read.meta(MAKING_KEY)?;
+        Ok(said.as_deref() == Some(MAKING_BEGUN) || said == Some(as_made(read, pid)?))
+    })
+}
+
+/// What is noted of a store when it is made: by which process, how many events it has then, and how many
+/// inodes.
+fn as_made(read: &dyn Read, pid: u32) -> Result<String, StoreError> {
+    let events = read.last_event()?.map_or(0, |last| last.g.0);
+    Ok(format!("{MAKING_DONE} {pid} {events} {}", read.usage()?.nodes))
+}
+
 /// Sets a store up. The engine must have been started with the configuration that is to be kept.
 ///
 /// # Errors
@@ -229,6 +247,7 @@ impl Command for Finish {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        Ok(turn.txn.put_meta(MAKING_KEY, MAKING_DONE)?)
+        let as_made = as_made(turn.txn, std::process::id())?;
+        Ok(turn.txn.put_meta(MAKING_KEY, &as_made)?)
     }
 }

@@ -39,12 +39,7 @@ pub struct Peer {
 /// # Errors
 /// If something that is no socket lies there, or the system refuses.
 pub fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "not a socket")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
+    remove_stale(path)?;
     let socket = new_socket()?;
     // The kernel gives the file the mode of the socket, so that it never is anybody else's.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
@@ -52,6 +47,19 @@ pub fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let file = SocketFile { identity: Identity::named(path)?, path: path.to_owned() };
     rustix::net::listen(&socket, BACKLOG)?;
     Ok((socket.into(), file))
+}
+
+/// Removes the socket of a daemon that is gone. Only for whoever holds the store's lock.
+///
+/// # Errors
+/// If something that is no socket lies there, or the system refuses.
+pub fn remove_stale(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "not a socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The file of a socket that was bound here. Its name may be another's by now: where somebody removed it,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
 use super::options::sync_name;
-use super::{Options, trim_log};
+use super::{Options, StorePaths, open, trim_log};
 use crate::limits::DAEMON_START_WAIT;
 use crate::store::sqlite::{lock_holder, refuse_other};
 use crate::store::{Identity, open_own};
@@ -35,7 +35,10 @@ pub enum Readiness {
 #[derive(Debug)]
 pub struct Spawned {
     child: Child,
-    log: PathBuf,
+    /// Where its store lies.
+    paths: StorePaths,
+    /// There was a store before.
+    was_there: bool,
 }
 
 impl Spawned {
@@ -45,10 +48,18 @@ impl Spawned {
         if status.success() {
             return None;
         }
+        self.take_back();
         let reason = format!("the daemon broke off ({status})");
-        let remedy =
-            format!("its log tells more, such as of want of memory: {}", self.log.display());
+        let log = self.paths.log();
+        let remedy = format!("its log tells more, such as of want of memory: {}", log.display());
         Some(Failure::new(Cause::Mount, reason, remedy))
+    }
+
+    /// What it made and nobody has used is of no use.
+    fn take_back(&self) {
+        if !self.was_there {
+            open::take_back(&self.paths, self.child.id());
+        }
     }
 }
 
@@ -73,28 +84,37 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
     let looked = file.and_then(|file| file.metadata().map(|found| (file, Identity::of(&found))));
     let (file, own_log) =
         looked.map_err(|e| Failure::io(format!("the log {}", log.display()), &e))?;
-    let mut child =
-        command.stderr(file).spawn().map_err(|error| Failure::io("starting the daemon", &error))?;
+    let was_there = options.paths.exists();
+    // One that was begun for this daemon alone.
+    let remove_log = || {
+        if !was_logged && let Err(error) = own_log.remove(&log) {
+            tracing::debug!(%error, "there is no log");
+        }
+    };
+    let mut child = command.stderr(file).spawn().map_err(|error| {
+        remove_log();
+        Failure::io("starting the daemon", &error)
+    })?;
     let said = first_line(&mut child);
+    let mut spawned = Spawned { child, paths: options.paths.clone(), was_there };
     match said {
-        Some(Readiness::Serves) => Ok(Spawned { child, log }),
+        Some(Readiness::Serves) => Ok(spawned),
         Some(Readiness::Failed(failure)) => {
             // It ends by itself; it must not stay a zombie while we go on.
-            let _ = child.wait();
+            let _ = spawned.child.wait();
             // Why the store cannot be opened is told to whoever asked; nothing is left beside it. A daemon
             // that has the store by this name logs to the same file; by another name it does not.
             if matches!(failure.cause, Cause::Store | Cause::Held)
                 && lock_holder(options.paths.store()).is_none()
-                && !was_logged
-                && let Err(error) = own_log.remove(&log)
             {
-                tracing::debug!(%error, "there is no log");
+                remove_log();
             }
             Err(failure)
         }
         None => {
-            let _ = child.kill();
-            let how = child.wait().map(|status| status.to_string()).unwrap_or_default();
+            let _ = spawned.child.kill();
+            let how = spawned.child.wait().map(|status| status.to_string()).unwrap_or_default();
+            spawned.take_back();
             let reason = format!("the daemon did not start ({how})");
             let remedy = format!("its log tells more: {}", log.display());
             Err(Failure::new(Cause::Mount, reason, remedy))

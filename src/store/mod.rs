@@ -206,7 +206,7 @@ pub const MAKING_KEY: &str = "making";
 /// There are tables, and what a new store begins with is still missing.
 pub const MAKING_BEGUN: &str = "begun";
 
-/// All of it is there.
+/// All of it is there; after this word stands what it was then (`daemon/setup`).
 pub const MAKING_DONE: &str = "done";
 
 /// What a commit must survive.

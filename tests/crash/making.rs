@@ -37,6 +37,38 @@ fn a_store_whose_making_was_killed_is_made_whole_when_it_is_opened_next() {
 
 // P4.7
 #[test]
+fn a_store_that_its_daemon_made_and_broke_off_with_is_taken_away_unless_it_was_used() {
+    for point in ["before-commit", "after-commit"] {
+        let (mut taken, mut kept) = (0, 0);
+        for nth in 1..CHANGES {
+            let mut fixture = Setup::default().prepare();
+            fixture.set_variable("WORKFS_FAULT", Some(&format!("{point}:{nth}")));
+            let dir = fixture.root().to_str().unwrap();
+            let ran = fixture.workfs(&["mount", dir, "--agent", "bob"]);
+            if ran.ok() {
+                break;
+            }
+            fixture.set_variable("WORKFS_FAULT", None);
+            if fixture.store().exists() {
+                kept += 1;
+                let listed = fixture.workfs(&["agent", "list"]).success();
+                assert!(listed.stdout.contains("bob"), "{point}:{nth}: {listed}");
+                continue;
+            }
+            taken += 1;
+            // What tells why is all that stays.
+            let beside = fs::read_dir(fixture.store().parent().unwrap()).unwrap();
+            let names: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(names, ["team.db.log"], "{point}:{nth}: {ran}");
+            assert!(ran.stderr.contains("team.db.log"), "{ran}");
+        }
+        assert!(taken > 5, "{point}: {taken}");
+        assert_eq!(kept, u32::from(point == "after-commit"), "{point}");
+    }
+}
+
+// P4.7
+#[test]
 fn whatever_is_asked_first_finds_the_store_whole() {
     let mut fixture = Setup::default().prepare();
     fixture.set_variable("WORKFS_FAULT", Some("after-commit:1"));

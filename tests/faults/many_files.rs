@@ -3,7 +3,9 @@
 use std::fs::{self, File};
 use std::io::Read;
 
-use crate::harness::{Errno, Fixture, Task, left_out, lies, pile, save, set_soft_open_files};
+use crate::harness::{
+    Errno, Fixture, Setup, Task, left_out, lies, pile, save, set_soft_open_files,
+};
 
 const FILES: usize = 10_000;
 
@@ -38,6 +40,24 @@ fn a_text_that_is_open_many_times_is_in_memory_once() {
         let grown = resident_mib(&fixture).saturating_sub(before);
         assert!(grown < 150, "{grown} MiB for {TIMES} times {}", path.display());
         drop(files);
+    }
+}
+
+// P6.6
+#[test]
+fn a_store_is_not_left_behind_for_want_of_descriptors() {
+    // With a few more the daemon serves for a while, and can take no connection.
+    for limit in 6..17 {
+        let fixture = Setup::default().prepare();
+        let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+        let dir = fixture.root().display();
+        let script = format!("ulimit -n {limit}; exec {workfs} --store {store} mount {dir}");
+        let ran = fixture.sh(&format!("cd /; ({script})"));
+        assert!(!ran.ok(), "{limit}: {ran}");
+        fixture.await_no_daemon();
+        let beside = fs::read_dir(fixture.store().parent().unwrap()).unwrap();
+        let names: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
+        assert!(names.is_empty(), "{limit}: {names:?}, {ran}");
     }
 }
 

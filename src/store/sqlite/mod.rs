@@ -64,6 +64,8 @@ pub struct Sqlite {
     idle: Mutex<Vec<Conn>>,
     /// Why it cannot be written.
     protection: Option<String>,
+    /// Its file was made by opening it.
+    is_made: bool,
     /// `None` where it is only read, and nobody has ever served it.
     _lock: Option<lock::Lock>,
     // Dropped last: it has the main file open, see `room`.
@@ -181,7 +183,13 @@ impl Sqlite {
         let (main_lock, writer) = opened?;
         let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
         let (_lock, main_lock) = (Some(lock), main_lock);
-        Ok((Sqlite { path, idle, protection: None, _lock, main_lock }, writer))
+        Ok((Sqlite { path, idle, protection: None, is_made, _lock, main_lock }, writer))
+    }
+
+    /// Whether its file was made by opening it.
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        self.is_made
     }
 
     /// What is to be opened by whoever has the lock beside the store.

@@ -78,7 +78,7 @@ impl Sqlite {
         schema::check(&connection.sql, &shown).map_err(|error| named(error, path))?;
         let (path, idle) = (path.to_owned(), Mutex::default());
         let (protection, _lock) = (Some(why.clone()), lock);
-        let store = Sqlite { path, idle, protection, _lock, main_lock };
+        let store = Sqlite { path, idle, protection, is_made: false, _lock, main_lock };
         Ok((store, ProtectedWriter { connection, why, refusal }))
     }
 }
