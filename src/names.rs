@@ -47,6 +47,15 @@ pub enum NameError {
     Grammar,
 }
 
+/// Refuses what a kind or a configuration calls so, where a part of it is computed at the root of a mount.
+///
+/// # Errors
+/// [`NameError::Computed`].
+pub fn expect_not_computed(path: &str) -> Result<(), NameError> {
+    let is_computed = |part: &str| FileName::new(part).is_ok_and(|name| name.is_computed());
+    if path.split('/').any(is_computed) { Err(NameError::Computed) } else { Ok(()) }
+}
+
 /// One component of a path inside the mount: 1 to 255 bytes, no `/`, no NUL, not `.` or `..`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileName(Box<[u8]>);
@@ -69,15 +78,6 @@ impl FileName {
             return Err(NameError::Reserved);
         }
         Ok(FileName(bytes.into()))
-    }
-
-    /// The same for what a kind or a configuration calls so.
-    ///
-    /// # Errors
-    /// Which rule is broken; what is computed is none of theirs.
-    pub fn configured(text: &str) -> Result<Self, NameError> {
-        let name = FileName::new(text)?;
-        if name.is_computed() { Err(NameError::Computed) } else { Ok(name) }
     }
 
     /// Whether workfs shows something of its own under this name at the root of a mount, which any

@@ -20,6 +20,14 @@ fn refused(text: &str) -> ConfigError {
     parse(text).unwrap_err()
 }
 
+/// Refused, but kept by a store that was given it before.
+fn outlived(text: &str) -> ConfigError {
+    let error = refused(text);
+    let config = Config::kept(Some(text)).unwrap();
+    assert_eq!(Config::would_be_refused(Some(&config.to_yaml())).unwrap().reason, error.reason);
+    error
+}
+
 #[test]
 fn the_default_governs_work_and_work_collaboration_and_nothing_else() {
     let config = Config::default();
@@ -162,12 +170,12 @@ fn what_is_wrong_is_named_with_its_line() {
 #[test]
 fn nothing_hides_what_is_computed_at_the_root_of_a_mount() {
     for path in [".workfs", ".workfs/x", "a/.workfs", "AGENTS.md", "*/AGENTS.md/x"] {
-        let error = refused(&format!("workspaces:\n- {{ path: '{path}', kind: task }}\n"));
+        let error = outlived(&format!("workspaces:\n- {{ path: '{path}', kind: task }}\n"));
         assert!(error.line == Some(2) && error.reason.contains("cannot be a workspace"), "{error}");
     }
     for dir in [".workfs", ".workfs/x", "AGENTS.md", "a/.workfs", "AGENTS.md/{any}"] {
         for at in [".", "work"] {
-            let error = refused(&format!(
+            let error = outlived(&format!(
                 "workspaces:\n- path: {at}\n  kind: task\n  dirs:\n    inbox: [in, '{dir}']\n"
             ));
             assert!(
@@ -176,6 +184,8 @@ fn nothing_hides_what_is_computed_at_the_root_of_a_mount() {
             );
         }
     }
+    assert!(Config::would_be_refused(None).is_none());
+    assert!(Config::would_be_refused(Some(&Config::default().to_yaml())).is_none());
     // A rule hides nothing, and there is nothing that it could be about.
     parse(
         "workspaces: []\nfiles: [{ path: '.workfs/**' }]\nquotas: [{ path: .workfs, inodes: 9 }]",
@@ -205,11 +215,15 @@ fn no_agent_s_lane_hides_what_is_computed_at_the_root() {
     );
     let at = |path: &str| {
         let dirs = "dirs: { assigned: '{owner}/.doing' }";
-        parse(&format!("{kind}workspaces: [{{ path: '{path}', kind: own, {dirs} }}]"))
+        format!("{kind}workspaces: [{{ path: '{path}', kind: own, {dirs} }}]")
     };
-    at("work").unwrap();
-    let error = at(".").unwrap_err();
+    parse(&at("work")).unwrap();
+    let error = outlived(&at("."));
     assert!(error.reason.contains("`AGENTS.md` could be a directory"), "{error}");
+    for name in [".ready", ".log", ".aside"] {
+        let error = outlived(&at("work").replace(name, ".workfs"));
+        assert!(error.reason.contains("`.workfs`: workfs shows"), "{error}");
+    }
 }
 
 #[test]

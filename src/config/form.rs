@@ -10,10 +10,10 @@ use super::files::{self, FilesForm};
 use super::kinds::{self, OwnKindForm};
 use super::path_glob::PathGlob;
 use super::quotas;
-use super::{Binding, Chores, Config, ConfigError, Policy};
+use super::{Binding, Chores, Config, ConfigError, Given, Policy};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
 use crate::kind::{Kind, Kinds, Place};
-use crate::names::{AGENTS_FILE, FileName, NameError, StateName};
+use crate::names::{AGENTS_FILE, FileName, StateName, expect_not_computed};
 
 /// Most bindings: each is asked at every mkdir.
 const BINDINGS_MAX: usize = 64;
@@ -58,7 +58,7 @@ pub(super) fn parse(
     file: &str,
     text: &str,
     kinds: &Kinds,
-    load: files::Load<'_>,
+    (load, given): (files::Load<'_>, Given),
 ) -> Result<Config, ConfigError> {
     let wrong = |(line, reason): Wrong| ConfigError { file: file.to_owned(), line, reason };
     let text = if text.trim().is_empty() { "{}" } else { text };
@@ -73,11 +73,14 @@ pub(super) fn parse(
         return Err(wrong((None, format!("over {BINDINGS_MAX} workspaces"))));
     }
     let mut kinds = kinds.clone();
-    kinds::add(&mut kinds, own, file, load)?;
+    kinds::add(&mut kinds, own, file, (load, given))?;
     let mut bindings: Vec<Arc<Binding>> = Vec::new();
     for (index, one) in workspaces.iter().enumerate() {
         let at = line(&one.path);
         let binding = bind(index, one, &kinds).map_err(wrong)?;
+        if given == Given::Anew {
+            hides_nothing(one, &binding).map_err(wrong)?;
+        }
         for (earlier, form) in bindings.iter().zip(&workspaces) {
             disagree((earlier, line(&form.path)), &binding)
                 .map_err(|reason| wrong((at, reason)))?;
@@ -91,11 +94,6 @@ pub(super) fn parse(
 
 fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wrong> {
     let path = PathGlob::parse(&form.path.value).map_err(|why| (line(&form.path), why))?;
-    // A workspace under such a name would hide what is computed there.
-    if path.literals().any(FileName::is_computed) {
-        let reason = format!("`{path}` cannot be a workspace: {}", NameError::Computed);
-        return Err((line(&form.path), reason));
-    }
     let Some(kind) = kinds.get(&form.kind.value) else {
         let known: Vec<&str> = kinds.names().map(|name| name.as_str()).collect();
         return Err((line(&form.kind), unknown("kind", &form.kind.value, &known)));
@@ -114,6 +112,29 @@ fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wron
         let at = form.dirs.0.first().and_then(|(state, _)| line(state));
         Arc::new(kind.with_dirs(&dirs).map_err(|error| (at, error.reason))?)
     };
+    let chores = chores(form.chores.as_ref(), &kind)?;
+    let (policy, strict) = (form.policy, form.strict);
+    Ok(Binding { index, path, kind, policy, chores, strict, dirs })
+}
+
+/// A workspace, or a directory of one, under the name of what is computed at the root of a mount would hide
+/// that.
+fn hides_nothing(form: &BindingForm, binding: &Binding) -> Result<(), Wrong> {
+    let Binding { path, kind, .. } = binding;
+    let at = line(&form.path);
+    let named = path
+        .literals()
+        .map(FileName::as_str)
+        .try_for_each(|name| expect_not_computed(name.unwrap_or_default()));
+    named.map_err(|why| (at, format!("`{path}` cannot be a workspace: {why}")))?;
+    for (state, dirs) in &form.dirs.0 {
+        for dir in &dirs.0 {
+            expect_not_computed(dir).map_err(|why| {
+                let state_name = &state.value;
+                (line(state), format!("state `{state_name}`: the directory `{dir}`: {why}"))
+            })?;
+        }
+    }
     // An agent may be called so.
     let lies = |name: FileName| kind.place(&[name]) != Place::Outside;
     if path.matches(&[]) && FileName::new(AGENTS_FILE).is_ok_and(lies) {
@@ -122,11 +143,9 @@ fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wron
              directories a name before the placeholder",
             kind.name()
         );
-        return Err((line(&form.path), reason));
+        return Err((at, reason));
     }
-    let chores = chores(form.chores.as_ref(), &kind)?;
-    let (policy, strict) = (form.policy, form.strict);
-    Ok(Binding { index, path, kind, policy, chores, strict, dirs })
+    Ok(())
 }
 
 /// What is asked for must be there to be done; what is on by default need not.

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::ConfigError;
 use super::files::Load;
+use super::{ConfigError, Given};
 use crate::kind::yaml::line;
 use crate::kind::{Kind, KindError, Kinds};
 use crate::limits::OWN_KINDS_MAX;
@@ -33,7 +33,7 @@ pub(super) fn add(
     kinds: &mut Kinds,
     forms: Vec<OwnKindForm>,
     file: &str,
-    load: Load<'_>,
+    (load, given): (Load<'_>, Given),
 ) -> Result<(), ConfigError> {
     let wrong = |line, reason: String| ConfigError { file: file.to_owned(), line, reason };
     if forms.len() > OWN_KINDS_MAX {
@@ -58,7 +58,11 @@ pub(super) fn add(
                 return Err(wrong(None, reason.to_owned()));
             }
         };
-        kinds.add(&its_file, kind.map_err(in_its_file)?).map_err(in_its_file)?;
+        let kind = kind.map_err(in_its_file)?;
+        if given == Given::Anew {
+            kind.expect_nothing_hidden().map_err(in_its_file)?;
+        }
+        kinds.add(&its_file, kind).map_err(in_its_file)?;
     }
     Ok(())
 }

@@ -32,6 +32,9 @@ use crate::refusal::Rule;
 /// The setting under which a store keeps its configuration, as text.
 pub const CONFIG_KEY: &str = "config";
 
+/// The name of a configuration that a store keeps, for errors.
+const KEPT: &str = "config.yaml";
+
 /// The directory at the root of the mount that is left alone.
 const SCRATCH_DIR: &[u8] = b"scratchpad";
 
@@ -45,6 +48,16 @@ pub struct ConfigError {
     pub line: Option<u32>,
     /// What is wrong, naming the thing.
     pub reason: String,
+}
+
+/// When a configuration was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    /// Now: whatever is wrong with it is refused.
+    Anew,
+    /// Before, perhaps to a former version, and a store keeps it. What hides something that workfs shows at the
+    /// root of each mount was taken then, and is now, since a store that cannot be opened helps nobody.
+    Before,
 }
 
 /// What happens to a save that is not valid.
@@ -181,7 +194,7 @@ impl Config {
     /// As [`Config::parse`].
     pub fn parse_with(file: &str, text: &str, kinds: &Kinds) -> Result<Config, ConfigError> {
         let none = |file: &str| Err(format!("the file `{file}` is read by `init --layout` only"));
-        form::parse(file, text, kinds, &none)
+        form::parse(file, text, kinds, (&none, Given::Anew))
     }
 
     /// Reads a layout (`workfs init --layout FILE`): a configuration that may name files of
@@ -194,15 +207,23 @@ impl Config {
         text: &str,
         load: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Config, ConfigError> {
-        form::parse(file, text, &Kinds::default(), load)
+        form::parse(file, text, &Kinds::default(), (load, Given::Anew))
     }
 
     /// The configuration that a store keeps under [`CONFIG_KEY`], else the default.
     ///
     /// # Errors
-    /// As [`Config::parse`].
+    /// As [`Config::parse`], but for what [`Config::would_be_refused`] tells.
     pub fn kept(text: Option<&str>) -> Result<Config, ConfigError> {
-        text.map_or_else(|| Ok(Config::default()), |text| Config::parse("config.yaml", text))
+        let none = |file: &str| Err(format!("the store keeps no file `{file}`"));
+        let kept = |text| form::parse(KEPT, text, &Kinds::default(), (&none, Given::Before));
+        text.map_or_else(|| Ok(Config::default()), kept)
+    }
+
+    /// Why a configuration that a store keeps would not be taken if it were given now.
+    #[must_use]
+    pub fn would_be_refused(text: Option<&str>) -> Option<ConfigError> {
+        text.and_then(|text| Config::parse(KEPT, text).err())
     }
 
     /// All kinds that a workspace may be of.

@@ -175,10 +175,14 @@ pub fn open_to_check(paths: &StorePaths) -> Result<Sqlite, Failure> {
 /// The configuration that a store keeps, else the default.
 fn kept_config(readers: &dyn Readers) -> Result<Config, Failure> {
     let text = crate::store::read(readers, |snapshot| snapshot.meta(CONFIG_KEY))?;
-    Config::kept(text.as_deref()).map_err(|error| {
+    let kept = Config::kept(text.as_deref()).map_err(|error| {
         let reason = format!("the store's configuration is wrong: {error}");
         Failure::new(Cause::Store, reason, "set another with `workfs init --layout FILE`")
-    })
+    })?;
+    if let Some(why) = Config::would_be_refused(text.as_deref()) {
+        tracing::warn!(%why, "a former version took this configuration, and none takes it any more");
+    }
+    Ok(kept)
 }
 
 /// Removes the log of a store that is not there; what was in the way was told to whoever asked.

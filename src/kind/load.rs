@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_saphyr::Spanned;
 
-use super::definition::{FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
+use super::definition::{ChoresForm, FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
 use super::error::where_and_why;
 use super::field_path::FieldPath;
 use super::load_chores::{build_chores, have_own_names};
@@ -18,7 +18,7 @@ use super::schema::{Fields, Schema};
 use super::state::{Stamp, StampWhen, State, StateIx, Transition};
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
 use super::{EngineFields, Kind, KindError, KindSource, Rights, Role};
-use crate::names::{FileName, KindName, StateName};
+use crate::names::{FileName, KindName, StateName, expect_not_computed};
 
 /// The keys that a definition must have.
 const KEYS: [&str; 6] = ["kind", "schema", "extensions", "fields", "states", "transitions"];
@@ -38,16 +38,36 @@ impl Kind {
     /// states that could match one directory, states that cannot be reached, none or two initial
     /// states, a schema that is none.
     pub fn load(file: &str, definition: &str, schema: &str) -> Result<Kind, KindError> {
-        Kind::load_by(file, definition, schema, Fields::Whole)
+        let kind = Kind::load_by(file, definition, schema, Fields::Whole)?;
+        kind.expect_nothing_hidden()?;
+        Ok(kind)
     }
 
     /// The same of a definition that a store keeps: fields of fields, of which former versions asked only for
-    /// the first, are taken as they are, since a store that cannot be opened any more helps nobody.
+    /// the first, are taken as they are, and so is what hides something (see [`Kind::expect_nothing_hidden`]),
+    /// since a store that cannot be opened any more helps nobody.
     ///
     /// # Errors
     /// As [`Kind::load`].
     pub fn load_kept(file: &str, definition: &str, schema: &str) -> Result<Kind, KindError> {
         Kind::load_by(file, definition, schema, Fields::First)
+    }
+
+    /// Fails where a directory or a file of it would hide what workfs shows at the root of each mount.
+    ///
+    /// # Errors
+    /// Which name does, and its line.
+    pub fn expect_nothing_hidden(&self) -> Result<(), KindError> {
+        let wrong = |(line, reason)| KindError { file: self.file.clone(), line, reason };
+        let form = read(&self.source.definition).map_err(wrong)?;
+        let ChoresForm { escalate, drafts, .. } = &form.chores;
+        let dirs = form.states.0.iter().flat_map(|(_, state)| &state.dirs);
+        let dirs = dirs.chain(&form.order.dir).chain(drafts.as_ref().map(|drafts| &drafts.dir));
+        let mut names = dirs.chain(escalate.as_ref().map(|escalate| &escalate.file));
+        names.try_for_each(|name| {
+            let not = expect_not_computed(&name.value);
+            not.map_err(|why| wrong((line(name), format!("`{}`: {why}", name.value))))
+        })
     }
 
     fn load_by(

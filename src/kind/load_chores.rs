@@ -26,7 +26,7 @@ impl Known<'_> {
     /// A name in the workspace's directory that is not the lifecycle's.
     fn name(&self, text: &Spanned<String>) -> Result<FileName, Wrong> {
         let wrong = |why: String| (line(text), format!("`{}`: {why}", text.value));
-        let name = FileName::configured(&text.value).map_err(|why| wrong(why.to_string()))?;
+        let name = FileName::new(&text.value).map_err(|why| wrong(why.to_string()))?;
         is_nobodys(&name, self.states, &self.order.dir).map_err(wrong)?;
         Ok(name)
     }

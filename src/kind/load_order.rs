@@ -22,7 +22,7 @@ pub(super) fn build_order(
 ) -> Result<Order, Wrong> {
     let at = form.dir.as_ref().and_then(line);
     let name = form.dir.as_ref().map_or(DIR, |dir| &dir.value);
-    let dir = FileName::configured(name).map_err(|why| (at, format!("`{name}`: {why}")))?;
+    let dir = FileName::new(name).map_err(|why| (at, format!("`{name}`: {why}")))?;
     let one = |form: &Option<Spanned<String>>| -> Result<Option<FieldPath>, Wrong> {
         form.as_ref().map(|text| path(&text.value, line(text), schema)).transpose()
     };

@@ -34,7 +34,7 @@ impl Component {
                 "`{text}` is no placeholder: {{owner}}, {{yyyy-mm}} and {{any}} are, each a \
                  component of its own"
             )),
-            _ => FileName::configured(text).map(Component::Literal).map_err(|why| why.to_string()),
+            _ => FileName::new(text).map(Component::Literal).map_err(|why| why.to_string()),
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use workfs_mount::MountLine;
 
+use crate::config::{CONFIG_KEY, Config};
 use crate::names::first_few;
 use crate::store::sqlite::refuse_other;
 
@@ -287,6 +288,12 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
     } else {
         let found = format!("no entry for {} any more", unbound.join(", "));
         let remedy = "put the entry back, if records are to be there again";
+        report.warn("configuration", found, remedy);
+    }
+    let kept = crate::store::read(&**service.engine.readers(), |read| read.meta(CONFIG_KEY));
+    if let Some(why) = Config::would_be_refused(kept.unwrap_or_default().as_deref()) {
+        let found = format!("a former version took it, and none takes it any more: {why}");
+        let remedy = "take the records out of there, then set a layout without it: `workfs init --layout FILE`";
         report.warn("configuration", found, remedy);
     }
     let unfit = crate::store::read(&**service.engine.readers(), |read| unfit(read, &config));

@@ -28,6 +28,13 @@ fn govern(fixture: &Fixture, arguments: &[&str]) -> Ran {
     fixture.workfs(&[&["init", "--layout", layout.to_str().unwrap()], arguments].concat())
 }
 
+/// Makes of the layout that the store keeps what a former version took, too.
+fn keep_former(fixture: &Fixture, from: &str, to: &str) {
+    let open = rusqlite::Connection::open(fixture.store()).unwrap();
+    let keep = "UPDATE meta SET value = replace(value, ?1, ?2) WHERE key = 'config'";
+    assert_eq!(open.execute(keep, [from, to]).unwrap(), 1);
+}
+
 fn write(fixture: &Fixture, path: &str, text: &str) {
     fs::write(fixture.path(path), text).unwrap();
 }
@@ -330,4 +337,41 @@ fn a_layout_names_regular_files_of_text_that_are_no_longer_than_one_may_be() {
     let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
     let shell = shell.with("WORKFS_STORE", fixture.store());
     shell.run("\"$WORKFS\" init --layout <(echo 'workspaces: []')").success();
+}
+
+// P8.5
+#[test]
+fn a_layout_that_hides_what_is_shown_opens_where_a_former_version_took_it() {
+    let fixture = Setup::default().prepare();
+    let layout = fixture.outside("layout.yaml");
+    let init = |dirs: &str| {
+        let text = format!("workspaces: [{{ path: work, kind: task, dirs: {{ inbox: {dirs} }} }}]");
+        fs::write(&layout, text).unwrap();
+        fixture.workfs(&["init", "--layout", layout.to_str().unwrap()])
+    };
+    init("[in, former]").success();
+    keep_former(&fixture, "former", ".workfs");
+    fixture.mount_all();
+    fixture.sh("mkdir work/.workfs").success();
+    write(&fixture, "work/.workfs/t-1.yaml", &Task::new("t-1").text());
+    assert!(fixture.workfs(&["list", "--state", "inbox"]).success().stdout.contains("t-1"));
+    // Whoever runs it is told.
+    let reason = "state `inbox`: the directory `.workfs`: workfs shows `.workfs`";
+    let doctor = fixture.workfs(&["doctor"]).said();
+    assert!(doctor.contains(reason), "{doctor}");
+    let log = fs::read_to_string(fixture.store().with_extension("db.log")).unwrap();
+    assert!(log.contains("WARN") && log.contains(reason), "{log}");
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    // What is given anew is judged as ever, and where records lie it stays what it is.
+    assert_eq!(init("[in, .workfs]").code, 2);
+    assert_eq!(init("in").code, 5);
+    fixture.mount_all();
+    fixture.sh("cd work; mv .workfs/t-1.yaml fridge/ && rmdir .workfs").success();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    init("in").success();
+    let doctor = fixture.workfs(&["doctor"]).said();
+    assert!(!doctor.contains("former version"), "{doctor}");
+    fixture.fsck_clean();
 }
