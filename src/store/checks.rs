@@ -33,6 +33,27 @@ pub struct EntryRow {
     pub ino: Ino,
 }
 
+/// A way to the names in a directory, of which a damaged page of names ends one and not all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the first name on.
+    Forwards,
+    /// From the last name on.
+    Backwards,
+    /// What directories say of themselves.
+    Directories,
+    /// What records say of their files.
+    Records,
+    /// What drafts say of themselves.
+    Drafts,
+}
+
+impl Way {
+    /// All of them; the first has all names where it does not end early.
+    pub const ALL: [Way; 5] =
+        [Way::Forwards, Way::Backwards, Way::Directories, Way::Records, Way::Drafts];
+}
+
 /// The stored content of one inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunks {
@@ -101,6 +122,8 @@ pub trait ReadChecks {
     fn all_nodes(&self, visit: Visit<'_, (Ino, Legible<Node>)>) -> Result<()>;
     /// Every name.
     fn all_entries(&self, visit: Visit<'_, EntryRow>) -> Result<()>;
+    /// The names in a directory that are found in this way.
+    fn entries_of(&self, dir: Ino, way: Way, visit: Visit<'_, EntryRow>) -> Result<()>;
     /// All inodes of which there is such a row.
     fn inodes_with(&self, part: Part, visit: Visit<'_, Ino>) -> Result<()>;
     /// The stored content of every inode that has some.

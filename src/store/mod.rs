@@ -19,7 +19,7 @@ mod rows;
 pub mod sqlite;
 
 pub use agents::{AgentRow, ReadAgents, TxnAgents};
-pub use checks::{Chunks, Differs, EntryRow, Legible, Numbers, Part, ReadChecks};
+pub use checks::{Chunks, Differs, EntryRow, Legible, Numbers, Part, ReadChecks, Way};
 pub use chores::{ReadChores, TxnChores};
 pub use error::{StoreError, is_full, or_too_long};
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};

@@ -404,6 +404,44 @@ fn an_export_saves_what_can_be_read_and_names_the_rest() {
     }
 }
 
+// P8.2 P5.2
+#[test]
+fn an_export_goes_round_a_damaged_page_of_names() {
+    const PAGE_BYTES: usize = 4096;
+    /// The type of a page of names that has none below it.
+    const LEAF: u8 = 10;
+    let fixture = Fixture::new();
+    let ids = fixture.tasks(300);
+    fixture
+        .sh("mkdir many; cd many; touch f-{0001..1000}; mkdir f-{0001..1000..50}.d; for d in *.d; do touch $d/x; done").success();
+    fixture.unmount_all();
+    let files = |to: &str, which: &str| {
+        let find = fixture.sh(&format!("cd $OUT/{to} && find {which} | wc -l")).success().stdout;
+        find.trim().parse::<usize>().unwrap()
+    };
+    for (nth, name) in ["f-0500", &format!("{}.yaml", ids[150])].into_iter().enumerate() {
+        let copy = with(&fixture, "");
+        let bytes = fs::read(&copy).unwrap();
+        let is_it = |page: &[u8]| {
+            page[0] == LEAF && page.windows(name.len()).any(|part| part == name.as_bytes())
+        };
+        let page = bytes.chunks(PAGE_BYTES).position(is_it).unwrap();
+        let file = fs::File::options().write(true).open(&copy).unwrap();
+        file.write_all_at(&[0; PAGE_BYTES], (page * PAGE_BYTES) as u64).unwrap();
+        let to = format!("round-{nth}");
+        let out = fixture.outside(&to);
+        let ran = run(&mut fixture.command_on(&copy, &["export", out.to_str().unwrap()]));
+        assert!(ran.code == 10 && ran.stdout.contains("not all of its names can be read"), "{ran}");
+        // Of that page plain files are lost, and nothing else.
+        assert_eq!(files(&to, "work/inbox -name '*.yaml'"), ids.len(), "{ran}");
+        assert_eq!(files(&to, "many -name x"), 20, "{ran}");
+        let plain = files(&to, "many -name 'f-????'");
+        let lost = if nth == 0 { 20..400 } else { 0..1 };
+        assert!(lost.contains(&(1_000 - plain)), "{plain}: {ran}");
+        assert!(out.join("many/f-0001").exists() && out.join("many/f-1000").exists(), "{ran}");
+    }
+}
+
 // P8.2 P6.1
 #[test]
 fn a_damaged_head_is_damage_to_every_command_and_nothing_is_written() {

@@ -1,11 +1,12 @@
 //! What lies in a directory, as far as it can be read.
 //!
-//! What must stay true: a row that cannot be read takes no other along.
+//! What must stay true: a row that cannot be read takes no other along, nor a page of them what lies behind it.
 
 use std::collections::HashSet;
 
 use crate::names::{FileName, TreePath};
-use crate::store::{Node, StoreError};
+use crate::numbers::Ino;
+use crate::store::{Node, StoreError, Way};
 
 use super::{Broken, Export, Io};
 
@@ -25,30 +26,35 @@ impl Export<'_, '_> {
         Ok(inside)
     }
 
-    /// Adds the names that a listing did not come to: it ended at one that cannot be read. Each row of the
-    /// store is looked at for that.
+    /// Adds the names that a listing did not come to: it ended at one that cannot be read. Where that was a page
+    /// of them, it is come to from the other side, and what lies on it says itself where, but for plain files.
     fn one_by_one(
         &mut self,
         dir: &Node,
         path: &TreePath,
         inside: &mut Vec<(FileName, Node)>,
     ) -> Io<()> {
-        let known: HashSet<FileName> = inside.iter().map(|(name, _)| name.clone()).collect();
-        let mut more = Vec::new();
-        let listed = self.read.all_entries(&mut |row| {
-            let is_known = row.name.as_ref().is_ok_and(|name| known.contains(name));
-            if row.parent == dir.ino && !is_known {
-                more.push(row);
+        let mut known: HashSet<(Result<FileName, String>, Ino)> =
+            inside.iter().map(|(name, node)| (Ok(name.clone()), node.ino)).collect();
+        let (mut more, mut unread) = (Vec::new(), None);
+        for way in Way::ALL {
+            let listed = self.read.entries_of(dir.ino, way, &mut |row| {
+                if known.insert((row.name.clone(), row.ino)) {
+                    more.push(row);
+                }
+                true
+            });
+            match listed {
+                Ok(()) if way == Way::Forwards => break,
+                Ok(()) => {}
+                Err(StoreError::Impossible(what)) => drop(unread.get_or_insert(what)),
+                Err(error) => return Err(error.into()),
             }
-            true
-        });
-        let listed = listed.map_err(|error| match error {
-            StoreError::Impossible(what) => {
-                StoreError::Impossible(format!("not all of its names can be read: {what}"))
-            }
-            other => other,
-        });
-        self.or_leave_out(path, listed.map_err(Broken::Store))?;
+        }
+        if let Some(what) = unread {
+            let what = format!("not all of its names can be read: {what}");
+            self.or_leave_out(path, Err::<(), _>(StoreError::Impossible(what).into()))?;
+        }
         for row in more {
             let Ok(name) = row.name else {
                 let what = "one of its names cannot be read".to_owned();

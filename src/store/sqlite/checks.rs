@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use super::columns::{file_name, number};
+use super::columns::{file_name, int, number};
 use super::read::{event, node, record, workspace};
 use super::{Conn, fail, schema, unreadable};
 use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX};
@@ -13,7 +13,7 @@ use crate::names::printable;
 use crate::numbers::{G, Ino, RecordKey, WorkspaceKey};
 use crate::store::{
     Chunks, Differs, EntryRow, EventRow, Legible, Node, Numbers, Part, ReadChecks, Record, Result,
-    StoreError, Visit, WorkspaceRow,
+    StoreError, Visit, Way, WorkspaceRow,
 };
 
 /// The number that a column has; 0 where it has none.
@@ -22,6 +22,16 @@ fn any_number(row: &Row<'_>, column: usize) -> u64 {
         Ok(ValueRef::Integer(number)) => number.cast_unsigned(),
         _ => 0,
     }
+}
+
+/// A name, whose columns are its directory, itself and where it leads.
+fn entry(row: &Row<'_>) -> rusqlite::Result<EntryRow> {
+    let shown = || match row.get_ref(1) {
+        Ok(ValueRef::Blob(bytes) | ValueRef::Text(bytes)) => printable(bytes),
+        _ => String::new(),
+    };
+    let (parent, ino) = (Ino(any_number(row, 0)), Ino(any_number(row, 2)));
+    Ok(EntryRow { parent, name: file_name(row, 1).map_err(|_| shown()), ino })
 }
 
 fn legible<T>(read: rusqlite::Result<T>) -> Legible<T> {
@@ -132,15 +142,24 @@ impl ReadChecks for Conn {
 
     fn all_entries(&self, visit: Visit<'_, EntryRow>) -> Result<()> {
         let sql = "SELECT parent, name, ino FROM entries ORDER BY parent, name";
-        let shown = |row: &Row<'_>| match row.get_ref(1) {
-            Ok(ValueRef::Blob(bytes) | ValueRef::Text(bytes)) => printable(bytes),
-            _ => String::new(),
+        self.each(sql, [], entry, visit)
+    }
+
+    fn entries_of(&self, dir: Ino, way: Way, visit: Visit<'_, EntryRow>) -> Result<()> {
+        let sql = match way {
+            Way::Forwards => {
+                "SELECT parent, name, ino FROM entries WHERE parent = ?1 ORDER BY name"
+            }
+            Way::Backwards => {
+                "SELECT parent, name, ino FROM entries WHERE parent = ?1 ORDER BY name DESC"
+            }
+            Way::Directories => {
+                "SELECT parent, name, ino FROM dirs JOIN nodes USING (ino) WHERE parent = ?1"
+            }
+            Way::Records => "SELECT dir, name, ino FROM records WHERE dir = ?1 AND standing < 2",
+            Way::Drafts => "SELECT dir, name, ino FROM drafts WHERE dir = ?1",
         };
-        let read = |row: &Row<'_>| {
-            let (parent, ino) = (Ino(any_number(row, 0)), Ino(any_number(row, 2)));
-            Ok(EntryRow { parent, name: file_name(row, 1).map_err(|_| shown(row)), ino })
-        };
-        self.each(sql, [], read, visit)
+        self.each(sql, [int(dir.0)], entry, visit)
     }
 
     fn inodes_with(&self, part: Part, visit: Visit<'_, Ino>) -> Result<()> {
