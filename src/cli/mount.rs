@@ -280,6 +280,10 @@ fn hold(mut client: Client, ask: &MountAsk, output: &Output) -> Result<Option<Ex
     }
     let mount = told(answer, output)?;
     answers(Path::new(&mount.dir))?;
-    client.await_answer()?;
-    Ok(Some(Exit::Done))
+    if client.await_answer()?.is_some() {
+        return Ok(Some(Exit::Done));
+    }
+    let reason = format!("the mount on {} broke off: its daemon has ended", mount.dir);
+    let remedy = format!("mount it again (`workfs mount {}`)", mount.dir);
+    Err(Stop::failed(Exit::Mount, reason, remedy))
 }

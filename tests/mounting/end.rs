@@ -196,6 +196,37 @@ fn unmount_all_takes_away_what_a_killed_daemon_has_left() {
 
 // P6.4
 #[test]
+fn who_waits_in_front_hears_that_the_mount_broke_off() {
+    let fixture = Setup::default().mounts(2).start();
+    let dir = fixture.mount(1).to_str().unwrap();
+    let start = || {
+        let mut front = fixture.command(&["mount", "-f", dir]);
+        let front = front.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        until_polled("its mount", || {
+            let mounts = fixture.workfs(&["ps"]).stdout;
+            mounts.contains(dir).then_some(())
+        });
+        front
+    };
+    fixture.workfs(&["unmount", dir]).success();
+    // What ends it in order is no failure.
+    let front = start();
+    fixture.workfs(&["unmount", dir]).success();
+    let told = start();
+    send_signal(told.id(), Signal::TERM);
+    for ended in [front, told].map(|front| front.wait_with_output().unwrap()) {
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    }
+    let front = start();
+    fixture.kill_daemon();
+    let ended = front.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(8), "{said}");
+    assert!(said.contains(&format!("{dir} broke off")), "{said}");
+}
+
+// P6.4
+#[test]
 fn commands_work_after_the_daemon_has_died() {
     let fixture = Fixture::new();
     fixture.task("inbox", &Task::new("t-1"));

@@ -83,7 +83,8 @@ pub(super) fn serve(
             End::Client => {
                 tracing::info!(dir = %mount.dir().display(), "whoever held this mount is gone");
                 leave(&mount);
-                return Ok(());
+                // One that was only told to end hears that it is done.
+                return lines.send(&Answer::Ended);
             }
         }
     }
