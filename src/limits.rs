@@ -333,6 +333,10 @@ pub const UNDONE_TOLD_MAX: usize = 64;
 /// Drafts of one name that are put aside, each with another number.
 pub const PUT_ASIDE_MAX: u32 = 1000;
 
+/// Directories below mounts whose covers a store's list keeps: more than there are mounts, since one that is not
+/// found (its volume is not there) is to be given back later. The oldest go first.
+pub const COVERS_MAX: usize = 4 * MOUNTS_MAX;
+
 /// Directories that `exec` tries to make: each that is there already was left by a process of the
 /// same number that was killed together with its daemon, which does not happen a hundred times.
 pub const MOUNT_DIRS_MAX: u32 = 100;

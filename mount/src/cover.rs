@@ -3,7 +3,8 @@
 //!
 //! What must stay true: a [`Cover`] says all that is needed to undo it, also after a crash, so it
 //! can be stored before it is put on ([`Underlay::cover`] tells it without changing anything);
-//! undoing acts on the very directory that was covered or on none. Permission bits do not stop
+//! undoing acts on the very directory that was covered or on none, whatever that is called by now, and not
+//! as long as a mount of ours lies on it. Permission bits do not stop
 //! root, so the immutable flag is set too where the file system and our rights allow it; where
 //! not, quietly the bits alone. Deliberately not here: when to cover.
 //!
@@ -23,7 +24,7 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::heal::resolved;
-use crate::mountinfo::mount_at;
+use crate::mountinfo::{MountLine, is_reached, lies_in_fuse, may_lie_on, mount_at, mounts};
 
 /// `FS_IMMUTABLE_FL` of `linux/fs.h`: nothing can be made in or removed from the directory.
 const IMMUTABLE: libc::c_int = 0x10;
@@ -34,7 +35,7 @@ const WRITE_BITS: u32 = 0o222;
 /// What a covered directory was like before: plain fields, to be stored and read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// The directory.
+    /// The directory, as it was called then.
     pub dir: PathBuf,
     /// The device it is on.
     pub device: u64,
@@ -53,6 +54,20 @@ pub struct Underlay {
     cover: Cover,
 }
 
+impl Cover {
+    /// Whether both are of the same directory, whatever that is called.
+    #[must_use]
+    pub fn is_of_same(&self, other: &Cover) -> bool {
+        (self.device, self.ino) == (other.device, other.ino)
+    }
+
+    /// Whether they may be although the device has another number by now, as after a new start of the machine.
+    #[must_use]
+    pub fn is_named_as(&self, other: &Cover) -> bool {
+        (&self.dir, self.ino) == (&other.dir, other.ino)
+    }
+}
+
 impl Underlay {
     /// Opens the directory; changes nothing.
     ///
@@ -68,15 +83,8 @@ impl Underlay {
     /// As [`Underlay::open`]; and EPERM to those who may not mount.
     pub fn below(dir: &Path) -> io::Result<Underlay> {
         let dir = resolved(dir)?;
-        let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
-            return Err(io::Error::from_raw_os_error(libc::EBUSY));
-        };
-        // A copy of what the parent lies in, without what is mounted there.
-        let without = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let parent = open_tree(CWD, parent, without)?;
-        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = openat(parent, name, how, Mode::empty())?;
-        Underlay::of(dir, directory.into())
+        let directory = directory_below(&dir)?;
+        Underlay::of(dir, directory)
     }
 
     fn of(dir: PathBuf, directory: File) -> io::Result<Underlay> {
@@ -91,14 +99,15 @@ impl Underlay {
         Ok(Underlay { directory, cover })
     }
 
-    /// With what is known of the directory from before it was covered, if it is the same.
+    /// With what is known of this directory from before it was covered, if it is as a cover leaves it: one that
+    /// somebody has opened since is to stay as that was wanted.
     #[must_use]
-    pub fn covered_by(self, known: Cover) -> Underlay {
-        let Cover { device, ino, .. } = self.cover;
-        if (known.device, known.ino) != (device, ino) {
+    pub fn covered_by(self, known: &Cover) -> Underlay {
+        if self.cover.ino != known.ino || self.cover.mode != known.mode & !WRITE_BITS {
             return self;
         }
-        Underlay { cover: known, ..self }
+        let Cover { mode, immutable, .. } = *known;
+        Underlay { cover: Cover { mode, immutable, ..self.cover }, ..self }
     }
 
     /// Names of what lies in it, at most so many.
@@ -143,6 +152,48 @@ impl Underlay {
         set_immutable(&self.directory, true);
         Ok(())
     }
+
+    /// Gives the directory the permission bits and flags back that it had before, once no mount of ours lies on
+    /// it. Idempotent.
+    ///
+    /// # Errors
+    /// If a mount lies on it (EBUSY), or the bits cannot be changed.
+    pub fn uncover(&self) -> io::Result<()> {
+        if self.lies_below_a_mount()? {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        }
+        if self.cover.immutable {
+            return Ok(());
+        }
+        set_immutable(&self.directory, false);
+        set_mode(&self.directory, self.cover.mode)
+    }
+
+    /// Whether a mount of workfs lies on it, here or where a directory above it is bound to; also a dead one.
+    ///
+    /// # Errors
+    /// If `/proc` is not there.
+    pub fn lies_below_a_mount(&self) -> io::Result<bool> {
+        let all = mounts()?;
+        let own = kernel_device(self.cover.device);
+        let mut ours = all.iter().filter(|line| {
+            line.is_workfs() && is_reached(&all, line) && may_lie_on(&all, line, own)
+        });
+        // As it is called by now.
+        let called = std::fs::read_link(format!("/proc/self/fd/{}", self.directory.as_raw_fd()))?;
+        let is_it = |line: &MountLine| {
+            // Who serves the way there may not answer.
+            let look = || directory_below(&line.dir)?.metadata();
+            match (!lies_in_fuse(&all, line)).then(look) {
+                Some(Ok(found)) => {
+                    (found.dev(), found.ino()) == (self.cover.device, self.cover.ino)
+                }
+                // Who may not look there goes by the name.
+                _ => line.dir == called,
+            }
+        };
+        Ok(ours.any(is_it))
+    }
 }
 
 /// Covers a directory before something is mounted on it; what is returned undoes it.
@@ -155,32 +206,32 @@ pub fn cover(dir: &Path) -> io::Result<Cover> {
     Ok(underlay.cover)
 }
 
-/// Gives a covered directory its permission bits and flags back, once nothing is mounted on it.
-/// Idempotent; a directory that is gone is none to uncover.
+/// As [`Underlay::uncover`], of a directory that is to be found where it was covered; one that is gone is none to
+/// uncover.
 ///
 /// # Errors
-/// If something is mounted on it or another directory is in its place (EBUSY), or the bits cannot
-/// be changed.
+/// As that; or if another directory is in its place (EBUSY).
 pub fn uncover(cover: &Cover) -> io::Result<()> {
-    let directory = match open(&cover.dir) {
+    let below = match Underlay::open(&cover.dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
-    let metadata = directory.metadata()?;
-    if (metadata.dev(), metadata.ino()) != (cover.device, cover.ino) {
+    if !below.cover.is_of_same(cover) && !below.cover.is_named_as(cover) {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     }
-    if cover.immutable {
-        return Ok(());
-    }
-    set_immutable(&directory, false);
-    set_mode(&directory, cover.mode)
+    below.covered_by(cover).uncover()
 }
 
-/// Whether a directory on which nothing is mounted looks as a cover leaves it.
-#[must_use]
-pub fn looks_covered(dir: &Path) -> bool {
-    Underlay::open(dir).is_ok_and(|underlay| underlay.looks_covered())
+/// The directory below what is mounted on `dir`.
+fn directory_below(dir: &Path) -> io::Result<File> {
+    let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    };
+    // A copy of what the parent lies in, without what is mounted there.
+    let without = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let parent = open_tree(CWD, parent, without)?;
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(parent, name, how, Mode::empty())?.into())
 }
 
 /// Refuses to open what a process serves: that is not the directory below, and it may hang.
@@ -189,6 +240,11 @@ fn open(dir: &Path) -> io::Result<File> {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     }
     OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(dir)
+}
+
+/// A device number as the kernel's table of mounts has it.
+fn kernel_device(device: u64) -> u64 {
+    u64::from(rustix::fs::major(device)) << 20 | u64::from(rustix::fs::minor(device))
 }
 
 fn set_mode(directory: &File, mode: u32) -> io::Result<()> {
@@ -248,14 +304,14 @@ mod tests {
         assert_eq!(mode_of(dir.path()), 0o2555);
         let again = Underlay::open(dir.path()).unwrap();
         assert_eq!(again.cover().ino, cover.ino);
-        assert_eq!(looks_covered(dir.path()), again.cover().immutable);
+        assert_eq!(again.looks_covered(), again.cover().immutable);
         if again.cover().immutable {
             assert!(std::fs::write(dir.path().join("lost"), "x").is_err());
         }
         uncover(&cover).unwrap();
         uncover(&cover).unwrap();
         assert_eq!(mode_of(dir.path()), 0o2755);
-        assert!(!looks_covered(dir.path()));
+        assert!(!again.looks_covered());
         std::fs::write(dir.path().join("kept"), "x").unwrap();
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crossbeam_channel::bounded;
 
 use crate::attach;
-use crate::mountinfo::{MountLine, mount_at, mounts};
+use crate::mountinfo::{MountLine, mount_at, stack_at};
 
 /// How many names of what lies in a directory are told.
 const ENTRIES_MAX: usize = 20;
@@ -92,7 +92,7 @@ pub fn detach_dead_but_one(dir: &Path) -> io::Result<bool> {
             return Ok(false);
         }
         let place = resolved(dir)?;
-        if mounts()?.into_iter().filter(|line| line.dir == place).count() == 1 {
+        if stack_at(&place)?.len() == 1 {
             return Ok(true);
         }
         attach::unmount(&place, true)?;

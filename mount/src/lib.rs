@@ -31,15 +31,18 @@ mod session;
 mod stale;
 mod tree;
 mod view;
+mod whereabouts;
 mod write_at;
 
-pub use cover::{Cover, Underlay, cover, looks_covered, uncover};
+pub use cover::{Cover, Underlay, cover, uncover};
 pub use errno::Errno;
 pub use error::MountError;
 pub use fusermount::find as find_fusermount;
 pub use heal::{DirState, detach_dead, detach_dead_but_one, state_of};
 pub use locks::Locks;
-pub use mountinfo::{MountLine, mount_around, mount_at, mounts, mounts_of};
+pub use mountinfo::{
+    MountLine, mount_around, mount_at, mounts, mounts_inside, mounts_of, stack_at,
+};
 pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use poll::{PollReady, PollWake};
 pub use reply::Reply;

@@ -13,6 +13,10 @@ use crate::options::SUBTYPE;
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountLine {
+    /// Its number in its name space.
+    pub id: u64,
+    /// The number of the mount that it lies on.
+    pub parent: u64,
     /// The device number, as the kernel keeps it; a FUSE mount's own as long as it lives.
     pub device: u64,
     /// What of its file system is shown: `/`, or the directory of which it is a bind mount.
@@ -43,6 +47,26 @@ impl MountLine {
     }
 }
 
+/// Whether its directory leads to it, and not past it, to what was mounted over one above.
+pub(crate) fn is_reached(all: &[MountLine], line: &MountLine) -> bool {
+    way_to(all, &line.dir).iter().any(|there| there.id == line.id)
+}
+
+/// Whether a mount may lie on a directory of this device.
+pub(crate) fn may_lie_on(all: &[MountLine], line: &MountLine, device: u64) -> bool {
+    // Of these a part may have a number of its own, which the table does not tell.
+    let has_parts = |on: &MountLine| matches!(&*on.fs_type, "btrfs" | "bcachefs");
+    let on = all.iter().find(|on| on.id == line.parent);
+    on.is_none_or(|on| on.device == device || has_parts(on))
+}
+
+/// Whether the way to a mount leads through what a process serves, so that whoever goes it may wait.
+pub(crate) fn lies_in_fuse(all: &[MountLine], line: &MountLine) -> bool {
+    let mut way = way_to(all, &line.dir);
+    way.retain(|there| there.dir != line.dir);
+    way.into_iter().any(MountLine::is_fuse)
+}
+
 /// All mounts of this process's name space; of several on one directory the last is the top.
 ///
 /// # Errors
@@ -60,12 +84,23 @@ pub fn mounts_of(process: &Path) -> io::Result<Vec<MountLine>> {
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 
-/// The topmost mount on exactly this absolute path.
+/// The topmost mount on exactly this absolute path, which has no symbolic links: one that this path does not
+/// lead to, since something was mounted over a directory above it, is none.
 ///
 /// # Errors
 /// If `/proc` is not there.
 pub fn mount_at(dir: &Path) -> io::Result<Option<MountLine>> {
-    Ok(mounts()?.into_iter().rfind(|line| line.dir == dir))
+    Ok(stack_at(dir)?.pop())
+}
+
+/// The mounts that lie on each other at exactly this path, the topmost last.
+///
+/// # Errors
+/// If `/proc` is not there.
+pub fn stack_at(dir: &Path) -> io::Result<Vec<MountLine>> {
+    let all = mounts()?;
+    let way = way_to(&all, dir).into_iter();
+    Ok(way.filter(|line| line.dir == dir).cloned().collect())
 }
 
 /// The mount that this absolute path lies in.
@@ -73,14 +108,52 @@ pub fn mount_at(dir: &Path) -> io::Result<Option<MountLine>> {
 /// # Errors
 /// If `/proc` is not there.
 pub fn mount_around(path: &Path) -> io::Result<Option<MountLine>> {
+    // Not by the way there: who stands in a mount below another one has this path, too.
     let lies_in = mounts()?.into_iter().filter(|mount| path.starts_with(&mount.dir));
     Ok(lies_in.max_by_key(|mount| mount.dir.components().count()))
+}
+
+/// What lies in a mount, and in what lies there.
+#[must_use]
+pub fn mounts_inside(all: &[MountLine], outer: &MountLine) -> Vec<MountLine> {
+    let (mut inside, mut looked) = (Vec::new(), 0);
+    let mut on = outer.id;
+    loop {
+        let lies = |line: &&MountLine| line.parent == on && line.id != on;
+        inside.extend(all.iter().filter(lies).cloned());
+        let Some(next) = inside.get(looked) else { return inside };
+        on = next.id;
+        looked += 1;
+    }
+}
+
+/// The mounts that the kernel crosses on its way to a path, each of which lies on the one before.
+fn way_to<'m>(all: &'m [MountLine], path: &Path) -> Vec<&'m MountLine> {
+    let mut way: Vec<&MountLine> = Vec::new();
+    let mut above: Vec<&Path> = path.ancestors().collect();
+    above.reverse();
+    for dir in above {
+        // On one directory of one mount lies one mount at most, so that this ends.
+        while let Some(next) = all.iter().find(|line| {
+            line.dir == dir
+                && match way.last() {
+                    Some(last) => line.parent == last.id && line.id != last.id,
+                    // What the root itself lies on is not told.
+                    None => all.iter().all(|other| other.id != line.parent || other.id == line.id),
+                }
+        }) {
+            way.push(next);
+        }
+    }
+    way
 }
 
 /// Reads `36 35 98:0 /root /dir rw,noatime master:1 - fuse.workfs source rw`.
 fn parse(line: &[u8]) -> Option<MountLine> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
+    let mut number = || std::str::from_utf8(fields.next()?).ok();
+    let (id, parent) = (number()?.parse().ok()?, number()?.parse().ok()?);
+    let (major, minor) = number()?.split_once(':')?;
     let device = major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?;
     let bound = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
     let dir = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
@@ -94,7 +167,7 @@ fn parse(line: &[u8]) -> Option<MountLine> {
     let read_only = says_so(mount_options) || says_so(options);
     let user = options.split(|byte| *byte == b',').find_map(|one| one.strip_prefix(b"user_id="));
     let user = user.and_then(|user| std::str::from_utf8(user).ok()?.parse().ok());
-    Some(MountLine { device, bound, dir, fs_type, read_only, user, source })
+    Some(MountLine { id, parent, device, bound, dir, fs_type, read_only, user, source })
 }
 
 /// Undoes the kernel's escapes: a backslash and three octal digits for space, tab, newline,
@@ -126,7 +199,7 @@ mod tests {
         let line =
             br"36 35 0:45 / /a\040b\134c rw,nosuid shared:7 master:1 - fuse.workfs x\011y rw";
         let mount = parse(line).unwrap();
-        assert_eq!(mount.device, 45);
+        assert_eq!((mount.id, mount.parent, mount.device), (36, 35, 45));
         assert_eq!((&*mount.bound, &*mount.dir), (Path::new("/"), Path::new("/a b\\c")));
         assert_eq!(mount.fs_type, "fuse.workfs");
         assert_eq!(mount.source, "x\ty");
@@ -145,6 +218,30 @@ mod tests {
     fn lines_that_are_none_are_passed_over() {
         assert_eq!(parse(b""), None);
         assert_eq!(parse(b"1 2 3 4 5 6 7"), None);
+    }
+
+    #[test]
+    fn what_lies_below_another_mount_is_not_there() {
+        let table = "1 1 0:1 / / rw - rootfs r rw
+            2 1 0:2 / /a/m rw - fuse.workfs s rw
+            3 1 0:3 / /a rw - tmpfs t rw
+            4 3 0:4 / /a/n rw - fuse.workfs s rw
+            5 4 0:5 / /a/n rw - fuse.workfs s rw
+            6 5 0:6 / /a/n/x rw - tmpfs t rw";
+        let all: Vec<MountLine> =
+            table.lines().filter_map(|line| parse(line.trim().as_bytes())).collect();
+        let way = |path: &str| -> Vec<u64> {
+            way_to(&all, Path::new(path)).into_iter().map(|line| line.id).collect()
+        };
+        assert_eq!(way("/a/m"), [1, 3]);
+        assert_eq!(way("/a/n"), [1, 3, 4, 5]);
+        assert_eq!(way("/a/n/x/y"), [1, 3, 4, 5, 6]);
+        assert_eq!(way("/b"), [1]);
+        let inside = mounts_inside(&all, &all[3]).into_iter().map(|line| line.id);
+        assert_eq!(inside.collect::<Vec<_>>(), [5, 6]);
+        // In a root directory that is no mount, what the mounts lie on is not told.
+        assert_eq!(way_to(&all[2..], Path::new("/a/n/x")).len(), 4);
+        assert!(way_to(&all[2..], Path::new("/b")).is_empty());
     }
 
     #[test]

@@ -26,12 +26,13 @@ use crate::guard::Adapter;
 use crate::heal::{DirState, resolved, state_of};
 use crate::line::Line;
 use crate::locks::Locks;
-use crate::mountinfo::{MountLine, mount_at, mounts};
+use crate::mountinfo::{MountLine, mount_at};
 use crate::notifier::Notices;
 use crate::options::MountOptions;
 use crate::replace;
 use crate::seen::LastSeen;
 use crate::tree::{Ino, Invalidation, MountId, Tree};
+use crate::whereabouts::Whereabouts;
 
 /// Event threads of a mount: one would let a slow read stop everything, more are not faster.
 const EVENT_THREADS: usize = 2;
@@ -61,9 +62,8 @@ struct EndSignals(Mutex<Option<Vec<OwnedFd>>>);
 /// Where a mount is to be seen.
 #[derive(Clone, Debug)]
 enum Lies {
-    /// In this process's name space, with a device number of its own, by which it is told from
-    /// others on the same directory.
-    Here(u64),
+    /// In this process's name space.
+    Here(Arc<Whereabouts>),
     /// In a name space that this process does not see: whoever made it takes it away.
     Elsewhere,
 }
@@ -114,13 +114,13 @@ fn start_here(
     let line = mount_at(&dir).map_err(other)?.filter(MountLine::is_fuse);
     let vanished = || other(io::Error::other("the mount was taken away at once"));
     let device = line.ok_or_else(vanished)?.device;
-    match start(tree, id, &dir, Lies::Here(device), options, connection) {
-        Ok(mount) => Ok(mount),
-        Err(error) => {
-            take_away(&dir, device);
-            Err(other(error))
-        }
-    }
+    let here = Whereabouts::new(&dir, device, connection.try_clone().map_err(other)?);
+    let here = Arc::new(here);
+    let started = start(tree, id, &dir, Lies::Here(Arc::clone(&here)), options, connection);
+    started.map_err(|error| {
+        take_away(&dir, &here);
+        other(error)
+    })
 }
 
 /// Serves `tree` over a connection that another process made with [`connect`], whose mount on
@@ -215,8 +215,9 @@ impl Run {
         // After an orderly end nothing is held any more.
         self.locks.unmounted(self.id);
         // An aborted connection leaves its mount behind, on which every call fails.
-        if let Lies::Here(device) = lies {
-            take_away(dir, *device);
+        if let Lies::Here(here) = lies {
+            take_away(dir, here);
+            here.end();
         }
         self.notices.stop();
         if self.notifier.join().is_err() {
@@ -235,10 +236,20 @@ impl Mount {
         self.id
     }
 
-    /// The mount point, absolute and without symbolic links.
+    /// The mount point, absolute and without symbolic links, as it was called when this was mounted.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The mount point as it is called now: a directory above may have another name by now. `None` if the
+    /// mount is not to be seen here, or not any more.
+    #[must_use]
+    pub fn place(&self) -> Option<PathBuf> {
+        match &self.lies {
+            Lies::Here(here) => here.dir(),
+            Lies::Elsewhere => None,
+        }
     }
 
     /// Whether the mount is to be seen in this process's name space.
@@ -252,8 +263,8 @@ impl Mount {
     #[must_use]
     pub fn device(&self) -> Option<u64> {
         match &self.lies {
-            Lies::Here(device) => Some(*device),
-            _ => None,
+            Lies::Here(here) => Some(here.device()),
+            Lies::Elsewhere => None,
         }
     }
 
@@ -368,28 +379,20 @@ impl Mount {
     /// top of it or it lies elsewhere.
     pub fn cut_off(&self) -> io::Result<()> {
         let mut thread = self.thread.lock();
-        let Lies::Here(device) = &self.lies else {
+        let Lies::Here(here) = &self.lies else {
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         };
         if !self.has_ended() {
-            let top = matches!(on_top(&self.dir, *device)?, Place::Top);
-            if !top || attach::cut_off(&self.dir).is_err() {
-                self.remove(true)?;
-                attach::abort(*device)?;
-            }
+            here.cut_off()?;
         }
         self.wait(&mut thread);
         Ok(())
     }
 
     fn remove(&self, lazily: bool) -> io::Result<()> {
-        let Lies::Here(device) = &self.lies else {
-            return Err(io::Error::from_raw_os_error(libc::EBUSY));
-        };
-        match on_top(&self.dir, *device)? {
-            Place::Gone => Ok(()),
-            Place::Top => attach::unmount(&self.dir, lazily),
-            Place::Below => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+        match &self.lies {
+            Lies::Here(here) => here.remove(lazily),
+            Lies::Elsewhere => Err(io::Error::from_raw_os_error(libc::EBUSY)),
         }
     }
 
@@ -426,27 +429,9 @@ pub struct Silence {
     _gate: Shut,
 }
 
-/// Where our mount is among those on its directory.
-enum Place {
-    Gone,
-    Top,
-    Below,
-}
-
-fn on_top(dir: &Path, device: u64) -> io::Result<Place> {
-    let here: Vec<MountLine> = mounts()?.into_iter().filter(|line| line.dir == dir).collect();
-    Ok(match here.iter().rposition(|line| line.device == device) {
-        None => Place::Gone,
-        Some(index) if index + 1 == here.len() => Place::Top,
-        Some(_) => Place::Below,
-    })
-}
-
 /// Detaches what is left of our mount.
-fn take_away(dir: &Path, device: u64) {
-    if matches!(on_top(dir, device), Ok(Place::Top))
-        && let Err(error) = attach::unmount(dir, true)
-    {
+fn take_away(dir: &Path, here: &Whereabouts) {
+    if let Err(error) = here.remove(true) {
         tracing::error!(dir = %dir.display(), %error, "cannot take the mount away");
     }
 }

@@ -59,6 +59,8 @@ fn take_dead_away(paths: &StorePaths, output: &Output) -> Result<Vec<String>, St
     let mut left: Vec<PathBuf> = mounted.map(|mount| mount.dir).chain(covers.dirs()).collect();
     left.sort();
     left.dedup();
+    // One that lies in another goes first.
+    left.reverse();
     let (mut taken, mut failed) = (Vec::new(), None);
     for dir in left {
         match daemon::clean_up(&dir, &covers) {
@@ -72,6 +74,7 @@ fn take_dead_away(paths: &StorePaths, output: &Output) -> Result<Vec<String>, St
             }
         }
     }
+    taken.sort();
     failed.map_or(Ok(taken), |failure| Err(failure.into()))
 }
 
@@ -97,7 +100,9 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         Some(store) => StorePaths::of(&store)?,
         None => store::paths(global, &[])?,
     };
-    match by_the_daemon(&paths, &dir, lazy) {
+    // What is mounted there in another name space is none of this one's.
+    let asked = mounted.as_ref().map(|_| by_the_daemon(&paths, &dir, lazy));
+    match asked.unwrap_or(Ok(None)) {
         Ok(Some(users)) => {
             users.iter().for_each(|daemon| output.note(&still_used(&dir, *daemon)));
             return done(&dir, output);
@@ -112,6 +117,12 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
             return done(&dir, output);
         }
         Err(failure) => return Err(with_users(failure, &dir).into()),
+    }
+    if mounted.is_none() && ps::ask(&paths)?.is_some_and(|(_, mounts)| has(&mounts, &dir)) {
+        let reason = format!("{} is mounted, but not to be seen here", dir.display());
+        let remedy = "its daemon, or who uses it, is in another mount name space: unmount it there, or end \
+                      the daemon (`workfs unmount --all`)";
+        return Err(Stop::failed(Exit::Absent, reason, remedy));
     }
     // A daemon that ended without unmounting left this; the directory below is given back.
     if let Some(note) = daemon::clean_up(&dir, &Covers::kept_in(paths.covers()))? {
@@ -132,6 +143,12 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
     }
     by_the_system(&dir, lazy)?;
     done(&dir, output)
+}
+
+/// Whether a daemon says that it has a directory mounted for all to see.
+fn has(mounts: &[MountInfo], dir: &Path) -> bool {
+    let is_it = |one: &MountInfo| !one.detached && !one.private && Path::new(&one.dir) == dir;
+    mounts.iter().any(is_it)
 }
 
 /// The store's daemon unmounts it, if it can: whether it stays for who uses it still, and which it is.

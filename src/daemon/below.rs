@@ -32,53 +32,48 @@ impl Point<'_> {
     /// Looks at `dir`, and makes it ready; adds what the user should know.
     ///
     /// # Errors
-    /// If it is no directory, has something mounted on it, or has files and `nonempty` is not asked.
+    /// If it is no directory, has something mounted on it, or has files and
+    /// `nonempty` is not asked.
     pub fn find<'c>(
         dir: &Path,
         covers: &'c Covers,
         nonempty: bool,
         notes: &mut Vec<String>,
     ) -> Result<Point<'c>, Failure> {
-        let detaching =
-            |error| Failure::io(format!("detaching the dead mount on {}", dir.display()), &error);
-        let (was_dead, known) = (super::is_dead(dir), covers.of(dir));
-        let mut below = Err(io::Error::from_raw_os_error(libc::EBUSY));
-        let mut is_dead = was_dead && detach_dead_but_one(dir).map_err(detaching)?;
-        if is_dead {
-            below = Underlay::below(dir);
-            if below.is_err() {
-                detach_dead(dir).map_err(detaching)?;
-                is_dead = false;
-            }
-        }
-        if was_dead {
+        let mut dead = None;
+        if super::is_dead(dir) {
+            dead = take_dead_away(dir)?;
             notes.push(format!("{} was a dead mount; it was detached", dir.display()));
         }
+        let is_dead = dead.is_some();
+        let mut below = dead.map_or_else(|| Underlay::open(dir), Ok);
+        let known = below.as_ref().ok().and_then(|below| covers.of(below));
+        let crashed = known.is_some();
+        let is_closed = below.as_ref().is_ok_and(Underlay::looks_covered);
         let mut is_told = false;
         if !is_dead {
-            let found = expect_free(dir, known.is_some(), nonempty);
+            let found = expect_free(dir, crashed, nonempty);
             // So that what was found can be moved away; where something else is mounted it stays.
-            if known.is_some() && (found.is_err() || !mounts_oneself()) {
-                give_back(covers, dir, notes);
+            if crashed && (found.is_err() || !mounts_oneself()) {
+                note_stays(dir, covers.give_back_at(dir).map(drop), notes);
+                below = Underlay::open(dir);
             }
             let found = found?;
             is_told = found.is_some();
             notes.extend(found);
-            below = Underlay::open(dir);
         }
-        if known.is_none() && below.as_ref().is_ok_and(Underlay::looks_covered) {
+        // A dead mount that is to be replaced lies on it still.
+        if !crashed && is_closed && (is_dead || !lies_below_a_mount(below.as_ref())) {
             notes.push(LeftCovered::of(dir).to_string());
         }
-        let crashed = known.is_some();
-        let below = match covers.of(dir) {
-            Some(known) => below.map(|below| below.covered_by(known)),
-            None => below,
-        };
+        if let Some(known) = known {
+            below = below.map(|below| below.covered_by(&known));
+        }
         let dir = dir.to_owned();
         Ok(Point { covers, dir, below, is_dead, crashed, is_told, nonempty })
     }
 
-    /// Mounts on it.
+    /// Mounts on it; gives the directory below, too, which is to be given back when the mount has ended.
     ///
     /// # Errors
     /// As `serve`; or if somebody was faster to write there.
@@ -86,7 +81,7 @@ impl Point<'_> {
         self,
         notes: &mut Vec<String>,
         serve: impl FnOnce(&Path, bool) -> Result<Mount, MountError>,
-    ) -> Result<Mount, Failure> {
+    ) -> Result<(Mount, Option<Underlay>), Failure> {
         let is_first = mounts_oneself();
         if is_first {
             self.close(notes).inspect_err(|_| self.give_back())?;
@@ -102,7 +97,7 @@ impl Point<'_> {
             self.give_back();
             return Err(failure);
         }
-        Ok(mount)
+        Ok((mount, self.below.ok()))
     }
 
     /// Closes the directory, and looks whether somebody was faster.
@@ -134,17 +129,36 @@ impl Point<'_> {
         {
             tracing::warn!(dir = %self.dir.display(), %error, "a dead mount stays");
         }
-        give_back(self.covers, &self.dir, &mut notes);
+        if let Ok(below) = &self.below {
+            note_stays(&self.dir, self.covers.give_back(below).map(drop), &mut notes);
+        }
         for note in notes {
             tracing::warn!("{note}");
         }
     }
 }
 
-fn give_back(covers: &Covers, dir: &Path, notes: &mut Vec<String>) {
-    if let Err(error) = covers.give_back(dir) {
+fn note_stays(dir: &Path, given_back: io::Result<()>, notes: &mut Vec<String>) {
+    if let Err(error) = given_back {
         notes.push(format!("{} stays read-only below the mount: {error}", dir.display()));
     }
+}
+
+fn lies_below_a_mount(below: Result<&Underlay, &io::Error>) -> bool {
+    below.is_ok_and(|below| below.lies_below_a_mount().unwrap_or(false))
+}
+
+/// Takes dead mounts away; where the last can be replaced it stays, and what is below is returned.
+fn take_dead_away(dir: &Path) -> Result<Option<Underlay>, Failure> {
+    let detaching =
+        |error| Failure::io(format!("detaching the dead mount on {}", dir.display()), &error);
+    if detach_dead_but_one(dir).map_err(detaching)?
+        && let Ok(below) = Underlay::below(dir)
+    {
+        return Ok(Some(below));
+    }
+    detach_dead(dir).map_err(detaching)?;
+    Ok(None)
 }
 
 /// Whether this process mounts without the helper for users.

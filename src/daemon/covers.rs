@@ -1,8 +1,9 @@
 //! Which directories were made read-only below mounts, kept beside the store: so that they are
 //! given back also after a crash, by the next mount or by `workfs unmount`.
 //!
-//! What must stay true: a cover is written down before it is put on. Deliberately not here: when
-//! to cover (`mounts`).
+//! What must stay true: a cover is written down before it is put on, and is of a directory, not of a path: a
+//! directory above it may be given another name, or have something mounted over it, and come back.
+//! Deliberately not here: when to cover (`below`).
 
 use std::fs::File;
 use std::io::{Read as _, Write};
@@ -11,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use workfs_mount::Cover;
+use workfs_mount::{Cover, Underlay};
 
+use crate::limits::COVERS_MAX;
 use crate::store::open_own;
 
 /// A cover as it is kept.
@@ -29,26 +31,27 @@ struct Kept {
 #[derive(Debug)]
 pub struct Covers {
     file: PathBuf,
-    /// Those that were written down here, which are given back also where the list is gone; locked while
-    /// the list is read and written, since mounts end in several threads.
-    own: Mutex<Vec<Cover>>,
+    /// Held while the list is read and written, since mounts end in several threads.
+    writing: Mutex<()>,
 }
 
 impl Covers {
     /// Those kept in `file`, which need not exist.
     #[must_use]
     pub fn kept_in(file: PathBuf) -> Self {
-        Covers { file, own: Mutex::default() }
+        Covers { file, writing: Mutex::default() }
     }
 
-    /// The cover of `dir`, if one is kept.
+    /// The cover of a directory, if one is kept.
     #[must_use]
-    pub fn of(&self, dir: &Path) -> Option<Cover> {
-        let own = self.own.lock().iter().find(|cover| cover.dir == dir).cloned();
-        own.or_else(|| self.load().into_iter().find(|kept| kept.dir == dir).map(Kept::cover))
+    pub fn of(&self, below: &Underlay) -> Option<Cover> {
+        let all: Vec<Cover> = self.load().into_iter().map(Kept::cover).collect();
+        let is_it = |known: &&Cover| known.is_of_same(below.cover());
+        let is_named_so = |known: &&Cover| known.is_named_as(below.cover());
+        all.iter().find(is_it).or_else(|| all.iter().find(is_named_so)).cloned()
     }
 
-    /// The directories of which a cover is kept.
+    /// The directories of which a cover is kept, as they were called when it was.
     #[must_use]
     pub fn dirs(&self) -> Vec<PathBuf> {
         self.load().into_iter().map(|kept| kept.dir).collect()
@@ -59,14 +62,13 @@ impl Covers {
     /// # Errors
     /// If the file cannot be written.
     pub fn keep(&self, cover: &Cover) -> std::io::Result<()> {
-        let mut own = self.own.lock();
+        let _writing = self.writing.lock();
         let mut all = self.load();
-        all.retain(|kept| kept.dir != cover.dir);
+        all.retain(|kept| !kept.clone().cover().is_of_same(cover));
         all.push(Kept::new(cover));
-        self.save(&all, true)?;
-        own.retain(|kept| kept.dir != cover.dir);
-        own.push(cover.clone());
-        Ok(())
+        // Of directories that are not found again, perhaps for good.
+        all.drain(..all.len().saturating_sub(COVERS_MAX));
+        self.save(&all, true)
     }
 
     /// Forgets a cover; one of the same directory that somebody else put on stays in the list.
@@ -74,25 +76,56 @@ impl Covers {
     /// # Errors
     /// If the file cannot be written.
     pub fn forget(&self, cover: &Cover) -> std::io::Result<()> {
-        let mut own = self.own.lock();
-        own.retain(|kept| kept != cover);
+        let _writing = self.writing.lock();
         let mut all = self.load();
         let before = all.len();
-        all.retain(|kept| *kept != Kept::new(cover));
+        all.retain(|kept| {
+            let Cover { mode, immutable, .. } = *cover;
+            (kept.mode, kept.immutable) != (mode, immutable)
+                || !kept.clone().cover().is_of_same(cover)
+        });
         if all.len() == before { Ok(()) } else { self.save(&all, false) }
     }
 
-    /// Takes the cover of `dir` off, if one is kept; says whether one was.
+    /// Takes the cover of a directory off, which says what it was like; says whether that is done. Where a mount
+    /// lies on it, by whatever path, it stays as it is until that one ends.
     ///
     /// # Errors
-    /// If something is mounted there, or the system refuses.
-    pub fn give_back(&self, dir: &Path) -> std::io::Result<bool> {
-        let Some(cover) = self.of(dir) else { return Ok(false) };
-        workfs_mount::uncover(&cover)?;
-        if let Err(error) = self.forget(&cover) {
-            tracing::warn!(dir = %dir.display(), %error, "a cover that was taken off stays listed");
+    /// If the system refuses.
+    pub fn give_back(&self, below: &Underlay) -> std::io::Result<bool> {
+        if below.lies_below_a_mount()? {
+            return Ok(false);
+        }
+        below.uncover()?;
+        if let Err(error) = self.forget(below.cover()) {
+            let dir = below.cover().dir.display();
+            tracing::warn!(%dir, %error, "a cover that was taken off stays listed");
         }
         Ok(true)
+    }
+
+    /// The same of the directory that is called so now, if a cover of it is kept. One that is not found stays
+    /// in the list.
+    ///
+    /// # Errors
+    /// If something else is mounted there, or the system refuses.
+    pub fn give_back_at(&self, dir: &Path) -> std::io::Result<bool> {
+        let below = match Underlay::open(dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            opened => opened?,
+        };
+        match self.of(&below) {
+            Some(known) => {
+                let below = below.covered_by(&known);
+                let is_back = self.give_back(&below)?;
+                // It may be called otherwise by now, or have been opened by somebody.
+                if is_back && let Err(error) = self.forget(&known) {
+                    tracing::warn!(dir = %dir.display(), %error, "a cover stays listed");
+                }
+                Ok(is_back)
+            }
+            None => Ok(false),
+        }
     }
 
     /// A list of somebody else, whom the system does not let change directories, is not believed.
@@ -167,29 +200,78 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
     use super::*;
+
+    /// A directory of this name, and what is to be kept of it.
+    fn directory(path: &Path) -> (Underlay, Cover) {
+        std::fs::create_dir_all(path).unwrap();
+        let below = Underlay::open(path).unwrap();
+        let cover = below.cover().clone();
+        (below, cover)
+    }
 
     #[test]
     fn covers_are_kept_replaced_and_forgotten() {
         let dir = tempfile::tempdir().unwrap();
         let covers = Covers::kept_in(dir.path().join("t.db.covers"));
-        let one = Cover { dir: "/a".into(), device: 1, ino: 2, mode: 0o755, immutable: false };
-        let two = Cover { dir: "/b".into(), ..one.clone() };
+        let (a, one) = directory(&dir.path().join("a"));
+        let (b, two) = directory(&dir.path().join("b"));
         covers.keep(&one).unwrap();
         covers.keep(&two).unwrap();
         covers.keep(&Cover { mode: 0o700, ..one.clone() }).unwrap();
-        assert_eq!(covers.of(Path::new("/a")).unwrap().mode, 0o700);
-        assert_eq!(covers.of(Path::new("/b")), Some(two.clone()));
-        assert_eq!(covers.dirs(), [PathBuf::from("/b"), PathBuf::from("/a")]);
-        covers.forget(&one).unwrap();
+        assert_eq!(covers.of(&a).unwrap().mode, 0o700);
+        assert_eq!(covers.of(&b), Some(two.clone()));
+        assert_eq!(covers.dirs(), [two.dir.clone(), one.dir.clone()]);
+        covers.forget(&Cover { mode: 0o711, ..one.clone() }).unwrap();
         assert_eq!(covers.dirs().len(), 2, "another one of the same directory");
         covers.forget(&Cover { mode: 0o700, ..one.clone() }).unwrap();
-        std::fs::remove_file(dir.path().join("t.db.covers")).unwrap();
-        assert_eq!(covers.of(Path::new("/b")), Some(two.clone()), "the list was removed");
         covers.forget(&two).unwrap();
         assert!(!dir.path().join("t.db.covers").exists());
         std::fs::write(dir.path().join("t.db.covers"), "{").unwrap();
-        assert_eq!(covers.of(Path::new("/a")), None);
+        assert_eq!(covers.of(&a), None);
+    }
+
+    #[test]
+    fn a_directory_is_known_by_what_it_is_and_not_by_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let covers = Covers::kept_in(dir.path().join("t.db.covers"));
+        let (old, new) = (dir.path().join("a"), dir.path().join("b"));
+        let (below, cover) = directory(&old.join("m"));
+        covers.keep(&cover).unwrap();
+        below.apply().unwrap();
+        std::fs::rename(&old, &new).unwrap();
+        // What is not found may come back.
+        assert!(!covers.give_back_at(&old.join("m")).unwrap());
+        let (_, other) = directory(&old.join("m"));
+        assert!(!covers.give_back_at(&old.join("m")).unwrap());
+        covers.keep(&other).unwrap();
+        assert!(covers.give_back_at(&new.join("m")).unwrap());
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
+        assert_eq!(mode(&new.join("m")), cover.mode);
+        assert_eq!(covers.dirs(), std::slice::from_ref(&other.dir));
+        // One that the system calls by another number after a new start.
+        let (c, third) = directory(&dir.path().join("c"));
+        covers.keep(&Cover { device: third.device + 1, ..third.clone() }).unwrap();
+        c.apply().unwrap();
+        assert!(covers.give_back_at(&third.dir).unwrap());
+        assert_eq!(mode(&third.dir), third.mode);
+        assert_eq!(covers.dirs(), [other.dir]);
+    }
+
+    #[test]
+    fn a_directory_that_somebody_has_opened_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let covers = Covers::kept_in(dir.path().join("t.db.covers"));
+        let (below, cover) = directory(&dir.path().join("m"));
+        covers.keep(&Cover { mode: 0o777, ..cover.clone() }).unwrap();
+        below.uncover().unwrap();
+        std::fs::set_permissions(&cover.dir, Permissions::from_mode(0o711)).unwrap();
+        assert!(covers.give_back_at(&cover.dir).unwrap());
+        assert_eq!(std::fs::metadata(&cover.dir).unwrap().mode() & 0o7777, 0o711);
+        assert!(covers.dirs().is_empty());
     }
 
     #[test]
@@ -197,11 +279,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.db.covers");
         let covers = Covers::kept_in(file.clone());
-        let cover = Cover { dir: "/a".into(), device: 1, ino: 2, mode: 0o777, immutable: false };
+        let (below, cover) = directory(&dir.path().join("m"));
         covers.keep(&cover).unwrap();
-        assert!(covers.of(Path::new("/a")).is_some());
+        assert!(covers.of(&below).is_some());
         if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(&file, Some(64_001), None).unwrap();
+            chown(&file, Some(64_001), None).unwrap();
             assert_eq!(covers.dirs(), Vec::<PathBuf>::new());
         }
     }

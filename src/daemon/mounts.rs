@@ -12,7 +12,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use workfs_mount::{
-    Mount, MountId, NodeType, ROOT, Tree, serve, serve_connection, serve_in_place_of_dead,
+    Mount, MountId, NodeType, ROOT, Tree, Underlay, serve, serve_connection, serve_in_place_of_dead,
 };
 
 use super::Event;
@@ -63,6 +63,8 @@ struct Table {
 
 struct Row {
     mount: Arc<Mount>,
+    /// The directory below, until it is given back.
+    below: Option<Underlay>,
     info: MountInfo,
     /// Its directory was made for it.
     temporary: bool,
@@ -187,10 +189,12 @@ impl Mounts {
                 true => serve_in_place_of_dead(tree, id, dir, &kernel),
             }),
             On::Connection(connection) => {
-                serve_connection(tree, id, &dir, &kernel, connection).map_err(Failure::from)
+                let served = serve_connection(tree, id, &dir, &kernel, connection);
+                served.map(|mount| (mount, None)).map_err(Failure::from)
             }
         };
-        let mount = Arc::new(served.inspect_err(|_| self.hub.remove_mount(id))?);
+        let (mount, below) = served.inspect_err(|_| self.hub.remove_mount(id))?;
+        let mount = Arc::new(mount);
         let info = MountInfo {
             mount: id.0,
             dir: ask.dir.clone(),
@@ -210,7 +214,7 @@ impl Mounts {
         let (temporary, row) = (ask.temporary, Arc::clone(&mount));
         let mut table = self.table.lock();
         table.served = true;
-        table.rows.push(Row { mount: row, info: info.clone(), temporary, _reach: reach });
+        table.rows.push(Row { mount: row, below, info: info.clone(), temporary, _reach: reach });
         drop(table);
         let info = self.as_of_now(info);
         Ok(Added { mount, info, already: false, notes })
@@ -306,14 +310,18 @@ impl Mounts {
     pub fn dir_around(&self, path: &Path) -> Option<PathBuf> {
         let table = self.table.lock();
         let rows = table.rows.iter().filter(|row| row.is_seen());
-        rows.map(|row| row.mount.dir()).find(|dir| path.starts_with(dir)).map(Path::to_owned)
+        rows.filter_map(|row| row.mount.place()).find(|dir| path.starts_with(dir))
     }
 
     fn find(&self, dir: &Path) -> Option<(Arc<Mount>, MountInfo)> {
         self.finish_ended();
+        let device = mount_table::at(dir)?.device;
         let table = self.table.lock();
-        let found = |row: &&Row| row.mount.dir() == dir && row.is_seen();
-        table.rows.iter().find(found).map(|row| (Arc::clone(&row.mount), row.info.clone()))
+        let found = |row: &&Row| {
+            let is_it = row.is_seen() && row.mount.device() == Some(device);
+            is_it && row.mount.place().is_some_and(|place| place == dir)
+        };
+        table.rows.iter().find(found).map(|row| (Arc::clone(&row.mount), row.info_now()))
     }
 
     /// Notes that a mount was tried, whatever came of it: nobody may be waiting any more, and the daemon
@@ -339,7 +347,7 @@ impl Mounts {
             Err(error) if !ask.lazy => return Err(point::in_use(dir, &error)),
             Err(_) => {
                 mount.detach().map_err(|error| point::in_use(dir, &error))?;
-                self.detached(&mount);
+                self.detached(&mount, &ask.dir);
             }
         }
         let _ = self.wake.send(Event::MountsChanged);
@@ -363,13 +371,16 @@ impl Mounts {
         }
     }
 
-    fn detached(&self, mount: &Mount) {
+    fn detached(&self, mount: &Mount, dir: &str) {
         let mut table = self.table.lock();
-        if let Some(row) = table.rows.iter_mut().find(|row| row.mount.id() == mount.id()) {
+        let row = table.rows.iter_mut().find(|row| row.mount.id() == mount.id());
+        let below = row.and_then(|row| {
             row.info.detached = true;
-        }
+            row.info.dir = dir.to_owned();
+            row.below.take()
+        });
         drop(table);
-        self.give_back(mount.dir());
+        self.give_back(below);
     }
 
     /// Forgets the mounts that have ended, whoever ended them.
@@ -391,9 +402,7 @@ impl Mounts {
         // First, since what it still does is done by whom the mount acted for.
         self.tree.end_mount(id);
         self.hub.remove_mount(id);
-        if row.is_seen() {
-            self.give_back(row.mount.dir());
-        }
+        self.give_back(row.below);
         if row.temporary {
             point::remove_own(row.mount.dir(), row.info.uid);
         }
@@ -414,10 +423,7 @@ impl Mounts {
         if !self.were_any() || !OwnOptions::parse(&ask.options).is_ok_and(wants_other) {
             return false;
         }
-        let has_gone = |row: &&Row| {
-            let there = mount_table::at(row.mount.dir()).map(|line| line.device);
-            row.is_seen() && row.mount.device() != there
-        };
+        let has_gone = |row: &&Row| row.is_seen() && row.mount.place().is_none();
         let table = self.table.lock();
         let ends: Vec<_> =
             table.rows.iter().filter(has_gone).map(|row| row.mount.ended()).collect();
@@ -430,9 +436,11 @@ impl Mounts {
         self.is_empty()
     }
 
-    fn give_back(&self, dir: &Path) {
-        if let Err(error) = self.covers.give_back(dir) {
-            tracing::warn!(dir = %dir.display(), %error, "the directory below stays read-only");
+    fn give_back(&self, below: Option<Underlay>) {
+        let Some(below) = below else { return };
+        if let Err(error) = self.covers.give_back(&below) {
+            let dir = below.cover().dir.display();
+            tracing::warn!(%dir, %error, "the directory below stays read-only");
         }
     }
 
@@ -440,8 +448,7 @@ impl Mounts {
     #[must_use]
     pub fn list(&self) -> Vec<MountInfo> {
         self.finish_ended();
-        let all: Vec<MountInfo> =
-            self.table.lock().rows.iter().map(|row| row.info.clone()).collect();
+        let all: Vec<MountInfo> = self.table.lock().rows.iter().map(Row::info_now).collect();
         all.into_iter().map(|info| self.as_of_now(info)).collect()
     }
 
@@ -465,6 +472,13 @@ impl Mounts {
 }
 
 impl Row {
+    /// What `ps` shows of it, with its directory as that is called now.
+    fn info_now(&self) -> MountInfo {
+        let place = self.mount.place().filter(|_| self.is_seen());
+        let dir = place.and_then(|place| Some(place.to_str()?.to_owned()));
+        MountInfo { dir: dir.unwrap_or_else(|| self.info.dir.clone()), ..self.info.clone() }
+    }
+
     /// Whether its directory is where this daemon sees the mount.
     fn is_seen(&self) -> bool {
         !self.info.detached && !self.info.private

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use workfs_mount::{DirState, Mount, detach_dead, state_of};
+use workfs_mount::{DirState, Mount, Underlay, detach_dead, state_of};
 
 use crate::limits::UNMOUNT_PATIENCE;
 
@@ -84,7 +84,10 @@ impl LeftCovered {
 /// Whether `dir`, of which no cover is kept, looks like such a one.
 #[must_use]
 pub fn left_covered(dir: &Path) -> Option<LeftCovered> {
-    workfs_mount::looks_covered(dir).then(|| LeftCovered::of(dir))
+    let below = Underlay::open(dir).ok().filter(Underlay::looks_covered)?;
+    // Where a directory above is bound elsewhere, a mount may lie on it there.
+    let is_left = !below.lies_below_a_mount().unwrap_or(false);
+    is_left.then(|| LeftCovered::of(dir))
 }
 
 /// Fails unless `dir` can be mounted on; changes nothing.
@@ -170,7 +173,7 @@ pub fn clean_up(dir: &Path, covers: &Covers) -> Result<Option<String>, Failure> 
         // It lives, only that its daemon cannot be asked: who serves it gives the directory back.
         return Ok(None);
     }
-    let was_covered = covers.give_back(dir).map_err(io)?;
+    let was_covered = covers.give_back_at(dir).map_err(io)?;
     Ok(match (dead, was_covered) {
         (true, _) => Some(format!("{} was a dead mount; it was detached", dir.display())),
         (false, true) => Some(format!("{} is writable again", dir.display())),

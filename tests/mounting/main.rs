@@ -9,6 +9,7 @@ mod harness;
 mod below;
 mod end;
 mod exec;
+mod moved;
 mod options;
 mod plain_user;
 mod ready;

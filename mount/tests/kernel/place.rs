@@ -90,6 +90,30 @@ fn looking_at_a_mount_that_does_not_answer_ends() {
     assert_eq!(state_of(dir.path()), DirState::Dead);
 }
 
+#[test]
+fn a_mount_is_found_where_its_directory_is_by_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| dir.path().join(name));
+    fs::create_dir_all(old.join("m")).unwrap();
+    let serve_at =
+        |dir: &Path| serve(MemoryTree::new(), next_id(), dir, &MountOptions::default()).unwrap();
+    let mount = serve_at(&old.join("m"));
+    fs::rename(&old, &new).unwrap();
+    assert_eq!(mount.place(), Some(new.join("m")));
+    // Another mount where it was is not this one.
+    fs::create_dir_all(old.join("m")).unwrap();
+    let other = serve_at(&old.join("m"));
+    mount.unmount().unwrap();
+    assert!(!mounted(&new.join("m")) && mounted(&old.join("m")));
+    assert_eq!(mount.place(), None);
+    // Nor is one that the kernel has given its number.
+    drop(other);
+    let next = serve_at(&old.join("m"));
+    assert_eq!(mount.place(), None);
+    mount.unmount().unwrap();
+    assert!(mounted(&old.join("m")) && next.place().is_some());
+}
+
 /// Takes the cover off also when an assertion fails.
 struct Uncovered(workfs_mount::Cover);
 

@@ -1,0 +1,124 @@
+//! Where a mount of ours is by now: a directory above it may have been given another name, or have been bound
+//! elsewhere, or something may have been mounted over it.
+//!
+//! What must stay true: nobody else's mount is taken for ours. Its device number is its own only as long as the
+//! kernel has it: the next mount of anybody is given the same at once. So wherever it is not where it was made,
+//! the connection must be alive, and have been when the kernel's table was read; and when the session has ended it
+//! is nowhere. Deliberately not here: the session.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::attach;
+use crate::mountinfo::{MountLine, mount_at, mounts};
+
+/// A mount of ours in this process's name space.
+#[derive(Debug)]
+pub(crate) struct Whereabouts {
+    dir: PathBuf,
+    device: u64,
+    /// The connection to the kernel; none any more when the session has ended.
+    connection: Mutex<Option<OwnedFd>>,
+}
+
+/// Where among others it is.
+enum Place {
+    /// Nowhere any more.
+    Gone,
+    /// On this directory, the topmost there.
+    Top(PathBuf),
+    /// Below another mount, wherever it is.
+    Below,
+}
+
+impl Whereabouts {
+    /// A mount that was just made on `dir`, over this connection.
+    pub fn new(dir: &Path, device: u64, connection: OwnedFd) -> Whereabouts {
+        Whereabouts { dir: dir.to_owned(), device, connection: Mutex::new(Some(connection)) }
+    }
+
+    /// Its device number.
+    pub fn device(&self) -> u64 {
+        self.device
+    }
+
+    /// Lets go of the connection, when the session has ended and nothing of the mount is left.
+    pub fn end(&self) {
+        *self.connection.lock() = None;
+    }
+
+    /// The directory that it is on, as that is called now.
+    pub fn dir(&self) -> Option<PathBuf> {
+        Some(self.places().ok()?.into_iter().next()?.dir)
+    }
+
+    /// Takes it away from wherever it is to be seen.
+    ///
+    /// # Errors
+    /// EBUSY where it is in use or something is mounted on top of it.
+    pub fn remove(&self, lazily: bool) -> io::Result<()> {
+        loop {
+            match self.place()? {
+                Place::Gone => return Ok(()),
+                // One fewer each time.
+                Place::Top(dir) => attach::unmount(&dir, lazily)?,
+                Place::Below => return Err(io::Error::from_raw_os_error(libc::EBUSY)),
+            }
+        }
+    }
+
+    /// The same, lazily, and ends its connection, so that whoever still uses it fails.
+    ///
+    /// # Errors
+    /// As [`Whereabouts::remove`], or if the kernel does not let this user end it.
+    pub fn cut_off(&self) -> io::Result<()> {
+        for line in self.places()?.into_iter().skip(1) {
+            // Also where this fails the connection is ended.
+            let _ = attach::unmount(&line.dir, true);
+        }
+        if let Place::Top(dir) = self.place()?
+            && attach::cut_off(&dir).is_ok()
+        {
+            return Ok(());
+        }
+        self.remove(true)?;
+        attach::abort(self.device)
+    }
+
+    fn place(&self) -> io::Result<Place> {
+        let all = self.places()?;
+        if all.is_empty() {
+            return Ok(Place::Gone);
+        }
+        for line in all {
+            if mount_at(&line.dir)?.is_some_and(|top| top.id == line.id) {
+                return Ok(Place::Top(line.dir));
+            }
+        }
+        Ok(Place::Below)
+    }
+
+    /// All that shows it: first the whole of it, and of that where it was made.
+    fn places(&self) -> io::Result<Vec<MountLine>> {
+        let mut all = mounts()?;
+        let connection = self.connection.lock();
+        // One that was aborted leaves its mount where that is.
+        let is_alive = connection.as_ref().map(is_alive);
+        all.retain(|line| {
+            line.device == self.device && is_alive.is_some_and(|is| is || line.dir == self.dir)
+        });
+        all.sort_by_key(|line| (line.bound != Path::new("/"), line.dir != self.dir));
+        Ok(all)
+    }
+}
+
+/// Whether the kernel has the mount, which it tells by the connection without being asked to wait.
+fn is_alive(connection: &OwnedFd) -> bool {
+    let mut asked = [PollFd::new(connection, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut asked, Some(&at_once)).is_ok() && asked[0].revents().is_empty()
+}
