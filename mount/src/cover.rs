@@ -154,7 +154,8 @@ impl Underlay {
     }
 
     /// Gives the directory the permission bits and flags back that it had before, once no mount of ours lies on
-    /// it. Idempotent.
+    /// it. Idempotent; one that is as it was is not touched, so that this succeeds where it never could be
+    /// covered.
     ///
     /// # Errors
     /// If a mount lies on it (EBUSY), or the bits cannot be changed.
@@ -162,7 +163,8 @@ impl Underlay {
         if self.lies_below_a_mount()? {
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         }
-        if self.cover.immutable {
+        let mode = self.directory.metadata()?.mode() & 0o7777;
+        if self.cover.immutable || (mode == self.cover.mode && !is_immutable(&self.directory)) {
             return Ok(());
         }
         set_immutable(&self.directory, false);

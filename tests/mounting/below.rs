@@ -239,3 +239,33 @@ fn a_directory_that_no_list_knows_any_more_is_told_of_with_the_way_out() {
     let ran = fixture.mount_at(fixture.root()).success();
     assert!(!ran.stderr.contains("chattr"), "{ran}");
 }
+
+// P6.4
+#[test]
+fn a_directory_that_could_not_be_closed_is_unmounted_after_a_crash_like_any_other() {
+    if !is_root() || !crate::harness::needs(&["chattr", "mount"]) {
+        return;
+    }
+    let fixture = Setup::default().prepare();
+    let shell = |script: &str| {
+        let base = fixture.base().to_owned();
+        crate::harness::Shell::bash(&base).with("DIR", fixture.root()).run(script).success();
+    };
+    let (appended, read_only) = (fixture.base().join("m0"), fixture.base().join("m0/m"));
+    shell("chattr +a \"$DIR\" || mount -t tmpfs none -o ro \"$DIR\"");
+    for dir in [&appended, &read_only] {
+        let ran = fixture.mount_at(dir).success();
+        assert!(ran.stderr.contains("stays writable below the mount"), "{ran}");
+        fixture.kill_daemon();
+        let unmount = ["unmount", dir.to_str().unwrap()];
+        fixture.workfs(&unmount).success();
+        assert!(!fixture.store().with_extension("db.covers").exists());
+        assert_eq!(fs::metadata(dir).unwrap().mode() & 0o7777, 0o755);
+        assert_eq!(fixture.workfs(&unmount).failure().code, 4);
+        if dir == &appended {
+            shell("chattr -a \"$DIR\"; mount -t tmpfs none \"$DIR\"; mkdir \"$DIR/m\"");
+            shell("mount -o remount,ro \"$DIR\"");
+        }
+    }
+    unmount(&appended, UnmountFlags::empty()).unwrap();
+}
