@@ -5,12 +5,13 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
+use rustix::fs::{Mode, OFlags};
 
+use crate::as_user::become_user;
 use crate::attach;
 use crate::mountinfo::{MountLine, mount_at, stack_at};
 
@@ -124,11 +125,10 @@ fn plain(dir: &Path) -> io::Result<DirState> {
 fn served(dir: &Path, line: MountLine) -> DirState {
     let (answer, answered) = bounded(1);
     let place = dir.to_owned();
+    let whose = line.user.zip(line.group);
     let asking = std::thread::Builder::new().name("workfs-stat".into()).spawn(move || {
-        // Not a `stat`: the kernel would answer that from its cache for a process long gone.
-        let error = sizes_errno(&place);
         // Nobody may be waiting any more.
-        let _ = answer.send(error);
+        let _ = answer.send(asked(&place, whose));
     });
     let error = asking.ok().and_then(|_| answered.recv_timeout(STAT_WAIT).ok()).flatten();
     match error {
@@ -137,13 +137,21 @@ fn served(dir: &Path, line: MountLine) -> DirState {
     }
 }
 
-/// The errno of `statfs`, which is never cached.
-fn sizes_errno(place: &Path) -> Option<i32> {
-    let path = std::ffi::CString::new(place.as_os_str().as_bytes()).ok()?;
-    let mut sizes = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the path ends with NUL, and the kernel fills the buffer, which nobody reads.
-    let failed = unsafe { libc::statfs(path.as_ptr(), sizes.as_mut_ptr()) } != 0;
-    failed.then(|| io::Error::last_os_error().raw_os_error()).flatten()
+/// What `statfs` fails with: not a `stat`, which the kernel would answer from its cache for a process long
+/// gone. It asks the process for none but the user whose mount it is, where that lets no others in, and answers
+/// root with noughts; so it is asked as that user, in this thread, which ends then.
+fn asked(place: &Path, whose: Option<(u32, u32)>) -> Option<i32> {
+    let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let ask = || {
+        // Opened before: the user may not be let in on the way there.
+        let place = rustix::fs::open(place, how, Mode::empty())?;
+        if let Some((user, group)) = whose.filter(|(user, _)| attach::is_root() && *user != 0) {
+            become_user(user, group)?;
+        }
+        rustix::fs::fstatfs(place)?;
+        io::Result::Ok(())
+    };
+    ask().err()?.raw_os_error()
 }
 
 /// The absolute path without symbolic links, without asking a mount on the path's end anything.

@@ -7,6 +7,7 @@
 mod absent;
 mod adapter;
 mod answer;
+mod as_user;
 mod attach;
 mod cover;
 mod errno;
@@ -34,6 +35,7 @@ mod view;
 mod whereabouts;
 mod write_at;
 
+pub use as_user::as_user;
 pub use cover::{Cover, Underlay, cover, uncover};
 pub use errno::Errno;
 pub use error::MountError;

@@ -29,6 +29,8 @@ pub struct MountLine {
     pub read_only: bool,
     /// The user whose mount it is, where it is a FUSE one.
     pub user: Option<u32>,
+    /// The group that it was made by, where it is a FUSE one.
+    pub group: Option<u32>,
     /// What was mounted; of ours, what [`crate::serve`] was given as the source.
     pub source: OsString,
 }
@@ -165,9 +167,13 @@ fn parse(line: &[u8]) -> Option<MountLine> {
     let source = OsString::from_vec(unescape(fields.next()?));
     let options = fields.next().unwrap_or_default();
     let read_only = says_so(mount_options) || says_so(options);
-    let user = options.split(|byte| *byte == b',').find_map(|one| one.strip_prefix(b"user_id="));
-    let user = user.and_then(|user| std::str::from_utf8(user).ok()?.parse().ok());
-    Some(MountLine { id, parent, device, bound, dir, fs_type, read_only, user, source })
+    let number = |key: &str| {
+        let mut options = options.split(|byte| *byte == b',');
+        let value = options.find_map(|one| one.strip_prefix(key.as_bytes()))?;
+        std::str::from_utf8(value).ok()?.parse().ok()
+    };
+    let (user, group) = (number("user_id="), number("group_id="));
+    Some(MountLine { id, parent, device, bound, dir, fs_type, read_only, user, group, source })
 }
 
 /// Undoes the kernel's escapes: a backslash and three octal digits for space, tab, newline,
@@ -208,9 +214,12 @@ mod tests {
         {
             assert!(parse(line.as_bytes()).unwrap().read_only, "{line}");
         }
-        for (options, user) in [("rw,user_id=7,group_id=0", Some(7)), ("rw", None)] {
+        for (options, whose) in
+            [("rw,user_id=7,group_id=0", (Some(7), Some(0))), ("rw", (None, None))]
+        {
             let line = format!("1 2 0:3 / /d rw - fuse s {options}");
-            assert_eq!(parse(line.as_bytes()).unwrap().user, user, "{line}");
+            let found = parse(line.as_bytes()).unwrap();
+            assert_eq!((found.user, found.group), whose, "{line}");
         }
     }
 

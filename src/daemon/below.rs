@@ -12,6 +12,7 @@ use workfs_mount::{Mount, MountError, Underlay, detach_dead, detach_dead_but_one
 
 use super::covers::Covers;
 use super::failure::Failure;
+use super::mount_table;
 use super::point::{LeftCovered, NAMED_MAX, expect_free, occupied, unmount};
 
 /// A directory that may be mounted on.
@@ -152,12 +153,23 @@ fn lies_below_a_mount(below: Result<&Underlay, &io::Error>) -> bool {
 fn take_dead_away(dir: &Path) -> Result<Option<Underlay>, Failure> {
     let detaching =
         |error| Failure::io(format!("detaching the dead mount on {}", dir.display()), &error);
-    if detach_dead_but_one(dir).map_err(detaching)?
+    let line = mount_table::at(dir);
+    let own = Some(rustix::process::geteuid().as_raw());
+    // Another user's has a list of its own, and is not closed as root closes it.
+    let is_own = line.as_ref().is_some_and(|line| line.user == own);
+    if is_own
+        && detach_dead_but_one(dir).map_err(detaching)?
         && let Ok(below) = Underlay::below(dir)
     {
         return Ok(Some(below));
     }
     detach_dead(dir).map_err(detaching)?;
+    if let Some(line) = line.filter(|_| !is_own)
+        && let Some(covers) = Covers::of_mount(&line)
+        && let Err(error) = covers.give_back_at(dir)
+    {
+        tracing::warn!(dir = %dir.display(), %error, "another user's directory stays read-only");
+    }
     Ok(None)
 }
 

@@ -2,8 +2,8 @@
 //! given back also after a crash, by the next mount or by `workfs unmount`.
 //!
 //! What must stay true: a cover is written down before it is put on, and is of a directory, not of a path: a
-//! directory above it may be given another name, or have something mounted over it, and come back.
-//! Deliberately not here: when to cover (`below`).
+//! directory above it may be given another name, or have something mounted over it, and come back. What a list of
+//! another user says is done with that user's rights alone. Deliberately not here: when to cover (`below`).
 
 use std::fs::File;
 use std::io::{Read as _, Write};
@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use workfs_mount::{Cover, Underlay};
+use workfs_mount::{Cover, MountLine, Underlay};
 
+use super::paths::StorePaths;
 use crate::limits::COVERS_MAX;
 use crate::store::open_own;
 
@@ -40,6 +41,14 @@ impl Covers {
     #[must_use]
     pub fn kept_in(file: PathBuf) -> Self {
         Covers { file, writing: Mutex::default() }
+    }
+
+    /// Those of the store that a mount of workfs names as its source.
+    #[must_use]
+    pub fn of_mount(line: &MountLine) -> Option<Self> {
+        let store = PathBuf::from(&line.source);
+        let is_store = store.is_absolute() && store.is_file();
+        Some(Covers::kept_in(is_store.then(|| StorePaths::of(&store).ok())??.covers()))
     }
 
     /// The cover of a directory, if one is kept.
@@ -110,6 +119,14 @@ impl Covers {
     /// # Errors
     /// If something else is mounted there, or the system refuses.
     pub fn give_back_at(&self, dir: &Path) -> std::io::Result<bool> {
+        if let Some((uid, gid)) = self.another_s() {
+            let as_owner = || self.give_back_at_own(dir);
+            return workfs_mount::as_user(uid, gid, as_owner)?;
+        }
+        self.give_back_at_own(dir)
+    }
+
+    fn give_back_at_own(&self, dir: &Path) -> std::io::Result<bool> {
         let below = match Underlay::open(dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             opened => opened?,
@@ -126,6 +143,13 @@ impl Covers {
             }
             None => Ok(false),
         }
+    }
+
+    /// Whose list it is, where this process is root and it is not root's.
+    fn another_s(&self) -> Option<(u32, u32)> {
+        let list = std::fs::symlink_metadata(&self.file).ok()?;
+        let is_root = rustix::process::geteuid().is_root();
+        (is_root && list.uid() != 0).then(|| (list.uid(), list.gid()))
     }
 
     /// A list of somebody else, whom the system does not let change directories, is not believed.
@@ -275,16 +299,25 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_somebody_else_is_not_believed() {
+    fn a_list_of_somebody_else_is_believed_as_far_as_they_may() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("t.db.covers");
-        let covers = Covers::kept_in(file.clone());
-        let (below, cover) = directory(&dir.path().join("m"));
-        covers.keep(&cover).unwrap();
-        assert!(covers.of(&below).is_some());
-        if rustix::process::geteuid().is_root() {
-            chown(&file, Some(64_001), None).unwrap();
-            assert_eq!(covers.dirs(), Vec::<PathBuf>::new());
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        let covers = Covers::kept_in(dir.path().join("t.db.covers"));
+        for owner in [None, Some(64_001)] {
+            let (below, cover) = directory(&dir.path().join("m"));
+            chown(&cover.dir, owner, owner).unwrap();
+            covers.keep(&Cover { mode: 0o777, ..cover.clone() }).unwrap();
+            chown(dir.path().join("t.db.covers"), Some(64_001), Some(64_001)).unwrap();
+            std::fs::set_permissions(&cover.dir, Permissions::from_mode(0o555)).unwrap();
+            assert_eq!(covers.of(&below), None);
+            let given_back = covers.give_back_at(&cover.dir);
+            assert_eq!(given_back.is_ok(), owner.is_some(), "{given_back:?}");
+            let mode = std::fs::metadata(&cover.dir).unwrap().mode() & 0o7777;
+            assert_eq!(mode, if owner.is_some() { 0o777 } else { 0o555 });
+            let _ = std::fs::remove_file(dir.path().join("t.db.covers"));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use workfs_mount::MountLine;
+use workfs_mount::{DirState, MountLine};
 
 use crate::config::{CONFIG_KEY, Config};
 use crate::names::first_few;
@@ -334,7 +334,9 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
         |mount: &MountLine| mount.source != *store && Path::new(&mount.source).is_absolute();
     for mount in mounts.into_iter().filter(|mount| mount.is_workfs() && !is_other(mount)) {
         let dir = mount.dir.display();
+        let is_dead = workfs_mount::state_of(&mount.dir) == DirState::Dead;
         let found = match answers(mount.dir.clone()) {
+            _ if is_dead => format!("{dir} is dead: its daemon has ended without unmounting it"),
             Some(Ok(())) => {
                 alive += 1;
                 continue;

@@ -17,7 +17,10 @@ if [ -n \"$DEVICE\" ]; then
     mknod -m 666 \"$DEVICE\" c 10 229
     mount --bind \"$DEVICE\" /dev/fuse
 fi
-exec setpriv --reuid 65534 --regid 65534 --clear-groups bash -c \"$SCRIPT\"";
+if [ -z \"$AS_ROOT\" ]; then
+    exec setpriv --reuid 65534 --regid 65534 --clear-groups bash -c \"$SCRIPT\"
+fi
+exec bash -c \"$SCRIPT\"";
 
 /// `w` is `workfs` with the store, `gone` fails while the mount is there.
 const BEGIN: &str = "set -eu
@@ -50,13 +53,19 @@ fn own(path: &Path) {
 /// Runs a script as that user, and waits until its daemon has ended.
 #[track_caller]
 fn as_nobody(fixture: &Fixture, script: &str) -> Ran {
+    where_others_mount(fixture, script, "")
+}
+
+/// Runs a script where that user can mount; as root where that is said.
+#[track_caller]
+fn where_others_mount(fixture: &Fixture, script: &str, as_root: &str) -> Ran {
     let is_usual = fs::metadata("/dev/fuse").is_ok_and(|device| device.mode() & 0o006 == 0o006);
     let device = if is_usual { "".into() } else { fixture.outside("fuse") };
     let own = fixture.command(&[]);
     let mut command = Command::new("unshare");
     command.args(["--mount", "bash", "-c", BECOME]).current_dir(fixture.base());
     command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env("DEVICE", device).env("SCRIPT", format!("{BEGIN}{script}"));
+    command.env("DEVICE", device).env("AS_ROOT", as_root).env("SCRIPT", format!("{BEGIN}{script}"));
     command.env("W", own.get_program()).env("S", fixture.store()).env("M", fixture.root());
     let ran = run(command.env("OUT", fixture.outside(""))).success();
     fixture.await_no_daemon();
@@ -159,6 +168,35 @@ fn a_daemon_that_is_killed_under_a_command_of_who_is_not_root_leaves_no_mount() 
     // What it says is the kernel's: the connection was cut before or after it asked.
     assert!(ran.stderr.contains("cat: note: "), "{ran}");
     assert_eq!(ran.stdout, "", "{ran}");
+}
+
+// P6.4 P6.8
+#[test]
+fn root_replaces_and_takes_away_a_user_s_dead_mount() {
+    if !can_become_another() {
+        return;
+    }
+    let fixture = of_nobody();
+    let ran = where_others_mount(
+        &fixture,
+        "u() { setpriv --reuid 65534 --regid 65534 --clear-groups \"$W\" --store \"$S\" \"$@\"; }
+         killed() { u mount $M; kill -9 $(cat $S.lock); while setpriv --reuid 65534 --regid 65534 --clear-groups stat -f $M >/dev/null 2>&1; do :; done; }
+         is_back() { gone; test $(stat -c %a $M) = 755; test ! -e $S.covers; }
+         r() { \"$W\" --store ${OUT}root.db \"$@\"; }
+         killed; w status; w doctor | grep 'is dead' || test $? = 1
+         w unmount $M; is_back
+         # Whether root may look into the directories on the way or not, the user may.
+         chmod 700 ${S%/*}
+         killed; r mount $M; r unmount $M; is_back
+         # One that lives is not touched.
+         u mount $M
+         if r mount $M; then exit 9; fi
+         u unmount $M; is_back",
+        "yes",
+    );
+    assert!(ran.stdout.contains("dead mounts"), "{ran}");
+    assert!(ran.stdout.contains(&format!("{} is dead", fixture.root().display())), "{ran}");
+    assert!(ran.stderr.contains("is mounted already"), "{ran}");
 }
 
 // P6.3
