@@ -116,11 +116,14 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
         }
         Ok(Some(Exit::Done))
     });
-    asked.inspect_err(|_| {
+    asked.inspect_err(|stop| {
         // A daemon that broke off may have left one.
         let dir = Path::new(&ask.dir);
+        let covers = Covers::kept_in(options.paths.covers());
+        let said = |reason: &str| matches!(stop, Stop::Failed(said) if said.reason == reason);
         if daemon::is_dead(dir)
-            && let Err(failure) = daemon::clean_up(dir, &Covers::kept_in(options.paths.covers()))
+            && let Err(failure) = daemon::clean_up(dir, &covers, false)
+            && !said(&failure.reason)
         {
             output.note(&failure.reason);
         }

@@ -63,7 +63,7 @@ fn take_dead_away(paths: &StorePaths, output: &Output) -> Result<Vec<String>, St
     left.reverse();
     let (mut taken, mut failed) = (Vec::new(), None);
     for dir in left {
-        match daemon::clean_up(&dir, &covers) {
+        match daemon::clean_up(&dir, &covers, false) {
             Ok(Some(note)) => {
                 output.note(&note);
                 taken.push(dir.display().to_string());
@@ -125,7 +125,7 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         return Err(Stop::failed(Exit::Absent, reason, remedy));
     }
     // A daemon that ended without unmounting left this; the directory below is given back.
-    if let Some(note) = daemon::clean_up(&dir, &Covers::kept_in(paths.covers()))? {
+    if let Some(note) = daemon::clean_up(&dir, &Covers::kept_in(paths.covers()), lazy)? {
         output.note(&note);
         return done(&dir, output);
     }

@@ -13,7 +13,7 @@ use workfs_mount::{Mount, MountError, Underlay, detach_dead, detach_dead_but_one
 use super::covers::Covers;
 use super::failure::Failure;
 use super::mount_table;
-use super::point::{LeftCovered, NAMED_MAX, expect_free, occupied, unmount};
+use super::point::{LeftCovered, NAMED_MAX, expect_free, expect_nothing_inside, occupied, unmount};
 
 /// A directory that may be mounted on.
 pub(super) struct Point<'c> {
@@ -33,7 +33,7 @@ impl Point<'_> {
     /// Looks at `dir`, and makes it ready; adds what the user should know.
     ///
     /// # Errors
-    /// If it is no directory, has something mounted on it, or has files and
+    /// If it is no directory, has something mounted on it, a dead mount with others in it, or has files and
     /// `nonempty` is not asked.
     pub fn find<'c>(
         dir: &Path,
@@ -153,6 +153,7 @@ fn lies_below_a_mount(below: Result<&Underlay, &io::Error>) -> bool {
 fn take_dead_away(dir: &Path) -> Result<Option<Underlay>, Failure> {
     let detaching =
         |error| Failure::io(format!("detaching the dead mount on {}", dir.display()), &error);
+    expect_nothing_inside(dir)?;
     let line = mount_table::at(dir);
     let own = Some(rustix::process::geteuid().as_raw());
     // Another user's has a list of its own, and is not closed as root closes it.

@@ -11,6 +11,16 @@ pub fn at(dir: &Path) -> Option<MountLine> {
     workfs_mount::mount_at(dir).ok().flatten()
 }
 
+/// What lies in the mounts on this absolute path, not counting those that lie on each other there.
+#[must_use]
+pub fn inside(dir: &Path) -> Vec<MountLine> {
+    let all = workfs_mount::mounts().unwrap_or_default();
+    let lowest = workfs_mount::stack_at(dir).unwrap_or_default().into_iter().next();
+    let mut inside = lowest.map_or_else(Vec::new, |on| workfs_mount::mounts_inside(&all, &on));
+    inside.retain(|mount| mount.dir != dir);
+    inside
+}
+
 /// All mounts of workfs, the topmost first.
 #[must_use]
 pub fn of_workfs() -> Vec<MountLine> {

@@ -153,6 +153,28 @@ pub fn occupied(
     Err(Failure::new(Cause::Conflict, found, remedy))
 }
 
+/// Fails where other mounts lie in a dead one, which would go with it.
+///
+/// # Errors
+/// If there are any; they are named.
+pub fn expect_nothing_inside(dir: &Path) -> Result<(), Failure> {
+    let inside = mount_table::inside(dir);
+    if inside.is_empty() {
+        return Ok(());
+    }
+    let named = inside.iter().map(|mount| {
+        let place = crate::names::printable(mount.dir.as_os_str().as_encoded_bytes());
+        format!("{place} ({})", mount.fs_type)
+    });
+    let named = crate::names::first_few(named, NAMED_MAX);
+    let reason = format!("{} is a dead mount, and others lie in it: {named}", dir.display());
+    let remedy = format!(
+        "unmount those first, or take all of them from sight (`workfs unmount --lazy {}`)",
+        dir.display()
+    );
+    Err(Failure::new(Cause::Conflict, reason, remedy))
+}
+
 /// Whether a mount's process is gone.
 #[must_use]
 pub fn is_dead(dir: &Path) -> bool {
@@ -163,11 +185,14 @@ pub fn is_dead(dir: &Path) -> bool {
 /// gives the directory back. Says what was done; `None` if there was nothing to do.
 ///
 /// # Errors
-/// If the system refuses.
-pub fn clean_up(dir: &Path, covers: &Covers) -> Result<Option<String>, Failure> {
+/// If the system refuses, or another mount lies in a dead one and is not to go with it (`lazy`).
+pub fn clean_up(dir: &Path, covers: &Covers, lazy: bool) -> Result<Option<String>, Failure> {
     let io = |error| Failure::io(dir.display(), &error);
     let dead = is_dead(dir);
     if dead {
+        if !lazy {
+            expect_nothing_inside(dir)?;
+        }
         detach_dead(dir).map_err(io)?;
     } else if mount_table::at(dir).is_some_and(|mount| mount.is_workfs()) {
         // It lives, only that its daemon cannot be asked: who serves it gives the directory back.

@@ -196,6 +196,37 @@ fn unmount_all_takes_away_what_a_killed_daemon_has_left() {
 
 // P6.4
 #[test]
+fn a_dead_mount_with_others_in_it_is_not_taken_from_below_them() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("another mount needs root");
+    }
+    let fixture = Fixture::new();
+    let (dir, inner) = (fixture.root().to_str().unwrap(), fixture.path("notes"));
+    let volume =
+        |words: &[&str]| run(Command::new(words[0]).args(&words[1..]).arg(&inner)).success();
+    for is_lazy in [false, true] {
+        fs::create_dir_all(&inner).unwrap();
+        volume(&["mount", "-t", "tmpfs", "none"]);
+        fs::write(inner.join("kept"), b"x").unwrap();
+        fixture.kill_daemon();
+        for command in [&["mount", dir][..], &["unmount", dir], &["unmount", "--all"]] {
+            let ran = fixture.workfs(command).failure();
+            let named = format!("others lie in it: {} (tmpfs)", inner.display());
+            assert!(ran.code == 5 && ran.stderr.matches(&named).count() == 1, "{ran}");
+            assert!(fs::read(inner.join("kept")).is_ok());
+        }
+        if is_lazy {
+            fixture.workfs(&["unmount", "--lazy", dir]).success();
+            assert!(mounted_below(fixture.base()).is_empty());
+        } else {
+            volume(&["umount"]);
+            fixture.mount_all();
+        }
+    }
+}
+
+// P6.4
+#[test]
 fn who_waits_in_front_hears_that_the_mount_broke_off() {
     let fixture = Setup::default().mounts(2).start();
     let dir = fixture.mount(1).to_str().unwrap();

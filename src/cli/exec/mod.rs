@@ -228,7 +228,7 @@ impl Mounted {
             return;
         }
         // Its daemon was killed, and left it dead. One that only does not answer keeps it.
-        if let Err(failure) = daemon::clean_up(self.dir(), &Covers::kept_in(paths.covers())) {
+        if let Err(failure) = daemon::clean_up(self.dir(), &Covers::kept_in(paths.covers()), true) {
             tracing::warn!(%failure, "a dead mount stays");
         }
     }
