@@ -22,7 +22,7 @@ pub(super) struct Point<'c> {
     below: io::Result<Underlay>,
     /// A dead mount lies on it, whose place the new one is to take.
     pub is_dead: bool,
-    /// A daemon was killed that had covered it.
+    /// A daemon was killed that had covered it, and somebody has opened it since.
     crashed: bool,
     /// That files lie there may be, and is told already.
     is_told: bool,
@@ -53,7 +53,7 @@ impl Point<'_> {
         let is_closed = below.as_ref().is_ok_and(Underlay::looks_covered);
         let mut is_told = false;
         if !is_dead {
-            let found = expect_free(dir, crashed, nonempty);
+            let found = expect_free(dir, crashed && !is_closed, nonempty);
             // So that what was found can be moved away; where something else is mounted it stays.
             if crashed && (found.is_err() || !mounts_oneself()) {
                 note_stays(dir, covers.give_back_at(dir).map(drop), notes);
@@ -71,7 +71,7 @@ impl Point<'_> {
             below = below.map(|below| below.covered_by(&known));
         }
         let dir = dir.to_owned();
-        Ok(Point { covers, dir, below, is_dead, crashed, is_told, nonempty })
+        Ok(Point { covers, dir, below, is_dead, crashed: crashed && !is_closed, is_told, nonempty })
     }
 
     /// Mounts on it; gives the directory below, too, which is to be given back when the mount has ended.

@@ -66,6 +66,21 @@ impl Covers {
         self.load().into_iter().map(|kept| kept.dir).collect()
     }
 
+    /// Those of them that are closed although nothing is mounted on them: a daemon was killed, and its dead mount
+    /// taken away by others.
+    #[must_use]
+    pub fn left(&self) -> Vec<PathBuf> {
+        let mut dirs = self.dirs();
+        dirs.retain(|dir| {
+            let Ok(below) = Underlay::open(dir) else { return false };
+            let Some(known) = self.of(&below) else { return false };
+            let open = below.cover().clone();
+            let lies_below = below.lies_below_a_mount().unwrap_or(true);
+            !lies_below && *below.covered_by(&known).cover() != open
+        });
+        dirs
+    }
+
     /// Writes a cover down, in place of an older one of the same directory.
     ///
     /// # Errors
@@ -266,6 +281,7 @@ mod tests {
         let (below, cover) = directory(&old.join("m"));
         covers.keep(&cover).unwrap();
         below.apply().unwrap();
+        assert_eq!(covers.left(), std::slice::from_ref(&cover.dir));
         std::fs::rename(&old, &new).unwrap();
         // What is not found may come back.
         assert!(!covers.give_back_at(&old.join("m")).unwrap());
@@ -293,6 +309,7 @@ mod tests {
         covers.keep(&Cover { mode: 0o777, ..cover.clone() }).unwrap();
         below.uncover().unwrap();
         std::fs::set_permissions(&cover.dir, Permissions::from_mode(0o711)).unwrap();
+        assert!(covers.left().is_empty());
         assert!(covers.give_back_at(&cover.dir).unwrap());
         assert_eq!(std::fs::metadata(&cover.dir).unwrap().mode() & 0o7777, 0o711);
         assert!(covers.dirs().is_empty());

@@ -143,7 +143,7 @@ pub fn occupied(
     }
     let names = entries.iter().map(|name| crate::names::printable(name.as_encoded_bytes()));
     let named = crate::names::first_few(names, NAMED_MAX);
-    let when = if crashed { " (written while nothing was mounted)" } else { "" };
+    let when = if crashed { " (perhaps written while nothing was mounted)" } else { "" };
     let found = format!("{} has files{when}: {named}", dir.display());
     if nonempty {
         return Ok(Some(format!("{found}; they are hidden until it is unmounted")));

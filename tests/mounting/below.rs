@@ -269,3 +269,46 @@ fn a_directory_that_could_not_be_closed_is_unmounted_after_a_crash_like_any_othe
     }
     unmount(&appended, UnmountFlags::empty()).unwrap();
 }
+
+// P6.8
+#[test]
+fn files_that_lay_there_before_are_not_called_new() {
+    if !is_root() {
+        return;
+    }
+    let fixture = Setup::default().prepare();
+    let dir = fixture.root().to_str().unwrap();
+    fs::write(fixture.path("old"), b"x").unwrap();
+    fixture.workfs(&["mount", dir, "--nonempty"]).success();
+    fixture.kill_daemon();
+    unmount(dir, UnmountFlags::DETACH).unwrap();
+    let closed = is_immutable(fixture.root());
+    let ran = fixture.mount_at(fixture.root()).failure();
+    assert!(ran.stderr.contains("has files"), "{ran}");
+    assert!(!closed || !ran.stderr.contains("nothing was mounted"), "{ran}");
+}
+
+// P6.4 P6.8
+#[test]
+fn what_a_killed_daemon_has_left_is_told_wherever_one_asks() {
+    if !is_root() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let dir = fixture.root().to_str().unwrap().to_owned();
+    let left = format!("{dir} is read-only");
+    let says = |command: &str, what: &str| {
+        let ran = fixture.workfs(&[command]);
+        assert!(!ran.stdout.contains(&left) || what == left, "{ran}");
+        assert!(ran.stdout.contains(what), "{ran}");
+    };
+    says("doctor", "1 alive");
+    fixture.kill_daemon();
+    says("doctor", &format!("{dir} is dead"));
+    says("status", &format!("no daemon; dead mounts, which `workfs mount` replaces: {dir}"));
+    unmount(fixture.root(), UnmountFlags::DETACH).unwrap();
+    says("doctor", &left);
+    says("status", "no daemon, not mounted");
+    fixture.mount_all();
+    says("doctor", "1 alive");
+}

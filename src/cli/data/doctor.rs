@@ -1,11 +1,15 @@
 //! `workfs doctor`.
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
 use super::super::exit::Exit;
 use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, each_reply, print};
-use crate::daemon::left_covered;
+use crate::daemon::{Covers, left_covered};
+use crate::names::printable;
 use crate::service::{DoctorReport, Finding, Health, Reply, Report, Request, doctor};
 
 /// Runs it: also where the store is missing or cannot be opened, which it then says.
@@ -41,10 +45,30 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
         Err(other) => return Err(other),
     };
     if let Report::Doctor(report) = &mut report {
+        report.findings.extend(left_closed(&here));
         report.findings.extend(working_directory());
     }
     print(&report, output)?;
     Ok(report.exit().into())
+}
+
+/// Directories that mounts of the store left read-only.
+fn left_closed(here: &Here<'_>) -> Vec<Finding> {
+    let served = here.daemon().ok().flatten().map_or(&[][..], |(_, mounts)| mounts);
+    let is_served = |dir: &Path| served.iter().any(|mount| Path::new(&mount.dir) == dir);
+    let left = Covers::kept_in(here.paths().covers()).left();
+    let finding = |dir: PathBuf| {
+        let shown = printable(dir.as_os_str().as_bytes());
+        Finding {
+            what: "directory".to_owned(),
+            health: Health::Warn,
+            found: format!("{shown} is read-only: so a daemon left it that was killed"),
+            remedy: Some(format!(
+                "`workfs unmount {shown}` gives it back, `workfs mount` takes it"
+            )),
+        }
+    };
+    left.into_iter().filter(|dir| !is_served(dir)).map(finding).collect()
 }
 
 /// The directory that one is in, where a mount left it read-only: the daemon does not know which that is.

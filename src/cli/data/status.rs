@@ -7,6 +7,8 @@ use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, each_reply};
+use crate::daemon::{StorePaths, is_dead, of_workfs};
+use crate::names::printable;
 use crate::service::{Reply, Request};
 
 /// Runs it.
@@ -31,11 +33,23 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
                     let count = mounts.len();
                     format!("served by process {}, {count} mount{plural}", daemon.pid)
                 }
-                None => "no daemon, not mounted".to_owned(),
+                None => unserved(here.paths()),
             })
         }
         Reply::Error(failure) => Err(failure.into()),
         Reply::Progress { .. } | Reply::Line(_) | Reply::Idle => Ok(()),
     })?;
     Ok(exit)
+}
+
+/// What there is of mounts where there is no daemon.
+fn unserved(paths: &StorePaths) -> String {
+    let own = of_workfs().into_iter().filter(|mount| mount.source == *paths.source());
+    let dead = own.filter(|mount| is_dead(&mount.dir));
+    let dead: Vec<String> =
+        dead.map(|mount| printable(mount.dir.as_os_str().as_encoded_bytes())).collect();
+    match dead.len() {
+        0 => "no daemon, not mounted".to_owned(),
+        _ => format!("no daemon; dead mounts, which `workfs mount` replaces: {}", dead.join(", ")),
+    }
 }
