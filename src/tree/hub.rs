@@ -159,6 +159,12 @@ impl Hub {
         found.collect()
     }
 
+    /// Where a mount is by now, if this process finds it: a directory above may have another name.
+    #[must_use]
+    pub fn place(&self, id: MountId) -> Option<PathBuf> {
+        self.members().iter().find(|member| member.mount.id() == id)?.mount.place()
+    }
+
     /// All mounts of this moment.
     fn members(&self) -> Arc<Vec<Member>> {
         Arc::clone(&self.members.read())

@@ -69,6 +69,21 @@ fn what_is_done_through_one_mount_is_heard_in_the_other() {
 
 // P11.8
 #[test]
+fn who_watches_below_a_directory_with_another_name_hears() {
+    let fixture = two();
+    let [old, new] = ["old", "new"].map(|name| fixture.base().join(name));
+    fs::create_dir_all(old.join("m")).unwrap();
+    fixture.mount_at(&old.join("m")).success();
+    fs::rename(&old, &new).unwrap();
+    let mut watch = Watch::of(&new.join("m/scratchpad"));
+    fixture.sh("echo x > scratchpad/new").success();
+    assert!(watch.hears("new", SOON), "a new file");
+    drop(watch);
+    fixture.workfs(&["unmount", new.join("m").to_str().unwrap()]).success();
+}
+
+// P11.8
+#[test]
 fn what_is_done_at_the_socket_is_heard_in_every_mount() {
     let fixture = two();
     let mut watches = [0, 1].map(|nth| Watch::of(&fixture.mount(nth).join("scratchpad")));

@@ -38,6 +38,11 @@ impl Watched {
             self.looked = Some(Instant::now());
             self.dirs = hub.mount_dirs().into_iter().collect();
             self.inodes = look_at_processes(hub, &self.dirs);
+            for id in self.inodes.keys() {
+                if let (Some(place), Some((dir, _))) = (hub.place(*id), self.dirs.get_mut(id)) {
+                    *dir = place;
+                }
+            }
         }
         !self.inodes.is_empty()
     }
