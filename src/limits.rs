@@ -58,6 +58,21 @@ pub const SYMLINK_BYTES_MAX: usize = 4095;
 /// A plain file's chunk. An append rewrites its last chunk, a big read fetches many.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
+/// From this chunk on whole chunks of a file lie beside the store's tables: files of up to 1 MiB, which are
+/// most, lie in these, and are flushed with them.
+pub const BESIDE_FROM_CHUNK: u32 = 16;
+
+/// How far the file beside the tables reaches at most, in which no place is used twice: half of what a file of
+/// ext4 can have.
+pub const EXTENTS_BYTES_MAX: u64 = 8 << 40;
+
+/// So long what was freed beside the tables waits for a flush that somebody else makes, before one is made to
+/// give its space back.
+pub const FREED_GATHERED_FOR: Duration = Duration::from_secs(5);
+
+/// So long a change that finds the disk full waits for that space.
+pub const FREED_PATIENCE: Duration = Duration::from_millis(200);
+
 /// Largest plain file: a chunk index must fit the 24 bits that a chunk key has for it.
 pub const FILE_BYTES_MAX: u64 = 1 << 40;
 
@@ -108,6 +123,9 @@ pub const RECLAIMED_CHUNKS_AT_ONCE: u64 = 512;
 
 /// After so long it is tried again with those that could not go because the disk was full.
 pub const NAMELESS_AGAIN: Duration = Duration::from_secs(1);
+
+/// After so long it is looked again whether somebody still has those open that had no name.
+pub const NAMELESS_HELD: Duration = Duration::from_secs(10);
 
 /// Inodes without a name that come before that time is over: those before them go. Bounds what they
 /// hold.

@@ -154,13 +154,19 @@ pub(super) fn put(
     let mut rest = data;
     while !rest.is_empty() {
         let (index, within) = split(at);
-        let take = rest.len().min(CHUNK_BYTES - within);
+        let whole = rest.len() / CHUNK_BYTES;
+        let take = match within {
+            0 if whole > 0 => whole * CHUNK_BYTES,
+            _ => rest.len().min(CHUNK_BYTES - within),
+        };
         let (now, later) = rest.split_at(take);
-        if within == 0 && take == CHUNK_BYTES {
+        if take >= CHUNK_BYTES {
+            let last = split(at + take as u64 - 1).0;
             // After the end there are no chunks.
-            let new = at >= node.size || turn.txn.next_chunk(node.ino, index)? != Some(index);
-            node.chunks += u64::from(new);
-            turn.txn.put_chunk(node.ino, index, now)?;
+            let gone =
+                if at < node.size { turn.txn.delete_chunks(node.ino, index, last)? } else { 0 };
+            node.chunks = (node.chunks + whole as u64).saturating_sub(gone);
+            turn.txn.insert_whole_chunks(node.ino, index, now)?;
         } else {
             let old = turn.txn.chunk(node.ino, index)?;
             node.chunks += u64::from(old.is_none());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::FileName;
 use crate::numbers::G;
-use crate::store::sqlite::{Lock, Sqlite, lock_path, refuse_other, restoring_path};
+use crate::store::sqlite::{FILES, Lock, Sqlite, lock_path, refuse_other, restoring_path};
 use crate::store::{Readers, StoreError, is_full, or_too_long};
 
 use super::backup::{beside, remove_with_log, settle};
@@ -248,9 +248,6 @@ fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
     move_all(store, &kept)?;
     Ok(Some(kept))
 }
-
-/// The files of a store: its log, the index of that, itself.
-const FILES: [&str; 3] = ["-wal", "-shm", ""];
 
 /// Whether there is no file of a store of this name.
 fn is_free(store: &Path) -> bool {

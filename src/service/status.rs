@@ -1,11 +1,15 @@
 //! How much there is of what.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use serde::{Deserialize, Serialize};
 
 use crate::names::ShownPath;
 use crate::numbers::G;
 use crate::store::Class;
+use crate::store::sqlite::FILES;
 
+use super::backup::beside;
 use super::find::state_dirs;
 use super::{Exit, Failure, Service};
 
@@ -181,12 +185,13 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
             Some(super::show::seconds(line.get("at")?.as_str()?))
         });
-        let mut log = service.store.clone().into_os_string();
-        log.push("-wal");
-        let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |m| m.len());
+        // Not their lengths: what was given back of big files is holes.
+        let taken = FILES.map(|end| {
+            std::fs::metadata(beside(&service.store, end)).map_or(0, |file| file.blocks() * 512)
+        });
         Ok(StatusReport {
             store: service.store.display().to_string(),
-            store_bytes: length(&service.store) + length(log.as_ref()),
+            store_bytes: taken.iter().sum(),
             last_g: last.map_or(G(0), |row| row.g),
             last_at,
             leases,

@@ -143,6 +143,8 @@ pub trait Txn:
     fn put_symlink(&mut self, ino: Ino, target: &[u8]) -> Result<()>;
     /// Writes a chunk of a plain file.
     fn put_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()>;
+    /// Writes whole chunks of a plain file from `first` on, of which none is there.
+    fn insert_whole_chunks(&mut self, ino: Ino, first: u32, data: &[u8]) -> Result<()>;
     /// Deletes the chunks `first..=last` and says how many there were.
     fn delete_chunks(&mut self, ino: Ino, first: u32, last: u32) -> Result<u64>;
     /// Frees at most so many chunks of a file, whichever; says how many.

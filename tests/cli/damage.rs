@@ -147,7 +147,7 @@ fn fsck_finds_content_that_is_missing_numbers_that_begin_anew_and_what_is_not_ou
     for (sql, what) in [
         ("DELETE FROM chunks".to_owned(), "says 1 chunks of content and has none"),
         (
-            "INSERT INTO chunks SELECT key + 1, x'00' FROM chunks".into(),
+            "INSERT INTO chunks (key, data) SELECT key + 1, x'00' FROM chunks".into(),
             "chunks of content and has 2",
         ),
         (format!("UPDATE nodes SET size = 77 WHERE ino = {plain}"), "up to 9000 after its end, 77"),
@@ -162,7 +162,7 @@ fn fsck_finds_content_that_is_missing_numbers_that_begin_anew_and_what_is_not_ou
             "attributes of node 999: the node does",
         ),
         (
-            "INSERT INTO chunks VALUES (999 << 24, x'00')".into(),
+            "INSERT INTO chunks (key, data) VALUES (999 << 24, x'00')".into(),
             "node 999: has content and does not",
         ),
         ("UPDATE sqlite_sequence SET seq = 1".into(), "numbers of inodes: go up to"),

@@ -8,6 +8,7 @@ mod harness;
 
 mod attributes;
 mod beside;
+mod big_files;
 mod coherence;
 mod computed;
 mod content;

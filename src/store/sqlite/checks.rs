@@ -65,7 +65,7 @@ impl Conn {
         self.each(sql, [], |row| Ok((key(row), legible(read(row)))), visit)
     }
 
-    /// Every problem that SQLite's own check finds.
+    /// Every problem that SQLite's own check finds, and those of what lies beside the tables.
     pub(super) fn integrity(&self) -> Result<Vec<String>> {
         let mut found: Vec<String> = Vec::new();
         let walked =
@@ -76,9 +76,28 @@ impl Conn {
         found.retain(|line| line != "ok");
         match walked {
             // What it found until then says more than that it could not go on.
-            Err(StoreError::Impossible(_)) if !found.is_empty() => Ok(found),
-            walked => walked.map(|()| found),
+            Err(StoreError::Impossible(_)) if !found.is_empty() => return Ok(found),
+            walked => walked?,
         }
+        found.extend(
+            self.extents
+                .problem()
+                .map(|why| format!("{why}; content of big files that lies there cannot be read")),
+        );
+        found.extend(self.misplaced()?);
+        Ok(found)
+    }
+
+    /// What the rows say of big files that cannot be.
+    fn misplaced(&self) -> Result<Vec<String>> {
+        let count = |sql| self.one(sql, [CHUNK_BYTES as i64], |row| number(row, 0));
+        let nowhere = "SELECT count(*) FROM chunks WHERE at IS NOT NULL AND (at < ?1 OR at % ?1)";
+        let freed = "SELECT count(c.at + ?1) FROM freed f \
+                     CROSS JOIN chunks c ON c.at >= f.at AND c.at < f.at + f.length";
+        let of = [(count(nowhere)?, "where none can lie"), (count(freed)?, "in what was freed")];
+        let wrong =
+            of.into_iter().filter_map(|(count, what)| Some((count.filter(|n| *n > 0)?, what)));
+        Ok(wrong.map(|(count, what)| format!("{count} chunks of big files lie {what}")).collect())
     }
 }
 
@@ -177,11 +196,12 @@ impl ReadChecks for Conn {
 
     fn all_chunks(&self, visit: Visit<'_, Chunks>) -> Result<()> {
         // Of a length that is asked for by itself SQLite reads no content, which an aggregate of it would.
-        let sql = "SELECT key, length(data) FROM chunks ORDER BY key";
+        let sql = "SELECT key, CASE WHEN at IS NULL THEN length(data) ELSE ?1 END \
+                   FROM chunks ORDER BY key";
         let mut last: Option<Chunks> = None;
         let mut goes_on = true;
         let read = |row: &Row<'_>| Ok((any_number(row, 0), any_number(row, 1)));
-        self.each(sql, [], read, &mut |(key, length)| {
+        self.each(sql, [CHUNK_BYTES as i64], read, &mut |(key, length)| {
             let (ino, index) = (Ino(key >> 24), key & u64::from(CHUNK_INDEX_MAX));
             if last.is_some_and(|last| last.ino != ino) {
                 goes_on = last.take().is_none_or(&mut *visit);

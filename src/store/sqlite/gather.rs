@@ -14,6 +14,7 @@
 //! - A write that fails is reported by that sync, so that the commit fails.
 //! - The sync after the log's header is never left out: SQLite needs it for order (see `walFrames`). It
 //!   is SQLite's own, which makes the name of a new log durable, too.
+//! - What lies beside the tables ([`extents`]) is flushed before the log is, whoever flushes it.
 //!
 //! Deliberately not here: every other file and method; they are those of SQLite's own default.
 
@@ -21,10 +22,12 @@ use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
+use super::extents::{self, Extents};
 use crate::store::{Result, StoreError};
 
 /// The name under which SQLite knows it.
@@ -97,6 +100,9 @@ pub(super) fn register() -> Result<()> {
 struct Gathered {
     /// The log, opened once more to be flushed. Nobody locks a log: its close ends no lock.
     file: File,
+    path: PathBuf,
+    /// What must be on the disk before the log is; looked for with the first flush.
+    extents: Option<Arc<Extents>>,
     bytes: Vec<u8>,
     /// Where `bytes` begin in the file.
     at: i64,
@@ -216,12 +222,13 @@ unsafe extern "C" fn open(
             return code;
         }
         // A log has a name.
-        let path = OsStr::from_bytes(CStr::from_ptr(name).to_bytes());
-        let Ok(again) = File::open(path) else {
+        let path = PathBuf::from(OsStr::from_bytes(CStr::from_ptr(name).to_bytes()));
+        let Ok(again) = File::open(&path) else {
             let _ = forward!(file, xClose);
             return ffi::SQLITE_CANTOPEN;
         };
-        let gathered = Gathered { file: again, bytes: Vec::new(), at: 0, header: false };
+        let gathered =
+            Gathered { file: again, path, extents: None, bytes: Vec::new(), at: 0, header: false };
         (*file.cast::<Log>()).gathered = Box::into_raw(Box::new(gathered));
         (*file).pMethods = &raw const METHODS;
         ffi::SQLITE_OK
@@ -297,7 +304,14 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
         if !FLUSHES.get() {
             return ffi::SQLITE_OK;
         }
-        if gathered.file.sync_data().is_err() {
+        if gathered.extents.is_none() {
+            gathered.extents = extents::of_log(&gathered.path);
+        }
+        let flushed = match &gathered.extents {
+            Some(extents) => extents.flush_with(&gathered.file),
+            None => gathered.file.sync_data(),
+        };
+        if flushed.is_err() {
             return ffi::SQLITE_IOERR_FSYNC;
         }
         LOGGED.set(Logged::Flushed);

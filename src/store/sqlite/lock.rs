@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::extents::ENDING;
 use super::room::MainFile;
 use crate::store::{Identity, Result, StoreError, is_full, open_own};
 
@@ -62,13 +63,16 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// Removes a store's file and its log. Only for whoever has the store's lock.
+/// The files of a store: its log, the index of that, what of big files lies beside it, itself.
+pub const FILES: [&str; 4] = ["-wal", "-shm", ENDING, ""];
+
+/// Removes a store's files. Only for whoever has the store's lock.
 ///
 /// # Errors
 /// If the file cannot be removed; then nothing is.
 pub fn remove_files(path: &Path) -> std::io::Result<()> {
     std::fs::remove_file(path)?;
-    for end in ["-wal", "-shm"] {
+    for end in FILES {
         match std::fs::remove_file(beside(path, end)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -86,7 +90,7 @@ pub fn restoring_path(path: &Path) -> PathBuf {
 /// Removes what a restoring that was killed has left. For whoever has the store's lock, as a restoring that goes on has.
 pub(super) fn remove_restoring(path: &Path) {
     let aside = restoring_path(path);
-    for end in ["-wal", "-shm", "-journal", ".lock", ""] {
+    for end in FILES.into_iter().chain(["-journal", ".lock"]) {
         // Most often there is none.
         let _ = std::fs::remove_file(beside(&aside, end));
     }

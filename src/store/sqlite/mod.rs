@@ -5,8 +5,13 @@
 
 mod agents;
 mod checkpoint;
+mod chunks;
 mod columns;
+mod extents;
+#[cfg(test)]
+mod extents_test;
 mod files;
+mod freeing;
 mod gather;
 mod head;
 mod lock;
@@ -30,13 +35,17 @@ mod writer;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crossbeam_channel::RecvTimeoutError;
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
+use chunks::Space;
+use extents::Extents;
+
 pub use head::refuse_other;
-pub use lock::{Lock, lock_holder, remove_files, remove_lock, restoring_path};
+pub use lock::{FILES, Lock, lock_holder, remove_files, remove_lock, restoring_path};
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
@@ -51,6 +60,9 @@ struct Conn {
     /// The inodes of the transaction under way; empty outside of one.
     nodes: RefCell<nodes::Nodes>,
     places: RefCell<places::Places>,
+    extents: Arc<Extents>,
+    /// Of the writer's connection.
+    space: Space,
     /// The number of the inode that was made last, also if that was undone; `None` before the first.
     last_ino: Option<Ino>,
     /// Nothing was done yet in the transaction under way. Its first change then needs no savepoint:
@@ -62,6 +74,7 @@ struct Conn {
 pub struct Sqlite {
     path: PathBuf,
     idle: Mutex<Vec<Conn>>,
+    extents: Arc<Extents>,
     /// Why it cannot be written.
     protection: Option<String>,
     /// Its file was made by opening it.
@@ -180,10 +193,10 @@ impl Sqlite {
                 lock.remove(path);
             }
         }
-        let (main_lock, writer) = opened?;
+        let (main_lock, extents, writer) = opened?;
         let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
         let (_lock, main_lock) = (Some(lock), main_lock);
-        Ok((Sqlite { path, idle, protection: None, is_made, _lock, main_lock }, writer))
+        Ok((Sqlite { path, idle, extents, protection: None, is_made, _lock, main_lock }, writer))
     }
 
     /// Whether its file was made by opening it.
@@ -193,24 +206,27 @@ impl Sqlite {
     }
 
     /// What is to be opened by whoever has the lock beside the store.
-    fn open_held(path: &Path) -> Result<(lock::Lock, SqliteWriter)> {
+    fn open_held(path: &Path) -> Result<(lock::Lock, Arc<Extents>, SqliteWriter)> {
         let io = |what: &str, error: std::io::Error| {
             StoreError::of_writing(&format!("{what} {}", path.display()), &error)
         };
         let main = room::open_main(path).map_err(|e| io("opening", e))?;
         let main_lock = lock::lock_main(path, &main, lock::Use::Write)?;
-        let writer = connect(path, true).map_err(|error| named(error, path))?;
+        let sql = connect(path, true).map_err(|error| named(error, path))?;
         let shown = path.display().to_string();
-        schema::migrate(&writer.sql, &shown).map_err(|error| named(error, path))?;
+        schema::migrate(&sql, &shown).map_err(|error| named(error, path))?;
         // Not before it is known to be a store: another program's file stays as it is.
         restrict(path).map_err(|e| io("restricting", e))?;
-        let logged = writer.sql.pragma_update(None, "journal_mode", "wal");
-        logged.map_err(|error| writer.cause(error))?;
-        writer.sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
+        let logged = sql.pragma_update(None, "journal_mode", "wal");
+        logged.map_err(|error| cause(&sql, error))?;
+        sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
+        let identity = main_lock.identity().map_err(|e| io("looking at", e))?;
+        let extents = Extents::open(path, &sql, Some(identity))?;
+        let writer = Conn::new(sql, &extents);
         forget_leader(&writer)?;
-        let connections = (writer, connect(path, true)?);
-        let writer = SqliteWriter::new(connections, path, std::sync::Arc::clone(&main))?;
-        Ok((main_lock, writer))
+        let second = Conn::new(connect(path, true)?, &extents);
+        let writer = SqliteWriter::new((writer, second), path, Arc::clone(&main))?;
+        Ok((main_lock, extents, writer))
     }
 
     /// Which file the store is.
@@ -240,10 +256,11 @@ impl Sqlite {
             return Ok(connection);
         }
         self.expect_in_place()?;
-        match self.protection {
+        let sql = match self.protection {
             Some(_) => reading::connect(&self.path),
             None => connect(&self.path, false),
-        }
+        };
+        Ok(Conn::new(sql?, &self.extents))
     }
 }
 
@@ -275,7 +292,7 @@ fn restrict(path: &Path) -> std::io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
 }
 
-fn connect(path: &Path, write: bool) -> Result<Conn> {
+fn connect(path: &Path, write: bool) -> Result<Connection> {
     let flags = if write {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
     } else {
@@ -286,7 +303,7 @@ fn connect(path: &Path, write: bool) -> Result<Conn> {
     configure(Connection::open_with_flags_and_vfs(path, flags, gather::NAME).map_err(fail)?, write)
 }
 
-fn configure(sql: Connection, write: bool) -> Result<Conn> {
+fn configure(sql: Connection, write: bool) -> Result<Connection> {
     sql.set_prepared_statement_cache_capacity(128);
     sql.busy_timeout(BUSY_PATIENCE).map_err(fail)?;
     // A hostile store file must not run code or trick the reader (6-safety.md).
@@ -305,11 +322,22 @@ fn configure(sql: Connection, write: bool) -> Result<Conn> {
     if !write {
         sql.pragma_update(None, "query_only", true).map_err(fail)?;
     }
-    let (nodes, places) = (RefCell::default(), RefCell::default());
-    Ok(Conn { sql, nodes, places, last_ino: None, is_first: false })
+    Ok(sql)
 }
 
 impl Conn {
+    fn new(sql: Connection, extents: &Arc<Extents>) -> Conn {
+        Conn {
+            sql,
+            nodes: RefCell::default(),
+            places: RefCell::default(),
+            extents: Arc::clone(extents),
+            space: Space::default(),
+            last_ino: None,
+            is_first: false,
+        }
+    }
+
     fn step(&self, sql: &str) -> Result<()> {
         let stepped = self.sql.prepare_cached(sql).and_then(|mut step| step.execute([]));
         stepped.map(drop).map_err(|error| self.cause(error))
@@ -339,6 +367,7 @@ impl Conn {
 
 impl Readers for Sqlite {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
+        let _look = self.extents.look();
         let connection = self.take()?;
         let result = connection.snapshot(work);
         // One whose snapshot could not be ended gives no other.
@@ -397,6 +426,7 @@ impl Readers for Sqlite {
     }
 
     fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<bool> {
+        let _look = self.extents.look();
         let source = self.take()?;
         let mut copy = Connection::open(target).map_err(fail)?;
         let restricted = restrict(target);
@@ -406,6 +436,7 @@ impl Readers for Sqlite {
         source.sql.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(fail)?;
         let copied = copy_pages(&source.sql, &mut copy, progress);
         let is_whole = copied.map_err(|error| cause(&copy, error))?;
+        let is_whole = is_whole && self.extents.copy_into(&copy, progress)?;
         source.sql.execute_batch("COMMIT").map_err(fail)?;
         self.idle.lock().push(source);
         if is_whole {

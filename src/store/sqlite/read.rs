@@ -5,7 +5,6 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use super::columns::{damaged, file_name, int, number, tree_path};
 use super::why::why;
 use super::{Conn, fail};
-use crate::limits::CHUNK_INDEX_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{
     Attempt, G, Ino, Lapses, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey,
@@ -29,11 +28,6 @@ macro_rules! record_columns {
          version_g, last_g, trace, status, done, fit, open, priority, since, not_before, \
          ready, due, lease, lapsed, lapses"
     };
-}
-
-/// The key of a plain file's chunk.
-pub(super) fn chunk_key(ino: Ino, index: u32) -> i64 {
-    (ino.0 << 24 | u64::from(index)) as i64
 }
 
 pub(super) fn type_number(node_type: NodeType) -> i64 {
@@ -283,18 +277,11 @@ impl Read for Conn {
     }
 
     fn chunk(&self, ino: Ino, index: u32) -> Result<Option<Vec<u8>>> {
-        let sql = "SELECT data FROM chunks WHERE key = ?1";
-        self.one(sql, [chunk_key(ino, index)], |row| row.get(0))
+        self.chunk_of(ino, index)
     }
 
     fn next_chunk(&self, ino: Ino, index: u32) -> Result<Option<u32>> {
-        let sql = "SELECT key FROM chunks WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT 1";
-        if index > CHUNK_INDEX_MAX {
-            return Ok(None);
-        }
-        let range = params![chunk_key(ino, index), chunk_key(ino, CHUNK_INDEX_MAX)];
-        let key = self.one(sql, range, |row| number(row, 0))?;
-        Ok(key.map(|key| (key & u64::from(CHUNK_INDEX_MAX)) as u32))
+        self.next_chunk_of(ino, index)
     }
 
     fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Option<Vec<u8>>> {

@@ -17,6 +17,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use super::extents::Extents;
 use super::lock::{self, Lock, beside};
 use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
@@ -73,12 +74,14 @@ impl Sqlite {
         }
         let main = File::open(path).map_err(|error| cannot(path, error))?;
         let main_lock = lock::lock_main(path, &main.into(), lock::Use::Read)?;
-        let connection = connect(path).map_err(|error| named(error, path))?;
+        let sql = connect(path).map_err(|error| named(error, path))?;
         let shown = path.display().to_string();
-        schema::check(&connection.sql, &shown).map_err(|error| named(error, path))?;
+        schema::check(&sql, &shown).map_err(|error| named(error, path))?;
+        let extents = Extents::open(path, &sql, None)?;
+        let connection = Conn::new(sql, &extents);
         let (path, idle) = (path.to_owned(), Mutex::default());
         let (protection, _lock) = (Some(why.clone()), lock);
-        let store = Sqlite { path, idle, protection, is_made: false, _lock, main_lock };
+        let store = Sqlite { path, idle, extents, protection, is_made: false, _lock, main_lock };
         Ok((store, ProtectedWriter { connection, why, refusal }))
     }
 }
@@ -92,7 +95,7 @@ fn cannot(what: &Path, error: std::io::Error) -> StoreError {
 }
 
 /// A connection that reads, with what is in the log.
-pub(super) fn connect(path: &Path) -> Result<Conn> {
+pub(super) fn connect(path: &Path) -> Result<Connection> {
     let log = log_path(path);
     let has_log = match File::open(&log) {
         Ok(file) => file.metadata().map_err(|error| cannot(&log, error))?.len() > 0,

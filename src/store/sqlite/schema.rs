@@ -312,6 +312,20 @@ CREATE TABLE backups (
 -- The name that it went from. Of what was parked before there was this column none is known.
 ALTER TABLE backups ADD COLUMN name BLOB;
 ",
+    r"
+-- Chunks that lie beside the tables (`extents`), from this place on; their `data` is empty.
+ALTER TABLE chunks ADD COLUMN at INTEGER;
+CREATE UNIQUE INDEX chunks_at ON chunks (at) WHERE at IS NOT NULL;
+
+-- What nothing names there any more, and is not given back yet.
+CREATE TABLE freed (
+  at     INTEGER PRIMARY KEY,
+  length INTEGER NOT NULL CHECK (length > 0)
+) STRICT;
+
+-- By this the file beside knows its store.
+INSERT INTO meta (key, value) VALUES ('extents', lower(hex(randomblob(16))));
+",
 ];
 
 /// The newest schema this program knows.

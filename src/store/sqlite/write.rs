@@ -8,7 +8,8 @@ use super::nodes::Nodes;
 
 use super::Conn;
 use super::columns::int;
-use super::read::{chunk_key, class_number, type_number};
+use super::extents::Extent;
+use super::read::{class_number, type_number};
 use super::ready::when_columns;
 use super::why::why_text;
 use crate::limits;
@@ -30,6 +31,7 @@ impl Conn {
     /// Begins a transaction's work: nothing is done yet, no inode is held.
     pub(super) fn begin_work(&mut self) {
         self.is_first = true;
+        self.space.begin();
         self.nodes = RefCell::new(Nodes::of_transaction());
     }
 
@@ -40,10 +42,11 @@ impl Conn {
         self.write_charges(&nodes.charges)
     }
 
-    /// Forgets what counts in the transaction that ended only.
-    pub(super) fn end_work(&mut self, committed: bool) {
+    /// Forgets what counts in the transaction that ended only; gives what it has freed beside the tables.
+    pub(super) fn end_work(&mut self, committed: bool) -> Vec<Extent> {
         self.nodes.take();
         self.places.get_mut().end(committed);
+        self.space.end(committed)
     }
 
     fn write_node(&self, node: &Node) -> Result<()> {
@@ -192,22 +195,19 @@ impl Txn for Conn {
     }
 
     fn put_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()> {
-        let sql = "INSERT INTO chunks (key, data) VALUES (?1, ?2) \
-                   ON CONFLICT (key) DO UPDATE SET data = excluded.data";
-        self.change(sql, params![chunk_key(ino, index), data])?;
-        Ok(())
+        self.write_chunk(ino, index, data)
+    }
+
+    fn insert_whole_chunks(&mut self, ino: Ino, first: u32, data: &[u8]) -> Result<()> {
+        self.insert_chunks(ino, first, data)
     }
 
     fn delete_chunks(&mut self, ino: Ino, first: u32, last: u32) -> Result<u64> {
-        let sql = "DELETE FROM chunks WHERE key BETWEEN ?1 AND ?2";
-        Ok(self.change(sql, [chunk_key(ino, first), chunk_key(ino, last)])? as u64)
+        self.remove_chunks(ino, first, last)
     }
 
     fn delete_some_chunks(&mut self, ino: Ino, most: u64) -> Result<u64> {
-        let sql = "DELETE FROM chunks WHERE key IN \
-                   (SELECT key FROM chunks WHERE key BETWEEN ?1 AND ?2 LIMIT ?3)";
-        let (first, last) = (chunk_key(ino, 0), chunk_key(ino, limits::CHUNK_INDEX_MAX));
-        Ok(self.change(sql, [first, last, int(most)])? as u64)
+        self.remove_some_chunks(ino, most)
     }
 
     fn put_xattr(&mut self, ino: Ino, name: &[u8], value: &[u8]) -> Result<()> {
@@ -449,6 +449,7 @@ impl Txn for Conn {
 
     fn savepoint(&mut self) -> Result<()> {
         self.nodes.get_mut().mark();
+        self.space.mark();
         if !self.is_first {
             self.change("SAVEPOINT change", [])?;
         }
@@ -465,6 +466,7 @@ impl Txn for Conn {
     fn rollback(&mut self) -> Result<()> {
         self.nodes.get_mut().back_to_mark();
         self.places.get_mut().undo();
+        self.space.back_to_mark();
         if std::mem::take(&mut self.is_first) {
             self.change("ROLLBACK", [])?;
             self.change("BEGIN IMMEDIATE", [])?;

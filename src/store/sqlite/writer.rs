@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checkpoint::Checkpointer;
+use super::chunks::Space;
+use super::freeing::Freeing;
 use super::gather::{self, Logged};
 use super::lock::beside;
 use super::places::Places;
@@ -18,6 +20,7 @@ use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 pub struct SqliteWriter {
     // Dropped first: the checkpointer's thread ends before the connection that it watches.
     checkpointer: Checkpointer,
+    freeing: Freeing,
     // Dropped before the connection that it belongs to.
     mark: ReadMark,
     /// How often the log had been moved when that was taken.
@@ -41,10 +44,15 @@ impl SqliteWriter {
         let (own_main, log) = (Arc::clone(&main), wal_path.clone());
         let checkpointer = Checkpointer::start(&mut connection, second, own_main, log)?;
         connection.places = RefCell::new(Places::of_writer());
+        let extents = Arc::clone(&connection.extents);
+        connection.space = Space::after(extents.end());
+        let freed = if extents.takes_chunks() { connection.freed()? } else { Vec::new() };
+        let freeing = Freeing::start(extents, wal_path.clone(), freed)?;
         let mark = ReadMark::of(&connection.sql).map_err(fail)?;
         let (marked_at, wal, unflushed, _main) = (Cell::new(0), None, true, main);
         Ok(SqliteWriter {
             checkpointer,
+            freeing,
             mark,
             marked_at,
             connection,
@@ -65,6 +73,56 @@ impl SqliteWriter {
         self.mark.hold().map_err(|error| self.connection.cause(error))
     }
 
+    fn transact(&mut self, work: &mut dyn FnMut(&mut Conn) -> Result<Durability>) -> Result<()> {
+        self.begin()?;
+        self.connection.begin_work();
+        let worked = work(&mut self.connection)
+            .and_then(|durability| self.connection.write_nodes().map(|()| durability));
+        let committed = worked.and_then(|durability| {
+            let flush = durability >= Durability::Power;
+            let (done, logged) = gather::committing(flush, || self.connection.step("COMMIT"));
+            done.map(|()| (durability, logged))
+        });
+        let freed = self.connection.end_work(committed.is_ok());
+        if matches!(committed, Err(StoreError::Full(_))) {
+            self.checkpointer.note_full();
+        }
+        if committed.is_err() {
+            self.mark.let_go();
+            if !self.connection.sql.is_autocommit() {
+                self.connection.step("ROLLBACK")?;
+            }
+        }
+        let (durability, logged) = committed?;
+        // What cannot be reached stays noted, for when it can be.
+        if self.connection.extents.takes_chunks() {
+            self.freeing.free(freed);
+        }
+        if let Err(error) = self.checkpointer.keep_room(&self.connection) {
+            tracing::warn!(%error, "no room is taken ahead");
+        }
+        match logged {
+            Logged::Nothing => {}
+            Logged::Written => self.unflushed = true,
+            Logged::Flushed => self.unflushed = false,
+        }
+        // Only a transaction that changed nothing has something to flush here: another's COMMIT did it,
+        // so that no error comes after a change was made.
+        if durability == Durability::Flush { self.sync() } else { Ok(()) }
+    }
+
+    /// Forgets what was given back: what is forgotten too late is given back once more.
+    fn forget_freed(&mut self) -> Result<()> {
+        let given_back = self.freeing.take();
+        if given_back.is_empty() {
+            return Ok(());
+        }
+        self.transact(&mut |connection| {
+            connection.forget_freed(&given_back)?;
+            Ok(Durability::Process)
+        })
+    }
+
     fn begin(&self) -> Result<()> {
         self.keep_mark()?;
         match self.connection.step("BEGIN IMMEDIATE") {
@@ -83,37 +141,7 @@ impl Writer for SqliteWriter {
         &mut self,
         work: &mut dyn FnMut(&mut dyn Txn) -> Result<Durability>,
     ) -> Result<()> {
-        self.begin()?;
-        self.connection.begin_work();
-        let worked = work(&mut self.connection)
-            .and_then(|durability| self.connection.write_nodes().map(|()| durability));
-        let committed = worked.and_then(|durability| {
-            let flush = durability >= Durability::Power;
-            let (done, logged) = gather::committing(flush, || self.connection.step("COMMIT"));
-            done.map(|()| (durability, logged))
-        });
-        self.connection.end_work(committed.is_ok());
-        if matches!(committed, Err(StoreError::Full(_))) {
-            self.checkpointer.note_full();
-        }
-        if committed.is_err() {
-            self.mark.let_go();
-            if !self.connection.sql.is_autocommit() {
-                self.connection.step("ROLLBACK")?;
-            }
-        }
-        let (durability, logged) = committed?;
-        if let Err(error) = self.checkpointer.keep_room(&self.connection) {
-            tracing::warn!(%error, "no room is taken ahead");
-        }
-        match logged {
-            Logged::Nothing => {}
-            Logged::Written => self.unflushed = true,
-            Logged::Flushed => self.unflushed = false,
-        }
-        // Only a transaction that changed nothing has something to flush here: another's COMMIT did it,
-        // so that no error comes after a change was made.
-        if durability == Durability::Flush { self.sync() } else { Ok(()) }
+        self.transact(&mut |connection| work(connection))
     }
 
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
@@ -130,7 +158,7 @@ impl Writer for SqliteWriter {
             Some(wal) => wal,
             None => File::open(&self.wal_path).map_err(failed)?,
         };
-        wal.sync_data().map_err(failed)?;
+        self.connection.extents.flush_with(&wal).map_err(failed)?;
         self.wal = Some(wal);
         self.unflushed = false;
         Ok(())
@@ -141,6 +169,7 @@ impl Writer for SqliteWriter {
     }
 
     fn find_room(&mut self) -> bool {
+        self.freeing.hurry();
         self.mark.let_go();
         self.checkpointer.find_room(&self.connection).unwrap_or_else(|error| {
             tracing::warn!(%error, "no room is found");
@@ -149,14 +178,15 @@ impl Writer for SqliteWriter {
     }
 
     fn wants_checkpoint(&self) -> bool {
-        self.checkpointer.is_due()
+        self.checkpointer.is_due() || self.freeing.has_given_back()
     }
 
     fn checkpoint(&mut self) -> Result<()> {
         if self.checkpointer.is_due() {
             self.mark.let_go();
         }
-        self.checkpointer.consider(&self.connection, &self.wal_path)
+        self.checkpointer.consider(&self.connection, &self.wal_path)?;
+        self.forget_freed()
     }
 }
 

@@ -1,0 +1,180 @@
+//! Chunks of plain files: rows of a table, of big files rows that say where in the file beside it
+//! ([`super::extents`]).
+//!
+//! What must stay true: whoever takes a row away that names a place there notes what is freed, in the same
+//! transaction. Deliberately not here: what a chunk is to a file (`engine/plain`).
+
+use rusqlite::params;
+
+use super::Conn;
+use super::columns::{int, number};
+use super::extents::Extent;
+use crate::limits::{BESIDE_FROM_CHUNK, CHUNK_BYTES, CHUNK_INDEX_MAX, EXTENTS_BYTES_MAX};
+use crate::numbers::Ino;
+use crate::store::Result;
+
+/// Where the writer's transaction puts chunks beside the tables, and what it has freed there.
+#[derive(Default)]
+pub(super) struct Space {
+    /// The end of what any row names, and of what the transaction has put there.
+    end: u64,
+    freed: Vec<Extent>,
+    /// Both, as they were at the last savepoint.
+    mark: (u64, usize),
+    /// The end as it was when the transaction began.
+    begin: u64,
+}
+
+impl Space {
+    /// After what there is.
+    pub fn after(end: u64) -> Space {
+        Space { end, ..Space::default() }
+    }
+
+    pub fn begin(&mut self) {
+        (self.begin, self.mark) = (self.end, (self.end, 0));
+        self.freed.clear();
+    }
+
+    pub fn mark(&mut self) {
+        self.mark = (self.end, self.freed.len());
+    }
+
+    pub fn back_to_mark(&mut self) {
+        self.end = self.mark.0;
+        self.freed.truncate(self.mark.1);
+    }
+
+    /// Ends a transaction; gives what it has freed.
+    pub fn end(&mut self, committed: bool) -> Vec<Extent> {
+        let freed = std::mem::take(&mut self.freed);
+        if committed {
+            return freed;
+        }
+        self.end = self.begin;
+        Vec::new()
+    }
+}
+
+/// The key of a plain file's chunk.
+fn chunk_key(ino: Ino, index: u32) -> i64 {
+    int(ino.0 << 24 | u64::from(index))
+}
+
+impl Conn {
+    pub(super) fn chunk_of(&self, ino: Ino, index: u32) -> Result<Option<Vec<u8>>> {
+        let sql = "SELECT data, at FROM chunks WHERE key = ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?));
+        match self.one(sql, [chunk_key(ino, index)], read)? {
+            None => Ok(None),
+            Some((data, None)) => Ok(Some(data)),
+            Some((_, Some(at))) => self.extents.read(at.cast_unsigned()).map(Some),
+        }
+    }
+
+    pub(super) fn next_chunk_of(&self, ino: Ino, index: u32) -> Result<Option<u32>> {
+        let sql = "SELECT key FROM chunks WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT 1";
+        if index > CHUNK_INDEX_MAX {
+            return Ok(None);
+        }
+        let range = params![chunk_key(ino, index), chunk_key(ino, CHUNK_INDEX_MAX)];
+        let key = self.one(sql, range, |row| number(row, 0))?;
+        Ok(key.map(|key| (key & u64::from(CHUNK_INDEX_MAX)) as u32))
+    }
+
+    pub(super) fn write_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()> {
+        // What is rewritten lies in the table from then on: a page of a database that lies in the mount must
+        // not take two flushes.
+        if index >= BESIDE_FROM_CHUNK {
+            self.remove_chunks(ino, index, index)?;
+        }
+        let sql = "INSERT INTO chunks (key, data) VALUES (?1, ?2) \
+                   ON CONFLICT (key) DO UPDATE SET data = excluded.data";
+        self.change(sql, params![chunk_key(ino, index), data]).map(drop)
+    }
+
+    /// Stores whole chunks, of which none is there.
+    pub(super) fn insert_chunks(&mut self, ino: Ino, first: u32, data: &[u8]) -> Result<()> {
+        let small = BESIDE_FROM_CHUNK.saturating_sub(first) as usize * CHUNK_BYTES;
+        let has_room = self.space.end + data.len() as u64 <= EXTENTS_BYTES_MAX;
+        let in_table = match self.extents.takes_chunks() && has_room {
+            true => small.min(data.len()),
+            false => data.len(),
+        };
+        let (inside, beside) = data.split_at(in_table);
+        let mut index = first;
+        for chunk in inside.chunks_exact(CHUNK_BYTES) {
+            let sql = "INSERT INTO chunks (key, data) VALUES (?1, ?2)";
+            self.change(sql, params![chunk_key(ino, index), chunk])?;
+            index += 1;
+        }
+        if beside.is_empty() {
+            return Ok(());
+        }
+        self.extents.write(self.space.end, beside)?;
+        for _ in beside.chunks_exact(CHUNK_BYTES) {
+            let sql = "INSERT INTO chunks (key, data, at) VALUES (?1, x'', ?2)";
+            self.change(sql, params![chunk_key(ino, index), int(self.space.end)])?;
+            self.space.end += CHUNK_BYTES as u64;
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// Removes the chunks `first..=last`; says how many there were.
+    pub(super) fn remove_chunks(&mut self, ino: Ino, first: u32, last: u32) -> Result<u64> {
+        let sql = "DELETE FROM chunks WHERE key BETWEEN ?1 AND ?2 RETURNING at";
+        self.remove(sql, params![chunk_key(ino, first), chunk_key(ino, last)])
+    }
+
+    /// Removes at most so many chunks, whichever; says how many.
+    pub(super) fn remove_some_chunks(&mut self, ino: Ino, most: u64) -> Result<u64> {
+        let sql = "DELETE FROM chunks WHERE key IN \
+                   (SELECT key FROM chunks WHERE key BETWEEN ?1 AND ?2 LIMIT ?3) RETURNING at";
+        let (first, last) = (chunk_key(ino, 0), chunk_key(ino, CHUNK_INDEX_MAX));
+        self.remove(sql, params![first, last, int(most)])
+    }
+
+    fn remove(&mut self, sql: &str, parameters: impl rusqlite::Params) -> Result<u64> {
+        let (mut count, mut freed) = (0, Vec::<Extent>::new());
+        let mut note = |at: u64| match freed.last_mut() {
+            Some(last) if last.end == at => last.end += CHUNK_BYTES as u64,
+            _ => freed.push(at..at + CHUNK_BYTES as u64),
+        };
+        let removed = self.sql.prepare_cached(sql).and_then(|mut statement| {
+            let mut rows = statement.query(parameters)?;
+            while let Some(row) = rows.next()? {
+                count += 1;
+                row.get::<_, Option<i64>>(0)?
+                    .map(i64::cast_unsigned)
+                    .into_iter()
+                    .for_each(&mut note);
+            }
+            Ok(())
+        });
+        removed.map_err(|error| self.cause(error))?;
+        for extent in &freed {
+            let sql = "INSERT INTO freed (at, length) VALUES (?1, ?2)";
+            self.change(sql, [int(extent.start), int(extent.end - extent.start)])?;
+        }
+        self.space.freed.extend(freed);
+        Ok(count)
+    }
+
+    /// What was freed and is not given back yet.
+    pub(super) fn freed(&self) -> Result<Vec<Extent>> {
+        let sql = "SELECT at, length FROM freed ORDER BY at";
+        self.all(sql, [], |row| {
+            let at = number(row, 0)?;
+            Ok(at..at + number(row, 1)?)
+        })
+    }
+
+    /// Forgets what was given back.
+    pub(super) fn forget_freed(&self, extents: &[Extent]) -> Result<()> {
+        for extent in extents {
+            self.change("DELETE FROM freed WHERE at = ?1", [int(extent.start)])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,406 @@
+//! Whole chunks of big files, in a file beside the store's tables.
+//!
+//! What SQLite stores goes to its log and from there to the main file, page by page; a big file took four
+//! times as long as the disk needed for it. Here its chunks are written once, one after the other, and
+//! the tables say where. A store without big files has no such file.
+//!
+//! What must stay true:
+//! - A place is written before the row that names it is committed, and is on the disk before the log is
+//!   flushed that has the row (`gather` asks for it): what survives power loss names nothing that did not.
+//! - No place is written twice while the store is open, but one that no committed row has ever named. So
+//!   whoever reads by a row of an older snapshot finds what it names, until it is freed.
+//! - What is freed is a hole only when no snapshot has a row of it any more (`freeing`).
+//! - Where the file is missing, or is another store's, nothing is lost beside what lay there: the rest is
+//!   served, and big files are stored in the tables.
+//!
+//! Deliberately not here: which chunks lie here (`chunks`).
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Display, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::lock::beside;
+use super::{cause, fail};
+use crate::limits::CHUNK_BYTES;
+use crate::store::{Identity, Result, StoreError, open_own};
+
+/// What the file's name has more than the store's.
+pub(super) const ENDING: &str = "-extents";
+
+/// What the file begins with; two keys follow, of which the store has one.
+const MAGIC: &str = "workfs extents 1 ";
+
+/// Where the first chunk lies.
+const FIRST: u64 = CHUNK_BYTES as u64;
+
+/// Some bytes of the file.
+pub(super) type Extent = Range<u64>;
+
+/// The setting of a store that says which file is its own, and as of when: it is another one each time that the
+/// store is opened, in both. So a copy of the tables from before finds no file, and not what was written since
+/// where its own lay.
+const KEY: &str = "extents";
+
+/// See the head of this file.
+pub(super) struct Extents {
+    path: PathBuf,
+    key: String,
+    /// Empty where there is none yet.
+    file: OnceLock<File>,
+    /// Why what is there cannot be used.
+    unusable: Option<String>,
+    /// The store cannot be written.
+    is_protected: bool,
+    written: Written<AtomicU64>,
+    /// What had been written when it was flushed last; locked meanwhile.
+    flushed: Mutex<Written<u64>>,
+    log_flushes: LogFlushes,
+    /// Cloned by each snapshot, and what ends with the last clone.
+    looks: Mutex<(Sender<()>, Receiver<()>)>,
+}
+
+/// What was written.
+struct Written<T> {
+    /// How often.
+    times: T,
+    /// How far it ever reached.
+    end: T,
+}
+
+/// How often flushes of the log have begun, and which of them is the last that is done.
+#[derive(Default)]
+struct LogFlushes {
+    begun: AtomicU64,
+    done: AtomicU64,
+}
+
+/// A flush of the log: it has in it what was committed before it was named.
+#[derive(Clone, Copy)]
+pub(super) struct Flush(u64);
+
+/// Held while a snapshot is read that began after it was taken.
+pub(super) struct Look(
+    #[expect(dead_code, reason = "it counts as long as it is there")] Sender<()>,
+);
+
+/// The files of the stores that are open, by their main files.
+static OPEN: Mutex<Vec<(Identity, Weak<Extents>)>> = Mutex::new(Vec::new());
+
+/// Those of the store whose log this is.
+pub(super) fn of_log(log: &Path) -> Option<Arc<Extents>> {
+    let main = log.as_os_str().as_bytes().strip_suffix(b"-wal")?;
+    let main = Identity::named(Path::new(OsStr::from_bytes(main))).ok()?;
+    let open = OPEN.lock();
+    open.iter().find(|(identity, _)| *identity == main).and_then(|(_, extents)| extents.upgrade())
+}
+
+impl Extents {
+    /// Those of a store that is being opened. `main` is its main file, where it can be written.
+    ///
+    /// # Errors
+    /// If there is no descriptor for it; whatever else is wrong only takes what lies there.
+    pub fn open(path: &Path, sql: &Connection, main: Option<Identity>) -> Result<Arc<Extents>> {
+        let (store, path) = (path.display(), beside(path, ENDING));
+        let (found, unusable) = match find(&store, &path, sql, main.is_some()) {
+            Ok(found) => (found, None),
+            Err(lacking @ StoreError::NoDescriptors(_)) => return Err(lacking),
+            Err(why) => {
+                tracing::error!("{why}; content of big files that lies there cannot be read");
+                (Found::default(), Some(why.to_string()))
+            }
+        };
+        let Found { key, end, file } = found;
+        let extents = Arc::new(Extents {
+            path,
+            key,
+            file: file.map(OnceLock::from).unwrap_or_default(),
+            unusable,
+            is_protected: main.is_none(),
+            // What a daemon that was killed wrote may not have been flushed.
+            written: Written { times: AtomicU64::new(1), end: AtomicU64::new(end) },
+            flushed: Mutex::new(Written { times: 0, end }),
+            log_flushes: LogFlushes::default(),
+            looks: Mutex::new(bounded(0)),
+        });
+        if let Some(main) = main {
+            let mut open = OPEN.lock();
+            open.retain(|(_, extents)| extents.strong_count() > 0);
+            open.push((main, Arc::downgrade(&extents)));
+        }
+        Ok(extents)
+    }
+
+    /// The end of what any row names, when it was opened.
+    pub fn end(&self) -> u64 {
+        self.written.end.load(Ordering::Relaxed)
+    }
+
+    /// Whether chunks can be put there.
+    pub fn takes_chunks(&self) -> bool {
+        self.unusable.is_none() && !self.is_protected
+    }
+
+    /// Writes chunks at a place.
+    ///
+    /// # Errors
+    /// No space, or the file cannot be made or written.
+    pub fn write(&self, at: u64, chunks: &[u8]) -> Result<()> {
+        let file = match self.file.get() {
+            Some(file) => file,
+            None => {
+                let made = self.make().map_err(|error| failed(&self.path, "making", &error))?;
+                self.file.get_or_init(|| made)
+            }
+        };
+        if let Err(error) = file.write_all_at(chunks, at) {
+            // What came of it holds space that a full disk needs; if it stays, the next that is written takes it.
+            let _ = self.give_back(&(at..at + chunks.len() as u64));
+            return Err(failed(&self.path, "writing", &error));
+        }
+        self.written.end.fetch_max(at + chunks.len() as u64, Ordering::Relaxed);
+        self.written.times.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    fn make(&self) -> io::Result<File> {
+        let mut options = File::options();
+        let file =
+            open_own(options.read(true).write(true).create(true).truncate(true), &self.path)?;
+        file.write_all_at(head(&self.key, &self.key).as_bytes(), 0)?;
+        file.sync_all()?;
+        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        File::open(dir.unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all())?;
+        Ok(file)
+    }
+
+    /// Reads a chunk.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn read(&self, at: u64) -> Result<Vec<u8>> {
+        let Some(file) = self.file.get() else {
+            let missing = || format!("{} is missing", self.path.display());
+            return Err(StoreError::Impossible(self.unusable.clone().unwrap_or_else(missing)));
+        };
+        let mut chunk = vec![0; CHUNK_BYTES];
+        match file.read_exact_at(&mut chunk, at) {
+            Ok(()) => Ok(chunk),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(StoreError::Impossible(format!("{} is too short", self.path.display())))
+            }
+            Err(error) => Err(StoreError::Failed(format!("{}: {error}", self.path.display()))),
+        }
+    }
+
+    /// Makes all that was written here, and then what the log has, survive power loss.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn flush_with(&self, log: &File) -> io::Result<()> {
+        let nth = self.log_flushes.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        self.flush()?;
+        log.sync_data()?;
+        self.log_flushes.done.fetch_max(nth, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let mut flushed = self.flushed.lock();
+        let now = Written {
+            times: self.written.times.load(Ordering::Acquire),
+            end: self.written.end.load(Ordering::Relaxed),
+        };
+        if flushed.times < now.times
+            && let Some(file) = self.file.get()
+        {
+            file.sync_data()?;
+            *flushed = now;
+        }
+        Ok(())
+    }
+
+    /// Up to where something may have been flushed: no log that was flushed names what lies after it.
+    pub fn flushed_to(&self) -> u64 {
+        self.flushed.lock().end
+    }
+
+    /// What the next flush of the log is to be waited for by.
+    pub fn next_flush(&self) -> Flush {
+        Flush(self.log_flushes.begun.load(Ordering::Acquire) + 1)
+    }
+
+    /// Whether the log was flushed, by whomever.
+    pub fn was_flushed(&self, flush: Flush) -> bool {
+        self.log_flushes.done.load(Ordering::Acquire) >= flush.0
+    }
+
+    /// To be taken before a snapshot begins.
+    pub fn look(&self) -> Look {
+        Look(self.looks.lock().0.clone())
+    }
+
+    /// Disconnected when all looks have ended that are there now.
+    pub fn end_of_looks(&self) -> Receiver<()> {
+        std::mem::replace(&mut *self.looks.lock(), bounded(0)).1
+    }
+
+    /// Gives an extent's space back: it becomes a hole.
+    ///
+    /// # Errors
+    /// If the file system does not.
+    pub fn give_back(&self, extent: &Extent) -> io::Result<()> {
+        let Some(file) = self.file.get() else { return Ok(()) };
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(fallocate(file, flags, extent.start, extent.end - extent.start)?)
+    }
+
+    /// Puts into the tables of a copy of the store what lies here, so that the copy is one file. `progress`
+    /// hears of the chunks that are done and of all; false where it gave up.
+    ///
+    /// # Errors
+    /// What cannot be read here, or written there.
+    pub fn copy_into(
+        &self,
+        copy: &Connection,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<bool> {
+        let failed = |error| cause(copy, error);
+        let count = "SELECT count(*) FROM chunks WHERE at IS NOT NULL";
+        let all: i64 = copy.query_row(count, [], |row| row.get(0)).map_err(failed)?;
+        let mut done = 0;
+        copy.execute_batch("BEGIN").map_err(failed)?;
+        let next = "SELECT key, at FROM chunks WHERE at IS NOT NULL ORDER BY at LIMIT 256";
+        loop {
+            let mut next = copy.prepare_cached(next).map_err(failed)?;
+            let rows = next.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
+            let rows: rusqlite::Result<Vec<(i64, i64)>> = rows.and_then(Iterator::collect);
+            let rows = rows.map_err(failed)?;
+            if rows.is_empty() {
+                break;
+            }
+            for (key, at) in rows {
+                let chunk = self.read(at.cast_unsigned())?;
+                let mut put = copy
+                    .prepare_cached("UPDATE chunks SET data = ?2, at = NULL WHERE key = ?1")
+                    .map_err(failed)?;
+                put.execute((key, chunk)).map_err(failed)?;
+                done += 1;
+            }
+            if !progress(done, all.unsigned_abs()) {
+                return Ok(false);
+            }
+        }
+        // It goes on by itself, with a file of its own.
+        let anew =
+            format!("UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = '{KEY}'");
+        copy.execute_batch(&format!("DELETE FROM freed; {anew}; COMMIT")).map_err(failed)?;
+        Ok(true)
+    }
+
+    /// What is wrong with it.
+    pub fn problem(&self) -> Option<&str> {
+        self.unusable.as_deref()
+    }
+}
+
+fn failed(path: &Path, what: &str, error: &io::Error) -> StoreError {
+    StoreError::of_writing(&format!("{what} {}", path.display()), error)
+}
+
+/// A pipe that somebody put there is not waited for.
+const NONBLOCK: i32 = libc::O_NONBLOCK;
+
+/// What a store says of its file, and what is there.
+#[derive(Default)]
+struct Found {
+    key: String,
+    /// The end of what any row names.
+    end: u64,
+    file: Option<File>,
+}
+
+/// What lies at `path`, if anything does; it must be this store's, and reach as far as its rows say.
+fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Result<Found> {
+    let key = sql.query_row("SELECT value FROM meta WHERE key = ?1", [KEY], |row| row.get(0));
+    let key: String = key.map_err(fail)?;
+    let last = "SELECT max(coalesce((SELECT max(at) + ?1 FROM chunks), 0), \
+                coalesce((SELECT max(at + length) FROM freed), 0))";
+    let end: i64 = sql.query_row(last, [CHUNK_BYTES as i64], |row| row.get(0)).map_err(fail)?;
+    let end = end.unsigned_abs().max(FIRST);
+    let none = |key| Found { key, end, file: None };
+    let (shown, is_needed) = (path.display(), end > FIRST);
+    // Whatever leads to it: by the key it is known.
+    let file = match File::options().read(true).write(write).custom_flags(NONBLOCK).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let what = match path.is_symlink() {
+                true => "leads nowhere: remove it",
+                false if is_needed => "is missing: bring it back",
+                false => return Ok(none(key)),
+            };
+            return Err(StoreError::Impossible(format!("{shown} {what}")));
+        }
+        Err(error) => return Err(failed(path, "opening", &error)),
+    };
+    let found = file.metadata().map_err(|error| failed(path, "opening", &error))?;
+    if !found.is_file() {
+        return Err(StoreError::Impossible(format!("{shown} is no file: move it away")));
+    }
+    let length = found.len();
+    // Its making was broken off.
+    let mut there = head(&key, &key).into_bytes();
+    if !is_needed && length < there.len() as u64 {
+        return Ok(none(key));
+    }
+    let is_read = file.read_exact_at(&mut there, 0).is_ok();
+    let of_store = String::from_utf8_lossy(&there)
+        .strip_prefix(MAGIC)
+        .is_some_and(|keys| keys.lines().any(|known| known == key));
+    if !is_read || !of_store {
+        let way = if is_needed { "bring the one that was with it" } else { "move it away" };
+        let what = format!("{shown} is another store's, or of another time than {store}: {way}");
+        return Err(StoreError::Impossible(what));
+    }
+    if is_needed && length < end {
+        let what = format!("{shown} has {length} bytes and should have {end}");
+        return Err(StoreError::Impossible(what));
+    }
+    if write {
+        // What a daemon that was killed wrote and did not commit.
+        file.set_len(end).map_err(|error| failed(path, "cutting", &error))?;
+        renew(sql, &file, &key).map_err(|error| failed(path, "writing", &error))?;
+    }
+    Ok(Found { key, end, file: Some(file) })
+}
+
+/// Gives the store and its file a new key. Until both have it, the file knows the old one, too.
+fn renew(sql: &Connection, file: &File, old: &str) -> io::Result<()> {
+    let new = sql.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get::<_, String>(0));
+    let new = new.map_err(io::Error::other)?;
+    file.write_all_at(head(&new, old).as_bytes(), 0)?;
+    file.sync_data()?;
+    match sql.execute("UPDATE meta SET value = ?2 WHERE key = ?1", [KEY, &new]) {
+        Ok(_) => file.write_all_at(head(&new, &new).as_bytes(), 0),
+        // There is no space for it, say: it stays what it is.
+        Err(error) => {
+            tracing::debug!(%error, "the extents keep their key");
+            Ok(())
+        }
+    }
+}
+
+/// What the file begins with of a store that has one of these keys.
+fn head(one: &str, other: &str) -> String {
+    format!("{MAGIC}{one}\n{other}\n")
+}

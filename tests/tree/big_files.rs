@@ -1,0 +1,167 @@
+//! Big files, whose whole chunks lie beside the store's tables.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::harness::{Fixture, Random, Setup, until_polled};
+
+const MIB: usize = 1 << 20;
+
+fn extents(fixture: &Fixture) -> PathBuf {
+    fixture.store().with_extension("db-extents")
+}
+
+/// What the disk has of it.
+fn taken(file: &Path) -> u64 {
+    fs::metadata(file).map_or(0, |found| found.blocks() * 512)
+}
+
+fn bytes(length: usize, seed: u64) -> Vec<u8> {
+    (0..length as u64).map(|at| (at.wrapping_mul(2_654_435_761) >> 13 ^ seed) as u8).collect()
+}
+
+/// Does something to a file, and the same to what it should be.
+fn change(random: &mut Random, file: &File, model: &mut Vec<u8>) -> String {
+    const MOST: usize = 5 * MIB;
+    let aligned = random.below(2) == 0;
+    let place = |random: &mut Random, most: usize| {
+        let at = random.below(most as u64) as usize;
+        if aligned { at & !0xffff } else { at }
+    };
+    let (at, length) = (place(random, MOST), 1 + place(random, 3 * MIB));
+    match random.below(8) {
+        0 => {
+            file.set_len(at as u64).unwrap();
+            model.resize(at, 0);
+            format!("cut to {at}")
+        }
+        1 => {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(file, flags, at as u64, length as u64).unwrap();
+            let end = model.len().min(at + length);
+            model[at.min(end)..end].fill(0);
+            format!("a hole of {length} at {at}")
+        }
+        2..4 => {
+            let some = bytes(1 + length % 9_000, random.below(256));
+            write(file, model, at, &some);
+            format!("{} bytes at {at}", some.len())
+        }
+        _ => {
+            write(file, model, at, &bytes(length, random.below(256)));
+            format!("{length} bytes at {at}")
+        }
+    }
+}
+
+fn write(file: &File, model: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    file.write_all_at(bytes, at as u64).unwrap();
+    model.resize(model.len().max(at + bytes.len()), 0);
+    model[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+// P7.1 P4.1
+#[test]
+fn a_big_file_is_what_was_written_whatever_was_done_to_it() {
+    let fixture = Setup::default().mounts(2).start();
+    let mut random = Random(0x5eed);
+    let (mut model, mut told) = (Vec::new(), Vec::new());
+    for round in 0..6 {
+        let mut options = File::options();
+        let file = options.create(true).truncate(false).read(true).write(true);
+        let file = file.open(fixture.mount(0).join("big")).unwrap();
+        for _ in 0..12 {
+            told.push(change(&mut random, &file, &mut model));
+        }
+        if round % 2 == 0 {
+            file.sync_all().unwrap();
+        }
+        drop(file);
+        for mount in fixture.mounts() {
+            assert!(fs::read(mount.join("big")).unwrap() == model, "{told:?}");
+        }
+        if round % 3 == 1 {
+            fixture.kill_daemon();
+        }
+        fixture.unmount_all();
+        fixture.mount_all();
+        assert!(fs::read(fixture.mount(1).join("big")).unwrap() == model, "{told:?}");
+        fixture.fsck_clean();
+    }
+    assert!(extents(&fixture).exists(), "{told:?}");
+}
+
+// P7.1
+#[test]
+fn what_is_removed_gives_its_space_back() {
+    let fixture = Fixture::new();
+    let (big, other) = (fixture.path("big"), fixture.path("other"));
+    fs::write(&big, bytes(24 * MIB, 1)).unwrap();
+    File::open(&big).unwrap().sync_all().unwrap();
+    fs::write(&other, bytes(3 * MIB, 2)).unwrap();
+    assert!(taken(&extents(&fixture)) > 25 * MIB as u64);
+    assert!(taken(fixture.store()) < 8 * MIB as u64, "it lies there only");
+    let held = File::open(&big).unwrap();
+    fs::remove_file(&big).unwrap();
+    let mut read = vec![0; 24 * MIB];
+    held.read_exact_at(&mut read, 0).unwrap();
+    assert!(read == bytes(24 * MIB, 1), "whoever has it open reads it");
+    drop(held);
+    until_polled("the space", || (taken(&extents(&fixture)) < 3 * MIB as u64).then_some(()));
+    assert!(fs::read(&other).unwrap() == bytes(3 * MIB, 2));
+    fixture.fsck_clean();
+}
+
+// P4.6
+#[test]
+fn a_backup_and_an_export_have_big_files_too() {
+    let fixture = Fixture::new();
+    let content = bytes(5 * MIB + 77, 3);
+    fs::write(fixture.path("big"), &content).unwrap();
+    let backup = fixture.outside("backup.db");
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    assert!(!fixture.outside("backup.db-extents").exists(), "one file");
+    let plain = fixture.outside("plain");
+    fixture.workfs(&["export", plain.to_str().unwrap()]).success();
+    assert!(fs::read(plain.join("big")).unwrap() == content);
+
+    let other = Setup::default().start();
+    fs::write(other.path("older"), bytes(4 * MIB, 4)).unwrap();
+    other.unmount_all();
+    other.await_no_daemon();
+    other.workfs(&["restore", "--force", backup.to_str().unwrap()]).success();
+    assert!(!extents(&other).exists(), "those of the older store lie beside it");
+    other.mount_all();
+    assert!(fs::read(other.path("big")).unwrap() == content);
+    other.fsck_clean();
+}
+
+// P5.2 P4.6
+#[test]
+fn a_store_without_its_extents_says_so_and_serves_the_rest() {
+    let fixture = Fixture::new();
+    fixture.tasks(3);
+    fs::write(fixture.path("big"), bytes(3 * MIB, 5)).unwrap();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    let aside = fixture.outside("aside");
+    fs::rename(extents(&fixture), &aside).unwrap();
+    fixture.mount_all();
+    assert_eq!(fs::read_dir(fixture.path("work/inbox")).unwrap().count(), 3);
+    fs::read(fixture.path("big")).unwrap_err();
+    fs::write(fixture.path("new"), bytes(3 * MIB, 6)).unwrap();
+    assert!(fs::read(fixture.path("new")).unwrap() == bytes(3 * MIB, 6));
+    for command in ["fsck", "doctor"] {
+        let said = fixture.workfs(&[command]).failure();
+        assert!(said.said().contains("db-extents is missing"), "{command}: {said}");
+    }
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    fs::rename(&aside, extents(&fixture)).unwrap();
+    fixture.mount_all();
+    assert!(fs::read(fixture.path("big")).unwrap() == bytes(3 * MIB, 5));
+    fixture.fsck_clean();
+}
