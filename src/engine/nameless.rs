@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::limits::{NAMELESS_AT_ONCE, NAMELESS_REST};
+use crate::limits::{NAMELESS_AT_ONCE, NAMELESS_HELD, NAMELESS_REST};
 use crate::numbers::Ino;
 
 use super::Audience;
@@ -15,7 +15,7 @@ pub(super) struct Nameless {
     fresh: Vec<Ino>,
     /// The others: they go at the next look.
     rested: Vec<Ino>,
-    /// When they are looked at; those that are held then stay until after another change.
+    /// When they are looked at.
     due: Option<Instant>,
 }
 
@@ -24,8 +24,9 @@ impl Nameless {
     pub fn add(&mut self, came: Vec<Ino>) {
         self.fresh.extend(came);
         let is_none = self.fresh.is_empty() && self.rested.is_empty();
-        if !is_none && self.due.is_none() {
-            self.due = Some(Instant::now() + NAMELESS_REST);
+        if !is_none {
+            let soon = Instant::now() + NAMELESS_REST;
+            self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
         }
     }
 
@@ -53,7 +54,12 @@ impl Nameless {
     /// Takes those out that have rested and that nobody holds.
     pub fn take(&mut self, audience: &dyn Audience) -> Vec<Ino> {
         let gone = self.rested.extract_if(.., |ino| !audience.is_in_use(*ino)).collect();
-        self.due = (!self.fresh.is_empty()).then(|| Instant::now() + NAMELESS_REST);
+        let pause = match (self.fresh.is_empty(), self.rested.is_empty()) {
+            (false, _) => Some(NAMELESS_REST),
+            (true, false) => Some(NAMELESS_HELD),
+            (true, true) => None,
+        };
+        self.due = pause.map(|pause| Instant::now() + pause);
         self.rested.append(&mut self.fresh);
         gone
     }
