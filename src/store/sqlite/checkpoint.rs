@@ -6,7 +6,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub(super) struct Checkpointer {
     moved: Arc<AtomicU64>,
     /// How often the thread has moved anything.
     times: Arc<AtomicU64>,
+    /// Whether it is at it.
+    is_moving: Arc<AtomicBool>,
     /// How long the log's file is known to be, in bytes.
     ahead: u64,
     room: Room,
@@ -63,6 +65,8 @@ impl Checkpointer {
         let (wake, woken) = bounded::<()>(1);
         let times = Arc::new(AtomicU64::new(0));
         let (done, counted) = (Arc::clone(&moved), Arc::clone(&times));
+        let is_moving = Arc::<AtomicBool>::default();
+        let ended = Arc::clone(&is_moving);
         let thread = std::thread::Builder::new()
             .name("checkpoint".into())
             .spawn(move || {
@@ -74,12 +78,13 @@ impl Checkpointer {
                         }
                         Err(error) => tracing::warn!(%error, "the log stays where it is"),
                     }
+                    ended.store(false, Ordering::Relaxed);
                 }
             })
             .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
         let room = Room::new(main, log);
         let (wake, thread) = (Some(wake), Some(thread));
-        Ok(Checkpointer { pages, moved, times, ahead: 0, room, wake, thread })
+        Ok(Checkpointer { pages, moved, times, is_moving, ahead: 0, room, wake, thread })
     }
 
     /// Whether [`consider`](Self::consider) has something to do.
@@ -132,7 +137,9 @@ impl Checkpointer {
 
     fn wants_thread(&self, pages: u64) -> bool {
         let moved = self.moved.load(Ordering::Relaxed);
-        pages >= PAGES_BESIDE && (moved > pages || pages - moved >= PAGES_BESIDE)
+        let is_long = pages >= PAGES_BESIDE && (moved > pages || pages - moved >= PAGES_BESIDE);
+        // Each change would wake somebody for it again.
+        is_long && !self.is_moving.load(Ordering::Relaxed)
     }
 
     fn wants_zeros(&self, pages: u64) -> bool {
@@ -151,6 +158,7 @@ impl Checkpointer {
         } else if self.wants_thread(pages)
             && let Some(wake) = &self.wake
         {
+            self.is_moving.store(true, Ordering::Relaxed);
             // A full channel: it is being done already.
             let _ = wake.try_send(());
         }
