@@ -23,6 +23,10 @@ use crate::view::View;
 /// `enum fuse_notify_code` of the kernel's `include/uapi/linux/fuse.h`.
 const INVAL_INODE: u32 = 2;
 const INC_EPOCH: u32 = 8;
+const PRUNE: u32 = 9;
+
+/// Inodes in one notice: the kernel lets go of them in one go.
+const PRUNED_AT_ONCE: usize = 64;
 
 /// The line to one mount's kernel.
 #[derive(Debug)]
@@ -120,6 +124,30 @@ impl Line {
     pub(crate) fn end(&self) {
         *self.device.lock() = None;
     }
+}
+
+/// Makes a kernel let go of inodes that nobody there has (FUSE_NOTIFY_PRUNE, Linux 6.18; it takes no lock of a
+/// directory): then it tells that it has forgotten them. A name that it does not look up any more it keeps
+/// otherwise, and the inode with it.
+pub(crate) fn prune(device: &OwnedFd, view: View, inodes: &[Ino]) {
+    for some in inodes.chunks(PRUNED_AT_ONCE) {
+        // `struct fuse_notify_prune_out`: the count, padding, 8 bytes that are spare; then the numbers.
+        let count = [some.len() as u32, 0];
+        let mut numbers = vec![i64::from_ne_bytes(both(count)), 0];
+        numbers.extend(some.iter().map(|ino| view.number(*ino).0.cast_signed()));
+        if let Err(error) = tell(device, PRUNE, &numbers) {
+            // An older one lets go of them when it has too many.
+            return tracing::debug!(%error, "the kernel lets go of nothing");
+        }
+    }
+}
+
+/// Two numbers as they lie beside each other in a structure of C.
+fn both([one, other]: [u32; 2]) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&one.to_ne_bytes());
+    bytes[4..].copy_from_slice(&other.to_ne_bytes());
+    bytes
 }
 
 /// Writes a notice: `struct fuse_out_header` (length, code, and 0 for "no request"), then its numbers.

@@ -16,6 +16,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,13 +25,14 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use fuser::Notifier;
 
 use crate::gate::{Gate, Shut};
-use crate::line::Line;
+use crate::line::{self, Line};
 use crate::tree::{Ino, Invalidation};
 use crate::view::View;
 
 #[derive(Debug)]
 enum Notice {
     Forget(Invalidation),
+    LetGo(Vec<Ino>),
     Stop,
 }
 
@@ -46,7 +48,7 @@ impl Notices {
     /// Starts the mount's notifier thread.
     pub(crate) fn start(
         mount: u32,
-        notifier: Notifier,
+        (notifier, device): (Notifier, OwnedFd),
         line: Arc<Line>,
         (gate, view): (Arc<Gate>, View),
     ) -> io::Result<(Notices, JoinHandle<()>)> {
@@ -54,7 +56,7 @@ impl Notices {
         let thread = std::thread::Builder::new()
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
-            .spawn(move || deliver(&notifier, view, &notices))?;
+            .spawn(move || deliver(&notifier, &device, view, &notices))?;
         Ok((Notices { line, queue, gate }, thread))
     }
 
@@ -120,6 +122,15 @@ impl Notices {
         self.gate.knows(ino)
     }
 
+    /// Has the kernel let go, soon, of those of these that it knows and that nobody there has.
+    pub(crate) fn let_go(&self, inodes: &[Ino]) {
+        let known: Vec<Ino> = inodes.iter().copied().filter(|ino| self.gate.knows(*ino)).collect();
+        if !known.is_empty() {
+            // The queue is gone only when the session is.
+            drop(self.queue.send(Notice::LetGo(known)));
+        }
+    }
+
     /// Ends the thread and lets go of the connection.
     pub(crate) fn stop(&self) {
         self.line.end();
@@ -127,10 +138,15 @@ impl Notices {
     }
 }
 
-fn deliver(notifier: &Notifier, view: View, notices: &Receiver<Notice>) {
-    while let Ok(Notice::Forget(invalidation)) = notices.recv() {
-        if let Invalidation::Entry { parent, name, .. } = invalidation {
-            log(notifier.inval_entry(view.number(parent), OsStr::from_bytes(&name)));
+fn deliver(notifier: &Notifier, device: &OwnedFd, view: View, notices: &Receiver<Notice>) {
+    while let Ok(notice) = notices.recv() {
+        match notice {
+            Notice::Forget(Invalidation::Entry { parent, name, .. }) => {
+                log(notifier.inval_entry(view.number(parent), OsStr::from_bytes(&name)));
+            }
+            Notice::Forget(_) => {}
+            Notice::LetGo(inodes) => line::prune(device, view, &inodes),
+            Notice::Stop => return,
         }
     }
 }

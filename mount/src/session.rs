@@ -171,8 +171,10 @@ fn start(
     let line = Arc::new(Line::new(connection.try_clone()?, Arc::clone(&gate), view));
     let told = (Arc::clone(&gate), Arc::clone(&line));
     let adapter = Adapter::new(tree, id, view, told, Arc::clone(&seen));
+    let device = connection.try_clone()?;
     let session = Session::from_fd(adapter, connection, acl, config)?;
-    let (notices, notifier) = Notices::start(id.0, session.notifier(), line, (gate, view))?;
+    let (notices, notifier) =
+        Notices::start(id.0, (session.notifier(), device), line, (gate, view))?;
     let notices = Arc::new(notices);
     let (end, ended) = bounded(0);
     let signals = Arc::new(EndSignals(Mutex::new(Some(Vec::new()))));
@@ -306,6 +308,12 @@ impl Mount {
     #[must_use]
     pub fn knows(&self, ino: Ino) -> bool {
         self.notices.knows(ino)
+    }
+
+    /// Has its kernel let go, soon, of those of these inodes that nobody there has, where it is able to
+    /// (Linux 6.18).
+    pub fn let_go(&self, inodes: &[Ino]) {
+        self.notices.let_go(inodes);
     }
 
     /// When somebody last asked for something through this mount, in nanoseconds of

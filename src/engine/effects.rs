@@ -111,6 +111,9 @@ pub trait Audience: Send + Sync {
     fn note(&self, _: &[(Origin, Effect)]) {}
     /// Whether an inode is open, or held by a kernel otherwise; if not, a nameless one is reclaimed.
     fn is_in_use(&self, ino: Ino) -> bool;
+    /// Asks kernels to let go of nameless inodes that nobody there has. Another one than that of whoever took the
+    /// name keeps what it was told of it, until it is asked for.
+    fn let_go(&self, _: &[Ino]) {}
     /// Whether somebody has mapped what a record's inode was: a new version gets another one.
     fn is_mapped(&self, _: Ino) -> bool {
         false

@@ -54,6 +54,9 @@ impl Nameless {
     /// Takes those out that have rested and that nobody holds.
     pub fn take(&mut self, audience: &dyn Audience) -> Vec<Ino> {
         let gone = self.rested.extract_if(.., |ino| !audience.is_in_use(*ino)).collect();
+        // Those that some kernel does not use are forgotten by the next look.
+        audience.let_go(&self.rested);
+        audience.let_go(&self.fresh);
         let pause = match (self.fresh.is_empty(), self.rested.is_empty()) {
             (false, _) => Some(NAMELESS_REST),
             (true, false) => Some(NAMELESS_HELD),

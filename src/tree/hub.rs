@@ -391,6 +391,10 @@ impl Audience for Hub {
         self.open.is_open(ino) || self.members().iter().any(|member| member.mount.knows(ino))
     }
 
+    fn let_go(&self, inodes: &[Ino]) {
+        self.members().iter().for_each(|member| member.mount.let_go(inodes));
+    }
+
     fn is_mapped(&self, ino: Ino) -> bool {
         // A lock is one of the file: where somebody holds one, the file stays what it is.
         self.mapped.is_open(ino) && !self.locks.is_held(ino)

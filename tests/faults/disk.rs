@@ -365,6 +365,30 @@ fn plain_files_that_are_removed_make_space_on_a_full_disk() {
 
 // P4.3
 #[test]
+fn what_small_files_have_left_in_the_tables_takes_a_big_one() {
+    let Some((fixture, _ballast)) = on_small_disk() else { return };
+    let dir = fixture.path("scratchpad");
+    fs::create_dir(&dir).unwrap();
+    for nth in 0.. {
+        if fs::write(dir.join(nth.to_string()), vec![nth as u8; 200_000]).is_err() {
+            break;
+        }
+    }
+    fs::remove_dir_all(&dir).unwrap();
+    // What the tables have is counted as free.
+    let free = until_polled("the space", || {
+        let there = rustix::fs::statvfs(fixture.root()).unwrap();
+        let free = there.f_bavail * there.f_frsize;
+        (free > 5 << 20).then_some(free)
+    });
+    let bytes = vec![7; free as usize / 4 * 3];
+    fs::write(fixture.path("big"), &bytes).unwrap();
+    assert!(fs::read(fixture.path("big")).unwrap() == bytes);
+    fixture.fsck_clean();
+}
+
+// P4.3
+#[test]
 fn a_disk_that_was_full_before_says_so_at_the_mount() {
     let mut fixture = Setup::default().prepare();
     let Some(disk) = small_disk(fixture.base(), "64k") else { return };

@@ -11,7 +11,7 @@ use super::columns::{int, number};
 use super::extents::Extent;
 use crate::limits::{BESIDE_FROM_CHUNK, CHUNK_BYTES, CHUNK_INDEX_MAX, EXTENTS_BYTES_MAX};
 use crate::numbers::Ino;
-use crate::store::Result;
+use crate::store::{Result, StoreError};
 
 /// Where the writer's transaction puts chunks beside the tables, and what it has freed there.
 #[derive(Default)]
@@ -83,40 +83,53 @@ impl Conn {
     }
 
     pub(super) fn write_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()> {
-        // What is rewritten lies in the table from then on: a page of a database that lies in the mount must
-        // not take two flushes.
         if index >= BESIDE_FROM_CHUNK {
+            let was_whole = self.length(ino, index)? == Some(CHUNK_BYTES as u64);
             self.remove_chunks(ino, index, index)?;
+            // One that was whole before lies in the table from then on: a page of a database that lies in the
+            // mount must not take two flushes. One that grew to be whole is a file's that is written in pieces.
+            if data.len() == CHUNK_BYTES && !was_whole {
+                return self.insert_chunks(ino, index, data);
+            }
         }
         let sql = "INSERT INTO chunks (key, data) VALUES (?1, ?2) \
                    ON CONFLICT (key) DO UPDATE SET data = excluded.data";
         self.change(sql, params![chunk_key(ino, index), data]).map(drop)
     }
 
+    fn length(&self, ino: Ino, index: u32) -> Result<Option<u64>> {
+        let sql = "SELECT CASE WHEN at IS NULL THEN length(data) ELSE ?2 END \
+                   FROM chunks WHERE key = ?1";
+        self.one(sql, [chunk_key(ino, index), CHUNK_BYTES as i64], |row| number(row, 0))
+    }
+
     /// Stores whole chunks, of which none is there.
     pub(super) fn insert_chunks(&mut self, ino: Ino, first: u32, data: &[u8]) -> Result<()> {
         let small = BESIDE_FROM_CHUNK.saturating_sub(first) as usize * CHUNK_BYTES;
-        let has_room = self.space.end + data.len() as u64 <= EXTENTS_BYTES_MAX;
-        let in_table = match self.extents.takes_chunks() && has_room {
-            true => small.min(data.len()),
-            false => data.len(),
-        };
-        let (inside, beside) = data.split_at(in_table);
-        let mut index = first;
-        for chunk in inside.chunks_exact(CHUNK_BYTES) {
-            let sql = "INSERT INTO chunks (key, data) VALUES (?1, ?2)";
-            self.change(sql, params![chunk_key(ino, index), chunk])?;
-            index += 1;
+        let (inside, beside) = data.split_at(small.min(data.len()));
+        self.insert_inside(ino, first, inside)?;
+        let index = first + (inside.len() / CHUNK_BYTES) as u32;
+        let has_room = self.space.end + beside.len() as u64 <= EXTENTS_BYTES_MAX;
+        if beside.is_empty() || !has_room || !self.extents.takes_chunks() {
+            return self.insert_inside(ino, index, beside);
         }
-        if beside.is_empty() {
-            return Ok(());
+        match self.extents.write(self.space.end, beside) {
+            // What was removed from the tables may have left space in them.
+            Err(StoreError::Full(_)) => return self.insert_inside(ino, index, beside),
+            written => written?,
         }
-        self.extents.write(self.space.end, beside)?;
-        for _ in beside.chunks_exact(CHUNK_BYTES) {
+        for (_, index) in beside.chunks_exact(CHUNK_BYTES).zip(index..) {
             let sql = "INSERT INTO chunks (key, data, at) VALUES (?1, x'', ?2)";
             self.change(sql, params![chunk_key(ino, index), int(self.space.end)])?;
             self.space.end += CHUNK_BYTES as u64;
-            index += 1;
+        }
+        Ok(())
+    }
+
+    fn insert_inside(&self, ino: Ino, first: u32, data: &[u8]) -> Result<()> {
+        for (chunk, index) in data.chunks_exact(CHUNK_BYTES).zip(first..) {
+            let sql = "INSERT INTO chunks (key, data) VALUES (?1, ?2)";
+            self.change(sql, params![chunk_key(ino, index), chunk])?;
         }
         Ok(())
     }

@@ -116,8 +116,12 @@ impl Extents {
             Ok(found) => (found, None),
             Err(lacking @ StoreError::NoDescriptors(_)) => return Err(lacking),
             Err(why) => {
+                let why = match why {
+                    StoreError::Impossible(what) => what,
+                    other => other.to_string(),
+                };
                 tracing::error!("{why}; content of big files that lies there cannot be read");
-                (Found::default(), Some(why.to_string()))
+                (Found::default(), Some(why))
             }
         };
         let Found { key, end, file } = found;
@@ -351,7 +355,12 @@ fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Resu
             };
             return Err(StoreError::Impossible(format!("{shown} {what}")));
         }
-        Err(error) => return Err(failed(path, "opening", &error)),
+        Err(error) => {
+            return Err(match failed(path, "opening", &error) {
+                lacking @ StoreError::NoDescriptors(_) => lacking,
+                _ => StoreError::Impossible(format!("opening {shown}: {error}")),
+            });
+        }
     };
     let found = file.metadata().map_err(|error| failed(path, "opening", &error))?;
     if !found.is_file() {

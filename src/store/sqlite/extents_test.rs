@@ -81,9 +81,16 @@ fn only_whole_chunks_of_big_files_lie_beside_the_tables() {
     assert_eq!(got(&store, FIRST - 1, 4), [Some(b'a'), Some(b'b'), Some(b'c'), None]);
     assert_eq!(std::fs::metadata(extents(&path)).unwrap().len(), 3 * CHUNK_BYTES as u64);
     assert_eq!(std::fs::metadata(extents(&path)).unwrap().mode() & 0o777, 0o600);
-    // What is written anew in part lies in the table from then on.
+    // What is written anew in part lies in the table from then on, and what becomes whole in pieces does not.
     change(&mut writer, |txn| txn.put_chunk(FILE, FIRST + 1, &chunk(b'd')));
     assert_eq!(got(&store, FIRST, 2), [Some(b'b'), Some(b'd')]);
+    assert_eq!(std::fs::metadata(extents(&path)).unwrap().len(), 3 * CHUNK_BYTES as u64);
+    for length in [5_000, 60_000, CHUNK_BYTES] {
+        change(&mut writer, |txn| txn.put_chunk(FILE, FIRST + 2, &chunk(b'e')[..length]));
+    }
+    assert_eq!(got(&store, FIRST + 2, 1), [Some(b'e')]);
+    assert_eq!(std::fs::metadata(extents(&path)).unwrap().len(), 4 * CHUNK_BYTES as u64);
+    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST + 2, FIRST + 2).map(drop));
     drop((store, writer));
     let (store, _writer) = Sqlite::open(&path).unwrap();
     assert_eq!(got(&store, FIRST - 1, 4), [Some(b'a'), Some(b'b'), Some(b'd'), None]);
