@@ -338,8 +338,10 @@ struct Found {
 fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Result<Found> {
     let key = sql.query_row("SELECT value FROM meta WHERE key = ?1", [KEY], |row| row.get(0));
     let key: String = key.map_err(fail)?;
-    let last = "SELECT max(coalesce((SELECT max(at) + ?1 FROM chunks), 0), \
-                coalesce((SELECT max(at + length) FROM freed), 0))";
+    // The condition is the index's: without it all chunks would be read.
+    let last = "SELECT max( \
+           coalesce((SELECT max(at) FROM chunks WHERE at IS NOT NULL) + ?1, 0), \
+           coalesce((SELECT at + length FROM freed ORDER BY at DESC LIMIT 1), 0))";
     let end: i64 = sql.query_row(last, [CHUNK_BYTES as i64], |row| row.get(0)).map_err(fail)?;
     let end = end.unsigned_abs().max(FIRST);
     let none = |key| Found { key, end, file: None };
