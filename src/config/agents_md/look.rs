@@ -25,7 +25,7 @@ impl Reader<'_> {
             let inbox = word(state_dir(path, kind.state(kind.initial()), "AGENT"));
             let ext = kind.usual_extension();
             out.push_str(&format!(
-                "- `ls {}/`: what can be claimed now, best first; `cat {inbox}/X.{ext}.why`: why X \
+                "- `ls {}/`: what can be claimed now (`ls -U`: best first); `cat {inbox}/X.{ext}.why`: why X \
                  cannot.\n",
                 word(ready_of(path, kind)),
             ));

@@ -20,8 +20,8 @@ impl<'c> Guide<'c> {
             out.push_str(&format!("WORKSPACE: a directory that matches `{}`.\n", self.path));
         }
         out.push_str(&format!(
-            "1. Find: `ls {ready}/` is what is ready to be claimed, best first. Why others in `ls \
-             {inbox}/` are not: `cat {inbox}/X.{ext}.why`.\n\
+            "1. Find: `ls {ready}/` is what can be claimed (`ls -U`: best first). Why others in \
+             `ls {inbox}/` are not: `cat {inbox}/X.{ext}.why`.\n\
              2. Claim: `mkdir -p {lane}`, then `mv {ready}/.next {lane}/` takes the best: \
              `{lane}/.next` leads to it.\n   Or `mv {inbox}/X.{ext} {lane}/`: of several, one wins; \
              for the others `mv` fails.\n   {}`cat {ready}/.wait` waits two seconds for something.\n\
