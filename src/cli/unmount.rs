@@ -31,17 +31,17 @@ pub struct UnmountArgs {
 /// Runs it.
 pub fn run(args: &UnmountArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
     match &args.dir {
-        None => all(global, output),
+        None => all(args.lazy, global, output),
         Some(dir) => one(dir, args.lazy, global, output),
     }
 }
 
-fn all(global: &Global, output: &Output) -> Result<Exit, Stop> {
+fn all(lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
     let served = Client::connect_or_nobody(&paths)?;
     let was_served = served.is_some();
-    let mut dirs = served.map(|client| stop(client, &paths)).transpose()?.unwrap_or_default();
-    dirs.extend(take_dead_away(&paths, output)?);
+    let mut dirs = served.map(|client| stop(client, &paths, lazy)).transpose()?.unwrap_or_default();
+    dirs.extend(take_dead_away(&paths, lazy, output)?);
     if output.json {
         output.value(&json!({"unmounted": dirs}))?;
     } else if !was_served && dirs.is_empty() {
@@ -52,7 +52,7 @@ fn all(global: &Global, output: &Output) -> Result<Exit, Stop> {
 
 /// What daemons of the store left that ended without unmounting. Of what fails the rest is done all
 /// the same.
-fn take_dead_away(paths: &StorePaths, output: &Output) -> Result<Vec<String>, Stop> {
+fn take_dead_away(paths: &StorePaths, lazy: bool, output: &Output) -> Result<Vec<String>, Stop> {
     let covers = Covers::kept_in(paths.covers());
     let source = paths.source();
     let mounted = daemon::of_workfs().into_iter().filter(|mount| mount.source == *source);
@@ -63,7 +63,7 @@ fn take_dead_away(paths: &StorePaths, output: &Output) -> Result<Vec<String>, St
     left.reverse();
     let (mut taken, mut failed) = (Vec::new(), None);
     for dir in left {
-        match daemon::clean_up(&dir, &covers, false) {
+        match daemon::clean_up(&dir, &covers, lazy) {
             Ok(Some(note)) => {
                 output.note(&note);
                 taken.push(dir.display().to_string());
@@ -78,13 +78,19 @@ fn take_dead_away(paths: &StorePaths, output: &Output) -> Result<Vec<String>, St
     failed.map_or(Ok(taken), |failure| Err(failure.into()))
 }
 
-/// Ends the daemon, and says which mounts it had.
-fn stop(mut client: Client, paths: &StorePaths) -> Result<Vec<String>, Stop> {
-    let mounts = ps::ask(paths)?.map(|(_, mounts)| mounts).unwrap_or_default();
+/// Ends the daemon, and says which mounts it had. Where other mounts lie in them it goes on, unless they are to
+/// go along (`lazy`).
+fn stop(mut client: Client, paths: &StorePaths, lazy: bool) -> Result<Vec<String>, Stop> {
+    let mut mounts = ps::ask(paths)?.map(|(_, mounts)| mounts).unwrap_or_default();
+    mounts.retain(|mount| !mount.detached);
+    if !lazy {
+        let mut seen = mounts.iter().filter(|mount| !mount.private);
+        seen.try_for_each(|mount| daemon::expect_nothing_inside(Path::new(&mount.dir)))?;
+    }
     if client.ask(&Ask::Stop)?.is_some() {
         client.await_end();
     }
-    Ok(mounts.into_iter().filter(|mount| !mount.detached).map(|mount| mount.dir).collect())
+    Ok(mounts.into_iter().map(|mount| mount.dir).collect())
 }
 
 fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
@@ -93,6 +99,9 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
     if let Some(mount) = mounted.as_ref().filter(|mount| !mount.is_workfs()) {
         let reason = format!("{} is a mount of {}, not of workfs", dir.display(), mount.fs_type);
         return Err(Stop::failed(Exit::Usage, reason, "use umount(8)"));
+    }
+    if mounted.is_some() && !lazy {
+        daemon::expect_nothing_inside(&dir)?;
     }
     // The mount itself tells its store, whichever one is named.
     let source = mounted.as_ref().map(|mount| PathBuf::from(&mount.source));

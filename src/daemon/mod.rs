@@ -40,7 +40,7 @@ pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
 pub use open::{Nobody, OpenStore, open, open_to_check};
 pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::StorePaths;
-pub use point::{clean_up, is_dead, left_covered, resolve};
+pub use point::{clean_up, expect_nothing_inside, is_dead, left_covered, resolve};
 pub use setup::{Made, Setup, finish, layout, set_up};
 pub use signals::{Patience, is_ignored, on_first as on_first_signal, outlive_long_writes};
 pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};

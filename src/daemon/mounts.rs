@@ -361,11 +361,8 @@ impl Mounts {
         let all: Vec<(Arc<Mount>, bool)> = self.table.lock().rows.iter().map(row).collect();
         for (mount, detached) in all {
             // One that lies elsewhere fails from the end of this process on.
-            if mount.lies_here()
-                && (detached || mount.unmount().is_err())
-                && let Err(error) = mount.cut_off()
-            {
-                tracing::warn!(dir = %mount.dir().display(), %error, "in use until the daemon ends");
+            if mount.lies_here() && (detached || mount.unmount().is_err()) {
+                point::cut_off(&mount);
             }
             self.finish(mount.id());
         }

@@ -153,26 +153,29 @@ pub fn occupied(
     Err(Failure::new(Cause::Conflict, found, remedy))
 }
 
-/// Fails where other mounts lie in a dead one, which would go with it.
+/// Fails where other mounts lie in one, which would go with it, or keep it.
 ///
 /// # Errors
 /// If there are any; they are named.
 pub fn expect_nothing_inside(dir: &Path) -> Result<(), Failure> {
-    let inside = mount_table::inside(dir);
-    if inside.is_empty() {
-        return Ok(());
-    }
-    let named = inside.iter().map(|mount| {
-        let place = crate::names::printable(mount.dir.as_os_str().as_encoded_bytes());
-        format!("{place} ({})", mount.fs_type)
-    });
-    let named = crate::names::first_few(named, NAMED_MAX);
-    let reason = format!("{} is a dead mount, and others lie in it: {named}", dir.display());
+    let Some(named) = named_inside(dir) else { return Ok(()) };
+    let what = if is_dead(dir) { "a dead mount" } else { "a mount" };
+    let reason = format!("{} is {what}, and others lie in it: {named}", dir.display());
     let remedy = format!(
         "unmount those first, or take all of them from sight (`workfs unmount --lazy {}`)",
         dir.display()
     );
     Err(Failure::new(Cause::Conflict, reason, remedy))
+}
+
+/// The first of the mounts that lie in the one on `dir`, as they are told; `None` if none does.
+pub fn named_inside(dir: &Path) -> Option<String> {
+    let inside = mount_table::inside(dir);
+    let named = inside.iter().map(|mount| {
+        let place = crate::names::printable(mount.dir.as_os_str().as_encoded_bytes());
+        format!("{place} ({})", mount.fs_type)
+    });
+    (!inside.is_empty()).then(|| crate::names::first_few(named, NAMED_MAX))
 }
 
 /// Whether a mount's process is gone.
@@ -223,6 +226,19 @@ pub fn unmount(mount: &Mount) -> std::io::Result<()> {
             }
             ended => return ended,
         }
+    }
+}
+
+/// Ends a mount that is in use. The mounts that lie in it go along: nobody may be there any more who could be
+/// asked.
+pub fn cut_off(mount: &Mount) {
+    if let Some(dir) = mount.place()
+        && let Some(inside) = named_inside(&dir)
+    {
+        tracing::warn!(dir = %dir.display(), %inside, "the mounts in it go along");
+    }
+    if let Err(error) = mount.cut_off() {
+        tracing::warn!(dir = %mount.dir().display(), %error, "in use until the daemon ends");
     }
 }
 

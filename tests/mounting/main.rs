@@ -10,6 +10,7 @@ mod below;
 mod end;
 mod exec;
 mod moved;
+mod nested;
 mod options;
 mod plain_user;
 mod ready;

@@ -1,0 +1,101 @@
+//! Mounts that lie in a mount.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::harness::{
+    Fixture, Ran, await_end, left_out, mounted_below, processes_of, run, send_signal,
+};
+
+/// A mount in which another store's lies, and one that is none of workfs.
+struct Nest {
+    outer: Fixture,
+    /// The other store.
+    store: PathBuf,
+    /// Its mount, and the other one.
+    dirs: [PathBuf; 2],
+}
+
+impl Nest {
+    fn new() -> Option<Nest> {
+        if !rustix::process::geteuid().is_root() {
+            left_out("another mount needs root");
+            return None;
+        }
+        let outer = Fixture::new();
+        let store = outer.outside("inner.db");
+        let dirs = ["a", "b"].map(|name| outer.path(name));
+        dirs.iter().for_each(|dir| fs::create_dir(dir).unwrap());
+        let nest = Nest { outer, store, dirs };
+        nest.inner(&["mount", nest.dirs[0].to_str().unwrap()]).success();
+        run(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&nest.dirs[1])).success();
+        Some(nest)
+    }
+
+    /// A command about the store whose mount lies in the other's.
+    fn inner(&self, arguments: &[&str]) -> Ran {
+        run(&mut self.outer.command_on(&self.store, arguments))
+    }
+
+    fn mode(dir: &Path) -> u32 {
+        use std::os::unix::fs::MetadataExt as _;
+        fs::metadata(dir).unwrap().mode() & 0o7777
+    }
+}
+
+impl Drop for Nest {
+    fn drop(&mut self) {
+        // A test that failed leaves it; the fixture ends the daemon of its own store only.
+        let _ = self.inner(&["unmount", "--all", "--lazy"]);
+    }
+}
+
+// P6.4
+#[test]
+fn a_mount_with_others_in_it_is_not_taken_from_below_them_unasked() {
+    let Some(nest) = Nest::new() else { return };
+    let dir = nest.outer.root().to_str().unwrap();
+    let [inner, volume] = nest.dirs.each_ref().map(|dir| dir.to_str().unwrap());
+    for command in [&["unmount", dir][..], &["unmount", "--all"]] {
+        let ran = nest.outer.workfs(command).failure();
+        let named = format!("others lie in it: {inner} (fuse.workfs), {volume} (tmpfs)");
+        assert!(ran.code == 5 && ran.stderr.contains(&named), "{ran}");
+        assert!(!ran.stderr.contains("dead") && !ran.stderr.contains("in use"), "{ran}");
+        assert_eq!(mounted_below(nest.outer.base()).len(), 3);
+    }
+    // Who takes them away first goes on as ever, and the directory is as it was.
+    nest.inner(&["unmount", "--all"]).success();
+    run(Command::new("umount").arg(volume)).success();
+    assert_eq!(Nest::mode(&nest.dirs[0]), 0o755);
+    nest.outer.workfs(&["unmount", "--all"]).success();
+    assert!(mounted_below(nest.outer.base()).is_empty());
+}
+
+// P6.4
+#[test]
+fn who_says_so_takes_all_of_them_along() {
+    let Some(nest) = Nest::new() else { return };
+    let pid = nest.outer.daemon_pid();
+    nest.outer.workfs(&["unmount", "--all", "--lazy"]).success();
+    await_end(pid);
+    assert!(mounted_below(nest.outer.base()).is_empty());
+}
+
+// P6.4
+#[test]
+fn a_daemon_that_is_told_to_end_says_what_goes_along() {
+    let Some(nest) = Nest::new() else { return };
+    let pid = nest.outer.daemon_pid();
+    send_signal(pid, Signal::TERM);
+    await_end(pid);
+    assert!(mounted_below(nest.outer.base()).is_empty());
+    let log = fs::read_to_string(nest.outer.store().with_extension("db.log")).unwrap();
+    let said = log.lines().find(|line| line.contains("go along")).unwrap_or_default();
+    for dir in &nest.dirs {
+        assert!(said.contains(dir.to_str().unwrap()), "{log}");
+    }
+    assert!(processes_of(nest.outer.store()).is_empty());
+}
