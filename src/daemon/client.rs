@@ -21,7 +21,7 @@ use crate::limits::{
     DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, INTERRUPT_WAIT, LOCK_PATIENCE, SOCKET_PATIENCE,
 };
 use crate::store::StoreError;
-use crate::store::sqlite::lock_holder;
+use crate::store::sqlite::{Lock, lock_holder};
 
 /// A connection to a store's daemon.
 #[derive(Debug)]
@@ -71,6 +71,13 @@ impl Client {
             Ok(Some(stream)) => {
                 let (lines, paths) = (Lines::new(stream), paths.clone());
                 return Ok(Some(Client { lines, paths, until: None }));
+            }
+            // One that another user's daemon left when it was killed.
+            Err(error)
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && Lock::share(paths.store()).is_ok() =>
+            {
+                return Ok(None);
             }
             Err(error) => error,
         };

@@ -119,8 +119,8 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
-/// Puts a log that has grown too long aside, in place of the one put aside before. Gives the
-/// log's path.
+/// Puts a log that has grown too long aside, in place of the one put aside before, and one that this user may
+/// not write: another's daemon left it, root's say. Gives the log's path.
 ///
 /// # Errors
 /// If the store's directory cannot be made.
@@ -128,8 +128,14 @@ pub fn trim_log(paths: &StorePaths) -> Result<PathBuf, Failure> {
     let log = paths.log();
     paths.make_directory()?;
     let is_long = std::fs::metadata(&log).is_ok_and(|found| found.len() > LOG_BYTES_MAX);
-    if is_long && let Err(error) = std::fs::rename(&log, aside(&log)) {
-        tracing::warn!(%error, "the log stays long");
+    let is_denied = || {
+        let opened = open_own(File::options().append(true), &log);
+        opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    if (is_long || is_denied())
+        && let Err(error) = std::fs::rename(&log, aside(&log))
+    {
+        tracing::warn!(%error, "the log stays as it is");
     }
     Ok(log)
 }

@@ -90,7 +90,7 @@ impl Server {
             farewells: Mutex::default(),
             room: Mutex::default(),
         });
-        shared.let_agents_in();
+        shared.let_others_in();
         let (taking, taker) = (listener.try_clone()?, Arc::clone(&shared));
         let accepting = std::thread::Builder::new()
             .name("socket".into())
@@ -141,9 +141,10 @@ impl Server {
 }
 
 impl Shared {
-    /// The socket's mode follows the register: nobody else's user has anything to ask.
-    fn let_agents_in(&self) {
-        let let_in = self.service.engine.agents().binds_users();
+    /// The socket's mode follows the register, and who has the store's file: nobody else has anything to ask.
+    fn let_others_in(&self) {
+        let service = &self.service;
+        let let_in = service.engine.agents().binds_users() || Caller::is_of_another(&service.store);
         if let Err(error) = self.socket.let_others_in(let_in) {
             tracing::warn!(%error, let_in, "the socket's mode stays as it is");
         }
@@ -377,7 +378,7 @@ fn serve_request(
             return false;
         }
         if registers && matches!(reply, Reply::Report(_)) {
-            shared.let_agents_in();
+            shared.let_others_in();
         }
         let is_end = matches!(reply, Reply::Report(_) | Reply::Error(_));
         was_interrupted |= !is_end && lines.was_interrupted().unwrap_or(false);

@@ -61,8 +61,13 @@ impl Caller {
     /// has its file.
     #[must_use]
     pub fn is_operator(store: &Path, uid: u32) -> bool {
-        let owner = || std::fs::metadata(store).map(|metadata| metadata.uid()).ok();
-        runs_the_store(uid) || owner() == Some(uid)
+        runs_the_store(uid) || owner_of(store) == Some(uid)
+    }
+
+    /// Whether the file of this store is somebody's who does not run it.
+    #[must_use]
+    pub fn is_of_another(store: &Path) -> bool {
+        owner_of(store).is_some_and(|owner| !runs_the_store(owner))
     }
 
     /// This process.
@@ -134,6 +139,10 @@ fn name_of(uid: u32, passwd: &str) -> AgentName {
     name.or_else(|| AgentName::new(format!("uid-{uid}")).ok())
         // PROOF: `uid-` and at most ten digits keep the grammar of agents' names.
         .unwrap_or_else(|| unreachable!("uid-{uid} is an agent's name"))
+}
+
+fn owner_of(store: &Path) -> Option<u32> {
+    std::fs::metadata(store).map(|metadata| metadata.uid()).ok()
 }
 
 #[cfg(test)]

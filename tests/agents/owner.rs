@@ -1,11 +1,12 @@
 //! Who has the store's file, where another user runs its daemon.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::harness::{Fixture, Task, asked, left_out, needs};
+use crate::harness::{Fixture, Ran, Shell, Task, asked, left_out, needs};
 
 const BOB: u32 = 64_011;
 const OWNER: u32 = 64_012;
@@ -21,9 +22,45 @@ fn served_by_root() -> Option<Fixture> {
     fs::set_permissions(fixture.base(), fs::Permissions::from_mode(0o755)).unwrap();
     chown(fixture.store(), Some(OWNER), None).unwrap();
     chown(fixture.store().parent().unwrap(), Some(OWNER), None).unwrap();
-    // Now everybody may come to the socket, and is asked who he is.
-    fixture.workfs(&["agent", "add", "bob", "--uid", &BOB.to_string()]).success();
+    fixture.unmount_all();
+    // Root makes all that lies beside it, and now everybody may come to the socket, and is asked who he is.
+    for end in ["lock", "log"] {
+        fs::remove_file(beside(&fixture, end)).unwrap();
+    }
+    fixture.mount_all();
     Some(fixture)
+}
+
+fn beside(fixture: &Fixture, end: &str) -> PathBuf {
+    fixture.store().with_extension(format!("db.{end}"))
+}
+
+/// `workfs ARGUMENTS` about the store, called by whom its file is.
+fn as_owner(fixture: &Fixture, arguments: &str) -> Ran {
+    let user = format!("setpriv --reuid {OWNER} --regid {OWNER} --clear-groups");
+    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+    let script = format!("cd /; HOME=/tmp {user} {workfs} --store {store} {arguments}");
+    Shell::bash(fixture.base()).run(&script)
+}
+
+// P10.2 P6.4
+#[test]
+fn who_has_the_store_s_file_is_not_locked_out_by_another_s_daemon_whether_it_lives_or_not() {
+    let Some(fixture) = served_by_root() else { return };
+    let told = as_owner(&fixture, "status").success();
+    assert!(told.stdout.contains("served by process"), "{told}");
+    as_owner(&fixture, "claim t-1 --agent bob").success();
+    // An older one's, say, to which nobody else could come.
+    fs::set_permissions(beside(&fixture, "sock"), fs::Permissions::from_mode(0o600)).unwrap();
+    let refused = as_owner(&fixture, "list").failure();
+    assert!(refused.code == 6 && refused.stderr.contains("Permission denied"), "{refused}");
+    fixture.kill_daemon();
+    assert_eq!(fs::metadata(beside(&fixture, "lock")).unwrap().uid(), OWNER);
+    let listed = as_owner(&fixture, "list").success();
+    assert!(listed.stdout.contains("t-1"), "{listed}");
+    let told = as_owner(&fixture, "doctor");
+    assert!(told.stdout.contains("ok    store: whole"), "{told}");
+    as_owner(&fixture, "release t-1 --agent bob").success();
 }
 
 // P10.2
@@ -35,6 +72,7 @@ fn who_has_the_store_s_file_does_nothing_with_the_rights_of_whom_its_daemon_runs
     fs::set_permissions(fixture.outside("closed"), fs::Permissions::from_mode(0o700)).unwrap();
     let (closed, root) = (fixture.outside("closed"), fixture.root());
     let made = fixture.outside("closed/made");
+    fixture.workfs(&["agent", "add", "bob", "--uid", &BOB.to_string()]).success();
     let of_owner = fixture.connected_as(OWNER);
     for outside in [
         json!({"do": {"import": {"from": closed, "to": "loot"}}}),
@@ -60,11 +98,7 @@ fn who_has_the_store_s_file_does_nothing_with_the_rights_of_whom_its_daemon_runs
         let said = asked(&of_owner, &inside);
         assert!(!said.contains("failed") && !said.contains("error\""), "{inside}: {said}");
     }
-    let user = format!("setpriv --reuid {OWNER} --regid {OWNER} --clear-groups");
-    let as_owner = |arguments: &str| {
-        let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
-        fixture.sh(&format!("cd /; HOME=/tmp {user} {workfs} --store {store} {arguments}"))
-    };
+    let as_owner = |arguments: &str| as_owner(&fixture, arguments);
     let ran = as_owner("exec -- true");
     assert_eq!(ran.code, 6, "{ran}");
     assert!(ran.stderr.contains("`workfs unmount --all` by user 0"), "{ran}");

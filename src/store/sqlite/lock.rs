@@ -143,6 +143,7 @@ impl Lock {
         let failed = |what: &str, error: std::io::Error| {
             StoreError::of_writing(&format!("{what} {}", lock.display()), &error)
         };
+        let is_first = !lock.exists();
         let mut file = open_own(&mut options, &lock).map_err(|error| failed("opening", error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let path = path.display().to_string();
@@ -165,6 +166,9 @@ impl Lock {
             // It is held all the same; who asks hears no number.
             Err(error) if is_full(error.kind()) => tracing::debug!(%error, "the lock names nobody"),
             write => write.map_err(|error| failed("writing", error))?,
+        }
+        if is_first && let Err(error) = give_to_owner(&file, path) {
+            tracing::warn!(%error, "the store's owner cannot open its lock");
         }
         Ok(Lock(Arc::new(file)))
     }
@@ -191,6 +195,15 @@ impl Lock {
         }
         Ok(Some(Lock(Arc::new(file))))
     }
+}
+
+/// What root makes beside a store is its owner's, who opens it after root (SQLite does so with the log).
+fn give_to_owner(made: &File, store: &Path) -> std::io::Result<()> {
+    let Ok(store) = std::fs::metadata(store) else { return Ok(()) };
+    if rustix::process::geteuid().is_root() && store.uid() != 0 {
+        std::os::unix::fs::fchown(made, Some(store.uid()), Some(store.gid()))?;
+    }
+    Ok(())
 }
 
 /// Locks the file of the store at `path` itself, which somebody may have open by another name.
