@@ -84,10 +84,10 @@ impl Covers {
     /// Writes a cover down, in place of an older one of the same directory.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written, or is somebody else's.
     pub fn keep(&self, cover: &Cover) -> std::io::Result<()> {
         let _writing = self.writing.lock();
-        let mut all = self.load();
+        let mut all = self.load_to_change()?;
         all.retain(|kept| !kept.clone().cover().is_of_same(cover));
         all.push(Kept::new(cover));
         // Of directories that are not found again, perhaps for good.
@@ -98,10 +98,10 @@ impl Covers {
     /// Forgets a cover; one of the same directory that somebody else put on stays in the list.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written, or is somebody else's.
     pub fn forget(&self, cover: &Cover) -> std::io::Result<()> {
         let _writing = self.writing.lock();
-        let mut all = self.load();
+        let mut all = self.load_to_change()?;
         let before = all.len();
         all.retain(|kept| {
             let Cover { mode, immutable, .. } = *cover;
@@ -167,30 +167,47 @@ impl Covers {
         (is_root && list.uid() != 0).then(|| (list.uid(), list.gid()))
     }
 
-    /// A list of somebody else, whom the system does not let change directories, is not believed.
     fn load(&self) -> Vec<Kept> {
-        let own = rustix::process::geteuid().as_raw();
-        let read = || {
-            let mut file = open_own(File::options().read(true), &self.file)?;
-            let by = file.metadata()?.uid();
-            if by != own && by != 0 {
-                return Err(std::io::Error::other(format!("it is user {by}'s")));
-            }
-            let mut text = Vec::new();
-            file.read_to_end(&mut text).map(|_| text)
-        };
-        let text = match read() {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
-            Err(error) => {
-                tracing::warn!(file = %self.file.display(), %error, "cannot read the covers");
-                return Vec::new();
-            }
-        };
-        serde_json::from_slice(&text).unwrap_or_else(|error| {
-            tracing::warn!(file = %self.file.display(), %error, "the list of covers is damaged");
+        self.read().map(|(all, _)| all).unwrap_or_else(|error| {
+            tracing::warn!(file = %self.file.display(), %error, "cannot read the covers");
             Vec::new()
         })
+    }
+
+    /// All, to be saved with a change. What somebody else has written down nobody else takes his: of what root did
+    /// in no other list is believed.
+    fn load_to_change(&self) -> std::io::Result<Vec<Kept>> {
+        let another_s = |error: &dyn std::fmt::Display| {
+            let list = self.file.display();
+            std::io::Error::other(format!("the list {list} cannot be changed: {error}"))
+        };
+        match self.read().map_err(|error| another_s(&error))? {
+            (all, by) if by == rustix::process::geteuid().as_raw() => Ok(all),
+            (_, by) => Err(another_s(&format!("it is user {by}'s"))),
+        }
+    }
+
+    /// All, and whose list it is. That of somebody else, whom the system does not let change directories, is not
+    /// believed.
+    fn read(&self) -> std::io::Result<(Vec<Kept>, u32)> {
+        let own = rustix::process::geteuid().as_raw();
+        let mut file = match open_own(File::options().read(true), &self.file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((Vec::new(), own));
+            }
+            opened => opened?,
+        };
+        let by = file.metadata()?.uid();
+        if by != own && by != 0 {
+            return Err(std::io::Error::other(format!("it is user {by}'s")));
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let all = serde_json::from_slice(&text).unwrap_or_else(|error| {
+            tracing::warn!(file = %self.file.display(), %error, "the list of covers is damaged");
+            Vec::new()
+        });
+        Ok((all, by))
     }
 
     /// What was forgotten may come back after a power cut: to give a directory back twice is
@@ -330,6 +347,9 @@ mod tests {
             chown(dir.path().join("t.db.covers"), Some(64_001), Some(64_001)).unwrap();
             std::fs::set_permissions(&cover.dir, Permissions::from_mode(0o555)).unwrap();
             assert_eq!(covers.of(&below), None);
+            // Nor is it replaced or removed.
+            assert!(covers.keep(&cover).is_err() && covers.forget(&cover).is_err());
+            assert_eq!(std::fs::metadata(dir.path().join("t.db.covers")).unwrap().uid(), 64_001);
             let given_back = covers.give_back_at(&cover.dir);
             assert_eq!(given_back.is_ok(), owner.is_some(), "{given_back:?}");
             let mode = std::fs::metadata(&cover.dir).unwrap().mode() & 0o7777;

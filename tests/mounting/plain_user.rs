@@ -199,6 +199,30 @@ fn root_replaces_and_takes_away_a_user_s_dead_mount() {
     assert!(ran.stderr.contains("is mounted already"), "{ran}");
 }
 
+// P6.4
+#[test]
+fn what_root_s_daemon_has_left_hinders_the_store_s_owner_in_nothing_and_stays_listed() {
+    if !can_become_another() {
+        return;
+    }
+    let ran = where_others_mount(
+        &of_nobody(),
+        "u() { setpriv --reuid 65534 --regid 65534 --clear-groups \"$W\" --store \"$S\" \"$@\"; }
+         u init >/dev/null
+         w mount $M; kill -9 $(cat $S.lock); while stat -f $M >/dev/null 2>&1; do :; done
+         umount $M
+         test $(stat -c %a $M) = 555; cp $S.covers ${OUT}before
+         mkdir ${OUT}own; chown 65534 ${OUT}own
+         u mount ${OUT}own; u unmount ${OUT}own
+         cmp $S.covers ${OUT}before
+         w unmount $M
+         test $(stat -c %a $M) = 755; test ! -e $S.covers",
+        "yes",
+    );
+    let told = "own stays writable below the mount: the list ";
+    assert!(ran.stderr.contains(told) && ran.stderr.contains("cannot be changed"), "{ran}");
+}
+
 // P6.3
 #[test]
 fn another_s_mount_is_not_one_s_own_to_unmount() {
