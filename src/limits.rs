@@ -408,6 +408,9 @@ pub const DAEMON_START_WAIT: Duration = Duration::from_secs(60);
 /// How long a daemon without mounts waits for the first one.
 pub const FIRST_MOUNT_WAIT: Duration = Duration::from_secs(10);
 
+/// How long a mount that does not answer may turn out to have just ended.
+pub const MOUNT_END_WAIT: Duration = Duration::from_secs(1);
+
 /// How long a mount that is in use is tried to be unmounted: programs that others start have their
 /// descriptors for a moment.
 pub const UNMOUNT_PATIENCE: Duration = Duration::from_millis(250);

@@ -14,7 +14,9 @@ use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
     Spawned, UnmountAsk,
 };
-use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, UNMOUNT_PATIENCE};
+use crate::limits::{
+    DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE,
+};
 use crate::store::Durability;
 
 /// See `workfs mount --help`.
@@ -282,7 +284,11 @@ fn hold(mut client: Client, ask: &MountAsk, output: &Output) -> Result<Option<Ex
         return Err(Stop::failed(Exit::Conflict, reason, "unmount it first"));
     }
     let mount = told(answer, output)?;
-    answers(Path::new(&mount.dir))?;
+    let answered = answers(Path::new(&mount.dir));
+    // One that has ended meanwhile does not answer either; of its end the daemon tells.
+    if answered.is_err() && !client.is_heard_within(MOUNT_END_WAIT)? {
+        answered?;
+    }
     if client.await_answer()?.is_some() {
         return Ok(Some(Exit::Done));
     }

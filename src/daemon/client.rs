@@ -201,6 +201,15 @@ impl Client {
         self.lines.answer().map_err(|error| self.lost(&error))
     }
 
+    /// Whether the daemon says something, or has ended, within this time.
+    ///
+    /// # Errors
+    /// If the connection cannot be asked.
+    pub fn is_heard_within(&self, patience: Duration) -> Result<bool, Failure> {
+        socket::await_input(self.lines.stream(), patience)
+            .map_err(|error| Failure::io("the daemon's socket", &error))
+    }
+
     /// Waits, not without end, until the daemon has noticed that a private mount is gone, and has
     /// ended if it was the last.
     pub fn await_unmounted(&mut self) {
