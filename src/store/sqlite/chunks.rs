@@ -84,23 +84,24 @@ impl Conn {
 
     pub(super) fn write_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()> {
         if index >= BESIDE_FROM_CHUNK {
-            let was_whole = self.length(ino, index)? == Some(CHUNK_BYTES as u64);
-            self.remove_chunks(ino, index, index)?;
+            let sql = "SELECT at IS NOT NULL, length(data) FROM chunks WHERE key = ?1";
+            let was = |row: &rusqlite::Row<'_>| Ok((row.get::<_, bool>(0)?, number(row, 1)?));
+            let (was_beside, length) =
+                self.one(sql, [chunk_key(ino, index)], was)?.unwrap_or_default();
+            let was_whole = was_beside || length == CHUNK_BYTES as u64;
             // One that was whole before lies in the table from then on: a page of a database that lies in the
             // mount must not take two flushes. One that grew to be whole is a file's that is written in pieces.
-            if data.len() == CHUNK_BYTES && !was_whole {
+            let grew = data.len() == CHUNK_BYTES && !was_whole;
+            if was_beside || grew {
+                self.remove_chunks(ino, index, index)?;
+            }
+            if grew {
                 return self.insert_chunks(ino, index, data);
             }
         }
         let sql = "INSERT INTO chunks (key, data) VALUES (?1, ?2) \
                    ON CONFLICT (key) DO UPDATE SET data = excluded.data";
         self.change(sql, params![chunk_key(ino, index), data]).map(drop)
-    }
-
-    fn length(&self, ino: Ino, index: u32) -> Result<Option<u64>> {
-        let sql = "SELECT CASE WHEN at IS NULL THEN length(data) ELSE ?2 END \
-                   FROM chunks WHERE key = ?1";
-        self.one(sql, [chunk_key(ino, index), CHUNK_BYTES as i64], |row| number(row, 0))
     }
 
     /// Stores whole chunks, of which none is there.

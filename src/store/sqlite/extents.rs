@@ -52,6 +52,12 @@ pub(super) type Extent = Range<u64>;
 /// where its own lay.
 const KEY: &str = "extents";
 
+/// Gives a store another key.
+const RENEW: &str = "UPDATE meta SET value = ?2 WHERE key = ?1";
+
+/// A key that no other store has.
+const NEW_KEY: &str = "SELECT lower(hex(randomblob(16)))";
+
 /// See the head of this file.
 pub(super) struct Extents {
     path: PathBuf,
@@ -306,9 +312,9 @@ impl Extents {
             }
         }
         // It goes on by itself, with a file of its own.
-        let anew =
-            format!("UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = '{KEY}'");
-        copy.execute_batch(&format!("DELETE FROM freed; {anew}; COMMIT")).map_err(failed)?;
+        let new = copy.query_row(NEW_KEY, [], |row| row.get::<_, String>(0)).map_err(failed)?;
+        copy.execute(RENEW, [KEY, &new]).map_err(failed)?;
+        copy.execute_batch("DELETE FROM freed; COMMIT").map_err(failed)?;
         Ok(true)
     }
 
@@ -321,9 +327,6 @@ impl Extents {
 fn failed(path: &Path, what: &str, error: &io::Error) -> StoreError {
     StoreError::of_writing(&format!("{what} {}", path.display()), error)
 }
-
-/// A pipe that somebody put there is not waited for.
-const NONBLOCK: i32 = libc::O_NONBLOCK;
 
 /// What a store says of its file, and what is there.
 #[derive(Default)]
@@ -346,8 +349,10 @@ fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Resu
     let end = end.unsigned_abs().max(FIRST);
     let none = |key| Found { key, end, file: None };
     let (shown, is_needed) = (path.display(), end > FIRST);
-    // Whatever leads to it: by the key it is known.
-    let file = match File::options().read(true).write(write).custom_flags(NONBLOCK).open(path) {
+    // Whatever leads to it: by the key it is known. A pipe that somebody put there is not waited for.
+    let mut options = File::options();
+    let options = options.read(true).write(write).custom_flags(libc::O_NONBLOCK);
+    let file = match options.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let what = match path.is_symlink() {
@@ -397,11 +402,11 @@ fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Resu
 
 /// Gives the store and its file a new key. Until both have it, the file knows the old one, too.
 fn renew(sql: &Connection, file: &File, old: &str) -> io::Result<()> {
-    let new = sql.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get::<_, String>(0));
+    let new = sql.query_row(NEW_KEY, [], |row| row.get::<_, String>(0));
     let new = new.map_err(io::Error::other)?;
     file.write_all_at(head(&new, old).as_bytes(), 0)?;
     file.sync_data()?;
-    match sql.execute("UPDATE meta SET value = ?2 WHERE key = ?1", [KEY, &new]) {
+    match sql.execute(RENEW, [KEY, &new]) {
         Ok(_) => file.write_all_at(head(&new, &new).as_bytes(), 0),
         // There is no space for it, say: it stays what it is.
         Err(error) => {

@@ -273,6 +273,37 @@ fn what_lies_there_and_is_no_file_of_ours_hinders_no_big_file() {
 }
 
 #[test]
+fn rows_that_name_what_cannot_be_are_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"abc");
+    drop((store, writer));
+    let sql = rusqlite::Connection::open(&path).unwrap();
+    let last = "(SELECT max(at) FROM chunks)";
+    for (wrong, mend, said) in [
+        (
+            "UPDATE chunks SET at = 7 WHERE at = 65536",
+            "UPDATE chunks SET at = 65536 WHERE at = 7",
+            "1 chunks of big files lie where none can lie",
+        ),
+        (
+            &*format!("INSERT INTO freed VALUES ({last} - 65536, 131072)"),
+            "DELETE FROM freed",
+            "2 chunks of big files lie in what was freed",
+        ),
+    ] {
+        sql.execute_batch(wrong).unwrap();
+        // Only read: who writes would give back what is noted as freed.
+        let (store, _) =
+            Sqlite::open_protected(&path, "a test".into(), StoreError::ReadOnly).unwrap();
+        assert_eq!(store.integrity(&mut || true).unwrap(), Some(vec![said.to_owned()]));
+        drop(store);
+        sql.execute_batch(mend).unwrap();
+    }
+}
+
+#[test]
 fn a_key_that_only_one_of_both_has_yet_is_known() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.db");
