@@ -422,7 +422,7 @@ pub const DAEMON_END_WAIT: Duration = Duration::from_secs(2);
 /// told by the kernel, and need a processor for that.
 pub const TAKEN_AWAY_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a new mount may take to answer its first `stat`.
+/// How long a mount may take to answer who looks at it.
 pub const MOUNT_ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// A daemon's log that is longer is put aside, in place of the one before.

@@ -10,6 +10,7 @@ mod answer;
 mod as_user;
 mod attach;
 mod cover;
+mod deadline;
 mod errno;
 mod error;
 mod fusermount;
@@ -37,6 +38,7 @@ mod write_at;
 
 pub use as_user::as_user;
 pub use cover::{Cover, Underlay, cover, uncover};
+pub use deadline::within;
 pub use errno::Errno;
 pub use error::MountError;
 pub use fusermount::find as find_fusermount;

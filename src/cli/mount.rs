@@ -210,8 +210,7 @@ fn mounted(answer: Answer) -> Result<(MountInfo, Vec<String>), Stop> {
     }
 }
 
-/// Whether a new mount is to be seen here and answers. Asked from a thread of its own: a daemon
-/// that hangs must not hang us.
+/// Whether a new mount is to be seen here and answers.
 pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
     if daemon::mounted_at(dir).is_none_or(|mount| !mount.is_workfs()) {
         let reason = format!("the mount on {} is not to be seen here", dir.display());
@@ -219,18 +218,13 @@ pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
                       another store";
         return Err(Stop::failed(Exit::Mount, reason, remedy));
     }
-    let (tell, told) = crossbeam_channel::bounded(1);
-    let place = dir.to_owned();
-    let asking = std::thread::Builder::new().name("answers".into()).spawn(move || {
-        let _ = tell.send(ask_root(&place));
-    });
     let io = |error: std::io::Error| {
         Stop::from(Failure::io(format!("the mount on {}", dir.display()), &error))
     };
-    asking.map_err(io)?;
-    match told.recv_timeout(MOUNT_ANSWER_WAIT) {
-        Ok(answer) => answer.map_err(io),
-        Err(_) => {
+    let place = dir.to_owned();
+    match workfs_mount::within(MOUNT_ANSWER_WAIT, move || ask_root(&place)).map_err(io)? {
+        Some(answer) => answer.map_err(io),
+        None => {
             let reason = format!("the mount on {} does not answer", dir.display());
             Err(Stop::failed(Exit::Mount, reason, "see the daemon's log beside the store"))
         }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use super::Global;
 use super::exit::Exit;
 use super::output::Stop;
-use crate::daemon::{MountLine, StorePaths, canonical, from_root, mounted_around};
+use crate::daemon::{
+    MountLine, StorePaths, answered, await_answer, canonical, from_root, mounted_around,
+};
 
 /// The store that is meant: the one that was named, else that of the mount that one of `hints` or
 /// the working directory lies in, else the user's own.
@@ -51,10 +53,15 @@ fn default_store() -> Result<PathBuf, Stop> {
 
 /// A path outside of the tree, absolute and without symbolic links, for the daemon.
 pub fn outside(given: &Path) -> Result<PathBuf, Stop> {
-    let path = from_root(given).map_err(|error| {
+    let asked = given.to_owned();
+    let found = answered(given, move || {
+        let path = canonical(&from_root(&asked)?);
+        await_answer(&path);
+        Ok::<_, std::io::Error>(path)
+    })?;
+    let path = found.map_err(|error| {
         Stop::failed(Exit::Usage, format!("{}: {error}", given.display()), "name a path")
     })?;
-    let path = canonical(&path);
     if path.to_str().is_none() {
         let reason = format!("{} is not UTF-8", path.display());
         return Err(Stop::failed(Exit::Usage, reason, "name another path"));

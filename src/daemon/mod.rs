@@ -39,7 +39,7 @@ pub use logging::{start_log, trim_log};
 pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
 pub use open::{Nobody, OpenStore, open, open_to_check};
 pub use options::{OwnOptions, durability, role, root, sync_name};
-pub use paths::StorePaths;
+pub use paths::{StorePaths, answered};
 pub use point::{clean_up, expect_nothing_inside, is_dead, left_covered, resolve};
 pub use setup::{Made, Setup, finish, layout, set_up};
 pub use signals::{Patience, is_ignored, on_first as on_first_signal, outlive_long_writes};
@@ -48,7 +48,7 @@ pub use wanted::{expect_mountable, expect_possible};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use workfs_mount::MountLine;
 
-pub(crate) use paths::{canonical, from_root};
+pub(crate) use paths::{await_answer, canonical, from_root};
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;

@@ -7,9 +7,11 @@
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf, absolute};
 
+use workfs_mount::MountLine;
+
 use super::failure::{Cause, Failure};
 use super::{mount_table, socket};
-use crate::limits::{NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
+use crate::limits::{MOUNT_ANSWER_WAIT, NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
 use crate::store::sqlite::write_protection;
 
 /// A store and what lies beside it.
@@ -202,6 +204,38 @@ pub(crate) fn from_root(path: &Path) -> std::io::Result<PathBuf> {
     };
     let goes_up = path.components().any(|part| part == Component::ParentDir);
     Ok(if goes_up { canonical(&path) } else { path })
+}
+
+/// What `ask` finds out about a path, which may lie in a mount that does not answer, or lead into one.
+///
+/// # Errors
+/// If there is no answer.
+pub fn answered<T: Send + 'static>(
+    path: &Path,
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let shown = path.display();
+    let answer = workfs_mount::within(MOUNT_ANSWER_WAIT, ask);
+    let answer = answer.map_err(|error| Failure::io(format!("looking at {shown}"), &error))?;
+    answer.ok_or_else(|| {
+        let around = absolute(path).ok().and_then(|path| mount_table::around(&path));
+        let reason = match around.filter(MountLine::is_fuse) {
+            Some(mount) => {
+                let (dir, source) = (mount.dir.display(), mount.source.display());
+                format!("{shown} does not answer: it lies in {dir}, a mount of {source}")
+            }
+            None => format!("{shown} does not answer"),
+        };
+        let remedy = "is what serves it stopped? Let it go on (`kill -CONT PID`), or end it";
+        Failure::new(Cause::Busy, reason, remedy)
+    })
+}
+
+/// Waits for the file system that a path lies in: what leads there the kernel may know by itself.
+pub(crate) fn await_answer(path: &Path) {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let asks = |dir: &&Path| statx(CWD, *dir, AtFlags::STATX_FORCE_SYNC, StatxFlags::TYPE).is_ok();
+    path.ancestors().skip(1).find(asks);
 }
 
 /// The path with the symbolic links of what exists of it resolved.

@@ -15,7 +15,7 @@ use crate::limits::UNMOUNT_PATIENCE;
 use super::covers::Covers;
 use super::failure::{Cause, Failure};
 use super::mount_table;
-use super::paths::from_root;
+use super::paths::{answered, await_answer, from_root};
 use super::spawn::LOOK_AGAIN;
 
 /// How many names are told.
@@ -25,8 +25,13 @@ pub const NAMED_MAX: usize = 5;
 /// anything, since it may be dead.
 ///
 /// # Errors
-/// If it is not UTF-8, or what leads to it cannot be looked at.
+/// If it is not UTF-8, or what leads to it cannot be looked at, or does not answer.
 pub fn resolve(dir: &Path) -> Result<PathBuf, Failure> {
+    let given = dir.to_owned();
+    answered(dir, move || resolved(&given))?
+}
+
+fn resolved(dir: &Path) -> Result<PathBuf, Failure> {
     let io = |error: std::io::Error| Failure::io(dir.display(), &error);
     let given: PathBuf = from_root(dir).map_err(io)?.components().collect();
     let place = match (given.parent(), given.file_name()) {
@@ -36,11 +41,10 @@ pub fn resolve(dir: &Path) -> Result<PathBuf, Failure> {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => given.clone(),
                 Err(error) => return Err(io(error)),
             };
-            if mount_table::at(&place).is_none() && place.is_symlink() {
-                place.canonicalize().map_err(io)?
-            } else {
-                place
-            }
+            let is_link = mount_table::at(&place).is_none() && place.is_symlink();
+            let place = if is_link { place.canonicalize().map_err(io)? } else { place };
+            await_answer(&place);
+            place
         }
         _ => given,
     };

@@ -356,18 +356,11 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
     report.ok("mounts", format!("{alive} alive"));
 }
 
-/// Asks a mount; from a thread of its own, because a hanging one holds whoever asks.
+/// Asks a mount, which may hang.
 fn answers(dir: PathBuf) -> Option<std::io::Result<()>> {
-    let (send, receive) = crossbeam_channel::bounded(1);
-    let thread = std::thread::Builder::new().name("doctor".into()).spawn(move || {
-        // Nobody waits any more if it took too long.
-        // Not a `stat`: the kernel may answer that for a process long gone.
-        let _ = send.send(rustix::fs::statvfs(&dir).map(drop).map_err(Into::into));
-    });
-    match thread {
-        Ok(_) => receive.recv_timeout(MOUNT_ANSWERS_WITHIN).ok(),
-        Err(error) => Some(Err(error)),
-    }
+    // Not a `stat`: the kernel may answer that for a process long gone.
+    let ask = move || rustix::fs::statvfs(&dir).map(drop).map_err(Into::into);
+    workfs_mount::within(MOUNT_ANSWERS_WITHIN, ask).unwrap_or_else(|error| Some(Err(error)))
 }
 
 #[cfg(test)]

@@ -99,3 +99,36 @@ fn a_daemon_that_is_told_to_end_says_what_goes_along() {
     }
     assert!(processes_of(nest.outer.store()).is_empty());
 }
+
+// P6.7
+#[test]
+fn nobody_waits_for_what_lies_in_the_mount_of_a_stopped_daemon() {
+    let Some(nest) = Nest::new() else { return };
+    let pid = nest.outer.daemon_pid();
+    let plain = nest.outer.path("plain");
+    fs::create_dir(&plain).unwrap();
+    let link = nest.outer.outside("link");
+    std::os::unix::fs::symlink(&plain, &link).unwrap();
+    let copy = plain.join("copy.db");
+    let [plain, link, copy] = [&plain, &link, &copy].map(|path| path.to_str().unwrap());
+    // In that directory before it does not answer any more.
+    let doctor = nest.outer.command_on(&nest.store, &["doctor"]);
+    let mut stop = Command::new("sh");
+    stop.args(["-c", "cd \"$1\" && kill -STOP \"$2\" && shift 2 && exec \"$@\"", "sh", plain]);
+    stop.arg(pid.to_string()).arg(doctor.get_program()).args(doctor.get_args());
+    stop.envs(doctor.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let told = run(&mut stop);
+    let commands = [["mount", plain], ["mount", link], ["unmount", plain], ["backup", copy]];
+    let ran = std::thread::scope(|scope| {
+        let nest = &nest;
+        let run = commands.each_ref().map(|command| scope.spawn(|| nest.inner(command)));
+        run.map(|one| one.join().unwrap())
+    });
+    send_signal(pid, Signal::CONT);
+    assert!(told.stdout.contains(&format!("{plain} does not answer")), "{told}");
+    for ran in ran {
+        assert!(ran.code == 75 && ran.stderr.contains("does not answer"), "{ran}");
+    }
+    // Nothing came of it behind the back of who was refused.
+    assert_eq!(mounted_below(nest.outer.base()).len(), 3);
+}

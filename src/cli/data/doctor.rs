@@ -8,7 +8,7 @@ use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, each_reply, print};
-use crate::daemon::{Covers, left_covered};
+use crate::daemon::{Covers, answered, left_covered};
 use crate::names::printable;
 use crate::service::{DoctorReport, Finding, Health, Reply, Report, Request, doctor};
 
@@ -71,9 +71,14 @@ fn left_closed(here: &Here<'_>) -> Vec<Finding> {
     left.into_iter().filter(|dir| !is_served(dir)).map(finding).collect()
 }
 
-/// The directory that one is in, where a mount left it read-only: the daemon does not know which that is.
+/// The directory that one is in, where it does not answer, or a mount left it read-only: the daemon does not
+/// know which that is.
 fn working_directory() -> Option<Finding> {
-    let left = left_covered(&std::env::current_dir().ok()?)?;
-    let (what, remedy) = ("working directory".to_owned(), Some(left.remedy));
-    Some(Finding { what, health: Health::Warn, found: left.found, remedy })
+    let dir = std::env::current_dir().ok()?;
+    let (found, remedy) = match answered(&dir.clone(), move || left_covered(&dir)) {
+        Ok(left) => left.map(|left| (left.found, left.remedy))?,
+        Err(failure) => (failure.reason, failure.remedy),
+    };
+    let what = "working directory".to_owned();
+    Some(Finding { what, health: Health::Warn, found, remedy: Some(remedy) })
 }
