@@ -182,7 +182,7 @@ fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()
         // Whoever accepts waits for nobody.
         return lines.send_at_once(&Answer::Failed(failure));
     }
-    let own = Arc::clone(shared);
+    let (own, spare) = (Arc::clone(shared), lines.stream().try_clone()?);
     let serving = std::thread::Builder::new().name(format!("client-{number}")).spawn(move || {
         let served = Served { shared: &own, number };
         if let Err(error) = serve(&served, peer, lines) {
@@ -190,10 +190,13 @@ fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()
         }
         drop(served);
     });
-    if serving.is_err() {
-        shared.places.leave(number);
-    }
-    serving.map(drop)
+    let Err(error) = serving else { return Ok(()) };
+    shared.places.leave(number);
+    tracing::warn!(%error, "no thread for a connection");
+    // Whoever hears nothing takes the daemon for one that is ending, and asks again.
+    let reason = format!("the daemon has no thread for this connection: {error}");
+    let failure = Failure::new(Cause::Busy, reason, "give it more memory, or try again later");
+    Lines::within(spare, SOCKET_PATIENCE).send_at_once(&Answer::Failed(failure))
 }
 
 /// A client that has a place, which it gives up also when its thread panics.
