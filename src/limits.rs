@@ -114,6 +114,10 @@ pub const QUEUE_CHANGES_MAX: usize = 4096;
 /// Changes that share one commit: bounds how long the first of them waits.
 pub const BATCH_CHANGES_MAX: usize = 512;
 
+/// Of a batch of moves with so many callers another thread tells; of fewer the desk does, since to wake one costs
+/// as much.
+pub const TOLD_APART_MIN: usize = 2;
+
 /// How long an inode without a name stays, up to twice: its removal is no commit that the next caller
 /// waits for, and who is about to open it still can.
 pub const NAMELESS_REST: Duration = Duration::from_millis(200);

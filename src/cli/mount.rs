@@ -222,7 +222,7 @@ pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
         Stop::from(Failure::io(format!("the mount on {}", dir.display()), &error))
     };
     let place = dir.to_owned();
-    match workfs_mount::within(MOUNT_ANSWER_WAIT, move || ask_root(&place)).map_err(io)? {
+    match daemon::within(MOUNT_ANSWER_WAIT, move || ask_root(&place)).map_err(io)? {
         Some(answer) => answer.map_err(io),
         None => {
             let reason = format!("the mount on {} does not answer", dir.display());

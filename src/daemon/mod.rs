@@ -46,7 +46,7 @@ pub use signals::{Patience, is_ignored, on_first as on_first_signal, outlive_lon
 pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};
 pub use wanted::{expect_mountable, expect_possible};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
-pub use workfs_mount::MountLine;
+pub use workfs_mount::{MountLine, within};
 
 pub(crate) use paths::{await_answer, canonical, from_root};
 

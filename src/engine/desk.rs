@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
-use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK};
+use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, TOLD_APART_MIN};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Durability, NodeType, Readers, Result, Txn, Writer};
@@ -23,10 +23,11 @@ use super::no_room::NoRoom;
 use super::queue::Queue;
 use super::queued::{Finish, Queued};
 use super::ready::Ripen;
+use super::teller::{News, Teller};
 use super::turn::{Head, keep_refusal};
 use super::{
-    Audience, Bell, Context, Doors, Effect, Fate, FaultPoint, Line, Origin, Scopes, Stop, Turn,
-    Undone,
+    Audience, Context, Doors, Effect, Fate, FaultPoint, Origin, Scopes, Stop, Turn, Undone,
+    or_abort,
 };
 
 /// What the one who writes needs: the store's one writer and the end of the ledger. Whoever holds it
@@ -39,8 +40,7 @@ pub(super) struct Desk {
     pub sync: Durability,
     pub doors: Doors,
     pub audience: Arc<dyn Audience>,
-    pub bell: Arc<Bell>,
-    pub line: Arc<Line>,
+    pub teller: Teller,
     pub head: Head,
     pub nameless: Nameless,
     pub scopes: Scopes,
@@ -67,6 +67,17 @@ struct Batch {
     pub nameless: Vec<Ino>,
     /// What the commit must survive, as far as a turn found it out.
     durability: Durability,
+    /// Of one of its changes the desk tells itself.
+    is_told_here: bool,
+}
+
+impl Batch {
+    /// Whether the next changes may be made while this is told.
+    fn is_told_apart(&self) -> bool {
+        // What lies below a directory that moved has other paths, for the next change, too.
+        let moved = |(_, effect): &(Origin, Effect)| *effect == Effect::DirectoryMoved;
+        !self.is_told_here && !self.effects.iter().any(moved)
+    }
 }
 
 impl Desk {
@@ -110,15 +121,7 @@ impl Desk {
         if tended.is_empty() && jobs.is_empty() {
             return;
         }
-        // A panic here is a bug, and a writer that is gone would let every later change hang: the
-        // daemon ends instead, and what was acknowledged is in the store.
-        let turn = std::panic::AssertUnwindSafe(|| {
-            self.make(is_tight, tended, jobs);
-        });
-        if std::panic::catch_unwind(turn).is_err() {
-            tracing::error!("the writer panicked: the daemon ends");
-            std::process::abort();
-        }
+        or_abort("the writer", || self.make(is_tight, tended, jobs));
         self.note_ends(&[]);
     }
 
@@ -189,6 +192,10 @@ impl Desk {
         }
         let (sync, audience) = (self.sync, &self.audience);
         let is_seen_whole = jobs.iter().any(|job| job.is_seen_whole);
+        if !jobs.iter().all(|job| job.is_told_apart) {
+            // They may go by what was answered before.
+            self.teller.await_idle();
+        }
         let mut silence = None;
         let mut round = Round {
             now,
@@ -217,7 +224,7 @@ impl Desk {
             })
         });
         let batch = round.batch;
-        let is_told = silence.take().is_some();
+        let is_forgotten = silence.take().is_some();
         if let Err(error) = committed {
             self.head = head_before;
             self.scopes.forget();
@@ -236,44 +243,40 @@ impl Desk {
         if batch.effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
             self.reload_agents();
         }
-        if !is_told {
-            self.audience.make_forget(&batch.effects);
-        }
-        // Whoever is told now finds that the kernels have forgotten.
-        self.audience.note(&batch.effects);
         // Who is answered finds no lease over any more that the change has renewed.
-        for (_, effect) in &batch.effects {
-            if let Effect::Lease(note) = effect {
-                self.leases.note(note, lease_now);
-            }
-        }
-        (self.doors.fault)(FaultPoint::BeforeReply);
-        for finish in batch.finishes {
-            finish(Ok(()));
-        }
-        if self.head.g > head_before.g {
-            self.bell.ring(self.head.g);
-        }
-        self.nameless.add(batch.nameless);
-        if let Some(next) = self.next_due.lock().take() {
-            self.due = next;
-        }
+        let mut first_due = None;
         for (_, effect) in &batch.effects {
             match effect {
-                Effect::Ready(workspace, _) => self.line.call(*workspace),
-                Effect::Due(at) => self.due = Some(self.due.map_or(*at, |due| due.min(*at))),
-                Effect::Lease(_)
-                | Effect::Attr { .. }
+                Effect::Lease(note) => self.leases.note(note, lease_now),
+                Effect::Due(at) => first_due = first_due.into_iter().chain([*at]).min(),
+                Effect::Attr { .. }
                 | Effect::Times(_)
                 | Effect::Data(_)
                 | Effect::Name { .. }
                 | Effect::Appeared { .. }
                 | Effect::Made { .. }
                 | Effect::DirectoryMoved
+                | Effect::Ready(..)
                 | Effect::Agents
                 | Effect::Modes => {}
             }
         }
+        let is_told_apart = batch.is_told_apart();
+        let newest = (self.head.g > head_before.g).then_some(self.head.g);
+        let Batch { finishes, effects, nameless, .. } = batch;
+        let is_worth_it = finishes.len() >= TOLD_APART_MIN || !self.teller.is_idle();
+        let news = News { effects, is_forgotten, finishes, newest };
+        if is_told_apart && is_worth_it {
+            self.teller.hand(news);
+        } else {
+            self.teller.await_idle();
+            self.teller.tell(news);
+        }
+        self.nameless.add(nameless);
+        if let Some(next) = self.next_due.lock().take() {
+            self.due = next;
+        }
+        self.due = self.due.into_iter().chain(first_due).min();
         true
     }
 
@@ -308,6 +311,7 @@ impl Desk {
     /// At the end nobody opens anything any more: what has not rested yet goes, too.
     pub fn leave(&mut self) {
         self.end_the_rest();
+        self.teller.await_idle();
         let signs = Signs::of(&*self.audience, &self.agents.read(), &self.clock);
         let last = self.leases.last_signs(&signs).filter(|_| !self.writer.is_tight());
         if let Some(last) = last {
@@ -345,7 +349,8 @@ struct Round<'d> {
 impl Round<'_> {
     /// Makes one change, or undoes what it did and keeps why.
     fn run(&mut self, txn: &mut dyn Txn, queued: Queued) -> Result<()> {
-        let Queued { context, operation, trace, job, .. } = queued;
+        let Queued { context, operation, is_told_apart, trace, job, .. } = queued;
+        self.batch.is_told_here |= !is_told_apart;
         let head_before = *self.head;
         let mut effects = Vec::new();
         let mut nameless = Vec::new();

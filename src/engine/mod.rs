@@ -65,6 +65,7 @@ mod setattr;
 mod sight;
 mod sync;
 mod take;
+mod teller;
 mod turn;
 mod versions;
 mod writer;
@@ -167,9 +168,24 @@ pub trait Command: Send + 'static {
         true
     }
 
+    /// Whether its caller may be answered, and others told, while the next changes are made: nothing that
+    /// these do goes by what its answer notes. See `teller`.
+    fn is_told_apart(&self) -> bool {
+        false
+    }
+
     /// Makes the change in the transaction of `turn`.
     ///
     /// # Errors
     /// A refusal, or a failure of the store; in both cases nothing of the change is kept.
     fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop>;
+}
+
+/// Runs what must not end: a panic is a bug, and a thread that is gone would let every later change hang. The
+/// daemon ends instead, and what was acknowledged is in the store.
+fn or_abort(who: &str, work: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
+        tracing::error!("{who} panicked: the daemon ends");
+        std::process::abort();
+    }
 }

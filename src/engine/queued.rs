@@ -25,6 +25,7 @@ pub(super) struct Queued {
     pub durability: Durability,
     pub is_seen_whole: bool,
     pub needs_no_room: bool,
+    pub is_told_apart: bool,
     /// The trace of the piece of work that it follows from, where that has one.
     pub trace: Option<[u8; 16]>,
     pub job: Job,
@@ -39,7 +40,7 @@ impl Queued {
         let operation = command.operation();
         let durability = command.durability();
         let (is_seen_whole, needs_no_room) = (command.is_seen_whole(), command.needs_no_room());
-        let keeps_quotas = command.keeps_quotas();
+        let (keeps_quotas, is_told_apart) = (command.keeps_quotas(), command.is_told_apart());
         let job: Job = Box::new(move |turn| {
             let turn = match turn {
                 Ok(turn) => turn,
@@ -79,7 +80,16 @@ impl Queued {
             })
         });
         let trace = None;
-        Queued { context, operation, durability, is_seen_whole, needs_no_room, trace, job }
+        Queued {
+            context,
+            operation,
+            durability,
+            is_seen_whole,
+            needs_no_room,
+            is_told_apart,
+            trace,
+            job,
+        }
     }
 
     /// Answers that it will not be made.

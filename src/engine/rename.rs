@@ -63,6 +63,10 @@ impl Command for Rename {
         Durability::Process
     }
 
+    fn is_told_apart(&self) -> bool {
+        true
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<Made>, Stop> {
         turn.directory(self.parent)?;
         turn.directory(self.new_parent)?;

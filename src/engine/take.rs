@@ -159,6 +159,10 @@ impl Command for Take {
         }
     }
 
+    fn is_told_apart(&self) -> bool {
+        true
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<Taken, Stop> {
         let Some(governed) = governed(turn.txn, turn.config, self.dir)? else {
             return Err(nothing_ready().into());
