@@ -8,11 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
-use crossbeam_channel::bounded;
 use rustix::fs::{Mode, OFlags};
 
 use crate::as_user::become_user;
 use crate::attach;
+use crate::deadline::within;
 use crate::mountinfo::{MountLine, mount_at, stack_at};
 
 /// How many names of what lies in a directory are told.
@@ -120,17 +120,10 @@ fn plain(dir: &Path) -> io::Result<DirState> {
     Ok(DirState::Plain { empty: entries.is_empty(), entries })
 }
 
-/// Asks a mount that a process serves whether the process is there. The question is asked from a
-/// thread of its own: a stopped process would not answer it, and the asker could not be woken.
+/// Asks a mount that a process serves whether the process is there: a stopped one would not answer.
 fn served(dir: &Path, line: MountLine) -> DirState {
-    let (answer, answered) = bounded(1);
-    let place = dir.to_owned();
-    let whose = line.user.zip(line.group);
-    let asking = std::thread::Builder::new().name("workfs-stat".into()).spawn(move || {
-        // Nobody may be waiting any more.
-        let _ = answer.send(asked(&place, whose));
-    });
-    let error = asking.ok().and_then(|_| answered.recv_timeout(STAT_WAIT).ok()).flatten();
+    let (place, whose) = (dir.to_owned(), line.user.zip(line.group));
+    let error = within(STAT_WAIT, move || asked(&place, whose)).ok().flatten().flatten();
     match error {
         Some(libc::ENOTCONN | libc::ECONNABORTED) => DirState::Dead,
         _ => DirState::Mounted { fs_type: line.fs_type, source: line.source },

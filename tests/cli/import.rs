@@ -37,6 +37,25 @@ fn who_may_not_import_is_refused_whatever_comes() {
     assert!(!fixture.path("scratchpad/f").exists() && !fixture.path("work/f").exists());
 }
 
+// P8.2
+#[test]
+fn a_store_that_was_made_for_an_import_that_failed_goes_with_it() {
+    let fixture = Setup::default().prepare();
+    let records = source(&fixture, "records", &[("inbox/t-1.yaml", "title: x\n")]);
+    let none = fixture.outside("none");
+    let stores = || fs::read_dir(fixture.store().parent().unwrap()).unwrap().count();
+    let before = stores();
+    for (arguments, code) in
+        [(["import", none.to_str().unwrap(), "work"], 4), (["import", &records, "../work"], 2)]
+    {
+        let ran = fixture.workfs(&arguments);
+        assert_eq!(ran.code, code, "{ran}");
+        assert_eq!(stores(), before, "{ran}");
+    }
+    fixture.workfs(&["import", &records, "work"]).success();
+    assert!(fixture.store().is_file());
+}
+
 // P8.3
 #[test]
 fn what_is_not_taken_is_named_and_importing_again_is_not_that() {

@@ -247,7 +247,12 @@ fn in_process(
     let caller = Caller::this_process().seeing(part);
     let result = served_here(patience, each, |sink| dispatch(&service, &caller, request, sink));
     drop(service);
-    local::close(store);
+    // One that was made for what failed is nobody's.
+    if result.is_err() && store.is_as_made() {
+        local::discard(store, paths);
+    } else {
+        local::close(store);
+    }
     result
 }
 
