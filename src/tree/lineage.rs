@@ -263,7 +263,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let is = |file: &str, called: &str| {
             let program = dir.path().join(file);
-            std::fs::copy("/bin/sh", &program).unwrap();
+            // By another process: what another test starts meanwhile would have the copy open to write, and
+            // nobody may run it then.
+            assert!(Command::new("cp").arg("/bin/sh").arg(&program).status().unwrap().success());
             let mut command = Command::new(&program);
             command.arg0(called).args(["-c", "echo begun; read end"]);
             let mut child = begun(&mut command);
