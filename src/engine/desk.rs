@@ -2,8 +2,9 @@
 //!
 //! What must stay true: nobody hears of a change before its commit; a change that breaks a rule
 //! undoes itself alone; a store that fails answers every change of the batch. Deliberately not here:
-//! who sits at the desk (`writer`), and what waits for it (`queue`).
+//! who sits at the desk (`writer`), what waits for it (`queue`), and how others hear (`teller`).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::config::Config;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, TOLD_APART_MIN};
-use crate::numbers::{Ino, LeaseTime, UnixNanos};
+use crate::numbers::{G, Ino, LeaseTime, UnixNanos};
 use crate::refusal::Refusal;
-use crate::store::{Durability, NodeType, Readers, Result, Txn, Writer};
+use crate::store::{Durability, NodeType, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
 use super::alarm::{Alarm, Wall};
@@ -64,7 +65,7 @@ struct Batch {
     finishes: Vec<Finish>,
     effects: Vec<(Origin, Effect)>,
     follows: Vec<Queued>,
-    pub nameless: Vec<Ino>,
+    nameless: Vec<Ino>,
     /// What the commit must survive, as far as a turn found it out.
     durability: Durability,
     /// Of one of its changes the desk tells itself.
@@ -183,7 +184,7 @@ impl Desk {
         let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
         let head_before = self.head;
         let config = Arc::clone(&self.config.read());
-        let mut jobs = std::collections::VecDeque::from(jobs);
+        let mut jobs = VecDeque::from(jobs);
         let (now, lease_now) = ((self.doors.clock)(), self.clock.now());
         for queued in &jobs {
             if queued.context.origin != Origin::Daemon {
@@ -225,28 +226,44 @@ impl Desk {
         });
         let batch = round.batch;
         let is_forgotten = silence.take().is_some();
-        if let Err(error) = committed {
-            self.head = head_before;
-            self.scopes.forget();
-            tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
-            let refusal = Refusal::from(error);
-            for finish in batch.finishes {
-                finish(Err(refusal.clone()));
+        match committed {
+            Ok(()) => {
+                self.settle(batch, (head_before.g, is_forgotten), lease_now);
+                true
             }
-            // Those that did not get their turn because the store failed before it.
-            for queued in jobs {
-                (queued.job)(Err(refusal.clone()));
+            Err(error) => {
+                self.head = head_before;
+                self.fail(batch, jobs, error);
+                false
             }
-            return false;
         }
+    }
+
+    /// Answers all that a store failed: those that were made, and those that did not get their turn.
+    fn fail(&self, batch: Batch, jobs: VecDeque<Queued>, error: StoreError) {
+        self.scopes.forget();
+        tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
+        let refusal = Refusal::from(error);
+        for finish in batch.finishes {
+            finish(Err(refusal.clone()));
+        }
+        for queued in jobs {
+            (queued.job)(Err(refusal.clone()));
+        }
+    }
+
+    /// Notes and tells what was committed.
+    fn settle(&mut self, batch: Batch, (before, is_forgotten): (G, bool), lease_now: LeaseTime) {
         (self.doors.fault)(FaultPoint::AfterCommit);
-        if batch.effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
+        let is_told_apart = batch.is_told_apart();
+        let Batch { finishes, effects, nameless, .. } = batch;
+        if effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
             self.reload_agents();
         }
-        // Who is answered finds no lease over any more that the change has renewed.
         let mut first_due = None;
-        for (_, effect) in &batch.effects {
+        for (_, effect) in &effects {
             match effect {
+                // Who is answered finds no lease over any more that the change has renewed.
                 Effect::Lease(note) => self.leases.note(note, lease_now),
                 Effect::Due(at) => first_due = first_due.into_iter().chain([*at]).min(),
                 Effect::Attr { .. }
@@ -261,9 +278,7 @@ impl Desk {
                 | Effect::Modes => {}
             }
         }
-        let is_told_apart = batch.is_told_apart();
-        let newest = (self.head.g > head_before.g).then_some(self.head.g);
-        let Batch { finishes, effects, nameless, .. } = batch;
+        let newest = (self.head.g > before).then_some(self.head.g);
         let is_worth_it = finishes.len() >= TOLD_APART_MIN || !self.teller.is_idle();
         let news = News { effects, is_forgotten, finishes, newest };
         if is_told_apart && is_worth_it {
@@ -277,7 +292,6 @@ impl Desk {
             self.due = next;
         }
         self.due = self.due.into_iter().chain(first_due).min();
-        true
     }
 
     /// Whoever registers an agent finds it registered when its call returns.
