@@ -113,6 +113,16 @@ impl Gate {
         self.told.lock().stale.read_listing(handle)
     }
 
+    /// An inode has left a name; whether the kernel may still come to read that in a listing.
+    pub(crate) fn leave(&self, ino: Ino) -> bool {
+        self.told.lock().stale.leave(ino)
+    }
+
+    /// Whether a name by which the kernel asks for an inode may be one that this has left.
+    pub(crate) fn has_left(&self, ino: Ino) -> bool {
+        self.told.lock().stale.has_left(ino)
+    }
+
     /// The kernel forgot some lookups of an inode.
     pub(crate) fn forget(&self, ino: Ino, count: u64) {
         self.told.lock().lookups.remove(ino, count);

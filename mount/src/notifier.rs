@@ -19,9 +19,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use fuser::Notifier;
 
 use crate::gate::{Gate, Shut};
@@ -29,10 +31,16 @@ use crate::line::{self, Line};
 use crate::tree::{Ino, Invalidation};
 use crate::view::View;
 
+/// When names are forgotten once more that a listing may have brought after they were not true any more: long
+/// after whoever lists has read the answer, and before those that left them are not remembered any more (`stale`).
+const EPOCH_AGAIN: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 enum Notice {
     Forget(Invalidation),
     LetGo(Vec<Ino>),
+    /// A listing may bring names that are not true any more.
+    Left,
     Stop,
 }
 
@@ -42,6 +50,8 @@ pub(crate) struct Notices {
     line: Arc<Line>,
     queue: Sender<Notice>,
     gate: Arc<Gate>,
+    /// Another epoch is to begin in a while.
+    again: Arc<AtomicBool>,
 }
 
 impl Notices {
@@ -53,11 +63,27 @@ impl Notices {
         (gate, view): (Arc<Gate>, View),
     ) -> io::Result<(Notices, JoinHandle<()>)> {
         let (queue, notices) = unbounded();
+        let again = Arc::new(AtomicBool::new(false));
+        let (own_line, own_again) = (Arc::clone(&line), Arc::clone(&again));
         let thread = std::thread::Builder::new()
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
-            .spawn(move || deliver(&notifier, &device, view, &notices))?;
-        Ok((Notices { line, queue, gate }, thread))
+            .spawn(move || {
+                let mut due = None;
+                while let Some(notice) = next(&notices, due) {
+                    match notice {
+                        Some(Notice::Left) => due = Some(Instant::now() + EPOCH_AGAIN),
+                        Some(Notice::Stop) => return,
+                        Some(notice) => deliver(&notifier, &device, view, notice),
+                        None => {
+                            due = None;
+                            own_again.store(false, Ordering::Release);
+                            own_line.forget_all_names();
+                        }
+                    }
+                }
+            })?;
+        Ok((Notices { line, queue, gate, again }, thread))
     }
 
     /// Sends or queues invalidations; after the session's end it does nothing.
@@ -109,12 +135,21 @@ impl Notices {
             }
             Invalidation::Attr(ino) => self.line.forget_attributes(*ino),
             Invalidation::Entry { child, .. } if !self.gate.knows(*child) => {}
-            Invalidation::Entry { .. } if self.line.forget_names() => {}
+            Invalidation::Entry { child, .. } if self.line.forget_names() => {
+                if self.gate.leave(*child) && !self.again.swap(true, Ordering::AcqRel) {
+                    drop(self.queue.send(Notice::Left));
+                }
+            }
             // The queue is gone only when the session is.
             Invalidation::Entry { .. } => {
                 drop(self.queue.send(Notice::Forget(invalidation.clone())));
             }
         }
+    }
+
+    /// Whether a name by which the kernel asks for an inode may be one that this has left.
+    pub(crate) fn has_left(&self, ino: Ino) -> bool {
+        self.gate.has_left(ino)
     }
 
     /// Whether the kernel may have cached anything of an inode.
@@ -138,16 +173,23 @@ impl Notices {
     }
 }
 
-fn deliver(notifier: &Notifier, device: &OwnedFd, view: View, notices: &Receiver<Notice>) {
-    while let Ok(notice) = notices.recv() {
-        match notice {
-            Notice::Forget(Invalidation::Entry { parent, name, .. }) => {
-                log(notifier.inval_entry(view.number(parent), OsStr::from_bytes(&name)));
-            }
-            Notice::Forget(_) => {}
-            Notice::LetGo(inodes) => line::prune(device, view, &inodes),
-            Notice::Stop => return,
+/// The next notice, or none at the time when one is due; `None` where there will be no more.
+fn next(notices: &Receiver<Notice>, due: Option<Instant>) -> Option<Option<Notice>> {
+    let Some(due) = due else { return notices.recv().ok().map(Some) };
+    match notices.recv_deadline(due) {
+        Ok(notice) => Some(Some(notice)),
+        Err(RecvTimeoutError::Timeout) => Some(None),
+        Err(RecvTimeoutError::Disconnected) => None,
+    }
+}
+
+fn deliver(notifier: &Notifier, device: &OwnedFd, view: View, notice: Notice) {
+    match notice {
+        Notice::Forget(Invalidation::Entry { parent, name, .. }) => {
+            log(notifier.inval_entry(view.number(parent), OsStr::from_bytes(&name)));
         }
+        Notice::LetGo(inodes) => line::prune(device, view, &inodes),
+        Notice::Forget(_) | Notice::Left | Notice::Stop => {}
     }
 }
 

@@ -310,6 +310,13 @@ impl Mount {
         self.notices.knows(ino)
     }
 
+    /// Whether a name by which its kernel asks for an inode may be one that this has left: a listing that was
+    /// answered before may have brought it back.
+    #[must_use]
+    pub fn has_left(&self, ino: Ino) -> bool {
+        self.notices.has_left(ino)
+    }
+
     /// Has its kernel let go, soon, of those of these inodes that nobody there has, where it is able to
     /// (Linux 6.18).
     pub fn let_go(&self, inodes: &[Ino]) {

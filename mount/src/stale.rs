@@ -8,7 +8,9 @@
 //! What a listing tells, with attributes, counts by the time at which the kernel reads it, which is
 //! after it was answered (`fuse_direntplus_link` in the kernel's `fs/fuse/readdir.c` asks for the
 //! epoch). So until the same handle is asked for more, or closed, names may still come in; and if
-//! an epoch began meanwhile, another one must follow.
+//! an epoch began meanwhile, another one must follow. Until then such a name leads to the inode that has left
+//! it, for whoever opens it; so these are remembered for a while, and another epoch follows in that time, also
+//! where nobody reads the listing on.
 //!
 //! What must stay true: it is noted here *before* the kernel is told, and what an answer brings
 //! back is noted before the answer leaves. An answer to what was asked before the notice finds a
@@ -16,11 +18,19 @@
 //! is sent. A kernel that does not have the inode yet cannot tell that: see `line`.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use crate::tree::{Handle, Ino};
 
 /// Inodes whose attributes are remembered to be void; from there on all are told once more.
 const MAX: usize = 256;
+
+/// How long an inode is remembered to have left a name that a listing may bring: far longer than it takes until
+/// the kernel has read an answer, and the next epoch begins.
+const LEFT_FOR: Duration = Duration::from_secs(3);
+
+/// Those that left long ago are looked for when there are so many more.
+const LEFT_MANY: usize = 256;
 
 /// What one kernel has forgotten.
 #[derive(Debug, Default)]
@@ -30,6 +40,10 @@ pub(crate) struct Stale {
     /// Listings that the kernel may not have read to their end, and whether it was made to forget names
     /// meanwhile.
     listings: HashMap<Handle, bool>,
+    /// Inodes that left a name while there were such listings, and when.
+    left: HashMap<Ino, Instant>,
+    /// Of how many of them those that left long ago are forgotten.
+    left_most: usize,
 }
 
 impl Stale {
@@ -60,6 +74,24 @@ impl Stale {
     /// The kernel has read what it was told of a listing; whether it must forget names once more.
     pub fn read_listing(&mut self, handle: Handle) -> bool {
         self.listings.remove(&handle).unwrap_or_default()
+    }
+
+    /// An inode has left a name; whether a listing may bring that still.
+    pub fn leave(&mut self, ino: Ino) -> bool {
+        if self.listings.is_empty() {
+            return false;
+        }
+        if self.left.len() >= self.left_most {
+            self.left.retain(|_, since| since.elapsed() < LEFT_FOR);
+            self.left_most = self.left.len() + LEFT_MANY;
+        }
+        self.left.insert(ino, Instant::now());
+        true
+    }
+
+    /// Whether a name that the kernel has of an inode may be one that this has left.
+    pub fn has_left(&self, ino: Ino) -> bool {
+        self.left.get(&ino).is_some_and(|since| since.elapsed() < LEFT_FOR)
     }
 
     /// The kernel is about to forget all names; whether it must be told to.
@@ -98,6 +130,25 @@ mod tests {
         stale.told_listing(Handle(7));
         assert!(!stale.read_listing(Handle(7)) && !stale.read_listing(Handle(8)));
         assert!(stale.forget_names() && !stale.forget_names());
+    }
+
+    #[test]
+    fn what_left_a_name_while_somebody_lists_is_remembered() {
+        let mut stale = Stale::default();
+        assert!(!stale.leave(Ino(2)) && !stale.has_left(Ino(2)), "no listing may bring the name");
+        stale.told_listing(Handle(7));
+        assert!(stale.leave(Ino(2)) && stale.has_left(Ino(2)) && !stale.has_left(Ino(3)));
+        // Who opens what the listing brought may be on the way still.
+        assert!(!stale.read_listing(Handle(7)) && stale.has_left(Ino(2)));
+        stale.told_listing(Handle(7));
+        for nth in 0..3 * LEFT_MANY as u64 {
+            stale.leave(Ino(nth));
+        }
+        assert!(stale.has_left(Ino(0)), "however many they are");
+        stale.left.values_mut().for_each(|since| *since -= LEFT_FOR);
+        assert!(!stale.has_left(Ino(0)));
+        (0..=LEFT_MANY as u64).for_each(|nth| drop(stale.leave(Ino(nth))));
+        assert!(stale.left.len() <= 2 * LEFT_MANY, "{}", stale.left.len());
     }
 
     #[test]

@@ -239,6 +239,12 @@ impl Hub {
         })
     }
 
+    /// Whether a mount's kernel may ask for an inode by a name that this has left.
+    pub(super) fn has_left(&self, id: MountId, ino: Ino) -> bool {
+        let members = self.members();
+        members.iter().any(|member| member.mount.id() == id && member.mount.has_left(ino))
+    }
+
     /// A name came: kernels that remember that it was absent must forget that.
     fn appeared(&self, parent: Ino, name: &FileName) -> Option<Invalidation> {
         let name = || name.as_bytes().to_vec();

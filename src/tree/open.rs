@@ -43,6 +43,9 @@ impl WorkTree {
         if let Some(computed) = Computed::of(ino) {
             return reply.send(self.open_computed(caller, computed, flags));
         }
+        if self.is_to_look_again(caller, ino) {
+            return reply.send(Err(Rule::Gone.errno(Door::Handle)));
+        }
         let held = self.handles.hold(ino);
         let ticket = self.hub.scopes.ticket();
         match self.glance(|read| self.look(ticket, read, caller, ino, flags)) {

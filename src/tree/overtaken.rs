@@ -1,4 +1,4 @@
-//! Who opens a file that is replaced again and again.
+//! Who opens a file that is replaced again and again, or by a name that it has left.
 //!
 //! An `open` that finds its file without a name is answered ESTALE, upon which the kernel looks the
 //! name up once more, but not a third time. Who is overtaken twice is given what that second
@@ -112,6 +112,16 @@ fn key(caller: &Caller) -> (MountId, u32) {
 }
 
 impl WorkTree {
+    /// Whether this thread is to look the name up once more by which its kernel asks for an inode: a listing may
+    /// have brought that after the inode had left it. The answer is ESTALE then.
+    pub(super) fn is_to_look_again(&self, caller: &Caller, ino: Ino) -> bool {
+        let again = !self.overtaken.has(caller) && self.hub.has_left(caller.mount, ino);
+        if again {
+            self.overtaken.begin(caller);
+        }
+        again
+    }
+
     /// Notes what a thread finds under a name, if it was overtaken.
     pub(super) fn note_looked(
         &self,

@@ -341,6 +341,13 @@ impl WorkTree {
             let gone = Rule::Gone.errno(Door::Handle);
             return reply.send(node.and_then(|node| Ok(self.entry(caller, &node.ok_or(gone)?))));
         }
+        // By a path, and not by a descriptor.
+        if handle.is_none() && set.size.is_some() {
+            if self.is_to_look_again(caller, ino) {
+                return reply.send(Err(Rule::Gone.errno(Door::Handle)));
+            }
+            self.overtaken.end(caller);
+        }
         // For `chown(-1, -1)` the kernel sets nothing, and leaves it to us to take set-user-id away.
         let is_chown = set == SetAttr::default();
         let mut set = set;

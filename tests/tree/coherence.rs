@@ -156,6 +156,34 @@ fn an_absent_name_that_a_commit_makes_appears() {
 
 // P7.4
 #[test]
+fn nobody_opens_a_moved_file_by_the_name_that_a_listing_brought_back() {
+    let fixture = two();
+    let dirs = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
+    for nth in 0..20 {
+        fs::write(dirs[0].join(format!("f{nth}")), "").unwrap();
+    }
+    // A kernel takes what a listing was answered before the move for true after it.
+    let list = |dir: &&PathBuf| {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            let _ = entry.metadata();
+        }
+    };
+    let [a, b] = &dirs;
+    over_and_over(&[a, b, a, b, a, b], list, || {
+        for round in 0..1_000 {
+            let (old, new) = (format!("f{}", round % 20), format!("g{}", round % 20));
+            let (here, there) = if round % 3 == 0 { (a, b) } else { (b, a) };
+            fs::write(here.join(&old), "old").unwrap();
+            fs::rename(here.join(&old), here.join(&new)).unwrap();
+            fs::write(there.join(&old), "new").unwrap();
+            assert_eq!(fs::read_to_string(here.join(&new)).unwrap(), "old", "{round}");
+            assert_eq!(fs::read_to_string(here.join(&old)).unwrap(), "new", "{round}");
+        }
+    });
+}
+
+// P7.4
+#[test]
 fn who_is_overtaken_by_one_rename_after_the_other_opens_a_whole_file_all_the_same() {
     let fixture = two();
     let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
