@@ -4,6 +4,7 @@
 //! both ways say something, they say the same. Deliberately not here: what the options mean (`daemon`).
 
 use std::fmt::Display;
+use std::path::Path;
 
 use super::Global;
 use super::exit::Exit;
@@ -25,6 +26,8 @@ pub struct Flags<'a> {
     pub root: Option<&'a str>,
     /// `--sync`.
     pub sync: Option<&'a str>,
+    /// A dead mount that is to be replaced: where no store is named it is of this one's.
+    pub dead: Option<&'a Path>,
 }
 
 /// What is asked for. What only `-o` says of agent, role and root stands in `text`.
@@ -55,14 +58,14 @@ impl Asked {
         let sync = flags.sync.map(daemon::durability).transpose()?;
         agree("sync", sync.map(daemon::sync_name), own.sync.map(daemon::sync_name))?;
         let agent = flags.agent.filter(|_| own.agent.is_none()).map(str::to_owned);
-        let (paths, sync) = (paths(&own, global)?, sync.or(own.sync));
+        let (paths, sync) = (paths(&own, flags.dead, global)?, sync.or(own.sync));
         Ok(Asked { text, own, paths, sync, agent })
     }
 }
 
 /// The store that is meant.
-fn paths(own: &OwnOptions, global: &Global) -> Result<StorePaths, Stop> {
-    let Some(option) = &own.store else { return store::paths(global, &[]) };
+fn paths(own: &OwnOptions, dead: Option<&Path>, global: &Global) -> Result<StorePaths, Stop> {
+    let Some(option) = &own.store else { return store::paths(global, dead.as_slice()) };
     let option = StorePaths::of(option)?;
     if let Some(flag) = global.store.as_ref().filter(|_| global.named.store) {
         let flag = StorePaths::of(flag)?;

@@ -13,10 +13,10 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::ps;
 use crate::daemon::{
-    DaemonInfo, MountInfo, MountLine, StorePaths, is_dead, mounted_around, part_of,
+    Covers, DaemonInfo, MountInfo, MountLine, StorePaths, is_dead, mounted_around, part_of,
 };
 use crate::kind::Role;
-use crate::names::{AgentName, TreePath, printable};
+use crate::names::{AgentName, TreePath, printable, unsteering};
 use crate::refusal::Rule;
 use crate::service::{self, Effect, Part, Properties, Request};
 
@@ -99,7 +99,8 @@ impl<'o> Here<'o> {
         let found = self.known(&line)?;
         if found.is_none() && !self.is_another_store_s(&line) {
             if is_dead(&line.dir) {
-                return Err(dead(&line.dir));
+                let or = format!(", or name the agent ({AGENT_VARIABLE})");
+                return Err(dead(&line, &or));
             }
             let reason = format!("it cannot be told whose mount {} is", line.dir.display());
             let remedy =
@@ -194,12 +195,15 @@ impl<'o> Here<'o> {
     }
 }
 
-/// The failure of a command that a mount would have had to serve whose daemon is gone.
-pub fn dead(dir: &Path) -> Stop {
-    let shown = printable(dir.as_os_str().as_bytes());
+/// The failure of a command that a mount would have had to serve whose daemon is gone; `or` is another way
+/// out, if there is one.
+pub fn dead(line: &MountLine, or: &str) -> Stop {
+    let shown = printable(line.dir.as_os_str().as_bytes());
     let reason = format!("{shown} is a dead mount: its daemon has ended without unmounting it");
-    let remedy =
-        format!("mount it again (`workfs mount {shown}`), or name the agent ({AGENT_VARIABLE})");
+    let remedy = match Covers::words_of(line) {
+        Some(words) => format!("mount it again (`workfs mount {}`){or}", unsteering(&words)),
+        None => format!("mount it again as it was mounted (`workfs mount … {shown}`){or}"),
+    };
     Stop::failed(Exit::Mount, reason, remedy)
 }
 

@@ -11,8 +11,8 @@ use super::asked::{Asked, Flags};
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use crate::daemon::{
-    self, Answer, Ask, Cause, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
-    Spawned, UnmountAsk,
+    self, Answer, Ask, Cause, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, MountLine,
+    Options, Spawned, UnmountAsk,
 };
 use crate::limits::{
     DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE,
@@ -57,18 +57,17 @@ pub struct MountArgs {
 
 /// Runs it.
 pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let dir = if args.fake { None } else { Some(daemon::resolve(&args.dir)?) };
     let flags = Flags {
         options: &args.options,
         agent: args.agent.as_deref(),
         role: args.role.as_deref(),
         root: args.root.as_deref(),
         sync: args.sync.as_deref(),
+        dead: dir.as_deref().filter(|dir| is_dead_mount_of_a_store(dir)),
     };
     let Asked { mut text, paths, sync, agent, .. } = Asked::of(&flags, global)?;
-    if args.fake {
-        return Ok(Exit::Done);
-    }
-    let dir = daemon::resolve(&args.dir)?;
+    let Some(dir) = dir else { return Ok(Exit::Done) };
     let options = Options { paths, sync: sync.unwrap_or(Durability::Power), linger: args.linger };
     if args.sync.is_some() {
         // The daemon refuses a level that it does not run with.
@@ -94,6 +93,12 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         false => behind(&options, &ask, output),
     };
     mounted.map_err(|stop| stop.of(options.paths.store()))
+}
+
+/// Whether what is mounted there is dead, and of a store that there still is.
+fn is_dead_mount_of_a_store(dir: &Path) -> bool {
+    let is_of_a_store = |line: MountLine| line.is_workfs() && Path::new(&line.source).is_file();
+    daemon::mounted_at(dir).is_some_and(is_of_a_store) && daemon::is_dead(dir)
 }
 
 /// Asks the daemon, starting it where there is none.

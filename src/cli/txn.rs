@@ -106,7 +106,7 @@ fn control() -> Result<(PathBuf, PathBuf), Stop> {
     if let Some(mount) = working_mount() {
         expect_answers(&mount)?;
         if is_dead(&mount.dir) {
-            return Err(dead(&mount.dir));
+            return Err(dead(&mount, ""));
         }
         if mount.read_only {
             return Err(read_only("txn", &mount.dir));

@@ -27,6 +27,7 @@ pub(super) struct Point<'c> {
     /// That files lie there may be, and is told already.
     is_told: bool,
     nonempty: bool,
+    words: String,
 }
 
 impl Point<'_> {
@@ -38,13 +39,21 @@ impl Point<'_> {
     pub fn find<'c>(
         dir: &Path,
         covers: &'c Covers,
-        nonempty: bool,
+        (nonempty, words): (bool, String),
         notes: &mut Vec<String>,
     ) -> Result<Point<'c>, Failure> {
         let mut dead = None;
         if super::is_dead(dir) {
+            let before = mount_table::at(dir).as_ref().and_then(Covers::words_of);
             dead = take_dead_away(dir)?;
-            notes.push(format!("{} was a dead mount; it was detached", dir.display()));
+            notes.push(match before.filter(|before| *before != words) {
+                Some(before) => format!(
+                    "{} was a dead mount, made by `workfs mount {before}`; it was detached, and this one is \
+                     asked for otherwise",
+                    dir.display()
+                ),
+                None => format!("{} was a dead mount; it was detached", dir.display()),
+            });
         }
         let is_dead = dead.is_some();
         let mut below = dead.map_or_else(|| Underlay::open(dir), Ok);
@@ -71,7 +80,8 @@ impl Point<'_> {
             below = below.map(|below| below.covered_by(&known));
         }
         let dir = dir.to_owned();
-        Ok(Point { covers, dir, below, is_dead, crashed: crashed && !is_closed, is_told, nonempty })
+        let crashed = crashed && !is_closed;
+        Ok(Point { covers, dir, below, is_dead, crashed, is_told, nonempty, words })
     }
 
     /// Mounts on it; gives the directory below, too, which is to be given back when the mount has ended.
@@ -106,7 +116,7 @@ impl Point<'_> {
         let covered =
             self.below.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
         let covered = covered.and_then(|below| {
-            self.covers.keep(below.cover())?;
+            self.covers.keep(below.cover(), &self.words)?;
             below.apply()?;
             below.names(NAMED_MAX + 1)
         });
@@ -191,7 +201,7 @@ mod tests {
         let point = dir.path().join("m");
         let notes = |point: &Path, nonempty: bool| {
             let mut notes = Vec::new();
-            Point::find(point, &covers, nonempty, &mut notes).map(|_| notes)
+            Point::find(point, &covers, (nonempty, String::new()), &mut notes).map(|_| notes)
         };
         assert_eq!(notes(&point, false).unwrap_err().cause, Cause::Absent);
         std::fs::create_dir(&point).unwrap();

@@ -26,6 +26,9 @@ struct Kept {
     ino: u64,
     mode: u32,
     immutable: bool,
+    /// How the mount over it was asked for: the words behind `workfs mount`.
+    #[serde(default)]
+    words: String,
 }
 
 /// The covers of one store.
@@ -60,6 +63,15 @@ impl Covers {
         all.iter().find(is_it).or_else(|| all.iter().find(is_named_so)).cloned()
     }
 
+    /// How the mount of workfs was asked for that lies on a directory, perhaps dead: the words behind
+    /// `workfs mount`, if they are kept.
+    #[must_use]
+    pub fn words_of(line: &MountLine) -> Option<String> {
+        let all = Covers::of_mount(line)?.load().into_iter().rev();
+        let mut said = all.filter(|kept| kept.dir == line.dir).map(|kept| kept.words);
+        said.next().filter(|words| !words.is_empty())
+    }
+
     /// The directories of which a cover is kept, as they were called when it was.
     #[must_use]
     pub fn dirs(&self) -> Vec<PathBuf> {
@@ -81,15 +93,15 @@ impl Covers {
         dirs
     }
 
-    /// Writes a cover down, in place of an older one of the same directory.
+    /// Writes a cover down, in place of an older one of the same directory, and how the mount was asked for.
     ///
     /// # Errors
     /// If the file cannot be written, or is somebody else's.
-    pub fn keep(&self, cover: &Cover) -> std::io::Result<()> {
+    pub fn keep(&self, cover: &Cover, words: &str) -> std::io::Result<()> {
         let _writing = self.writing.lock();
         let mut all = self.load_to_change()?;
         all.retain(|kept| !kept.clone().cover().is_of_same(cover));
-        all.push(Kept::new(cover));
+        all.push(Kept::new(cover, words));
         // Of directories that are not found again, perhaps for good.
         all.drain(..all.len().saturating_sub(COVERS_MAX));
         self.save(&all, true)
@@ -243,13 +255,13 @@ impl Covers {
 }
 
 impl Kept {
-    fn new(cover: &Cover) -> Kept {
+    fn new(cover: &Cover, words: &str) -> Kept {
         let Cover { dir, device, ino, mode, immutable } = cover.clone();
-        Kept { dir, device, ino, mode, immutable }
+        Kept { dir, device, ino, mode, immutable, words: words.to_owned() }
     }
 
     fn cover(self) -> Cover {
-        let Kept { dir, device, ino, mode, immutable } = self;
+        let Kept { dir, device, ino, mode, immutable, .. } = self;
         Cover { dir, device, ino, mode, immutable }
     }
 }
@@ -275,9 +287,9 @@ mod tests {
         let covers = Covers::kept_in(dir.path().join("t.db.covers"));
         let (a, one) = directory(&dir.path().join("a"));
         let (b, two) = directory(&dir.path().join("b"));
-        covers.keep(&one).unwrap();
-        covers.keep(&two).unwrap();
-        covers.keep(&Cover { mode: 0o700, ..one.clone() }).unwrap();
+        covers.keep(&one, "").unwrap();
+        covers.keep(&two, "").unwrap();
+        covers.keep(&Cover { mode: 0o700, ..one.clone() }, "").unwrap();
         assert_eq!(covers.of(&a).unwrap().mode, 0o700);
         assert_eq!(covers.of(&b), Some(two.clone()));
         assert_eq!(covers.dirs(), [two.dir.clone(), one.dir.clone()]);
@@ -296,7 +308,7 @@ mod tests {
         let covers = Covers::kept_in(dir.path().join("t.db.covers"));
         let (old, new) = (dir.path().join("a"), dir.path().join("b"));
         let (below, cover) = directory(&old.join("m"));
-        covers.keep(&cover).unwrap();
+        covers.keep(&cover, "").unwrap();
         below.apply().unwrap();
         assert_eq!(covers.left(), std::slice::from_ref(&cover.dir));
         std::fs::rename(&old, &new).unwrap();
@@ -304,14 +316,14 @@ mod tests {
         assert!(!covers.give_back_at(&old.join("m")).unwrap());
         let (_, other) = directory(&old.join("m"));
         assert!(!covers.give_back_at(&old.join("m")).unwrap());
-        covers.keep(&other).unwrap();
+        covers.keep(&other, "").unwrap();
         assert!(covers.give_back_at(&new.join("m")).unwrap());
         let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
         assert_eq!(mode(&new.join("m")), cover.mode);
         assert_eq!(covers.dirs(), std::slice::from_ref(&other.dir));
         // One that the system calls by another number after a new start.
         let (c, third) = directory(&dir.path().join("c"));
-        covers.keep(&Cover { device: third.device + 1, ..third.clone() }).unwrap();
+        covers.keep(&Cover { device: third.device + 1, ..third.clone() }, "").unwrap();
         c.apply().unwrap();
         assert!(covers.give_back_at(&third.dir).unwrap());
         assert_eq!(mode(&third.dir), third.mode);
@@ -323,7 +335,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let covers = Covers::kept_in(dir.path().join("t.db.covers"));
         let (below, cover) = directory(&dir.path().join("m"));
-        covers.keep(&Cover { mode: 0o777, ..cover.clone() }).unwrap();
+        covers.keep(&Cover { mode: 0o777, ..cover.clone() }, "").unwrap();
         below.uncover().unwrap();
         std::fs::set_permissions(&cover.dir, Permissions::from_mode(0o711)).unwrap();
         assert!(covers.left().is_empty());
@@ -343,12 +355,12 @@ mod tests {
         for owner in [None, Some(64_001)] {
             let (below, cover) = directory(&dir.path().join("m"));
             chown(&cover.dir, owner, owner).unwrap();
-            covers.keep(&Cover { mode: 0o777, ..cover.clone() }).unwrap();
+            covers.keep(&Cover { mode: 0o777, ..cover.clone() }, "").unwrap();
             chown(dir.path().join("t.db.covers"), Some(64_001), Some(64_001)).unwrap();
             std::fs::set_permissions(&cover.dir, Permissions::from_mode(0o555)).unwrap();
             assert_eq!(covers.of(&below), None);
             // Nor is it replaced or removed.
-            assert!(covers.keep(&cover).is_err() && covers.forget(&cover).is_err());
+            assert!(covers.keep(&cover, "").is_err() && covers.forget(&cover).is_err());
             assert_eq!(std::fs::metadata(dir.path().join("t.db.covers")).unwrap().uid(), 64_001);
             let given_back = covers.give_back_at(&cover.dir);
             assert_eq!(given_back.is_ok(), owner.is_some(), "{given_back:?}");

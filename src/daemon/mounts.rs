@@ -152,7 +152,8 @@ impl Mounts {
         let mut notes = Vec::new();
         let (on, reach) = match place {
             Place::Here => {
-                (On::Point(Point::find(&dir, &self.covers, nonempty, &mut notes)?), None)
+                let asked = (nonempty, ask.words());
+                (On::Point(Point::find(&dir, &self.covers, asked, &mut notes)?), None)
             }
             Place::Elsewhere(connection, process) => {
                 (On::Connection(connection), Reach::by(process, &dir))

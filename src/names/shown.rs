@@ -33,6 +33,20 @@ pub fn unsteering(text: &str) -> String {
     escaped(text.as_bytes(), |c| steers(c) && !matches!(c, '\n' | '\t'))
 }
 
+/// A word for a shell, in double quotes, in which a variable can be put afterwards.
+#[must_use]
+pub fn shell_quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        if matches!(c, '"' | '\\' | '`' | '$') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out
+}
+
 /// The text of a name or path, printable and for one name only: two that differ have texts that
 /// differ, also where a text is normalized (the ledger's are in NFC). Backslashes are doubled, and in
 /// a name that is not NFC the marks that normalization would join or move are escaped.

@@ -7,6 +7,7 @@
 mod harness;
 
 mod below;
+mod dead;
 mod end;
 mod exec;
 mod moved;

@@ -40,7 +40,10 @@ pub struct ClaimArgs {
     #[arg(long, conflicts_with = "what")]
     wait: bool,
     /// Wait no longer than this: 90s, 10m, 2h [default: for ever]
-    #[arg(long, value_name = "TIME", requires = "wait", value_parser = units::patience)]
+    #[arg(
+        long, value_name = "TIME", requires = "wait", conflicts_with = "what",
+        value_parser = units::patience
+    )]
     timeout: Option<Duration>,
 }
 

@@ -59,6 +59,7 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
         role: args.role.as_deref(),
         root: args.root.as_deref(),
         sync: None,
+        dead: None,
     };
     let Asked { text, own, paths, sync, agent } = Asked::of(&flags, global)?;
     let options = Options { paths, sync: sync.unwrap_or(Durability::Power), linger: false };

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Guide, ready_of, state_dir};
 use crate::kind::FieldPath;
+use crate::names::shell_quoted;
 
 /// What is written into a field that holds text.
 const SAID: &str = "Added the retry; 41 tests pass.";
@@ -24,7 +25,8 @@ enum Form {
 impl Guide<'_> {
     pub(super) fn script(&self, out: &mut String, is_whole: bool) {
         let dir = |state| {
-            let dir = quoted(&state_dir(self.path, state, "<agent>")).replace("<agent>", "$me");
+            let dir =
+                shell_quoted(&state_dir(self.path, state, "<agent>")).replace("<agent>", "$me");
             dir.replace("<yyyy-mm>", "$(date -u +%Y-%m)")
         };
         out.push_str(&format!(
@@ -34,7 +36,7 @@ impl Guide<'_> {
              mkdir -p \"$lane\" \"$finished\" && mv \"$ready/.next\" \"$lane/\" || exit 1\n\
              f=\"$lane/$(readlink \"$lane/.next\")\"; cat \"$f\"\n",
             self.me.unwrap_or("YOU"),
-            quoted(&ready_of(self.path, self.kind)),
+            shell_quoted(&ready_of(self.path, self.kind)),
             dir(self.lane),
             dir(self.done),
         ));
@@ -159,17 +161,4 @@ fn block(fields: &Map<String, Value>, depth: usize) -> String {
 fn is_plain(word: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(is_letter)
-}
-
-/// In double quotes, in which a variable can be put afterwards.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        if matches!(c, '"' | '\\' | '`' | '$') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('"');
-    out
 }

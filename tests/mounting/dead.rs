@@ -1,0 +1,60 @@
+//! A dead mount: what it says of itself, and what takes its place.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::harness::{Fixture, Ran, Setup, run};
+
+/// A mount of bob's with a record in it, and its directory.
+fn bobs() -> (Fixture, String) {
+    let fixture = Setup::default().prepare();
+    let dir = fixture.root().to_str().unwrap().to_owned();
+    fixture.workfs(&["mount", "--agent", "bob", "-o", "noatime", &dir]).success();
+    fs::write(Path::new(&dir).join("work/inbox/t-1.yaml"), "title: x\n").unwrap();
+    (fixture, dir)
+}
+
+/// A command that is told of no store, outside of any mount.
+fn unnamed(fixture: &Fixture, arguments: &[&str]) -> Ran {
+    let named = fixture.command(arguments);
+    let mut command = Command::new(named.get_program());
+    command.args(arguments).current_dir(fixture.base());
+    for (name, value) in named.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    run(&mut command)
+}
+
+// P6.4
+#[test]
+fn the_way_out_of_a_dead_mount_is_what_made_it() {
+    let (fixture, dir) = bobs();
+    let words = format!("`workfs mount --agent bob -o noatime {dir}`");
+    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs")).with("M", &dir);
+    let in_it = format!(
+        "cd \"$M\"; kill -9 {}; while stat -f \"$M\" >/dev/null 2>&1; do :; done; \"$WORKFS\" claim t-1",
+        fixture.daemon_pid()
+    );
+    let ran = shell.run(&in_it);
+    assert!(ran.code == 8 && ran.stderr.contains(&words), "{ran}");
+    let ran = unnamed(&fixture, &["mount", "--agent", "bob", "-o", "noatime", &dir]);
+    assert!(ran.code == 0 && ran.stderr.contains("it was detached"), "{ran}");
+    assert!(!ran.stderr.contains("otherwise"), "{ran}");
+    assert!(Path::new(&dir).join("work/inbox/t-1.yaml").exists());
+}
+
+// P6.4
+#[test]
+fn a_mount_in_the_place_of_a_dead_one_is_of_its_store_and_says_what_is_otherwise() {
+    let (fixture, dir) = bobs();
+    fixture.kill_daemon();
+    let ran = unnamed(&fixture, &["mount", &dir]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let made = format!("made by `workfs mount --agent bob -o noatime {dir}`");
+    assert!(ran.stderr.contains(&made) && ran.stderr.contains("otherwise"), "{ran}");
+    assert!(Path::new(&dir).join("work/inbox/t-1.yaml").exists());
+}
