@@ -175,10 +175,16 @@ pub(super) fn at_daemon<T>(
             ));
         }
         if let Some(client) = Client::connect(&options.paths)? {
-            if let Some(answered) = ask(client)? {
-                return Ok(answered);
+            match ask(client) {
+                Ok(Some(answered)) => return Ok(answered),
+                // It was just ending: the next one has its place in a moment.
+                Ok(None) => {}
+                Err(stop) => {
+                    // One that was started for this ends now, and takes along what it made.
+                    started.filter(|_| !options.linger).into_iter().for_each(Spawned::await_end);
+                    return Err(stop);
+                }
             }
-            // It was just ending: the next one has its place in a moment.
         } else if let Some(failure) = started.as_mut().and_then(Spawned::broke_off) {
             return Err(failure.into());
         } else {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::{Cause, Failure};
 use super::options::sync_name;
 use super::{Options, StorePaths, open, trim_log};
-use crate::limits::DAEMON_START_WAIT;
+use crate::limits::{DAEMON_END_WAIT, DAEMON_START_WAIT};
 use crate::store::sqlite::{lock_holder, refuse_other};
 use crate::store::{Identity, open_own};
 
@@ -53,6 +53,13 @@ impl Spawned {
         let log = self.paths.log();
         let remedy = format!("its log tells more, such as of want of memory: {}", log.display());
         Some(Failure::new(Cause::Mount, reason, remedy))
+    }
+
+    /// Waits, not for long, until it has ended.
+    pub fn await_end(self) {
+        let Spawned { mut child, .. } = self;
+        // That it goes on, since another mount was asked for, is nobody's trouble.
+        let _ = workfs_mount::within(DAEMON_END_WAIT, move || child.wait());
     }
 
     /// What it made and nobody has used is of no use.

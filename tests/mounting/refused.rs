@@ -44,8 +44,9 @@ fn a_store_that_was_made_for_a_mount_that_failed_goes_with_it() {
     let beside = || fs::read_dir(fixture.store().parent().unwrap()).unwrap().count();
     for foreground in [&["mount", dir][..], &["mount", "-f", dir]] {
         let arguments = [foreground, &["--root", "none"]].concat();
-        refused(&fixture, fixture.workfs(&arguments), &["no directory `none`"]);
-        assert_eq!(beside(), 0);
+        let ran = fixture.workfs(&arguments);
+        assert_eq!(beside(), 0, "when the command returns: {ran}");
+        refused(&fixture, ran, &["no directory `none`"]);
     }
     // One that was there is its owner's, and stays.
     fixture.workfs(&["init"]).success();
