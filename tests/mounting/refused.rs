@@ -228,7 +228,10 @@ fn a_daemon_that_breaks_off_for_want_of_memory_is_told_of_and_leaves_no_mount() 
     fixture.workfs(&["init"]).success();
     // Which of them are too small differs from build to build, and from run to run.
     for kib in (50_000..420_000).step_by(40_000) {
-        let mount = format!("cd /; ulimit -v {kib}; exec timeout 50 \"$WORKFS\" mount \"$M\"");
+        let mount = format!(
+            "cd /; ulimit -v {kib}; \"$WORKFS\" --version >/dev/null 2>&1 || exit 99
+             exec timeout 50 \"$WORKFS\" mount \"$M\""
+        );
         let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
         let shell = shell.with("WORKFS_STORE", fixture.store()).with("M", fixture.root());
         let ran = shell.run(&mount);
@@ -236,6 +239,8 @@ fn a_daemon_that_breaks_off_for_want_of_memory_is_told_of_and_leaves_no_mount() 
             // It may still break off.
             0 => drop(fixture.workfs(&["unmount", fixture.root().to_str().unwrap()])),
             124 => panic!("with {kib} KiB it does not return: {ran}"),
+            // Not even the program itself has room.
+            99 => continue,
             _ => assert!(ran.stderr.contains("workfs: ") || ran.stderr.contains("memory"), "{ran}"),
         }
         assert!(mounted_below(fixture.base()).is_empty(), "{kib} KiB: {ran}");
