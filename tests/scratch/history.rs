@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Setup, Task, save};
+use crate::harness::{Fixture, Setup, Task, run, save};
 
 fn keeping(rule: &str) -> Fixture {
     let layout = format!("workspaces: []\nfiles:\n  - {{ path: \"scratchpad/**\", {rule} }}\n");
@@ -318,6 +318,15 @@ fn a_file_that_is_gone_comes_back_to_who_restores_it_alone() {
     assert_eq!(restore(), (0o640, false));
     fixture.sh("rm scratchpad/documents/f").success();
     assert_eq!(restore(), (0o600, true));
+    // In its directory its bare name counts as an id by now, and the answer has the way.
+    fs::remove_file(fixture.path("scratchpad/documents/f")).unwrap();
+    let in_dir = |name: &str| {
+        let mut command = fixture.command(&["restore", name, "--at", &first]);
+        run(command.current_dir(fixture.path("scratchpad/documents")))
+    };
+    let ran = in_dir("f");
+    assert!(ran.code == 4 && ran.stderr.contains("a file that was here is `./f`"), "{ran}");
+    in_dir("./f").success();
     fixture.fsck_clean();
 }
 

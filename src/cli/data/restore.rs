@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::super::exit::Exit;
-use super::super::here::Here;
+use super::super::here::{Here, working_mount};
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask, print};
@@ -59,7 +59,17 @@ pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit,
 fn rewind(what: &Path, at: &str, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let hint = (what.components().count() > 1).then_some(what);
     let paths = store::paths(global, hint.as_slice())?;
-    let what = json_path(what.as_os_str().as_bytes());
-    let rewind = RewindArgs { what, at: at.to_owned(), agent: None };
-    ask(&Here::new(paths, output), Request::Rewind(rewind), Missing::Refuse)
+    let word = json_path(what.as_os_str().as_bytes());
+    let rewind = RewindArgs { what: word.clone(), at: at.to_owned(), agent: None };
+    let asked = ask(&Here::new(paths, output), Request::Rewind(rewind), Missing::Refuse);
+    asked.map_err(|stop| match stop {
+        // It counts as an id, since there is no file of this name any more.
+        Stop::Failed(mut failed)
+            if failed.exit == Exit::Absent && hint.is_none() && working_mount().is_some() =>
+        {
+            failed.remedy += &format!("; a file that was here is `./{word}`");
+            Stop::Failed(failed)
+        }
+        stop => stop,
+    })
 }
