@@ -260,8 +260,9 @@ fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, 
         } else {
             daemon::start_log("info", &options.paths)?;
             let served = daemon::run(options, |started| {
-                if let Answer::Mounted { notes, .. } = started.mount(ask)? {
+                if let Answer::Mounted { mount, notes, .. } = started.mount(ask)? {
                     notes.iter().for_each(|note| output.note(note));
+                    shown(&mount, output);
                 }
                 Ok(())
             });
@@ -273,6 +274,15 @@ fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, 
             }
         }
         std::thread::sleep(LOOK_AGAIN + Duration::from_millis(30));
+    }
+}
+
+/// Tells programs of a mount that goes on: who does not hear of it uses it all the same.
+fn shown(mount: &MountInfo, output: &Output) {
+    if output.json
+        && let Err(Stop::Failed(failed)) = output.value(&json!(mount)).and_then(|()| output.flush())
+    {
+        tracing::warn!(reason = failed.reason, "the mount could not be told of");
     }
 }
 
@@ -294,6 +304,7 @@ fn hold(mut client: Client, ask: &MountAsk, output: &Output) -> Result<Option<Ex
     if answered.is_err() && !client.is_heard_within(MOUNT_END_WAIT)? {
         answered?;
     }
+    shown(&mount, output);
     if client.await_answer()?.is_some() {
         return Ok(Some(Exit::Done));
     }

@@ -1,6 +1,7 @@
 //! From nothing to a mount that answers.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
@@ -71,14 +72,18 @@ fn mounting_the_same_directory_again_adds_nothing() {
     fs::read_dir(fixture.root()).unwrap();
 }
 
-// P6.3
+// P6.3 P8.1
 #[test]
-fn in_front_it_stays_until_it_is_interrupted() {
+fn in_front_it_says_what_it_mounted_and_stays_until_it_is_interrupted() {
     let fixture = Setup::default().prepare();
-    let mut command = fixture.command(&["mount", "-f", fixture.root().to_str().unwrap()]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let root = fixture.root().to_str().unwrap();
+    let mut command = fixture.command(&["mount", "-f", "--json", root]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    until_polled("the mount", || (!mounted_below(fixture.base()).is_empty()).then_some(()));
+    let mut told = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&told).unwrap()["dir"], root);
+    assert_eq!(mounted_below(fixture.base()).len(), 1);
     fs::write(fixture.path("f"), b"x").unwrap();
     assert!(pid_alive(child.id()));
     send_signal(child.id(), rustix::process::Signal::INT);
