@@ -342,6 +342,11 @@ fn what_is_hardly_meant_is_told_of_and_not_refused() {
     says(&SOUND.replace("on_expiry: open", "on_expiry: event"), "18: ", &idle);
     let lease = "    lease: { ttl: 4h, heartbeat: 30s, on_expiry: open }\n";
     says(&SOUND.replace(lease, ""), "17: ", &idle);
+    let back = SOUND.replace("exhausted: shut", "exhausted: open");
+    says(&back, "18: ", &["have no effect", "`exhausted` leads to `open`"]);
+    // Who waits between attempts counts them, too.
+    let waits = format!("{back}order: {{ not_before: at }}\n");
+    assert_eq!(warned(&waits), Vec::<String>::new());
     says(&format!("{SOUND}order: {{ after: [result] }}\n"), "28: ", &["waits for ever"]);
     assert_eq!(
         warned(&format!("{SOUND}order: {{ after: [result], done: {{ shut: any }} }}\n")).len(),

@@ -33,6 +33,18 @@ impl Kind {
                     );
                     found.push((line(&retries.attempts), reason));
                 }
+                // Nothing waits between attempts, and nothing ends them.
+                Some(back)
+                    if *back == retries.exhausted.value && self.not_before_field().is_none() =>
+                {
+                    let reason = format!(
+                        "the `retries` of `{}` have no effect: `exhausted` leads to `{back}`, as \
+                         `on_expiry` does, and no `order: {{ not_before: FIELD }}`, at the top of a \
+                         record, makes it wait",
+                        name.value
+                    );
+                    found.push((line(&retries.exhausted), reason));
+                }
                 Some(back) => {
                     let other = retries.to.as_ref().filter(|to| to.value != *back);
                     found.extend(other.map(|to| {
