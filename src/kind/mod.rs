@@ -14,6 +14,7 @@ mod chores;
 mod commands;
 mod definition;
 mod error;
+mod examples;
 mod field_path;
 mod judge;
 mod load;

@@ -8,6 +8,7 @@ use jsonschema::{Draft, JsonType, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use super::error::Fault;
+use super::examples::{Takes, dates, takes};
 use super::metered::{Counting, Meter, TooMuch};
 use super::nearest::nearest;
 use super::schema_so_far::{is_mended_by_more, relaxed};
@@ -139,14 +140,18 @@ impl Schema {
                 one_of(&field, found, &options, "")
             }
             ValidationErrorKind::Pattern { pattern } => match self.examples(error) {
-                Some(words) if is_of_words(pattern, &words) => {
-                    one_of(&field, found, &words, " (any case)")
-                }
-                Some(examples) => {
-                    let found = shortened(found.as_str().unwrap_or_default());
-                    let reason = format!("{field} is `{found}`, which is not in its form");
-                    (reason, like(&field, &examples))
-                }
+                Some(examples) => match takes(pattern, &examples) {
+                    Takes::Words => one_of(&field, found, &examples, ""),
+                    Takes::WordsInAnyCase => one_of(&field, found, &examples, " (any case)"),
+                    Takes::More => {
+                        let found = shortened(found.as_str().unwrap_or_default());
+                        let not = dates(&examples)
+                            .map_or("which is not in its form".to_owned(), |what| {
+                                format!("not {what}")
+                            });
+                        (format!("{field} is `{found}`, {not}"), like(&field, &examples))
+                    }
+                },
                 None => (
                     format!("{field} does not match the pattern {pattern}"),
                     format!("write {field} in that form"),
@@ -289,18 +294,11 @@ pub(super) fn one_of(field: &str, found: &Value, allowed: &[&str], note: &str) -
     (reason, remedy)
 }
 
-/// Whether the examples of a pattern are words that it takes in any case, and so all that it takes.
-fn is_of_words(pattern: &str, examples: &[&str]) -> bool {
-    let Ok(schema) = build(&serde_json::json!({ "pattern": pattern })) else { return false };
-    let takes = |word: &&str| {
-        let word = Value::from(word.to_uppercase());
-        Meter::run(EXPLAIN_STEPS_MAX, &word, |word| schema.is_valid(word)) == Ok(true)
-    };
-    examples.iter().all(takes)
-}
-
 fn like(field: &str, examples: &[&str]) -> String {
-    format!("write {field} like one of {}", examples.join(", "))
+    match dates(examples) {
+        Some(what) => format!("write {field} as {what}, such as {}", examples.join(" or ")),
+        None => format!("write {field} like one of {}", examples.join(", ")),
+    }
 }
 
 fn wrong_type(field: &str, found: &Value, wanted: &TypeKind) -> (String, String) {

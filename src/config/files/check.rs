@@ -205,6 +205,24 @@ mod tests {
     }
 
     #[test]
+    fn of_a_date_it_is_told_what_it_must_be() {
+        let check = check("**", Syntax::Yaml, Some("project"));
+        let such = "such as 2026-11-21 or 2026-11-21T10:30:00Z";
+        for (value, said) in [
+            ("x", "`createdAt` is `x`, not a date or a time"),
+            ("2026-02-30", "`createdAt` is `2026-02-30`, not a date or a time"),
+            ("5", "`createdAt` is a number, not text"),
+        ] {
+            let text = format!(
+                "projectId: p\nname: n\ncreatedAt: {value}\nupdatedAt: 2026-11-21\nstatus: active\n"
+            );
+            let refusal = check.judge(text.as_bytes()).unwrap_err();
+            assert_eq!(refusal.reason, format!("{said} (schema project)"));
+            assert_eq!(refusal.remedy, format!("write `createdAt` as a date or a time, {such}"));
+        }
+    }
+
+    #[test]
     fn no_beginning_of_a_valid_text_is_refused() {
         let yaml = "# c\n- a: 1\n  b: [x, \"y\\n\"]\n- |\n  text\n- &a {k: v}\n- *a\n";
         let any = "%TAG !e! tag:example.org,2026:\n---\n!e!x\n1: a\n\"1\": b\n? [k, l]\n: !own c\n<<: *d\n\
