@@ -60,7 +60,7 @@ pub(super) fn add(
         };
         let kind = kind.map_err(in_its_file)?;
         if given == Given::Anew {
-            kind.expect_nothing_hidden().map_err(in_its_file)?;
+            kind.expect_taken_now().map_err(in_its_file)?;
         }
         kinds.add(&its_file, kind).map_err(in_its_file)?;
     }

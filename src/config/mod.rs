@@ -56,7 +56,8 @@ enum Given {
     /// Now: whatever is wrong with it is refused.
     Anew,
     /// Before, perhaps to a former version, and a store keeps it. What hides something that workfs shows at the
-    /// root of each mount was taken then, and is now, since a store that cannot be opened helps nobody.
+    /// root of each mount was taken then, and so was a command that can never work; both are now, since a store
+    /// that cannot be opened helps nobody.
     Before,
 }
 

@@ -9,7 +9,7 @@ use super::definition::{ChoresForm, FieldsForm, KindForm, RightsForm, StateForm,
 use super::error::where_and_why;
 use super::field_path::FieldPath;
 use super::load_chores::{build_chores, have_own_names};
-use super::load_commands::build_commands;
+use super::load_commands::{build_commands, commands_can_work};
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
 use super::order::Order;
@@ -39,13 +39,13 @@ impl Kind {
     /// states, a schema that is none.
     pub fn load(file: &str, definition: &str, schema: &str) -> Result<Kind, KindError> {
         let kind = Kind::load_by(file, definition, schema, Fields::Whole)?;
-        kind.expect_nothing_hidden()?;
+        kind.expect_taken_now()?;
         Ok(kind)
     }
 
     /// The same of a definition that a store keeps: fields of fields, of which former versions asked only for
-    /// the first, are taken as they are, and so is what hides something (see [`Kind::expect_nothing_hidden`]),
-    /// since a store that cannot be opened any more helps nobody.
+    /// the first, are taken as they are, and so is what [`Kind::expect_taken_now`] refuses, since a store that
+    /// cannot be opened any more helps nobody.
     ///
     /// # Errors
     /// As [`Kind::load`].
@@ -53,11 +53,12 @@ impl Kind {
         Kind::load_by(file, definition, schema, Fields::First)
     }
 
-    /// Fails where a directory or a file of it would hide what workfs shows at the root of each mount.
+    /// Fails on what former versions took: a directory or a file that would hide what workfs shows at the
+    /// root of each mount, and a command that can never work.
     ///
     /// # Errors
-    /// Which name does, and its line.
-    pub fn expect_nothing_hidden(&self) -> Result<(), KindError> {
+    /// Which it is, and its line.
+    pub fn expect_taken_now(&self) -> Result<(), KindError> {
         let wrong = |(line, reason)| KindError { file: self.file.clone(), line, reason };
         let form = read(&self.source.definition).map_err(wrong)?;
         let ChoresForm { escalate, drafts, .. } = &form.chores;
@@ -67,7 +68,8 @@ impl Kind {
         names.try_for_each(|name| {
             let not = expect_not_computed(&name.value);
             not.map_err(|why| wrong((line(name), format!("`{}`: {why}", name.value))))
-        })
+        })?;
+        commands_can_work(&form.commands, &self.states).map_err(wrong)
     }
 
     fn load_by(

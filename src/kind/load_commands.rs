@@ -1,8 +1,11 @@
 //! From the form of a kind's commands to them.
 
-use super::commands::{Becomes, Ending, KindCommands};
+use serde_saphyr::Spanned;
+
+use super::commands::{Becomes, EndCommand, Ending, KindCommands};
 use super::definition::{CommandsForm, EndingForm};
 use super::load::{Known, Wrong, path};
+use super::state::{State, Statuses};
 use super::yaml::{line, unknown};
 
 /// Most keys of a path that a command can set.
@@ -21,6 +24,39 @@ pub(super) fn build_commands(
         done: ending(&form.done, "done")?,
         fail: ending(&form.fail, "fail")?,
         release: ending(&form.release, "release")?.unwrap_or(back),
+    })
+}
+
+/// A command that sets a status can work in some state only that lets a record's status become that.
+pub(super) fn commands_can_work(form: &CommandsForm, states: &[State]) -> Result<(), Wrong> {
+    for (name, status) in set_statuses(form) {
+        let set = status.value.as_str();
+        if states.iter().any(|state| state.lets_become(set)) {
+            continue;
+        }
+        let listed = |state: &&State| matches!(state.status, Statuses::Listed(_));
+        let has_it = states.iter().filter(listed).find(|state| state.status.contains(set));
+        let instead = has_it.map_or("a state".to_owned(), |state| format!("`{}`", state.name));
+        let reason = format!(
+            "`{name}` can never work: in no state can the status of a record become `{set}` where it lies; \
+             with `to` instead it would move the record to {instead}"
+        );
+        return Err((line(status), reason));
+    }
+    Ok(())
+}
+
+/// The commands that set a status, each by its name.
+pub(super) fn set_statuses(
+    form: &CommandsForm,
+) -> impl Iterator<Item = (&'static str, &Spanned<String>)> {
+    let all = [
+        (EndCommand::Done, &form.done),
+        (EndCommand::Fail, &form.fail),
+        (EndCommand::Release, &form.release),
+    ];
+    all.into_iter().filter_map(|(command, form)| {
+        form.as_ref().and_then(|form| form.status.as_ref()).map(|status| (command.name(), status))
     })
 }
 

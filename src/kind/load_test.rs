@@ -285,6 +285,23 @@ fn where_a_record_is_tried_again_the_lease_says() {
 }
 
 #[test]
+fn a_command_that_can_never_work_is_refused_but_for_a_store_that_has_it() {
+    let by = |status: &str| SOUND.replace("{ from: new, to: busy }", "{ from: busy, to: new }") + status;
+    // `taken` lets it become `new` only, and the others, but for `shut`, never let it become anything.
+    let busy = by("commands: { done: { status: busy } }\n").replace("status: any", "status: [done]");
+    let error = load(&busy).unwrap_err();
+    assert_eq!(error.line, Some(28), "{error}");
+    assert!(error.reason.contains("`done` can never work"), "{error}");
+    assert!(error.reason.contains("move the record to `taken`"), "{error}");
+    assert!(Kind::load_kept("errand.kind.yaml", &busy, SCHEMA).is_ok());
+    assert!(load(&busy.replace("status: busy }", "status: new }")).is_ok());
+    // Where `any` takes it, it can work, and is hardly meant.
+    let shut = by("commands: { fail: { status: done } }\n");
+    let [one] = &load(&shut).unwrap().warnings()[..] else { panic!("{shut}") };
+    assert!(one.line == Some(28) && one.reason.contains("in `taken` no status"), "{one}");
+}
+
+#[test]
 fn the_definition_in_the_reference_is_sound() {
     let reference = include_str!("../../docs/kinds.md");
     let definition = reference.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();

@@ -128,6 +128,18 @@ impl State {
         self.dirs.first().map_or_else(|| self.name.to_string(), |dir| dir.shown(owner))
     }
 
+    /// Can a status become this one while a record lies here? The same again is no change.
+    #[must_use]
+    pub fn lets_become(&self, status: &str) -> bool {
+        match (&self.status, &self.moves) {
+            (Statuses::Any, _) => true,
+            (Statuses::Listed(all), None) => all.len() > 1 && self.status.contains(status),
+            (Statuses::Listed(_), Some(moves)) => {
+                moves.iter().any(|one| one.to == status && one.from != status)
+            }
+        }
+    }
+
     /// Does its canonical directory name an owner?
     #[must_use]
     pub fn has_owner(&self) -> bool {

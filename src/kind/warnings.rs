@@ -4,7 +4,9 @@
 //! need not have claims. Deliberately not here: what cannot be meant, which `load` refuses.
 
 use super::definition::KindForm;
+use super::load_commands::set_statuses;
 use super::order::CLAIMED;
+use super::state::{State, Statuses};
 use super::yaml::{self, line};
 use super::{Kind, KindError};
 
@@ -14,7 +16,8 @@ impl Kind {
     pub fn warnings(&self) -> Vec<KindError> {
         let found = [self.no_claim(), self.no_end(), self.nothing_is_done()];
         let told = |(line, reason)| KindError { file: self.file.clone(), line, reason };
-        found.into_iter().flatten().chain(self.idle_retries()).map(told).collect()
+        let found = found.into_iter().flatten().chain(self.idle_retries());
+        found.chain(self.idle_commands()).map(told).collect()
     }
 
     /// `retries`, and their `to`, that change nothing.
@@ -56,6 +59,27 @@ impl Kind {
                         (line(to), reason)
                     }));
                 }
+            }
+        }
+        found
+    }
+
+    /// Commands that set a status which a record cannot get that was claimed, nor one of any state that lists
+    /// its statuses: what `any` leaves, such as an archive, is hardly what they are for.
+    fn idle_commands(&self) -> Vec<(Option<u32>, String)> {
+        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+        let Some(claim) = self.claim() else { return Vec::new() };
+        let is_work = |ix, state: &State| ix == claim.to || state.status != Statuses::Any;
+        let mut found = Vec::new();
+        for (command, status) in form.iter().flat_map(|form| set_statuses(&form.commands)) {
+            let set = status.value.as_str();
+            if !self.states().any(|(ix, state)| is_work(ix, state) && state.lets_become(set)) {
+                let reason = format!(
+                    "`{command}` of a record that was claimed is always refused: in `{}` no status can \
+                     become `{set}`. Let it, or name with `to` the state that the record goes to",
+                    self.state(claim.to).name
+                );
+                found.push((line(status), reason));
             }
         }
         found

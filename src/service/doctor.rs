@@ -293,7 +293,7 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
     let kept = crate::store::read(&**service.engine.readers(), |read| read.meta(CONFIG_KEY));
     if let Some(why) = Config::would_be_refused(kept.unwrap_or_default().as_deref()) {
         let found = format!("a former version took it, and none takes it any more: {why}");
-        let remedy = "take the records out of there, then set a layout without it: `workfs init --layout FILE`";
+        let remedy = "set a layout without it, once no records lie in what it would not take: `workfs init --layout FILE`";
         report.warn("configuration", found, remedy);
     }
     let unfit = crate::store::read(&**service.engine.readers(), |read| unfit(read, &config));
