@@ -167,9 +167,14 @@ fn read(definition: &str) -> Result<KindForm, Wrong> {
 fn build(form: KindForm, schema: Schema, source: KindSource, file: &str) -> Result<Kind, Wrong> {
     let name = KindName::new(&form.kind.value)
         .map_err(|why| (line(&form.kind), format!("the kind's name: {why}")))?;
-    let extensions = extensions(&form.extensions)?;
+    // What is wrong with the whole of a key stands where the key does.
+    let under = |key: &'static str| {
+        let source = &source;
+        move |(at, reason): Wrong| (at.or_else(|| source.line_of(key)), reason)
+    };
+    let extensions = extensions(&form.extensions).map_err(under("extensions"))?;
     let fields = fields(form.fields, &schema)?;
-    let states = Names::new(&form.states)?;
+    let states = Names::new(&form.states).map_err(under("states"))?;
     let mut built = Vec::new();
     for (name, state) in &form.states.0 {
         built.push(build_state(name, state, &fields, &states, &schema)?);
@@ -186,7 +191,7 @@ fn build(form: KindForm, schema: Schema, source: KindSource, file: &str) -> Resu
     let strict = paths(&form.strict, &schema)?;
     let order = build_order(&form.order, &states, &built, &schema)?;
     lies_in_order_dir(&order.dir, &built).map_err(its_dir)?;
-    let rights = rights(form.rights)?;
+    let rights = rights(form.rights).map_err(under("rights"))?;
     let known = Known {
         names: &states,
         states: &built,
@@ -196,7 +201,8 @@ fn build(form: KindForm, schema: Schema, source: KindSource, file: &str) -> Resu
         schema: &schema,
     };
     let chores = build_chores(&form.chores, &known)?;
-    let commands = build_commands(&form.commands, fields.status.as_deref(), &known)?;
+    let commands = build_commands(&form.commands, fields.status.as_deref(), &known);
+    let commands = commands.map_err(under("commands"))?;
     let schema_name = form.schema.value;
     let schema = Arc::new(schema);
     Ok(Kind {

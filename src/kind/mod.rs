@@ -45,6 +45,8 @@ mod judge_test;
 mod load_test;
 #[cfg(test)]
 mod transition_test;
+#[cfg(test)]
+mod warnings_test;
 
 use std::sync::Arc;
 
