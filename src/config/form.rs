@@ -10,7 +10,7 @@ use super::files::{self, FilesForm};
 use super::kinds::{self, OwnKindForm};
 use super::path_glob::PathGlob;
 use super::quotas;
-use super::{Binding, Chores, Config, ConfigError, Given, Policy};
+use super::{Binding, Chores, Config, ConfigError, Given, Policy, Subject};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
 use crate::kind::{Kind, Kinds, Place};
 use crate::names::{AGENTS_FILE, FileName, StateName, expect_not_computed};
@@ -60,7 +60,10 @@ pub(super) fn parse(
     kinds: &Kinds,
     (load, given): (files::Load<'_>, Given),
 ) -> Result<Config, ConfigError> {
-    let wrong = |(line, reason): Wrong| ConfigError { file: file.to_owned(), line, reason };
+    let wrong = |(line, reason): Wrong| {
+        let file = file.to_owned();
+        ConfigError { file, line, reason, subject: Subject::Layout }
+    };
     let text = if text.trim().is_empty() { "{}" } else { text };
     let form: ConfigForm = yaml::read(text).map_err(|error| wrong((error.line, error.reason)))?;
     let ConfigForm { kinds: own, workspaces, files, checks, schemas, locks, quotas } = form;

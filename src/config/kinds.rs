@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::files::Load;
-use super::{ConfigError, Given};
+use super::{ConfigError, Given, Subject};
 use crate::kind::yaml::line;
 use crate::kind::{Kind, KindError, Kinds};
 use crate::limits::OWN_KINDS_MAX;
@@ -35,7 +35,10 @@ pub(super) fn add(
     file: &str,
     (load, given): (Load<'_>, Given),
 ) -> Result<(), ConfigError> {
-    let wrong = |line, reason: String| ConfigError { file: file.to_owned(), line, reason };
+    let wrong = |line, reason: String| {
+        let file = file.to_owned();
+        ConfigError { file, line, reason, subject: Subject::Layout }
+    };
     if forms.len() > OWN_KINDS_MAX {
         return Err(wrong(None, format!("over {OWN_KINDS_MAX} kinds")));
     }
@@ -69,7 +72,7 @@ pub(super) fn add(
 
 /// What is wrong with a kind is told at its own line.
 fn in_its_file(KindError { file, line, reason }: KindError) -> ConfigError {
-    ConfigError { file, line, reason }
+    ConfigError { file, line, reason, subject: Subject::Kind }
 }
 
 /// Writes the kinds of a user's own as [`add`] reads them.

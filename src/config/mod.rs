@@ -48,6 +48,17 @@ pub struct ConfigError {
     pub line: Option<u32>,
     /// What is wrong, naming the thing.
     pub reason: String,
+    /// What the file is.
+    pub subject: Subject,
+}
+
+/// What a file is that is wrong, and so which reference helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A configuration.
+    Layout,
+    /// The definition or the schema of a kind.
+    Kind,
 }
 
 /// When a configuration was given.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Subject};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{StoreError, is_full};
 
@@ -92,9 +92,13 @@ impl From<Refusal> for Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        let ConfigError { file, line, reason } = error;
+        let ConfigError { file, line, reason, subject } = error;
         let reason = format!("{file}: {reason}");
-        Failure { line, ..Failure::new(Cause::Usage, reason, "see docs/cli.md, `init`") }
+        let remedy = match subject {
+            Subject::Layout => "see docs/cli.md, `init`",
+            Subject::Kind => "see docs/kinds.md",
+        };
+        Failure { line, ..Failure::new(Cause::Usage, reason, remedy) }
     }
 }
 

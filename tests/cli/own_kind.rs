@@ -104,6 +104,11 @@ fn a_field_that_the_schema_does_not_have_is_refused_with_its_line() {
     let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
     assert!(ran.code == 2 && ran.stderr.contains("`note.x`"), "{ran}");
     assert!(ran.stderr.contains("errand.kind.yaml") && ran.stderr.contains("line 14"), "{ran}");
+    assert!(ran.stderr.contains("see docs/kinds.md"), "{ran}");
+    // What is wrong with the layout is told of by another document.
+    fs::write(&layout, "workspaces: [{ path: a, kind: errnd }]\n").unwrap();
+    let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
+    assert!(ran.stderr.contains("see docs/cli.md, `init`"), "{ran}");
 }
 
 // P8.2
