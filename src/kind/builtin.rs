@@ -105,7 +105,7 @@ impl Kinds {
     }
 }
 
-fn is_built_in(kind: &Kind) -> bool {
+pub(super) fn is_built_in(kind: &Kind) -> bool {
     KINDS.iter().any(|known| known.name() == kind.name())
 }
 

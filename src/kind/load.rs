@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_saphyr::Spanned;
 
+use super::builtin::is_built_in;
 use super::definition::{ChoresForm, FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
 use super::error::where_and_why;
 use super::field_path::FieldPath;
@@ -124,7 +125,10 @@ impl Kind {
             kind.states[state.at()].dirs = dirs;
         }
         no_clash(&kind.states).map_err(|(_, reason)| wrong(reason))?;
-        lies_in_order_dir(&kind.order.dir, &kind.states).map_err(|(_, reason)| wrong(reason))?;
+        // Nobody can say anything more of a kind that is built in.
+        let or = if is_built_in(self) { "" } else { OR_OTHER_ORDER_DIR };
+        lies_in_order_dir(&kind.order.dir, &kind.states)
+            .map_err(|(_, reason)| wrong(format!("{reason}{or}")))?;
         have_own_names(&kind.chores, &kind.states, &kind.order.dir).map_err(wrong)?;
         Ok(kind)
     }
@@ -190,7 +194,8 @@ fn build(form: KindForm, schema: Schema, source: KindSource, file: &str) -> Resu
     }
     let strict = paths(&form.strict, &schema)?;
     let order = build_order(&form.order, &states, &built, &schema)?;
-    lies_in_order_dir(&order.dir, &built).map_err(its_dir)?;
+    lies_in_order_dir(&order.dir, &built)
+        .map_err(|(dir, reason)| its_dir((dir, format!("{reason}{OR_OTHER_ORDER_DIR}"))))?;
     let rights = rights(form.rights).map_err(under("rights"))?;
     let known = Known {
         names: &states,
@@ -353,6 +358,9 @@ fn no_clash(states: &[State]) -> Result<(), WrongDir> {
     Ok(())
 }
 
+/// The other way out, in the definition.
+const OR_OTHER_ORDER_DIR: &str = ", or name another with `order: { dir: NAME }` in the kind";
+
 /// What is ready is shown in a directory of its own, in which no state can have records.
 fn lies_in_order_dir(dir: &FileName, states: &[State]) -> Result<(), WrongDir> {
     let own = [dir.clone()];
@@ -361,7 +369,7 @@ fn lies_in_order_dir(dir: &FileName, states: &[State]) -> Result<(), WrongDir> {
         if let Some(at) = one.dirs.iter().position(lies) {
             let reason = format!(
                 "`{dir}` shows what is ready and cannot be a directory of the state `{}`: take \
-                 another name, or name another with `order: {{ dir: NAME }}`",
+                 another name",
                 one.name
             );
             return Err(((state, at), reason));

@@ -382,6 +382,20 @@ fn other_names_are_checked_as_the_definition_is() {
 }
 
 #[test]
+fn only_where_a_definition_can_be_changed_another_name_is_offered_there() {
+    let error = load(SOUND).unwrap().with_dirs(&overrides(&[("open", &["ready"])])).unwrap_err();
+    assert!(
+        error.reason.contains("or name another with `order: { dir: NAME }` in the kind"),
+        "{error}"
+    );
+    let own = with("dirs: [open]", "dirs: [ready]");
+    assert!(own.reason.contains("take another name, or name another"), "{own}");
+    let task = super::builtin::task();
+    let error = task.with_dirs(&overrides(&[("inbox", &["ready"])])).unwrap_err();
+    assert!(error.reason.ends_with("state `inbox`: take another name"), "{error}");
+}
+
+#[test]
 fn chores_that_make_no_sense_are_refused() {
     let with_chores = |chores: &str| load(&format!("{SOUND}chores: {{ {chores} }}\n"));
     let sound = "archive: { from: taken, to: shut, after: 1h }, drafts: { after: 1d, dir: old }, \
