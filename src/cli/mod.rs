@@ -152,6 +152,16 @@ mod tests {
     }
 
     #[test]
+    fn unmount_wants_a_directory_or_all() {
+        let wrong = Cli::command().try_get_matches_from(["workfs", "unmount"]).unwrap_err();
+        assert!(wrong.to_string().contains("<DIR|--all>"), "{wrong}");
+        for fine in [["unmount", "d", "--lazy"], ["unmount", "--all", "-l"]] {
+            assert!(Cli::command().try_get_matches_from([&["workfs"], &fine[..]].concat()).is_ok());
+        }
+        assert!(Cli::command().try_get_matches_from(["workfs", "unmount", "d", "--all"]).is_err());
+    }
+
+    #[test]
     fn every_command_is_documented() {
         let document = include_str!("../../docs/cli.md");
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {

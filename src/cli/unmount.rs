@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::json;
 
 use super::Global;
@@ -16,15 +16,15 @@ use crate::daemon::{
 
 /// See `workfs unmount --help`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("which").args(["dir", "all"]).required(true))]
 pub struct UnmountArgs {
     /// The directory
-    #[arg(required_unless_present = "all")]
     dir: Option<PathBuf>,
     /// Take it from sight also when it is in use
     #[arg(long, short)]
     lazy: bool,
     /// All mounts of the store, and end its daemon
-    #[arg(long, conflicts_with = "dir")]
+    #[arg(long)]
     all: bool,
 }
 
