@@ -6,13 +6,22 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use super::Global;
 use super::exit::Exit;
 use super::output::Stop;
 use super::store;
 use crate::daemon::{self, OwnOptions, StorePaths};
+use crate::kind::Role;
 use crate::names::printable;
 use crate::store::Durability;
+
+/// How a role is read: so that help and completions list them, and the nearest is offered.
+pub fn role() -> impl TypedValueParser<Value = Role> {
+    let known = PossibleValuesParser::new(Role::ALL.iter().map(|role| role.as_str()));
+    known.try_map(|name| daemon::role(&name))
+}
 
 /// What the flags say.
 pub struct Flags<'a> {
@@ -21,7 +30,7 @@ pub struct Flags<'a> {
     /// `--agent`, or the environment.
     pub agent: Option<&'a str>,
     /// `--role`.
-    pub role: Option<&'a str>,
+    pub role: Option<Role>,
     /// `--root`.
     pub root: Option<&'a str>,
     /// `--sync`.
@@ -51,8 +60,7 @@ impl Asked {
         let own = OwnOptions::parse(&text)?;
         let named = flags.agent.filter(|_| global.named.agent);
         agree("agent", named, own.agent.as_ref())?;
-        let role = flags.role.map(daemon::role).transpose()?;
-        agree("role", role, own.role)?;
+        agree("role", flags.role, own.role)?;
         let root = flags.root.map(daemon::root).transpose()?;
         agree("root", root.as_ref(), own.root.as_ref())?;
         let sync = flags.sync.map(daemon::durability).transpose()?;

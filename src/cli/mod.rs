@@ -162,6 +162,25 @@ mod tests {
     }
 
     #[test]
+    fn roles_are_listed_wherever_one_is_asked_for() {
+        use crate::kind::Role;
+        let all = Cli::command();
+        let roles = |way: &[&str]| -> Vec<String> {
+            let find = |at: &clap::Command, name: &&str| at.find_subcommand(name).unwrap().clone();
+            let command = way.iter().fold(all.clone(), |at, name| find(&at, name));
+            let role = command.get_arguments().find(|arg| arg.get_id() == "role").unwrap().clone();
+            role.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
+        };
+        let known: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
+        for way in [&["mount"][..], &["exec"], &["agent", "add"]] {
+            assert_eq!(roles(way), known, "{way:?}");
+        }
+        let wrong = ["workfs", "mount", "d", "--agent", "bob", "--role", "agnet"];
+        let wrong = all.try_get_matches_from(wrong).unwrap_err().to_string();
+        assert!(wrong.contains("similar value exists: 'agent'"), "{wrong}");
+    }
+
+    #[test]
     fn every_command_is_documented() {
         let document = include_str!("../../docs/cli.md");
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {

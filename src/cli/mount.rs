@@ -7,13 +7,14 @@ use clap::Args;
 use serde_json::json;
 
 use super::Global;
-use super::asked::{Asked, Flags};
+use super::asked::{Asked, Flags, role};
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, MountLine,
     Options, Spawned, UnmountAsk,
 };
+use crate::kind::Role;
 use crate::limits::{
     DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE,
 };
@@ -39,8 +40,8 @@ pub struct MountArgs {
     #[arg(long, env = "WORKFS_AGENT", value_name = "NAME")]
     agent: Option<String>,
     /// Its role [default: the one that is registered, else agent]
-    #[arg(long, value_name = "ROLE", requires = "agent")]
-    role: Option<String>,
+    #[arg(long, value_name = "ROLE", value_parser = role(), requires = "agent")]
+    role: Option<Role>,
     /// Show only this directory of the tree
     #[arg(long, value_name = "PATH")]
     root: Option<String>,
@@ -61,7 +62,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
     let flags = Flags {
         options: &args.options,
         agent: args.agent.as_deref(),
-        role: args.role.as_deref(),
+        role: args.role,
         root: args.root.as_deref(),
         sync: args.sync.as_deref(),
         dead: dir.as_deref().filter(|dir| is_dead_mount_of_a_store(dir)),
@@ -78,7 +79,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         dir: dir.to_str().unwrap_or_default().to_owned(),
         options: text,
         agent,
-        role: args.role.clone(),
+        role: args.role.map(|role| role.to_string()),
         root: args.root.clone(),
         nonempty: args.nonempty,
         hold: args.foreground,

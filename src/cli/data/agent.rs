@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::super::asked::role;
 use super::ask::Missing;
-use crate::daemon;
 use crate::kind::Role;
 use crate::names::AgentName;
 use crate::service::{self, Request};
@@ -34,17 +34,12 @@ struct AddArgs {
     /// Its name
     #[arg(value_parser = super::agent)]
     name: AgentName,
-    /// agent, builder, coordinator, manager, supervisor, operator or observer [default: what it is
-    /// registered as; of a new one agent]
-    #[arg(long, value_name = "ROLE", value_parser = role)]
+    /// Its role [default: what it is registered as; of a new one agent]
+    #[arg(long, value_name = "ROLE", value_parser = role())]
     role: Option<Role>,
     /// The user who is this agent, through whichever mount
     #[arg(long, value_name = "UID")]
     uid: Option<u32>,
-}
-
-fn role(name: &str) -> Result<Role, String> {
-    daemon::role(name).map_err(|failure| format!("{failure}; {}", failure.remedy))
 }
 
 impl AgentArgs {

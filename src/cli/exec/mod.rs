@@ -18,7 +18,7 @@ use clap::Args;
 use rustix::fs::Access;
 
 use super::Global;
-use super::asked::{Asked, Flags};
+use super::asked::{Asked, Flags, role};
 use super::exit::Exit;
 use super::here::MOUNT_VARIABLE;
 use super::mount::{answers, at_daemon, told};
@@ -27,6 +27,7 @@ use crate::daemon::{
     self, Answer, Ask, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
     OwnOptions, StorePaths, UnmountAsk,
 };
+use crate::kind::Role;
 use crate::limits::{DAEMON_END_WAIT, MOUNT_DIRS_MAX};
 use crate::store::Durability;
 use crate::store::sqlite::lock_holder;
@@ -38,8 +39,8 @@ pub struct ExecArgs {
     #[arg(long, env = "WORKFS_AGENT", value_name = "NAME")]
     agent: Option<String>,
     /// Its role [default: the one that is registered, else agent]
-    #[arg(long, value_name = "ROLE", requires = "agent")]
-    role: Option<String>,
+    #[arg(long, value_name = "ROLE", value_parser = role(), requires = "agent")]
+    role: Option<Role>,
     /// Show only this directory of the tree
     #[arg(long, value_name = "PATH")]
     root: Option<String>,
@@ -56,7 +57,7 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     let flags = Flags {
         options: &args.options,
         agent: args.agent.as_deref(),
-        role: args.role.as_deref(),
+        role: args.role,
         root: args.root.as_deref(),
         sync: None,
         dead: None,
@@ -66,7 +67,7 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     let wanted = MountAsk {
         options: text,
         agent,
-        role: args.role.clone(),
+        role: args.role.map(|role| role.to_string()),
         root: args.root.clone(),
         hold: true,
         temporary: true,
