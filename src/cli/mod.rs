@@ -188,4 +188,55 @@ mod tests {
             assert!(document.contains(&heading), "docs/cli.md lacks {heading}`");
         }
     }
+
+    /// What the section that begins with a heading says, and those of the same beginning.
+    fn sections(document: &str, heading: &str) -> String {
+        let mut is_in = false;
+        let lines = document.lines().filter(|line| {
+            if line.starts_with('#') {
+                is_in = line.starts_with(heading);
+            }
+            is_in
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whether a text has a word that is not a part of another one.
+    fn has_word(text: &str, word: &str) -> bool {
+        let is_part = |c: char| c.is_alphanumeric() || c == '-';
+        text.match_indices(word).any(|(at, _)| {
+            !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part)
+        })
+    }
+
+    /// The options of a command, and its other names, that its section does not have.
+    fn undocumented(command: &clap::Command, section: &str) -> Vec<String> {
+        let long = |name: &str| format!("--{name}");
+        let mut wanted: Vec<String> =
+            command.get_visible_aliases().map(|alias| format!("workfs {alias}")).collect();
+        for arg in command.get_arguments() {
+            wanted.extend(arg.get_long().map(long));
+            wanted.extend(arg.get_visible_aliases().into_iter().flatten().map(long));
+            wanted.extend(arg.get_short().map(|short| format!("-{short}")));
+        }
+        wanted.retain(|word| !has_word(section, word));
+        wanted.iter().map(|word| format!("{}: {word}", command.get_name())).collect()
+    }
+
+    /// Hidden ones, too: they are part of what programs can call.
+    #[test]
+    fn every_option_is_documented() {
+        let document = include_str!("../../docs/cli.md");
+        let all = Cli::command();
+        let mut lacks = undocumented(&all, &sections(document, "## Options of all commands"));
+        for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let section = sections(document, &format!("### `workfs {}", command.get_name()));
+            lacks.extend(undocumented(command, &section));
+            lacks.extend(command.get_subcommands().flat_map(|one| undocumented(one, &section)));
+        }
+        assert!(lacks.is_empty(), "docs/cli.md lacks {lacks:#?}");
+        assert!(
+            has_word("`-n COUNT`", "-n") && !has_word("--no", "-n") && !has_word("--now", "--no")
+        );
+    }
 }
