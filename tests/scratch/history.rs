@@ -319,14 +319,12 @@ fn a_file_that_is_gone_comes_back_to_who_restores_it_alone() {
     fixture.sh("rm scratchpad/documents/f").success();
     assert_eq!(restore(), (0o600, true));
     // In its directory its bare name counts as an id by now, and the answer has the way.
-    fs::remove_file(fixture.path("scratchpad/documents/f")).unwrap();
-    let in_dir = |name: &str| {
-        let mut command = fixture.command(&["restore", name, "--at", &first]);
-        run(command.current_dir(fixture.path("scratchpad/documents")))
-    };
-    let ran = in_dir("f");
+    fs::remove_file(&path).unwrap();
+    let mut bare = fixture.command(&["restore", "f", "--at", &first]);
+    let ran = run(bare.current_dir(path.parent().unwrap()));
     assert!(ran.code == 4 && ran.stderr.contains("a file that was here is `./f`"), "{ran}");
-    in_dir("./f").success();
+    let mut named = fixture.command(&["restore", "./f", "--at", &first]);
+    run(named.current_dir(path.parent().unwrap())).success();
     fixture.fsck_clean();
 }
 
