@@ -376,10 +376,14 @@ impl Filesystem for Adapter {
         let (view, gate) = (self.view, &*self.gate);
         self.listing_was_read(place.handle);
         let _inside = gate.enter();
+        let is_restless = gate.is_restless(place.ino);
         let listed = self.hand("readdirplus", |tree| {
-            listing::with_attributes(tree, &self.caller(request), &place, (view, gate), &mut reply)
+            let caller = self.caller(request);
+            listing::with_attributes(tree, &caller, &place, (view, gate), is_restless, &mut reply)
         });
-        gate.note_listing(place.handle);
+        if !is_restless {
+            gate.note_listing(place.handle);
+        }
         match listed.unwrap_or(Err(Errno::EIO)) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(answer::errno(error)),

@@ -118,6 +118,17 @@ impl Gate {
         self.told.lock().stale.leave(ino)
     }
 
+    /// A name of this directory came or went by another mount, or by none.
+    pub(crate) fn stir(&self, dir: Ino) {
+        self.told.lock().stale.stir(dir);
+    }
+
+    /// Whether that was a moment ago: names that a listing tells are to be asked for each time then. To be called
+    /// from inside.
+    pub(crate) fn is_restless(&self, dir: Ino) -> bool {
+        self.told.lock().stale.is_restless(dir)
+    }
+
     /// Whether a name by which the kernel asks for an inode may be one that this has left.
     pub(crate) fn has_left(&self, ino: Ino) -> bool {
         self.told.lock().stale.has_left(ino)

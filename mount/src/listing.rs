@@ -42,18 +42,22 @@ pub(crate) fn plain(
     })
 }
 
-/// Fills a buffer with names and attributes; each entry that fits counts as one lookup.
+/// Fills a buffer with names and attributes; each entry that fits counts as one lookup. Those of a restless
+/// directory the kernel asks for once more when they are used.
 pub(crate) fn with_attributes(
     tree: &dyn Tree,
     caller: &Caller,
     place: &Place,
     (view, gate): (View, &Gate),
+    is_restless: bool,
     buffer: &mut ReplyDirectoryPlus,
 ) -> Result<(), Errno> {
     list(tree, caller, (place, Detail::Attributes, view), &mut |entry| {
         let name = OsStr::from_bytes(&entry.name);
         let attr = view.shown(&entry.attr);
-        let full = buffer.add(attr.ino, entry.cookie, name, &entry.ttl, &attr, GENERATION);
+        // What is told here counts by when the kernel reads it.
+        let ttl = if is_restless { Duration::ZERO } else { entry.ttl };
+        let full = buffer.add(attr.ino, entry.cookie, name, &ttl, &attr, GENERATION);
         if !full && entry.cookie > 2 {
             gate.note(entry.attr.ino);
         }

@@ -126,6 +126,11 @@ impl Notices {
     }
 
     fn tell(&self, invalidation: &Invalidation) {
+        if let Invalidation::Appeared { parent, .. } | Invalidation::Entry { parent, .. } =
+            invalidation
+        {
+            self.gate.stir(*parent);
+        }
         match invalidation {
             Invalidation::Appeared { parent, name } => {
                 // Told only where there are epochs.

@@ -10,7 +10,8 @@
 //! epoch). So until the same handle is asked for more, or closed, names may still come in; and if
 //! an epoch began meanwhile, another one must follow. Until then such a name leads to the inode that has left
 //! it, for whoever opens it; so these are remembered for a while, and another epoch follows in that time, also
-//! where nobody reads the listing on.
+//! where nobody reads the listing on. And a directory of which names came or went by other mounts is restless for
+//! a while: what its listings tell counts for nothing until it is asked for.
 //!
 //! What must stay true: it is noted here *before* the kernel is told, and what an answer brings
 //! back is noted before the answer leaves. An answer to what was asked before the notice finds a
@@ -25,12 +26,34 @@ use crate::tree::{Handle, Ino};
 /// Inodes whose attributes are remembered to be void; from there on all are told once more.
 const MAX: usize = 256;
 
-/// How long an inode is remembered to have left a name that a listing may bring: far longer than it takes until
-/// the kernel has read an answer, and the next epoch begins.
-const LEFT_FOR: Duration = Duration::from_secs(3);
+/// How long an inode is remembered to have left a name that a listing may bring, and a directory to be restless:
+/// far longer than it takes until the kernel has read an answer, and the next epoch begins.
+const RECENT: Duration = Duration::from_secs(3);
 
-/// Those that left long ago are looked for when there are so many more.
-const LEFT_MANY: usize = 256;
+/// What is not recent any more is looked for when there is so much more of it.
+const RECENT_MANY: usize = 256;
+
+/// Inodes of which something was so a moment ago.
+#[derive(Debug, Default)]
+struct Recent {
+    since: HashMap<Ino, Instant>,
+    /// Of how many of them those are forgotten that are not recent any more.
+    most: usize,
+}
+
+impl Recent {
+    fn note(&mut self, ino: Ino) {
+        if self.since.len() >= self.most {
+            self.since.retain(|_, since| since.elapsed() < RECENT);
+            self.most = self.since.len() + RECENT_MANY;
+        }
+        self.since.insert(ino, Instant::now());
+    }
+
+    fn has(&self, ino: Ino) -> bool {
+        self.since.get(&ino).is_some_and(|since| since.elapsed() < RECENT)
+    }
+}
 
 /// What one kernel has forgotten.
 #[derive(Debug, Default)]
@@ -40,10 +63,10 @@ pub(crate) struct Stale {
     /// Listings that the kernel may not have read to their end, and whether it was made to forget names
     /// meanwhile.
     listings: HashMap<Handle, bool>,
-    /// Inodes that left a name while there were such listings, and when.
-    left: HashMap<Ino, Instant>,
-    /// Of how many of them those that left long ago are forgotten.
-    left_most: usize,
+    /// Inodes that left a name while there were such listings.
+    left: Recent,
+    /// Directories of which names came or went by others.
+    restless: Recent,
 }
 
 impl Stale {
@@ -81,17 +104,23 @@ impl Stale {
         if self.listings.is_empty() {
             return false;
         }
-        if self.left.len() >= self.left_most {
-            self.left.retain(|_, since| since.elapsed() < LEFT_FOR);
-            self.left_most = self.left.len() + LEFT_MANY;
-        }
-        self.left.insert(ino, Instant::now());
+        self.left.note(ino);
         true
     }
 
     /// Whether a name that the kernel has of an inode may be one that this has left.
     pub fn has_left(&self, ino: Ino) -> bool {
-        self.left.get(&ino).is_some_and(|since| since.elapsed() < LEFT_FOR)
+        self.left.has(ino)
+    }
+
+    /// A name of this directory came or went by another mount, or by none.
+    pub fn stir(&mut self, dir: Ino) {
+        self.restless.note(dir);
+    }
+
+    /// Whether that was a moment ago.
+    pub fn is_restless(&self, dir: Ino) -> bool {
+        self.restless.has(dir)
     }
 
     /// The kernel is about to forget all names; whether it must be told to.
@@ -141,14 +170,20 @@ mod tests {
         // Who opens what the listing brought may be on the way still.
         assert!(!stale.read_listing(Handle(7)) && stale.has_left(Ino(2)));
         stale.told_listing(Handle(7));
-        for nth in 0..3 * LEFT_MANY as u64 {
-            stale.leave(Ino(nth));
-        }
-        assert!(stale.has_left(Ino(0)), "however many they are");
-        stale.left.values_mut().for_each(|since| *since -= LEFT_FOR);
-        assert!(!stale.has_left(Ino(0)));
-        (0..=LEFT_MANY as u64).for_each(|nth| drop(stale.leave(Ino(nth))));
-        assert!(stale.left.len() <= 2 * LEFT_MANY, "{}", stale.left.len());
+        assert!(!stale.is_restless(Ino(2)));
+        stale.stir(Ino(2));
+        assert!(stale.is_restless(Ino(2)) && !stale.is_restless(Ino(3)));
+    }
+
+    #[test]
+    fn what_is_recent_is_remembered_however_many_there_are_and_then_forgotten() {
+        let mut recent = Recent::default();
+        (0..3 * RECENT_MANY as u64).for_each(|nth| recent.note(Ino(nth)));
+        assert!(recent.has(Ino(0)));
+        recent.since.values_mut().for_each(|since| *since -= RECENT);
+        assert!(!recent.has(Ino(0)));
+        (0..=RECENT_MANY as u64).for_each(|nth| recent.note(Ino(nth)));
+        assert!(recent.since.len() <= 2 * RECENT_MANY, "{}", recent.since.len());
     }
 
     #[test]

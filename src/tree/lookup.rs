@@ -47,6 +47,8 @@ impl WorkTree {
         if let Found::Entry(entry) = found {
             return Ok(Some(entry));
         }
+        // Who looks for the second time and finds nothing has no `open` any more that is made once more.
+        self.overtaken.end(caller);
         if let Some(attr) = self.ghosts.find(caller, parent, name) {
             return Ok(Some(Entry { attr, ttl: Duration::ZERO }));
         }
