@@ -381,9 +381,7 @@ impl Filesystem for Adapter {
             let caller = self.caller(request);
             listing::with_attributes(tree, &caller, &place, (view, gate), is_restless, &mut reply)
         });
-        if !is_restless {
-            gate.note_listing(place.handle);
-        }
+        gate.note_listing(place.handle);
         match listed.unwrap_or(Err(Errno::EIO)) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(answer::errno(error)),

@@ -154,21 +154,27 @@ fn an_absent_name_that_a_commit_makes_appears() {
     assert!(all.iter().all(|path| path.exists()));
 }
 
-// P7.4
-#[test]
-fn nobody_opens_a_moved_file_by_the_name_that_a_listing_brought_back() {
-    let fixture = two();
+/// The same directory through both mounts, with some names in it.
+fn with_names(fixture: &Fixture) -> [PathBuf; 2] {
     let dirs = [0, 1].map(|nth| fixture.mount(nth).join("scratchpad"));
     for nth in 0..20 {
         fs::write(dirs[0].join(format!("f{nth}")), "").unwrap();
     }
-    // A kernel takes what a listing was answered before the move for true after it.
-    let list = |dir: &&PathBuf| {
-        for entry in fs::read_dir(dir).unwrap().flatten() {
-            let _ = entry.metadata();
-        }
-    };
-    let [a, b] = &dirs;
+    dirs
+}
+
+/// Lists a directory with attributes: a kernel takes what was answered before a move for true after it.
+fn list(dir: &&PathBuf) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let _ = entry.metadata();
+    }
+}
+
+// P7.4
+#[test]
+fn nobody_opens_a_moved_file_by_the_name_that_a_listing_brought_back() {
+    let fixture = two();
+    let [a, b] = &with_names(&fixture);
     over_and_over(&[a, b, a, b, a, b], list, || {
         for round in 0..1_000 {
             let (old, new) = (format!("f{}", round % 20), format!("g{}", round % 20));
@@ -178,6 +184,39 @@ fn nobody_opens_a_moved_file_by_the_name_that_a_listing_brought_back() {
             fs::write(there.join(&old), "new").unwrap();
             assert_eq!(fs::read_to_string(here.join(&new)).unwrap(), "old", "{round}");
             assert_eq!(fs::read_to_string(here.join(&old)).unwrap(), "new", "{round}");
+        }
+    });
+}
+
+// P7.4
+#[test]
+fn a_name_that_was_left_leads_nowhere_whatever_it_is_used_for() {
+    let fixture = two();
+    let [a, b] = &with_names(&fixture);
+    let is_absent = |error: std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    over_and_over(&[a, b, a, b, a, b], list, || {
+        // From here on the directory is restless.
+        fs::rename(a.join("f0"), a.join("g0")).unwrap();
+        for round in 0..300 {
+            let [file, dir, link] = ["file", "dir", "link"].map(|name| format!("{name}{round}"));
+            let new = |name: &str| format!("{name}.new");
+            fs::write(a.join(&file), "old").unwrap();
+            fs::create_dir(a.join(&dir)).unwrap();
+            fs::write(a.join(&dir).join("x"), "old").unwrap();
+            std::os::unix::fs::symlink("1", a.join(&link)).unwrap();
+            std::os::unix::fs::symlink("2", a.join(new(&link))).unwrap();
+            for name in [&file, &dir, &link] {
+                fs::rename(a.join(name), a.join(new(name))).unwrap();
+            }
+            let linked = fs::hard_link(b.join(&file), b.join("linked"));
+            assert!(linked.is_err_and(is_absent), "{round}");
+            let written = fs::write(b.join(&dir).join("x"), "new");
+            assert!(written.is_err_and(is_absent), "{round}");
+            assert_eq!(fs::read_link(b.join(new(&link))).unwrap(), Path::new("1"), "{round}");
+            fs::remove_dir_all(a.join(new(&dir))).unwrap();
+            for name in [&file, &link] {
+                fs::remove_file(a.join(new(name))).unwrap();
+            }
         }
     });
 }
