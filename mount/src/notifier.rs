@@ -19,27 +19,29 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use fuser::Notifier;
+use parking_lot::Mutex;
 
 use crate::gate::{Gate, Shut};
 use crate::line::{self, Line};
 use crate::tree::{Ino, Invalidation};
 use crate::view::View;
 
-/// When names are forgotten once more that a listing may have brought after they were not true any more: long
-/// after whoever lists has read the answer, and before those that left them are not remembered any more (`stale`).
+/// How long after the last inode left a name all are forgotten once more, which a listing may have brought back:
+/// long after whoever lists has read the answer, and before that inode is not remembered any more (`stale`). Those
+/// that left before it are forgotten by the epochs in between.
 const EPOCH_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 enum Notice {
-    Forget(Invalidation),
+    /// What a name of a directory stands for.
+    Forget(Ino, Vec<u8>),
     LetGo(Vec<Ino>),
-    /// A listing may bring names that are not true any more.
+    /// The first inode has left a name that a listing may bring still.
     Left,
     Stop,
 }
@@ -50,9 +52,11 @@ pub(crate) struct Notices {
     line: Arc<Line>,
     queue: Sender<Notice>,
     gate: Arc<Gate>,
-    /// Another epoch is to begin in a while.
-    again: Arc<AtomicBool>,
+    left: Left,
 }
+
+/// When an inode last left a name that a listing may bring still, if no epoch has begun in peace since.
+type Left = Arc<Mutex<Option<Instant>>>;
 
 impl Notices {
     /// Starts the mount's notifier thread.
@@ -63,27 +67,14 @@ impl Notices {
         (gate, view): (Arc<Gate>, View),
     ) -> io::Result<(Notices, JoinHandle<()>)> {
         let (queue, notices) = unbounded();
-        let again = Arc::new(AtomicBool::new(false));
-        let (own_line, own_again) = (Arc::clone(&line), Arc::clone(&again));
+        let left = Left::default();
+        let kernel =
+            Kernel { notifier, device, view, line: Arc::clone(&line), left: Arc::clone(&left) };
         let thread = std::thread::Builder::new()
             .name(format!("workfs-i{mount}"))
             .stack_size(256 * 1024)
-            .spawn(move || {
-                let mut due = None;
-                while let Some(notice) = next(&notices, due) {
-                    match notice {
-                        Some(Notice::Left) => due = Some(Instant::now() + EPOCH_AGAIN),
-                        Some(Notice::Stop) => return,
-                        Some(notice) => deliver(&notifier, &device, view, notice),
-                        None => {
-                            due = None;
-                            own_again.store(false, Ordering::Release);
-                            own_line.forget_all_names();
-                        }
-                    }
-                }
-            })?;
-        Ok((Notices { line, queue, gate, again }, thread))
+            .spawn(move || kernel.hear(&notices))?;
+        Ok((Notices { line, queue, gate, left }, thread))
     }
 
     /// Sends or queues invalidations; after the session's end it does nothing.
@@ -140,14 +131,14 @@ impl Notices {
             }
             Invalidation::Attr(ino) => self.line.forget_attributes(*ino),
             Invalidation::Entry { child, .. } if !self.gate.knows(*child) => {}
-            Invalidation::Entry { child, .. } if self.line.forget_names() => {
-                if self.gate.leave(*child) && !self.again.swap(true, Ordering::AcqRel) {
+            Invalidation::Entry { parent, name, child } => {
+                if self.gate.leave(*child) && self.left.lock().replace(Instant::now()).is_none() {
+                    // The queue is gone only when the session is.
                     drop(self.queue.send(Notice::Left));
                 }
-            }
-            // The queue is gone only when the session is.
-            Invalidation::Entry { .. } => {
-                drop(self.queue.send(Notice::Forget(invalidation.clone())));
+                if !self.line.forget_names() {
+                    drop(self.queue.send(Notice::Forget(*parent, name.clone())));
+                }
             }
         }
     }
@@ -178,24 +169,53 @@ impl Notices {
     }
 }
 
-/// The next notice, or none at the time when one is due; `None` where there will be no more.
-fn next(notices: &Receiver<Notice>, due: Option<Instant>) -> Option<Option<Notice>> {
-    let Some(due) = due else { return notices.recv().ok().map(Some) };
-    match notices.recv_deadline(due) {
-        Ok(notice) => Some(Some(notice)),
-        Err(RecvTimeoutError::Timeout) => Some(None),
-        Err(RecvTimeoutError::Disconnected) => None,
+/// What the mount's own thread tells its kernel.
+struct Kernel {
+    notifier: Notifier,
+    device: OwnedFd,
+    view: View,
+    line: Arc<Line>,
+    left: Left,
+}
+
+impl Kernel {
+    fn hear(&self, notices: &Receiver<Notice>) {
+        let mut due = None;
+        loop {
+            match next(notices, due) {
+                Ok(Notice::Forget(parent, name)) => {
+                    let (parent, name) = (self.view.number(parent), OsStr::from_bytes(&name));
+                    log(self.notifier.inval_entry(parent, name));
+                }
+                Ok(Notice::LetGo(inodes)) => line::prune(&self.device, self.view, &inodes),
+                Ok(Notice::Left) | Err(RecvTimeoutError::Timeout) => {
+                    due = due_again(&self.left);
+                    if due.is_none() {
+                        self.line.forget_all_names();
+                    }
+                }
+                Ok(Notice::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
     }
 }
 
-fn deliver(notifier: &Notifier, device: &OwnedFd, view: View, notice: Notice) {
-    match notice {
-        Notice::Forget(Invalidation::Entry { parent, name, .. }) => {
-            log(notifier.inval_entry(view.number(parent), OsStr::from_bytes(&name)));
-        }
-        Notice::LetGo(inodes) => line::prune(device, view, &inodes),
-        Notice::Forget(_) | Notice::Left | Notice::Stop => {}
+/// The next notice, waited for until something else is due.
+fn next(notices: &Receiver<Notice>, due: Option<Instant>) -> Result<Notice, RecvTimeoutError> {
+    match due {
+        Some(due) => notices.recv_deadline(due),
+        None => notices.recv().map_err(|_| RecvTimeoutError::Disconnected),
     }
+}
+
+/// When names are to be forgotten once more; `None`: now, since none has left for so long.
+fn due_again(left: &Left) -> Option<Instant> {
+    let mut left = left.lock();
+    let due = left.map(|last| last + EPOCH_AGAIN).filter(|due| *due > Instant::now());
+    if due.is_none() {
+        *left = None;
+    }
+    due
 }
 
 /// What the kernel does not know needs no forgetting; a session that ends answers ENOTCONN.

@@ -2,7 +2,7 @@
 //!
 //! What must stay true: nobody hears of a change before its commit; a change that breaks a rule
 //! undoes itself alone; a store that fails answers every change of the batch. Deliberately not here:
-//! who sits at the desk (`writer`), what waits for it (`queue`), and how others hear (`teller`).
+//! who sits at the desk (`writer`), what waits for it (`queue`), and how others hear (`announcer`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::store::{Durability, NodeType, Readers, Result, StoreError, Txn, Write
 
 use super::agents::Registry;
 use super::alarm::{Alarm, Wall};
+use super::announcer::{Announcer, News};
 use super::lease::{Book, LeaseClock, LetGo, Signs, Tended};
 use super::nameless::Nameless;
 use super::no_room::NoRoom;
 use super::queue::Queue;
 use super::queued::{Finish, Queued};
 use super::ready::Ripen;
-use super::teller::{News, Teller};
 use super::turn::{Head, keep_refusal};
 use super::{
     Audience, Context, Doors, Effect, Fate, FaultPoint, Origin, Scopes, Stop, Turn, Undone,
@@ -41,7 +41,7 @@ pub(super) struct Desk {
     pub sync: Durability,
     pub doors: Doors,
     pub audience: Arc<dyn Audience>,
-    pub teller: Teller,
+    pub announcer: Announcer,
     pub head: Head,
     pub nameless: Nameless,
     pub scopes: Scopes,
@@ -195,7 +195,7 @@ impl Desk {
         let is_seen_whole = jobs.iter().any(|job| job.is_seen_whole);
         if !jobs.iter().all(|job| job.is_told_apart) {
             // They may go by what was answered before.
-            self.teller.await_idle();
+            self.announcer.await_idle();
         }
         let mut silence = None;
         let mut round = Round {
@@ -279,13 +279,13 @@ impl Desk {
             }
         }
         let newest = (self.head.g > before).then_some(self.head.g);
-        let is_worth_it = finishes.len() >= TOLD_APART_MIN || !self.teller.is_idle();
+        let is_worth_it = finishes.len() >= TOLD_APART_MIN || !self.announcer.is_idle();
         let news = News { effects, is_forgotten, finishes, newest };
         if is_told_apart && is_worth_it {
-            self.teller.hand(news);
+            self.announcer.hand(news);
         } else {
-            self.teller.await_idle();
-            self.teller.tell(news);
+            self.announcer.await_idle();
+            self.announcer.tell(news);
         }
         self.nameless.add(nameless);
         if let Some(next) = self.next_due.lock().take() {
@@ -325,7 +325,7 @@ impl Desk {
     /// At the end nobody opens anything any more: what has not rested yet goes, too.
     pub fn leave(&mut self) {
         self.end_the_rest();
-        self.teller.await_idle();
+        self.announcer.await_idle();
         let signs = Signs::of(&*self.audience, &self.agents.read(), &self.clock);
         let last = self.leases.last_signs(&signs).filter(|_| !self.writer.is_tight());
         if let Some(last) = last {

@@ -11,6 +11,7 @@
 mod agents;
 mod alarm;
 mod anew;
+mod announcer;
 mod apart;
 mod backup;
 mod bell;
@@ -65,7 +66,6 @@ mod setattr;
 mod sight;
 mod sync;
 mod take;
-mod teller;
 mod turn;
 mod versions;
 mod writer;
@@ -169,7 +169,7 @@ pub trait Command: Send + 'static {
     }
 
     /// Whether its caller may be answered, and others told, while the next changes are made: nothing that
-    /// these do goes by what its answer notes. See `teller`.
+    /// these do, or that follows from a change in its own turn, goes by what its answer notes. See `announcer`.
     fn is_told_apart(&self) -> bool {
         false
     }

@@ -22,13 +22,13 @@ use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
 
 use super::agents::Registry;
 use super::alarm::Wall;
+use super::announcer::{Announcer, Ears};
 use super::desk::Desk;
 use super::lease::{Book, Ends, Fence, LeaseClock, LetGo, ReleaseHold};
 use super::nameless::Nameless;
 use super::no_room::{NoRoom, no_room};
 use super::queue::{Look, Queue};
 use super::queued::{Queued, lost, too_busy};
-use super::teller::{Ears, Teller};
 use super::turn::Head;
 use super::{Audience, Bell, Command, Context, Doors, Line, Scopes, Undone};
 
@@ -141,14 +141,14 @@ pub fn start(
     let undone = Arc::new(Undone::default());
     let (let_go, ends) = (Arc::new(LetGo::default()), leases.ends());
     let no_room = Arc::new(NoRoom::default());
-    let teller = Teller::start(Ears {
+    let announcer = Announcer::start(Ears {
         audience: Arc::clone(&audience),
         bell: Arc::clone(&bell),
         line: Arc::clone(&line),
         doors: doors.clone(),
     });
-    let teller =
-        teller.map_err(|error| StoreError::Failed(format!("starting the teller: {error}")))?;
+    let announcer = announcer
+        .map_err(|error| StoreError::Failed(format!("starting the announcer: {error}")))?;
     let desk = Arc::new(Mutex::new(Desk {
         writer,
         readers: Arc::clone(&readers),
@@ -157,7 +157,7 @@ pub fn start(
         sync,
         doors: doors.clone(),
         audience,
-        teller,
+        announcer,
         head,
         nameless: Nameless::default(),
         scopes: Scopes::default(),

@@ -1,4 +1,4 @@
-//! The teller: says what was committed; of many moves at once while the desk makes the next ones.
+//! The announcer: says what was committed; of many moves at once while the desk makes the next ones.
 //!
 //! To answer sixteen who wait costs as much as a sixth of their claims. One thread wakes them all, and
 //! nobody goes by what was answered before but they: that is why another one may, and why only moves
@@ -60,9 +60,9 @@ impl Ears {
 }
 
 /// Tells, and has a thread for what it is handed. That ends when this is dropped.
-pub(super) struct Teller {
+pub(super) struct Announcer {
     ears: Arc<Ears>,
-    desk: Arc<Handover>,
+    handover: Arc<Handover>,
 }
 
 #[derive(Default)]
@@ -85,17 +85,17 @@ impl State {
     }
 }
 
-impl Teller {
+impl Announcer {
     /// Starts the thread.
     ///
     /// # Errors
     /// If there can be none.
-    pub fn start(ears: Ears) -> std::io::Result<Teller> {
-        let (ears, desk) = (Arc::new(ears), Arc::new(Handover::default()));
-        let (own_ears, own_desk) = (Arc::clone(&ears), Arc::clone(&desk));
-        let run = move || super::or_abort("the teller", || own_desk.tell_all(&own_ears));
-        thread::Builder::new().name("teller".into()).spawn(run)?;
-        Ok(Teller { ears, desk })
+    pub fn start(ears: Ears) -> std::io::Result<Announcer> {
+        let (ears, handover) = (Arc::new(ears), Arc::new(Handover::default()));
+        let (own_ears, own) = (Arc::clone(&ears), Arc::clone(&handover));
+        let run = move || super::or_abort("the announcer", || own.tell_all(&own_ears));
+        thread::Builder::new().name("announcer".into()).spawn(run)?;
+        Ok(Announcer { ears, handover })
     }
 
     /// Tells it now; all before must have been told.
@@ -105,28 +105,28 @@ impl Teller {
 
     /// Leaves it to the thread.
     pub fn hand(&self, news: News) {
-        self.desk.state.lock().news.push(news);
-        self.desk.came.notify_one();
+        self.handover.state.lock().news.push(news);
+        self.handover.came.notify_one();
     }
 
     /// Whether all that was handed over is told.
     pub fn is_idle(&self) -> bool {
-        self.desk.state.lock().is_idle()
+        self.handover.state.lock().is_idle()
     }
 
     /// Waits until it is.
     pub fn await_idle(&self) {
-        let mut state = self.desk.state.lock();
+        let mut state = self.handover.state.lock();
         while !state.is_idle() {
-            self.desk.told.wait(&mut state);
+            self.handover.told.wait(&mut state);
         }
     }
 }
 
-impl Drop for Teller {
+impl Drop for Announcer {
     fn drop(&mut self) {
-        self.desk.state.lock().is_over = true;
-        self.desk.came.notify_one();
+        self.handover.state.lock().is_over = true;
+        self.handover.came.notify_one();
     }
 }
 
@@ -187,12 +187,12 @@ mod tests {
         }
     }
 
-    fn teller() -> (Teller, Log, Arc<Bell>) {
+    fn announcer() -> (Announcer, Log, Arc<Bell>) {
         let (log, bell) = (Log::default(), Arc::new(Bell::default()));
         let audience = Heard { log: Arc::clone(&log), forgotten: AtomicUsize::new(0) };
         let (audience, line) = (Arc::new(audience), Arc::new(Line::default()));
         let ears = Ears { audience, bell: Arc::clone(&bell), line, doors: Doors::default() };
-        (Teller::start(ears).unwrap(), log, bell)
+        (Announcer::start(ears).unwrap(), log, bell)
     }
 
     fn news(log: &Log, bell: &Arc<Bell>, nth: u64) -> News {
@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn one_batch_comes_after_the_other_and_answers_between_kernels_and_bell() {
-        let (teller, log, bell) = teller();
-        (0..3).for_each(|nth| teller.hand(news(&log, &bell, nth)));
-        teller.await_idle();
-        assert!(teller.is_idle());
-        teller.tell(news(&log, &bell, 3));
+        let (announcer, log, bell) = announcer();
+        (0..3).for_each(|nth| announcer.hand(news(&log, &bell, nth)));
+        announcer.await_idle();
+        assert!(announcer.is_idle());
+        announcer.tell(news(&log, &bell, 3));
         let log = log.lock();
         let expected = (0..4).flat_map(|nth| {
             let answer = move |caller| format!("answer {nth}.{caller} with {nth} rung");
