@@ -117,12 +117,8 @@ impl Notices {
     }
 
     fn tell(&self, invalidation: &Invalidation) {
-        if let Invalidation::Appeared { parent, .. } | Invalidation::Entry { parent, .. } =
-            invalidation
-        {
-            self.gate.stir(*parent);
-        }
         match invalidation {
+            Invalidation::Restless(dir) => self.gate.stir(*dir),
             Invalidation::Appeared { parent, name } => {
                 // Told only where there are epochs.
                 if self.gate.take_absent(*parent, name) {

@@ -446,6 +446,8 @@ pub trait Tree: Send + Sync + 'static {
 pub enum Invalidation {
     /// Cached attributes of an inode.
     Attr(Ino),
+    /// Names of a directory came or went: what its listings tell is to be asked for again, for a while.
+    Restless(Ino),
     /// A name came: a kernel that was told that it is absent must ask again.
     Appeared {
         /// The directory.

@@ -264,33 +264,35 @@ impl Hub {
         going
     }
 
-    /// What kernels must forget, and which mount knows it already. Names come first.
+    /// What kernels must forget, and which mount knows it already. Names come before attributes.
     fn forgotten(&self, effects: &[(Origin, Effect)]) -> Vec<(Option<Origin>, Invalidation)> {
-        let mut forgotten = Vec::new();
+        let mut names = Vec::new();
         // A batch changes one directory many times, often from many mounts: each mount hears of it
         // once.
-        let mut attributes: HashMap<Ino, Changers> = HashMap::new();
+        let (mut attributes, mut restless) = (Changed::default(), Changed::default());
         for (origin, effect) in effects {
-            let (ino, changers) = match effect {
+            match effect {
                 Effect::Attr { ino, also_origin: true } | Effect::Times(ino) => {
-                    (*ino, Changers::Many)
+                    attributes.note(*ino, None);
                 }
-                Effect::Attr { ino, also_origin: false } => (*ino, Changers::One(*origin)),
-                Effect::Data(ino) => (*ino, Changers::One(*origin)),
+                Effect::Attr { ino, also_origin: false } | Effect::Data(ino) => {
+                    attributes.note(*ino, Some(*origin));
+                }
                 Effect::Name { parent, name, ino, also_origin, fate } => {
                     let (parent, child) = (*parent, *ino);
                     let name = name.as_bytes().to_vec();
                     let knows = (!also_origin).then_some(*origin);
-                    forgotten.push((knows, Invalidation::Entry { parent, name, child }));
+                    restless.note(parent, knows);
+                    names.push((knows, Invalidation::Entry { parent, name, child }));
                     if let Fate::Moved { to: (parent, name), .. } = fate {
-                        forgotten.extend(self.appeared(*parent, name).map(|came| (knows, came)));
+                        restless.note(*parent, knows);
+                        names.extend(self.appeared(*parent, name).map(|came| (knows, came)));
                     }
-                    continue;
                 }
                 Effect::Appeared { parent, name, .. } => {
                     let knows = Some(*origin);
-                    forgotten.extend(self.appeared(*parent, name).map(|came| (knows, came)));
-                    continue;
+                    restless.note(*parent, knows);
+                    names.extend(self.appeared(*parent, name).map(|came| (knows, came)));
                 }
                 Effect::DirectoryMoved
                 | Effect::Made { .. }
@@ -298,22 +300,11 @@ impl Hub {
                 | Effect::Due(_)
                 | Effect::Agents
                 | Effect::Modes
-                | Effect::Lease(_) => continue,
-            };
-            let known = attributes.entry(ino).or_insert(changers);
-            *known = match changers {
-                Changers::One(origin) => known.and(origin),
-                Changers::Many => Changers::Many,
-            };
+                | Effect::Lease(_) => {}
+            }
         }
-        forgotten.extend(attributes.into_iter().map(|(ino, changers)| {
-            let knows = match changers {
-                Changers::One(origin) => Some(origin),
-                Changers::Many => None,
-            };
-            (knows, Invalidation::Attr(ino))
-        }));
-        forgotten
+        let restless = restless.each(Invalidation::Restless);
+        restless.chain(names).chain(attributes.each(Invalidation::Attr)).collect()
     }
 }
 
@@ -340,16 +331,24 @@ struct Silent {
 
 impl engine::Silence for Silent {}
 
-/// Who changed something in a batch: where only one mount did, that one may know it already.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Changers {
-    One(Origin),
-    Many,
-}
+/// Inodes that a batch changed, and who did: where only one mount did, that one may know it already.
+#[derive(Default)]
+struct Changed(HashMap<Ino, Option<Origin>>);
 
-impl Changers {
-    fn and(self, origin: Origin) -> Changers {
-        if self == Changers::One(origin) { self } else { Changers::Many }
+impl Changed {
+    /// An inode was changed by this origin, which knows it; `None`: nobody knows it.
+    fn note(&mut self, ino: Ino, knows: Option<Origin>) {
+        let known = self.0.entry(ino).or_insert(knows);
+        if *known != knows {
+            *known = None;
+        }
+    }
+
+    fn each(
+        self,
+        say: fn(Ino) -> Invalidation,
+    ) -> impl Iterator<Item = (Option<Origin>, Invalidation)> {
+        self.0.into_iter().map(move |(ino, knows)| (knows, say(ino)))
     }
 }
 
@@ -461,5 +460,28 @@ impl Audience for Hub {
 
     fn is_held(&self, record: RecordKey, attempt: Attempt) -> bool {
         self.holds.has(record, attempt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::NodeType;
+
+    #[test]
+    fn a_directory_is_restless_where_names_come_or_go_also_where_no_kernel_knows_absent_ones() {
+        let mount = |id| Origin::Mount(MountId(id));
+        let name = |name: &str| FileName::new(name.as_bytes()).unwrap();
+        let appeared =
+            |dir| Effect::Appeared { parent: Ino(dir), name: name("a"), node_type: NodeType::File };
+        let told = Hub::default().forgotten(&[
+            (mount(1), appeared(2)),
+            (mount(1), appeared(2)),
+            (mount(1), appeared(3)),
+            (mount(2), appeared(3)),
+        ]);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told.contains(&(Some(mount(1)), Invalidation::Restless(Ino(2)))), "{told:?}");
+        assert!(told.contains(&(None, Invalidation::Restless(Ino(3)))), "{told:?}");
     }
 }

@@ -104,6 +104,21 @@ fn names_are_forgotten_once_more_when_a_listing_ends_during_which_some_were() {
 }
 
 #[test]
+fn names_that_a_listing_of_a_restless_directory_tells_are_asked_for_again() {
+    let list = |served: &Served| fs::read_dir(served.path("")).unwrap().count();
+    for is_restless in [false, true] {
+        let served = Served::new();
+        fs::write(served.path("a"), "").unwrap();
+        if is_restless {
+            served.mount.invalidate([&Invalidation::Restless(ROOT)]);
+        }
+        assert_eq!(list(&served), 1);
+        served.tree.state().take(ROOT, b"a").unwrap();
+        assert_eq!(served.path("a").exists(), !is_restless);
+    }
+}
+
+#[test]
 fn kept_pages_are_fresh_once_invalidated() {
     let served = Served::new();
     *served.tree.caching.lock() = Caching::KeepCache;
