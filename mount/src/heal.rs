@@ -77,7 +77,11 @@ pub fn detach_dead(dir: &Path) -> io::Result<()> {
         }
         let place = resolved(dir)?;
         tracing::info!(dir = %place.display(), "detaching a dead mount");
-        attach::unmount(&place, true)?;
+        match attach::unmount(&place, true) {
+            // In another dead mount: whoever looks for it there makes the kernel take it away.
+            Err(_) if mount_at(&place)?.is_none() => return Ok(()),
+            detached => detached?,
+        }
     }
     Err(io::Error::other(format!("more than {DEAD_MAX} dead mounts lie on {}", dir.display())))
 }

@@ -6,7 +6,7 @@
 //! another user says is done with that user's rights alone. Deliberately not here: when to cover (`below`).
 
 use std::fs::File;
-use std::io::{Read as _, Write};
+use std::io::{ErrorKind, Read as _, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -155,7 +155,10 @@ impl Covers {
 
     fn give_back_at_own(&self, dir: &Path) -> std::io::Result<bool> {
         let below = match Underlay::open(dir) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            // It stays listed: what it lies in may be mounted again.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotConnected) => {
+                return Ok(false);
+            }
             opened => opened?,
         };
         match self.of(&below) {
@@ -204,7 +207,7 @@ impl Covers {
     fn read(&self) -> std::io::Result<(Vec<Kept>, u32)> {
         let own = rustix::process::geteuid().as_raw();
         let mut file = match open_own(File::options().read(true), &self.file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Ok((Vec::new(), own));
             }
             opened => opened?,
@@ -227,7 +230,7 @@ impl Covers {
     fn save(&self, all: &[Kept], flush: bool) -> std::io::Result<()> {
         if all.is_empty() {
             return match std::fs::remove_file(&self.file) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             };
         }
@@ -237,7 +240,7 @@ impl Covers {
         let new = PathBuf::from(new);
         // What lies there was left by one that was killed and had the same number, or is a trap.
         match std::fs::remove_file(&new) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let mut file = open_own(File::options().write(true).create_new(true), &new)?;

@@ -100,6 +100,28 @@ fn a_daemon_that_is_told_to_end_says_what_goes_along() {
     assert!(processes_of(nest.outer.store()).is_empty());
 }
 
+// P6.4
+#[test]
+fn a_dead_mount_in_a_dead_mount_is_taken_away_and_its_directory_given_back_once_that_is_there() {
+    let Some(nest) = Nest::new() else { return };
+    let (dir, [inner, _]) = (nest.outer.root(), nest.dirs.each_ref());
+    for store in [nest.store.as_path(), nest.outer.store()] {
+        processes_of(store).into_iter().for_each(|pid| {
+            send_signal(pid, Signal::KILL);
+            await_end(pid);
+        });
+    }
+    let ran = nest.inner(&["unmount", "--all"]).success();
+    assert!(ran.stderr.contains(&format!("{} was a dead mount", inner.display())), "{ran}");
+    nest.outer.workfs(&["unmount", "--all", "--lazy"]).success();
+    assert!(mounted_below(nest.outer.base()).is_empty());
+
+    nest.outer.workfs(&["mount", dir.to_str().unwrap()]).success();
+    assert_eq!(Nest::mode(inner), 0o555);
+    nest.inner(&["unmount", inner.to_str().unwrap()]).success();
+    assert_eq!(Nest::mode(inner), 0o755);
+}
+
 // P6.7
 #[test]
 fn nobody_waits_for_what_lies_in_the_mount_of_a_stopped_daemon() {
