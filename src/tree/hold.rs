@@ -34,26 +34,34 @@ pub(super) struct Hold {
     pub text: Arc<[u8]>,
 }
 
+/// Which claim of a record.
+type Claim = (RecordKey, Attempt);
+
+impl Hold {
+    fn claim(&self) -> Claim {
+        (self.record, self.fence.attempt)
+    }
+}
+
 /// How many descriptors hold each claim.
 #[derive(Default)]
-pub(super) struct Holds(Mutex<HashMap<(RecordKey, Attempt), u32>>);
+pub(super) struct Holds(Mutex<HashMap<Claim, u32>>);
 
 impl Holds {
     pub fn has(&self, record: RecordKey, attempt: Attempt) -> bool {
         self.0.lock().contains_key(&(record, attempt))
     }
 
-    fn add(&self, hold: &Hold) {
-        *self.0.lock().entry((hold.record, hold.fence.attempt)).or_insert(0) += 1;
+    fn add(&self, claim: Claim) {
+        *self.0.lock().entry(claim).or_insert(0) += 1;
     }
 
     /// Takes one away; says whether it was the last.
-    fn remove(&self, hold: &Hold) -> bool {
+    fn remove(&self, claim: Claim) -> bool {
         let mut holds = self.0.lock();
-        let key = (hold.record, hold.fence.attempt);
-        let Some(count) = holds.get_mut(&key) else { return false };
+        let Some(count) = holds.get_mut(&claim) else { return false };
         *count -= 1;
-        *count == 0 && holds.remove(&key).is_some()
+        *count == 0 && holds.remove(&claim).is_some()
     }
 }
 
@@ -238,14 +246,19 @@ impl WorkTree {
         let context = Context { origin: Origin::Daemon, ..context };
         let text = text.into_bytes().into();
         let hold = Hold { record: key, fence, context, text };
-        self.hub.holds.add(&hold);
+        let claim = hold.claim();
+        self.hub.holds.add(claim);
         let held = self.handles.hold(Computed::Hold(key).ino());
-        self.opened(caller, held, Open::Hold(Box::new(hold)))
+        let opened = self.opened(caller, held, Open::Hold(Box::new(hold)));
+        if opened.is_err() {
+            self.hub.holds.remove(claim);
+        }
+        opened
     }
 
     /// A descriptor that held a record is gone.
     pub(super) fn end_hold(&self, hold: &Hold) {
-        if !self.hub.holds.remove(hold) {
+        if !self.hub.holds.remove(hold.claim()) {
             return;
         }
         self.engine.let_go(hold.context.clone(), hold.record, hold.fence.clone());

@@ -336,7 +336,14 @@ impl WorkTree {
                 return me.open_taken(&caller, parent, &name, flags, reply);
             }
             reply.send(match result {
-                Ok(node) => me.created(&caller, parent, &name, &node, flags),
+                Ok(node) => {
+                    let opened = me.created(&caller, parent, &name, &node, flags);
+                    if opened.is_err() {
+                        // Nobody has it open who could end that it is hidden.
+                        me.born(node.ino);
+                    }
+                    opened
+                }
                 Err(refusal) => {
                     // What was made was undone.
                     if let Some(ino) = hidden.lock().take() {
