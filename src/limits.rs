@@ -146,6 +146,10 @@ pub const MOVED_AWAY_MAX: usize = 1024;
 /// left it since it looked.
 pub const MOVED_AWAY_FROM_ONE_MAX: usize = 8;
 
+/// Among how many descriptors of a process one is looked for, when another process closes a copy: each takes some
+/// 10 µs of a thread that serves the kernel.
+pub const DESCRIPTORS_MAX: usize = 1024;
+
 /// Threads that are remembered whose `open` found its file replaced.
 pub const OVERTAKEN_MAX: usize = 1024;
 

@@ -2,11 +2,12 @@
 //! each program that writes to it closes a copy of its own when it ends.
 //!
 //! What must stay true: nothing here decides a right, and what cannot be known (another name space, another
-//! user's process) is no reason to put a save off; what is put off is saved when whoever opened the file
-//! closes it, or when nobody has it any more. Deliberately not here: what a save is.
+//! user's process, one with very many descriptors) is no reason to put a save off; what is put off is saved
+//! when whoever opened the file closes it, or when nobody has it any more. Deliberately not here: what a save is.
 
 use std::fs;
 
+use crate::limits::DESCRIPTORS_MAX;
 use crate::numbers::Ino;
 
 use super::lineage::Lineages;
@@ -32,7 +33,7 @@ pub(super) fn is_kept_open(
 fn has_open(process: u32, ino: Ino) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{process}/fdinfo")) else { return false };
     let number = ino.0.to_string();
-    open.flatten().any(|one| {
+    open.flatten().take(DESCRIPTORS_MAX).any(|one| {
         let told = fs::read_to_string(one.path()).unwrap_or_default();
         told.lines().any(|line| line.strip_prefix("ino:").is_some_and(|ino| ino.trim() == number))
     })
