@@ -107,6 +107,10 @@ impl Command for SetAttributes {
         node.mtime = time(self.mtime, node.mtime);
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
+        // Times are not: `touch` is a sign of life, made often.
+        if node.class != Class::Plain && (self.mode, self.uid, self.gid) != (None, None, None) {
+            turn.must_survive_power_loss();
+        }
         // A touch, or a change of what is in it; who may read it is no sign of its holder's life.
         if self.size.is_some() || self.atime.is_some() || self.mtime.is_some() {
             turn.renew_own_lock(&node)?;

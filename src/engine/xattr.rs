@@ -3,7 +3,7 @@
 use crate::limits::{XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::Durability;
+use crate::store::{Class, Durability};
 
 use super::{About, Command, Stop, Turn};
 
@@ -50,6 +50,9 @@ fn changed(turn: &mut Turn<'_>, ino: Ino) -> Result<(), Stop> {
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
         turn.effect(super::Effect::Attr { ino, also_origin: true });
+        if node.class != Class::Plain {
+            turn.must_survive_power_loss();
+        }
     }
     Ok(())
 }

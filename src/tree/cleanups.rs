@@ -122,15 +122,11 @@ impl WorkTree {
         &self,
         caller: &Caller,
         (ino, handle): (Ino, Handle),
-        staged: &Mutex<Staged>,
+        staged: &Staged,
         reply: Reply<T>,
     ) -> Reply<T> {
-        let kept = {
-            let staged = staged.lock();
-            let kept = staged.record.map_or(Kept::File(ino), Kept::Record);
-            staged.was_there.then_some(kept)
-        };
-        let (Some(kept), Some(me)) = (kept, self.me()) else { return reply };
+        let kept = staged.record.map_or(Kept::File(ino), Kept::Record);
+        let (true, Some(me)) = (staged.was_there, self.me()) else { return reply };
         let by = Writer { kept, thread: caller.pid, handle };
         Reply::new(move |answer| {
             match answer.is_ok() {

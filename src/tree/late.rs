@@ -175,6 +175,8 @@ impl WorkTree {
         });
         match refused {
             Ok(()) => Lateness::InTime,
+            // What the writer saved itself is no other's change.
+            Err(_) if !staged.lock().is_based_on(base) => Lateness::InTime,
             Err(refusal) => Lateness::Surely(refusal, home.file_path()),
         }
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use workfs_mount::{Caller, OpenFlags, Reply, WriteAt};
+use workfs_mount::{Caller, Handle, OpenFlags, Reply, WriteAt};
 
 use crate::config::Check;
 use crate::engine::{Base, Fence, Home, Written, renamed_over};
@@ -60,8 +60,8 @@ pub(super) struct Staged {
     pub emptied: Option<Emptied>,
     /// Opening it emptied a draft that said something.
     pub empties_draft: bool,
-    /// A judgement is under way, and these wait for it too.
-    pub judging: Option<Vec<Reply<()>>>,
+    /// A judgement is under way.
+    pub judging: Option<Judging>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
     sequential: bool,
     /// The status that the text said when it was last judged so far.
@@ -84,6 +84,27 @@ pub(super) struct Staged {
     poison: Option<Refusal>,
     /// How the last judgement ended, if badly; until something is written again.
     pub failed: Option<Refusal>,
+}
+
+/// A judgement that is under way.
+#[derive(Default)]
+pub(super) struct Judging {
+    /// These wait for it, too.
+    pub waiting: Vec<Reply<()>>,
+    /// These ended or flushed what was written since it began: it says nothing of that.
+    pub after: Vec<Ending>,
+}
+
+/// A `flush` or `fsync` that is to be looked at again.
+pub(super) struct Ending {
+    /// Whose.
+    pub caller: Caller,
+    /// By which handle.
+    pub handle: Handle,
+    /// It is an `fsync`.
+    pub sync: bool,
+    /// Its answer.
+    pub reply: Reply<()>,
 }
 
 /// What the kernel has of what a handle reads. It says nothing of mmap(2), only asks for what somebody then
@@ -202,7 +223,7 @@ impl Staged {
         self.emptied = None;
         self.was_asked = false;
         self.judged_bytes = 0;
-        self.judging = Some(Vec::new());
+        self.judging = Some(Judging::default());
         self.taken_to = Some(self.text().len());
     }
 
@@ -213,6 +234,14 @@ impl Staged {
             Some(from) => Written::Appended(self.text().get(from..).unwrap_or_default().into()),
             None => Written::Whole(self.whole()),
         }
+    }
+
+    /// Whether this is what its writer saw, of which a judgement of its own may make another meanwhile:
+    /// then it is asked again at the next write.
+    pub fn is_based_on(&mut self, base: Base) -> bool {
+        let is = self.judging.is_none() && self.base == base;
+        self.was_asked &= is;
+        is
     }
 
     /// What was to be judged was taken.

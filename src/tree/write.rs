@@ -7,7 +7,7 @@ use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr, WriteAt};
 
 use crate::engine::{
     self, Allocate, Audience as _, Base, Command, Fence, Home, Made, Save, SaveDraft, Saved,
-    SetAttributes, Sight, Text, TimeOrNow, Write,
+    SetAttributes, Sight, Sync, Text, TimeOrNow, Write,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -16,7 +16,7 @@ use crate::store::{Record, Standing, When};
 use super::cut::Sized;
 use super::handles::Open;
 use super::inherited::is_kept_open;
-use super::staged::Staged;
+use super::staged::{Ending, Judging, Staged};
 use super::{Touch, WorkTree};
 
 impl WorkTree {
@@ -44,7 +44,7 @@ impl WorkTree {
             }
             Open::Staged(staged) => {
                 let by = (ino, handle);
-                let reply = self.noting_unsaved(caller, by, staged, reply);
+                let reply = self.noting_unsaved(caller, by, &staged.lock(), reply);
                 self.stage(caller, by, (&open, staged), (at, data), reply);
             }
             _ => {
@@ -148,19 +148,26 @@ impl WorkTree {
                 _ => reply.send(Ok(())),
             };
         };
-        let reply = self.noting_unsaved(caller, (ino, handle), staged, reply);
         let mut staged = staged.lock();
-        if let Some(waiting) = &mut staged.judging {
-            return waiting.push(reply);
+        let is_unsaved = staged.unsaved.is_any();
+        if let Some(judging) = staged.judging.as_mut().filter(|_| is_unsaved) {
+            return judging.after.push(Ending { caller: *caller, handle, sync, reply });
+        }
+        let reply = self.noting_unsaved(caller, (ino, handle), &staged, reply);
+        if let Some(judging) = &mut staged.judging {
+            return judging.waiting.push(reply);
         }
         if let Some(failed) = &staged.failed {
             return reply.send(Err(failed.rule.errno(Door::Handle)));
         }
-        let is_unsaved = staged.unsaved.is_any();
         let wrote = staged.unsaved.is_ended_by(caller.files);
         if sync && !is_unsaved && staged.emptied.is_some() {
             self.busy.begin(ino, staged.fence.clone());
-        } else if !(if sync { is_unsaved } else { wrote || staged.put_off.is_some() }) {
+        } else if sync && !is_unsaved {
+            drop(staged);
+            // Its name or mode may be what is to be flushed, or what was saved by another name.
+            return self.submit(caller, Door::Handle, Sync, reply, |()| ());
+        } else if !(sync || wrote || staged.put_off.is_some()) {
             return reply.send(Ok(()));
         } else if is_put_off(wrote) {
             staged.put_off = Some(*caller);
@@ -243,9 +250,12 @@ impl WorkTree {
                 }
                 Ok(Saved::Refused(refusal)) | Err(refusal) => Err(refusal),
             };
-            let (answer, waiting) = me.judged(&caller, (ino, &open), verdict);
-            for reply in waiting.into_iter().chain([reply]) {
+            let (answer, judging) = me.judged(&caller, (ino, &open), verdict);
+            for reply in judging.waiting.into_iter().chain([reply]) {
                 reply.send(answer);
+            }
+            for Ending { caller, handle, sync, reply } in judging.after {
+                me.judge(&caller, ino, handle, sync, reply);
             }
         });
     }
@@ -267,11 +277,11 @@ impl WorkTree {
         caller: &Caller,
         (ino, open): (Ino, &Open),
         verdict: Result<Option<Made>, Refusal>,
-    ) -> (Result<(), Errno>, Vec<Reply<()>>) {
-        let Open::Staged(staged) = open else { return (Ok(()), Vec::new()) };
+    ) -> (Result<(), Errno>, Judging) {
+        let Open::Staged(staged) = open else { return (Ok(()), Judging::default()) };
         let mut staged = staged.lock();
         let under = staged.fence.clone();
-        let waiting = staged.judging.take().unwrap_or_default();
+        let judging = staged.judging.take().unwrap_or_default();
         let answer = match verdict {
             Ok(made) => {
                 staged.saved();
@@ -295,7 +305,7 @@ impl WorkTree {
         };
         drop(staged);
         self.end_writing(ino, under.as_ref());
-        (answer, waiting)
+        (answer, judging)
     }
 
     /// What the caller saw of each record, for a save that may turn out to be one of any.
@@ -355,7 +365,7 @@ impl WorkTree {
         let open = handle.and_then(|handle| self.handles.get(handle));
         let reply = match (handle, open.as_deref()) {
             (Some(handle), Some(Open::Staged(staged))) => {
-                self.noting_unsaved(caller, (ino, handle), staged, reply)
+                self.noting_unsaved(caller, (ino, handle), &staged.lock(), reply)
             }
             _ => reply,
         };

@@ -1,6 +1,7 @@
 //! What a change pays the disk for.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command};
 
 use rustix::process::Signal;
@@ -76,4 +77,38 @@ fn without_the_promise_nothing_is_flushed() {
     if let Some(flushes) = flushes_of_claims("normal") {
         assert_eq!(flushes, (0, 0));
     }
+}
+
+// P4.4
+#[test]
+fn who_flushes_what_is_judged_by_its_new_name_has_that_on_the_disk() {
+    if !needs(&["strace"]) {
+        return;
+    }
+    let layout =
+        "workspaces: [ { path: work, kind: task } ]\nchecks: [ { path: \"notes/*.yaml\" } ]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("mkdir notes; echo a: 1 > notes/t.tmp; echo a > notes/t").success();
+    let task = fixture.task("inbox", &Task::new("t-1"));
+    let flushes = |change: &dyn Fn()| {
+        let tracer = Tracer::start(&fixture);
+        change();
+        tracer.end(&fixture)
+    };
+    for (from, to) in [("notes/t", "notes/plain"), ("notes/t.tmp", "notes/c.yaml")] {
+        let name = fixture.path(to);
+        let renamed = flushes(&|| {
+            fs::rename(fixture.path(from), &name).unwrap();
+            fs::File::open(&name).unwrap().sync_all().unwrap();
+        });
+        assert_eq!(renamed, (0, 1), "{to}");
+    }
+    let mode = flushes(&|| fs::set_permissions(&task, fs::Permissions::from_mode(0o600)).unwrap());
+    assert_eq!(mode, (0, 1), "the mode of a record");
+    let touched = flushes(&|| {
+        let task = fs::File::open(&task).unwrap();
+        task.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        task.sync_all().unwrap();
+    });
+    assert_eq!(touched, (0, 1), "the time of a record");
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::Barrier;
 
 use crate::harness::{Fixture, Setup, Task, close, needs, python};
 
@@ -29,6 +30,40 @@ fn files(fixture: &Fixture) -> Vec<(&'static str, String, String)> {
         ("notes/old.yaml", "a: 1\n".to_owned(), "title: b\nrevision: 1\n".to_owned()),
         ("notes/new.yaml", String::new(), "title: b\nrevision: 1\n".to_owned()),
     ]
+}
+
+// P2.3, P4.1
+#[test]
+fn what_is_written_while_another_descriptor_s_close_is_judged_is_saved_too() {
+    const WRITERS: usize = 4;
+    let fixture = fixture();
+    for (path, _, first) in files(&fixture) {
+        let file = fixture.path(path);
+        for round in 0..20 {
+            let mut options = OpenOptions::new();
+            let mut one = options.write(true).create(true).truncate(true).open(&file).unwrap();
+            one.write_all(first.as_bytes()).unwrap();
+            let begin = Barrier::new(WRITERS);
+            std::thread::scope(|scope| {
+                for writer in 0..WRITERS {
+                    let (mut own, begin) = (one.try_clone().unwrap(), &begin);
+                    scope.spawn(move || {
+                        begin.wait();
+                        own.write_all(format!("# {writer}\n").as_bytes()).unwrap();
+                        // Both ways in which a program asks for it.
+                        if writer + round % 2 == 0 {
+                            own.sync_all().unwrap();
+                        }
+                        close(own).unwrap();
+                    });
+                }
+            });
+            let text = fs::read_to_string(&file).unwrap();
+            let lines = text.strip_prefix(&first).map(|more| more.lines().count());
+            assert_eq!(lines, Some(WRITERS), "{path}, round {round}: {text}");
+            close(one).unwrap();
+        }
+    }
 }
 
 // P2.4
