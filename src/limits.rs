@@ -419,6 +419,10 @@ pub const FIRST_MOUNT_WAIT: Duration = Duration::from_secs(10);
 /// How long a mount that does not answer may turn out to have just ended.
 pub const MOUNT_END_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a directory that is closed, and in no list of this store, is waited for to be given back by whoever had
+/// it. No daemon takes longer to see that its mount has gone; one that was killed never does.
+pub const GIVEN_BACK_WAIT: Duration = Duration::from_millis(500);
+
 /// How long a mount that is in use is tried to be unmounted: programs that others start have their
 /// descriptors for a moment.
 pub const UNMOUNT_PATIENCE: Duration = Duration::from_millis(250);

@@ -32,6 +32,7 @@ mod seen;
 mod session;
 mod stale;
 mod tree;
+mod unique_id;
 mod view;
 mod whereabouts;
 mod write_at;

@@ -2,9 +2,9 @@
 //! elsewhere, or something may have been mounted over it.
 //!
 //! What must stay true: nobody else's mount is taken for ours. Its device number is its own only as long as the
-//! kernel has it: the next mount of anybody is given the same at once. So wherever it is not where it was made,
-//! the connection must be alive, and have been when the kernel's table was read; and when the session has ended it
-//! is nowhere. Deliberately not here: the session.
+//! kernel has it: the next mount of anybody is given the same at once, and may be on the same directory. So the
+//! connection must be alive, and have been when the kernel's table was read, or the mount be the very one that was
+//! made; and when the session has ended it is nowhere. Deliberately not here: the session.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,12 +15,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::attach;
 use crate::mountinfo::{MountLine, mount_at, mounts};
+use crate::unique_id::UniqueId;
 
 /// A mount of ours in this process's name space.
 #[derive(Debug)]
 pub(crate) struct Whereabouts {
     dir: PathBuf,
     device: u64,
+    /// The mount that was made, where the kernel tells.
+    id: Option<UniqueId>,
     /// The connection to the kernel; none any more when the session has ended.
     connection: Mutex<Option<OwnedFd>>,
 }
@@ -38,7 +41,8 @@ enum Place {
 impl Whereabouts {
     /// A mount that was just made on `dir`, over this connection.
     pub fn new(dir: &Path, device: u64, connection: OwnedFd) -> Whereabouts {
-        Whereabouts { dir: dir.to_owned(), device, connection: Mutex::new(Some(connection)) }
+        let id = UniqueId::at(dir);
+        Whereabouts { dir: dir.to_owned(), device, id, connection: Mutex::new(Some(connection)) }
     }
 
     /// Its device number.
@@ -107,12 +111,26 @@ impl Whereabouts {
         let mut all = mounts()?;
         let connection = self.connection.lock();
         // One that was aborted leaves its mount where that is.
-        let is_alive = connection.as_ref().map(is_alive);
-        all.retain(|line| {
-            line.device == self.device && is_alive.is_some_and(|is| is || line.dir == self.dir)
-        });
+        match connection.as_ref().map(is_alive) {
+            Some(true) => all.retain(|line| line.device == self.device),
+            Some(false) => {
+                let is_made = self.made();
+                all.retain(|line| line.device == self.device && is_made(line));
+            }
+            None => all.clear(),
+        }
         all.sort_by_key(|line| (line.bound != Path::new("/"), line.dir != self.dir));
         Ok(all)
+    }
+
+    /// What tells the mount that was made from others. Asked for after the table was read: what has the
+    /// number by then had it before.
+    fn made(&self) -> impl Fn(&MountLine) -> bool {
+        let line = self.id.map(UniqueId::line);
+        move |one| match &line {
+            Some(Ok(line)) => *line == Some(one.id),
+            Some(Err(_)) | None => one.dir == self.dir,
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use workfs_mount::{Mount, MountError, Underlay, detach_dead, detach_dead_but_one};
 
@@ -14,6 +15,8 @@ use super::covers::Covers;
 use super::failure::Failure;
 use super::mount_table;
 use super::point::{LeftCovered, NAMED_MAX, expect_free, expect_nothing_inside, occupied, unmount};
+use super::spawn::LOOK_AGAIN;
+use crate::limits::GIVEN_BACK_WAIT;
 
 /// A directory that may be mounted on.
 pub(super) struct Point<'c> {
@@ -57,7 +60,12 @@ impl Point<'_> {
         }
         let is_dead = dead.is_some();
         let mut below = dead.map_or_else(|| Underlay::open(dir), Ok);
-        let known = below.as_ref().ok().and_then(|below| covers.of(below));
+        let mut known = below.as_ref().ok().and_then(|below| covers.of(below));
+        if !is_dead && known.is_none() && below.as_ref().is_ok_and(Underlay::looks_covered) {
+            await_given_back(below.as_ref());
+            below = Underlay::open(dir);
+            known = below.as_ref().ok().and_then(|below| covers.of(below));
+        }
         let crashed = known.is_some();
         let is_closed = below.as_ref().is_ok_and(Underlay::looks_covered);
         let mut is_told = false;
@@ -157,6 +165,15 @@ fn note_stays(dir: &Path, given_back: io::Result<()>, notes: &mut Vec<String>) {
 
 fn lies_below_a_mount(below: Result<&Underlay, &io::Error>) -> bool {
     below.is_ok_and(|below| below.lies_below_a_mount().unwrap_or(false))
+}
+
+/// A mount that has just gone may have been another store's, whose daemon gives the directory back in a
+/// moment.
+fn await_given_back(below: Result<&Underlay, &io::Error>) {
+    let begin = Instant::now();
+    while below.is_ok_and(Underlay::looks_covered) && begin.elapsed() < GIVEN_BACK_WAIT {
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// Takes dead mounts away; where the last can be replaced it stays, and what is below is returned.

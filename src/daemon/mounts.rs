@@ -46,7 +46,8 @@ pub struct Mounts {
     wake: Sender<Event>,
     /// Held while one is added or removed: two on one directory would not see each other.
     one_at_a_time: Mutex<()>,
-    /// Held while one that has ended is forgotten: who takes it away may not come back before.
+    /// Held while one that has ended is forgotten: who takes it away may not come back before, and who mounts
+    /// anew finds its directory closed or given back, and not what the list said before.
     finishing: Mutex<()>,
     table: Mutex<Table>,
 }
@@ -150,6 +151,7 @@ impl Mounts {
         let root = self.shown(&who.root)?;
         let nonempty = ask.nonempty || own.nonempty;
         let mut notes = Vec::new();
+        let none_ends = self.finishing.lock();
         let (on, reach) = match place {
             Place::Here => {
                 let asked = (nonempty, ask.words());
@@ -194,6 +196,7 @@ impl Mounts {
                 served.map(|mount| (mount, None)).map_err(Failure::from)
             }
         };
+        drop(none_ends);
         let (mount, below) = served.inspect_err(|_| self.hub.remove_mount(id))?;
         let mount = Arc::new(mount);
         let info = MountInfo {

@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod again;
 mod below;
 mod dead;
 mod end;

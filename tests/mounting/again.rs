@@ -1,0 +1,75 @@
+//! A mount point that is used again at once.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::Signal;
+
+use crate::harness::{Fixture, await_end, left_out, mounted_below, run, send_signal};
+
+/// Takes a mount away as umount(8) does, but asks nobody anything.
+fn take_away(dir: &Path) {
+    unmount(dir, UnmountFlags::empty()).unwrap();
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root() || {
+        left_out("umount(2) needs root");
+        false
+    }
+}
+
+// P6.3
+#[test]
+fn a_daemon_that_hears_late_of_its_mount_s_end_takes_nobody_else_s_away() {
+    if !is_root() {
+        return;
+    }
+    for next in ["another store's", "a volume"] {
+        let fixture = Fixture::new();
+        let (old, dir) = (fixture.daemon_pid(), fixture.root());
+        let other = fixture.outside("other.db");
+        send_signal(old, Signal::STOP);
+        take_away(dir);
+        // The kernel gives it the number that the old one had.
+        match next {
+            "a volume" => run(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(dir)),
+            _ => run(&mut fixture.command_on(&other, &["mount", dir.to_str().unwrap()])),
+        }
+        .success();
+        send_signal(old, Signal::CONT);
+        await_end(old);
+        assert_eq!(mounted_below(fixture.base()), [dir], "{next}");
+        fs::write(dir.join("file"), "x").unwrap();
+        match next {
+            "a volume" => take_away(dir),
+            _ => {
+                run(&mut fixture.command_on(&other, &["unmount", "--all"])).success();
+            }
+        }
+        assert_eq!(fs::read_dir(dir).unwrap().count(), 0, "{next}");
+    }
+}
+
+// P6.3
+#[test]
+fn a_directory_is_given_back_however_soon_it_is_mounted_on_again() {
+    if !is_root() {
+        return;
+    }
+    let fixture = Fixture::new();
+    // The daemon stays for the first mount.
+    let dir = fixture.outside("again");
+    fs::create_dir(&dir).unwrap();
+    for round in 0..30 {
+        let ran = fixture.workfs(&["mount", dir.to_str().unwrap()]).success();
+        assert!(!ran.stderr.contains("killed"), "round {round}: {ran}");
+        take_away(&dir);
+    }
+    fixture.workfs(&["unmount", "--all"]).success();
+    assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o755);
+    fs::write(dir.join("file"), "x").unwrap();
+}
