@@ -13,6 +13,10 @@ use super::output::Stop;
 
 /// The arguments of the subcommand that is meant; `None` if this is an ordinary call.
 pub fn translate(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, Stop> {
+    translate_for(arguments, rustix::process::geteuid().is_root())
+}
+
+fn translate_for(arguments: &[OsString], is_root: bool) -> Result<Option<Vec<OsString>>, Stop> {
     let Some((program, rest)) = arguments.split_first() else { return Ok(None) };
     let name = Path::new(program).file_name().unwrap_or_default().as_bytes();
     let is_helper = name.ends_with(b"mount.fuse.workfs") || name.ends_with(b"mount.workfs");
@@ -30,6 +34,10 @@ pub fn translate(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, Stop> 
     };
     let mut places = Vec::new();
     let mut translated: Vec<OsString> = vec!["workfs".into(), "mount".into()];
+    if is_helper && is_root {
+        // As mount.fuse3 gives them: mount(8) keeps them to itself, since they are the rule to it.
+        translated.extend(["-o".into(), "dev,suid".into()]);
+    }
     let mut fake = false;
     let mut rest = rest.iter();
     while let Some(argument) = rest.next() {
@@ -77,7 +85,8 @@ mod tests {
 
     fn translated(line: &str) -> Option<String> {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        translate(&arguments).ok()?.map(|words| words.join(OsStr::new(" ")).into_string().unwrap())
+        let words = translate_for(&arguments, false).ok()?;
+        words.map(|words| words.join(OsStr::new(" ")).into_string().unwrap())
     }
 
     #[test]
@@ -93,5 +102,12 @@ mod tests {
         assert_eq!(translated("workfs mount /m"), None);
         assert_eq!(translated("workfs show work/inbox/x.yaml"), None);
         assert!(translate(&["mount.fuse.workfs".into(), "/t.db".into()]).is_err());
+    }
+
+    #[test]
+    fn what_the_rule_is_to_mount_is_said_for_root_and_can_be_denied_behind_it() {
+        let given = ["mount.fuse.workfs", "/t.db", "/m", "-o", "nosuid"].map(OsString::from);
+        let words = translate_for(&given, true).unwrap().unwrap();
+        assert_eq!(words[2..6], ["-o", "dev,suid", "-o", "nosuid"].map(OsString::from));
     }
 }
