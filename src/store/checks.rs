@@ -65,6 +65,8 @@ pub struct Chunks {
     pub end: u64,
     /// The bytes of the longest.
     pub longest: u64,
+    /// How many of them cannot be read: they are not there.
+    pub lost: u64,
 }
 
 /// The numbers of a table, none of which is given out twice.

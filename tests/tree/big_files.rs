@@ -178,3 +178,38 @@ fn a_store_without_its_extents_says_so_and_serves_the_rest() {
     assert!(fs::read(fixture.path("big")).unwrap() == bytes(3 * MIB, 5));
     fixture.fsck_clean();
 }
+
+// P4.4 P5.2
+#[test]
+fn power_loss_takes_only_what_was_not_flushed_and_fsck_names_it() {
+    let fixture = Fixture::new();
+    let (kept, lost) = (fixture.path("kept"), fixture.path("lost"));
+    fs::write(&kept, bytes(8 * MIB, 1)).unwrap();
+    File::open(&kept).unwrap().sync_all().unwrap();
+    let flushed = fs::metadata(extents(&fixture)).unwrap().len();
+    fs::write(&lost, bytes(8 * MIB, 2)).unwrap();
+    fixture.kill_daemon();
+    // The kernel has written the log by itself, and not yet what it names.
+    let file = File::options().write(true).open(extents(&fixture)).unwrap();
+    file.set_len(flushed).unwrap();
+    fixture.unmount_all();
+    fixture.mount_all();
+    assert!(fs::read(&kept).unwrap() == bytes(8 * MIB, 1));
+    let error = fs::read(&lost).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EIO));
+    let said = fixture.workfs(&["fsck"]).failure();
+    assert!(said.said().contains("file lost ("), "{said}");
+    assert!(!said.said().contains("kept"), "{said}");
+    fixture.workfs(&["doctor"]).failure();
+    fixture.workfs(&["backup", fixture.outside("backup.db").to_str().unwrap()]).success();
+    // It is another file's place by now.
+    fs::write(fixture.path("new"), bytes(8 * MIB, 3)).unwrap();
+    fixture.unmount_all();
+    fixture.mount_all();
+    fs::read(&lost).unwrap_err();
+    fs::write(&lost, bytes(8 * MIB, 4)).unwrap();
+    for (name, seed) in [("kept", 1), ("new", 3), ("lost", 4)] {
+        assert!(fs::read(fixture.path(name)).unwrap() == bytes(8 * MIB, seed), "{name}");
+    }
+    fixture.fsck_clean();
+}

@@ -7,8 +7,8 @@ use crate::numbers::Ino;
 use crate::store::{Chunks, Class, Node, NodeType, Part, Read};
 
 use super::super::Failure;
-use super::Check;
 use super::tree::Nodes;
+use super::{Check, shown_file};
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
     let (mut chunks, total) = (HashMap::<Ino, Chunks>::new(), check.report.nodes);
@@ -27,7 +27,7 @@ pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Re
         let node = &seen.node;
         // One without a name may be on its way out, piece by piece.
         if are_known && node.nlink > 0 {
-            content(node, chunks.get(&node.ino), check);
+            content(read, node, chunks.get(&node.ino), check);
         }
         if node.node_type == NodeType::Symlink {
             target(read, node, check)?;
@@ -55,7 +55,7 @@ pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Re
 
 /// Plain files have as many chunks as they say, and these lie within their size. A chunk that is missing, and
 /// what is missing at the end of one, is a hole.
-fn content(node: &Node, chunks: Option<&Chunks>, check: &mut Check<'_>) {
+fn content(read: &dyn Read, node: &Node, chunks: Option<&Chunks>, check: &mut Check<'_>) {
     let thing = || format!("node {}", node.ino.0);
     let plain = node.node_type == NodeType::File && node.class == Class::Plain;
     let Some(chunks) = chunks else {
@@ -78,6 +78,11 @@ fn content(node: &Node, chunks: Option<&Chunks>, check: &mut Check<'_>) {
     }
     if chunks.longest > CHUNK_BYTES as u64 {
         check.problem(thing(), format!("has a chunk of {} bytes", chunks.longest));
+    }
+    if chunks.lost > 0 {
+        let (lost, count) = (chunks.lost, chunks.count);
+        let what = format!("{lost} of its {count} chunks are lost: write it anew, or remove it");
+        check.problem(shown_file(read, node), what);
     }
 }
 

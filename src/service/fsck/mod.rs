@@ -175,3 +175,17 @@ fn shown(read: &dyn Read, ino: crate::numbers::Ino) -> String {
         _ => format!("node {}", ino.0),
     }
 }
+
+/// The same of a file: the path by one of its names.
+fn shown_file(read: &dyn Read, node: &store::Node) -> String {
+    let path = || {
+        let name = read.name_in(node.parent, node.ino).ok()??;
+        crate::engine::path_of(read, node.parent, &name).ok()
+    };
+    match path() {
+        Some(path) if path.names().len() <= SHOWN_DEPTH_MAX => {
+            format!("file {path} ({})", node.ino.0)
+        }
+        _ => format!("node {}", node.ino.0),
+    }
+}

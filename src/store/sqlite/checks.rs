@@ -79,13 +79,29 @@ impl Conn {
             Err(StoreError::Impossible(_)) if !found.is_empty() => return Ok(found),
             walked => walked?,
         }
-        found.extend(
-            self.extents
-                .problem()
-                .map(|why| format!("{why}; content of big files that lies there cannot be read")),
-        );
+        match self.extents.problem() {
+            Some(why) => {
+                found.push(format!("{why}; content of big files that lies there cannot be read"))
+            }
+            None => found.extend(self.lost()?),
+        }
         found.extend(self.misplaced()?);
         Ok(found)
+    }
+
+    /// What power loss has taken of big files.
+    fn lost(&self) -> Result<Option<String>> {
+        let mut lost = 0;
+        self.all_chunks(&mut |one| {
+            lost += one.lost;
+            true
+        })?;
+        Ok((lost > 0).then(|| {
+            format!(
+                "{lost} chunks of big files were not on the disk when power failed: `workfs fsck` names the \
+                 files, which are to be written anew or removed"
+            )
+        }))
     }
 
     /// What the rows say of big files that cannot be.
@@ -196,20 +212,22 @@ impl ReadChecks for Conn {
 
     fn all_chunks(&self, visit: Visit<'_, Chunks>) -> Result<()> {
         // Of a length that is asked for by itself SQLite reads no content, which an aggregate of it would.
-        let sql = "SELECT key, CASE WHEN at IS NULL THEN length(data) ELSE ?1 END \
+        let sql = "SELECT key, CASE WHEN at IS NULL THEN length(data) WHEN at > ?2 - ?1 THEN 0 ELSE ?1 END \
                    FROM chunks ORDER BY key";
         let mut last: Option<Chunks> = None;
         let mut goes_on = true;
         let read = |row: &Row<'_>| Ok((any_number(row, 0), any_number(row, 1)));
-        self.each(sql, [CHUNK_BYTES as i64], read, &mut |(key, length)| {
+        let bounds = [CHUNK_BYTES as i64, int(self.extents.reach())];
+        self.each(sql, bounds, read, &mut |(key, length)| {
             let (ino, index) = (Ino(key >> 24), key & u64::from(CHUNK_INDEX_MAX));
             if last.is_some_and(|last| last.ino != ino) {
                 goes_on = last.take().is_none_or(&mut *visit);
             }
-            let one = last.get_or_insert(Chunks { ino, count: 0, end: 0, longest: 0 });
+            let one = last.get_or_insert(Chunks { ino, count: 0, end: 0, longest: 0, lost: 0 });
             one.count += 1;
             one.end = index * CHUNK_BYTES as u64 + length;
             one.longest = one.longest.max(length);
+            one.lost += u64::from(length == 0);
             goes_on
         })?;
         if goes_on {

@@ -2,13 +2,13 @@
 //! ([`super::extents`]).
 //!
 //! What must stay true: whoever takes a row away that names a place there notes what is freed, in the same
-//! transaction. Deliberately not here: what a chunk is to a file (`engine/plain`).
+//! transaction; a row with neither content nor a place is a chunk that is lost, which is never read as zeros. Deliberately not here: what a chunk is to a file (`engine/plain`).
 
 use rusqlite::params;
 
 use super::Conn;
 use super::columns::{int, number};
-use super::extents::Extent;
+use super::extents::{Extent, lost};
 use crate::limits::{BESIDE_FROM_CHUNK, CHUNK_BYTES, CHUNK_INDEX_MAX, EXTENTS_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::store::{Result, StoreError};
@@ -64,9 +64,12 @@ fn chunk_key(ino: Ino, index: u32) -> i64 {
 impl Conn {
     pub(super) fn chunk_of(&self, ino: Ino, index: u32) -> Result<Option<Vec<u8>>> {
         let sql = "SELECT data, at FROM chunks WHERE key = ?1";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?));
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Option<i64>>(1)?))
+        };
         match self.one(sql, [chunk_key(ino, index)], read)? {
             None => Ok(None),
+            Some((data, None)) if data.is_empty() => Err(lost()),
             Some((data, None)) => Ok(Some(data)),
             Some((_, Some(at))) => self.extents.read(at.cast_unsigned()).map(Some),
         }

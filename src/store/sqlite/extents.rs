@@ -5,8 +5,10 @@
 //! the tables say where. A store without big files has no such file.
 //!
 //! What must stay true:
-//! - A place is written before the row that names it is committed, and is on the disk before the log is
-//!   flushed that has the row (`gather` asks for it): what survives power loss names nothing that did not.
+//! - A place is written before the row that names it is committed, and is on the disk before a flush of the
+//!   log is done that has the row (`gather` asks for it): what was flushed names nothing that was not.
+//! - The kernel writes by itself in any order. So after power loss a row that nobody flushed may name what
+//!   did not survive. Such a chunk is lost, and stays so; all others are served.
 //! - No place is written twice while the store is open, but one that no committed row has ever named. So
 //!   whoever reads by a row of an older snapshot finds what it names, until it is freed.
 //! - What is freed is a hole only when no snapshot has a row of it any more (`freeing`).
@@ -41,6 +43,9 @@ pub(super) const ENDING: &str = "-extents";
 /// What the file begins with; two keys follow, of which the store has one.
 const MAGIC: &str = "workfs extents 1 ";
 
+/// The end of what can be there, where the rows say what is lost.
+const NO_END: u64 = i64::MAX.unsigned_abs();
+
 /// Where the first chunk lies.
 const FIRST: u64 = CHUNK_BYTES as u64;
 
@@ -66,6 +71,8 @@ pub(super) struct Extents {
     file: OnceLock<File>,
     /// Why what is there cannot be used.
     unusable: Option<String>,
+    /// What rows name after this is lost, and they do not say so.
+    reach: u64,
     /// The store cannot be written.
     is_protected: bool,
     written: Written<AtomicU64>,
@@ -127,15 +134,16 @@ impl Extents {
                     other => other.to_string(),
                 };
                 tracing::error!("{why}; content of big files that lies there cannot be read");
-                (Found::default(), Some(why))
+                (Found { reach: NO_END, ..Found::default() }, Some(why))
             }
         };
-        let Found { key, end, file } = found;
+        let Found { key, end, reach, file } = found;
         let extents = Arc::new(Extents {
             path,
             key,
             file: file.map(OnceLock::from).unwrap_or_default(),
             unusable,
+            reach,
             is_protected: main.is_none(),
             // What a daemon that was killed wrote may not have been flushed.
             written: Written { times: AtomicU64::new(1), end: AtomicU64::new(end) },
@@ -206,21 +214,22 @@ impl Extents {
         let mut chunk = vec![0; CHUNK_BYTES];
         match file.read_exact_at(&mut chunk, at) {
             Ok(()) => Ok(chunk),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Err(StoreError::Impossible(format!("{} is too short", self.path.display())))
-            }
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(lost()),
             Err(error) => Err(StoreError::Failed(format!("{}: {error}", self.path.display()))),
         }
     }
 
-    /// Makes all that was written here, and then what the log has, survive power loss.
+    /// Makes all that was written here, and then what the log has, survive power loss: `flush_log` flushes that.
     ///
     /// # Errors
     /// If the disk fails.
-    pub fn flush_with(&self, log: &File) -> io::Result<()> {
+    pub fn flush_with(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let nth = self.log_flushes.begun.fetch_add(1, Ordering::AcqRel) + 1;
         self.flush()?;
-        log.sync_data()?;
+        flush_log()?;
+        // It may have taken along what was committed meanwhile. No commit waits for this: until it is done power
+        // loss can take content of files that nobody has flushed.
+        self.flush()?;
         self.log_flushes.done.fetch_max(nth, Ordering::AcqRel);
         Ok(())
     }
@@ -286,10 +295,11 @@ impl Extents {
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<bool> {
         let failed = |error| cause(copy, error);
+        copy.execute_batch("BEGIN").map_err(failed)?;
+        mark_lost(copy, self.reach).map_err(failed)?;
         let count = "SELECT count(*) FROM chunks WHERE at IS NOT NULL";
         let all: i64 = copy.query_row(count, [], |row| row.get(0)).map_err(failed)?;
         let mut done = 0;
-        copy.execute_batch("BEGIN").map_err(failed)?;
         let next = "SELECT key, at FROM chunks WHERE at IS NOT NULL ORDER BY at LIMIT 256";
         loop {
             let mut next = copy.prepare_cached(next).map_err(failed)?;
@@ -318,6 +328,11 @@ impl Extents {
         Ok(true)
     }
 
+    /// The end of what can be there.
+    pub fn reach(&self) -> u64 {
+        self.reach
+    }
+
     /// What is wrong with it.
     pub fn problem(&self) -> Option<&str> {
         self.unusable.as_deref()
@@ -328,26 +343,45 @@ fn failed(path: &Path, what: &str, error: &io::Error) -> StoreError {
     StoreError::of_writing(&format!("{what} {}", path.display()), error)
 }
 
+/// What reading a chunk says that is lost.
+pub(super) fn lost() -> StoreError {
+    let what = "a part of this file was not on the disk when power failed";
+    StoreError::Impossible(what.to_owned())
+}
+
 /// What a store says of its file, and what is there.
 #[derive(Default)]
 struct Found {
     key: String,
     /// The end of what any row names.
     end: u64,
+    /// The end of what can be there.
+    reach: u64,
     file: Option<File>,
 }
 
-/// What lies at `path`, if anything does; it must be this store's, and reach as far as its rows say.
-fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Result<Found> {
-    let key = sql.query_row("SELECT value FROM meta WHERE key = ?1", [KEY], |row| row.get(0));
-    let key: String = key.map_err(fail)?;
+/// Has the rows say what is lost: that they name no place any more. What they named may be written again.
+fn mark_lost(sql: &Connection, reach: u64) -> rusqlite::Result<usize> {
+    let last = reach.cast_signed().saturating_sub(CHUNK_BYTES as i64);
+    sql.execute("UPDATE chunks SET at = NULL WHERE at IS NOT NULL AND at > ?1", [last])
+}
+
+/// The end of what any row names.
+fn end_of_named(sql: &Connection) -> Result<u64> {
     // The condition is the index's: without it all chunks would be read.
     let last = "SELECT max( \
            coalesce((SELECT max(at) FROM chunks WHERE at IS NOT NULL) + ?1, 0), \
            coalesce((SELECT at + length FROM freed ORDER BY at DESC LIMIT 1), 0))";
     let end: i64 = sql.query_row(last, [CHUNK_BYTES as i64], |row| row.get(0)).map_err(fail)?;
-    let end = end.unsigned_abs().max(FIRST);
-    let none = |key| Found { key, end, file: None };
+    Ok(end.unsigned_abs().max(FIRST))
+}
+
+/// What lies at `path`, if anything does; it must be this store's.
+fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Result<Found> {
+    let key = sql.query_row("SELECT value FROM meta WHERE key = ?1", [KEY], |row| row.get(0));
+    let key: String = key.map_err(fail)?;
+    let mut end = end_of_named(sql)?;
+    let none = |key| Found { key, end, reach: NO_END, file: None };
     let (shown, is_needed) = (path.display(), end > FIRST);
     // Whatever leads to it: by the key it is known. A pipe that somebody put there is not waited for.
     let mut options = File::options();
@@ -388,16 +422,23 @@ fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Resu
         let what = format!("{shown} is another store's, or of another time than {store}: {way}");
         return Err(StoreError::Impossible(what));
     }
-    if is_needed && length < end {
-        let what = format!("{shown} has {length} bytes and should have {end}");
-        return Err(StoreError::Impossible(what));
+    if length < end {
+        tracing::warn!("{shown} has {length} bytes and should have {end}: the rest is lost");
     }
+    let mut reach = length;
     if write {
+        if length < end {
+            // What is committed here is flushed, and with it all that the log has.
+            file.sync_data().map_err(|error| failed(path, "flushing", &error))?;
+            mark_lost(sql, length).map_err(|error| cause(sql, error))?;
+            end = end_of_named(sql)?;
+        }
         // What a daemon that was killed wrote and did not commit.
         file.set_len(end).map_err(|error| failed(path, "cutting", &error))?;
         renew(sql, &file, &key).map_err(|error| failed(path, "writing", &error))?;
+        reach = NO_END;
     }
-    Ok(Found { key, end, file: Some(file) })
+    Ok(Found { key, end, reach, file: Some(file) })
 }
 
 /// Gives the store and its file a new key. Until both have it, the file knows the old one, too.

@@ -172,26 +172,84 @@ fn a_store_without_its_extents_serves_all_else_and_makes_no_others() {
     drop((store, writer));
     let aside = dir.path().join("aside");
     std::fs::rename(extents(&path), &aside).unwrap();
-    for is_cut in [false, true] {
-        if is_cut {
-            std::fs::copy(&aside, extents(&path)).unwrap();
-            let file = std::fs::File::options().write(true).open(extents(&path)).unwrap();
-            file.set_len(CHUNK_BYTES as u64 + 1).unwrap();
-        }
-        let (store, mut writer) = Sqlite::open(&path).unwrap();
-        assert_eq!(got(&store, FIRST - 1, 1), [Some(b'a')]);
-        let lost = read(&store, |read| read.chunk(FILE, FIRST)).unwrap_err();
-        assert!(matches!(lost, StoreError::Impossible(_)), "{lost}");
-        let said = store.integrity(&mut || true).unwrap().unwrap();
-        assert!(said.len() == 1 && said[0].contains("s.db-extents"), "{said:?}");
-        // Other files are written, and lie in the tables.
-        put(&mut writer, FIRST + 9, b"z");
-        assert_eq!(got(&store, FIRST + 9, 1), [Some(b'z')]);
-        assert_eq!(extents(&path).exists(), is_cut);
-    }
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    assert_eq!(got(&store, FIRST - 1, 1), [Some(b'a')]);
+    let missing = read(&store, |read| read.chunk(FILE, FIRST)).unwrap_err();
+    assert!(matches!(missing, StoreError::Impossible(_)), "{missing}");
+    let said = store.integrity(&mut || true).unwrap().unwrap();
+    assert!(said.len() == 1 && said[0].contains("s.db-extents"), "{said:?}");
+    // Other files are written, and lie in the tables.
+    put(&mut writer, FIRST + 9, b"z");
+    assert_eq!(got(&store, FIRST + 9, 1), [Some(b'z')]);
+    assert!(!extents(&path).exists());
+    drop((store, writer));
     std::fs::rename(&aside, extents(&path)).unwrap();
     let (store, _writer) = Sqlite::open(&path).unwrap();
     assert_eq!(got(&store, FIRST - 1, 2), [Some(b'a'), Some(b'b')]);
+}
+
+/// Chunks of which nothing can be read.
+fn assert_lost(store: &Sqlite, first: u32, count: u32) {
+    for index in first..first + count {
+        let lost = read(store, |read| read.chunk(FILE, index)).unwrap_err();
+        assert!(lost.to_string().contains("when power failed"), "{index}: {lost}");
+    }
+    let said = store.integrity(&mut || true).unwrap().unwrap();
+    let told = format!("{count} chunks of big files were not on the disk");
+    assert!(said.len() == 1 && said[0].starts_with(&told), "{said:?}");
+}
+
+// P4.4
+#[test]
+fn what_did_not_survive_a_power_cut_is_lost_alone_and_stays_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("s.db"), dir.path().join("copy"));
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"abcde");
+    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST + 4, FIRST + 4).map(drop));
+    drop((store, writer));
+    let file = std::fs::File::options().write(true).open(extents(&path)).unwrap();
+    file.set_len(3 * CHUNK_BYTES as u64 + 1).unwrap();
+
+    let (store, _) = Sqlite::open_protected(&path, "a test".into(), StoreError::ReadOnly).unwrap();
+    assert_eq!(got(&store, FIRST, 2), [Some(b'a'), Some(b'b')]);
+    assert_lost(&store, FIRST + 2, 2);
+    drop(store);
+    for round in 0..2 {
+        let (store, mut writer) = Sqlite::open(&path).unwrap();
+        assert_eq!(got(&store, FIRST, 2), [Some(b'a'), Some(b'b')]);
+        assert_lost(&store, FIRST + 2, 2);
+        // What takes its place is another's.
+        put(&mut writer, FIRST + 10 + round, b"z");
+        assert_eq!(got(&store, FIRST + 10 + round, 1), [Some(b'z')]);
+        assert_lost(&store, FIRST + 2, 2);
+    }
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    assert!(store.backup(&copy, &mut |_, _| true).unwrap());
+    let (copied, _writer) = Sqlite::open(&copy).unwrap();
+    assert_eq!(got(&copied, FIRST, 2), [Some(b'a'), Some(b'b')]);
+    assert_lost(&copied, FIRST + 2, 2);
+    // The ways out.
+    put(&mut writer, FIRST + 2, b"C");
+    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST + 3, FIRST + 3).map(drop));
+    assert_eq!(got(&store, FIRST, 4), [Some(b'a'), Some(b'b'), Some(b'C'), None]);
+    assert_eq!(store.integrity(&mut || true).unwrap(), Some(vec![]));
+}
+
+// P4.4
+#[test]
+fn what_is_written_while_the_log_is_flushed_is_flushed_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    let meanwhile = || {
+        put(&mut writer, FIRST + 1, b"b");
+        Ok(())
+    };
+    store.extents.flush_with(meanwhile).unwrap();
+    let end = std::fs::metadata(extents(&path)).unwrap().len();
+    assert_eq!(store.extents.flushed_to(), end);
 }
 
 #[test]

@@ -174,7 +174,7 @@ impl Work {
         if after.is_some_and(|flush| !self.extents.was_flushed(flush)) {
             // A log that has gone meanwhile was moved into the main file, and that is flushed.
             match File::open(&self.log) {
-                Ok(log) => self.extents.flush_with(&log)?,
+                Ok(log) => self.extents.flush_with(|| log.sync_data())?,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }

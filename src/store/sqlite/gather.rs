@@ -14,7 +14,8 @@
 //! - A write that fails is reported by that sync, so that the commit fails.
 //! - The sync after the log's header is never left out: SQLite needs it for order (see `walFrames`). It
 //!   is SQLite's own, which makes the name of a new log durable, too.
-//! - What lies beside the tables ([`extents`]) is flushed before the log is, whoever flushes it.
+//! - What lies beside the tables ([`extents`]) is flushed before the log is, whoever flushes it, and so is what
+//!   came there meanwhile before that flush counts as done.
 //!
 //! Deliberately not here: every other file and method; they are those of SQLite's own default.
 
@@ -308,7 +309,7 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
             gathered.extents = extents::of_log(&gathered.path);
         }
         let flushed = match &gathered.extents {
-            Some(extents) => extents.flush_with(&gathered.file),
+            Some(extents) => extents.flush_with(|| gathered.file.sync_data()),
             None => gathered.file.sync_data(),
         };
         if flushed.is_err() {

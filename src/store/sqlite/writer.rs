@@ -158,7 +158,7 @@ impl Writer for SqliteWriter {
             Some(wal) => wal,
             None => File::open(&self.wal_path).map_err(failed)?,
         };
-        self.connection.extents.flush_with(&wal).map_err(failed)?;
+        self.connection.extents.flush_with(|| wal.sync_data()).map_err(failed)?;
         self.wal = Some(wal);
         self.unflushed = false;
         Ok(())
