@@ -1,8 +1,9 @@
 //! The desk: batches, savepoints, one commit, then the answers.
 //!
 //! What must stay true: nobody hears of a change before its commit; a change that breaks a rule
-//! undoes itself alone; a store that fails answers every change of the batch. Deliberately not here:
-//! who sits at the desk (`writer`), what waits for it (`queue`), and how others hear (`announcer`).
+//! undoes itself alone, and so does one that meets damage; a store that fails answers every change of the
+//! batch. Deliberately not here: who sits at the desk (`writer`), what waits for it (`queue`), and how
+//! others hear (`announcer`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

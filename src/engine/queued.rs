@@ -59,7 +59,7 @@ impl Queued {
                     ran.map_err(|stop| turn.told_where(stop, about))
                 }
             };
-            Some(match ran {
+            Some(match ran.map_err(Stop::alone) {
                 Ok(out) => {
                     let finish: Finish =
                         Box::new(move |committed| answer(committed.map(move |()| out)));

@@ -34,7 +34,7 @@ pub struct Refused {
 pub enum Stop {
     /// A rule said no.
     Refused(Box<Refused>),
-    /// The store failed; the whole transaction is off.
+    /// The store failed; the whole transaction is off, but where it met damage (see [`Stop::alone`]).
     Store(StoreError),
 }
 
@@ -53,6 +53,18 @@ impl From<Refusal> for Stop {
 }
 
 impl Stop {
+    /// What a whole change ends with: a row or a content that is damaged is in the way of who came upon it, and
+    /// of nobody else.
+    pub(super) fn alone(self) -> Self {
+        match self {
+            Stop::Store(damage @ StoreError::Impossible(_)) => {
+                tracing::error!(%damage, "a change is not made");
+                Refusal::from(damage).into()
+            }
+            stop => stop,
+        }
+    }
+
     /// A refusal that goes to `why`.
     #[must_use]
     pub fn kept(refusal: Refusal, path: TreePath) -> Self {

@@ -5,7 +5,8 @@ use crate::numbers::{G, Ino};
 use crate::refusal::Refusal;
 use crate::store::{Class, Standing, StoreError, Txn};
 
-struct Break<F>(F);
+/// Does this to the store, past all rules.
+pub(super) struct Break<F>(pub F);
 
 impl<F> crate::engine::Command for Break<F>
 where

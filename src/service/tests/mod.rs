@@ -3,6 +3,7 @@
 mod commands;
 mod corpus;
 mod damage;
+mod engine;
 mod gc;
 mod import;
 mod interrupted;
