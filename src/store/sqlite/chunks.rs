@@ -23,6 +23,18 @@ pub(super) struct Space {
     mark: (u64, usize),
     /// The end as it was when the transaction began.
     begin: u64,
+    /// What transactions have put there of which the end is in doubt.
+    doubtful: Vec<Extent>,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Committed,
+    Undone,
+    /// It counts as undone. But the log has it, until the next one takes its place there: a kill before that
+    /// brings it back.
+    Doubtful,
 }
 
 impl Space {
@@ -46,12 +58,17 @@ impl Space {
     }
 
     /// Ends a transaction; gives what it has freed.
-    pub fn end(&mut self, committed: bool) -> Vec<Extent> {
+    pub fn end(&mut self, end: End) -> Vec<Extent> {
         let freed = std::mem::take(&mut self.freed);
-        if committed {
-            return freed;
+        match end {
+            End::Committed => {
+                self.doubtful.clear();
+                return freed;
+            }
+            End::Undone => self.end = self.begin,
+            End::Doubtful if self.end > self.begin => self.doubtful.push(self.begin..self.end),
+            End::Doubtful => {}
         }
-        self.end = self.begin;
         Vec::new()
     }
 }
@@ -170,12 +187,25 @@ impl Conn {
             Ok(())
         });
         removed.map_err(|error| self.cause(error))?;
-        for extent in &freed {
+        self.note_freed(&freed)?;
+        self.space.freed.extend(freed);
+        Ok(count)
+    }
+
+    /// Frees what those have put beside the tables that this transaction takes the place of.
+    pub(super) fn free_doubtful(&mut self) -> Result<()> {
+        let doubtful = self.space.doubtful.clone();
+        self.note_freed(&doubtful)?;
+        self.space.freed.extend(doubtful);
+        Ok(())
+    }
+
+    fn note_freed(&self, freed: &[Extent]) -> Result<()> {
+        for extent in freed {
             let sql = "INSERT INTO freed (at, length) VALUES (?1, ?2)";
             self.change(sql, [int(extent.start), int(extent.end - extent.start)])?;
         }
-        self.space.freed.extend(freed);
-        Ok(count)
+        Ok(())
     }
 
     /// What was freed and is not given back yet.

@@ -9,17 +9,17 @@ use crate::limits::{BESIDE_FROM_CHUNK as FIRST, CHUNK_BYTES, EXTENTS_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::store::{Durability, Readers as _, Result, StoreError, Txn, Writer, read, read_by};
 
-const FILE: Ino = Ino(7);
+pub(super) const FILE: Ino = Ino(7);
 
-fn chunk(byte: u8) -> Vec<u8> {
+pub(super) fn chunk(byte: u8) -> Vec<u8> {
     vec![byte; CHUNK_BYTES]
 }
 
-fn chunks(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn chunks(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| chunk(*byte)).collect()
 }
 
-fn change(writer: &mut SqliteWriter, mut work: impl FnMut(&mut dyn Txn) -> Result<()>) {
+pub(super) fn change(writer: &mut SqliteWriter, mut work: impl FnMut(&mut dyn Txn) -> Result<()>) {
     let mut change = |txn: &mut dyn Txn| {
         txn.savepoint()?;
         work(txn)?;
@@ -28,7 +28,7 @@ fn change(writer: &mut SqliteWriter, mut work: impl FnMut(&mut dyn Txn) -> Resul
     writer.transaction(&mut change).unwrap();
 }
 
-fn put(writer: &mut SqliteWriter, first: u32, bytes: &[u8]) {
+pub(super) fn put(writer: &mut SqliteWriter, first: u32, bytes: &[u8]) {
     let data = chunks(bytes);
     change(writer, |txn| {
         txn.delete_chunks(FILE, first, first + bytes.len() as u32 - 1)?;
@@ -37,7 +37,7 @@ fn put(writer: &mut SqliteWriter, first: u32, bytes: &[u8]) {
 }
 
 /// The first bytes of the chunks from `first` on; all of each must be the same.
-fn got(store: &Sqlite, first: u32, count: u32) -> Vec<Option<u8>> {
+pub(super) fn got(store: &Sqlite, first: u32, count: u32) -> Vec<Option<u8>> {
     let got = |index| -> Option<u8> {
         let chunk = read(store, |read| read.chunk(FILE, index)).unwrap()?;
         assert!(chunk.len() == CHUNK_BYTES && chunk.iter().all(|byte| *byte == chunk[0]));
@@ -46,7 +46,7 @@ fn got(store: &Sqlite, first: u32, count: u32) -> Vec<Option<u8>> {
     (first..first + count).map(got).collect()
 }
 
-fn extents(store: &Path) -> PathBuf {
+pub(super) fn extents(store: &Path) -> PathBuf {
     super::lock::beside(store, super::extents::ENDING)
 }
 
@@ -56,7 +56,7 @@ fn taken(store: &Path) -> u64 {
 }
 
 /// Waits until no more than this is taken; the writer's rests come as they do in a daemon.
-fn await_taken(writer: &mut SqliteWriter, store: &Path, most: u64) {
+pub(super) fn await_taken(writer: &mut SqliteWriter, store: &Path, most: u64) {
     let until = Instant::now() + Duration::from_secs(60);
     while taken(store) > most {
         assert!(Instant::now() < until, "{} bytes are still taken", taken(store));
@@ -65,7 +65,7 @@ fn await_taken(writer: &mut SqliteWriter, store: &Path, most: u64) {
     writer.checkpoint().unwrap();
 }
 
-fn noted(store: &Path) -> i64 {
+pub(super) fn noted(store: &Path) -> i64 {
     let sql = rusqlite::Connection::open(store).unwrap();
     sql.query_row("SELECT count(*) FROM freed", [], |row| row.get(0)).unwrap()
 }
@@ -186,70 +186,6 @@ fn a_store_without_its_extents_serves_all_else_and_makes_no_others() {
     std::fs::rename(&aside, extents(&path)).unwrap();
     let (store, _writer) = Sqlite::open(&path).unwrap();
     assert_eq!(got(&store, FIRST - 1, 2), [Some(b'a'), Some(b'b')]);
-}
-
-/// Chunks of which nothing can be read.
-fn assert_lost(store: &Sqlite, first: u32, count: u32) {
-    for index in first..first + count {
-        let lost = read(store, |read| read.chunk(FILE, index)).unwrap_err();
-        assert!(lost.to_string().contains("when power failed"), "{index}: {lost}");
-    }
-    let said = store.integrity(&mut || true).unwrap().unwrap();
-    let told = format!("{count} chunks of big files were not on the disk");
-    assert!(said.len() == 1 && said[0].starts_with(&told), "{said:?}");
-}
-
-// P4.4
-#[test]
-fn what_did_not_survive_a_power_cut_is_lost_alone_and_stays_lost() {
-    let dir = tempfile::tempdir().unwrap();
-    let (path, copy) = (dir.path().join("s.db"), dir.path().join("copy"));
-    let (store, mut writer) = Sqlite::open(&path).unwrap();
-    put(&mut writer, FIRST, b"abcde");
-    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST + 4, FIRST + 4).map(drop));
-    drop((store, writer));
-    let file = std::fs::File::options().write(true).open(extents(&path)).unwrap();
-    file.set_len(3 * CHUNK_BYTES as u64 + 1).unwrap();
-
-    let (store, _) = Sqlite::open_protected(&path, "a test".into(), StoreError::ReadOnly).unwrap();
-    assert_eq!(got(&store, FIRST, 2), [Some(b'a'), Some(b'b')]);
-    assert_lost(&store, FIRST + 2, 2);
-    drop(store);
-    for round in 0..2 {
-        let (store, mut writer) = Sqlite::open(&path).unwrap();
-        assert_eq!(got(&store, FIRST, 2), [Some(b'a'), Some(b'b')]);
-        assert_lost(&store, FIRST + 2, 2);
-        // What takes its place is another's.
-        put(&mut writer, FIRST + 10 + round, b"z");
-        assert_eq!(got(&store, FIRST + 10 + round, 1), [Some(b'z')]);
-        assert_lost(&store, FIRST + 2, 2);
-    }
-    let (store, mut writer) = Sqlite::open(&path).unwrap();
-    assert!(store.backup(&copy, &mut |_, _| true).unwrap());
-    let (copied, _writer) = Sqlite::open(&copy).unwrap();
-    assert_eq!(got(&copied, FIRST, 2), [Some(b'a'), Some(b'b')]);
-    assert_lost(&copied, FIRST + 2, 2);
-    // The ways out.
-    put(&mut writer, FIRST + 2, b"C");
-    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST + 3, FIRST + 3).map(drop));
-    assert_eq!(got(&store, FIRST, 4), [Some(b'a'), Some(b'b'), Some(b'C'), None]);
-    assert_eq!(store.integrity(&mut || true).unwrap(), Some(vec![]));
-}
-
-// P4.4
-#[test]
-fn what_is_written_while_the_log_is_flushed_is_flushed_with_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("s.db");
-    let (store, mut writer) = Sqlite::open(&path).unwrap();
-    put(&mut writer, FIRST, b"a");
-    let meanwhile = || {
-        put(&mut writer, FIRST + 1, b"b");
-        Ok(())
-    };
-    store.extents.flush_with(meanwhile).unwrap();
-    let end = std::fs::metadata(extents(&path)).unwrap().len();
-    assert_eq!(store.extents.flushed_to(), end);
 }
 
 #[test]

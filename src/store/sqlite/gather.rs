@@ -41,14 +41,14 @@ const GATHERED_BYTES_MAX: usize = 0x1_ffff;
 /// The log's header, which is written when the log begins anew.
 const HEADER_OFFSET: i64 = 0;
 
-/// What became of the log.
+/// What a commit made of the log, whether or not it was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Logged {
-    /// It is as it was.
+    /// It has no commit more than before.
     Nothing,
-    /// Power loss can still take what was written.
+    /// It may have all of one, which power loss can still take.
     Written,
-    /// All of it is on the disk.
+    /// All that it has is on the disk.
     Flushed,
 }
 
@@ -280,7 +280,6 @@ unsafe extern "C" fn write(
             gathered.at = offset;
         }
         gathered.header |= offset == HEADER_OFFSET;
-        LOGGED.set(Logged::Written);
         gathered.bytes.extend_from_slice(std::slice::from_raw_parts(buffer.cast(), length));
         ffi::SQLITE_OK
     }
@@ -299,6 +298,7 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     unsafe {
         spilled!(file);
         let gathered = &mut *(*file.cast::<Log>()).gathered;
+        LOGGED.set(Logged::Written);
         if std::mem::take(&mut gathered.header) {
             return forward!(file, xSync, flags);
         }

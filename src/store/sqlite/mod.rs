@@ -9,6 +9,8 @@ mod chunks;
 mod columns;
 mod extents;
 #[cfg(test)]
+mod extents_faults_test;
+#[cfg(test)]
 mod extents_test;
 mod files;
 mod freeing;

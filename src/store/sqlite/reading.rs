@@ -17,6 +17,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use super::chunks::End;
 use super::extents::Extents;
 use super::lock::{self, Lock, beside};
 use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
@@ -144,7 +145,7 @@ impl Writer for ProtectedWriter {
         self.connection.step("BEGIN")?;
         self.connection.begin_work();
         let worked = work(&mut self.connection).and_then(|_| self.connection.write_nodes());
-        self.connection.end_work(false);
+        self.connection.end_work(End::Undone);
         // There is nothing to be kept.
         self.connection.step("ROLLBACK")?;
         worked.map_err(|error| match error {

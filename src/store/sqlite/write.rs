@@ -7,6 +7,7 @@ use rusqlite::params;
 use super::nodes::Nodes;
 
 use super::Conn;
+use super::chunks::End;
 use super::columns::int;
 use super::extents::Extent;
 use super::read::{class_number, type_number};
@@ -43,10 +44,10 @@ impl Conn {
     }
 
     /// Forgets what counts in the transaction that ended only; gives what it has freed beside the tables.
-    pub(super) fn end_work(&mut self, committed: bool) -> Vec<Extent> {
+    pub(super) fn end_work(&mut self, end: End) -> Vec<Extent> {
         self.nodes.take();
-        self.places.get_mut().end(committed);
-        self.space.end(committed)
+        self.places.get_mut().end(end == End::Committed);
+        self.space.end(end)
     }
 
     fn write_node(&self, node: &Node) -> Result<()> {

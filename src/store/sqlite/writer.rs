@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checkpoint::Checkpointer;
-use super::chunks::Space;
+use super::chunks::{End, Space};
 use super::freeing::Freeing;
 use super::gather::{self, Logged};
 use super::lock::beside;
@@ -76,14 +76,23 @@ impl SqliteWriter {
     fn transact(&mut self, work: &mut dyn FnMut(&mut Conn) -> Result<Durability>) -> Result<()> {
         self.begin()?;
         self.connection.begin_work();
-        let worked = work(&mut self.connection)
-            .and_then(|durability| self.connection.write_nodes().map(|()| durability));
+        let worked = work(&mut self.connection).and_then(|durability| {
+            self.connection.write_nodes()?;
+            self.connection.free_doubtful()?;
+            Ok(durability)
+        });
+        let mut logged = Logged::Nothing;
         let committed = worked.and_then(|durability| {
             let flush = durability >= Durability::Power;
-            let (done, logged) = gather::committing(flush, || self.connection.step("COMMIT"));
-            done.map(|()| (durability, logged))
+            let done;
+            (done, logged) = gather::committing(flush, || self.connection.step("COMMIT"));
+            done.map(|()| durability)
         });
-        let freed = self.connection.end_work(committed.is_ok());
+        let freed = self.connection.end_work(match (&committed, logged) {
+            (Ok(_), _) => End::Committed,
+            (Err(_), Logged::Nothing) => End::Undone,
+            (Err(_), Logged::Written | Logged::Flushed) => End::Doubtful,
+        });
         if matches!(committed, Err(StoreError::Full(_))) {
             self.checkpointer.note_full();
         }
@@ -93,7 +102,7 @@ impl SqliteWriter {
                 self.connection.step("ROLLBACK")?;
             }
         }
-        let (durability, logged) = committed?;
+        let durability = committed?;
         // What cannot be reached stays noted, for when it can be.
         if self.connection.extents.takes_chunks() {
             self.freeing.free(freed);

@@ -1,0 +1,139 @@
+//! Big files beside the tables after power loss, and where the disk fails.
+
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+
+use super::Sqlite;
+use super::extents_test::{FILE, await_taken, change, chunks, extents, got, noted, put};
+use crate::limits::{BESIDE_FROM_CHUNK as FIRST, CHUNK_BYTES};
+use crate::store::{Durability, Readers as _, StoreError, Txn, Writer as _, read};
+
+/// Chunks of which nothing can be read.
+fn assert_lost(store: &Sqlite, first: u32, count: u32) {
+    for index in first..first + count {
+        let lost = read(store, |read| read.chunk(FILE, index)).unwrap_err();
+        assert!(lost.to_string().contains("when power failed"), "{index}: {lost}");
+    }
+    let said = store.integrity(&mut || true).unwrap().unwrap();
+    let told = format!("{count} chunks of big files were not on the disk");
+    assert!(said.len() == 1 && said[0].starts_with(&told), "{said:?}");
+}
+
+// P4.4
+#[test]
+fn what_did_not_survive_a_power_cut_is_lost_alone_and_stays_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("s.db"), dir.path().join("copy"));
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"abcde");
+    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST + 4, FIRST + 4).map(drop));
+    drop((store, writer));
+    let file = std::fs::File::options().write(true).open(extents(&path)).unwrap();
+    file.set_len(3 * CHUNK_BYTES as u64 + 1).unwrap();
+
+    let (store, _) = Sqlite::open_protected(&path, "a test".into(), StoreError::ReadOnly).unwrap();
+    assert_eq!(got(&store, FIRST, 2), [Some(b'a'), Some(b'b')]);
+    assert_lost(&store, FIRST + 2, 2);
+    drop(store);
+    for round in 0..2 {
+        let (store, mut writer) = Sqlite::open(&path).unwrap();
+        assert_eq!(got(&store, FIRST, 2), [Some(b'a'), Some(b'b')]);
+        assert_lost(&store, FIRST + 2, 2);
+        // What takes its place is another's.
+        put(&mut writer, FIRST + 10 + round, b"z");
+        assert_eq!(got(&store, FIRST + 10 + round, 1), [Some(b'z')]);
+        assert_lost(&store, FIRST + 2, 2);
+    }
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    assert!(store.backup(&copy, &mut |_, _| true).unwrap());
+    let (copied, _writer) = Sqlite::open(&copy).unwrap();
+    assert_eq!(got(&copied, FIRST, 2), [Some(b'a'), Some(b'b')]);
+    assert_lost(&copied, FIRST + 2, 2);
+    // The ways out.
+    put(&mut writer, FIRST + 2, b"C");
+    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST + 3, FIRST + 3).map(drop));
+    assert_eq!(got(&store, FIRST, 4), [Some(b'a'), Some(b'b'), Some(b'C'), None]);
+    assert_eq!(store.integrity(&mut || true).unwrap(), Some(vec![]));
+}
+
+// P4.4
+#[test]
+fn what_is_written_while_the_log_is_flushed_is_flushed_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    let meanwhile = || {
+        put(&mut writer, FIRST + 1, b"b");
+        Ok(())
+    };
+    store.extents.flush_with(meanwhile).unwrap();
+    let end = std::fs::metadata(extents(&path)).unwrap().len();
+    assert_eq!(store.extents.flushed_to(), end);
+}
+
+/// While it lives, a flush of this file fails; all else that this process does with it is lost.
+struct Unflushable {
+    file: i32,
+    kept: File,
+}
+
+impl Unflushable {
+    fn make(path: &std::path::Path) -> Unflushable {
+        let is_open =
+            |fd: &std::fs::DirEntry| std::fs::read_link(fd.path()).is_ok_and(|to| to == path);
+        let mut open = std::fs::read_dir("/proc/self/fd").unwrap().map(Result::unwrap);
+        let found = open.find(is_open).unwrap().file_name();
+        let file = found.to_str().unwrap().parse().unwrap();
+        let null = File::open("/dev/null").unwrap();
+        let kept = File::options().read(true).write(true).open(path).unwrap();
+        // SAFETY: both are open.
+        assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), file) }, file);
+        Unflushable { file, kept }
+    }
+}
+
+impl Drop for Unflushable {
+    fn drop(&mut self) {
+        // SAFETY: both are open.
+        assert_eq!(unsafe { libc::dup2(self.kept.as_raw_fd(), self.file) }, self.file);
+    }
+}
+
+// P4.2
+#[test]
+fn what_a_failed_commit_left_in_the_log_names_nothing_that_another_has_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, killed) = (dir.path().join("s.db"), dir.path().join("killed"));
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    writer.sync().unwrap();
+    let mut unflushable = None;
+    let fails = &mut |txn: &mut dyn Txn| {
+        txn.savepoint()?;
+        txn.insert_whole_chunks(FILE, FIRST + 1, &chunks(b"bb"))?;
+        unflushable = Some(Unflushable::make(&extents(&path)));
+        txn.release().map(|()| Durability::Power)
+    };
+    writer.transaction(fails).unwrap_err();
+    drop(unflushable);
+    assert_eq!(got(&store, FIRST, 3), [Some(b'a'), None, None]);
+    // Killed after the next one has written there, and before it takes the place in the log.
+    change(&mut writer, |txn| {
+        txn.insert_whole_chunks(FILE, FIRST + 5, &chunks(b"ccc"))?;
+        for end in ["", "-wal", "-extents"] {
+            let (from, to) = (super::lock::beside(&path, end), super::lock::beside(&killed, end));
+            std::fs::copy(from, to).unwrap();
+        }
+        Ok(())
+    });
+    let (after, _writer) = Sqlite::open(&killed).unwrap();
+    let came_back = got(&after, FIRST, 3);
+    assert!(came_back[1..] == [Some(b'b'); 2] || came_back[1..] == [None; 2], "{came_back:?}");
+    // Where it goes on nothing is left of it.
+    assert_eq!(got(&store, FIRST + 5, 3), [Some(b'c'); 3]);
+    assert_eq!(noted(&path), 1);
+    await_taken(&mut writer, &path, 5 * CHUNK_BYTES as u64);
+    assert_eq!(noted(&path), 0);
+    assert_eq!(got(&store, FIRST, 1), [Some(b'a')]);
+}
