@@ -4,7 +4,7 @@
 //! that growing it shows zeros. A write survives the daemon's death when it is answered, and power
 //! loss after `fsync`.
 
-use crate::limits::{CHUNK_BYTES, FILE_BYTES_MAX};
+use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX, FILE_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType, Read, StoreError};
@@ -125,7 +125,7 @@ impl Command for Allocate {
             }
         }
         if !self.keep_size && end > node.size {
-            node.size = end;
+            resize(turn, &mut node, end)?;
         }
         turn.require_still_valid(&node)?;
         node.mtime = turn.now;
@@ -150,6 +150,7 @@ pub(super) fn put(
     if end > FILE_BYTES_MAX {
         return Err(too_large(end).into());
     }
+    drop_remains(turn, node)?;
     let mut at = offset;
     let mut rest = data;
     while !rest.is_empty() {
@@ -196,11 +197,22 @@ pub(super) fn put_sparse(turn: &mut Turn<'_>, node: &mut Node, data: &[u8]) -> R
     resize(turn, node, at)
 }
 
+/// A nameless file goes in pieces, and counts as empty after the first (`reclaim`). Whoever has come upon it
+/// since and makes it longer must not find the others in it.
+fn drop_remains(turn: &mut Turn<'_>, node: &mut Node) -> Result<(), StoreError> {
+    if node.nlink == 0 && node.size == 0 && node.chunks > 0 {
+        turn.txn.delete_chunks(node.ino, 0, CHUNK_INDEX_MAX)?;
+        node.chunks = 0;
+    }
+    Ok(())
+}
+
 /// Sets a file's size: what is cut off is gone, what is added reads as zeros.
 pub(super) fn resize(turn: &mut Turn<'_>, node: &mut Node, size: u64) -> Result<(), Stop> {
     if size > FILE_BYTES_MAX {
         return Err(too_large(size).into());
     }
+    drop_remains(turn, node)?;
     if size < node.size {
         let (index, within) = split(size);
         let first_gone = if within == 0 { index } else { index + 1 };

@@ -2,8 +2,10 @@
 
 use super::damage::Break;
 use super::*;
+use crate::engine::{Allocate, read_plain};
+use crate::limits::CHUNK_BYTES;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{StoreError, Txn};
+use crate::store::{Read, StoreError, Txn};
 
 #[test]
 fn a_change_that_meets_damage_is_undone_alone() {
@@ -45,4 +47,52 @@ fn a_change_that_meets_damage_is_undone_alone() {
     }
     assert_eq!(bench.service.read(|read| Ok(read.meta("left")?)).unwrap(), None);
     bench.clean();
+}
+
+#[test]
+fn a_nameless_file_of_which_the_first_pieces_went_is_written_as_an_empty_one() {
+    let bench = Bench::new();
+    let engine = &bench.service.engine;
+    for way in 0..3 {
+        let name = format!("file-{way}");
+        bench.save(&name, "");
+        let node = bench.node(&name).unwrap();
+        let ino = node.ino;
+        // As `reclaim` leaves it between two pieces.
+        let half_gone = move |txn: &mut dyn Txn| {
+            txn.delete_entry(find::ROOT, &FileName::new(name).unwrap())?;
+            txn.insert_orphan(ino)?;
+            txn.insert_whole_chunks(ino, 1, &vec![b'x'; 2 * CHUNK_BYTES])?;
+            txn.update_node(&Node { nlink: 0, size: 0, chunks: 700, ..node })
+        };
+        engine.run(bench.context(), Break(half_gone)).unwrap();
+        let (whole, none) = (CHUNK_BYTES as u64, vec![0; CHUNK_BYTES]);
+        let offset = WriteAt::Offset;
+        let length = match way {
+            0 => {
+                let (at, data) = (offset(0), vec![b'y'; 2 * CHUNK_BYTES]);
+                engine.run(bench.context(), Write { ino, at, data }).unwrap();
+                let (at, data) = (offset(3 * whole - 1), vec![b'y']);
+                engine.run(bench.context(), Write { ino, at, data }).unwrap().size
+            }
+            1 => {
+                let (length, zero) = (3 * whole, false);
+                let allocate = Allocate { ino, offset: 0, length, keep_size: false, zero };
+                engine.run(bench.context(), allocate).unwrap();
+                length
+            }
+            _ => {
+                let (at, data) = (offset(2 * whole + 9), vec![0]);
+                engine.run(bench.context(), Write { ino, at, data }).unwrap().size
+            }
+        };
+        let read = |read: &dyn Read| {
+            let node = read.node(ino)?.unwrap();
+            Ok(read_plain(read, &node, 0, 3 * CHUNK_BYTES)?)
+        };
+        let found = bench.service.read(read).unwrap();
+        assert_eq!(found.len() as u64, length, "{way}");
+        assert!(!found.contains(&b'x'), "{way}");
+        assert!(way == 0 || found[..CHUNK_BYTES] == none, "{way}");
+    }
 }
