@@ -97,7 +97,7 @@ impl Notices {
     /// Makes the kernel forget the attributes of all that it knows.
     pub(crate) fn forget_attributes(&self) {
         self.gate.settle();
-        self.gate.known().into_iter().for_each(|ino| self.line.forget_attributes(ino));
+        self.tell_of_all_attributes();
     }
 
     /// See [`Line::outdate_answers`]. It waits for no answer that is under way.
@@ -105,18 +105,18 @@ impl Notices {
         self.line.outdate_answers(ino);
     }
 
-    /// The same as [`send`](Self::send), and of answers with attributes none leaves until the guard
-    /// is dropped.
-    pub(crate) fn silence<'i>(
-        &self,
-        invalidations: impl IntoIterator<Item = &'i Invalidation>,
-    ) -> Shut {
-        let shut = self.gate.shut();
-        invalidations.into_iter().for_each(|invalidation| self.tell(invalidation));
-        shut
+    /// Waits for the answers with attributes that are under way; none leaves until the guard is dropped.
+    pub(crate) fn silence(&self) -> Shut {
+        self.gate.shut()
     }
 
-    fn tell(&self, invalidation: &Invalidation) {
+    /// [`forget_attributes`](Self::forget_attributes), for whoever has seen to answers under way.
+    pub(crate) fn tell_of_all_attributes(&self) {
+        self.gate.known().into_iter().for_each(|ino| self.line.forget_attributes(ino));
+    }
+
+    /// [`send`](Self::send), for whoever has seen to answers under way.
+    pub(crate) fn tell(&self, invalidation: &Invalidation) {
         match invalidation {
             Invalidation::Restless(dir) => self.gate.stir(*dir),
             Invalidation::Appeared { parent, name } => {

@@ -293,15 +293,12 @@ impl Mount {
         self.notices.outdate_answers(ino);
     }
 
-    /// Makes the kernel forget, and holds back every answer that carries names or attributes until
-    /// what is returned is dropped: what is committed meanwhile is seen all at once. Waits for the
-    /// answers that are under way. Whoever holds it must not call [`Mount::invalidate`].
+    /// Holds back every answer that carries names or attributes until what is returned is dropped: what is
+    /// committed meanwhile, and forgotten by it, is seen all at once. Waits for the answers that are under
+    /// way. Whoever holds it must not call [`Mount::invalidate`].
     #[must_use]
-    pub fn silence<'i>(
-        &self,
-        invalidations: impl IntoIterator<Item = &'i Invalidation>,
-    ) -> Silence {
-        Silence { _gate: self.notices.silence(invalidations) }
+    pub fn silence(&self) -> Silence {
+        Silence { _gate: self.notices.silence(), notices: Arc::clone(&self.notices) }
     }
 
     /// Whether the kernel of this mount was told of an inode and has not forgotten it.
@@ -442,6 +439,19 @@ impl Drop for Mount {
 /// Holds answers back; see [`Mount::silence`].
 pub struct Silence {
     _gate: Shut,
+    notices: Arc<Notices>,
+}
+
+impl Silence {
+    /// As [`Mount::invalidate`].
+    pub fn invalidate<'i>(&self, invalidations: impl IntoIterator<Item = &'i Invalidation>) {
+        invalidations.into_iter().for_each(|invalidation| self.notices.tell(invalidation));
+    }
+
+    /// As [`Mount::forget_attributes`].
+    pub fn forget_attributes(&self) {
+        self.notices.tell_of_all_attributes();
+    }
 }
 
 /// Detaches what is left of our mount.

@@ -28,8 +28,8 @@ use super::queued::{Finish, Queued};
 use super::ready::Ripen;
 use super::turn::{Head, keep_refusal};
 use super::{
-    Audience, Context, Doors, Effect, Fate, FaultPoint, Origin, Scopes, Stop, Turn, Undone,
-    or_abort,
+    Audience, Context, Doors, Effect, Fate, FaultPoint, Origin, Scopes, Silence, Stop, Turn,
+    Undone, or_abort,
 };
 
 /// What the one who writes needs: the store's one writer and the end of the ledger. Whoever holds it
@@ -226,13 +226,13 @@ impl Desk {
             })
         });
         let batch = round.batch;
-        let is_forgotten = silence.take().is_some();
         match committed {
             Ok(()) => {
-                self.settle(batch, (head_before.g, is_forgotten), lease_now);
+                self.settle(batch, (head_before.g, silence), lease_now);
                 true
             }
             Err(error) => {
+                drop(silence);
                 self.head = head_before;
                 self.fail(batch, jobs, error);
                 false
@@ -253,14 +253,22 @@ impl Desk {
         }
     }
 
-    /// Notes and tells what was committed.
-    fn settle(&mut self, batch: Batch, (before, is_forgotten): (G, bool), lease_now: LeaseTime) {
+    /// Notes and tells what was committed after this event. Mounts may be silent until it is noted.
+    fn settle(
+        &mut self,
+        batch: Batch,
+        (before, silence): (G, Option<Box<dyn Silence>>),
+        lease_now: LeaseTime,
+    ) {
         (self.doors.fault)(FaultPoint::AfterCommit);
         let is_told_apart = batch.is_told_apart();
         let Batch { finishes, effects, nameless, .. } = batch;
         if effects.iter().any(|(_, effect)| *effect == Effect::Agents) {
             self.reload_agents();
         }
+        let is_forgotten = silence.is_some();
+        // What is answered from now on goes by who is registered.
+        drop(silence);
         let mut first_due = None;
         for (_, effect) in &effects {
             match effect {

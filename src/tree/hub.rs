@@ -324,6 +324,11 @@ impl Member {
     }
 }
 
+/// Whether all attributes that kernels know may be others now.
+fn changes_modes(effects: &[(Origin, Effect)]) -> bool {
+    effects.iter().any(|(_, effect)| *effect == Effect::Modes)
+}
+
 /// Mounts that are told nothing.
 struct Silent {
     _mounts: Vec<workfs_mount::Silence>,
@@ -374,17 +379,23 @@ impl Audience for Hub {
         for member in &*self.members() {
             member.mount.invalidate(member.must_forget(&forgotten));
         }
-        if effects.iter().any(|(_, effect)| *effect == Effect::Modes) {
+        if changes_modes(effects) {
             self.members().iter().for_each(|member| member.mount.forget_attributes());
         }
     }
 
     fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn engine::Silence> {
-        let forgotten = self.forgotten(effects);
         let members = self.members();
-        let silences =
-            members.iter().map(|member| member.mount.silence(member.must_forget(&forgotten)));
-        let silent = Silent { _mounts: silences.collect() };
+        let mounts: Vec<_> = members.iter().map(|member| member.mount.silence()).collect();
+        // Not before: an answer that was under way may have been the first that a kernel may remember.
+        let (forgotten, modes) = (self.forgotten(effects), changes_modes(effects));
+        for (member, silence) in members.iter().zip(&mounts) {
+            silence.invalidate(member.must_forget(&forgotten));
+            if modes {
+                silence.forget_attributes();
+            }
+        }
+        let silent = Silent { _mounts: mounts };
         // Not before: a reader would use the mark up, and fill its pages from what is old.
         self.note_stale(effects);
         Box::new(silent)
@@ -464,24 +475,5 @@ impl Audience for Hub {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::NodeType;
-
-    #[test]
-    fn a_directory_is_restless_where_names_come_or_go_also_where_no_kernel_knows_absent_ones() {
-        let mount = |id| Origin::Mount(MountId(id));
-        let name = |name: &str| FileName::new(name.as_bytes()).unwrap();
-        let appeared =
-            |dir| Effect::Appeared { parent: Ino(dir), name: name("a"), node_type: NodeType::File };
-        let told = Hub::default().forgotten(&[
-            (mount(1), appeared(2)),
-            (mount(1), appeared(2)),
-            (mount(1), appeared(3)),
-            (mount(2), appeared(3)),
-        ]);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told.contains(&(Some(mount(1)), Invalidation::Restless(Ino(2)))), "{told:?}");
-        assert!(told.contains(&(None, Invalidation::Restless(Ino(3)))), "{told:?}");
-    }
-}
+#[path = "hub_test.rs"]
+mod tests;
