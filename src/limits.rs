@@ -229,6 +229,10 @@ pub const LISTING_KEPT_MAX: usize = 1024;
 /// absent: some MiB. Of more they keep nothing.
 pub const KEPT_DIRS_MAX: usize = 1 << 16;
 
+/// So many files of which kernels may hold old pages are noted before those are looked for of which they hold
+/// nothing any more: tens of KiB.
+pub const STALE_LOOKED_AT_MIN: usize = 1024;
+
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
 

@@ -4,7 +4,7 @@
 //! what is told before the reply is true in every mount when the caller's call returns.
 //! Deliberately not here: deciding anything.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ use super::kept_listing::KeptListings;
 use super::moved_away::MovedAway;
 use super::ready::Nexts;
 use super::seen::Seen;
+use super::stale::Stale;
 use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
 use super::unborn::Unborn;
@@ -87,7 +88,7 @@ pub struct Hub {
     pub(super) busy: Arc<Busy>,
     pub(super) seen: Arc<Seen>,
     pub(super) unborn: Arc<Unborn>,
-    stale: Mutex<HashSet<(MountId, Ino)>>,
+    stale: Mutex<Stale>,
     pub(super) touches: Touches,
     moved_away: MovedAway,
     pub(super) absent: Absent,
@@ -185,7 +186,7 @@ impl Hub {
     pub fn remove_mount(&self, id: MountId) {
         Arc::make_mut(&mut *self.members.write()).retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
-        self.stale.lock().retain(|(mount, _)| *mount != id);
+        self.stale.lock().remove_mount(id);
         self.kept_listings.remove_mount(id);
     }
 
@@ -206,8 +207,7 @@ impl Hub {
     /// Whether this mount's kernel may hold pages of a file that another mount changed, or of a write
     /// that was refused: then they must go when it is opened. Asked once, since they go by that.
     pub(super) fn takes_stale(&self, mount: MountId, ino: Ino) -> bool {
-        let mut stale = self.stale.lock();
-        !stale.is_empty() && stale.remove(&(mount, ino))
+        self.stale.lock().take(mount, ino)
     }
 
     /// Notes that all mounts but the one that changed it may hold old pages of a file.
@@ -217,8 +217,16 @@ impl Hub {
             let Effect::Data(ino) = effect else { continue };
             let others = members.iter().filter(|member| member.hears_of(Some(*origin)));
             let others = others.map(|member| &member.mount).filter(|mount| mount.knows(*ino));
-            self.stale.lock().extend(others.map(|mount| (mount.id(), *ino)));
+            others.for_each(|mount| self.add_stale(mount.id(), *ino));
         }
+    }
+
+    /// The same of one mount. What its kernel has let go of since, it has no pages of.
+    fn add_stale(&self, mount: MountId, ino: Ino) {
+        let members = self.members();
+        self.stale.lock().add(mount, ino, |mount, ino| {
+            members.iter().any(|member| member.mount.id() == mount && member.mount.knows(ino))
+        });
     }
 
     /// A reply to a write that, if it is refused, notes that this mount's own kernel may hold pages of
@@ -233,7 +241,7 @@ impl Hub {
         let hub = Arc::clone(self);
         Reply::new(move |written| {
             if written.is_err() {
-                hub.stale.lock().insert((mount, ino));
+                hub.add_stale(mount, ino);
             }
             reply.send(written);
         })

@@ -40,6 +40,7 @@ mod seek;
 mod seen;
 mod sizes;
 mod staged;
+mod stale;
 mod told;
 mod touched;
 mod txn;

@@ -1,0 +1,68 @@
+//! Files of which a kernel may hold old pages, until they are opened there.
+//!
+//! What must stay true: a pair is there for as long as that kernel may hold the pages. Those of which a kernel
+//! knows nothing any more go when there are many: removed files are never opened again.
+
+use std::collections::HashSet;
+
+use workfs_mount::MountId;
+
+use crate::limits::STALE_LOOKED_AT_MIN;
+use crate::numbers::Ino;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Stale {
+    pairs: HashSet<(MountId, Ino)>,
+    /// How many were left when they were looked at last.
+    left: usize,
+}
+
+impl Stale {
+    /// Adds one; `knows` says of which inodes a mount's kernel may hold anything.
+    pub fn add(&mut self, mount: MountId, ino: Ino, knows: impl Fn(MountId, Ino) -> bool) {
+        self.pairs.insert((mount, ino));
+        // So each is looked at as often as one is added, on average.
+        if self.pairs.len() >= STALE_LOOKED_AT_MIN.max(2 * self.left) {
+            self.pairs.retain(|(mount, ino)| knows(*mount, *ino));
+            self.left = self.pairs.len();
+        }
+    }
+
+    /// Whether it is there; it goes by that.
+    pub fn take(&mut self, mount: MountId, ino: Ino) -> bool {
+        !self.pairs.is_empty() && self.pairs.remove(&(mount, ino))
+    }
+
+    pub fn remove_mount(&mut self, id: MountId) {
+        self.pairs.retain(|(mount, _)| *mount != id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_kernel_knows_any_more_goes_and_the_rest_stays() {
+        let mut stale = Stale::default();
+        let known = |_, ino: Ino| ino.0.is_multiple_of(1_000);
+        for ino in 0..20_000 {
+            stale.add(MountId(1), Ino(ino), known);
+            assert!(stale.pairs.len() <= STALE_LOOKED_AT_MIN, "{ino}");
+        }
+        for ino in (0..20_000).step_by(1_000) {
+            assert!(stale.take(MountId(1), Ino(ino)), "{ino}");
+            assert!(!stale.take(MountId(1), Ino(ino)), "{ino}");
+        }
+        // Of those that stay each is not looked at again for each that comes.
+        let (all, asked) = (10 * STALE_LOOKED_AT_MIN as u64, std::cell::Cell::new(0));
+        for ino in 0..all {
+            stale.add(MountId(2), Ino(ino), |_, _| {
+                asked.set(asked.get() + 1);
+                true
+            });
+        }
+        assert!(asked.get() <= 2 * all, "{}", asked.get());
+    }
+}
