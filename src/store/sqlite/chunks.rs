@@ -2,7 +2,8 @@
 //! ([`super::extents`]).
 //!
 //! What must stay true: whoever takes a row away that names a place there notes what is freed, in the same
-//! transaction; a row with neither content nor a place is a chunk that is lost, which is never read as zeros. Deliberately not here: what a chunk is to a file (`engine/plain`).
+//! transaction; a row with neither content nor a place is a chunk that is lost, which is never read as zeros.
+//! Deliberately not here: what a chunk is to a file (`engine/plain`).
 
 use rusqlite::params;
 
