@@ -33,6 +33,7 @@ impl Rename {
                 );
                 return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
             }
+            turn.require_new_lane(to, new_name, node.node_type)?;
             turn.require_checked(node, to, new_name)?;
             if node.node_type == NodeType::Directory {
                 require_not_below(turn, node.ino, to, name)?;

@@ -15,7 +15,7 @@ use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing};
 use super::backup::is_parked_at;
 use super::governed::{Home, path_of_dir};
 use super::modes::{forbids_taking, runs_the_store};
-use super::{Command, Context, Stop, Text, Turn, governed};
+use super::{Command, Context, Registry, Stop, Text, Turn, governed};
 
 /// Whether who looks (its user, its role and name) may see this refusal, which may quote what was
 /// written: each user its own, who runs the store all; and of that an agent its own.
@@ -303,8 +303,9 @@ impl Turn<'_> {
             return Ok(());
         }
         let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
-        // A file beside records and lanes, as in `done/`, whose name could be an agent's, too.
-        if node_type == NodeType::File && matches!(above.place, Place::State { .. }) {
+        let kind = &above.binding.kind;
+        let is_beside = node_type == NodeType::File && matches!(above.place, Place::State { .. });
+        if is_beside && kind.record_id(name).is_some() {
             return Ok(());
         }
         if node_type == NodeType::File {
@@ -312,14 +313,17 @@ impl Turn<'_> {
         }
         let mut relative = above.relative.clone();
         relative.push(name.clone());
-        let kind = &above.binding.kind;
-        if let Place::State { state, owner: owner @ Some(_) } = kind.place(&relative) {
-            return self
-                .context
-                .may_write(kind, state, owner.as_ref())
-                .map_err(|refusal| Stop::kept(refusal, above.dir_path().join(name.clone())));
+        let Place::State { state, owner: Some(owner) } = kind.place(&relative) else {
+            return Ok(());
+        };
+        // Beside records, as in `done/`, a file may have any name but an agent's: where that one's lane is
+        // to be, nothing of that agent's could go any more.
+        if is_beside && Registry::load(self.txn)?.get(&owner).is_none() {
+            return Ok(());
         }
-        Ok(())
+        self.context
+            .may_write(kind, state, Some(&owner))
+            .map_err(|refusal| Stop::kept(refusal, above.dir_path().join(name.clone())))
     }
 
     /// Refuses to move, remove or set up a directory of a workspace that is not the caller's lane.

@@ -51,6 +51,53 @@ fn nothing_is_made_under_the_name_of_another_s_lane() {
 
 // P10.5
 #[test]
+fn nothing_comes_under_the_name_of_another_s_lane_by_an_exchange() {
+    let team = two();
+    let work = team.work(1);
+    // Of nobody's it is an ordinary name beside records, as `notes` is.
+    fs::create_dir(work.join("dir")).unwrap();
+    symlink("../assigned/bob", work.join("link")).unwrap();
+    fs::write(work.join("done/dave"), "x").unwrap();
+    let exchange = |a: &str, b: &str| {
+        let (a, b, flags) = (work.join(a), work.join(b), rustix::fs::RenameFlags::EXCHANGE);
+        rustix::fs::renameat_with(rustix::fs::CWD, a, rustix::fs::CWD, b, flags)
+    };
+    for other in ["dir", "link"] {
+        assert_eq!(exchange("done/dave", other), Err(Errno::ACCESS), "{other}");
+        assert_eq!(exchange(other, "done/dave"), Err(Errno::ACCESS), "{other}");
+    }
+    is_told(&team, "done/dave");
+    assert_eq!(fs::read_to_string(work.join("done/dave")).unwrap(), "x");
+    team.fixture.fsck_clean();
+}
+
+// P10.5
+#[test]
+fn no_file_takes_the_name_of_a_lane_that_an_agent_has_not_made_yet() {
+    let team = two();
+    team.fixture.workfs(&["agent", "add", "dave"]).success();
+    let work = team.work(1);
+    fs::write(work.join("../plain"), "x").unwrap();
+    assert_eq!(errno(fs::write(work.join("done/dave"), "x")), Errno::ACCESS);
+    assert_eq!(errno(fs::rename(work.join("../plain"), work.join("done/dave"))), Errno::ACCESS);
+    assert_eq!(errno(fs::hard_link(work.join("../plain"), work.join("done/dave"))), Errno::ACCESS);
+    is_told(&team, "done/dave");
+    // Names that are no agent's are ordinary ones there, and records have theirs.
+    fs::write(work.join("done/notes"), "x").unwrap();
+    fs::rename(work.join("done/notes"), work.join("done/log")).unwrap();
+    let done = |id: &str, agent: &str| {
+        team.fixture.workfs(&["done", id, "--agent", agent, "--summary", "it works"]).success();
+    };
+    done("t-bob", "bob");
+    team.fixture.task("inbox", &Task::new("t-dave"));
+    team.fixture.workfs(&["claim", "t-dave", "--agent", "dave"]).success();
+    done("t-dave", "dave");
+    assert!(work.join("done/dave/t-dave.yaml").exists());
+    team.fixture.fsck_clean();
+}
+
+// P10.5
+#[test]
 fn another_s_name_in_the_text_is_refused() {
     let team = two();
     let own = team.work(1).join("assigned/bob/t-bob.yaml");
