@@ -103,11 +103,9 @@ impl Command for SaveChecked {
         if !self.keeps_time {
             node.mtime = turn.now;
         }
-        node.ctime = turn.now;
-        turn.txn.update_node(&node)?;
+        plain::changed(turn, &mut node)?;
         // Its own kernel was told of no write.
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
-        turn.effect(Effect::Data(node.ino));
         if node.nlink > 0
             && let Some((dir, name)) = turn.name_of_file(&node)?
         {

@@ -88,11 +88,7 @@ impl Command for Write {
         put(turn, &mut node, offset, &self.data)?;
         turn.require_still_valid(&node)?;
         node.mtime = turn.now;
-        node.ctime = turn.now;
-        drop_privileges(turn, &mut node);
-        turn.txn.update_node(&node)?;
-        turn.renew_own_lock(&node)?;
-        turn.effect(Effect::Data(node.ino));
+        changed(turn, &mut node)?;
         Ok(node)
     }
 }
@@ -129,12 +125,8 @@ impl Command for Allocate {
         }
         turn.require_still_valid(&node)?;
         node.mtime = turn.now;
-        node.ctime = turn.now;
-        drop_privileges(turn, &mut node);
-        turn.txn.update_node(&node)?;
-        turn.renew_own_lock(&node)?;
+        changed(turn, &mut node)?;
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
-        turn.effect(Effect::Data(node.ino));
         Ok(())
     }
 }
@@ -280,6 +272,26 @@ pub fn read(read: &dyn Read, node: &Node, offset: u64, size: usize) -> Result<Ve
 /// A chunk's index and the place in it. FILE_BYTES_MAX keeps the index within 24 bits.
 fn split(at: u64) -> (u32, usize) {
     ((at / CHUNK_BYTES as u64) as u32, (at % CHUNK_BYTES as u64) as usize)
+}
+
+/// Stores a plain file whose content the caller has changed, with what follows from that, whichever
+/// way it came: it is nobody's with more rights any more, and a lock's lease begins anew.
+pub(super) fn changed(turn: &mut Turn<'_>, node: &mut Node) -> Result<(), Stop> {
+    node.ctime = turn.now;
+    drop_privileges(turn, node);
+    turn.txn.update_node(node)?;
+    turn.renew_own_lock(node)?;
+    turn.effect(Effect::Data(node.ino));
+    Ok(())
+}
+
+/// Makes `data` the whole content of a plain file, if each of its names takes that.
+pub(super) fn save(turn: &mut Turn<'_>, node: &mut Node, data: &[u8]) -> Result<(), Stop> {
+    for (dir, name) in turn.names_of_file(node)? {
+        turn.require_content(dir, &name, data)?;
+    }
+    replace(turn, node, data)?;
+    changed(turn, node)
 }
 
 /// Replaces a plain file's content; the caller stores the node.

@@ -111,13 +111,7 @@ impl Command for Save {
         }
         match node.class {
             Class::Plain => {
-                for (dir, name) in turn.names_of_file(&node)? {
-                    turn.require_content(dir, &name, &self.text.bytes)?;
-                }
-                plain::replace(turn, &mut node, &self.text.bytes)?;
-                node.ctime = turn.now;
-                turn.txn.update_node(&node)?;
-                turn.effect(Effect::Data(node.ino));
+                plain::save(turn, &mut node, &self.text.bytes)?;
                 if let Some((dir, name)) = turn.name_of_file(&node)? {
                     turn.file_saved(dir, &name, &node, super::files::Saved::by(None))?;
                 }

@@ -224,3 +224,38 @@ fn whose_agent_was_removed_is_told_how_it_becomes_one_again() {
     let why = by(&fixture, BOB, "cat .workfs/why").success().stdout;
     assert!(why.contains("(`workfs agent add robert --role ROLE`)"), "{why}");
 }
+
+// P7.1
+#[test]
+fn set_user_id_goes_with_a_write_by_somebody_unprivileged_whichever_way_it_comes() {
+    let Some(fixture) = shared() else { return };
+    let layout = fixture.outside("checking.yaml");
+    let rules = "files: [{ path: 's/**' }]\nchecks: [{ path: 's/*.json' }]\n";
+    fs::write(&layout, format!("workspaces: [{{ path: work, kind: task }}]\n{rules}")).unwrap();
+    fixture.unmount_all();
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    fixture.mount_all();
+    fixture.sh("mkdir s; chmod 777 s; echo '{}' | tee s/in-txn s/plain s/checked.json").success();
+    fixture.sh(&format!("chown root:{BOB} s/* && chmod 6775 s/*")).success();
+    let store = fixture.store().parent().unwrap();
+    fs::set_permissions(store, fs::Permissions::from_mode(0o711)).unwrap();
+    let mode = |path: &str| fs::metadata(fixture.path(path)).unwrap().mode() & 0o7777;
+    for (path, way) in [
+        ("s/plain", "echo 1 > s/plain"),
+        ("s/checked.json", "echo 1 > s/checked.json"),
+        ("s/checked.json", "echo >> s/checked.json"),
+        (
+            "s/in-txn",
+            "mkdir .workfs/txn/x; echo 1 > .workfs/txn/x/s/in-txn; mv .workfs/txn/x .workfs/commit",
+        ),
+    ] {
+        fixture.sh(&format!("touch {path}; chown root:{BOB} {path}; chmod 6775 {path}")).success();
+        let before = mode(path);
+        by(&fixture, BOB, way).success();
+        assert_eq!((before & 0o6000, mode(path) & 0o6000), (0o6000, 0), "{way}");
+    }
+    // Root keeps it.
+    fixture.sh("chmod 6775 s/checked.json; echo 2 > s/checked.json").success();
+    assert_eq!(mode("s/checked.json"), 0o6775);
+    fixture.fsck_clean();
+}
