@@ -13,7 +13,7 @@ use super::files::Saved;
 use super::save::{home_of, next_version};
 use super::setattr::gone;
 use super::sight::{Base, Sight};
-use super::{About, Command, Effect, Stop, Text, Turn, plain};
+use super::{About, Command, Effect, Slot, Stop, Text, Turn, plain};
 
 /// Makes the text of an old version the next one of the record that it is of.
 #[derive(Clone, Debug)]
@@ -79,7 +79,6 @@ impl Command for RestoreFile {
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         let parent = turn.directory(self.parent)?;
         turn.require_lane(self.parent, &self.name)?;
-        turn.require_content(self.parent, &self.name, &self.content)?;
         let there = turn.txn.lookup(self.parent, &self.name)?;
         let is_new = there.is_none();
         let mut node = match there {
@@ -90,17 +89,15 @@ impl Command for RestoreFile {
                 return Err(Refusal::new(Rule::Taken, reason, remedy).into());
             }
             None => {
+                self.require_name(turn)?;
                 let quota = parent.quota;
                 turn.touch_dir(parent, 0)?;
                 self.make(turn, quota)?
             }
         };
-        plain::replace(turn, &mut node, &self.content)?;
         node.mtime = turn.now;
-        node.ctime = turn.now;
-        turn.txn.update_node(&node)?;
+        plain::save(turn, &mut node, &self.content)?;
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
-        turn.effect(Effect::Data(node.ino));
         let from_g = Some(self.from_g);
         let saved = Saved { event: EventName::RESTORED, from_g, ..Saved::by(None) };
         turn.file_saved(self.parent, &self.name, &node, saved)?;
@@ -109,6 +106,17 @@ impl Command for RestoreFile {
 }
 
 impl RestoreFile {
+    /// The name may not be the caller's to make, or a record's by now, since another layout counts.
+    fn require_name(&self, turn: &Turn<'_>) -> Result<(), Stop> {
+        turn.require_new_lane(self.parent, &self.name, NodeType::File)?;
+        let Slot::Record(home) = turn.slot(self.parent, &self.name)? else { return Ok(()) };
+        let (path, g) = (home.file_path(), self.from_g);
+        let reason = format!("`{}` is a record's name now", self.name);
+        let remedy =
+            format!("save it there, which judges it: cp .workfs/history/{path}/{g} {path}");
+        Err(Stop::kept(Refusal::new(Rule::Transition, reason, remedy), path))
+    }
+
     fn make(&self, turn: &mut Turn<'_>, quota: Option<Ino>) -> Result<Node, Stop> {
         let new = NewNode {
             node_type: NodeType::File,

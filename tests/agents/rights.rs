@@ -269,5 +269,12 @@ fn a_file_is_brought_back_in_no_lane_of_another() {
     assert_eq!(desk.restore("ann", "bob", "note.txt").unwrap_err().rule, Rule::Forbidden);
     assert_eq!(desk.restore("ann", "bob", "new.txt").unwrap_err().rule, Rule::Forbidden);
     desk.restore("ann", "inbox", "note.txt").unwrap();
+    // Nor under a name that would be one, or that is a record's.
+    for (who, dir, name, rule) in [
+        ("ann", "assigned", "eve", Rule::Forbidden),
+        ("ann", "inbox", "t-1.yaml", Rule::Transition),
+    ] {
+        assert_eq!(desk.restore(who, dir, name).unwrap_err().rule, rule, "{dir}/{name}");
+    }
     desk.fsck_clean();
 }

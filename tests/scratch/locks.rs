@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use workfs::config::Config;
 use workfs::engine::{
-    Base, Command, ExpireLocks, Rename, RenameMode, SetAttributes, Sight, TimeOrNow, Write, WriteAt,
+    Base, Command, ExpireLocks, Rename, RenameMode, RestoreFile, SetAttributes, Sight, TimeOrNow,
+    Write, WriteAt,
 };
 use workfs::names::FileName;
+use workfs::numbers::G;
 use workfs::refusal::{Refusal, Rule};
 
 use crate::harness::{Desk, Fixture, SECOND, Setup, Space, until_polled};
@@ -14,6 +16,8 @@ use crate::harness::{Desk, Fixture, SECOND, Setup, Space, until_polled};
 const LAYOUT: &str = "workspaces: []
 locks:
   - { path: \"**/*.lock\", lease: 2s }
+checks:
+  - { path: \"**/checked.lock\", syntax: yaml }
 ";
 
 /// Whether the lock is there still, after those that are over were let go.
@@ -105,10 +109,18 @@ fn a_lock_that_is_over_is_not_kept_by_what_comes_later_also_after_a_full_disk() 
     let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
     let [name, new_name] = ["a.lock", "b.lock"].map(|name| FileName::new(name).unwrap());
     let (mode, sight) = (RenameMode::Replace, Sight::Known(Base::Unseen));
-    let rename = Rename { parent, name, new_parent: parent, new_name, mode, sight };
+    let rename = Rename { parent, name: name.clone(), new_parent: parent, new_name, mode, sight };
     let write = Write { ino, at: WriteAt::End, data: b"mine".to_vec() };
     let cut = SetAttributes { size: Some(3), ..SetAttributes::none(ino) };
-    for refused in [by(&desk, touch(ino)), by(&desk, cut), by(&desk, write), by(&desk, rename)] {
+    let restore = RestoreFile { parent, name, from_g: G(1), content: b"mine".to_vec() };
+    let refused = [
+        by(&desk, touch(ino)),
+        by(&desk, cut),
+        by(&desk, write),
+        by(&desk, restore),
+        by(&desk, rename),
+    ];
+    for refused in refused {
         assert_eq!(refused.unwrap_err().rule, Rule::LeaseOver);
     }
     assert!(!is_locked(&desk) && lookup("b.lock").is_none());
@@ -139,17 +151,18 @@ fn a_lock_whose_holder_is_silent_vanishes_with_an_event() {
     let fixture = Setup::default().mounts(2).layout(LAYOUT).start();
     fixture
         .sh("mkdir d; set -C; echo 1 > d/a.lock; echo 1 > d/note; ln d/note d/l.lock; \
-            echo 1 > d/one.lock; ln d/one.lock d/two.lock; echo 1 > d/room.lock; \
+            echo 1 > d/one.lock; ln d/one.lock d/two.lock; echo 1 > d/room.lock; echo 1 > d/checked.lock; \
             mkdir d/dir.lock; ln -s 1 d/link.lock")
         .success();
     fixture.sh("set -C; echo 2 > d/a.lock").failure();
     let begin = Instant::now();
     let gone = |name: &str| !fixture.mount(1).join(name).exists();
-    let held = ["d/a.lock", "d/l.lock", "d/room.lock"];
+    let held = ["d/a.lock", "d/l.lock", "d/room.lock", "d/checked.lock"];
     // Touched or written, or given room, it holds.
     while begin.elapsed() < Duration::from_secs(4) {
         fixture
             .sh("touch d/a.lock; echo x >> d/l.lock; fallocate -l 9 d/room.lock; \
+                 echo 2 > d/checked.lock; \
                  chmod 640 d/one.lock; sleep 0.3")
             .success();
         assert!(!held.iter().any(|name| gone(name)));
@@ -162,7 +175,7 @@ fn a_lock_whose_holder_is_silent_vanishes_with_an_event() {
     assert_eq!(stay, "dir.lock\nlink.lock\nnote\n", "only files are locks");
     let ledger = fixture.ledger();
     let expired: Vec<_> = ledger.0.iter().filter(|event| event.name() == "expired").collect();
-    assert_eq!(expired.len(), 5);
+    assert_eq!(expired.len(), 6);
     assert_eq!(expired[0].text("role"), "daemon");
     fixture
         .sh("set -C; echo 3 > d/a.lock; rm d/a.lock; echo 4 > d/a.lock; mv d/a.lock d/kept; \

@@ -20,5 +20,6 @@ mod overtaken;
 mod projects;
 mod quotas;
 mod renames;
+mod restored;
 mod watch;
 mod watchers;
