@@ -131,11 +131,11 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The name `(dir, name)` of `node` is gone; `next` has become its first one by this.
+    /// A name of `node` in `dir` is gone; `next` has become its first one by this.
     pub(super) fn forget_file_name(
         &mut self,
         node: &Node,
-        (dir, name): (Ino, &FileName),
+        dir: Ino,
         next: Option<(Ino, FileName)>,
     ) -> Result<(), StoreError> {
         let file = node.node_type == NodeType::File && node.class == Class::Plain;
@@ -148,15 +148,11 @@ impl Turn<'_> {
                 None => Ok(()),
             };
         }
-        if let Some((noted_dir, noted)) = self.txn.file_name(node.ino)? {
-            if (noted_dir, &noted) != (dir, name) {
-                return Ok(());
-            }
-            self.txn.delete_file_name(node.ino)?;
-        }
         match next {
-            Some((dir, name)) => self.name_file(dir, &name, node.ino),
-            None => Ok(()),
+            Some((dir, name)) if self.txn.file_name(node.ino)?.is_none() => {
+                self.name_file(dir, &name, node.ino)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -186,10 +182,8 @@ impl Turn<'_> {
         &mut self,
         node: &Node,
     ) -> Result<Option<(Ino, FileName)>, StoreError> {
-        if let Some((dir, name)) = self.txn.file_name(node.ino)?
-            && self.txn.lookup(dir, &name)?.is_some_and(|found| found.ino == node.ino)
-        {
-            return Ok(Some((dir, name)));
+        if let Some(noted) = self.txn.file_name(node.ino)? {
+            return Ok(Some(noted));
         }
         // It came with a directory that was moved here, or lost the name that was noted.
         if self.scope(node.parent)?.is_none() {

@@ -298,7 +298,7 @@ impl Turn<'_> {
             self.lose_name(&mut node, dir, name)?
         };
         self.txn.update_node(&node)?;
-        self.forget_file_name(&node, (dir, name), next)?;
+        self.forget_file_name(&node, dir, next)?;
         self.effects.push(Effect::Attr { ino: node.ino, also_origin: node.nlink > 0 });
         if node.nlink == 0 {
             if node.class == Class::Draft {

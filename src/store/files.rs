@@ -36,7 +36,8 @@ pub struct FileVersion {
 
 /// What can be asked about plain files.
 pub trait ReadFiles {
-    /// The directory and name under which a file was made or last renamed, where rules count.
+    /// The directory and name under which a file was made or last renamed, where rules count, as long as
+    /// it is called so: where none count nobody notes that it lost a name.
     fn file_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>>;
     /// The first name of `ino`, if it lies in `dir`, found by looking at all: for files that came in
     /// unnoticed.

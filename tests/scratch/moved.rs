@@ -115,3 +115,25 @@ fn two_names_that_are_exchanged_are_each_other_s_ends() {
     assert_eq!(told(&fixture, "a").len(), 6);
     fixture.fsck_clean();
 }
+
+// P5.2 P11.1
+#[test]
+fn what_is_renamed_where_no_saves_count_is_no_damage_and_is_told_of_when_it_is_back() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/D other; echo 1 > scratchpad/D/a; mv scratchpad/D other/D; \
+             mv other/D/a other/D/b; echo 2 > other/D/a")
+        .success();
+    fixture.fsck_clean();
+    // Both count again, each by the name that it has now.
+    fixture.sh("mv other/D scratchpad/D; cd scratchpad/D; echo 3 > b; echo 4 > a").success();
+    fixture.fsck_clean();
+    assert_eq!((told(&fixture, "D/b"), told(&fixture, "D/a").len()), (vec!["saved D/b".into()], 2));
+    // Of one that stayed outside another name counts.
+    fixture
+        .sh("mv scratchpad/D other/D; mv other/D/b other/b; mv other/D scratchpad/D; \
+             ln other/b scratchpad/n; echo 5 > scratchpad/n; rm other/b; echo 6 > scratchpad/n")
+        .success();
+    assert_eq!(told(&fixture, "n").len(), 3, "linked, and saved twice");
+    fixture.fsck_clean();
+}

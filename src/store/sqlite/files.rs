@@ -32,7 +32,8 @@ fn file_version(row: &Row<'_>) -> rusqlite::Result<FileVersion> {
 
 impl ReadFiles for Conn {
     fn file_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>> {
-        let sql = "SELECT dir, name FROM file_names WHERE ino = ?1";
+        let sql = "SELECT f.dir, f.name FROM file_names f JOIN entries e \
+                   ON e.parent = f.dir AND e.name = f.name AND e.ino = f.ino WHERE f.ino = ?1";
         self.one(sql, [int(ino.0)], |row| Ok((Ino(number(row, 0)?), file_name(row, 1)?)))
     }
 
