@@ -4,7 +4,7 @@ use std::fs;
 
 use workfs::config::Config;
 use workfs::engine::{Chores, Create, NewContent, PutAgent, Remove, RemoveWhat};
-use workfs::kind::Role;
+use workfs::kind::{Kind, Kinds, Role, builtin};
 use workfs::names::FileName;
 
 use crate::harness::{Desk, SECOND, Setup, agent, save, until_polled};
@@ -111,6 +111,33 @@ fn what_does_not_go_on_is_told_of_once() {
     assert_eq!(chores.round(), Ok(1), "something had happened to it");
     let log = String::from_utf8(desk.at_path("WORKFLOW_LOG.md").unwrap()).unwrap();
     assert!(log.lines().count() == 2 && log.ends_with("(no\\nkey)\n"), "{log}");
+    desk.fsck_clean();
+}
+
+// P14.4 P14.5
+#[test]
+fn what_was_told_of_where_it_rests_is_put_away_all_the_same() {
+    let (task, file) = (builtin::task(), "errand.kind.yaml");
+    let definition = task.source().definition.replace("kind: task", "kind: errand");
+    let definition = definition.replace("task.v1.json", "errand.v1.json");
+    let definition = definition.replace("{ state: dead, after: 1m }", "{ state: done, after: 1h }");
+    let mut kinds = Kinds::default();
+    kinds.add(file, Kind::load(file, &definition, &task.source().schema).unwrap()).unwrap();
+    let text = "workspaces: [{ path: work, kind: errand, \
+                chores: { archive: true, escalate: true } }]\n";
+    let config = Config::parse_with("layout", text, &kinds).unwrap();
+    let desk = Desk::with(&["bob"], config);
+    let chores = Chores::new(desk.engine(), "one");
+    desk.put_at("done", "old", "status: done");
+    desk.pass(2 * HOUR);
+    assert_eq!(chores.round(), Ok(1), "it is told of");
+    desk.pass(30 * DAY - 3 * HOUR);
+    assert_eq!(chores.round(), Ok(0), "once");
+    assert_eq!(desk.record("old").state.as_str(), "done");
+    // Since it was finished, not since it was told of.
+    desk.pass(HOUR);
+    assert_eq!(chores.round(), Ok(1));
+    assert_eq!(desk.record("old").state.as_str(), "archive");
     desk.fsck_clean();
 }
 

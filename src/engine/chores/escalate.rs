@@ -12,7 +12,7 @@ use super::super::governed::{Home, path_of};
 use super::super::save::home_of;
 use super::super::turn::Happening;
 use super::super::{About, Command, Create, Effect, NewContent, Refused, Stop, Text, Turn, plain};
-use super::past::{UNLOGGED, last_activity, time_of};
+use super::past::{Told, UNLOGGED, last_activity, time_of};
 use super::round::{Chore, is_unchanged};
 
 /// Tells of a record to which nothing has happened since it was found.
@@ -35,7 +35,7 @@ impl Chore for Escalate {
             return Ok(false);
         };
         let home = home_of(turn, &record)?;
-        let (last, is_known) = last_activity(turn.txn, record.last_g)?;
+        let (last, told) = last_activity(turn.txn, record.last_g)?;
         let since = time_of(turn.txn, last)?.rfc3339_seconds();
         let path = home.file_path().to_string();
         // A status that the state does not care about says nothing of it.
@@ -53,7 +53,7 @@ impl Chore for Escalate {
         let is_logged = append_line(turn, self.dir, &self.file, &line)?;
         if !is_logged {
             let refused = in_the_way(turn, self.dir, &self.file)?;
-            if is_known {
+            if told != Told::Not {
                 return Err(Stop::Refused(Box::new(refused)));
             }
             if refused.kept {

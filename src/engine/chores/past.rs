@@ -34,30 +34,30 @@ pub(super) fn last_before(read: &dyn Read, time: UnixNanos) -> Result<G, StoreEr
     Ok(G(low))
 }
 
-/// Whether an event is about a record, and nothing that happened to it: that its lease will end soon,
-/// or that it does not go on, where the line that says so could not be written.
-fn is_notice(said: &Value) -> bool {
-    said["event"] == EventName::LEASE_ENDING.as_str() || is_unlogged(said)
+/// What the events since something happened to a record say of its not going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Told {
+    /// Nothing.
+    Not,
+    /// That it does not, where the line that says so could not be written.
+    Unlogged,
+    /// That it does not, as a line does.
+    Logged,
 }
 
-fn is_unlogged(said: &Value) -> bool {
-    said["event"] == EventName::ESCALATED.as_str() && said["payload"][UNLOGGED] == true
-}
-
-/// The last event of a record by which something happened to it; and whether it was told of since
-/// without a line.
-pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<(G, bool), StoreError> {
-    let (mut at, mut unlogged) = (last, false);
-    while let Some(said) = event(read, at)?.filter(is_notice) {
-        unlogged |= is_unlogged(&said);
+/// The last event of a record by which something happened to it; and what was told of it since. That
+/// its lease will end soon and that it does not go on is about it, and nothing that happens to it.
+pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<(G, Told), StoreError> {
+    let (mut at, mut told) = (last, Told::Not);
+    while let Some(said) = event(read, at)? {
+        if said["event"] == EventName::ESCALATED.as_str() {
+            let is_unlogged = said["payload"][UNLOGGED] == true;
+            told = told.max(if is_unlogged { Told::Unlogged } else { Told::Logged });
+        } else if said["event"] != EventName::LEASE_ENDING.as_str() {
+            break;
+        }
         let Some(row) = read.event(at)? else { break };
         at = row.before_g;
     }
-    Ok((at, unlogged))
-}
-
-/// Whether the event tells already that a record does not go on.
-pub(super) fn is_told(read: &dyn Read, g: G) -> Result<bool, StoreError> {
-    let said = event(read, g)?;
-    Ok(said.is_some_and(|said| said["event"] == EventName::ESCALATED.as_str()))
+    Ok((at, told))
 }

@@ -22,7 +22,7 @@ use super::archive::PutAway;
 use super::assign::{Assign, left_by_others};
 use super::drafts::PutAside;
 use super::escalate::Escalate;
-use super::past::{is_told, last_activity, last_before};
+use super::past::{Told, last_activity, last_before};
 
 /// Who makes the rounds of a store, as long as it is the leader.
 pub struct Chores {
@@ -95,7 +95,8 @@ impl Chores {
         let archive = binding.kind.chores().archive.as_ref();
         let Some(archive) = archive.filter(|_| binding.chores.archive) else { return Ok(0) };
         let mut done = 0;
-        let old = self.idle(row, binding, (archive.from, &Statuses::Any), archive.after)?;
+        let from = (archive.from, &Statuses::Any);
+        let old = self.idle(row, binding, from, archive.after, |_| true)?;
         for record in &old {
             let put_away = PutAway { record: record.key, last_g: record.last_g, to: archive.to };
             done += self.act(dir, put_away)?;
@@ -108,8 +109,9 @@ impl Chores {
         let Some(escalate) = escalate.filter(|_| binding.chores.escalate) else { return Ok(0) };
         let mut done = 0;
         for stuck in &escalate.stuck {
-            let idle = self.idle(row, binding, (stuck.state, &stuck.status), stuck.after)?;
-            for record in idle {
+            let stands = (stuck.state, &stuck.status);
+            let untold = |told| told != Told::Logged;
+            for record in self.idle(row, binding, stands, stuck.after, untold)? {
                 let file = escalate.file.clone();
                 done += self.act(dir, Escalate { dir, file, record })?;
             }
@@ -182,14 +184,15 @@ impl Chores {
         UnixNanos(self.engine.now().0.saturating_sub(time))
     }
 
-    /// Records of a state and of such a status to which nothing has happened for so long, and of
-    /// which was not told already.
+    /// Records of a state and of such a status to which nothing has happened for so long, where what
+    /// was told of them since is `fit`.
     fn idle(
         &self,
         workspace: &WorkspaceRow,
         binding: &Binding,
         (state, status): (StateIx, &Statuses),
         after: Duration,
+        fit: impl Fn(Told) -> bool,
     ) -> Result<Vec<Record>, Refusal> {
         let stuck = binding.kind.chores().escalate.as_ref().filter(|_| binding.chores.escalate);
         let is_told_of = stuck.is_some_and(|all| all.stuck.iter().any(|one| one.state == state));
@@ -211,8 +214,8 @@ impl Chores {
                     (Statuses::Listed(_), has) => has.is_some_and(|has| status.contains(has)),
                 };
                 let is_due = || {
-                    let (last, _) = last_activity(read, record.last_g)?;
-                    Ok(last <= old && !is_told(read, last)?)
+                    let (last, told) = last_activity(read, record.last_g)?;
+                    Ok(last <= old && fit(told))
                 };
                 match if fits { is_due() } else { Ok(false) } {
                     Ok(true) => found.push(record),
