@@ -12,4 +12,5 @@ mod killed;
 mod mounts;
 mod random;
 mod rights;
+mod steps;
 mod whole;

@@ -258,7 +258,7 @@ impl Tree for TxnTree {
         self.change((caller, ino, Door::Name), reply, |view, below, node| {
             view.set(below, node, set)?;
             if handle.is_none() {
-                view.save(node)?;
+                view.save(node);
             }
             Ok(Self::entry(slot, node, view.attr(below, node)?))
         });
@@ -354,7 +354,10 @@ impl Tree for TxnTree {
 
     fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
         let at = (caller, ino, Door::Handle);
-        let close = |view: &mut View, _: &Below<'_>, node| view.close(node, caller.files);
+        let close = |view: &mut View, _: &Below<'_>, node| {
+            view.close(node, caller.files);
+            Ok(())
+        };
         if let Some(reply) = self.change(at, reply, close) {
             self.below.flush(caller, ino, handle, reply);
         }
@@ -362,7 +365,11 @@ impl Tree for TxnTree {
 
     fn fsync(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
         let at = (caller, ino, Door::Handle);
-        if let Some(reply) = self.change(at, reply, |view, _, node| view.save(node)) {
+        let save = |view: &mut View, _: &Below<'_>, node| {
+            view.save(node);
+            Ok(())
+        };
+        if let Some(reply) = self.change(at, reply, save) {
             self.below.fsync(caller, ino, handle, reply);
         }
     }
@@ -381,10 +388,8 @@ impl Tree for TxnTree {
         self.handles.lock().remove(handle);
         // What came through a mapping that outlived its descriptor.
         let txn = node_of(ino).and_then(|(slot, node)| Some((self.table.lock().get(slot)?, node)));
-        if let Some((txn, node)) = txn
-            && txn.view.lock().save(node).is_err()
-        {
-            tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
+        if let Some((txn, node)) = txn {
+            txn.view.lock().save(node);
         }
     }
 

@@ -58,17 +58,19 @@ impl View {
             ctime_ns: now,
             is_fixed: false,
         };
+        // An empty file is saved, too: as one that a program makes and closes outside.
+        let is_file = node_type == NodeType::File;
+        self.require_room(1 + usize::from(is_file))?;
         let at = (dir, name);
         self.note_place(node, at.clone());
         self.push(Step::Create { at: at.clone(), mode, content, made: self.made }, node)?;
         self.made += 1;
-        // An empty file is saved, too: as one that a program makes and closes outside.
-        let (file, content) = (node_type == NodeType::File, Arc::default());
         let mut unsaved = Unsaved::default();
-        if file {
+        if is_file {
             unsaved.note_change();
+            self.owed += 1;
         }
-        let own = Own { attr, content: file.then_some(content), target, unsaved };
+        let own = Own { attr, content: is_file.then(Arc::default), target, unsaved };
         self.nodes.insert(node, own);
         self.name(at, Some(node));
         Ok(node)
@@ -129,7 +131,7 @@ impl View {
         self.use_name(below, from.0, &from.1)?;
         self.use_name(below, to.0, &to.1)?;
         // A program may rename what it has not closed yet: what it wrote comes first.
-        self.save(source)?;
+        self.save(source);
         self.push(Step::Rename { from: from.clone(), to: to.clone(), mode }, source)?;
         self.name(from, None);
         self.note_place(source, to.clone());
@@ -179,7 +181,7 @@ impl View {
             return Ok(());
         }
         // A time that is set after a write stays.
-        self.save(node)?;
+        self.save(node);
         let ino = Ino(0);
         let step = SetAttributes { mode, uid, gid, atime, mtime, ..SetAttributes::none(ino) };
         self.push(Step::Set { node, set: step }, node)?;

@@ -56,6 +56,8 @@ pub struct View {
     /// Bytes that were written, or copied to be written.
     held: u64,
     steps: Vec<Noted>,
+    /// Steps that are to come of what was written and is not saved yet: there is room for each.
+    owed: usize,
     used: HashMap<UsedWhat, Used>,
     /// The limit that was told of last.
     told: Option<String>,
@@ -78,6 +80,7 @@ impl View {
             made: 0,
             held: 0,
             steps: Vec::new(),
+            owed: 0,
             used: HashMap::new(),
             told: None,
             committing: false,
@@ -281,6 +284,11 @@ impl View {
             (None, TxnNode::Stored(ino)) => (below.node(ino)?.size.min(size), true),
             (None, TxnNode::Made(_)) => (0, false),
         };
+        // Asked now: of `close`, which would make the step, shells hear nothing.
+        let is_first = !self.nodes.get(&node).is_some_and(|own| own.unsaved.is_any());
+        if is_first {
+            self.require_room(1)?;
+        }
         let copied = if is_copied { there } else { 0 };
         self.hold(size.saturating_sub(there).saturating_add(copied))?;
         let loaded = match (self.content(node), node) {
@@ -290,6 +298,8 @@ impl View {
             }
             _ => Vec::new(),
         };
+        self.own(below, node)?;
+        self.owed += usize::from(is_first);
         let own = self.own(below, node)?;
         (own.attr.mtime_ns, own.attr.ctime_ns) = (below.now.0, below.now.0);
         own.unsaved.note_change();
@@ -312,19 +322,21 @@ impl View {
     }
 
     /// A descriptor of a file was closed in this table of open files.
-    pub fn close(&mut self, node: TxnNode, files: Option<u64>) -> Result<(), Stop> {
-        let is_end = self.nodes.get(&node).is_some_and(|own| own.unsaved.is_ended_by(files));
-        if is_end { self.save(node) } else { Ok(()) }
+    pub fn close(&mut self, node: TxnNode, files: Option<u64>) {
+        if self.nodes.get(&node).is_some_and(|own| own.unsaved.is_ended_by(files)) {
+            self.save(node);
+        }
     }
 
     /// What was written to a file is a step now.
-    pub fn save(&mut self, node: TxnNode) -> Result<(), Stop> {
+    pub fn save(&mut self, node: TxnNode) {
         let is_unsaved = |own: &&mut Own| own.unsaved.is_any();
-        let Some(own) = self.nodes.get_mut(&node).filter(is_unsaved) else { return Ok(()) };
+        let Some(own) = self.nodes.get_mut(&node).filter(is_unsaved) else { return };
         own.unsaved.clear();
-        let Some(content) = own.content.clone() else { return Ok(()) };
+        self.owed -= 1;
+        let Some(content) = own.content.clone() else { return };
         if !self.is_named(node) {
-            return Ok(());
+            return;
         }
         // Shells close a descriptor before they write: what nothing came between is one save.
         let last = self.steps.iter().rposition(|noted| noted.about == node);
@@ -333,7 +345,7 @@ impl View {
         {
             self.steps.remove(last);
         }
-        self.push(Step::Save { node, bytes: content }, node)
+        self.note_step(Step::Save { node, bytes: content }, node);
     }
 
     /// Whether a node can be reached by the name under which it was found last.
@@ -366,17 +378,27 @@ impl View {
         self.names.entry(dir).or_default().insert(name, node);
     }
 
-    fn push(&mut self, step: Step, about: TxnNode) -> Result<(), Stop> {
-        if self.steps.len() >= TXN_STEPS_MAX {
+    /// There is room for so many steps more, beside those that are owed.
+    fn require_room(&self, steps: usize) -> Result<(), Refusal> {
+        if self.steps.len() + self.owed + steps > TXN_STEPS_MAX {
             let reason = format!(
                 "a transaction makes at most {TXN_STEPS_MAX} changes (a new file is two: it is made, \
                  and saved)"
             );
-            return Err(Refusal::new(Rule::TooLarge, reason, IN_PARTS).into());
+            return Err(Refusal::new(Rule::TooLarge, reason, IN_PARTS));
         }
+        Ok(())
+    }
+
+    fn push(&mut self, step: Step, about: TxnNode) -> Result<(), Stop> {
+        self.require_room(1)?;
+        self.note_step(step, about);
+        Ok(())
+    }
+
+    fn note_step(&mut self, step: Step, about: TxnNode) {
         let path = self.path_of(about);
         self.steps.push(Noted { step, about, path });
-        Ok(())
     }
 
     /// The path of a node in the tree, as far as the transaction knows it.
