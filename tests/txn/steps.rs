@@ -42,3 +42,28 @@ fn what_finds_no_room_any_more_is_refused_before_it_is_written() {
     assert!(fixture.path("1998").exists());
     fixture.fsck_clean();
 }
+
+// P13.1 P13.2
+#[test]
+fn a_file_that_keeps_another_name_is_written_by_it() {
+    let fixture = Fixture::new();
+    let write = "echo more >&3; exec 3>&-";
+    let cases = [
+        ("removed", "exec 3>>a; rm b"),
+        ("replaced", "exec 3>>a; echo x > c; mv c b"),
+        ("moved and removed", "exec 3>>a; mv b c; rm c"),
+        ("under its other name", "exec 3>>b; rm b"),
+    ];
+    for (name, take) in cases {
+        fixture.sh("rm -f a b c && echo base > a && ln a b").success();
+        let ran = txn(&fixture, &format!("{take}; {write}; cat a; stat -c %h a")).success();
+        assert_eq!(ran.stdout, "base\nmore\n1\n", "{name}");
+        assert_eq!(text(&fixture, "a"), "base\nmore\n", "{name}");
+    }
+    // What has none left is nobody's.
+    fixture.sh("rm -f a b && echo base > a && ln a b").success();
+    txn(&fixture, "exec 3>>a; rm a b; echo more >&3; exec 3>&-").success();
+    assert!(!fixture.path("a").exists() && !fixture.path("b").exists());
+    txn(&fixture, "exec 3>new; rm new; echo more >&3; exec 3>&-; test ! -e new").success();
+    fixture.fsck_clean();
+}

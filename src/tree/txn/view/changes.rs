@@ -97,6 +97,7 @@ impl View {
         let at = (dir, name);
         self.push(Step::Remove { at: at.clone(), what }, node)?;
         self.name(at, None);
+        self.lose_name(node);
         Ok(())
     }
 
@@ -134,6 +135,9 @@ impl View {
         self.save(source);
         self.push(Step::Rename { from: from.clone(), to: to.clone(), mode }, source)?;
         self.name(from, None);
+        if let Some(target) = target {
+            self.lose_name(target);
+        }
         self.note_place(source, to.clone());
         self.name(to, Some(source));
         Ok(())

@@ -50,6 +50,8 @@ pub struct View {
     /// Names that were made or taken away, by directory.
     names: HashMap<TxnNode, BTreeMap<FileName, Option<TxnNode>>>,
     nodes: HashMap<TxnNode, Own>,
+    /// How many of its names each node has lost.
+    lost: HashMap<TxnNode, u32>,
     /// Where each node was found last; every way up ends ([`View::note_place`]).
     places: HashMap<TxnNode, TxnName>,
     made: u32,
@@ -76,6 +78,7 @@ impl View {
             path,
             names: HashMap::new(),
             nodes: HashMap::new(),
+            lost: HashMap::new(),
             places: HashMap::new(),
             made: 0,
             held: 0,
@@ -103,18 +106,26 @@ impl View {
 
     /// Attributes of a node, but for its number.
     pub fn attr(&self, below: &Below<'_>, node: TxnNode) -> Result<Attr, Stop> {
-        let mut found = match (self.nodes.get(&node), node) {
-            (Some(own), _) => own.attr,
-            (None, TxnNode::Stored(ino)) => {
-                below.tree.shown(below.read, below.caller, &below.node(ino)?)?
-            }
-            (None, TxnNode::Made(_)) => return Err(gone().into()),
+        let mut found = self.attr_with_all_names(below, node)?;
+        found.nlink = match (self.lost.get(&node), found.node_type) {
+            (Some(_), NodeType::Directory) => 0,
+            (lost, _) => found.nlink.saturating_sub(lost.copied().unwrap_or(0)),
         };
         if let Some(content) = self.content(node) {
             found.size = content.len() as u64;
             found.blocks = found.size.div_ceil(512);
         }
         Ok(found)
+    }
+
+    fn attr_with_all_names(&self, below: &Below<'_>, node: TxnNode) -> Result<Attr, Stop> {
+        match (self.nodes.get(&node), node) {
+            (Some(own), _) => Ok(own.attr),
+            (None, TxnNode::Stored(ino)) => {
+                Ok(below.tree.shown(below.read, below.caller, &below.node(ino)?)?)
+            }
+            (None, TxnNode::Made(_)) => Err(gone().into()),
+        }
     }
 
     fn content(&self, node: TxnNode) -> Option<&Arc<Vec<u8>>> {
@@ -348,13 +359,11 @@ impl View {
         self.note_step(Step::Save { node, bytes: content }, node);
     }
 
-    /// Whether a node can be reached by the name under which it was found last.
+    /// Whether a file that was written to has a name left: it may have several, also such as nobody
+    /// asked for in the transaction.
     fn is_named(&self, node: TxnNode) -> bool {
-        let Some((dir, name)) = self.places.get(&node) else { return false };
-        match self.names.get(dir).and_then(|names| names.get(name)) {
-            Some(here) => *here == Some(node),
-            None => matches!(node, TxnNode::Stored(_)),
-        }
+        let lost = self.lost.get(&node).copied().unwrap_or(0);
+        self.nodes.get(&node).is_some_and(|own| own.attr.nlink > lost)
     }
 
     /// The steps, what they rest on, and the files that are not closed yet.
@@ -369,9 +378,14 @@ impl View {
     }
 
     fn own(&mut self, below: &Below<'_>, node: TxnNode) -> Result<&mut Own, Stop> {
-        let attr = self.attr(below, node)?;
+        let attr = self.attr_with_all_names(below, node)?;
         let new = || Own { attr, content: None, target: None, unsaved: Unsaved::default() };
         Ok(self.nodes.entry(node).or_insert_with(new))
+    }
+
+    /// A name of a node is gone.
+    fn lose_name(&mut self, node: TxnNode) {
+        *self.lost.entry(node).or_default() += 1;
     }
 
     fn name(&mut self, (dir, name): TxnName, node: Option<TxnNode>) {
