@@ -1,8 +1,9 @@
 //! What the steps of a commit are: all that was written, in the order in which it was done.
 
 use std::fs;
+use std::io::Write;
 
-use crate::harness::{Fixture, Ran, run};
+use crate::harness::{Fixture, Ran, Task, close, run};
 
 /// What lies at a path.
 fn text(fixture: &Fixture, path: &str) -> String {
@@ -65,5 +66,39 @@ fn a_file_that_keeps_another_name_is_written_by_it() {
     txn(&fixture, "exec 3>>a; rm a b; echo more >&3; exec 3>&-").success();
     assert!(!fixture.path("a").exists() && !fixture.path("b").exists());
     txn(&fixture, "exec 3>new; rm new; echo more >&3; exec 3>&-; test ! -e new").success();
+    fixture.fsck_clean();
+}
+
+// P13.1
+#[test]
+fn steps_are_made_in_the_order_in_which_they_were_done() {
+    let fixture = Fixture::new();
+    let (from, to) = ("work/inbox/t-0001.yaml", "work/assigned/bob/t-0001.yaml");
+    let claim =
+        format!("sed 's/^status: .*/status: assigned/; s/^agent: .*/agent: bob/' {from} > {to}");
+    fixture.task("inbox", &Task::new("t-0001"));
+    txn(&fixture, &format!("{claim} && rm {from}; echo '# more' >> {to}")).success();
+    assert_eq!(fixture.ledger().names("t-0001"), ["created", "claimed", "saved"]);
+    assert!(text(&fixture, to).ends_with("# more\n"));
+
+    // What a shell closes before it writes is no save, whatever others do in between.
+    fixture.sh("echo x > a && mkdir .workfs/txn/t").success();
+    let inside = fixture.path(".workfs/txn/t");
+    let path = inside.join("work/inbox/t-0002.yaml");
+    let mut file = fs::File::create(&path).unwrap();
+    drop(file.try_clone().unwrap());
+    fs::rename(inside.join("a"), inside.join("b")).unwrap();
+    file.write_all(Task::new("t-0002").text().as_bytes()).unwrap();
+    close(file).unwrap();
+    // What nothing goes between is one, so that a log costs one step.
+    for nth in 0..2_000 {
+        for name in ["one", "two"] {
+            let mut log = fs::OpenOptions::new().append(true).create(true).open(inside.join(name));
+            writeln!(log.as_mut().unwrap(), "{nth}").unwrap();
+        }
+    }
+    fixture.sh("mv .workfs/txn/t .workfs/commit").success();
+    assert_eq!(fixture.ledger().names("t-0002"), ["created"]);
+    assert_eq!(text(&fixture, "two").lines().count(), 2_000);
     fixture.fsck_clean();
 }

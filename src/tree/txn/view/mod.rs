@@ -349,14 +349,23 @@ impl View {
         if !self.is_named(node) {
             return;
         }
-        // Shells close a descriptor before they write: what nothing came between is one save.
+        self.drop_outdated_save(node);
+        self.note_step(Step::Save { node, bytes: content }, node);
+    }
+
+    /// The save before goes where the one that comes now says all that it said, and the order of steps
+    /// stays: where no name went in between, by which a record may be another's or elsewhere. An empty text
+    /// goes always: shells close a descriptor before they write, and nobody meant that for a save.
+    fn drop_outdated_save(&mut self, node: TxnNode) {
         let last = self.steps.iter().rposition(|noted| noted.about == node);
-        if let Some(last) = last
-            && matches!(self.steps[last].step, Step::Save { .. })
-        {
+        let Some((last, Step::Save { bytes, .. })) = last.map(|nth| (nth, &self.steps[nth].step))
+        else {
+            return;
+        };
+        let goes = |noted: &Noted| matches!(noted.step, Step::Remove { .. } | Step::Rename { .. });
+        if bytes.is_empty() || !self.steps[last..].iter().any(goes) {
             self.steps.remove(last);
         }
-        self.note_step(Step::Save { node, bytes: content }, node);
     }
 
     /// Whether a file that was written to has a name left: it may have several, also such as nobody
