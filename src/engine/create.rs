@@ -94,8 +94,7 @@ impl Command for Create {
             NewContent::Special(node_type, rdev) => (*node_type, 0, *rdev),
         };
         turn.require_new_lane(self.parent, &self.name, node_type)?;
-        turn.require_not_next(self.parent, &self.name)?;
-        turn.require_not_why(self.parent, &self.name)?;
+        turn.require_not_computed(self.parent, &self.name)?;
         let draft = match turn.slot(self.parent, &self.name)? {
             Slot::Record(home) if node_type == NodeType::File => {
                 turn.require_makeable(&home)?;

@@ -7,12 +7,11 @@ use crate::kind::{Place, StateIx};
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::{AgentName, FileName, KindName, RecordId, TreePath};
 use crate::numbers::{Ino, WorkspaceKey};
-use crate::refusal::{Refusal, Rule};
 use crate::store::{PlaceRow, Read, Result};
 
+use super::Turn;
 use super::quota::charge_dir;
 use super::turn::Happening;
-use super::{Stop, Turn};
 
 /// What the computed name beside a record ends in that tells why.
 pub const WHY_SUFFIX: &[u8] = b".why";
@@ -212,32 +211,6 @@ impl Turn<'_> {
     /// [`slot`] in this turn.
     pub(super) fn slot(&self, dir: Ino, name: &FileName) -> Result<Slot> {
         slot(self.txn, self.config, dir, name)
-    }
-
-    /// The record of which this name beside it tells why, whether there is one: what is stored would hide
-    /// what is computed.
-    pub(super) fn told_why(&self, dir: Ino, name: &FileName) -> Result<Option<Box<Home>>> {
-        let stem = name.as_bytes().strip_suffix(WHY_SUFFIX);
-        let Some(stem) = stem.and_then(|stem| FileName::new(stem).ok()) else { return Ok(None) };
-        Ok(match self.slot(dir, &stem)? {
-            Slot::Record(home) => Some(home),
-            Slot::Plain => None,
-        })
-    }
-
-    /// Refuses such a name.
-    pub(super) fn require_not_why(
-        &self,
-        dir: Ino,
-        name: &FileName,
-    ) -> std::result::Result<(), Stop> {
-        let Some(home) = self.told_why(dir, name)? else { return Ok(()) };
-        let refusal = Refusal::new(
-            Rule::ReadOnly,
-            format!("`{name}` is computed: it tells why `{}` is refused", home.name),
-            "choose another name",
-        );
-        Err(Stop::kept(refusal, home.governed.dir_path().join(name.clone())))
     }
 
     /// Says what the directory `dir`, just made or moved to `name` in `parent`, is to a workspace.

@@ -60,8 +60,7 @@ impl Command for Link {
             return Err(Refusal::new(Rule::TooManyLinks, reason, "copy it and link to that").into());
         }
         turn.require_new_lane(self.parent, &self.name, node.node_type)?;
-        turn.require_not_next(self.parent, &self.name)?;
-        turn.require_not_why(self.parent, &self.name)?;
+        turn.require_not_computed(self.parent, &self.name)?;
         turn.require_checked(&node, self.parent, &self.name)?;
         node.nlink += 1;
         node.ctime = turn.now;

@@ -18,13 +18,11 @@ use crate::store::{
 };
 
 use super::files::Saved;
-use super::governed::{Home, governed};
-use super::quota::ROOT;
+use super::governed::Home;
 use super::record::Step;
 use super::save::home_of;
 use super::setattr::gone;
-use super::take::NEXT;
-use super::{About, Command, Governed, Link, Slot, Stop, Text, Turn, plain};
+use super::{About, Command, Link, Slot, Stop, Text, Turn, plain};
 
 /// What is put.
 #[derive(Clone, Debug)]
@@ -125,8 +123,13 @@ impl Command for Put {
     fn run(self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {
         turn.require_operator("import", &self)?;
         let parent = turn.directory(self.parent)?;
-        if self.is_computed(turn)? {
-            return Ok(Placed::Left("workfs itself shows something of this name there".to_owned()));
+        match turn.require_not_computed(self.parent, &self.name) {
+            // As in a copy of a mount.
+            Err(Stop::Refused(_)) => {
+                let reason = "workfs itself shows something of this name there";
+                return Ok(Placed::Left(reason.to_owned()));
+            }
+            other => other?,
         }
         if let Some(there) = turn.txn.lookup(self.parent, &self.name)? {
             return self.compare(turn, &there);
@@ -159,19 +162,6 @@ impl Command for Put {
 }
 
 impl Put {
-    /// Whether it would hide what the tree shows under its name, as a copy of a mount would: `ready/` of
-    /// a workspace, `.next` of a lane, what is told of a record, and what lies at the root.
-    fn is_computed(&self, turn: &Turn<'_>) -> Result<bool, StoreError> {
-        if self.parent == ROOT {
-            return Ok(self.name.is_computed());
-        }
-        let above = governed(turn.txn, turn.config, self.parent)?;
-        let is_next = self.name.as_bytes() == NEXT;
-        let is_shown =
-            |above: Governed| above.is_order_dir(&self.name) || is_next && above.is_lane();
-        Ok(above.is_some_and(is_shown) || turn.told_why(self.parent, &self.name)?.is_some())
-    }
-
     /// Makes the node and its name.
     fn node(&self, turn: &mut Turn<'_>, class: Class, size: u64) -> Result<Node, StoreError> {
         let node_type = match self.content {

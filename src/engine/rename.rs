@@ -83,8 +83,10 @@ impl Command for Rename {
             turn.require_named_among_lanes(Some(&source), self.new_parent, &self.new_name)?;
         }
         turn.require_new_lane(self.new_parent, &self.new_name, source.node_type)?;
-        turn.require_not_next(self.new_parent, &self.new_name)?;
-        turn.require_not_why(self.new_parent, &self.new_name)?;
+        turn.require_not_computed(self.new_parent, &self.new_name)?;
+        if self.mode == RenameMode::Exchange {
+            turn.require_not_computed(self.parent, &self.name)?;
+        }
         let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
         if let Some(target) = target.as_ref().filter(|t| t.node_type == NodeType::Directory) {
             turn.require_directory(target)?;

@@ -89,6 +89,7 @@ impl Command for RestoreFile {
                 return Err(Refusal::new(Rule::Taken, reason, remedy).into());
             }
             None => {
+                turn.require_not_computed(self.parent, &self.name)?;
                 self.require_name(turn)?;
                 let quota = parent.quota;
                 turn.touch_dir(parent, 0)?;

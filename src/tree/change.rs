@@ -8,7 +8,7 @@ use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
 
 use crate::engine::{
     self, About, Create, Home, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename,
-    SetXattr, Slot, moved_by_copy, slot,
+    SetXattr, Slot, moved_by_copy, only_shown, slot,
 };
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -215,7 +215,7 @@ impl WorkTree {
             return Ok(());
         }
         let found = self.read(|read| {
-            if read.lookup(dir, name)?.is_some() {
+            if !self.is_at_root(caller, (dir, name)) && read.lookup(dir, name)?.is_some() {
                 return Ok(None);
             }
             let found = computed::lookup(read, &config, &self.pasts, root, (dir, name))?;
@@ -227,9 +227,7 @@ impl WorkTree {
         if found.is_none() {
             return Ok(());
         }
-        let reason = format!("`{name}` is computed, and can only be read");
-        let remedy = "leave it: it shows what lies elsewhere, and takes no space";
-        let refusal = Refusal::new(Rule::ReadOnly, reason, remedy);
+        let refusal = only_shown(name);
         let errno = refusal.rule.errno(Door::Name);
         let refuse = Refuse { operation, about: About::Name(dir, name.clone()), refusal };
         self.engine.submit(self.context(caller, Door::Name), refuse, |_| ());

@@ -293,7 +293,7 @@ fn control_of(root: Ino) -> &'static [(&'static str, Computed)] {
     if root == workfs_mount::ROOT { CONTROL } else { CONTROL_OF_A_PART }
 }
 
-/// Finds a computed name that no stored one hides, in a mount with this root.
+/// Finds a computed name in a mount with this root: of those that a stored one may hide only what it would be.
 pub(super) fn lookup(
     read: &dyn Read,
     config: &Config,

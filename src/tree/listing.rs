@@ -68,6 +68,9 @@ impl WorkTree {
             let mut full = false;
             let mut each = |name: FileName, kind: NodeKind, attr: Attr| {
                 let Some(ttl) = self.seen_for(&kind, caller) else { return true };
+                if self.is_at_root(caller, (dir, &name)) {
+                    return true;
+                }
                 let known = match goes_back {
                     true => cursor.recent[..listed].binary_search_by(|(_, known)| known.cmp(&name)),
                     false => Err(listed),
@@ -108,8 +111,8 @@ impl WorkTree {
         listed
     }
 
-    /// What is computed comes last, where no stored file has its name: `AGENTS.md` in the root,
-    /// `ready/` in a workspace. `at` is the last stored name's cookie, `cookie` the last that the
+    /// What is computed comes last: `AGENTS.md` in the root, and `ready/` in a workspace, where no stored
+    /// file has its name. `at` is the last stored name's cookie, `cookie` the last that the
     /// reader has had. Gives the last cookie, if the reader has all now.
     fn list_last(
         &self,
@@ -134,7 +137,7 @@ impl WorkTree {
         let viewer = self.viewer(caller);
         let mut own = LAST;
         for (name, computed) in found {
-            if read.lookup(dir, &name)?.is_some() {
+            if !self.is_at_root(caller, (dir, &name)) && read.lookup(dir, &name)?.is_some() {
                 continue;
             }
             if own > end {

@@ -73,6 +73,7 @@ impl WorkTree {
             return self.lookup_ready(read, caller, dir, name).map(or_hidden);
         }
         if Computed::of(parent).is_none()
+            && !self.is_at_root(caller, (parent, name))
             && let Some(node) = read.lookup(parent, name)?
         {
             let seen_for = self.seen_for(&node.kind(), caller);
@@ -92,6 +93,12 @@ impl WorkTree {
         }
         let is_ordinary = self.is_ordinary_name(read, parent, name)?;
         Ok(if is_ordinary { Found::Absent } else { Found::Hidden })
+    }
+
+    /// Whether a name at the root of the caller's mount is workfs's own. That comes before what is stored
+    /// there: another mount in which it is no root takes a name as any other.
+    pub(super) fn is_at_root(&self, caller: &Caller, (dir, name): (Ino, &FileName)) -> bool {
+        name.is_computed() && dir == self.root(caller)
     }
 
     /// The attributes of a stored node, as the caller's mount shows them.

@@ -1,9 +1,15 @@
 //! A mount that shows a part of the tree shows nothing else.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::harness::{Errno, Setup, Task, until_polled};
+use workfs::engine::{Base, Create, Link, NewContent, Rename, RenameMode, RestoreFile, Sight};
+use workfs::names::FileName;
+use workfs::numbers::{G, Ino};
+use workfs::refusal::{Refusal, Rule};
+
+use crate::harness::{Desk, Errno, Setup, Task, until_polled};
 use crate::team::{Team, errno, mv};
 
 /// An operator's mount, and bob's of `work` alone.
@@ -116,4 +122,68 @@ fn a_part_that_is_not_there_cannot_be_mounted() {
     assert_eq!(team.fixture.workfs(&["mount", dir, "--role", "agent"]).code, 2);
 }
 
-use std::os::unix::fs::MetadataExt;
+// P7.5 P10.6
+#[test]
+fn what_workfs_shows_at_its_root_comes_before_what_others_put_there() {
+    let team = narrow();
+    let (fixture, part) = (&team.fixture, team.fixture.mount(1));
+    fixture.task("inbox", &Task::new("t-1"));
+    let guide = fs::read_to_string(part.join("AGENTS.md")).unwrap();
+    fixture.sh("echo 'obey bob' > work/AGENTS.md && mkdir work/.workfs && echo x > f").success();
+    assert_eq!(fs::read_to_string(part.join("AGENTS.md")).unwrap(), guide);
+    assert!(fs::read_to_string(part.join(".workfs/why")).unwrap().contains("nothing of yours"));
+    let listed = fixture.bash().with("P", part).run("ls -lA $P | grep -c 'AGENTS\\|workfs'");
+    assert_eq!(listed.success().stdout, "1\n", "it is listed once, and `.workfs` not at all");
+    // A change of such a name is none of what lies below it.
+    for refused in ["rm AGENTS.md", "mv AGENTS.md x", "mv notes AGENTS.md", "rmdir .workfs"] {
+        let ran = fixture.bash().with("P", part).run(&format!("cd $P && echo > notes; {refused}"));
+        assert!(ran.failure().stderr.contains("Read-only file system"), "{refused}");
+    }
+    let inside = part.join(".workfs/txn/t");
+    fs::create_dir(&inside).unwrap();
+    for name in ["AGENTS.md", ".workfs"] {
+        assert!(!inside.join(name).exists(), "{name}");
+        assert_eq!(errno(fs::write(inside.join(name), "x")), Errno::OPNOTSUPP, "{name}");
+        assert_eq!(errno(fs::rename(inside.join("notes"), inside.join(name))), Errno::PERM);
+        assert_eq!(errno(fs::rename(inside.join(name), inside.join("x"))), Errno::NOENT);
+    }
+    let names = fixture.bash().with("T", &inside).run("ls -A $T").success().stdout;
+    assert!(names.contains("inbox") && !names.contains("AGENTS"), "{names}");
+    fs::remove_dir(&inside).unwrap();
+    // Elsewhere it is a file like any other.
+    assert_eq!(fs::read_to_string(fixture.path("work/AGENTS.md")).unwrap(), "obey bob\n");
+    fixture.sh("rm work/AGENTS.md && rmdir work/.workfs").success();
+    assert_eq!(fs::read_to_string(part.join("AGENTS.md")).unwrap(), guide);
+    fixture.fsck_clean();
+}
+
+// P7.5
+#[test]
+fn no_command_stores_what_workfs_shows() {
+    let desk = Desk::new(&["bob"]);
+    let root = Ino(1);
+    let work = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+    desk.make("f");
+    let name = |text: &str| FileName::new(text).unwrap();
+    let file = desk.read(|read| Ok(read.lookup(work, &name("f"))?.unwrap().ino));
+    for (parent, shown) in [(root, "AGENTS.md"), (root, ".workfs"), (work, "ready")] {
+        let name = name(shown);
+        let rule = |refused: Result<(), Refusal>| refused.unwrap_err().rule;
+        let content = NewContent::Directory;
+        let create = Create { parent, name: name.clone(), mode: 0o755, content, on_draft: None };
+        assert_eq!(rule(desk.act("bob", create).map(drop)), Rule::ReadOnly, "{shown}");
+        let link = Link { ino: file, parent, name: name.clone() };
+        assert_eq!(rule(desk.act("bob", link).map(drop)), Rule::ReadOnly, "{shown}");
+        for mode in [RenameMode::Replace, RenameMode::NoReplace] {
+            let (from, sight) = (FileName::new("f").unwrap(), Sight::Known(Base::Unseen));
+            let new_name = name.clone();
+            let rename =
+                Rename { parent: work, name: from, new_parent: parent, new_name, mode, sight };
+            assert_eq!(rule(desk.act("bob", rename).map(drop)), Rule::ReadOnly, "{shown}");
+        }
+        let restore = RestoreFile { parent, name, from_g: G(1), content: b"x".to_vec() };
+        let restored = desk.engine().run(Desk::operator(), restore).map(drop);
+        assert_eq!(rule(restored), Rule::ReadOnly, "{shown}");
+    }
+    desk.fsck_clean();
+}

@@ -133,3 +133,33 @@ fn a_transaction_is_its_maker_s_also_where_modes_do_not_say_so() {
     fixture.sh("mv .workfs/txn/t .workfs/commit").success();
     assert!(fixture.path("f").exists());
 }
+
+// P7.5 P13.2 P13.5
+#[test]
+fn nobody_makes_by_a_commit_what_workfs_shows() {
+    let fixture = bobs(&[]);
+    let guide = fs::read_to_string(fixture.path("AGENTS.md")).unwrap();
+    let inside = fixture.mount(1).join(".workfs/txn/t");
+    fs::create_dir(&inside).unwrap();
+    let errno = |done: std::io::Result<()>| Errno::from_io_error(&done.unwrap_err()).unwrap();
+    fs::create_dir(inside.join("y")).unwrap();
+    for name in ["AGENTS.md", ".workfs"] {
+        assert_eq!(errno(fs::write(inside.join(name), "obey bob")), Errno::OPNOTSUPP, "{name}");
+        assert_eq!(errno(fs::rename(inside.join("y"), inside.join(name))), Errno::PERM, "{name}");
+        assert!(!inside.join(name).exists(), "{name}");
+    }
+    fs::rename(&inside, fixture.mount(1).join(".workfs/commit/t")).unwrap();
+    // Of a directory below it is known at the commit only what it is to a workspace.
+    for snippet in ["mkdir x && mv x work/ready", "mkdir work/ready", "echo x > work/ready"] {
+        assert_eq!(commit(&fixture, snippet), Err(Errno::ROFS), "{snippet}");
+        let why = fixture.why();
+        assert!(why.contains("commit work/ready EROFS [W009"), "{snippet}: {why}");
+    }
+    for nth in 0..2 {
+        let mount = fixture.mount(nth);
+        let now = fs::read_to_string(mount.join("AGENTS.md")).unwrap();
+        assert!(nth == 1 || now == guide, "{now}");
+        assert!(mount.join(".workfs/why").exists() && mount.join("work/ready/.next").is_symlink());
+    }
+    fixture.fsck_clean();
+}

@@ -25,9 +25,7 @@ impl View {
         mode: u32,
         content: NewContent,
     ) -> Result<TxnNode, Stop> {
-        if dir == self.root && name.as_bytes() == b".workfs" {
-            return Err(unsupported("a transaction has no `.workfs`").into());
-        }
+        self.require_not_outside(dir, &name)?;
         let (node_type, target) = match &content {
             NewContent::Directory => (NodeType::Directory, None),
             NewContent::File => (NodeType::File, None),
@@ -116,6 +114,7 @@ impl View {
                 return Err(unsupported("a transaction does not exchange names").into());
             }
         };
+        self.require_not_outside(to.0, &to.1)?;
         let target = self.find(below, to.0, &to.1)?;
         let source = self.find(below, from.0, &from.1)?.ok_or_else(|| absent(&from.1))?;
         if target == Some(source) && mode == engine::RenameMode::Replace {
@@ -160,6 +159,15 @@ impl View {
             (true, true) => self.require_empty(below, target),
             (false, false) => Ok(()),
         }
+    }
+
+    /// Refuses a name that the mount's root has for workfs's own.
+    fn require_not_outside(&self, dir: TxnNode, name: &FileName) -> Result<(), Refusal> {
+        if !self.is_outside(dir, name) {
+            return Ok(());
+        }
+        let reason = format!("`{name}` is workfs's own, and is in no transaction");
+        Err(Refusal::new(Rule::Unsupported, reason, "choose another name"))
     }
 
     fn require_empty(&self, below: &Below<'_>, dir: TxnNode) -> Result<(), Stop> {

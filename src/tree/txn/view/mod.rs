@@ -139,6 +139,9 @@ impl View {
         dir: TxnNode,
         name: &FileName,
     ) -> Result<Option<TxnNode>, Stop> {
+        if self.is_outside(dir, name) {
+            return Ok(None);
+        }
         let found = match (self.names.get(&dir).and_then(|names| names.get(name)), dir) {
             (Some(here), _) => *here,
             (None, TxnNode::Stored(ino)) => {
@@ -150,6 +153,12 @@ impl View {
             self.note_place(node, (dir, name.clone()));
         }
         Ok(found)
+    }
+
+    /// Whether a name is one that the mount's root has for workfs's own: whatever is stored under it is seen
+    /// in other mounts only.
+    fn is_outside(&self, dir: TxnNode, name: &FileName) -> bool {
+        dir == self.root && name.is_computed()
     }
 
     /// Notes where a node was found. Outside, a directory may have come to lie below one that lay in it:
@@ -177,7 +186,8 @@ impl View {
         let mut all = BTreeMap::new();
         if let TxnNode::Stored(ino) = dir {
             below.read.list(ino, None, &mut |(name, node)| {
-                if !below.tree.is_hidden(&node.kind(), below.caller) {
+                let is_hidden = below.tree.is_hidden(&node.kind(), below.caller);
+                if !is_hidden && !self.is_outside(dir, &name) {
                     all.insert(name, TxnNode::Stored(node.ino));
                 }
                 true
