@@ -332,6 +332,14 @@ pub const TXN_STEPS_MAX: usize = 2_000;
 /// Bytes that a transaction may write, with what it copies for that: they lie in memory until it ends.
 pub const TXN_BYTES_MAX: u64 = 32 << 20;
 
+/// Files and names of the store that one transaction uses, to read, too: each is looked at by its commit
+/// while everybody else waits, and is some 200 bytes in memory until then.
+pub const TXN_USED_MAX: usize = 20_000;
+
+/// Nodes of which a transaction remembers where it met them, beside those that are its own: each is some
+/// 100 bytes.
+pub const TXN_PLACES_MAX: usize = 20_000;
+
 /// Conflicts that `why` names of one transaction.
 pub const CONFLICTS_SHOWN_MAX: usize = 20;
 

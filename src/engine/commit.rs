@@ -12,7 +12,7 @@ use crate::limits::CONFLICTS_SHOWN_MAX;
 use crate::names::{FileName, TreePath, printable};
 use crate::numbers::{Ino, RecordKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, StoreError};
+use crate::store::{Class, Node, StoreError};
 
 use super::save::{Made, Saved, home_of};
 use super::setattr::gone;
@@ -113,18 +113,22 @@ pub enum UsedWhat {
 }
 
 impl UsedWhat {
-    /// How it is found now; `None` for a file that is gone.
+    /// How it is found now, `None` for a file that is gone; and the node, of a file.
     ///
     /// # Errors
     /// A failure of the store.
-    pub fn find(&self, read: &dyn crate::store::Read) -> Result<Option<Found>, StoreError> {
+    pub fn find(
+        &self,
+        read: &dyn crate::store::Read,
+    ) -> Result<(Option<Found>, Option<Node>), StoreError> {
         Ok(match self {
             UsedWhat::Name(dir, name) => {
-                Some(Found::Name(read.lookup(*dir, name)?.map(|node| node.ino)))
+                let found = read.lookup(*dir, name)?.map(|node| node.ino);
+                (Some(Found::Name(found)), None)
             }
             UsedWhat::File(ino) => {
                 let node = read.node(*ino)?.filter(|node| node.nlink > 0);
-                node.map(|node| Found::File(node.ctime))
+                (node.as_ref().map(|node| Found::File(node.ctime)), node)
             }
         })
     }
@@ -136,7 +140,7 @@ pub struct Commit {
     pub path: TreePath,
     /// The steps, each with the path that it was about.
     pub steps: Vec<(Step, TreePath)>,
-    /// What they rest on.
+    /// What they rest on, in the order of its paths.
     pub used: Vec<Used>,
     /// Files of the transaction that a program has still open and wrote to.
     pub unsaved: Vec<TreePath>,
@@ -166,10 +170,9 @@ impl Command for Commit {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
         self.require_closed()?;
-        self.require_unchanged(turn)?;
-        self.require_unwritten(turn)?;
+        let read = self.require_unchanged(turn)?;
         turn.trace = Some(turn.new_trace());
-        let mut done = Done { read: self.records_read(turn)?, ..Done::default() };
+        let mut done = Done { read, ..Done::default() };
         for (step, path) in self.steps {
             step.run(turn, &mut done, &path).map_err(|stop| at(stop, path))?;
         }
@@ -196,49 +199,42 @@ impl Commit {
         Err(Stop::kept(Refusal::new(Rule::BeingWritten, reason, remedy), first.clone()))
     }
 
-    /// Nothing that the transaction used was changed by others.
-    fn require_unchanged(&self, turn: &Turn<'_>) -> Result<(), Stop> {
-        let mut changed = Vec::new();
+    /// Nothing that the transaction used was changed by others, and nobody outside is writing what is to be
+    /// moved. Gives the records whose texts were read in it: they still say that. Everybody waits for this, so
+    /// of each file its node is asked for once.
+    fn require_unchanged(&self, turn: &Turn<'_>) -> Result<Arc<HashSet<RecordKey>>, Stop> {
+        let (mut changed, mut written, mut read) = (Vec::new(), None, HashSet::new());
         for used in &self.used {
-            if used.what.find(turn.txn)? != Some(used.found) && !changed.contains(&used.path) {
-                changed.push(used.path.clone());
+            let (found, node) = used.what.find(turn.txn)?;
+            if found != Some(used.found) {
+                if changed.last() != Some(&used.path) {
+                    changed.push(used.path.clone());
+                }
+                continue;
             }
-        }
-        if changed.is_empty() {
-            return Ok(());
-        }
-        let reason = format!("changed since the transaction used it: {}", listed(&changed));
-        let remedy = "do it again from what is there now, in another transaction: rmdir throws this one \
-                      away, as `workfs txn` has done by itself";
-        Err(Stop::kept(Refusal::new(Rule::Conflict, reason, remedy), self.path.clone()))
-    }
-
-    /// The records whose texts were read in the transaction. They still say that: nobody else has
-    /// changed what it used.
-    fn records_read(&self, turn: &Turn<'_>) -> Result<Arc<HashSet<RecordKey>>, StoreError> {
-        let mut records = HashSet::new();
-        for used in self.used.iter().filter(|used| used.read) {
-            if let UsedWhat::File(ino) = used.what {
-                records.extend(turn.txn.record_at(ino)?.map(|record| record.key));
+            let Some(node) = node.filter(|node| node.class != Class::Plain) else { continue };
+            let record = turn.txn.record_at(node.ino)?;
+            if written.is_none() && (self.is_written)(node.ino, record.as_ref()) {
+                written = Some(&used.path);
             }
+            read.extend(record.filter(|_| used.read).map(|record| record.key));
         }
-        Ok(Arc::new(records))
-    }
-
-    /// Nobody outside is writing what is to be moved.
-    fn require_unwritten(&self, turn: &Turn<'_>) -> Result<(), Stop> {
-        for used in &self.used {
-            if let UsedWhat::File(ino) = used.what
-                && let Some(node) = turn.txn.node(ino)?.filter(|node| node.class != Class::Plain)
-                && (self.is_written)(node.ino, turn.txn.record_at(node.ino)?.as_ref())
-            {
-                let reason = format!("`{}` is being written outside", used.path);
-                let remedy = "try again when that program has closed it";
-                let refusal = Refusal::new(Rule::BeingWritten, reason, remedy);
-                return Err(Stop::kept(refusal, used.path.clone()));
-            }
+        if !changed.is_empty() {
+            let reason = format!("changed since the transaction used it: {}", listed(&changed));
+            let remedy = "do it again from what is there now, in another transaction: rmdir throws this \
+                          one away, as `workfs txn` has done by itself";
+            return Err(Stop::kept(
+                Refusal::new(Rule::Conflict, reason, remedy),
+                self.path.clone(),
+            ));
         }
-        Ok(())
+        if let Some(path) = written {
+            let reason = format!("`{path}` is being written outside");
+            let remedy = "try again when that program has closed it";
+            let refusal = Refusal::new(Rule::BeingWritten, reason, remedy);
+            return Err(Stop::kept(refusal, path.clone()));
+        }
+        Ok(Arc::new(read))
     }
 }
 

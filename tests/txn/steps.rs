@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::Write;
 
-use crate::harness::{Fixture, Ran, Task, close, run};
+use rustix::fs::{Mode, OFlags, openat};
+
+use crate::harness::{Fixture, Ran, Task, close, run, until_polled};
 
 /// What lies at a path.
 fn text(fixture: &Fixture, path: &str) -> String {
@@ -100,5 +102,41 @@ fn steps_are_made_in_the_order_in_which_they_were_done() {
     fixture.sh("mv .workfs/txn/t .workfs/commit").success();
     assert_eq!(fixture.ledger().names("t-0002"), ["created"]);
     assert_eq!(text(&fixture, "two").lines().count(), 2_000);
+    fixture.fsck_clean();
+}
+
+// P13.3 P13.5
+#[test]
+fn what_a_transaction_uses_has_a_limit_and_what_it_looks_at_none() {
+    let fixture = Fixture::new();
+    let (used_max, many) = (workfs::limits::TXN_USED_MAX, fixture.outside("many"));
+    fs::create_dir(&many).unwrap();
+    for nth in 1..used_max {
+        fs::File::create(many.join(nth.to_string())).unwrap();
+    }
+    fixture.workfs(&["import", many.to_str().unwrap(), "many"]).success();
+    fixture.sh("mkdir -p deep/dir .workfs/txn/t && echo old > deep/dir/f && touch more").success();
+    let inside = fixture.path(".workfs/txn/t");
+    let dir = fs::File::open(inside.join("deep/dir")).unwrap();
+    let read = |name: &str| fs::File::open(inside.join(name)).map(drop);
+    for nth in 1..used_max {
+        read(&format!("many/{nth}")).unwrap();
+    }
+    // Who is in a directory since before its place was forgotten is told its path all the same.
+    drop(openat(&dir, "f", OFlags::RDONLY, Mode::empty()).unwrap());
+    assert_eq!(read("more").unwrap_err().raw_os_error(), Some(libc::EFBIG));
+    until_polled("it says which limit", || {
+        let why = fixture.why();
+        let row = why.split("\n\n").next()?;
+        (row.contains("W008") && row.contains(&format!("at most {used_max} files"))).then_some(())
+    });
+    read("many/7").unwrap();
+    fs::metadata(inside.join("more")).unwrap();
+    fixture.sh("echo new > deep/dir/f").success();
+    let refused = fs::rename(&inside, fixture.path(".workfs/commit/t")).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EBUSY));
+    let why = fixture.why();
+    assert!(why.contains("since the transaction used it: `deep/dir/f`"), "{why}");
+    fs::remove_dir(&inside).unwrap();
     fixture.fsck_clean();
 }

@@ -60,7 +60,7 @@ impl View {
         let is_file = node_type == NodeType::File;
         self.require_room(1 + usize::from(is_file))?;
         let at = (dir, name);
-        self.note_place(node, at.clone());
+        self.note_place(below, node, at.clone())?;
         self.push(Step::Create { at: at.clone(), mode, content, made: self.made }, node)?;
         self.made += 1;
         let mut unsaved = Unsaved::default();
@@ -120,6 +120,7 @@ impl View {
         if target == Some(source) && mode == engine::RenameMode::Replace {
             return Ok(());
         }
+        self.recall(below, to.0)?;
         if self.way_up(to.0).any(|dir| dir == source) {
             return Err(engine::below_itself(&from.1).into());
         }
@@ -137,7 +138,7 @@ impl View {
         if let Some(target) = target {
             self.lose_name(target);
         }
-        self.note_place(source, to.clone());
+        self.place(source, to.clone());
         self.name(to, Some(source));
         Ok(())
     }

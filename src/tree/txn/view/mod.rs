@@ -6,6 +6,8 @@
 
 mod below;
 mod changes;
+mod places;
+mod used;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -52,7 +54,7 @@ pub struct View {
     nodes: HashMap<TxnNode, Own>,
     /// How many of its names each node has lost.
     lost: HashMap<TxnNode, u32>,
-    /// Where each node was found last; every way up ends ([`View::note_place`]).
+    /// Where each node was found last, for as long as that is remembered (see `places`).
     places: HashMap<TxnNode, TxnName>,
     made: u32,
     /// Bytes that were written, or copied to be written.
@@ -150,7 +152,7 @@ impl View {
             (None, TxnNode::Made(_)) => None,
         };
         if let Some(node) = found {
-            self.note_place(node, (dir, name.clone()));
+            self.note_place(below, node, (dir, name.clone()))?;
         }
         Ok(found)
     }
@@ -159,26 +161,6 @@ impl View {
     /// in other mounts only.
     fn is_outside(&self, dir: TxnNode, name: &FileName) -> bool {
         dir == self.root && name.is_computed()
-    }
-
-    /// Notes where a node was found. Outside, a directory may have come to lie below one that lay in it:
-    /// where that one lay is what is known for longer, and is forgotten.
-    fn note_place(&mut self, node: TxnNode, at: TxnName) {
-        let old = self.way_up(at.0).find(|dir| self.parent_of(*dir) == Some(node));
-        if let Some(old) = old {
-            self.places.remove(&old);
-        }
-        self.places.insert(node, at);
-    }
-
-    /// A directory and those that it lies in, as far as is known.
-    fn way_up(&self, dir: TxnNode) -> impl Iterator<Item = TxnNode> {
-        std::iter::successors(Some(dir), |at| self.parent_of(*at))
-    }
-
-    fn parent_of(&self, node: TxnNode) -> Option<TxnNode> {
-        let (dir, _) = self.places.get(&node).filter(|_| node != self.root)?;
-        Some(*dir)
     }
 
     /// The names of a directory.
@@ -200,11 +182,6 @@ impl View {
             };
         }
         Ok(all.into_iter().collect())
-    }
-
-    /// The directory that a directory lies in.
-    pub fn parent(&self, dir: TxnNode) -> TxnNode {
-        self.parent_of(dir).unwrap_or(self.root)
     }
 
     /// Where a link leads.
@@ -432,41 +409,6 @@ impl View {
     fn note_step(&mut self, step: Step, about: TxnNode) {
         let path = self.path_of(about);
         self.steps.push(Noted { step, about, path });
-    }
-
-    /// The path of a node in the tree, as far as the transaction knows it.
-    fn path_of(&self, node: TxnNode) -> TreePath {
-        let (mut names, mut at) = (Vec::new(), node);
-        while let Some((dir, name)) = self.places.get(&at).filter(|_| at != self.root) {
-            names.push(name.clone());
-            at = *dir;
-        }
-        self.path.names().iter().cloned().chain(names.into_iter().rev()).collect()
-    }
-
-    /// Notes what a name of the store stands for, if nothing was noted yet.
-    fn use_name(&mut self, below: &Below<'_>, dir: TxnNode, name: &FileName) -> Result<(), Stop> {
-        let TxnNode::Stored(ino) = dir else { return Ok(()) };
-        let path = self.path_of(dir).join(name.clone());
-        self.note(below, UsedWhat::Name(ino, name.clone()), path)
-    }
-
-    /// Notes how a file of the store is, if nothing was noted yet.
-    fn use_file(&mut self, below: &Below<'_>, node: TxnNode) -> Result<(), Stop> {
-        match node {
-            TxnNode::Stored(ino) if below.named(ino)?.node_type != NodeType::Directory => {
-                self.note(below, UsedWhat::File(ino), self.path_of(node))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn note(&mut self, below: &Below<'_>, what: UsedWhat, path: TreePath) -> Result<(), Stop> {
-        if !self.used.contains_key(&what) {
-            let found = what.find(below.read)?.ok_or_else(gone)?;
-            self.used.insert(what.clone(), Used { path, what, found, read: false });
-        }
-        Ok(())
     }
 }
 
