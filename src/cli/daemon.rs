@@ -5,7 +5,7 @@ use clap::Args;
 use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
-use crate::daemon::{self, Cause, Failure, Options, Readiness, StorePaths};
+use crate::daemon::{self, Cause, Failure, Options, Patience, Readiness, StorePaths};
 
 /// See `workfs daemon --help`.
 #[derive(Debug, Args)]
@@ -36,8 +36,9 @@ fn serve(args: &DaemonArgs, global: &Global, said: &mut bool) -> Result<(), Fail
         .as_deref()
         .ok_or_else(|| Failure::new(Cause::Usage, "no store is named", "name one with --store"))?;
     let (paths, sync) = (StorePaths::of(store)?, daemon::durability(&args.sync)?);
+    let patience = Patience::begin(i32::from(Exit::Interrupted.code()))?;
     daemon::start_log("info", &paths)?;
-    daemon::run(&Options { paths, sync, linger: args.linger }, |_| {
+    daemon::run(&Options { paths, sync, linger: args.linger }, &patience, |_| {
         *said = true;
         if daemon::ready_line(&Readiness::Serves) {
             return Ok(());

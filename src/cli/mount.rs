@@ -8,11 +8,12 @@ use serde_json::json;
 
 use super::Global;
 use super::asked::{Asked, Flags, role};
+use super::data::{expect_more, patience};
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, MountLine,
-    Options, Spawned, UnmountAsk,
+    Options, Patience, Spawned, UnmountAsk,
 };
 use crate::kind::Role;
 use crate::limits::{
@@ -252,15 +253,16 @@ fn ask_root(dir: &Path) -> std::io::Result<()> {
 
 /// Serves the mount in this process, or holds it at the daemon that has the store.
 fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
-    let begin = Instant::now();
+    let (begin, patience) = (Instant::now(), patience()?);
     loop {
+        expect_more(&patience)?;
         if let Some(client) = Client::connect(&options.paths)? {
-            if let Some(exit) = hold(client, ask, output)? {
+            if let Some(exit) = hold(client, ask, &patience, output)? {
                 return Ok(exit);
             }
         } else {
             daemon::start_log("info", &options.paths)?;
-            let served = daemon::run(options, |started| {
+            let served = daemon::run(options, &patience, |started| {
                 if let Answer::Mounted { mount, notes, .. } = started.mount(ask)? {
                     notes.iter().for_each(|note| output.note(note));
                     shown(&mount, output);
@@ -288,12 +290,15 @@ fn shown(mount: &MountInfo, output: &Output) {
 }
 
 /// `None` if the daemon was just ending.
-fn hold(mut client: Client, ask: &MountAsk, output: &Output) -> Result<Option<Exit>, Stop> {
+fn hold(
+    mut client: Client,
+    ask: &MountAsk,
+    patience: &Patience,
+    output: &Output,
+) -> Result<Option<Exit>, Stop> {
     let connection = client.connection()?;
     // The daemon unmounts when it sees that nobody holds the mount any more, then hangs up.
-    let hang_up = move || drop(connection.shutdown(std::net::Shutdown::Write));
-    daemon::on_first_signal(i32::from(Exit::Interrupted.code()), hang_up)
-        .map_err(|error| Failure::io("waiting for signals", &error))?;
+    patience.when_over(move |_| drop(connection.shutdown(std::net::Shutdown::Write)));
     let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? else { return Ok(None) };
     if let Answer::Mounted { mount, already: true, .. } = &answer {
         let reason = format!("{} is mounted already, in the background", mount.dir);

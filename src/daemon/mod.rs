@@ -42,7 +42,7 @@ pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::{StorePaths, answered};
 pub use point::{clean_up, expect_nothing_inside, is_dead, left_covered, resolve};
 pub use setup::{Made, Setup, finish, layout, set_up};
-pub use signals::{Patience, is_ignored, on_first as on_first_signal, outlive_long_writes};
+pub use signals::{Patience, is_ignored, outlive_long_writes};
 pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};
 pub use wanted::{expect_mountable, expect_possible};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
@@ -107,21 +107,23 @@ impl Started<'_> {
     }
 }
 
-/// Runs the daemon until its end. `ready` is called once, when clients are served; an error of it
-/// ends the daemon.
+/// Runs the daemon until its end, or until `patience` is over. `ready` is called once, when clients are
+/// served; an error of it ends the daemon.
 ///
 /// # Errors
 /// If the store cannot be opened or the socket not be bound, or what `ready` said.
 pub fn run(
     options: &Options,
+    patience: &Patience,
     ready: impl FnOnce(&Started<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    signals::block();
     workfs_mount::lazy_buffers();
     let (wake, events) = bounded(1024);
     let told = wake.clone();
-    signals::on_each(move |signal| told.send(Event::Signal(signal)).is_ok())
-        .map_err(other("waiting for signals"))?;
+    // Where the daemon does not come to hear it, whoever runs it asks.
+    patience.outlast(move |signal| {
+        let _ = told.send(Event::Signal(signal));
+    });
     let hub = Hub::new();
     let audience = Arc::clone(&hub);
     // A file that was there is its owner's, also one that is empty.

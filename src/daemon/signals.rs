@@ -1,15 +1,15 @@
 //! Signals, as messages.
 //!
-//! What must stay true: [`block`] runs before any other thread starts, so that no thread is ended
-//! by a signal that [`on_each`] waits for; what whoever started us lets us ignore (`nohup`, a
-//! shell's `&`) stays ignored. Deliberately not here: what a signal means.
+//! What must stay true: one thread a process waits for them, so that each comes to who is there to hear it;
+//! they are blocked before any other thread starts, so that none is ended by one; what whoever started us
+//! lets us ignore (`nohup`, a shell's `&`) stays ignored. Deliberately not here: what a signal means.
 
 use std::mem::MaybeUninit;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+
+use super::failure::Failure;
 
 /// The signals that end a daemon.
 const ENDING: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -34,7 +34,7 @@ pub fn outlive_long_writes() {
 }
 
 /// Keeps the ending signals from ending this thread and those that it starts.
-pub fn block() {
+fn block() {
     let set = ending();
     // SAFETY: `set` is a valid signal set; the old one is not asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
@@ -44,98 +44,119 @@ pub fn block() {
 /// and then to the process's group.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
-/// Calls `act` at each ending signal, from a thread of its own, until it says false; at those that come at once
-/// for all.
-///
-/// # Errors
-/// If the thread cannot be started.
-pub fn on_each(act: impl Fn(i32) -> bool + Send + 'static) -> std::io::Result<()> {
-    let wait = move || {
-        let mut last: Option<Instant> = None;
-        loop {
-            let set = ending();
-            let mut signal = 0;
-            // SAFETY: both pointers are to valid places that outlive the call; the signals of
-            // `set` are blocked in every thread (see the head of this file).
-            let waited = unsafe { libc::sigwait(&raw const set, &raw mut signal) };
-            if waited == 0 && last.is_some_and(|last| last.elapsed() < AT_ONCE) {
-                continue;
-            }
-            if waited != 0 || !act(signal) {
-                return;
-            }
-            last = Some(Instant::now());
-        }
-    };
-    std::thread::Builder::new().name("signals".into()).stack_size(128 << 10).spawn(wait)?;
-    Ok(())
+/// What is done at the first ending signal, which it is told.
+type Act = Box<dyn FnOnce(i32) + Send>;
+
+/// What an ending signal means now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It ends the process, as it would without workfs.
+    Impatient,
+    /// The first is told; the next comes from somebody who has waited long enough, and ends the process.
+    Patient,
+    /// The first is told, and none ends the process.
+    Outlasting,
 }
 
-/// Blocks the ending signals and calls `act` at the first; the second ends the process, since
-/// whoever sends it has waited long enough.
-///
-/// # Errors
-/// If a thread cannot be started.
-pub fn on_first(exit_code: i32, act: impl Fn() + Send + 'static) -> std::io::Result<()> {
-    block();
-    let seen = AtomicBool::new(false);
-    on_each(move |_| {
-        if seen.swap(true, Ordering::SeqCst) {
-            std::process::exit(exit_code);
-        }
-        act();
-        true
-    })
+/// What the one thread that waits for signals goes by.
+struct Ending {
+    has_thread: bool,
+    stage: Stage,
+    exit_code: i32,
+    /// The first that came.
+    seen: Option<i32>,
+    act: Option<Act>,
 }
 
-/// A stretch of work that an ending signal does not end at once: whoever works asks now and then.
+static ENDS: Mutex<Ending> = Mutex::new(Ending {
+    has_thread: false,
+    stage: Stage::Impatient,
+    exit_code: 0,
+    seen: None,
+    act: None,
+});
+
+impl Ending {
+    /// Takes a signal: what is to be done now, or the code that the process is to exit with.
+    fn comes(&mut self, signal: i32) -> Result<Option<Act>, i32> {
+        let again = self.seen.replace(self.seen.unwrap_or(signal)).is_some();
+        match self.stage {
+            Stage::Patient if again => Err(self.exit_code),
+            Stage::Impatient => Err(self.exit_code),
+            Stage::Patient | Stage::Outlasting => Ok(self.act.take()),
+        }
+    }
+}
+
+/// Waits for ending signals, as long as the process lives. Those that come at once count for one.
+fn listen() {
+    let mut last: Option<Instant> = None;
+    loop {
+        let set = ending();
+        let mut signal = 0;
+        // SAFETY: both pointers are to valid places that outlive the call; the signals of
+        // `set` are blocked in every thread (see the head of this file).
+        if unsafe { libc::sigwait(&raw const set, &raw mut signal) } != 0 {
+            return;
+        }
+        if last.is_some_and(|last| last.elapsed() < AT_ONCE) {
+            continue;
+        }
+        let comes = ENDS.lock().comes(signal);
+        match comes {
+            Ok(Some(act)) => act(signal),
+            Ok(None) => {}
+            Err(exit_code) => std::process::exit(exit_code),
+        }
+        last = Some(Instant::now());
+    }
+}
+
+/// A stretch of work that an ending signal does not end at once: whoever works asks now and then, or says
+/// what is to be done when it comes.
 ///
 /// Outside of any, an ending signal ends the process, as it would without workfs.
-pub struct Patience(&'static Interrupt);
-
-#[derive(Default)]
-struct Interrupt {
-    patient: AtomicBool,
-    seen: AtomicBool,
-    /// What is to be done at the signal.
-    act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-}
+#[derive(Debug)]
+pub struct Patience(());
 
 impl Patience {
     /// Begins one; before the threads that take part are started. Only one at a time.
     ///
     /// # Errors
-    /// If a thread cannot be started.
-    pub fn begin(exit_code: i32) -> std::io::Result<Patience> {
-        static ONLY: OnceLock<Interrupt> = OnceLock::new();
-        let is_new = ONLY.get().is_none();
-        let interrupt = ONLY.get_or_init(Interrupt::default);
-        interrupt.patient.store(true, Ordering::SeqCst);
-        if is_new {
-            block();
-            on_each(move |_| {
-                // The second one comes from somebody who has waited long enough.
-                let again = interrupt.seen.swap(true, Ordering::SeqCst);
-                if again || !interrupt.patient.load(Ordering::SeqCst) {
-                    std::process::exit(exit_code);
-                }
-                let act = interrupt.act.lock().take();
-                if let Some(act) = act {
-                    act();
-                }
-                true
-            })?;
+    /// If the thread cannot be started that waits for signals.
+    pub fn begin(exit_code: i32) -> Result<Patience, Failure> {
+        block();
+        let mut ends = ENDS.lock();
+        if !ends.has_thread {
+            let thread = std::thread::Builder::new().name("signals".into()).stack_size(128 << 10);
+            let started = thread.spawn(listen);
+            started.map_err(|error| Failure::io("waiting for signals", &error))?;
+            ends.has_thread = true;
         }
-        Ok(Patience(interrupt))
+        (ends.stage, ends.exit_code) = (Stage::Patient, exit_code);
+        Ok(Patience(()))
     }
 
-    /// Does that when the signal comes, or now if it has: for whoever waits and cannot ask.
-    pub fn when_over(&self, act: impl FnOnce() + Send + 'static) {
-        *self.0.act.lock() = Some(Box::new(act));
-        if self.is_over() {
-            let act = self.0.act.lock().take();
-            if let Some(act) = act {
-                act();
+    /// Does that, in place of what was said before, when the signal comes, or now if it has: for whoever
+    /// waits and cannot ask.
+    pub fn when_over(&self, act: impl FnOnce(i32) + Send + 'static) {
+        Patience::becomes(Stage::Patient, Box::new(act));
+    }
+
+    /// The same for who ends by it in due order, and whom no further signal may end before: mounts would be
+    /// left dead.
+    pub fn outlast(&self, act: impl FnOnce(i32) + Send + 'static) {
+        Patience::becomes(Stage::Outlasting, Box::new(act));
+    }
+
+    fn becomes(stage: Stage, act: Act) {
+        let mut ends = ENDS.lock();
+        ends.stage = stage;
+        match ends.seen {
+            None => ends.act = Some(act),
+            Some(signal) => {
+                drop(ends);
+                act(signal);
             }
         }
     }
@@ -143,14 +164,18 @@ impl Patience {
     /// Whether a signal has come, in this one or in one before.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.0.seen.load(Ordering::SeqCst)
+        ENDS.lock().seen.is_some()
     }
 }
 
 impl Drop for Patience {
     fn drop(&mut self) {
-        self.0.patient.store(false, Ordering::SeqCst);
-        self.0.act.lock().take();
+        let mut ends = ENDS.lock();
+        ends.act = None;
+        // Who outlasts signals is about to end the process.
+        if ends.stage == Stage::Patient {
+            ends.stage = Stage::Impatient;
+        }
     }
 }
 
@@ -175,5 +200,26 @@ pub fn is_ignored(signal: libc::c_int) -> bool {
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ending(stage: Stage) -> Ending {
+        Ending { has_thread: true, stage, exit_code: 130, seen: None, act: Some(Box::new(drop)) }
+    }
+
+    #[test]
+    fn the_first_signal_is_told_and_the_second_ends_only_who_does_not_outlast_it() {
+        let mut patient = ending(Stage::Patient);
+        assert!(patient.comes(libc::SIGTERM).is_ok_and(|act| act.is_some()));
+        assert_eq!(patient.comes(libc::SIGINT).err(), Some(130));
+        assert_eq!(patient.seen, Some(libc::SIGTERM), "the first counts");
+        let mut outlasting = ending(Stage::Outlasting);
+        assert!(outlasting.comes(libc::SIGTERM).is_ok_and(|act| act.is_some()));
+        assert!(outlasting.comes(libc::SIGTERM).is_ok_and(|act| act.is_none()));
+        assert_eq!(ending(Stage::Impatient).comes(libc::SIGTERM).err(), Some(130));
     }
 }

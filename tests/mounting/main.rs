@@ -11,6 +11,7 @@ mod below;
 mod dead;
 mod end;
 mod exec;
+mod in_front;
 mod moved;
 mod nested;
 mod options;

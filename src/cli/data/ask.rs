@@ -179,7 +179,7 @@ fn over_socket(
         Err(failure) => return again(failure, false),
     };
     if let (Some(patience), Some(interrupter)) = (patience, interrupter) {
-        patience.when_over(interrupter);
+        patience.when_over(|_| interrupter());
     }
     let mut answered = false;
     for answer in answers {
@@ -208,12 +208,17 @@ fn over_socket(
 
 /// From here on Ctrl-C ends this process as soon as that is sound.
 pub fn patience() -> Result<Patience, Stop> {
-    let patience = Patience::begin(i32::from(Exit::Interrupted.code()))
-        .map_err(|error| Failure::io("waiting for signals", &error))?;
-    if patience.is_over() {
-        return Err(Stop::failed(Exit::Interrupted, "interrupted", "nothing was done"));
-    }
+    let patience = Patience::begin(i32::from(Exit::Interrupted.code()))?;
+    expect_more(&patience)?;
     Ok(patience)
+}
+
+/// Fails if Ctrl-C came before anything was done.
+pub fn expect_more(patience: &Patience) -> Result<(), Stop> {
+    match patience.is_over() {
+        true => Err(Stop::failed(Exit::Interrupted, "interrupted", "nothing was done")),
+        false => Ok(()),
+    }
 }
 
 /// How long a daemon that is well may say nothing about a request. To who follows what happens it

@@ -36,6 +36,7 @@ use super::store;
 use crate::names::{AgentName, json_path};
 use crate::service::Request;
 use ask::{Missing, ask};
+pub(super) use ask::{expect_more, patience};
 
 /// The commands.
 #[derive(Debug, Subcommand)]
