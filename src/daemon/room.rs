@@ -6,7 +6,8 @@
 //! it no more, may not or cannot, passes the wake-up on; nobody is waited for to take its answer: who does
 //! not is as one that is gone; one from whom something in the way keeps all
 //! that is ready waits on, and is not tried again before it is woken; a record that was claimed for a
-//! client which is gone by then, or goes without having read that it has it, is given back; who is asked for at
+//! client which is gone by then, or goes without having read that it has it, is given back, also when the room
+//! ends, which makes no claim that was not begun; who is asked for at
 //! each try is what the register says then, also of an agent that has gone from it meanwhile.
 //! Deliberately not here: which record is claimed (`service`).
 
@@ -15,9 +16,10 @@ use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
@@ -42,6 +44,8 @@ const SLEEP_MAX: Duration = Duration::from_secs(3600);
 /// The way into the room.
 pub struct Room {
     bell: Bell,
+    /// Hung up when all that the room does is done.
+    over: Receiver<()>,
 }
 
 /// Tells the room's thread something and wakes it. Never blocks.
@@ -112,20 +116,36 @@ impl Room {
         let watched = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&watched, bell.wake.as_fd(), EventData::new_u64(TOLD), EventFlags::IN)?;
         let (jobs, work) = unbounded();
+        let mut workers = Vec::new();
         for nth in 0..CLAIM_WORKERS {
             let (work, service, bell) = (work.clone(), Arc::clone(service), bell.clone());
             let worker = std::thread::Builder::new().name(format!("claims-{nth}"));
-            worker.stack_size(1 << 20).spawn(move || serve(&work, &service, &bell))?;
+            let started = worker.stack_size(1 << 20).spawn(move || serve(&work, &service, &bell));
+            workers.push(started?);
         }
         let (service, own) = (Arc::clone(service), bell.clone());
         let (clients, answered) = (HashMap::new(), HashMap::new());
         let (ends, shares) = (BTreeSet::new(), Shares::of(CLAIM_WAITERS_MAX));
-        let last = TOLD;
-        let keeper =
-            Keeper { service, bell: own, jobs, watched, clients, answered, shares, ends, last };
+        let keeper = Keeper {
+            service,
+            bell: own,
+            jobs,
+            queued: work,
+            workers,
+            watched,
+            clients,
+            answered,
+            shares,
+            ends,
+            last: TOLD,
+        };
         let thread = std::thread::Builder::new().name("waiting".into()).stack_size(1 << 20);
-        thread.spawn(move || keeper.run(&told))?;
-        Ok(Room { bell })
+        let (ends, over) = bounded(0);
+        thread.spawn(move || {
+            keeper.run(&told);
+            drop(ends);
+        })?;
+        Ok(Room { bell, over })
     }
 
     /// Lets a client wait for what it asks for.
@@ -156,9 +176,17 @@ impl Room {
         self.bell.ring(Told::Enter(Box::new(client)));
     }
 
-    /// Sends all away.
+    /// Sends all away; does not wait until they are.
     pub fn close(&self) {
         self.bell.ring(Told::End);
+    }
+
+    /// Waits, not for long, until who was to hear of a claim has heard, or it is given back: of a room that
+    /// was closed.
+    pub fn finish(self, patience: Duration) {
+        if self.over.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("claims for those who wait are still being made");
+        }
     }
 }
 
@@ -214,6 +242,9 @@ struct Keeper {
     service: Arc<Service>,
     bell: Bell,
     jobs: Sender<Job>,
+    /// The other end of `jobs`.
+    queued: Receiver<Job>,
+    workers: Vec<JoinHandle<()>>,
     watched: OwnedFd,
     clients: HashMap<u64, Client>,
     answered: HashMap<u64, Answered>,
@@ -225,38 +256,74 @@ struct Keeper {
 
 impl Keeper {
     fn run(mut self, told: &Receiver<Told>) {
-        let mut events = Vec::with_capacity(64);
-        loop {
+        'open: loop {
             let first =
                 self.ends.first().map(|(at, _)| at.saturating_duration_since(Instant::now()));
             let timeout = first.and_then(|left| Timespec::try_from(left.min(SLEEP_MAX)).ok());
-            events.clear();
-            let spare = rustix::buffer::spare_capacity(&mut events);
-            match epoll::wait(&self.watched, spare, timeout.as_ref()) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => {
-                    tracing::error!(%error, "the waiting room closes");
-                    return;
-                }
-            }
-            for event in &events {
-                match event.data.u64() {
-                    TOLD => {
-                        let _ = rustix::io::read(&*self.bell.wake, &mut [0u8; 8]);
-                    }
-                    // It hung up, or talks instead of waiting: either way it does not wait.
-                    number => self.leaves(number),
-                }
+            if let Err(error) = self.hear_clients(timeout.as_ref()) {
+                tracing::error!(%error, "the waiting room closes");
+                break;
             }
             while let Ok(told) = told.try_recv() {
                 match told {
                     Told::Enter(client) => self.enters(*client),
                     Told::Ready(number, workspace) => self.woken(number, workspace),
                     Told::Tried(number, reply) => self.tried(number, reply),
-                    Told::End => return,
+                    Told::End => break 'open,
                 }
             }
             self.look_at_the_clock();
+        }
+        self.end(told);
+    }
+
+    /// Waits until something was told, or clients hung up, which leave; says whether there was any of it.
+    fn hear_clients(&mut self, timeout: Option<&Timespec>) -> rustix::io::Result<bool> {
+        let mut events = Vec::with_capacity(64);
+        match epoll::wait(&self.watched, rustix::buffer::spare_capacity(&mut events), timeout) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        for event in &events {
+            match event.data.u64() {
+                TOLD => {
+                    let _ = rustix::io::read(&*self.bell.wake, &mut [0u8; 8]);
+                }
+                // It hung up, or talks instead of waiting: either way it does not wait.
+                number => self.leaves(number),
+            }
+        }
+        Ok(!events.is_empty())
+    }
+
+    /// Makes no claim that was not begun; whoever one is being made for hears of it, or it is given back.
+    fn end(mut self, told: &Receiver<Told>) {
+        for job in self.queued.try_iter().collect::<Vec<_>>() {
+            match job {
+                Job::Claim { number, .. } => {
+                    self.clients.entry(number).and_modify(|client| client.trying = false);
+                }
+                // For this the workers are still there.
+                Job::GiveBack(..) => drop(self.jobs.send(job)),
+            }
+        }
+        while self.clients.values().any(|client| client.trying) {
+            let Ok(told) = told.recv() else { break };
+            let Told::Tried(number, reply) = told else { continue };
+            if let Some(client) = self.clients.get_mut(&number) {
+                // Nobody tries again, and there is nobody to pass a wake-up on to.
+                client.again = false;
+                client.called.clear();
+            }
+            self.tried(number, reply);
+        }
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        while self.hear_clients(Some(&now)).unwrap_or(false) {}
+        drop(self.jobs);
+        for worker in self.workers {
+            if worker.join().is_err() {
+                tracing::error!("a thread that makes claims panicked");
+            }
         }
     }
 

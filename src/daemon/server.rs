@@ -119,7 +119,7 @@ impl Server {
         if let Err(error) = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both) {
             tracing::warn!(%error, "the socket does not close");
         }
-        if let Some(room) = self.shared.room.lock().take() {
+        if let Some(room) = &*self.shared.room.lock() {
             room.close();
         }
         self.shared.places.hear_no_more();
@@ -133,6 +133,8 @@ impl Server {
             tracing::error!("the socket's thread panicked");
         }
         let begin = Instant::now();
+        let room = self.shared.room.lock().take();
+        room.into_iter().for_each(|room| room.finish(DAEMON_END_WAIT));
         while !self.shared.places.is_empty() && begin.elapsed() < DAEMON_END_WAIT {
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -23,7 +23,7 @@ fn put(fixture: &Fixture, task: &str, fields: &str) {
 }
 
 /// A client that waits, as a connection and no process.
-struct Waiter(UnixStream);
+pub(super) struct Waiter(UnixStream);
 
 impl Waiter {
     fn new(fixture: &Fixture, agent: &str, wait: Duration) -> Waiter {
@@ -54,7 +54,7 @@ impl Waiter {
     }
 
     /// The id of what it got; an error's exit.
-    fn answer(&self) -> Result<String, String> {
+    pub(super) fn answer(&self) -> Result<String, String> {
         let mut line = String::new();
         BufReader::new(&self.0).read_line(&mut line).unwrap();
         let said: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
@@ -84,7 +84,7 @@ fn settled(pid: u32) -> usize {
 }
 
 /// Waiters that have come and been seen.
-fn crowd(fixture: &Fixture, count: usize) -> Vec<Waiter> {
+pub(super) fn crowd(fixture: &Fixture, count: usize) -> Vec<Waiter> {
     let come = |_| {
         // The first waits until the last has come.
         let waiter = Waiter::new(fixture, "bob", 10 * DEADLINE);

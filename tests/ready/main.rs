@@ -12,5 +12,6 @@ mod claim;
 mod cost;
 mod desk;
 mod dir;
+mod ended;
 mod order;
 mod wait;
