@@ -1,12 +1,14 @@
 //! Asking a daemon.
 //!
 //! What must stay true: that nobody listens is told apart from every other failure; what is
-//! answered at once is not waited for without end. Deliberately not here: starting a daemon
-//! (`spawn`).
+//! answered at once is not waited for without end; who may not serve the store is asked nothing.
+//! Deliberately not here: starting a daemon (`spawn`).
 
+use std::fs::Metadata;
 use std::io::{self, Write as _};
 use std::net::Shutdown;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -69,6 +71,7 @@ impl Client {
         let error = match socket::connect(path) {
             Ok(None) => return Ok(None),
             Ok(Some(stream)) => {
+                expect_entitled(paths.store(), path, &stream)?;
                 let (lines, paths) = (Lines::new(stream), paths.clone());
                 return Ok(Some(Client { lines, paths, until: None }));
             }
@@ -320,6 +323,36 @@ impl Iterator for Answers<'_> {
         self.over = answer.as_ref().map_or(true, Answer::is_final);
         Some(answer)
     }
+}
+
+/// Fails where somebody listens at the store's socket who cannot be its daemon. Where others may make files
+/// beside the store (`/tmp`) anybody can, while none runs, and would be sent all that is asked, and with `exec` the
+/// connection of a mount.
+fn expect_entitled(store: &Path, socket: &Path, stream: &UnixStream) -> Result<(), Failure> {
+    let io = |error: io::Error| Failure::io(format!("the socket {}", socket.display()), &error);
+    let peer = socket::peer(stream).map_err(io)?;
+    let own = rustix::process::geteuid().as_raw();
+    // Whoever may write the store's file may have a daemon for it.
+    let may_write = |found: Metadata| {
+        let is_in_group =
+            || peer.gid == found.gid() || socket::peer_groups(stream).contains(&found.gid());
+        match found.mode() {
+            _ if peer.uid == found.uid() => true,
+            mode if mode & 0o020 != 0 && is_in_group() => true,
+            mode => mode & 0o002 != 0,
+        }
+    };
+    if peer.uid == 0 || peer.uid == own || std::fs::metadata(store).is_ok_and(may_write) {
+        return Ok(());
+    }
+    let reason = format!(
+        "user {} listens at the socket {}, and may not write the store",
+        peer.uid,
+        socket.display()
+    );
+    let remedy = "a daemon runs as root, as you, or as a user who may write the store's file: remove that \
+                  socket, or use a store in a directory where nobody else makes files (`--store`)";
+    Err(Failure::new(Cause::Denied, reason, remedy))
 }
 
 /// Whether the other side is simply gone.

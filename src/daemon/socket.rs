@@ -141,6 +141,21 @@ pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
     Ok(Peer { uid: peer.uid, gid: peer.gid, pid: peer.pid.unsigned_abs() })
 }
 
+/// The groups of the user at the other end, besides that of [`peer`]; none where the kernel does not say.
+#[must_use]
+pub fn peer_groups(stream: &UnixStream) -> Vec<u32> {
+    // As many as there can be.
+    let mut groups = vec![0; 1 << 16];
+    let mut size = libc::socklen_t::try_from(size_of_val(&*groups)).unwrap_or_default();
+    let (of, socket) = (libc::SOL_SOCKET, stream.as_raw_fd());
+    // SAFETY: both pointers are to what lives in this call, and `size` is the length of the first in bytes.
+    let said = unsafe {
+        libc::getsockopt(socket, of, libc::SO_PEERGROUPS, groups.as_mut_ptr().cast(), &raw mut size)
+    };
+    groups.truncate(if said == 0 { size as usize / size_of::<libc::gid_t>() } else { 0 });
+    groups
+}
+
 /// Whether the other end has gone away. One that only sends no more still wants its answer.
 #[must_use]
 pub fn is_gone(stream: &UnixStream) -> bool {
@@ -276,6 +291,9 @@ mod tests {
         let client = connect(&path).unwrap().unwrap();
         let (server, _) = listener.accept().unwrap();
         assert_eq!(peer(&server).unwrap().pid, std::process::id());
+        let own = rustix::process::getgroups().unwrap();
+        let own: Vec<u32> = own.into_iter().map(rustix::process::Gid::as_raw).collect();
+        assert_eq!((peer_groups(&client), peer_groups(&server)), (own.clone(), own));
         assert!(!is_gone(&server));
         client.shutdown(std::net::Shutdown::Write).unwrap();
         assert!(!is_gone(&server), "it waits for its answer");

@@ -16,3 +16,4 @@ mod log;
 mod many_files;
 mod read_only;
 mod socket;
+mod squatter;
