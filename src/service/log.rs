@@ -126,40 +126,32 @@ pub(super) fn log(
         }
     })?;
     let mut report = LogReport { events: 0, last_g: since };
-    let mut give = |row_g: G, line: String, report: &mut LogReport| {
-        report.events += 1;
-        report.last_g = row_g;
-        let line = if args.json { line } else { readable(part, &line) };
-        if sink(Reply::Line(line)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    };
     match (&wanted, args.limit) {
         (Some(gs), _) => {
             for page in gs.chunks(PAGE as usize) {
-                for (g, line) in lines((service, part), page.iter().copied(), &Filter::All)? {
-                    if give(g, line, &mut report).is_break() {
-                        return Ok(report);
-                    }
+                let page = lines((service, part), page.iter().copied(), &Filter::All)?;
+                if give((part, args), page, &mut report, sink).is_break() {
+                    return Ok(report);
                 }
             }
         }
         (None, Some(limit)) => {
-            for (g, line) in newest((service, part), since, last, limit, &filter)? {
-                if give(g, line, &mut report).is_break() {
-                    return Ok(report);
-                }
+            let found = newest((service, part), (since, last), limit, &filter, sink)?;
+            let Some(found) = found else { return Ok(report) };
+            if give((part, args), found, &mut report, sink).is_break() {
+                return Ok(report);
             }
         }
         (None, None) => {
             let mut at = since;
             while at < last {
                 let end = G(last.0.min(at.0 + PAGE));
-                let page = (at.0 + 1..=end.0).map(G);
-                for (g, line) in lines((service, part), page, &filter)? {
-                    if give(g, line, &mut report).is_break() {
-                        return Ok(report);
-                    }
+                let page = lines((service, part), (at.0 + 1..=end.0).map(G), &filter)?;
+                if give((part, args), page, &mut report, sink).is_break() {
+                    return Ok(report);
                 }
                 at = end;
+                report.last_g = end;
             }
         }
     }
@@ -168,6 +160,29 @@ pub(super) fn log(
         follow((service, part), args, &filter, &mut report, sink)?;
     }
     Ok(report)
+}
+
+/// Gives the wanted lines of a page. Of one that has none the client hears, too: it may be gone, and there
+/// may be many of them.
+fn give(
+    (part, args): (&Part, &LogArgs),
+    page: Vec<(G, String)>,
+    report: &mut LogReport,
+    sink: Sink<'_>,
+) -> ControlFlow<()> {
+    let mut tell = |reply| match sink(reply) {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    };
+    if page.is_empty() {
+        return tell(Reply::Idle);
+    }
+    for (g, line) in page {
+        report.events += 1;
+        report.last_g = g;
+        tell(Reply::Line(if args.json { line } else { readable(part, &line) }))?;
+    }
+    ControlFlow::Continue(())
 }
 
 /// The events of one thing after `since`, in their order: linked from the last one back; those of the
@@ -240,14 +255,14 @@ fn lines(
     })
 }
 
-/// The newest `limit` wanted lines after `since`, in their order.
+/// The newest `limit` wanted lines after `since`, in their order; `None` if the client is gone.
 fn newest(
     asked: (&Service, &Part),
-    since: G,
-    last: G,
+    (since, last): (G, G),
     limit: u64,
     filter: &Filter,
-) -> Result<Vec<(G, String)>, Failure> {
+    sink: Sink<'_>,
+) -> Result<Option<Vec<(G, String)>>, Failure> {
     let mut found: Vec<(G, String)> = Vec::new();
     let mut end = last.0;
     while end > since.0 && (found.len() as u64) < limit {
@@ -256,9 +271,12 @@ fn newest(
         page.append(&mut found);
         found = page;
         end = start;
+        if !sink(Reply::Idle) {
+            return Ok(None);
+        }
     }
     let surplus = found.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
-    Ok(found.split_off(surplus))
+    Ok(Some(found.split_off(surplus)))
 }
 
 /// Goes on with events as they happen, until the client is gone.
@@ -280,12 +298,9 @@ fn follow(
             continue;
         }
         let end = G(end.0.min(report.last_g.0 + PAGE));
-        for (_, line) in lines((service, part), (report.last_g.0 + 1..=end.0).map(G), filter)? {
-            report.events += 1;
-            let line = if args.json { line } else { readable(part, &line) };
-            if !sink(Reply::Line(line)) {
-                return Ok(());
-            }
+        let page = lines((service, part), (report.last_g.0 + 1..=end.0).map(G), filter)?;
+        if give((part, args), page, report, sink).is_break() {
+            return Ok(());
         }
         report.last_g = end;
     }

@@ -86,7 +86,7 @@ pub(super) fn watch(
             Ok((lines, end.max(report.last_g)))
         })?;
         report.last_g = page.1;
-        let all_read = page.0.is_empty();
+        let (all_read, told) = (page.0.is_empty(), report.events);
         for line in page.0.into_iter().filter(|line| tells_of(&glob, part, line)) {
             report.events += 1;
             if !sink(Reply::Line(if args.json { named(line) } else { readable(part, &line) })) {
@@ -96,13 +96,18 @@ pub(super) fn watch(
                 return Ok(report);
             }
         }
-        if !all_read {
-            continue;
-        }
         let left = until.map_or(IDLE_AFTER, |at| at.saturating_duration_since(Instant::now()));
-        if left.is_zero() {
+        // Who gives no time at all wants what there is.
+        if left.is_zero() && (all_read || args.timeout_s != Some(0)) {
             report.timed_out = true;
             return Ok(report);
+        }
+        if !all_read {
+            // In a long past there may be nothing to tell for long.
+            if report.events == told && !sink(Reply::Idle) {
+                return Ok(report);
+            }
+            continue;
         }
         if !news.wait(report.last_g, left.min(IDLE_AFTER)) && !sink(Reply::Idle) {
             return Ok(report);

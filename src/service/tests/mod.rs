@@ -8,6 +8,7 @@ mod gc;
 mod import;
 mod interrupted;
 mod keep;
+mod past;
 mod project;
 
 use std::path::{Path, PathBuf};
