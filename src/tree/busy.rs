@@ -5,6 +5,7 @@
 //! it is not taken any more.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,10 +30,21 @@ struct State {
 }
 
 /// Inodes with unjudged writes, and the changes that wait for them.
-#[derive(Default)]
 pub(super) struct Busy {
     state: Mutex<State>,
     changed: Condvar,
+    /// Starts the timer's thread.
+    start: fn(Arc<Busy>) -> io::Result<()>,
+}
+
+impl Default for Busy {
+    fn default() -> Busy {
+        let start = |busy: Arc<Busy>| {
+            let thread = std::thread::Builder::new().name("busy".into());
+            thread.spawn(move || busy.time()).map(drop)
+        };
+        Busy { state: Mutex::default(), changed: Condvar::new(), start }
+    }
 }
 
 impl Busy {
@@ -90,20 +102,23 @@ impl Busy {
         self.state.lock().writers.is_empty()
     }
 
-    /// Runs `change` when nothing of `ino` is unjudged, or with `true` after [`BUSY_WAIT`].
+    /// Runs `change` when nothing of `ino` is unjudged, or with `true` after [`BUSY_WAIT`]; at once, where
+    /// there is no thread to see to that.
     pub fn when_idle(self: &Arc<Self>, ino: Ino, change: Waiting) {
         let mut state = self.state.lock();
         if !state.writers.contains_key(&ino) {
             drop(state);
             return change(false);
         }
-        state.waiting.push((ino, Instant::now() + BUSY_WAIT, change));
         if !state.timer {
-            let busy = Arc::clone(self);
-            let started =
-                std::thread::Builder::new().name("busy".into()).spawn(move || busy.time());
-            state.timer = started.is_ok();
+            if let Err(error) = (self.start)(Arc::clone(self)) {
+                drop(state);
+                tracing::warn!(%error, "no thread to wait for a writer");
+                return change(true);
+            }
+            state.timer = true;
         }
+        state.waiting.push((ino, Instant::now() + BUSY_WAIT, change));
         drop(state);
         self.changed.notify_one();
     }
@@ -129,5 +144,27 @@ impl Busy {
 fn run(waiting: Vec<(Ino, Instant, Waiting)>, busy: bool) {
     for (_, _, change) in waiting {
         change(busy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_no_thread_is_to_be_had_nothing_waits_for_ever() {
+        let start = |_| Err(io::Error::from(io::ErrorKind::WouldBlock));
+        let busy = Arc::new(Busy { start, ..Busy::default() });
+        busy.begin(Ino(7), None);
+        let (tell, told) = std::sync::mpsc::channel();
+        busy.when_idle(Ino(7), Box::new(move |is_busy| tell.send(is_busy).unwrap()));
+        assert_eq!(told.try_recv(), Ok(true), "refused at once");
+        // When there is one again it is waited as before.
+        let busy = Arc::new(Busy::default());
+        busy.begin(Ino(7), None);
+        let (tell, told) = std::sync::mpsc::channel();
+        busy.when_idle(Ino(7), Box::new(move |is_busy| tell.send(is_busy).unwrap()));
+        busy.end(Ino(7), None);
+        assert_eq!(told.recv(), Ok(false));
     }
 }

@@ -101,10 +101,10 @@ impl WorkTree {
             self.waits.came(waited.workspace, handle);
             return Ok(true);
         }
-        if let Some(wake) = wake {
-            self.waits.poll(&self.me, waited, handle, wake);
+        match wake.is_none_or(|wake| self.waits.poll(&self.me, waited, handle, wake)) {
+            true => Ok(false),
+            false => Err(Errno::EIO),
         }
-        Ok(false)
     }
 }
 
@@ -127,9 +127,15 @@ impl Waits {
         self.wait(tree, waited, Call::Read { until, reply });
     }
 
-    /// A poll that found nothing.
-    pub fn poll(&self, tree: &Weak<WorkTree>, waited: &Waited, handle: Handle, wake: PollWake) {
-        self.wait(tree, waited, Call::Poll { handle, wake });
+    /// A poll that found nothing. False if nobody would wake it.
+    pub fn poll(
+        &self,
+        tree: &Weak<WorkTree>,
+        waited: &Waited,
+        handle: Handle,
+        wake: PollWake,
+    ) -> bool {
+        self.wait(tree, waited, Call::Poll { handle, wake })
     }
 
     /// A poll that found something: the one who was woken, perhaps.
@@ -149,11 +155,17 @@ impl Waits {
         }
     }
 
-    /// Whoever cannot be told to wait is answered by the drop of its reply.
-    fn wait(&self, tree: &Weak<WorkTree>, waited: &Waited, call: Call) {
+    /// False if nobody knows of it: a read is answered by the drop of its reply then. For the next that
+    /// waits a thread is started again.
+    fn wait(&self, tree: &Weak<WorkTree>, waited: &Waited, call: Call) -> bool {
         let mut thread = self.0.lock();
         let sender = thread.get_or_insert_with(|| start(tree.clone()));
-        let _ = sender.send(Told::Waits(waited.workspace, Looker { whose: waited.whose, call }));
+        let told = Told::Waits(waited.workspace, Looker { whose: waited.whose, call });
+        let is_told = sender.send(told).is_ok();
+        if !is_told {
+            *thread = None;
+        }
+        is_told
     }
 }
 
@@ -269,4 +281,29 @@ impl Waiting {
 /// A name as `.wait` gives it.
 fn line(name: &[u8]) -> Vec<u8> {
     [name, b"\n"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use workfs_mount::MountId;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_could_not_be_started_is_not_told_of_the_next() {
+        // As where the start failed: what the thread was to hear by is gone.
+        let (sender, _) = unbounded();
+        let waits = Waits(Mutex::new(Some(sender)));
+        let waited = Waited {
+            workspace: WorkspaceKey(1),
+            whose: (MountId(1), 0),
+            rest: Arc::default(),
+            polled: Mutex::default(),
+        };
+        let (tell, told) = std::sync::mpsc::channel();
+        let reply = Reply::new(move |read: Result<Vec<u8>, Errno>| tell.send(read).unwrap());
+        waits.read(&Weak::new(), &waited, reply);
+        assert_eq!(told.recv().unwrap(), Err(Errno::EIO));
+        assert!(waits.0.lock().is_none());
+    }
 }
