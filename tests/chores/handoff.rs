@@ -139,6 +139,46 @@ fn it_can_be_switched_off() {
     assert_eq!(names(&fixture, "inbox").len(), 0);
 }
 
+const SCHEMA: &str = r#"{"type": "object", "properties": {"key": {"type": "string"},
+    "state": {"enum": ["new", "done"]}, "who": {"type": "string"}, "after": {"type": "string"},
+    "title": {"type": "string", "minLength": 3}, "fix": {"type": "object", "properties": {
+        "next": {"type": "string"}, "next_title": {"type": "string"}}}}}"#;
+
+const KIND: &str = "kind: fix
+schema: fix.v1.json
+extensions: [yaml]
+fields: { id: key, status: state, owner: who }
+states:
+  new: { dirs: [new], status: [new], initial: true }
+  done: { dirs: [done], status: [done], requires: [title] }
+transitions:
+  - { from: new, to: done, event: finished, by: [agent, operator] }
+chores:
+  handoff:
+    state: done
+    agent: fix.next
+    previous: after
+    copy: { title: fix.next_title|title }
+";
+
+// P14.2 P14.8
+#[test]
+fn of_a_follow_up_that_is_not_valid_no_place_in_the_finished_record_is_told() {
+    let fixture = Setup::default().prepare();
+    fixture.init_with_kind((KIND, SCHEMA), "{ path: fixes, kind: fix }");
+    fixture.mount_at(fixture.root()).success();
+    let text = "title: its own\nfix: { next: ann, next_title: x }\n";
+    fs::write(fixture.path("fixes/new/f-1.yaml"), text).unwrap();
+    fixture.sh("mv fixes/new/f-1.yaml fixes/done/").success();
+    let why = fixture.workfs(&["why", "f-1"]).success().stdout;
+    assert!(why.contains("the record that would go on from here is not valid: `title`"), "{why}");
+    assert!(!why.contains("line ") && !why.contains("save again"), "{why}");
+    for command in ["status", "doctor"] {
+        let told = fixture.workfs(&[command]).stdout;
+        assert!(told.contains("fixes/done/f-1.yaml: the record that would"), "{told}");
+    }
+}
+
 // P14.2
 #[test]
 fn sigkill_leaves_both_or_none() {

@@ -275,8 +275,13 @@ impl Desk {
 
     /// The operator saves another text of a task.
     pub fn rewrite(&self, task: &str, more: &str) {
+        self.rewrite_all(task, Desk::text(task, more));
+    }
+
+    /// The same with all of the text.
+    pub fn rewrite_all(&self, task: &str, text: Text) {
         let ino = self.record(task).ino().unwrap();
-        let (text, sight) = (Desk::text(task, more), Sight::Known(Base::Unseen));
+        let sight = Sight::Known(Base::Unseen);
         let save = Save::of(ino, sight, text);
         let saved = self.engine().run(Desk::operator().at(Door::Handle), save).unwrap();
         assert!(matches!(saved, Saved::Kept(_)), "{saved:?}");

@@ -25,8 +25,9 @@ pub(super) struct Escalate {
 }
 
 impl Chore for Escalate {
+    /// What can be in its way is in the way of the line.
     fn about(&self) -> About {
-        About::Record(self.record.key)
+        About::Name(self.dir, self.file.clone())
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {

@@ -12,51 +12,61 @@ use super::super::sight::{Base, Sight};
 use super::super::{Command, Create, NewContent, Stop, Text, Turn};
 
 /// Makes the follow-up of a record, if it names an agent for it and none was made yet.
-pub(super) struct HandOver {
-    pub record: RecordKey,
+pub(super) fn hand_over(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, Stop> {
+    let done = turn.txn.record(record)?.filter(|record| record.ino().is_some());
+    let Some(done) = done else { return Ok(false) };
+    let lies = home_of(turn, &done)?;
+    if !hands_over(&lies) {
+        return Ok(false);
+    }
+    let kind = lies.governed.binding.kind.clone();
+    let text = Text::new(turn.content(&done)?);
+    let said = text.document()?.value();
+    let agent = match kind.next_agent(said) {
+        None => return Ok(false),
+        Some(Ok(agent)) => agent,
+        // No room and no time makes it one: it is told of, and does not wait.
+        Some(Err(named)) => {
+            let refused = turn.told_once(lies.file_path(), no_agent(&named))?;
+            if refused.kept {
+                turn.keep(refused)?;
+            }
+            return Ok(false);
+        }
+    };
+    if turn.txn.is_followed_up(lies.governed.workspace, &done.id, &agent)? {
+        return Ok(false);
+    }
+    // Who is no agent yet can become one; of who is known it is known what it may.
+    turn.is_registered(&lies, &agent)?;
+    let Some(dir) = turn.state_dir(&lies.governed, kind.initial(), None)? else {
+        return Ok(false);
+    };
+    let (id, name) = free(turn, &lies, dir, &agent)?;
+    let next = kind.follow_up((&id, &agent), (&done.id, said), turn.now);
+    let text = Text::new(next.map(|next| record::write(&next)).unwrap_or_default());
+    let create =
+        Create { parent: dir, name, mode: 0o644, content: NewContent::File, on_draft: None };
+    let ino = create.run(turn)?.ino;
+    let sight = Sight::Known(Base::Unseen);
+    // What cannot be a record is not made: the whole command is undone.
+    match Save::of(ino, sight, text).run(turn)? {
+        Saved::Kept(_) => Ok(true),
+        Saved::Refused(refusal) => Err(Stop::kept(not_valid(refusal), lies.file_path())),
+    }
 }
 
-impl Command for HandOver {
-    type Out = ();
+/// Whether what lies here hands over.
+pub(super) fn hands_over(home: &Home) -> bool {
+    home.governed.binding.chores.handoff && home.kind().hands_over(home.state)
+}
 
-    fn operation(&self) -> &'static str {
-        "handoff"
-    }
-
-    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        let Some(done) = turn.txn.record(self.record)? else { return Ok(()) };
-        let lies = home_of(turn, &done)?;
-        let kind = lies.governed.binding.kind.clone();
-        let text = Text::new(turn.content(&done)?);
-        let said = text.document()?.value();
-        let agent = match kind.next_agent(said) {
-            None => return Ok(()),
-            Some(Ok(agent)) => agent,
-            Some(Err(named)) => return Err(Stop::kept(no_agent(&named), lies.file_path())),
-        };
-        if turn.txn.is_followed_up(lies.governed.workspace, &done.id, &agent)? {
-            return Ok(());
-        }
-        // Who is no agent yet can become one; of who is known it is known what it may.
-        turn.is_registered(&lies, &agent)?;
-        let dir = turn.state_dir(&lies.governed, kind.initial(), None)?;
-        let Some((dir, id, name)) =
-            dir.map(|dir| free(turn, &lies, dir, &agent)).transpose()?.flatten()
-        else {
-            return Ok(());
-        };
-        let next = kind.follow_up((&id, &agent), (&done.id, said), turn.now);
-        let text = Text::new(next.map(|next| record::write(&next)).unwrap_or_default());
-        let create =
-            Create { parent: dir, name, mode: 0o644, content: NewContent::File, on_draft: None };
-        let ino = create.run(turn)?.ino;
-        let sight = Sight::Known(Base::Unseen);
-        // What cannot be a record is not made: the whole command is undone.
-        match Save::of(ino, sight, text).run(turn)? {
-            Saved::Kept(_) => Ok(()),
-            Saved::Refused(refusal) => Err(Stop::kept(refusal, lies.file_path())),
-        }
-    }
+/// Nobody ever sees the text that was refused: its places and the way to mend it are no help.
+fn not_valid(refusal: Refusal) -> Refusal {
+    let reason = format!("the record that would go on from here is not valid: {}", refusal.reason);
+    let remedy = "mend what this one hands on (`copy` in the kind's `chores.handoff` says from which \
+                  fields), or make the next record yourself";
+    Refusal { reason, remedy: remedy.into(), place: None, ..refusal }
 }
 
 fn no_agent(named: &str) -> Refusal {
@@ -72,21 +82,23 @@ fn free(
     done: &Home,
     dir: Ino,
     agent: &AgentName,
-) -> Result<Option<(Ino, RecordId, FileName)>, Stop> {
+) -> Result<(RecordId, FileName), Stop> {
     let extension = done.kind().usual_extension();
     let begin = format!("{}-{agent}-followup-{}", minute(turn.now), done.id);
     for number in 1..=FOLLOW_UPS_MAX {
         let end = if number == 1 { String::new() } else { format!("-{number}") };
         let mut id = begin.clone();
         id.truncate(RECORD_ID_BYTES_MAX - end.len());
-        let Ok(id) = RecordId::new(id + &end) else { return Ok(None) };
-        let Ok(name) = FileName::new(format!("{id}.{extension}")) else { return Ok(None) };
+        let Ok(id) = RecordId::new(id + &end) else { break };
+        let Ok(name) = FileName::new(format!("{id}.{extension}")) else { break };
         let known = turn.txn.record_named(done.governed.workspace, &id)?.is_some();
         if !known && turn.txn.lookup(dir, &name)?.is_none() {
-            return Ok(Some((dir, id, name)));
+            return Ok((id, name));
         }
     }
-    Ok(None)
+    let reason = format!("all names that begin with `{begin}` are taken");
+    let remedy = "make the next record yourself; each minute has names of its own";
+    Err(Refusal::new(Rule::Taken, reason, remedy).into())
 }
 
 /// `2026-11-22T1030`, as the names of records begin by custom.

@@ -13,6 +13,7 @@ mod archive;
 mod assign;
 mod drafts;
 mod escalate;
+mod follow;
 mod handoff;
 mod past;
 mod round;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 
 use crate::kind::{Holding, StateIx, role_names};
 use crate::names::{AgentName, FileName};
-use crate::numbers::{Attempt, Ino};
+use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Record, StoreError};
 
@@ -33,8 +34,9 @@ use super::governed::{Governed, Home};
 use super::queued::Queued;
 use super::{Command, Context, Create, NewContent, Registry, Stop, Turn};
 
-use assign::Assign;
-use handoff::HandOver;
+use assign::is_new;
+use follow::{Duty, Follow};
+use handoff::hands_over;
 
 impl Turn<'_> {
     /// Makes `command` next, in the same transaction; files that it makes belong to whoever made
@@ -43,7 +45,13 @@ impl Turn<'_> {
         self.follow_and(command, || ());
     }
 
-    /// The same; does that if it could not be made.
+    /// Does what follows from a change to a record; each round tries it again if it cannot be done.
+    fn owe(&mut self, follow: Follow) {
+        let undone = Arc::clone(self.undone);
+        self.follow_and(follow, move || undone.try_later(follow));
+    }
+
+    /// Makes `command` next; does that if it could not be made.
     fn follow_and(&mut self, command: impl Command, failed: impl FnOnce() + Send + 'static) {
         let mut context = Context::daemon();
         context.actor.uid = self.context.actor.uid;
@@ -55,17 +63,15 @@ impl Turn<'_> {
 
     /// What follows from a record's reaching the state of `home`.
     pub(super) fn reached(&mut self, record: &Record, home: &Home) {
-        if home.governed.binding.chores.handoff && home.kind().hands_over(home.state) {
-            self.follow(HandOver { record: record.key });
+        if hands_over(home) {
+            self.owe(Follow { record: record.key, duty: Duty::HandOver });
         }
     }
 
-    /// What follows from a record's becoming ready. One that was claimed before names the agent who
-    /// gave it back, or lost it.
+    /// What follows from a record's becoming ready.
     pub(super) fn became_ready(&mut self, record: &Record) {
-        if record.attempt == Attempt(0) && self.config.assigns() {
-            let (undone, record) = (Arc::clone(self.undone), record.key);
-            self.follow_and(Assign { record }, move || undone.assign_later(record));
+        if is_new(record) && self.config.assigns() {
+            self.owe(Follow { record: record.key, duty: Duty::Assign });
         }
     }
 

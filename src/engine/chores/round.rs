@@ -19,16 +19,16 @@ use crate::store::{Durability, Read, Record, StoreError, WorkspaceRow};
 use super::super::lease_nanos;
 use super::super::{About, Command, Context, Engine, Refused, Stop, Turn};
 use super::archive::PutAway;
-use super::assign::{Assign, left_by_others};
 use super::drafts::PutAside;
 use super::escalate::Escalate;
+use super::follow::left_by_others;
 use super::past::{Told, last_activity, last_before};
 
 /// Who makes the rounds of a store, as long as it is the leader.
 pub struct Chores {
     engine: Engine,
     holder: Arc<str>,
-    /// Whether it was looked for what an earlier daemon could not assign.
+    /// Whether it was looked for what an earlier daemon could not do.
     recalled: AtomicBool,
 }
 
@@ -75,7 +75,10 @@ impl Chores {
                 }
             }
         }
-        done += self.assign();
+        match self.follow() {
+            Ok(count) => done += count,
+            Err(refusal) => tracing::warn!(%refusal, "what follows from changes is left for later"),
+        }
         self.engine.undone().end_round();
         if done > 0 {
             tracing::info!(%fence, done, "chores");
@@ -131,52 +134,57 @@ impl Chores {
         Ok(done)
     }
 
-    /// What could not go to its agent's lane when it became ready is tried again.
-    fn assign(&self) -> u64 {
-        let undone = self.engine.undone();
+    /// What follows from changes and could not be done then is tried again.
+    fn follow(&self) -> Result<u64, Refusal> {
         if let Err(error) = self.recall() {
-            tracing::warn!(%error, "what an earlier daemon could not assign is looked for later");
+            tracing::warn!(%error, "what an earlier daemon could not do is looked for later");
         }
+        let undone = self.engine.undone();
         let mut done = 0;
-        for record in undone.unassigned() {
-            let command = AsLeader { holder: Arc::clone(&self.holder), chore: Assign { record } };
-            // It is assigned, or need not be any more; else it is tried again in the next round.
-            if let Ok(assigned) = self.engine.run(Context::daemon(), command) {
-                undone.need_not_assign(record);
-                done += u64::from(assigned);
+        for follow in undone.owed() {
+            let dir = crate::store::read(&**self.engine.readers(), |read| {
+                let Some(record) = read.record(follow.record)? else { return Ok(None) };
+                Ok(read.workspace(record.workspace)?.and_then(|workspace| workspace.dir))
+            })?;
+            // It is done, or need not be any more; else it is tried again in the next round.
+            let tried = dir.map_or(Ok(Ok(false)), |dir| self.attempt(dir, follow))?;
+            if let Ok(did) = tried {
+                undone.is_settled(follow);
+                done += u64::from(did);
             }
         }
-        done
+        Ok(done)
     }
 
-    /// Looks, once, for what an earlier daemon could not assign.
+    /// Looks, once, for what an earlier daemon could not do.
     fn recall(&self) -> Result<(), StoreError> {
-        let config = self.engine.config();
-        if !config.assigns() || self.recalled.load(Ordering::Relaxed) {
+        if self.recalled.load(Ordering::Relaxed) {
             return Ok(());
         }
+        let config = self.engine.config();
         let readers = self.engine.readers();
         let left = crate::store::read(&**readers, |read| left_by_others(read, &config))?;
-        left.into_iter().for_each(|record| self.engine.undone().assign_later(record));
+        left.into_iter().for_each(|follow| self.engine.undone().try_later(follow));
         self.recalled.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Does one thing for the workspace at `dir`, whose owner's the files are that it makes. What is
-    /// refused is tried again in the next round.
+    /// Does one thing for the workspace at `dir`; what is refused is tried again in the next round.
     fn act(&self, dir: Ino, chore: impl Chore) -> Result<u64, Refusal> {
+        Ok(u64::from(self.attempt(dir, chore)?.unwrap_or(false)))
+    }
+
+    /// Tries one thing for the workspace at `dir`, whose owner's the files are that it makes; whether it
+    /// was done, or what is in its way.
+    fn attempt(&self, dir: Ino, chore: impl Chore) -> Result<Result<bool, Refusal>, Refusal> {
         let mut context = Context::daemon();
         if let Some(node) = crate::store::read(&**self.engine.readers(), |read| read.node(dir))? {
             (context.actor.uid, context.gid) = (node.uid, node.gid);
         }
         let command = AsLeader { holder: Arc::clone(&self.holder), chore };
-        match self.engine.run(context, command) {
-            Ok(done) => Ok(u64::from(done)),
-            Err(refusal) => {
-                tracing::debug!(rule = refusal.rule.code(), "a chore was refused");
-                Ok(0)
-            }
-        }
+        Ok(self.engine.run(context, command).inspect_err(|refusal| {
+            tracing::debug!(rule = refusal.rule.code(), "a chore was refused");
+        }))
     }
 
     fn ago(&self, time: Duration) -> UnixNanos {
@@ -310,18 +318,33 @@ impl<C: Chore> Command for AsLeader<C> {
         if lead(turn, &self.holder)?.is_none() {
             return Ok(false);
         }
-        let about = self.chore.about();
-        self.chore.run(turn).map_err(|stop| undone(turn, about, stop))
+        attempt(self.chore, turn)
     }
 }
 
-/// What keeps a chore from being done is told of where that is not known yet.
-pub(super) fn undone(turn: &Turn<'_>, about: About, stop: Stop) -> Stop {
+/// Does it, if no quota is in its way either.
+pub(super) fn attempt(chore: impl Chore, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+    let about = chore.about();
+    let did = chore.run(turn).and_then(|did| turn.require_quotas().map(|()| did));
+    did.map_err(|stop| undone(turn, &about, turn.told_where(stop, Some(about.clone()))))
+}
+
+/// What keeps a chore from being done is told of where that is not known yet: at what the chore is about,
+/// since where it would go nothing lies.
+fn undone(turn: &Turn<'_>, about: &About, stop: Stop) -> Stop {
     let Stop::Refused(refused) = stop else { return stop };
-    let Refused { refusal, path, .. } = *refused;
-    // A refusal that any file system would give names none.
-    let path = if path.names().is_empty() { about.path(turn.txn) } else { Ok(path) };
-    match path.and_then(|path| turn.leave_undone(path, refusal)) {
+    let Refused { mut refusal, path, .. } = *refused;
+    let at = about.path(turn.txn).map(|at| {
+        // A refusal that any file system would give names none; of what has none any more it is all there is.
+        if at.names().is_empty() {
+            return path;
+        }
+        if !path.names().is_empty() && path != at {
+            refusal.reason = format!("{}, on its way to `{path}`", refusal.reason);
+        }
+        at
+    });
+    match at.and_then(|at| turn.leave_undone(at, refusal)) {
         Ok(refused) => Stop::Refused(Box::new(refused)),
         Err(error) => Stop::Store(error),
     }

@@ -1,7 +1,7 @@
 //! What chores could not do: tried again in each round, and told of until it is done.
 //!
 //! What must stay true: `why` has each failure once, not each round; what is told is bounded. It is in
-//! memory: the next daemon finds out for itself; what could not be assigned it knows from `why`.
+//! memory: the next daemon finds out for itself; what follows from changes and could not be done it knows from `why`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 
 use crate::limits::{CHORES_AT_ONCE, UNDONE_TOLD_MAX};
 use crate::names::TreePath;
-use crate::numbers::RecordKey;
 use crate::refusal::Refusal;
 use crate::store::StoreError;
 
 use super::super::{Refused, Turn};
+use super::follow::Follow;
 
 /// See the module.
 #[derive(Default)]
@@ -25,8 +25,8 @@ struct State {
     told: BTreeMap<String, String>,
     /// The same of what was tried since: by the round that is made, or by changes.
     found: BTreeMap<String, String>,
-    /// Records that could not go to their agents' lanes.
-    unassigned: BTreeSet<RecordKey>,
+    /// What followed from changes and could not be done.
+    owed: BTreeSet<Follow>,
 }
 
 impl Undone {
@@ -59,20 +59,20 @@ impl Undone {
         state.told = std::mem::take(&mut state.found);
     }
 
-    /// A record is to be assigned later.
-    pub(super) fn assign_later(&self, record: RecordKey) {
-        let unassigned = &mut self.0.lock().unassigned;
-        if unassigned.len() < CHORES_AT_ONCE {
-            unassigned.insert(record);
+    /// That is to be tried again.
+    pub(super) fn try_later(&self, follow: Follow) {
+        let owed = &mut self.0.lock().owed;
+        if owed.len() < CHORES_AT_ONCE {
+            owed.insert(follow);
         }
     }
 
-    pub(super) fn unassigned(&self) -> Vec<RecordKey> {
-        self.0.lock().unassigned.iter().copied().collect()
+    pub(super) fn owed(&self) -> Vec<Follow> {
+        self.0.lock().owed.iter().copied().collect()
     }
 
-    pub(super) fn need_not_assign(&self, record: RecordKey) {
-        self.0.lock().unassigned.remove(&record);
+    pub(super) fn is_settled(&self, follow: Follow) {
+        self.0.lock().owed.remove(&follow);
     }
 }
 
@@ -84,6 +84,15 @@ impl Turn<'_> {
         refusal: Refusal,
     ) -> Result<Refused, StoreError> {
         self.undone.found(&path.to_string(), &refusal.reason);
+        self.told_once(path, refusal)
+    }
+
+    /// The same, where it does not wait.
+    pub(super) fn told_once(
+        &self,
+        path: TreePath,
+        refusal: Refusal,
+    ) -> Result<Refused, StoreError> {
         let last = self.txn.last_refusal_of(&path.to_bytes())?;
         let is_told = last.is_some_and(|last| {
             last.actor == self.context.actor.name && last.why.reason == refusal.reason
