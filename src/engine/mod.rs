@@ -106,7 +106,7 @@ pub use modes::{
 };
 pub use no_room::AskRoom;
 pub use outlook::Outlook;
-pub use past_names::{names_below, version_name};
+pub use past_names::{names_below, record_version_name, usual_extension, version_name};
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};
 pub use put::{Corrected, MayPut, Placed, Put, PutContent};
 pub use ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::config::Config;
 use crate::names::{FileName, TreePath};
+use crate::numbers::G;
 use crate::store::{Read, StoreError};
 
 /// The names below `path` at which something has a past that is kept, or may have.
@@ -34,6 +36,20 @@ pub fn names_below(read: &dyn Read, path: &TreePath) -> Result<BTreeSet<FileName
         }
     }
     Ok(below)
+}
+
+/// The usual name of the file of a version of a record of the workspace at `workspace`.
+#[must_use]
+pub fn record_version_name(config: &Config, workspace: &TreePath, g: G) -> String {
+    format!("{g}.{}", usual_extension(config, workspace))
+}
+
+/// What names of records there end in, that workfs makes; those of a workspace that the configuration does
+/// not have any more, too.
+#[must_use]
+pub fn usual_extension(config: &Config, workspace: &TreePath) -> String {
+    let binding = config.bind(workspace);
+    binding.map_or_else(|| "yaml".to_owned(), |binding| binding.kind.usual_extension().to_owned())
 }
 
 /// The name of the file of a version beside directories of these names: with a `~` for each name that

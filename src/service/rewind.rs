@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::engine::{RestoreFile, RestoreRecord, Text, retention};
+use crate::engine::{
+    RestoreFile, RestoreRecord, Text, record_version_name, retention, usual_extension,
+};
 use crate::names::{ShownPath, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
@@ -136,7 +138,7 @@ pub(super) fn rewind(
     match past {
         Past::Record(found, g, version) => {
             if found.record.standing == Standing::Gone {
-                return Err(write_anew(&found, g));
+                return Err(write_anew(&config, &found, g));
             }
             found.entry()?;
             let report = RewindReport {
@@ -186,12 +188,14 @@ fn not_now(path: &ShownPath, g: G, refusal: Refusal) -> Failure {
 }
 
 /// A record that was removed has no file to be saved in; where it is to lie its restorer must say.
-fn write_anew(found: &FoundRecord, g: G) -> Failure {
+fn write_anew(config: &Config, found: &FoundRecord, g: G) -> Failure {
     let (id, workspace) = (&found.record.id, &found.workspace.path);
+    let version = record_version_name(config, workspace, g);
+    let extension = usual_extension(config, workspace);
     let reason = format!("`{id}` has no file any more: it was removed or moved out");
     let remedy = format!(
         "write it anew where it is to lie, with what it was, in a mount of the whole tree: \
-         cp .workfs/history/{workspace}/{id}/{g}.yaml {workspace}/DIRECTORY/{id}.yaml"
+         cp .workfs/history/{workspace}/{id}/{version} {workspace}/DIRECTORY/{id}.{extension}"
     );
     Failure::new(Exit::Absent, reason, remedy)
 }

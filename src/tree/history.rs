@@ -1,5 +1,6 @@
 //! `.workfs/history/`: versions as files, `<path…>/<g>` of plain files and
-//! `<workspace>/<id>/<g>.yaml` of records.
+//! `<workspace>/<id>/<g>.yaml` (or what the
+//! kind's first extension is) of records.
 //!
 //! What must stay true: only names that lead to a version are shown. Their directories have no
 //! rows; each gets a number when it is first seen, for as long as the daemon lives.
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use parking_lot::Mutex;
 
 use crate::config::Config;
-use crate::engine::{names_below, version_name};
+use crate::engine::{names_below, record_version_name, version_name};
 use crate::names::{FileName, RecordId, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::store::{History, Read, Record, Result};
@@ -119,11 +120,9 @@ fn versions(
         })?;
     }
     if let Some((above, record)) = record_at(read, path)? {
-        let binding = config.bind(&above);
-        let extension = binding.as_ref().map_or("yaml", |it| it.kind.usual_extension());
         let mut at = record.version_g;
         while let Some(row) = read.version(at)? {
-            let name = version_name(below, format!("{at}.{extension}"));
+            let name = version_name(below, record_version_name(config, &above, at));
             found.extend(name.map(|name| (name, at)));
             at = row.before_g;
         }

@@ -197,3 +197,40 @@ fn what_a_kind_does_not_say_a_command_refuses() {
     assert!(ran.stderr.contains("--message TEXT"), "{ran}");
     assert_eq!(fixture.ledger().names("e-1").len(), 2);
 }
+
+/// A kind whose files end in `.bug`, and whose fields have names of their own.
+const BUG: &str = "kind: bug
+schema: bug.v1.json
+extensions: [bug, yaml]
+fields: { id: id, status: status }
+order: { dir: ready, not_before: wakeup, done: { shut: any } }
+states:
+  new: { dirs: [new], status: [open], initial: true }
+  shut: { dirs: [shut], status: [shut] }
+transitions:
+  - { from: new, to: shut, event: ended, by: [agent, operator] }
+";
+
+const BUG_SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
+    "status": {"enum": ["open", "shut"]}, "wakeup": {"type": "string"}}}"#;
+
+fn bugs(workspace: &str) -> Fixture {
+    let fixture = Setup::default().prepare();
+    fixture.init_with_kind((BUG, BUG_SCHEMA), workspace);
+    fixture.mount_at(fixture.root()).success();
+    fixture
+}
+
+// P11.3
+#[test]
+fn the_way_to_what_a_gone_record_was_names_the_file_that_is_there() {
+    let fixture = bugs("{ path: bugs, kind: bug }");
+    fs::write(fixture.path("bugs/new/d-1.bug"), "title: x\n").unwrap();
+    let made = fixture.ledger().last_g().to_string();
+    fs::remove_file(fixture.path("bugs/new/d-1.bug")).unwrap();
+    let ran = fixture.workfs(&["restore", "d-1", "--at", &made]).failure();
+    let (_, way) = ran.stderr.split_once("cp ").unwrap_or_else(|| panic!("{ran}"));
+    fixture.sh(&format!("cp {}", way.trim().replace("DIRECTORY", "new"))).success();
+    assert_eq!(fs::read_to_string(fixture.path("bugs/new/d-1.bug")).unwrap(), "title: x\n");
+    assert_eq!(fixture.ledger().names("d-1"), ["created", "removed", "created"]);
+}

@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
 use crate::config::Config;
-use crate::engine::{names_below, version_name};
+use crate::engine::{names_below, record_version_name, version_name};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::store::{History, WorkspaceRow};
@@ -58,8 +58,6 @@ impl Export<'_, '_> {
     }
 
     fn records_versions(&mut self, config: &Config, workspace: &WorkspaceRow) -> Io<()> {
-        let binding = config.bind(&workspace.path);
-        let extension = binding.as_ref().map_or("yaml", |it| it.kind.usual_extension());
         let mut records = Vec::new();
         let listed = self.read.records(workspace.key, &mut |record| {
             records.push(record);
@@ -69,17 +67,23 @@ impl Export<'_, '_> {
         for record in records {
             let Ok(id) = FileName::new(record.id.as_str()) else { continue };
             let path = workspace.path.join(id);
-            let done = self.versions_of_record(&path, record.version_g, extension);
+            let usual = |g| record_version_name(config, &workspace.path, g);
+            let done = self.versions_of_record(&path, record.version_g, usual);
             self.or_leave_out(&path, done)?;
         }
         Ok(())
     }
 
-    fn versions_of_record(&mut self, path: &TreePath, last: G, extension: &str) -> Io<()> {
+    fn versions_of_record(
+        &mut self,
+        path: &TreePath,
+        last: G,
+        usual: impl Fn(G) -> String,
+    ) -> Io<()> {
         let below = names_below(self.read, path)?;
         let mut g = last;
         while let Some(row) = self.read.version(g)? {
-            let name = version_name(&below, format!("{g}.{extension}"));
+            let name = version_name(&below, usual(g));
             self.version(path, name, row.at, &row.content)?;
             g = row.before_g;
         }
