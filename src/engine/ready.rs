@@ -162,7 +162,9 @@ pub fn explain(
             }
             out
         }
-        Hindrance::NoTime => "its `not_before` is no time: 2026-02-04T17:05:00Z is one".to_owned(),
+        Hindrance::NoTime => {
+            format!("its `{}` is no time: 2026-02-04T17:05:00Z is one", kind.shown_not_before())
+        }
         // As far as times are counted: the text may say a later one.
         Hindrance::Until(UnixNanos::LAST) => "its time is in the year 2262 or later".to_owned(),
         Hindrance::Until(at) => format!("its time is {}", at.rfc3339_seconds()),

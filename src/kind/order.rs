@@ -183,6 +183,12 @@ impl Kind {
         u32::try_from(wanted.as_secs()).ok()
     }
 
+    /// The fields that say from when on a record may be claimed, as they are told of.
+    #[must_use]
+    pub fn shown_not_before(&self) -> String {
+        self.order.not_before.as_ref().map_or_else(|| "not_before".to_owned(), ToString::to_string)
+    }
+
     /// The field that says from when on a record may be claimed, where it is a top-level one.
     #[must_use]
     pub fn not_before_field(&self) -> Option<&str> {

@@ -234,3 +234,15 @@ fn the_way_to_what_a_gone_record_was_names_the_file_that_is_there() {
     assert_eq!(fs::read_to_string(fixture.path("bugs/new/d-1.bug")).unwrap(), "title: x\n");
     assert_eq!(fixture.ledger().names("d-1"), ["created", "removed", "created"]);
 }
+
+// P9.6
+#[test]
+fn what_is_no_time_is_told_of_by_its_own_field() {
+    let fixture = bugs("{ path: bugs, kind: bug }");
+    fs::write(fixture.path("bugs/new/d-1.bug"), "wakeup: soon\n").unwrap();
+    let why = fs::read_to_string(fixture.path("bugs/new/d-1.bug.why")).unwrap();
+    let ready = fixture.workfs(&["ready", "--explain"]).stdout;
+    for told in [why, ready] {
+        assert!(told.contains("its `wakeup` is no time"), "{told}");
+    }
+}
