@@ -11,7 +11,7 @@ use crate::numbers::G;
 use crate::store::{NodeType, Read, Record, WorkspaceRow};
 
 use super::find::{Found, find_past, has_past_below, past_of};
-use super::pasts::{event_of, last_of, lay_there};
+use super::pasts::{draft_past_of, event_of, last_of, lay_there};
 use super::show::seconds;
 use super::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 
@@ -108,7 +108,12 @@ pub(super) fn log(
                 }
                 // A plain file that is gone has its past all the same, and so has what lay in a
                 // directory that is.
-                let Some(path) = past_of(read, part, what)? else { return Err(failure) };
+                let Some(path) = past_of(read, part, what)? else {
+                    return match draft_past_of(read, &config, part, what)? {
+                        Some(path) => Ok((Filter::Below(path.to_string()), None, last)),
+                        None => Err(failure),
+                    };
+                };
                 let gs = match was_dir(read, &path)? {
                     true => None,
                     false => history_of(read, &path, since, args.limit)?,

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::kind::Place;
 use crate::ledger::EventName;
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
@@ -123,6 +124,43 @@ fn lay_at(read: &dyn Read, record: &Record, path: &TreePath) -> Result<bool, Fai
         at = read.event(row.before_g)?;
     }
     Ok(false)
+}
+
+/// Whether a draft lay at the path `what`, of which the ledger tells: its events are linked to nothing.
+pub(super) fn draft_past_of(
+    read: &dyn Read,
+    config: &Config,
+    part: &Part,
+    what: &str,
+) -> Result<Option<TreePath>, Failure> {
+    let path = part.path(what)?;
+    let Some((dir, name)) = path.split_last() else { return Ok(None) };
+    let workspaces = read.workspaces()?;
+    let could_be = workspaces.iter().any(|row| {
+        let relative = dir.names().strip_prefix(row.path.names());
+        config.bind(&row.path).zip(relative).is_some_and(|(binding, relative)| {
+            matches!(binding.kind.place(relative), Place::State { .. })
+                && binding.kind.record_id(name).is_some()
+        })
+    });
+    if !could_be {
+        return Ok(None);
+    }
+    let drafted = [EventName::DRAFTED, EventName::PUT_ASIDE];
+    let mut g = read.last_event()?.map_or(G(0), |row| row.g);
+    while let Some(row) = read.event(g)? {
+        // Most lines are of other files, and cheap to tell.
+        if row.line.contains(&*name.to_string()) {
+            let event = serde_json::from_str(&row.line).unwrap_or_default();
+            let is_here = field(&event, "/payload/path") == path.to_string();
+            let is_of_draft = drafted.iter().any(|one| one.as_str() == field(&event, "/event"));
+            if is_here && is_of_draft {
+                return Ok(Some(path));
+            }
+        }
+        g = G(g.0.saturating_sub(1));
+    }
+    Ok(None)
 }
 
 /// Fails where the file at `path` was gone at a moment, to which `includes` belongs what happened until

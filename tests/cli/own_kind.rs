@@ -246,3 +246,21 @@ fn what_is_no_time_is_told_of_by_its_own_field() {
         assert!(told.contains("its `wakeup` is no time"), "{told}");
     }
 }
+
+// P8.2
+#[test]
+fn the_events_of_a_draft_that_is_gone_are_told_by_its_path() {
+    let fixture = bugs("{ path: bugs, kind: bug }");
+    for (id, leave) in [("d-1", "rm bugs/new/d-1.bug"), ("d-2", "mv bugs/new/d-2.bug out")] {
+        let path = format!("bugs/new/{id}.bug");
+        assert!(fs::write(fixture.path(&path), "status: none\n").is_err());
+        fixture.sh(leave).success();
+        let ran = fixture.workfs(&["log", &path]).success();
+        assert!(ran.stdout.contains("drafted") && ran.stdout.contains(&path), "{ran}");
+    }
+    // One that never was is no more there than any other path.
+    for path in ["bugs/new/d-3.bug", "bugs/new/d-1.txt", "bugs/d-1.bug"] {
+        let ran = fixture.workfs(&["log", path]).failure();
+        assert_eq!(ran.code, 4, "{ran}");
+    }
+}
