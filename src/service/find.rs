@@ -111,16 +111,20 @@ fn as_far_as_there(read: &dyn Read, path: &TreePath) -> Result<(Option<Node>, us
 /// The workspace at `path`, as somebody typed it.
 pub(super) fn workspace(read: &dyn Read, part: &Part, path: &str) -> Result<WorkspaceRow, Failure> {
     let path = part.path(path)?;
-    if let Some(row) = read.workspace_at(&path)? {
-        return Ok(row);
-    }
-    let known = part.workspaces(read)?;
+    let found = read.workspace_at(&path)?;
+    let reason = match found {
+        Some(row) if row.dir.is_some() => return Ok(row),
+        Some(_) => "is no workspace any more: its directory is gone",
+        None => "is no workspace",
+    };
+    let mut known = part.workspaces(read)?;
+    known.retain(|row| row.dir.is_some());
     let known: Vec<String> = known.iter().map(|row| part.show(&row.path).to_string()).collect();
     let remedy = match known.as_slice() {
         [] => "there is none yet: make its directory, or import one".to_owned(),
         known => format!("there are {}", known.join(", ")),
     };
-    Err(Failure::new(Exit::Absent, format!("`{}` is no workspace", part.show(&path)), remedy))
+    Err(Failure::new(Exit::Absent, format!("`{}` {reason}", part.show(&path)), remedy))
 }
 
 /// Where a living record's file lies.

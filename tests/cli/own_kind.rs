@@ -264,3 +264,21 @@ fn the_events_of_a_draft_that_is_gone_are_told_by_its_path() {
         assert_eq!(ran.code, 4, "{ran}");
     }
 }
+
+// P8.2
+#[test]
+fn a_workspace_that_was_removed_is_none() {
+    let fixture = bugs("{ path: 'teams/*/bugs', kind: bug }");
+    fixture.sh("mkdir -p teams/{a,b}/bugs/new && rm -r teams/b").success();
+    for command in [&["ready", "teams/b/bugs"][..], &["list", "teams/b/bugs"]] {
+        let ran = fixture.workfs(command).failure();
+        assert!(ran.code == 4 && ran.stderr.contains("no workspace any more"), "{ran}");
+        assert!(ran.stderr.contains("there are teams/a/bugs\n"), "{ran}");
+    }
+    let next = ["claim", "--next", "--agent", "ann", "--workspace", "teams/b/bugs"];
+    assert_eq!(fixture.workfs(&next).code, 4);
+    assert_eq!(fixture.workfs(&["ready"]).code, 3);
+    // It is the same when it comes back.
+    fixture.sh("mkdir -p teams/b/bugs/new && echo 'title: x' > teams/b/bugs/new/d-1.bug").success();
+    fixture.workfs(&["ready", "teams/b/bugs"]).success();
+}
