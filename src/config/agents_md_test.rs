@@ -34,8 +34,16 @@ fn told(definition: &str) -> String {
 }
 
 fn told_at(path: &str, definition: &str) -> String {
+    told_of(path, definition, SCHEMA)
+}
+
+fn told_with(definition: &str, schema: &str) -> String {
+    told_of("jobs", definition, schema)
+}
+
+fn told_of(path: &str, definition: &str, schema: &str) -> String {
     let mut kinds = Kinds::default();
-    let kind = Kind::load("job.kind.yaml", definition, SCHEMA).unwrap();
+    let kind = Kind::load("job.kind.yaml", definition, schema).unwrap();
     kinds.add("job.kind.yaml", kind).unwrap();
     let text = format!("workspaces: [{{ path: \"{path}\", kind: job }}]");
     let config = Config::parse_with("config.yaml", &text, &kinds).unwrap();
@@ -142,4 +150,21 @@ fn what_is_to_be_typed_is_quoted_for_the_shell() {
     assert!(text.contains(&format!("`mv {ready}/.next {dir}/`")), "{text}");
     assert!(text.contains("lane=\"bob's (team)/run/$me\""), "{text}");
     assert!(told(JOB).contains("`mkdir -p jobs/run/YOU`"));
+}
+
+#[test]
+fn what_a_new_record_must_have_is_told() {
+    let line = |text: &str| {
+        let at = text.find("A new job: ").unwrap();
+        text[at..].lines().next().unwrap().to_owned()
+    };
+    let required = JOB.replace("initial: true", "initial: true, requires: [note.said, tests]");
+    let told_of = line(&told(&required));
+    let wanted = "Its `id` is ID or left out. It must have `note.said`, `tests`.";
+    assert!(told_of.ends_with(wanted), "{told_of}");
+    assert!(line(&told(JOB)).ends_with("Its `id` is ID or left out."), "{}", told(JOB));
+    let schema = SCHEMA.replacen('{', r#"{"required": ["id", "tests"], "#, 1);
+    let text = told_with(&required, &schema);
+    assert!(line(&text).ends_with("Its `id` is ID. It must have `note.said`."), "{text}");
+    assert!(text.contains("Every text that is saved must have `id`, `tests`."), "{text}");
 }

@@ -311,6 +311,12 @@ impl Kind {
         self.require(content, required.iter(), &self.state(state).shown(None))
     }
 
+    /// The fields at the top without which the schema takes no content.
+    pub fn required_always(&self) -> impl Iterator<Item = &str> {
+        let names = self.schema.source.get("required").and_then(Value::as_array);
+        names.into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// What a record of `state` must have besides, where its status is this.
     pub fn required_with(&self, state: StateIx, status: &str) -> impl Iterator<Item = &FieldPath> {
         let with = self.state(state).status_requires.iter();

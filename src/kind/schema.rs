@@ -25,7 +25,7 @@ pub(crate) struct Schema {
     whole: Validator<Counting>,
     /// The same for a text of which only the beginning is written.
     so_far: Validator<Counting>,
-    source: Value,
+    pub(super) source: Value,
     fields: Fields,
 }
 

@@ -119,20 +119,27 @@ impl<'c> Guide<'c> {
 
     fn new_one(&self, out: &mut String) {
         let inbox = self.dir(self.inbox, self.me.unwrap_or("YOU"));
-        let strict: Vec<String> = match self.binding.strict {
-            true => self.kind.strict().iter().map(|path| format!("`{path}`")).collect(),
-            false => Vec::new(),
+        let id = &self.kind.fields().id;
+        let mut always: Vec<String> = self.kind.required_always().map(str::to_owned).collect();
+        if self.binding.strict {
+            always.extend(self.kind.strict().iter().map(ToString::to_string));
+        }
+        let begin: Vec<String> = self.inbox.requires.iter().map(ToString::to_string).collect();
+        let rest =
+            if always.iter().chain(&begin).any(|one| one == id) { "" } else { " or left out" };
+        let (always, begin) = (quoted(&always, &[]), quoted(&begin, &always));
+        let needs = match begin.as_slice() {
+            [] => String::new(),
+            all => format!(" It must have {}.", all.join(", ")),
         };
-        let rest = if strict.is_empty() { " or left out" } else { "" };
         out.push_str(&format!(
-            "\nA new {}: write `{inbox}/ID.{}` (letters, digits, `.`, `_`, `-`). Its `{}` is \
-             ID{rest}.\n",
+            "\nA new {}: write `{inbox}/ID.{}` (letters, digits, `.`, `_`, `-`). Its `{id}` is \
+             ID{rest}.{needs}\n",
             self.kind.name(),
             self.ext(),
-            self.kind.fields().id,
         ));
-        if !strict.is_empty() {
-            out.push_str(&format!("Every text that is saved must have {}.\n", strict.join(", ")));
+        if !always.is_empty() {
+            out.push_str(&format!("Every text that is saved must have {}.\n", always.join(", ")));
         }
     }
 
@@ -220,6 +227,17 @@ impl<'c> Guide<'c> {
              {LAST}"
         ));
     }
+}
+
+/// Fields as they are told of, each once, without those that are told of already.
+fn quoted(fields: &[String], told: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for field in fields {
+        if !told.contains(field) && !all.contains(field) {
+            all.push(field.clone());
+        }
+    }
+    all.iter().map(|field| format!("`{field}`")).collect()
 }
 
 const ERRORS: &str = "\
