@@ -4,9 +4,10 @@
 //! program writes beside a record to rename it over that is judged by the rename. Deliberately not
 //! here: judging a text, and how a draft becomes a record (`save`).
 
+use crate::kind::Kind;
 use crate::ledger::{EventName, Field, Payload};
-use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::names::{FileName, RecordId};
+use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{
     Class, Draft, Durability, Node, Read, Record, RefusedText, Standing, StoreError,
@@ -34,6 +35,27 @@ pub fn renamed_over(read: &dyn Read, home: &Home) -> Result<Option<FileName>, St
     }
     let known = read.record_named(home.governed.workspace, &home.id)?;
     Ok(known.is_none().then_some(over))
+}
+
+/// Whether a draft of a workspace has the name of the record `id`.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn has_draft(
+    read: &dyn Read,
+    kind: &Kind,
+    workspace: WorkspaceKey,
+    id: &RecordId,
+) -> Result<bool, StoreError> {
+    let names = kind.names_of(id.as_str());
+    for (dir, _) in read.places_of(workspace)? {
+        for name in &names {
+            if read.lookup(dir, name)?.is_some_and(|node| node.class == Class::Draft) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The record that lies elsewhere and would be moved by a text at `home`, and its file.

@@ -18,6 +18,7 @@ use crate::record::{Document, Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, Standing, StoreError, When};
 
+use super::draft::has_draft;
 use super::governed::Home;
 use super::lease::told_of_return;
 use super::{Command, Effect, Stop, Text, Turn};
@@ -147,16 +148,17 @@ pub fn explain(
                     break;
                 }
                 let comma = if named > 1 { ", " } else { "" };
-                let state = found.map_or_else(
-                    || "there is no such record".to_owned(),
-                    |found| match found.standing {
-                        Standing::Live { .. } => format!("in {}", found.state),
-                        Standing::Parked { .. } => {
-                            format!("in {}, parked: its file has the name of a backup", found.state)
-                        }
-                        Standing::Gone => "removed before it was done".to_owned(),
-                    },
-                );
+                let state = match found.map(|found| (found.standing, found.state)) {
+                    None if has_draft(read, kind, record.workspace, &other)? => {
+                        "a draft, and no record yet".to_owned()
+                    }
+                    None => "there is no such record".to_owned(),
+                    Some((Standing::Live { .. }, state)) => format!("in {state}"),
+                    Some((Standing::Parked { .. }, state)) => {
+                        format!("in {state}, parked: its file has the name of a backup")
+                    }
+                    Some((Standing::Gone, _)) => "removed before it was done".to_owned(),
+                };
                 // Writing to a String cannot fail.
                 let _ = write!(out, "{comma}`{other}` ({state})");
             }

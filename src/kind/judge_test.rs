@@ -312,3 +312,21 @@ fn judging_a_typical_task_is_fast() {
     println!("judge: {each:?}");
     assert!(each.as_micros() < 1000, "{each:?}");
 }
+
+#[test]
+fn of_a_field_that_the_schema_does_not_have_is_told_which_and_where() {
+    let definition = "kind: job\nschema: job.v1.json\nextensions: [yaml]\nfields: { id: id }\n\
+                      states:\n  open: { dirs: [open], initial: true }\n  shut: { dirs: [shut] }\n\
+                      transitions:\n  - { from: open, to: shut, event: ended, by: [agent] }\n";
+    let schema = r#"{"additionalProperties": false, "properties": {"id": {},
+        "on": {"unevaluatedProperties": false, "properties": {"a": {}}}}}"#;
+    let kind = Kind::load("job.kind.yaml", definition, schema).unwrap();
+    let id = RecordId::new("t1").unwrap();
+    for (content, pointer, remedy) in [
+        (json!({"x": 1}), "/x", "remove `x`"),
+        (json!({"on": {"a": 1, "b/c": 2}}), "/on/b~1c", "remove `on.b/c`"),
+    ] {
+        let fault = kind.judge(&content, &id, kind.initial(), false).unwrap_err();
+        assert_eq!((fault.pointer.as_str(), fault.remedy.as_str()), (pointer, remedy));
+    }
+}

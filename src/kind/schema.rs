@@ -133,6 +133,20 @@ impl Schema {
         let pointer = error.instance_path().as_str().to_owned();
         let field = field_name(&pointer);
         let found = error.instance().as_ref();
+        if let ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } = error.kind()
+            && let Some(first) = unexpected.first()
+        {
+            let pointer = format!("{pointer}/{}", first.replace('~', "~0").replace('/', "~1"));
+            let field = field_name(&pointer);
+            let reason = format!("there is no field {field}: the schema has none of that name");
+            return Fault {
+                rule: Rule::Schema,
+                pointer,
+                reason,
+                remedy: format!("remove {field}"),
+            };
+        }
         let (reason, remedy) = match error.kind() {
             ValidationErrorKind::Enum { options } => {
                 let options: Vec<&str> =

@@ -9,6 +9,7 @@ use super::order::CLAIMED;
 use super::state::{State, Statuses};
 use super::yaml::{self, line};
 use super::{Kind, KindError};
+use crate::units;
 
 impl Kind {
     /// What is hardly meant in its definition, each with its line and the way out.
@@ -26,6 +27,16 @@ impl Kind {
         let mut found = Vec::new();
         for (name, state) in form.iter().flat_map(|form| &form.states.0) {
             let Some(retries) = &state.retries else { continue };
+            let times = [&retries.first, &retries.longest].map(|time| units::duration(&time.value));
+            if let [Ok(first), Ok(longest)] = times
+                && longest < first
+            {
+                let reason = format!(
+                    "the `retries` of `{}` never wait for `first`, which is longer than `longest`",
+                    name.value
+                );
+                found.push((line(&retries.longest), reason));
+            }
             let back = state.lease.as_ref().map(|lease| &lease.on_expiry.value);
             match back.filter(|back| self.state_named(back).is_some()) {
                 None => {

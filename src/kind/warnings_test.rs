@@ -51,6 +51,7 @@ fn what_is_hardly_meant_is_told_of_and_not_refused() {
     says(&SOUND.replace(lease, ""), "17: ", &idle);
     let back = SOUND.replace("exhausted: shut", "exhausted: open");
     says(&back, "18: ", &["have no effect", "`exhausted` leads to `open`"]);
+    says(&SOUND.replace("first: 1s", "first: 2m"), "18: ", &["`first`", "longer than"]);
     // Who waits between attempts counts them, too.
     let waits = format!("{back}order: {{ not_before: at }}\n");
     assert_eq!(warned(&waits), Vec::<String>::new());

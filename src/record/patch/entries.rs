@@ -21,6 +21,8 @@ struct Written {
     column: usize,
     entries: Vec<Entry>,
     aliased: Vec<usize>,
+    /// Where the document ends: with the text, or at the line `...`.
+    end: usize,
 }
 
 struct Entry {
@@ -109,6 +111,11 @@ fn read(text: &str, from: Option<usize>) -> Option<Written> {
         if let (Event::Alias(anchor), Some(written)) = (&event, &mut written) {
             written.aliased.push(*anchor);
         }
+        if let (Event::DocumentEnd, Some(written)) = (&event, &mut written)
+            && text.get(range.start..).is_some_and(|rest| rest.starts_with("..."))
+        {
+            written.end = range.start;
+        }
         if is_over {
             continue;
         }
@@ -122,6 +129,7 @@ fn read(text: &str, from: Option<usize>) -> Option<Written> {
                     column: span.start.col(),
                     entries: Vec::new(),
                     aliased: Vec::new(),
+                    end: text.len(),
                 });
                 base = depth;
                 depth += 1;
@@ -288,7 +296,7 @@ impl Written {
         if self.is_flow {
             return self.add_first(text, &self::pair(field, &format!("{{{pair}}}"), json)?);
         }
-        let (bytes, end) = (text.as_bytes(), text.len());
+        let (bytes, end) = (text.as_bytes(), self.end);
         let field = new_line(
             bytes,
             end,

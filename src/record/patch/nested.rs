@@ -76,6 +76,7 @@ mod tests {
         for (before, after) in [
             ("id: a\n", "id: a\nresult:\n  summary: \"ok\"\n"),
             ("id: a", "id: a\nresult:\n  summary: \"ok\"\n"),
+            ("---\nid: a\n...\n", "---\nid: a\nresult:\n  summary: \"ok\"\n...\n"),
             ("id: a\r\n", "id: a\r\nresult:\r\n  summary: \"ok\"\r\n"),
             ("result: null # later\nid: a\n", "result: # later\n  summary: \"ok\"\nid: a\n"),
             ("result:\nid: a\n", "result:\n  summary: \"ok\"\nid: a\n"),
