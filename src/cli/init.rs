@@ -11,11 +11,11 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::{local, ps, store};
 use crate::config::{Binding, Config};
-use crate::daemon::{self, Failure, Made, Setup};
+use crate::daemon::{self, Failure, Made, Setup, StorePaths};
 use crate::engine::Engine;
 use crate::names::{first_few, printable};
-use crate::service::{self, Caller, GovernReport};
-use crate::store::Durability;
+use crate::service::{self, Caller, GovernReport, Misfits};
+use crate::store::{Durability, Readers};
 
 /// So many directories are named.
 const NAMED_MAX: usize = 5;
@@ -41,11 +41,15 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     let paths = store::paths(global, &[])?;
     if args.dry_run {
         let config = config.unwrap_or_default();
+        let misfits = look_ahead(&paths, &config, output)?;
         if output.json {
-            output.value(&json!({"governs": governs(&config), "warnings": warnings(&config)}))?;
+            output.value(&json!({
+                "governs": governs(&config), "warnings": warnings(&config),
+                "misfits": misfits.map(|misfits| misfits.all),
+            }))?;
         } else {
             tell(&config, output)?;
-            warn(&config, output);
+            warn(&config, misfits.as_ref(), output);
         }
         return Ok(Exit::Done);
     }
@@ -60,7 +64,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
             // What it governs stands in its own `.workfs/config.yaml`; here nothing was done.
             output.value(&json!({
                 "store": daemon.store, "new": false, "served_by": daemon.pid,
-                "made": [], "there": [], "warnings": [],
+                "made": [], "there": [], "warnings": [], "misfits": null,
             }))?;
         } else {
             output.note(&format!("{served}; nothing to do"));
@@ -83,14 +87,14 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     } else {
         local::close(store);
     }
-    let (made, taken) = done?;
+    let Prepared { made, taken, misfits } = done?;
     let exit = if taken.left.count > 0 { Exit::Problems } else { Exit::Done };
     let path = paths.source();
     if output.json {
         output.value(&json!({
             "store": path, "new": is_new, "governs": governs(&config),
             "made": made.made, "there": made.there, "taken_over": taken,
-            "warnings": warnings(&config),
+            "warnings": warnings(&config), "misfits": misfits.all,
         }))?;
         return Ok(exit);
     }
@@ -100,7 +104,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         printable(path.as_bytes())
     ))?;
     tell(&config, output)?;
-    warn(&config, output);
+    warn(&config, Some(&misfits), output);
     if !made.made.is_empty() {
         let made: Vec<String> = made.made.iter().map(ToString::to_string).collect();
         output.line(&format!("made {}", made.join(", ")))?;
@@ -113,8 +117,8 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
 }
 
 /// Refuses a layout that some records would not fit into; nothing was changed.
-fn require_homes(engine: &Engine, config: &Config) -> Result<(), Stop> {
-    let unfit = crate::store::read(&**engine.readers(), |read| service::unfit(read, config));
+fn require_homes(readers: &dyn Readers, config: &Config) -> Result<(), Stop> {
+    let unfit = crate::store::read(readers, |read| service::unfit(read, config));
     let found = unfit.map_err(Failure::from)?.homeless;
     if found.is_empty() {
         return Ok(());
@@ -128,15 +132,72 @@ fn require_homes(engine: &Engine, config: &Config) -> Result<(), Stop> {
     Err(Stop::failed(Exit::Conflict, reason, remedy))
 }
 
+/// Refuses a layout by which the status of some records would not be their directory's.
+fn require_statuses(misfits: &Misfits) -> Result<(), Stop> {
+    if misfits.astray.count == 0 {
+        return Ok(());
+    }
+    let named = Misfits::named(&misfits.astray);
+    let reason =
+        format!("the layout has no place for the status of records where they lie, {named}");
+    let remedy = "keep the status in their state's list until none has it: save or move them first, \
+                  through a mount";
+    Err(Stop::failed(Exit::Conflict, reason, remedy))
+}
+
+fn look(readers: &dyn Readers, config: &Config, output: &Output) -> Result<Misfits, Stop> {
+    let mut progress = |done, total| {
+        output.progress(done, total, "records");
+        true
+    };
+    Ok(service::misfits(readers, config, &mut progress).map_err(Failure::from)?)
+}
+
+/// What the layout would be refused for, or would not take, of what is in the store; nothing is opened for
+/// it but to be read. `None` where that cannot be told.
+fn look_ahead(
+    paths: &StorePaths,
+    config: &Config,
+    output: &Output,
+) -> Result<Option<Misfits>, Stop> {
+    if !paths.exists() {
+        return Ok(Some(Misfits::default()));
+    }
+    match daemon::open_to_look(paths) {
+        Ok(store) => {
+            require_homes(&store, config)?;
+            let misfits = look(&store, config, output)?;
+            require_statuses(&misfits)?;
+            Ok(Some(misfits))
+        }
+        Err(failure) => {
+            output
+                .note(&format!("the records in the store were not looked at: {}", failure.reason));
+            Ok(None)
+        }
+    }
+}
+
+/// What was done to a store.
+struct Prepared {
+    made: Made,
+    taken: GovernReport,
+    misfits: Misfits,
+}
+
 /// Keeps the configuration, takes over what it wants of what is there, and makes what is missing.
 fn prepare(
     engine: &Engine,
     config: Option<Arc<Config>>,
     bare: bool,
     output: &Output,
-) -> Result<(Made, GovernReport), Stop> {
+) -> Result<Prepared, Stop> {
     if let Some(config) = &config {
-        require_homes(engine, config)?;
+        require_homes(&**engine.readers(), config)?;
+    }
+    let misfits = look(&**engine.readers(), &engine.config(), output)?;
+    if config.is_some() {
+        require_statuses(&misfits)?;
     }
     daemon::set_up(engine, &Setup { config, bare: true, scratchpad: false })?;
     let mut progress = |done, total| output.progress(done, total, "directories");
@@ -144,7 +205,7 @@ fn prepare(
     let mut progress = |done, total| output.progress(done, total, "records");
     service::make_rows(engine, &Caller::this_process(), &mut taken.left, &mut progress)?;
     let made = daemon::set_up(engine, &Setup { config: None, bare, scratchpad: true })?;
-    Ok((made, taken))
+    Ok(Prepared { made, taken, misfits })
 }
 
 /// What a configuration governs, for people.
@@ -171,10 +232,17 @@ fn warnings(config: &Config) -> Vec<String> {
     config.warnings().iter().map(ToString::to_string).collect()
 }
 
-/// What is hardly meant, for people.
-fn warn(config: &Config, output: &Output) {
+/// What is hardly meant, for people; and what lies there that is not as the configuration wants it.
+fn warn(config: &Config, misfits: Option<&Misfits>, output: &Output) {
     for warning in warnings(config) {
         output.note(&format!("warning: {warning}"));
+    }
+    if let Some(misfits) = misfits.filter(|misfits| misfits.all.count > 0) {
+        let named = Misfits::named(&misfits.all);
+        output.note(&format!(
+            "warning: records are not valid by it, and no text of them can be saved before they are \
+             mended, {named}"
+        ));
     }
 }
 

@@ -172,6 +172,16 @@ pub fn open_to_check(paths: &StorePaths) -> Result<Sqlite, Failure> {
     })
 }
 
+/// A store that is only to be looked at: nothing is written, and nothing of it made anew.
+///
+/// # Errors
+/// Held by another process, or not to be read.
+pub fn open_to_look(paths: &StorePaths) -> Result<Sqlite, Failure> {
+    let why = "it is only looked at".to_owned();
+    let opened = Sqlite::open_protected(paths.store(), why, StoreError::ReadOnly);
+    Ok(opened.map(|(store, _)| store)?)
+}
+
 /// The configuration that a store keeps, else the default.
 fn kept_config(readers: &dyn Readers) -> Result<Config, Failure> {
     let text = crate::store::read(readers, |snapshot| snapshot.meta(CONFIG_KEY))?;

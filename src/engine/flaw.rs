@@ -66,6 +66,45 @@ fn wrong(
     Ok(links_of(read, (home.governed.workspace, &home.id), home.kind(), &text)?.err())
 }
 
+/// What the present rules say against a text that was saved when others held. The record is what it was
+/// until its next text, which must be right.
+#[derive(Clone, Debug)]
+pub struct Breach {
+    /// The first rule that it breaks.
+    pub refusal: Refusal,
+    /// Its status has no place where it lies.
+    pub is_astray: bool,
+}
+
+impl Breach {
+    /// The same for who asks about the record.
+    #[must_use]
+    pub fn told(self) -> Refusal {
+        let reason =
+            format!("no text of it can be saved before this is mended: {}", self.refusal.reason);
+        Refusal { reason, ..self.refusal }
+    }
+}
+
+/// Looks whether the text of a record that is not flagged is right by the rules that hold now.
+///
+/// # Errors
+/// A failure of the store.
+pub fn breach(
+    read: &dyn Read,
+    config: &Config,
+    record: &Record,
+) -> Result<Option<Breach>, StoreError> {
+    let Standing::Live { dir, name, valid: true, .. } = &record.standing else { return Ok(None) };
+    let Slot::Record(home) = slot(read, config, *dir, name)? else { return Ok(None) };
+    let content = read.version(record.version_g)?.map(|version| version.content);
+    let text = Text::new(content.unwrap_or_default());
+    let Err(refusal) = text.judge(&home) else { return Ok(None) };
+    let here = &home.kind().state(home.state).status;
+    let is_astray = text.status(&home).is_some_and(|said| !here.contains(&said));
+    Ok(Some(Breach { refusal, is_astray }))
+}
+
 /// Where a flagged record lies, or one lay that would be flagged.
 fn place(
     read: &dyn Read,

@@ -87,7 +87,7 @@ pub use draft::{EmptyDraft, moved_by_copy, renamed_over};
 pub use effects::{Audience, Effect, Fate, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
-pub use flaw::flaw;
+pub use flaw::{Breach, breach, flaw};
 pub use govern::{Govern, GovernRoot};
 pub use governed::{
     Governed, Home, Slot, WHY_SUFFIX, governed, path_below, path_of, path_of_dir, slot,

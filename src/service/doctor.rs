@@ -13,8 +13,9 @@ use crate::store::sqlite::refuse_other;
 
 use super::fsck::outline;
 use super::govern::{Unfit, unfit};
+use super::misfits::{Misfits, misfits};
 use super::status::size;
-use super::{Exit, Service, Sink};
+use super::{Exit, Reply, Service, Sink};
 
 /// Free space below which a store is in danger, and below which it soon will be.
 const FREE_BYTES_BAD: u64 = 16 << 20;
@@ -307,6 +308,19 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
         let remedy =
             "set a layout that has their workspaces as they were: `workfs init --layout FILE`";
         report.bad("configuration", found, remedy);
+    }
+    let mut progress =
+        |done, total| sink(Reply::Progress { done, total, what: "records".to_owned() });
+    match misfits(&**service.engine.readers(), &config, &mut progress) {
+        Ok(Misfits { all, .. }) if all.count > 0 => {
+            let named = Misfits::named(&all);
+            let found = format!(
+                "records are not valid by it, and no text of them can be saved before they are mended, {named}"
+            );
+            report.warn("configuration", found, "`workfs why ID` says what each needs");
+        }
+        // What of the store cannot be read is told of elsewhere.
+        Ok(_) | Err(_) => {}
     }
     if !left.is_empty() {
         let named = first_few(left.iter().map(ToString::to_string), NAMED_MAX);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Outlook, flaw, sees_refusal};
+use crate::engine::{Breach, Outlook, breach, flaw, sees_refusal};
 use crate::names::{ShownPath, TreePath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::store::{Read, RefusalRow};
@@ -119,7 +119,10 @@ pub(super) fn why(
                     &found.record,
                     (service.engine.now(), service.engine.ends()),
                 )?;
-                let flaw = flaw(read, &config, &found.record, caller.role)?;
+                let flaw = match flaw(read, &config, &found.record, caller.role)? {
+                    None => breach(read, &config, &found.record)?.map(Breach::told),
+                    flaw => flaw,
+                };
                 let path = found.path.as_ref().map(|path| part.show(path)).unwrap_or_default();
                 rows.extend(flaw.map(|flaw| wrong_now(path, Some(&flaw.into()))));
                 (found.path.clone(), Some(found.record.id.to_string()))

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use crate::config::Config;
 use crate::engine::{
-    Outlook, flaw, for_roles, governed, mode_allows, path_of, path_of_dir, sees_refusal,
+    Outlook, breach, flaw, for_roles, governed, mode_allows, path_of, path_of_dir, sees_refusal,
 };
 use crate::names::{FileName, TreePath, path_text, printable};
 use crate::numbers::{Ino, RefusalKey};
@@ -112,6 +112,8 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
         }
         if let Some(flaw) = flaw(read, config, &record, viewer.role)? {
             push_rule(&mut out, &flaw.into());
+        } else if let Some(breach) = breach(read, config, &record)? {
+            push_rule(&mut out, &breach.told().into());
         }
         last_refusal_since(read, config, &record)?
     } else if let Some((dir, name)) = read.file_name(ino)? {

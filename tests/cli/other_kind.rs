@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Setup, until_polled};
+use crate::harness::{Fixture, Ran, Setup, until_polled};
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
     "who": {"type": ["string", "null"]}, "status": {"enum": ["open", "taken", "shut"]},
-    "needs": {"type": "array"}, "waits_for": {"type": "array"}}}"#;
+    "title": {"type": "string"}, "needs": {"type": "array"}, "waits_for": {"type": "array"}}}"#;
 
 /// A kind whose claims have this lease, and that waits for what is in this field.
 fn kind(lease: &str, after: &str) -> String {
@@ -115,6 +115,16 @@ fn what_waits_for_what_is_said_by_the_fields_of_the_present_kind() {
     fixture.fsck_clean();
 }
 
+// P9.7
+#[test]
+fn that_what_is_waited_for_is_a_draft_is_told() {
+    let fixture = errands(&kind("", "needs"), &[("a", "needs: [b, c]\n")]);
+    assert!(fs::write(fixture.path("errands/open/b.yaml"), "status: none\n").is_err());
+    let why = fs::read_to_string(fixture.path("errands/open/a.yaml.why")).unwrap();
+    assert!(why.contains("`b` (a draft, and no record yet)"), "{why}");
+    assert!(why.contains("`c` (there is no such record)"), "{why}");
+}
+
 // P9.1 P9.4
 #[test]
 fn what_would_wait_for_itself_by_the_new_kind_is_named_and_waits_as_before() {
@@ -150,5 +160,81 @@ fn a_change_of_the_kind_that_is_killed_is_gone_on_with_by_whoever_opens_the_stor
         assert_eq!(ready(&fixture), ["a.yaml", "b.yaml", "d.yaml"], "{nth}: {ran}");
     }
     assert!(killed > 1, "{killed}");
+    fixture.fsck_clean();
+}
+
+/// Sets a layout of this text for a store that is not mounted.
+fn init(fixture: &Fixture, workspace: &str, more: &[&str]) -> Ran {
+    let layout = fixture.outside("layout.yaml");
+    let text = format!("kinds: [{{ file: errand.kind.yaml }}]\nworkspaces: [{workspace}]\n");
+    fs::write(&layout, text).unwrap();
+    fixture.workfs(&[&["init", "--layout", layout.to_str().unwrap()], more].concat())
+}
+
+const STRICT: &str = "strict: [title]\n";
+
+// P9.1
+#[test]
+fn what_a_stricter_layout_would_not_take_is_told_of_and_stays() {
+    let old = format!("{}{STRICT}", kind("", ""));
+    let fixture = errands(&old, &[("e-1", ""), ("e-2", "title: x\n"), ("e-3", "")]);
+    fixture.unmount_all();
+    let strict = "{ path: errands, kind: errand, strict: true }";
+    let named = "2: errands/open/e-1.yaml (`title` is missing";
+    for more in [&["--dry-run"][..], &[]] {
+        let ran = init(&fixture, strict, more).success();
+        assert!(ran.stderr.contains("warning: ") && ran.stderr.contains(named), "{ran}");
+        let ran = init(&fixture, strict, &[more, &["--json"]].concat()).success();
+        let misfits = &ran.json()["misfits"];
+        assert_eq!((misfits["count"].as_u64(), ran.stderr.as_str()), (Some(2), ""), "{ran}");
+        assert_eq!(misfits["listed"][1]["path"], "errands/open/e-3.yaml", "{ran}");
+    }
+    let doctor = fixture.workfs(&["doctor"]).success();
+    assert!(doctor.stdout.contains(named), "{doctor}");
+    fixture.mount_at(fixture.root()).success();
+    let ran = init(&fixture, strict, &["--dry-run"]).success();
+    assert!(ran.stderr.contains("the records in the store were not looked at"), "{ran}");
+    let by_file = fs::read_to_string(fixture.path("errands/open/e-1.yaml.why")).unwrap();
+    for why in [by_file, fixture.workfs(&["why", "e-1"]).success().stdout] {
+        assert!(why.contains("no text of it can be saved before this is mended: `title`"), "{why}");
+    }
+    fixture.sh("echo 'title: y' >> errands/open/e-1.yaml").success();
+    let mended = fixture.workfs(&["why", "e-1"]).success().stdout;
+    assert!(!mended.contains("mended"), "{mended}");
+}
+
+// P9.1
+#[test]
+fn what_a_new_schema_would_not_take_is_told_of() {
+    let fixture = errands(&kind("", ""), &[("e-1", ""), ("e-2", "")]);
+    fixture.unmount_all();
+    let schema = SCHEMA.replacen('{', r#"{"required": ["team"], "#, 1);
+    fs::write(fixture.outside("errand.v1.json"), schema).unwrap();
+    let ran = init(&fixture, "{ path: errands, kind: errand }", &[]).success();
+    assert!(
+        ran.stderr.contains("2: errands/open/e-1.yaml (the record lacks the field `team`"),
+        "{ran}"
+    );
+}
+
+// P3.7
+#[test]
+fn a_layout_that_has_no_place_for_a_status_is_refused() {
+    let both = kind("", "").replace("status: [open]", "status: [open, taken]");
+    let fixture = errands(&both, &[("e-1", ""), ("e-2", "")]);
+    fixture.sh("sed -i 's/status: open/status: taken/' errands/open/e-2.yaml").success();
+    fixture.unmount_all();
+    fs::write(fixture.outside("errand.kind.yaml"), kind("", "")).unwrap();
+    let workspace = "{ path: errands, kind: errand }";
+    for more in [&["--dry-run"][..], &[]] {
+        let ran = init(&fixture, workspace, more).failure();
+        assert!(ran.code == 5 && ran.stderr.contains(", 1: errands/open/e-2.yaml"), "{ran}");
+    }
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("sed -i 's/status: taken/status: open/' errands/open/e-2.yaml").success();
+    fixture.unmount_all();
+    let ran = init(&fixture, workspace, &[]).success();
+    assert_eq!(ran.stderr, "");
+    fixture.mount_at(fixture.root()).success();
     fixture.fsck_clean();
 }
