@@ -32,6 +32,9 @@ pub struct Chores {
     recalled: AtomicBool,
 }
 
+/// What became of a chore.
+type Tried = Result<Option<bool>, Refusal>;
+
 /// What a chore does in its turn; whether it did anything.
 pub(super) trait Chore: Send + 'static {
     /// What it is about, for who is told that it cannot be done.
@@ -147,8 +150,8 @@ impl Chores {
                 Ok(read.workspace(record.workspace)?.and_then(|workspace| workspace.dir))
             })?;
             // It is done, or need not be any more; else it is tried again in the next round.
-            let tried = dir.map_or(Ok(Ok(false)), |dir| self.attempt(dir, follow))?;
-            if let Ok(did) = tried {
+            let tried = dir.map_or(Ok(Ok(Some(false))), |dir| self.attempt(dir, follow))?;
+            if let Ok(Some(did)) = tried {
                 undone.is_settled(follow);
                 done += u64::from(did);
             }
@@ -171,12 +174,12 @@ impl Chores {
 
     /// Does one thing for the workspace at `dir`; what is refused is tried again in the next round.
     fn act(&self, dir: Ino, chore: impl Chore) -> Result<u64, Refusal> {
-        Ok(u64::from(self.attempt(dir, chore)?.unwrap_or(false)))
+        Ok(u64::from(matches!(self.attempt(dir, chore)?, Ok(Some(true)))))
     }
 
-    /// Tries one thing for the workspace at `dir`, whose owner's the files are that it makes; whether it
-    /// was done, or what is in its way.
-    fn attempt(&self, dir: Ino, chore: impl Chore) -> Result<Result<bool, Refusal>, Refusal> {
+    /// Tries one thing for the workspace at `dir`, whose owner's the files are that it makes; whether it did
+    /// anything (`None`: somebody else leads), or what is in its way.
+    fn attempt(&self, dir: Ino, chore: impl Chore) -> Result<Tried, Refusal> {
         let mut context = Context::daemon();
         if let Some(node) = crate::store::read(&**self.engine.readers(), |read| read.node(dir))? {
             (context.actor.uid, context.gid) = (node.uid, node.gid);
@@ -304,7 +307,8 @@ struct AsLeader<C> {
 }
 
 impl<C: Chore> Command for AsLeader<C> {
-    type Out = bool;
+    /// Whether it did anything; `None`: somebody else leads.
+    type Out = Option<bool>;
 
     fn operation(&self) -> &'static str {
         "chore"
@@ -314,11 +318,11 @@ impl<C: Chore> Command for AsLeader<C> {
         Durability::Process
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> Result<Option<bool>, Stop> {
         if lead(turn, &self.holder)?.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
-        attempt(self.chore, turn)
+        attempt(self.chore, turn).map(Some)
     }
 }
 
