@@ -256,11 +256,18 @@ impl Config {
         &self.files
     }
 
-    /// Whether there are chores anywhere that a clock brings, or that are tried again by it.
+    /// Whether there are chores anywhere that a clock brings.
     #[must_use]
     pub fn has_rounds(&self) -> bool {
         let mut all = self.bindings.iter().map(|binding| binding.chores);
-        all.any(|chores| chores.assign || chores.archive || chores.escalate || chores.drafts)
+        all.any(|chores| chores.archive || chores.escalate || chores.drafts)
+    }
+
+    /// Whether there are chores anywhere that follow from changes, and are tried again by the clock.
+    #[must_use]
+    pub fn has_follows(&self) -> bool {
+        let hands_over = |one: &Binding| one.chores.handoff && one.kind.chores().handoff.is_some();
+        self.assigns() || self.bindings.iter().any(|binding| hands_over(binding))
     }
 
     /// Whether records are assigned anywhere.

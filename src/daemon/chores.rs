@@ -1,5 +1,5 @@
 //! The thread that makes the rounds of the coordinator's chores; there is none where the
-//! configuration asks for none that a clock brings.
+//! configuration asks for none that a clock brings, or tries again.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::limits::CHORES_EVERY;
 /// # Errors
 /// If the thread cannot be started.
 pub fn start(engine: &Engine, ends: Receiver<()>) -> std::io::Result<()> {
-    if !engine.config().has_rounds() {
+    let config = engine.config();
+    if !config.has_rounds() && !config.has_follows() {
         return Ok(());
     }
     let since = engine.now().0;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Fixture, Setup, Task, await_end};
+use crate::harness::{Fixture, Setup, Task, await_end, until_polled};
 use crate::{names, with_chores};
 
 fn finished(id: &str, result: &str) -> Task {
@@ -137,6 +137,31 @@ fn it_can_be_switched_off() {
     fixture.task("inbox", &finished("t-1", TO_ANN));
     finish(&fixture, "t-1");
     assert_eq!(names(&fixture, "inbox").len(), 0);
+}
+
+// P14.2 P14.8
+#[test]
+fn a_daemon_makes_what_waits_where_handoff_is_all_it_does() {
+    let layout = "workspaces: [{ path: work, kind: task }]\nquotas: [{ path: work, inodes: 12 }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("mkdir -p work/inbox work/{assigned,done}/bob").success();
+    fixture.task("inbox", &finished("t-1", TO_ANN));
+    fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    fixture.sh("n=0; while mkdir work/filler-$n; do n=$((n+1)); done 2>/dev/null; true").success();
+    fixture.sh("mv work/assigned/bob/t-1.yaml work/done/bob/").success();
+    assert_eq!(names(&fixture, "inbox").len(), 0);
+    let status = fixture.workfs(&["status"]).success().stdout;
+    assert!(status.contains("a chore waits: work/done/bob/t-1.yaml: "), "{status}");
+    fixture.sh("rmdir work/filler-*").success();
+    // The next daemon begins with a round.
+    fixture.unmount_all();
+    fixture.mount_all();
+    let inbox = fixture.path("work/inbox");
+    let made = until_polled("it is made", || fs::read_dir(&inbox).unwrap().flatten().next());
+    assert!(made.file_name().to_str().unwrap().ends_with("-ann-followup-t-1.yaml"));
+    let status = fixture.workfs(&["status"]).success().stdout;
+    assert!(!status.contains("a chore waits"), "{status}");
+    fixture.fsck_clean();
 }
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"key": {"type": "string"},

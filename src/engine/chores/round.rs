@@ -56,6 +56,13 @@ impl Chores {
     /// # Errors
     /// A failure of the store.
     pub fn round(&self) -> Result<u64, Refusal> {
+        if let Err(error) = self.recall() {
+            tracing::warn!(%error, "what an earlier daemon could not do is looked for later");
+        }
+        // Where no clock brings anything an idle daemon writes nothing.
+        if !self.engine.config().has_rounds() && self.engine.undone().owed().is_empty() {
+            return Ok(0);
+        }
         let lead = self.engine.run(Context::daemon(), Lead { holder: Arc::clone(&self.holder) })?;
         let Some(fence) = lead else { return Ok(0) };
         self.engine.undone().begin_round();
@@ -139,9 +146,6 @@ impl Chores {
 
     /// What follows from changes and could not be done then is tried again.
     fn follow(&self) -> Result<u64, Refusal> {
-        if let Err(error) = self.recall() {
-            tracing::warn!(%error, "what an earlier daemon could not do is looked for later");
-        }
         let undone = self.engine.undone();
         let mut done = 0;
         for follow in undone.owed() {
