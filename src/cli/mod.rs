@@ -93,6 +93,7 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     crate::daemon::outlive_long_writes();
+    crate::daemon::hear_of_children();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let arguments = match helper::translate(&arguments) {
         Ok(Some(translated)) => translated,

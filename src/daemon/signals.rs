@@ -2,7 +2,8 @@
 //!
 //! What must stay true: one thread a process waits for them, so that each comes to who is there to hear it;
 //! they are blocked before any other thread starts, so that none is ended by one; what whoever started us
-//! lets us ignore (`nohup`, a shell's `&`) stays ignored. Deliberately not here: what a signal means.
+//! lets us ignore (`nohup`, a shell's `&`) stays ignored, but for SIGCHLD. Deliberately not here: what a signal
+//! means.
 
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
@@ -31,6 +32,13 @@ pub fn outlive_long_writes() {
         libc::sigemptyset(&raw mut (*action.as_mut_ptr()).sa_mask);
         libc::sigaction(libc::SIGXFSZ, action.as_ptr(), std::ptr::null_mut());
     }
+}
+
+/// Has the kernel tell of the ends of what is started here: where whoever started us ignores them (SIGCHLD), which is
+/// inherited, nobody could wait for a command or for `fusermount3`.
+pub fn hear_of_children() {
+    // SAFETY: the default action needs no handler.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
 /// Keeps the ending signals from ending this thread and those that it starts.

@@ -1,6 +1,7 @@
 //! `workfs exec`: a command in a mount of its own, of which nothing is left.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -287,4 +288,25 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     assert_eq!(run(&mut command).code, 4);
     run(&mut exec(&fixture, &["--", "true"])).success();
     nothing_is_left(&fixture);
+}
+
+// P10.7
+#[test]
+fn who_ignores_the_ends_of_children_hears_of_the_command_s() {
+    let fixture = Fixture::new();
+    let ignoring = |mut command: Command| {
+        // SAFETY: between fork and exec only one system call is made.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+                Ok(())
+            })
+        };
+        run(&mut command)
+    };
+    assert_eq!(ignoring(exec(&fixture, &["sh", "-c", "sleep 0.1; exit 7"])).code, 7);
+    let mut txn = fixture.command(&["txn", "--", "sh", "-c", "echo x > made; sleep 0.1"]);
+    txn.current_dir(fixture.root());
+    assert_eq!(ignoring(txn).code, 0);
+    assert!(fixture.path("made").exists());
 }
