@@ -20,7 +20,7 @@ const ENTRIES_MAX: usize = 20;
 
 /// How long a served mount may take to answer a `stat`. A dead one answers at once, so that one
 /// that takes longer is alive, or at least not to be taken away by us.
-const STAT_WAIT: Duration = Duration::from_secs(1);
+pub(crate) const STAT_WAIT: Duration = Duration::from_secs(1);
 
 /// How many dead mounts may lie on each other.
 const DEAD_MAX: usize = 32;
@@ -129,15 +129,26 @@ fn served(dir: &Path, line: MountLine) -> DirState {
     let (place, whose) = (dir.to_owned(), line.user.zip(line.group));
     let error = within(STAT_WAIT, move || asked(&place, whose)).ok().flatten().flatten();
     match error {
-        Some(libc::ENOTCONN | libc::ECONNABORTED) => DirState::Dead,
+        Some(error) if is_gone(&error) => DirState::Dead,
         _ => DirState::Mounted { fs_type: line.fs_type, source: line.source },
     }
+}
+
+/// Whether a mount's process is gone.
+#[must_use]
+pub fn is_dead(mount: &MountLine) -> bool {
+    served(&mount.dir, mount.clone()) == DirState::Dead
+}
+
+/// Whether an error says that the process is gone.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
 }
 
 /// What `statfs` fails with: not a `stat`, which the kernel would answer from its cache for a process long
 /// gone. It asks the process for none but the user whose mount it is, where that lets no others in, and answers
 /// root with noughts; so it is asked as that user, in this thread, which ends then.
-fn asked(place: &Path, whose: Option<(u32, u32)>) -> Option<i32> {
+fn asked(place: &Path, whose: Option<(u32, u32)>) -> Option<io::Error> {
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let ask = || {
         // Opened before: the user may not be let in on the way there.
@@ -148,7 +159,7 @@ fn asked(place: &Path, whose: Option<(u32, u32)>) -> Option<i32> {
         rustix::fs::fstatfs(place)?;
         io::Result::Ok(())
     };
-    ask().err()?.raw_os_error()
+    ask().err()
 }
 
 /// The absolute path without symbolic links, without asking a mount on the path's end anything.

@@ -31,6 +31,7 @@ mod reply;
 mod seen;
 mod session;
 mod stale;
+mod standing;
 mod tree;
 mod unique_id;
 mod view;
@@ -43,7 +44,7 @@ pub use deadline::within;
 pub use errno::Errno;
 pub use error::MountError;
 pub use fusermount::find as find_fusermount;
-pub use heal::{DirState, detach_dead, detach_dead_but_one, state_of};
+pub use heal::{DirState, detach_dead, detach_dead_but_one, is_dead, state_of};
 pub use locks::Locks;
 pub use mountinfo::{
     MountLine, mount_around, mount_at, mounts, mounts_inside, mounts_of, stack_at,
@@ -54,5 +55,6 @@ pub use reply::Reply;
 pub use session::{
     Mount, Silence, connect, lazy_buffers, serve, serve_connection, serve_in_place_of_dead,
 };
+pub use standing::{mount_here, mount_number};
 pub use tree::*;
 pub use write_at::WriteAt;

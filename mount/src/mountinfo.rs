@@ -21,7 +21,7 @@ pub struct MountLine {
     pub device: u64,
     /// What of its file system is shown: `/`, or the directory of which it is a bind mount.
     pub bound: PathBuf,
-    /// Where it is mounted.
+    /// Where it is mounted; `.` of one that is not in the table ([`MountLine::is_seen`]).
     pub dir: PathBuf,
     /// For example `fuse.workfs`.
     pub fs_type: String,
@@ -47,7 +47,33 @@ impl MountLine {
     pub fn is_workfs(&self) -> bool {
         self.fs_type.strip_prefix("fuse.") == Some(SUBTYPE)
     }
+
+    /// Whether the table has it: a mount that was taken from sight while somebody is in it, it has not. Of
+    /// that one no more is known than its numbers, and whether it can be written.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        self.dir != Path::new(UNSEEN)
+    }
+
+    /// One that is not in the table, and that a process serves. That it is one of ours is not told.
+    pub(crate) fn unseen(id: u64, device: u64, read_only: bool) -> MountLine {
+        MountLine {
+            id,
+            parent: id,
+            device,
+            bound: PathBuf::from("/"),
+            dir: PathBuf::from(UNSEEN),
+            fs_type: format!("fuse.{SUBTYPE}"),
+            read_only,
+            user: None,
+            group: None,
+            source: OsString::new(),
+        }
+    }
 }
+
+/// Where a mount is that no table has any more: where one is.
+const UNSEEN: &str = ".";
 
 /// Whether its directory leads to it, and not past it, to what was mounted over one above.
 pub(crate) fn is_reached(all: &[MountLine], line: &MountLine) -> bool {

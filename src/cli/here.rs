@@ -13,7 +13,8 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::ps;
 use crate::daemon::{
-    Covers, DaemonInfo, MountInfo, MountLine, StorePaths, is_dead, mounted_around, part_of,
+    Covers, DaemonInfo, MountInfo, MountLine, StorePaths, is_dead_mount, mounted_around,
+    mounted_here, part_of,
 };
 use crate::kind::Role;
 use crate::names::{AgentName, TreePath, printable, unsteering};
@@ -98,14 +99,7 @@ impl<'o> Here<'o> {
         let Some(line) = working_mount() else { return Ok(None) };
         let found = self.known(&line)?;
         if found.is_none() && !self.is_another_store_s(&line) {
-            if is_dead(&line.dir) {
-                let or = format!(", or name the agent ({AGENT_VARIABLE})");
-                return Err(dead(&line, &or));
-            }
-            let reason = format!("it cannot be told whose mount {} is", line.dir.display());
-            let remedy =
-                format!("name the agent ({AGENT_VARIABLE}), or change to another directory");
-            return Err(Stop::failed(Exit::Denied, reason, remedy));
+            return Err(untold(&line, &format!("name the agent ({AGENT_VARIABLE})")));
         }
         Ok(found)
     }
@@ -138,7 +132,7 @@ impl<'o> Here<'o> {
         };
         let is_it = |line: &MountLine| line.read_only && !self.is_another_store_s(line);
         match self.through().filter(is_it) {
-            Some(line) => Err(read_only(name, &line.dir)),
+            Some(line) => Err(read_only(name, &line)),
             None => Ok(()),
         }
     }
@@ -149,8 +143,9 @@ impl<'o> Here<'o> {
         if let Some(root) = self.shown(&line)? {
             return Ok(Part::below(root));
         }
-        // A mount whose daemon is gone shows nothing any more.
-        if line.source != *self.paths.source() || self.daemon()?.is_none() {
+        // A mount whose daemon is gone shows nothing any more. One that lives, of which the store's daemon knows
+        // nothing, is of a store that has this path elsewhere, as in a container.
+        if line.source != *self.paths.source() || self.daemon()?.is_none() && is_dead_mount(&line) {
             return Ok(Part::default());
         }
         let reason = format!("it cannot be told what {} shows of the tree", line.dir.display());
@@ -195,9 +190,30 @@ impl<'o> Here<'o> {
     }
 }
 
+/// The failure of a command in a mount of which nothing tells whose it is; `named` is what would.
+pub fn untold(line: &MountLine, named: &str) -> Stop {
+    if is_dead_mount(line) {
+        return dead(line, &format!(", or {named}"));
+    }
+    let reason = match line.is_seen() {
+        true => format!("it cannot be told whose mount {} is", line.dir.display()),
+        false => {
+            "it cannot be told whose mount the working directory lies in: it was taken from sight"
+                .into()
+        }
+    };
+    let remedy = format!("{named}, or change to another directory");
+    Stop::failed(Exit::Denied, reason, remedy)
+}
+
 /// The failure of a command that a mount would have had to serve whose daemon is gone; `or` is another way
 /// out, if there is one.
 pub fn dead(line: &MountLine, or: &str) -> Stop {
+    if !line.is_seen() {
+        let reason = "the working directory lies in a mount that was taken from sight, and whose daemon has \
+                      ended";
+        return Stop::failed(Exit::Mount, reason, format!("change to another directory{or}"));
+    }
     let shown = printable(line.dir.as_os_str().as_bytes());
     let reason = format!("{shown} is a dead mount: its daemon has ended without unmounting it");
     let remedy = match Covers::words_of(line) {
@@ -208,8 +224,11 @@ pub fn dead(line: &MountLine, or: &str) -> Stop {
 }
 
 /// The failure of a command that would change something in a mount that is read-only.
-pub fn read_only(command: &str, dir: &Path) -> Stop {
-    let shown = printable(dir.as_os_str().as_bytes());
+pub fn read_only(command: &str, mount: &MountLine) -> Stop {
+    let shown = match mount.is_seen() {
+        true => printable(mount.dir.as_os_str().as_bytes()),
+        false => "the working directory".to_owned(),
+    };
     let reason = format!("`{command}` would change something, and {shown} is read-only");
     let remedy = "call it outside of this mount, or ask who made it; `workfs why` says if it is the store \
                   that cannot be written";
@@ -220,13 +239,13 @@ pub fn read_only(command: &str, dir: &Path) -> Stop {
 
 /// The mount of workfs that the working directory lies in.
 pub fn working_mount() -> Option<MountLine> {
-    mounted_around(&std::env::current_dir().ok()?).filter(MountLine::is_workfs)
+    mounted_here().filter(MountLine::is_workfs)
 }
 
-/// The transaction that the working directory lies in.
+/// The transaction that the working directory lies in, or lay in before it was removed.
 fn transaction() -> Option<String> {
-    let here = std::env::current_dir().ok()?;
-    let mount = mounted_around(&here).filter(MountLine::is_workfs)?;
+    let mount = working_mount()?;
+    let here = std::fs::read_link("/proc/self/cwd").ok()?;
     let bound = mount.bound.strip_prefix("/").unwrap_or(&mount.bound);
     let inside = bound.join(here.strip_prefix(&mount.dir).ok()?);
     let name = inside.strip_prefix(".workfs/txn").ok()?.components().next()?;

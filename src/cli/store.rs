@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::Global;
 use super::exit::Exit;
+use super::here::{untold, working_mount};
 use super::output::Stop;
+use super::ps;
 use crate::daemon::{
     MountLine, StorePaths, answered, await_answer, canonical, from_root, mounted_around,
 };
@@ -19,23 +21,38 @@ pub fn paths(global: &Global, hints: &[&Path]) -> Result<StorePaths, Stop> {
     if let Some(store) = &global.store {
         return Ok(StorePaths::of(store)?);
     }
-    let here = std::env::current_dir().ok();
-    let places = hints.iter().copied().chain(here.as_deref());
-    if let Some(mount) = places.filter_map(own_mount).next() {
-        return Ok(StorePaths::of(Path::new(&mount.source))?);
+    let here = working_mount();
+    let mut told = hints.iter().copied().filter_map(told_by);
+    if let Some(store) = told.next().or_else(|| here.as_ref().and_then(source)) {
+        return Ok(StorePaths::of(&store)?);
     }
-    Ok(StorePaths::of(&default_store()?)?)
+    let own = own(global)?;
+    // One of which nothing is told may be the user's own store's, or any other's.
+    if let Some(mount) = here
+        && ps::ask(&own)?.is_none_or(|(_, mounts)| ps::same(&mount, mounts).is_none())
+    {
+        return Err(untold(&mount, "name the store (`--store`)"));
+    }
+    Ok(own)
 }
 
-/// The mount of workfs that a path lies in, if its source tells a store.
-fn own_mount(path: &Path) -> Option<MountLine> {
+/// The store that is meant where no mount is asked: the one that was named, else the user's own.
+pub fn own(global: &Global) -> Result<StorePaths, Stop> {
+    let store = global.store.clone().map_or_else(default_store, Ok)?;
+    Ok(StorePaths::of(&store)?)
+}
+
+/// The store of the mount of workfs that a path lies in, if that tells it.
+fn told_by(path: &Path) -> Option<PathBuf> {
     let path = from_root(path).ok()?;
-    let ours = |path: &Path| {
-        let mount = mounted_around(path)?;
-        (mount.is_workfs() && Path::new(&mount.source).is_absolute()).then_some(mount)
-    };
+    let ours = |path: &Path| source(&mounted_around(path).filter(MountLine::is_workfs)?);
     // Links are followed only where the path as given is in no mount: asking one could hang.
     ours(&path).or_else(|| ours(&canonical(&path)))
+}
+
+/// The store that a mount tells: it may say anything else (`-o fsname=`).
+fn source(mount: &MountLine) -> Option<PathBuf> {
+    Some(PathBuf::from(&mount.source)).filter(|source| source.is_absolute())
 }
 
 fn default_store() -> Result<PathBuf, Stop> {

@@ -21,7 +21,7 @@ use super::exit::Exit;
 use super::here::{dead, read_only, working_mount};
 use super::output::{Failed, Output, Place, Stop};
 use super::ps;
-use crate::daemon::{MountLine, StorePaths, is_dead};
+use crate::daemon::{MountLine, StorePaths, is_dead_mount};
 use crate::refusal::Rule;
 use crate::service;
 use crate::store::StoreError;
@@ -105,11 +105,11 @@ fn control() -> Result<(PathBuf, PathBuf), Stop> {
     let mut found = here.ancestors().map(|dir| dir.join(".workfs"));
     if let Some(mount) = working_mount() {
         expect_answers(&mount)?;
-        if is_dead(&mount.dir) {
+        if is_dead_mount(&mount) {
             return Err(dead(&mount, ""));
         }
         if mount.read_only {
-            return Err(read_only("txn", &mount.dir));
+            return Err(read_only("txn", &mount));
         }
     }
     let control = found.find(|control| control.join("txn").is_dir()).ok_or_else(|| {

@@ -104,9 +104,10 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         daemon::expect_nothing_inside(&dir)?;
     }
     // The mount itself tells its store, whichever one is named.
-    let source = mounted.as_ref().map(|mount| PathBuf::from(&mount.source));
-    let paths = match source.filter(|source| source.is_absolute() && source.is_file()) {
-        Some(store) => StorePaths::of(&store)?,
+    let paths = match mounted.as_ref().map(told_store).transpose()?.flatten() {
+        Some(paths) => paths,
+        // That of where one is may be another's.
+        None if mounted.is_some() => store::own(global)?,
         None => store::paths(global, &[])?,
     };
     // What is mounted there in another name space is none of this one's.

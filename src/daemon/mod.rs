@@ -36,7 +36,9 @@ pub use client::{Answers, Client};
 pub use covers::Covers;
 pub use failure::{Cause, Failure};
 pub use logging::{start_log, trim_log};
-pub use mount_table::{around as mounted_around, at as mounted_at, of_workfs};
+pub use mount_table::{
+    around as mounted_around, at as mounted_at, here as mounted_here, of_workfs,
+};
 pub use open::{Nobody, OpenStore, open, open_to_check, open_to_look};
 pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::{StorePaths, answered};
@@ -46,7 +48,7 @@ pub use signals::{Patience, hear_of_children, is_ignored, outlive_long_writes};
 pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};
 pub use wanted::{expect_mountable, expect_possible};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
-pub use workfs_mount::{MountLine, within};
+pub use workfs_mount::{MountLine, is_dead as is_dead_mount, within};
 
 pub(crate) use paths::{await_answer, canonical, from_root};
 

@@ -33,3 +33,9 @@ pub fn of_workfs() -> Vec<MountLine> {
 pub fn around(path: &Path) -> Option<MountLine> {
     workfs_mount::mount_around(path).ok().flatten()
 }
+
+/// The mount that the working directory lies in.
+#[must_use]
+pub fn here() -> Option<MountLine> {
+    workfs_mount::mount_here().ok().flatten()
+}

@@ -19,3 +19,4 @@ mod plain_user;
 mod ready;
 mod refused;
 mod removed;
+mod standing;

@@ -1,0 +1,62 @@
+//! The mount that a file lies in, above all the working directory.
+//!
+//! What must stay true: it is found by the kernel's number for it, since the directory's path may lead to
+//! nothing by now (it was removed, or its mount taken from sight), or to something else (that was mounted over
+//! it); finding it hangs on nobody. Deliberately not here: whose it is.
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statfs, statx};
+use rustix::path::Arg;
+
+use crate::deadline::within;
+use crate::heal::{STAT_WAIT, is_gone};
+use crate::mountinfo::{MountLine, mounts};
+
+/// The number of the mount that a file lies in, which this path leads to: in `/proc`, say, whatever serves the file.
+///
+/// # Errors
+/// If the path leads nowhere, or the kernel does not tell.
+pub fn mount_number(path: &Path) -> io::Result<u64> {
+    number(path, AtFlags::empty()).map(|here| here.stx_mnt_id)
+}
+
+/// What the kernel alone answers, also where nobody may look at what is mounted.
+fn number(path: impl Arg, flags: AtFlags) -> io::Result<Statx> {
+    let here = statx(CWD, path, flags | AtFlags::STATX_DONT_SYNC, StatxFlags::empty())?;
+    let told = here.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    if told { Ok(here) } else { Err(io::ErrorKind::Unsupported.into()) }
+}
+
+/// That mount; `None`: one that is not in the table, and that no process serves.
+///
+/// # Errors
+/// If the kernel does not tell, or `/proc` is not there.
+pub fn mount_here() -> io::Result<Option<MountLine>> {
+    let here = number(c"", AtFlags::EMPTY_PATH)?;
+    let id = here.stx_mnt_id;
+    if let Some(line) = mounts()?.into_iter().find(|line| line.id == id) {
+        return Ok(Some(line));
+    }
+    // What lies on a disk is asked nothing.
+    if here.stx_dev_major != 0 {
+        return Ok(None);
+    }
+    let device = u64::from(here.stx_dev_minor);
+    Ok(is_served().map(|read_only| MountLine::unseen(id, device, read_only)))
+}
+
+/// Whether the working directory is read-only, if a process serves it.
+fn is_served() -> Option<bool> {
+    match within(STAT_WAIT, || statfs(c".").map_err(io::Error::from)) {
+        Ok(Some(Ok(found))) => {
+            let is_fuse = found.f_type == libc::FUSE_SUPER_MAGIC;
+            is_fuse.then_some(u64::try_from(found.f_flags).unwrap_or(0) & libc::ST_RDONLY != 0)
+        }
+        Ok(Some(Err(error))) => is_gone(&error).then_some(false),
+        // The process is stopped.
+        Ok(None) => Some(false),
+        Err(_) => None,
+    }
+}
