@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::{ps, store};
 use crate::daemon::{
-    self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, StorePaths, UnmountAsk,
+    self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, MountLine, StorePaths, UnmountAsk,
 };
 
 /// See `workfs unmount --help`.
@@ -126,7 +126,10 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
             by_the_system(&dir, lazy)?;
             return done(&dir, output);
         }
-        Err(failure) => return Err(with_users(failure, &dir).into()),
+        Err(failure) => {
+            let named = |mount| with_users(failure.clone(), mount);
+            return Err(mounted.as_ref().map_or_else(|| failure.clone(), named).into());
+        }
     }
     if mounted.is_none() && ps::ask(&paths)?.is_some_and(|(_, mounts)| has(&mounts, &dir)) {
         let reason = format!("{} is mounted, but not to be seen here", dir.display());
@@ -153,6 +156,20 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
     }
     by_the_system(&dir, lazy)?;
     done(&dir, output)
+}
+
+/// The store that a mount tells, if there is one, or a daemon that has it although it was removed.
+fn told_store(mount: &MountLine) -> Result<Option<StorePaths>, Stop> {
+    let source = Path::new(&mount.source);
+    if !source.is_absolute() {
+        return Ok(None);
+    }
+    if source.is_file() {
+        return Ok(Some(StorePaths::of(source)?));
+    }
+    let is_served =
+        |paths: &StorePaths| Client::connect(paths).is_ok_and(|client| client.is_some());
+    Ok(StorePaths::of(source).ok().filter(is_served))
 }
 
 /// Whether a daemon says that it has a directory mounted for all to see.
@@ -225,36 +242,24 @@ fn by_the_system(dir: &Path, lazy: bool) -> Result<(), Stop> {
         }
         command
     };
+    // It hears of it a moment later, and gives the directory back.
+    let keeper = daemon::Keeper::of(dir).filter(|_| !lazy);
     let ran = command.arg("--").arg(dir).output();
     let ran = ran.map_err(|error| Failure::io("unmounting", &error))?;
     if ran.status.success() {
+        keeper.iter().for_each(daemon::Keeper::await_given_back);
         return Ok(());
     }
     let text = crate::names::printable(String::from_utf8_lossy(&ran.stderr).trim().as_bytes());
     Err(Stop::failed(Exit::Conflict, text, "take it from sight all the same with `--lazy`"))
 }
 
-/// Who uses a mount: links in /proc tell, without asking the mount anything.
-fn with_users(failure: Failure, dir: &Path) -> Failure {
+/// The same with the names of those who use the mount.
+fn with_users(failure: Failure, mount: &MountLine) -> Failure {
     if failure.cause != Cause::Conflict {
         return failure;
     }
-    let mut users = Vec::new();
-    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let path = process.path();
-        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
-        else {
-            continue;
-        };
-        let open = std::fs::read_dir(path.join("fd")).into_iter().flatten().flatten();
-        let links = [path.join("cwd"), path.join("root"), path.join("exe")];
-        let mut links = links.into_iter().chain(open.map(|entry| entry.path()));
-        if links.any(|link| std::fs::read_link(link).is_ok_and(|to| to.starts_with(dir))) {
-            let name = std::fs::read(path.join("comm")).unwrap_or_default();
-            let name = crate::names::printable(name.trim_ascii());
-            users.push(format!("{name} ({pid})"));
-        }
-    }
+    let mut users = daemon::users_of(mount);
     if users.is_empty() {
         return failure;
     }

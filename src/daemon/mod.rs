@@ -28,6 +28,7 @@ mod setup;
 mod signals;
 mod socket;
 mod spawn;
+mod users;
 mod wanted;
 mod wire;
 mod working;
@@ -46,6 +47,7 @@ pub use point::{clean_up, expect_nothing_inside, is_dead, left_covered, resolve}
 pub use setup::{Made, Setup, finish, layout, set_up};
 pub use signals::{Patience, hear_of_children, is_ignored, outlive_long_writes};
 pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};
+pub use users::{Keeper, users_of};
 pub use wanted::{expect_mountable, expect_possible};
 pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use workfs_mount::{MountLine, is_dead as is_dead_mount, within};

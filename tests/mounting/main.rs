@@ -12,6 +12,7 @@ mod dead;
 mod end;
 mod exec;
 mod in_front;
+mod in_use;
 mod moved;
 mod nested;
 mod options;
