@@ -54,6 +54,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         return Ok(Exit::Done);
     }
     if let Some((daemon, _)) = ps::ask(&paths)? {
+        daemon.expect_store()?;
         let served = format!("{} is served by process {}", daemon.store, daemon.pid);
         if config.is_some() {
             let remedy = "unmount it first (`workfs unmount --all`): a daemon reads its \

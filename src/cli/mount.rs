@@ -86,7 +86,8 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         hold: args.foreground,
         ..MountAsk::default()
     };
-    if !options.paths.exists() {
+    // Where somebody serves one that was removed, that daemon says so.
+    if !options.paths.exists() && Client::connect(&options.paths)?.is_none() {
         daemon::expect_mountable(&ask)?;
         output.note(&format!("makes the store {}", options.paths.store().display()));
     }

@@ -222,7 +222,8 @@ impl Serving {
             wake.clone(),
         ));
         let (own, shared) = (Arc::clone(&mounts), Arc::clone(&service));
-        let server = Server::start((listener, socket.clone()), options, own, shared, wake);
+        let (listens, served) = ((listener, socket.clone()), (options, store.file(&options.paths)));
+        let server = Server::start(listens, served, own, shared, wake);
         let server = server.map_err(other("starting to serve the socket"))?;
         Ok(Serving { service, mounts, server, looks })
     }

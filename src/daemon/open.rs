@@ -3,7 +3,7 @@
 //! What must stay true: the lock is held as long as the engine lives. Deliberately not here: what
 //! the store is opened for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -35,6 +35,21 @@ pub struct OpenStore {
     is_made: bool,
     /// Which file it is: another may have its name by the time that this one is closed.
     identity: Identity,
+}
+
+/// A store's file: whoever has it open has it also when its name is gone, or another's.
+#[derive(Clone, Debug)]
+pub struct StoreFile {
+    identity: Identity,
+    path: PathBuf,
+}
+
+impl StoreFile {
+    /// Whether it has its name no more.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        !self.identity.has_name(&self.path)
+    }
 }
 
 /// Nobody hears of changes: there are no mounts and no handles.
@@ -241,6 +256,12 @@ impl OpenStore {
     pub fn is_as_made(&self) -> bool {
         let as_made = || setup::is_as_made(&**self.engine.readers(), std::process::id());
         self.is_made && as_made().unwrap_or(false)
+    }
+
+    /// Which file it is, and its name.
+    #[must_use]
+    pub fn file(&self, paths: &StorePaths) -> StoreFile {
+        StoreFile { identity: self.identity, path: paths.store().to_owned() }
     }
 
     /// Ends the engine, and removes the store with what lies beside it: one that was made for what

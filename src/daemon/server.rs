@@ -22,6 +22,7 @@ use super::Options;
 use super::failure::{Cause, Failure};
 use super::lines::Lines;
 use super::mounts::Mounts;
+use super::open::StoreFile;
 use super::options::sync_name;
 use super::places::{Places, Seat};
 use super::room::{Room, give_back};
@@ -43,6 +44,7 @@ pub struct Server {
 
 struct Shared {
     info: DaemonInfo,
+    file: StoreFile,
     socket: SocketFile,
     mounts: Arc<Mounts>,
     service: Arc<Service>,
@@ -65,7 +67,7 @@ impl Server {
     /// If a thread cannot be started.
     pub fn start(
         (listener, socket): (UnixListener, SocketFile),
-        options: &Options,
+        (options, file): (&Options, StoreFile),
         mounts: Arc<Mounts>,
         service: Arc<Service>,
         wake: Sender<Event>,
@@ -76,9 +78,11 @@ impl Server {
             store: options.paths.store().display().to_string(),
             since: service.engine.now().rfc3339_seconds(),
             sync: sync_name(options.sync).to_owned(),
+            is_removed: false,
         };
         let shared = Arc::new(Shared {
             info,
+            file,
             socket,
             mounts,
             service,
@@ -213,6 +217,13 @@ impl Drop for Served<'_> {
     }
 }
 
+impl Shared {
+    /// What `ps` says of this daemon.
+    fn info(&self) -> DaemonInfo {
+        DaemonInfo { is_removed: self.file.is_removed(), ..self.info.clone() }
+    }
+}
+
 /// What a user hears whom the daemon does not serve, or not any more.
 fn refused(shared: &Shared, peer: Peer) -> Option<Failure> {
     let failure = shared.service.admits(peer.uid).err()?;
@@ -230,6 +241,8 @@ fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
     };
     let caller = Caller::new(peer.uid, peer.gid, Some(peer.pid));
     match expect_runner(&shared.service, &caller, operation) {
+        // Nobody would find what is written in a new mount.
+        Ok(()) if matches!(ask, Ask::Mount(_)) => shared.info().expect_store().map(|()| ask),
         Ok(()) => Ok(ask),
         Err(refused) => {
             let rule = refused.rule;
@@ -287,7 +300,7 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 })
             }
             Ok(Ask::Ps) => {
-                Some(Answer::Mounts { daemon: shared.info.clone(), mounts: shared.mounts.list() })
+                Some(Answer::Mounts { daemon: shared.info(), mounts: shared.mounts.list() })
             }
             Ok(Ask::Interrupt) if is_first => {
                 let reason = "nothing was asked that could be interrupted";

@@ -163,6 +163,29 @@ pub struct DaemonInfo {
     pub since: String,
     /// What a commit survives: `full` or `normal`.
     pub sync: String,
+    /// The store's file was removed, or another one has its name.
+    #[serde(default)]
+    pub is_removed: bool,
+}
+
+impl DaemonInfo {
+    /// Fails where the daemon's store is none that anybody finds any more: what is written there ends with the
+    /// daemon.
+    ///
+    /// # Errors
+    /// If it was removed.
+    pub fn expect_store(&self) -> Result<(), Failure> {
+        if !self.is_removed {
+            return Ok(());
+        }
+        let DaemonInfo { store, pid, .. } = self;
+        let reason = format!(
+            "process {pid} serves a store that is not {store} any more: that file was removed or replaced, and what \
+             is in it ends with that process"
+        );
+        let remedy = "`workfs backup FILE` saves it, `workfs unmount --all` ends the process";
+        Err(Failure::new(Cause::Held, reason, remedy))
+    }
 }
 
 /// What a daemon answers.

@@ -1,9 +1,10 @@
 //! A store whose files somebody removes while a daemon has it.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command};
 
-use crate::harness::{Fixture, Setup, Task, await_end, pid_alive};
+use crate::harness::{Fixture, Setup, Task, await_end, pid_alive, processes_of};
 
 /// A process that stands in the first mount until it is ended.
 fn stands_in(fixture: &Fixture) -> Child {
@@ -59,4 +60,58 @@ fn directories_are_given_back_also_when_the_list_of_them_was_removed() {
     for mount in fixture.mounts() {
         fs::write(mount.join("probe"), b"").unwrap();
     }
+}
+
+// P6.3
+#[test]
+fn the_directory_is_free_when_unmount_returns_also_without_the_store_s_files() {
+    for is_renamed in [false, true] {
+        let fixture = Fixture::new();
+        let store = fixture.store().parent().unwrap();
+        match is_renamed {
+            true => fs::rename(store, fixture.outside("store")).unwrap(),
+            false => fs::remove_dir_all(store).unwrap(),
+        }
+        let dir = fixture.root();
+        fixture.workfs(&["unmount", dir.to_str().unwrap()]).success();
+        fs::remove_dir(dir).unwrap();
+        assert!(processes_of(fixture.store()).is_empty());
+    }
+}
+
+// P6.1 P6.2
+#[test]
+fn the_daemon_of_a_store_that_was_removed_takes_no_more_mounts_and_says_so() {
+    let fixture = Setup::default().mounts(2).start();
+    fixture.task("inbox", &Task::new("t-1"));
+    let pid = fixture.daemon_pid().to_string();
+    let more = fixture.base().join("more");
+    fs::create_dir(&more).unwrap();
+    let more = more.to_str().unwrap();
+    let backup = fixture.outside("backup.db");
+    let calls: [&[&str]; 3] = [&["mount", more], &["exec", "true"], &["init"]];
+    let refused = || {
+        for call in calls {
+            let ran = fixture.workfs(call);
+            let told = ran.stderr.contains("removed or replaced") && ran.stderr.contains(&pid);
+            assert!(ran.code == 9 && told && !ran.stderr.contains("makes the store"), "{ran}");
+        }
+        let ran = fixture.workfs(&["status"]).success();
+        assert!(ran.stdout.contains("removed or replaced"), "{ran}");
+        let ran = fixture.workfs(&["doctor"]);
+        assert!(ran.code == 11 && ran.stdout.contains("removed or replaced"), "{ran}");
+    };
+    fs::remove_file(fixture.store()).unwrap();
+    refused();
+    // What it has is saved by it, and by nothing else.
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    fs::copy(&backup, fixture.store()).unwrap();
+    refused();
+    fixture.workfs(&["unmount", "--all"]).success();
+    fs::remove_file(fixture.store()).unwrap();
+    files(&fixture).iter().for_each(|file| fs::remove_file(file).unwrap());
+    fs::copy(&backup, fixture.store()).unwrap();
+    fixture.mount_at(Path::new(more)).success();
+    fixture.workfs(&["show", "t-1"]).success();
+    fixture.workfs(&["unmount", more]).success();
 }

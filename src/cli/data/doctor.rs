@@ -45,11 +45,20 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
         Err(other) => return Err(other),
     };
     if let Report::Doctor(report) = &mut report {
+        report.findings.extend(removed(&here));
         report.findings.extend(left_closed(&here));
         report.findings.extend(working_directory());
     }
     print(&report, output)?;
     Ok(report.exit().into())
+}
+
+/// That the store's file is gone under its daemon.
+fn removed(here: &Here<'_>) -> Option<Finding> {
+    let (daemon, _) = here.daemon().ok().flatten()?;
+    let failure = daemon.expect_store().err()?;
+    let (what, found) = ("daemon".to_owned(), failure.reason);
+    Some(Finding { what, health: Health::Bad, found, remedy: Some(failure.remedy) })
 }
 
 /// Directories that mounts of the store left read-only.

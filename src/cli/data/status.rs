@@ -31,7 +31,11 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
                 Some((daemon, mounts)) => {
                     let plural = if mounts.len() == 1 { "" } else { "s" };
                     let count = mounts.len();
-                    format!("served by process {}, {count} mount{plural}", daemon.pid)
+                    let served = format!("served by process {}, {count} mount{plural}", daemon.pid);
+                    match daemon.expect_store() {
+                        Ok(()) => served,
+                        Err(failure) => format!("{served}\n{}: {}", failure.reason, failure.remedy),
+                    }
                 }
                 None => unserved(here.paths()),
             })

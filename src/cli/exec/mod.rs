@@ -77,7 +77,8 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     // What is refused in any case starts no daemon and makes no store.
     daemon::expect_possible(&wanted)?;
     OwnDir::expect_place()?;
-    let is_new = !options.paths.exists();
+    // Where somebody serves one that was removed, that daemon says so.
+    let is_new = !options.paths.exists() && Client::connect(&options.paths)?.is_none();
     if is_new {
         output.note(&format!("makes the store {}", options.paths.store().display()));
     }
