@@ -35,6 +35,13 @@ pub enum Cause {
     Other,
 }
 
+/// The way out where a process may open no more files.
+const MORE_DESCRIPTORS: &str = "raise the limit (`ulimit -n`), or close some files";
+
+fn lacks_descriptors(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 /// Something that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
@@ -63,6 +70,9 @@ impl Failure {
     /// A failure of a system call while doing `what`.
     pub fn io(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
+        if lacks_descriptors(error) {
+            return Failure::new(Cause::Busy, format!("{what}: {error}"), MORE_DESCRIPTORS);
+        }
         let cause = match error.kind() {
             ErrorKind::PermissionDenied => Cause::Denied,
             ErrorKind::NotFound => Cause::Absent,
@@ -112,7 +122,7 @@ impl From<StoreError> for Failure {
             StoreError::ReadOnly(_) | StoreError::Unreadable(_) => {
                 (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
             }
-            StoreError::NoDescriptors(_) => (Cause::Busy, "raise the limit, or close some files"),
+            StoreError::NoDescriptors(_) => (Cause::Busy, MORE_DESCRIPTORS),
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
             StoreError::Held { pid, .. } => {
                 let remedy = format!(
@@ -147,6 +157,11 @@ impl From<StoreError> for Failure {
 impl From<workfs_mount::MountError> for Failure {
     fn from(error: workfs_mount::MountError) -> Self {
         use workfs_mount::MountError as E;
+        if let E::Other { source: why, .. } = &error
+            && lacks_descriptors(why)
+        {
+            return Failure::new(Cause::Busy, error.to_string(), MORE_DESCRIPTORS);
+        }
         let cause = match &error {
             E::NotFound(_) => Cause::Absent,
             E::NotADirectory(_) => Cause::Usage,
