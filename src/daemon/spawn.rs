@@ -159,16 +159,20 @@ pub fn detach_from_caller() {
     // Fails only for the leader of a group, which then stays where it is.
     let _ = rustix::process::setsid();
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    raise_descriptors();
+    raise_limits();
 }
 
-/// A hundred mounts and as many clients need more descriptors than the usual 1,024.
-fn raise_descriptors() {
+/// As far as the caller may. A hundred mounts and as many clients need more descriptors than the usual 1,024; and
+/// a time of processor that was meant for a command would end what serves others, too.
+fn raise_limits() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit of descriptors stays");
+    // Root may have more than its limit.
+    let _ = setrlimit(Resource::Cpu, Rlimit { current: None, maximum: None });
+    for resource in [Resource::Nofile, Resource::Cpu] {
+        let maximum = getrlimit(resource).maximum;
+        if let Err(error) = setrlimit(resource, Rlimit { current: maximum, maximum }) {
+            tracing::warn!(?resource, %error, "a limit stays");
+        }
     }
 }
 

@@ -195,3 +195,15 @@ fn the_form_of_fstab_mounts() {
     fs::write(fixture.path("f"), b"x").unwrap();
     fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]).success();
 }
+
+// P6.1
+#[test]
+fn a_time_of_processor_for_who_mounts_does_not_end_the_daemon() {
+    let fixture = Setup::default().prepare();
+    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+    let mount = format!("exec {workfs} --store {store} mount {}", fixture.root().display());
+    fixture.sh(&format!("cd /; ulimit -S -t 5; {mount}")).success();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", fixture.daemon_pid())).unwrap();
+    let limit = limits.lines().find(|line| line.starts_with("Max cpu time")).unwrap();
+    assert_ne!(limit.split_whitespace().nth(3), Some("5"), "{limit}");
+}
