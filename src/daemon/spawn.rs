@@ -8,7 +8,7 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -100,6 +100,11 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
     };
     let mut child = command.stderr(file).spawn().map_err(|error| {
         remove_log();
+        if error.kind() == std::io::ErrorKind::NotFound && !Path::new("/proc/self").exists() {
+            let reason =
+                "starting the daemon: this program is not found, since /proc is not mounted here";
+            return Failure::new(Cause::Mount, reason, "mount it (`mount -t proc proc /proc`)");
+        }
         Failure::io("starting the daemon", &error)
     })?;
     let said = first_line(&mut child);
