@@ -13,12 +13,13 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, MountLine,
-    Options, Patience, Spawned, UnmountAsk,
+    Options, Patience, Spawned, StorePaths, UnmountAsk,
 };
 use crate::kind::Role;
 use crate::limits::{
     DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE,
 };
+use crate::names::printable;
 use crate::store::Durability;
 
 /// See `workfs mount --help`.
@@ -89,7 +90,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
     // Where somebody serves one that was removed, that daemon says so.
     if !options.paths.exists() && Client::connect(&options.paths)?.is_none() {
         daemon::expect_mountable(&ask)?;
-        output.note(&format!("makes the store {}", options.paths.store().display()));
+        output.note(&makes(&options.paths));
     }
     let mounted = match args.foreground {
         true => in_front(&options, &ask, output),
@@ -102,6 +103,11 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
 fn is_dead_mount_of_a_store(dir: &Path) -> bool {
     let is_of_a_store = |line: MountLine| line.is_workfs() && Path::new(&line.source).is_file();
     daemon::mounted_at(dir).is_some_and(is_of_a_store) && daemon::is_dead(dir)
+}
+
+/// What is said where a store is made.
+pub(super) fn makes(paths: &StorePaths) -> String {
+    format!("makes the store {}", printable(paths.store().as_os_str().as_encoded_bytes()))
 }
 
 /// Asks the daemon, starting it where there is none.

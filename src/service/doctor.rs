@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use workfs_mount::{DirState, MountLine};
 
 use crate::config::{CONFIG_KEY, Config};
-use crate::names::first_few;
+use crate::names::{first_few, printable};
 use crate::store::sqlite::refuse_other;
 
 use super::fsck::outline;
@@ -199,35 +199,37 @@ fn helper(report: &mut DoctorReport) {
 }
 
 fn files(report: &mut DoctorReport, store: &Path, is_open: bool) {
+    let shown = printable(store.as_os_str().as_encoded_bytes());
     let mode = |path: &Path| std::fs::metadata(path).map(|meta| meta.permissions().mode() & 0o7777);
     match mode(store) {
         // What is told of the store says so; nobody is to change another program's file.
         Ok(_) if !is_open && refuse_other(store).is_err() => {}
         Ok(mode) if mode & 0o077 == 0 => {
-            report.ok("store file", format!("{} ({mode:04o})", store.display()));
+            report.ok("store file", format!("{} ({mode:04o})", shown));
         }
         Ok(mode) => {
-            let found = format!("{} is {mode:04o}: others can read it", store.display());
-            report.bad("store file", found, format!("chmod 600 {}", store.display()));
+            let found = format!("{} is {mode:04o}: others can read it", shown);
+            report.bad("store file", found, format!("chmod 600 {}", shown));
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let found = format!("{} is not there", store.display());
+            let found = format!("{} is not there", shown);
             report.warn("store file", found, "`workfs mount DIR` or `workfs init` makes it");
         }
         Err(error) => {
-            let found = format!("{}: {error}", store.display());
+            let found = format!("{}: {error}", shown);
             report.bad("store file", found, "use a store of your own: `--store`");
         }
     }
     let dir = parent(store);
+    let in_sight = printable(dir.as_os_str().as_encoded_bytes());
     match mode(&dir) {
         Ok(mode) if mode & 0o022 != 0 && mode & 0o1000 == 0 => {
-            let found = format!("{} is {mode:04o}: others can replace the store", dir.display());
-            report.bad("store directory", found, format!("chmod 700 {}", dir.display()));
+            let found = format!("{} is {mode:04o}: others can replace the store", in_sight);
+            report.bad("store directory", found, format!("chmod 700 {}", in_sight));
         }
-        Ok(mode) => report.ok("store directory", format!("{} ({mode:04o})", dir.display())),
+        Ok(mode) => report.ok("store directory", format!("{} ({mode:04o})", in_sight)),
         Err(error) => {
-            let found = format!("{}: {error}", dir.display());
+            let found = format!("{}: {error}", in_sight);
             report.warn("store directory", found, "`workfs mount` makes it");
         }
     }
@@ -347,7 +349,7 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
     let is_other =
         |mount: &MountLine| mount.source != *store && Path::new(&mount.source).is_absolute();
     for mount in mounts.into_iter().filter(|mount| mount.is_workfs() && !is_other(mount)) {
-        let dir = mount.dir.display();
+        let dir = printable(mount.dir.as_os_str().as_encoded_bytes());
         let is_dead = workfs_mount::state_of(&mount.dir) == DirState::Dead;
         let found = match answers(mount.dir.clone()) {
             _ if is_dead => format!("{dir} is dead: its daemon has ended without unmounting it"),

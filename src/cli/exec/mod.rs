@@ -21,7 +21,7 @@ use super::Global;
 use super::asked::{Asked, Flags, role};
 use super::exit::Exit;
 use super::here::MOUNT_VARIABLE;
-use super::mount::{answers, at_daemon, told};
+use super::mount::{answers, at_daemon, makes, told};
 use super::output::{Output, Stop};
 use crate::daemon::{
     self, Answer, Ask, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
@@ -80,7 +80,7 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     // Where somebody serves one that was removed, that daemon says so.
     let is_new = !options.paths.exists() && Client::connect(&options.paths)?.is_none();
     if is_new {
-        output.note(&format!("makes the store {}", options.paths.store().display()));
+        output.note(&makes(&options.paths));
     }
     let mounted = at_daemon(&options, |client| {
         child::hold_signals();
