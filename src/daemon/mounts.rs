@@ -244,7 +244,16 @@ impl Mounts {
     /// An agent that a mount is made for is registered; one that is keeps its role.
     fn register(&self, who: &Who, uid: u32) -> Result<(), Failure> {
         let Some(name) = &who.agent else { return Ok(()) };
-        match (self.engine.agents().get(name), who.role) {
+        let known = match self.engine.agents().get(name) {
+            Some(known) => Some(known),
+            // Somebody else may register it meanwhile.
+            None => {
+                let (name, role) = (name.clone(), who.role);
+                let add = PutAgent { name, role, uid: None, only_new: true };
+                self.engine.run(Caller::new(uid, 0, None).context(), add)?
+            }
+        };
+        match (known, who.role) {
             (Some(known), Some(role)) if known.role != role => {
                 let reason = format!("{name} is registered as {}, not as {role}", known.role);
                 let remedy =

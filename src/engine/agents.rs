@@ -99,15 +99,18 @@ impl Registry {
     }
 }
 
-/// Registers an agent, or changes what is registered of it.
+/// Registers an agent, or changes what is registered of it: what is not given stays as it is in the
+/// command's own turn, whoever changes the rest meanwhile.
 #[derive(Clone, Debug)]
 pub struct PutAgent {
     /// Its name.
     pub name: AgentName,
-    /// Its role.
-    pub role: Role,
+    /// Its role; of one that is new [`Role::Agent`].
+    pub role: Option<Role>,
     /// The user who is this agent, whatever a mount says.
     pub uid: Option<u32>,
+    /// One that is registered already stays what it is.
+    pub only_new: bool,
 }
 
 /// Forgets an agent; mounts that were made for it can only read from then on, and so can the user
@@ -119,18 +122,23 @@ pub struct RemoveAgent {
 }
 
 impl Command for PutAgent {
-    type Out = ();
+    /// What was registered of it before.
+    type Out = Option<Registered>;
 
     fn operation(&self) -> &'static str {
         "agent add"
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> std::result::Result<(), Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> std::result::Result<Option<Registered>, Stop> {
         turn.require_operator("register agents", &self)?;
         let registry = Registry::load(turn.txn)?;
-        let new = Registered { role: self.role, uid: self.uid };
-        match registry.get(&self.name) {
-            Some(known) if known == new => return Ok(()),
+        let known = registry.get(&self.name);
+        let new = Registered {
+            role: self.role.or(known.map(|known| known.role)).unwrap_or(Role::Agent),
+            uid: self.uid.or(known.and_then(|known| known.uid)),
+        };
+        match known {
+            Some(known) if known == new || self.only_new => return Ok(Some(known)),
             Some(_) => {}
             None => self.require_unreserved(&turn.context.actor.name)?,
         }
@@ -144,12 +152,13 @@ impl Command for PutAgent {
             turn.txn.delete_agent(other)?;
             turn.agent_event(EventName::UNREGISTERED, other, None)?;
         }
-        let role = self.role.as_str().to_owned();
-        turn.txn.put_agent(&AgentRow { name: self.name.clone(), role, uid: self.uid })?;
+        let role = new.role.as_str().to_owned();
+        turn.txn.put_agent(&AgentRow { name: self.name.clone(), role, uid: new.uid })?;
         turn.agent_event(EventName::REGISTERED, &self.name, Some(new))?;
-        let was = registry.get(&self.name).and_then(|known| known.uid);
-        turn.keep_bound(&registry, was.filter(|was| Some(*was) != self.uid), &self.name)?;
-        turn.tell_of_bits(&registry)
+        let was = known.and_then(|known| known.uid);
+        turn.keep_bound(&registry, was.filter(|was| Some(*was) != new.uid), &self.name)?;
+        turn.tell_of_bits(&registry)?;
+        Ok(known)
     }
 }
 

@@ -67,14 +67,12 @@ pub(super) fn add(
     caller: &Caller,
     args: &AgentAddArgs,
 ) -> Result<AgentsReport, Failure> {
-    let known = service.engine.agents().get(&args.name);
-    let role = args.role.or(known.map(|known| known.role)).unwrap_or(Role::Agent);
-    let uid = args.uid.or(known.and_then(|known| known.uid));
     if let Some(uid) = args.uid {
         refuse_operator(service, uid)?;
     }
-    let add = PutAgent { name: args.name.clone(), role, uid };
-    service.engine.run(caller.context(), add)?;
+    let (name, role, uid) = (args.name.clone(), args.role, args.uid);
+    let add = PutAgent { name, role, uid, only_new: false };
+    let known = service.engine.run(caller.context(), add)?;
     let kept = known.filter(|known| args.role.is_none() && known.role != Role::Agent);
     let kept = kept.map(|known| stays(&args.name, known.role));
     let notes = [kept, args.uid.and_then(|uid| out_of_reach(&service.store, uid))];

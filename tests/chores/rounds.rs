@@ -279,7 +279,7 @@ fn where_no_line_can_be_written_the_event_tells_and_the_line_follows() {
 #[test]
 fn what_could_not_be_assigned_is_assigned_when_its_lane_is_free() {
     let (desk, chores) = desk("assign: true");
-    let add = PutAgent { name: agent("bob"), role: Role::Agent, uid: None };
+    let add = PutAgent { name: agent("bob"), role: None, uid: None, only_new: false };
     desk.engine().run(Desk::operator(), add).unwrap();
     desk.block("bob", "t-1");
     desk.put("t-1", "agent: bob");
@@ -304,7 +304,7 @@ fn what_could_not_be_assigned_is_assigned_when_its_lane_is_free() {
 #[test]
 fn what_could_not_be_assigned_is_assigned_after_a_restart_too() {
     let (mut desk, first) = desk("assign: true");
-    let add = PutAgent { name: agent("bob"), role: Role::Agent, uid: None };
+    let add = PutAgent { name: agent("bob"), role: None, uid: None, only_new: false };
     desk.engine().run(Desk::operator(), add).unwrap();
     desk.block("bob", "t-1");
     desk.put("t-1", "agent: bob");

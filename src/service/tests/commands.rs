@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::Saved;
+use crate::kind::Role;
 use crate::numbers::{G, Version};
 use crate::refusal::Rule;
 
@@ -353,4 +354,23 @@ fn an_answer_that_brings_a_change_does_not_wait_for_room_that_only_it_can_make()
     go_on.send(()).unwrap();
     assert!(answered.recv().unwrap(), "it was refused");
     thread.join().unwrap();
+}
+
+#[test]
+fn of_an_agent_that_two_change_at_once_neither_change_is_lost() {
+    let bench = Bench::new();
+    for round in 0..40 {
+        let name = AgentName::new(format!("agent-{round}")).unwrap();
+        let uid = 70_000 + round;
+        let add = |role, uid| {
+            let args = AgentAddArgs { name: name.clone(), role, uid, agent: None };
+            bench.ask(Request::AgentAdd(args)).unwrap();
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| add(Some(Role::Coordinator), None));
+            scope.spawn(|| add(None, Some(uid)));
+        });
+        let now = bench.service.engine.agents().get(&name).unwrap();
+        assert_eq!((now.role, now.uid), (Role::Coordinator, Some(uid)), "round {round}");
+    }
 }
