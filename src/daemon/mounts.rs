@@ -4,8 +4,10 @@
 //! does so once; the lock of the table is not held while the kernel is asked. Deliberately not
 //! here: looking at mount points (`point`), sessions (`workfs_mount`).
 
+mod refused_places;
+
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -70,7 +72,7 @@ struct Row {
     /// Its directory was made for it.
     temporary: bool,
     /// As long as watchers may be told in it.
-    _reach: Option<Reach>,
+    reach: Option<Reach>,
 }
 
 /// Where a mount is to be made.
@@ -218,7 +220,7 @@ impl Mounts {
         let (temporary, row) = (ask.temporary, Arc::clone(&mount));
         let mut table = self.table.lock();
         table.served = true;
-        table.rows.push(Row { mount: row, below, info: info.clone(), temporary, _reach: reach });
+        table.rows.push(Row { mount: row, below, info: info.clone(), temporary, reach });
         drop(table);
         let info = self.as_of_now(info);
         Ok(Added { mount, info, already: false, notes })
@@ -260,13 +262,7 @@ impl Mounts {
                     format!("leave --role out, or `workfs agent add {name} --role {role}`");
                 Err(Failure::new(Cause::Conflict, reason, remedy))
             }
-            (Some(_), _) => Ok(()),
-            (None, role) => {
-                let role = role.unwrap_or(Role::Agent);
-                let add = PutAgent { name: name.clone(), role, uid: None };
-                let context = Caller::new(uid, 0, None).context();
-                Ok(self.engine.run(context, add)?)
-            }
+            _ => Ok(()),
         }
     }
 
@@ -292,38 +288,6 @@ impl Mounts {
             }
         }
         info
-    }
-
-    /// Places that the daemon would wait for itself in, and levels it was not started with.
-    fn refuse_place(&self, dir: &Path, own: &OwnOptions) -> Result<(), Failure> {
-        let refuse = |cause, reason: String, remedy: &str| Err(Failure::new(cause, reason, remedy));
-        if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
-            let reason = format!("{} is not absolute, or has `..`", dir.display());
-            return refuse(Cause::Usage, reason, "name it from the root");
-        }
-        if self.paths.store().starts_with(dir) {
-            let store = self.paths.store().display();
-            let reason = format!("{} contains the store {store}", dir.display());
-            return refuse(Cause::Usage, reason, "mount elsewhere: the mount would hide its store");
-        }
-        if let Some(outer) = self.dir_around(dir).filter(|outer| outer != dir) {
-            let reason = format!("{} lies inside the mount {}", dir.display(), outer.display());
-            return refuse(Cause::Usage, reason, "mount outside of the store's other mounts");
-        }
-        if own.sync.is_some_and(|sync| sync != self.sync) {
-            let level = options::sync_name(self.sync);
-            let reason = format!("the store's daemon runs with --sync {level}");
-            return refuse(Cause::Conflict, reason, "unmount all, then mount with the other level");
-        }
-        Ok(())
-    }
-
-    /// Which of the mounts `path` lies in, if any.
-    #[must_use]
-    pub fn dir_around(&self, path: &Path) -> Option<PathBuf> {
-        let table = self.table.lock();
-        let rows = table.rows.iter().filter(|row| row.is_seen());
-        rows.filter_map(|row| row.mount.place()).find(|dir| path.starts_with(dir))
     }
 
     fn find(&self, dir: &Path) -> Option<(Arc<Mount>, MountInfo)> {
@@ -487,6 +451,11 @@ impl Row {
         let place = self.mount.place().filter(|_| self.is_seen());
         let dir = place.and_then(|place| Some(place.to_str()?.to_owned()));
         MountInfo { dir: dir.unwrap_or_else(|| self.info.dir.clone()), ..self.info.clone() }
+    }
+
+    /// The device number of its files, also where it was made in another name space.
+    fn device(&self) -> Option<u64> {
+        self.mount.device().or_else(|| Some(self.reach.as_ref()?.place().1))
     }
 
     /// Whether its directory is where this daemon sees the mount.

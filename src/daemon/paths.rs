@@ -238,6 +238,15 @@ pub(crate) fn await_answer(path: &Path) {
     path.ancestors().skip(1).find(asks);
 }
 
+/// The device number of what a path leads to, or of the nearest that is there above it, as
+/// [`MountLine::device`] has it.
+pub(super) fn device_of(path: &Path) -> Option<u64> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let look = |at: &Path| statx(CWD, at, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok();
+    let found = path.ancestors().find_map(look)?;
+    Some(u64::from(found.stx_dev_major) << 20 | u64::from(found.stx_dev_minor))
+}
+
 /// The path with the symbolic links of what exists of it resolved.
 pub(crate) fn canonical(path: &Path) -> PathBuf {
     let mut rest = Vec::new();

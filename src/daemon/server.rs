@@ -418,7 +418,7 @@ fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
         Request::Backup(args) => &args.file,
         _ => return Ok(()),
     };
-    match shared.mounts.dir_around(path) {
+    match shared.mounts.reached_by(path)? {
         None => Ok(()),
         Some(dir) => Err(Failure::new(
             Cause::Usage,

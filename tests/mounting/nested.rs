@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -153,4 +154,33 @@ fn nobody_waits_for_what_lies_in_the_mount_of_a_stopped_daemon() {
     }
     // Nothing came of it behind the back of who was refused.
     assert_eq!(mounted_below(nest.outer.base()).len(), 3);
+}
+
+// P6.4
+#[test]
+fn a_daemon_is_not_led_into_its_own_mount_by_another_name() {
+    if !rustix::process::geteuid().is_root() {
+        left_out("a bind mount needs root");
+        return;
+    }
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("pub")).unwrap();
+    fs::write(fixture.path("pub/f"), "x").unwrap();
+    let (bound, link) = (fixture.outside("bound"), fixture.outside("link"));
+    fs::create_dir(&bound).unwrap();
+    run(Command::new("mount").arg("--bind").args([fixture.root(), &bound])).success();
+    std::os::unix::fs::symlink(bound.join("pub"), &link).unwrap();
+    for dir in [bound.join("pub"), link] {
+        let place = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+        for arguments in [
+            &["backup", &place("b.db")][..],
+            &["export", &place("out")],
+            &["import", &place(""), "work"],
+        ] {
+            let ran = fixture.workfs_within(arguments, Duration::from_secs(20));
+            assert!(ran.code == 2 && ran.stderr.contains("inside the mount"), "{ran}");
+        }
+    }
+    run(Command::new("umount").arg(&bound)).success();
+    fixture.workfs(&["backup", fixture.outside("b.db").to_str().unwrap()]).success();
 }

@@ -430,7 +430,7 @@ impl Readers for Sqlite {
     fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<bool> {
         let _look = self.extents.look();
         let source = self.take()?;
-        let mut copy = Connection::open(target).map_err(fail)?;
+        let mut copy = open_copy(target).map_err(fail)?;
         let restricted = restrict(target);
         restricted.map_err(|e| StoreError::of_writing(&target.display().to_string(), &e))?;
         // One snapshot for all steps: without it the copy begins anew with every commit of the
@@ -447,6 +447,18 @@ impl Readers for Sqlite {
         }
         Ok(is_whole)
     }
+}
+
+/// Opens a copy that is nobody else's. SQLite opens, locks and closes what others may have, and the shared index
+/// of its log, under a lock of the whole process, which each commit takes, too: on a file system that does not
+/// answer a copy would hold up all. So it has none of that.
+fn open_copy(target: &Path) -> rusqlite::Result<Connection> {
+    let copy =
+        Connection::open_with_flags_and_vfs(target, OpenFlags::default(), reading::WITHOUT_LOCKS)?;
+    copy.pragma_update(None, "locking_mode", "exclusive")?;
+    // One that fails is thrown away as a whole; of a file that one would stay beside it.
+    copy.pragma_update(None, "journal_mode", "memory")?;
+    Ok(copy)
 }
 
 fn copy_pages(

@@ -24,7 +24,7 @@ use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 
 /// SQLite's file system without locks: ours holds for the whole store.
-const WITHOUT_LOCKS: &std::ffi::CStr = c"unix-none";
+pub(super) const WITHOUT_LOCKS: &std::ffi::CStr = c"unix-none";
 
 /// What hinders this process from writing the store at `path`; `None` where nothing does, or where
 /// there is no store.
