@@ -69,6 +69,7 @@ mod sync;
 mod take;
 mod turn;
 mod versions;
+mod while_named;
 mod writer;
 mod xattr;
 
@@ -125,6 +126,7 @@ pub use sync::Sync;
 pub use take::{IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, ready_named};
 pub use turn::{Refused, Stop, Turn, absent, taken};
 pub use versions::{late_versions, retention};
+pub use while_named::WhileNamed;
 pub use writer::{Engine, start};
 pub use xattr::{RemoveXattr, SetXattr, XattrMode};
 

@@ -61,6 +61,7 @@ pub use fsck::{FsckReport, Problem, fsck};
 pub use gc::{GcProject, GcReport};
 pub use govern::{GovernReport, Unfit, govern, unfit};
 pub use heartbeat::{HeartbeatReport, LeaseInfo};
+pub use import::Parts;
 pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 pub use list::{ListReport, ListRow};
 pub use log::LogReport;
@@ -93,6 +94,8 @@ pub struct Service {
     pub is_written: IsWritten,
     /// Waits a moment until none does; false: one still does.
     pub until_unwritten: IsWritten,
+    /// The names by which imports write large files just now.
+    pub importing: Parts,
 }
 
 impl Service {
@@ -101,7 +104,8 @@ impl Service {
     pub fn new(engine: Engine, store: impl Into<PathBuf>) -> Self {
         let (is_written, until_unwritten): (IsWritten, IsWritten) =
             (Arc::new(|_, _| false), Arc::new(|_, _| true));
-        Service { engine, store: store.into(), is_written, until_unwritten }
+        let (store, importing) = (store.into(), Parts::default());
+        Service { engine, store, is_written, until_unwritten, importing }
     }
 
     /// Refuses a user of whom a daemon serves nothing: who neither runs the store, has its file, nor is bound

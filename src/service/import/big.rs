@@ -1,11 +1,17 @@
 //! Files that are too large for one change: written under another name, which is then given up.
+//!
+//! What must stay true: what gets its name is the inode that was filled, whole; a name aside is that of
+//! one import at a time, and what lies there otherwise was left by one that was killed.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read as _;
 
+use parking_lot::Mutex;
+
 use crate::engine::{
     Base, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, SetAttributes,
-    Sight, TimeOrNow, Write, WriteAt, read_plain,
+    Sight, TimeOrNow, WhileNamed, Write, WriteAt, read_plain,
 };
 use crate::ledger::Hash;
 use crate::limits::CHUNK_BYTES;
@@ -20,6 +26,31 @@ use super::walk::Meta;
 
 /// Bytes of one write.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// The names that imports of this process write to. Nobody else does: they have the store.
+#[derive(Default)]
+pub struct Parts(Mutex<HashSet<(Ino, FileName)>>);
+
+impl Parts {
+    /// Such a name for one import alone; `None` while another has it.
+    fn take(&self, name: (Ino, FileName)) -> Option<Part<'_>> {
+        let is_free = self.0.lock().insert(name.clone());
+        // Not `then_some`: whose end gives the name back must not be made where it is another's.
+        is_free.then(|| Part { all: self, name })
+    }
+}
+
+/// Held by the import whose name it is.
+struct Part<'p> {
+    all: &'p Parts,
+    name: (Ino, FileName),
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.all.0.lock().remove(&self.name);
+    }
+}
 
 /// Why a large file was not put.
 pub(super) enum Why {
@@ -55,17 +86,27 @@ pub(super) fn put(
             crate::store::read(&**service.engine.readers(), |read| read.lookup(parent, name));
         found.map_err(Refusal::from)
     };
-    if let Some(there) = look(&name)? {
-        return Ok(if is_same(service, &there, meta, (file, pace))? {
+    let compared = |there: &Node, how: (&mut File, &mut Pace<'_>)| {
+        Ok(if is_same(service, there, meta, how)? {
             Placed::Unchanged(there.ino)
         } else {
             Placed::Left("other content is there".to_owned())
-        });
+        })
+    };
+    if let Some(there) = look(&name)? {
+        return compared(&there, (file, pace));
     }
     let hash = Hash::of(name.as_bytes()).to_string();
     let aside = format!(".import-{}.tmp", &hash[..16]);
     let wrong = |why: crate::names::NameError| Refusal::new(Rule::BadName, why.to_string(), "");
     let aside = FileName::new(aside).map_err(wrong)?;
+    let Some(_part) = service.importing.take((parent, aside.clone())) else {
+        return Ok(Placed::Left("another import writes it just now".to_owned()));
+    };
+    if let Some(there) = look(&name)? {
+        // One that has just ended has put it.
+        return compared(&there, (file, pace));
+    }
     let run = |put| service.engine.run(context.clone(), put);
     if look(&aside)?.is_some() {
         // What an import that was interrupted left behind.
@@ -79,7 +120,7 @@ pub(super) fn put(
     };
     match fill(service, context, (ino, &put, &aside), meta, (file, pace)) {
         Ok(()) => Ok(Placed::Plain(ino)),
-        Err(why) => Err(without_part(service, context, (parent, aside), why)),
+        Err(why) => Err(without_part(service, context, (parent, aside, ino), why)),
     }
 }
 
@@ -111,7 +152,8 @@ fn fill(
         mode: RenameMode::NoReplace,
         sight: Sight::Known(Base::Unseen),
     };
-    service.engine.run(context.clone(), rename)?;
+    let (parent, name) = (put.parent, aside.clone());
+    service.engine.run(context.clone(), WhileNamed { parent, name, ino, command: rename })?;
     Ok(())
 }
 
@@ -119,11 +161,17 @@ fn fill(
 fn without_part(
     service: &Service,
     context: &Context,
-    (parent, aside): (Ino, FileName),
+    (parent, aside, ino): (Ino, FileName, Ino),
     why: Why,
 ) -> Why {
     let remove = Remove { parent, name: aside.clone(), what: RemoveWhat::File };
-    let Err(stays) = service.engine.run(context.clone(), remove) else { return why };
+    let removal = WhileNamed { parent, name: aside.clone(), ino, command: remove };
+    let stays = match service.engine.run(context.clone(), removal) {
+        // Whoever took it away, or put something else there.
+        Err(refusal) if refusal.rule == Rule::Absent => return why,
+        Ok(()) => return why,
+        Err(stays) => stays,
+    };
     let told =
         format!("; a part of it stays as `{aside}` until it is imported again: {}", stays.reason);
     match why {

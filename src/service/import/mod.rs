@@ -25,6 +25,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
 
+pub use big::Parts;
 pub(super) use report::show_lists;
 pub use report::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 

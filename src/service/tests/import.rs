@@ -356,3 +356,96 @@ fn attributes_of_files_and_directories_come_and_go_with_them() {
         assert_eq!(&value[..length], path.as_bytes());
     }
 }
+
+#[test]
+fn two_imports_of_one_large_file_leave_it_whole() {
+    let bench = Bench::new();
+    let root = bench.path("src");
+    write(&root, "big", vec![b'x'; 9 << 20]);
+    let (mut inner, mut whole) = (None, None);
+    // The other import begins, and ends, in the middle of this one's file.
+    dispatch(&bench.service, &bench.caller(), Bench::importing(&root, "plain"), &mut |reply| {
+        match reply {
+            Reply::Progress { what, .. } if what.contains("MiB") && inner.is_none() => {
+                inner = Some(bench.import(&root, "plain"));
+            }
+            Reply::Report(report) => whole = Some(*report),
+            _ => {}
+        }
+        true
+    });
+    assert_eq!(whole.unwrap().exit(), Exit::Done);
+    let inner = inner.expect("it tells how far it is");
+    assert!(
+        inner.exit() == Exit::Problems && inner.human().contains("another import"),
+        "{inner:?}"
+    );
+    assert_eq!(bench.node("plain/big").unwrap().size, 9 << 20);
+    assert_eq!(bench.import(&root, "plain").unchanged, 1);
+    bench.clean();
+}
+
+#[test]
+fn a_large_file_whose_part_was_replaced_gets_no_name() {
+    let bench = Bench::new();
+    let root = bench.path("src");
+    write(&root, "big", vec![b'x'; 9 << 20]);
+    let mut other = None;
+    let mut told = None;
+    dispatch(&bench.service, &bench.caller(), Bench::importing(&root, "plain"), &mut |reply| {
+        match reply {
+            Reply::Progress { what, .. } if what.contains("MiB") && other.is_none() => {
+                let dir = bench.node("plain").unwrap().ino;
+                let mut part = None;
+                let look = |read: &dyn crate::store::Read| {
+                    read.list(dir, None, &mut |(name, _)| {
+                        part = Some(name);
+                        true
+                    })
+                };
+                crate::store::read(&**bench.service.engine.readers(), look).unwrap();
+                let name: FileName = part.unwrap();
+                let remove = crate::engine::Remove {
+                    parent: dir,
+                    name: name.clone(),
+                    what: crate::engine::RemoveWhat::File,
+                };
+                bench.service.engine.run(bench.context(), remove).unwrap();
+                let path = format!("plain/{name}");
+                let content = NewContent::File;
+                let create = Create { parent: dir, name, mode: 0o644, content, on_draft: None };
+                bench.service.engine.run(bench.context(), create).unwrap();
+                other = Some(path);
+            }
+            Reply::Report(report) => told = Some(*report),
+            _ => {}
+        }
+        true
+    });
+    assert_eq!(told.unwrap().exit(), Exit::Problems);
+    assert!(bench.node("plain/big").is_none());
+    assert!(bench.node(&other.unwrap()).is_some(), "it is not the import's");
+    bench.clean();
+}
+
+#[test]
+fn further_names_are_exported_also_where_paths_are_too_long_for_a_call() {
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat};
+    let bench = Bench::new();
+    let root = bench.path("src");
+    fs::create_dir(&root).unwrap();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut dir = openat(CWD, &root, flags, Mode::empty()).unwrap();
+    let name = "d".repeat(240);
+    for _ in 0..18 {
+        mkdirat(&dir, &name, Mode::RWXU).unwrap();
+        dir = openat(&dir, &name, flags, Mode::empty()).unwrap();
+    }
+    let made = OFlags::CREATE | OFlags::WRONLY;
+    rustix::io::write(openat(&dir, "a", made, Mode::RWXU).unwrap(), b"x").unwrap();
+    linkat(&dir, "a", &dir, "b", AtFlags::empty()).unwrap();
+    let report = bench.import(&root, "deep");
+    assert_eq!(report.unreadable.count, 0, "{}", report.human());
+    let report = bench.export(&bench.path("out"), Some("deep")).unwrap();
+    assert_eq!((report.files, report.left_out_count), (2, 0), "{}", report.human());
+}

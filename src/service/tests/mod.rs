@@ -162,9 +162,12 @@ impl Bench {
         }
     }
 
+    fn importing(from: &Path, to: &str) -> Request {
+        Request::Import(ImportArgs { from: from.to_owned(), to: to.to_owned(), agent: None })
+    }
+
     fn import(&self, from: &Path, to: &str) -> ImportReport {
-        let args = ImportArgs { from: from.to_owned(), to: to.to_owned(), agent: None };
-        match self.ask(Request::Import(args)).unwrap() {
+        match self.ask(Bench::importing(from, to)).unwrap() {
             Report::Import(report) => report,
             other => panic!("{other:?}"),
         }
