@@ -223,6 +223,11 @@ impl Turn<'_> {
             ("from_before_g", left_g.into()),
             ("from_g", saved.from_g.map(|g| g.0).into()),
             ("from_path", from.as_deref().into()),
+            // What it is may be of another than of who did this.
+            (
+                "owner_uid",
+                (node.uid != self.context.actor.uid).then_some(u64::from(node.uid)).into(),
+            ),
             ("path", Field::Text(&shown)),
             ("size", if file { node.size.into() } else { Field::Absent }),
             ("type", if file { Field::Absent } else { Field::Text(type_name(node.node_type)) }),

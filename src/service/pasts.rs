@@ -163,6 +163,18 @@ pub(super) fn draft_past_of(
     Ok(None)
 }
 
+/// Whether the version that event `g` made was of this user's: its file, or where the event names no other
+/// owner, its deed.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn was_of(read: &dyn Read, g: G, uid: u32) -> Result<bool, Failure> {
+    let Some(row) = read.event(g)? else { return Ok(false) };
+    let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+    let of = event.pointer("/payload/owner_uid").or_else(|| event.get("uid"));
+    Ok(of.and_then(Value::as_u64) == Some(u64::from(uid)))
+}
+
 /// Fails where the file at `path` was gone at a moment, to which `includes` belongs what happened until
 /// then: event `version` made what it had been before.
 ///

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow};
 
 use super::find::{Found, FoundRecord, find_past, node_at, past_of};
-use super::pasts::{event_of, last_of, require_record_there, require_there};
+use super::pasts::{event_of, last_of, require_record_there, require_there, was_of};
 use super::permitted::{expect_own, is_bound, not_the_past};
 use super::refused::note_refused;
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
@@ -88,6 +88,16 @@ enum Past {
     File(TreePath, FileVersion, Vec<u8>),
 }
 
+impl Past {
+    /// The event that made it.
+    fn made_by(&self) -> G {
+        match self {
+            Past::Record(_, g, _) => *g,
+            Past::File(_, version, _) => version.g,
+        }
+    }
+}
+
 /// Restores.
 ///
 /// # Errors
@@ -117,7 +127,7 @@ pub(super) fn rewind(
             // What it was is not shown to whom the past is closed but by becoming it.
             expect_own(read, caller, found.path().ok_or_else(|| not_the_past(caller))?)?;
         }
-        match found {
+        let past = match found {
             Ok(Found::Record(found)) => record_past((read, part), found, when),
             Ok(Found::Node(path, _) | Found::Draft(path, ..)) => {
                 file_past((read, &config, part), path, when)
@@ -130,7 +140,12 @@ pub(super) fn rewind(
                 }
             }
             Err(failure) => Err(failure),
+        }?;
+        // The past goes by the path: what lay there then may have been another's.
+        if is_bound && !was_of(read, past.made_by(), caller.uid)? {
+            return Err(not_the_past(caller));
         }
+        Ok(past)
     });
     let past = past.inspect_err(|failure| {
         note_refused(service, caller, ("restore", Some(&args.what)), failure);

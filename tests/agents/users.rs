@@ -257,5 +257,62 @@ fn set_user_id_goes_with_a_write_by_somebody_unprivileged_whichever_way_it_comes
     // Root keeps it.
     fixture.sh("chmod 6775 s/checked.json; echo 2 > s/checked.json").success();
     assert_eq!(mode("s/checked.json"), 0o6775);
+}
+
+/// The command line as a user, who can reach the store's socket.
+fn workfs_by(fixture: &Fixture, uid: u32, arguments: &str) -> Ran {
+    let (program, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store());
+    fs::set_permissions(store.parent().unwrap(), fs::Permissions::from_mode(0o711)).unwrap();
+    by(fixture, uid, &format!("HOME=/tmp {program} --store {} {arguments}", store.display()))
+}
+
+// P10.2 P11.3
+#[test]
+fn what_lay_at_a_path_before_is_not_restored_to_whom_it_was_closed() {
+    let Some(fixture) = shared() else { return };
+    fixture.sh("mkdir -p scratchpad/stuck scratchpad/open").success();
+    fixture.sh("chmod 1777 scratchpad/stuck; chmod 777 scratchpad scratchpad/open").success();
+    let secret = |path: &str| {
+        by(&fixture, ANN, &format!("umask 077; echo 'ann secret' > {path}")).success();
+        fixture.ledger().0.len()
+    };
+    let refused = |path: &str, at: usize| {
+        by(&fixture, BOB, &format!("echo mine > {path}")).success();
+        let ran = workfs_by(&fixture, BOB, &format!("restore {path} --at {at}"));
+        assert_eq!(ran.code, 6, "{path}: {ran}");
+        assert_eq!(fs::read_to_string(fixture.path(path)).unwrap(), "mine\n");
+    };
+    let at = secret("scratchpad/stuck/s");
+    by(&fixture, ANN, "rm scratchpad/stuck/s").success();
+    refused("scratchpad/stuck/s", at);
+    // Who may move a file has not read it by that.
+    secret("scratchpad/open/a");
+    by(&fixture, BOB, "mv scratchpad/open/a scratchpad/open/b").success();
+    let at = fixture.ledger().0.len();
+    by(&fixture, BOB, "rm -f scratchpad/open/b").success();
+    refused("scratchpad/open/b", at);
+    // Its own it has back, also what an editor renamed.
+    by(&fixture, BOB, "cd scratchpad/open && echo one > b.tmp && mv b.tmp b").success();
+    let at = fixture.ledger().0.len();
+    by(&fixture, BOB, "echo two > scratchpad/open/b").success();
+    workfs_by(&fixture, BOB, &format!("restore scratchpad/open/b --at {at}")).success();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/open/b")).unwrap(), "one\n");
+    fixture.fsck_clean();
+}
+
+// P3.10
+#[test]
+fn what_is_wrong_with_a_closed_draft_is_told_to_its_readers_only() {
+    let Some(fixture) = shared() else { return };
+    let draft = "work/inbox/t-9.yaml";
+    by(&fixture, ANN, &format!("umask 077; echo 'status: hushhush' > {draft}")).failure();
+    let told = |uid| {
+        let why = workfs_by(&fixture, uid, &format!("why {draft}"));
+        let list = workfs_by(&fixture, uid, "list").success();
+        assert!(list.stdout.contains("t-9"), "{list}");
+        (why.code, why.said().contains("hushhush"), list.stdout.contains("hushhush"))
+    };
+    assert_eq!(told(ANN), (0, true, true));
+    assert_eq!(told(BOB), (6, false, false));
     fixture.fsck_clean();
 }
