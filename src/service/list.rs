@@ -13,6 +13,7 @@ use crate::refusal::Rule;
 use crate::store::{Class, Node, Read, Record, Standing, WorkspaceRow};
 
 use super::find::{StateDir, state_dirs, workspace};
+use super::permitted::{may_read, may_read_parked};
 use super::{Caller, Exit, Failure, ListArgs, Service};
 
 /// One record or draft.
@@ -198,11 +199,15 @@ fn list_dir(
             }
             _ => (None, draft_reason(read, &node)?),
         };
+        // What is wrong with it may quote it.
+        let path = path.join(name.clone());
+        let why =
+            if why.is_some() && !may_read((service, read), caller, &path)? { None } else { why };
         let id = kind.record_id(&name).map_or_else(|| name.to_string(), |id| id.to_string());
         let (rule, why) = why.map_or((None, None), |(rule, why)| (Some(rule), Some(why)));
         rows.push(ListRow {
             id,
-            path: part.show(&path.join(name)),
+            path: part.show(&path),
             workspace: part.show(&place.governed.path),
             state: kind.state(place.state).name.to_string(),
             status,
@@ -236,7 +241,10 @@ fn parked_row(
     record: &Record,
 ) -> Result<ListRow, Failure> {
     let part = &caller.part;
-    let flaw = flaw(read, config, record, caller.role)?;
+    let flaw = match may_read_parked((service, read), caller, record)? {
+        true => flaw(read, config, record, caller.role)?,
+        false => None,
+    };
     let (rule, why) = flaw.map_or((None, None), |flaw| (Some(flaw.rule), Some(flaw.reason)));
     Ok(ListRow {
         id: record.id.to_string(),

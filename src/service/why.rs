@@ -8,6 +8,7 @@ use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::store::{Read, RefusalRow};
 
 use super::find::{Found, find};
+use super::permitted::{may_read, may_read_parked, not_the_past, not_theirs};
 use super::{Caller, Exit, Failure, Part, Service, WhyArgs};
 
 /// Rows that are given if nobody says how many.
@@ -111,7 +112,22 @@ pub(super) fn why(
         };
         let (mut about, mut rows) = (None, Vec::new());
         let found = find(read, &config, part, what);
+        // What is wrong with it may quote it.
+        let may_read = match &found {
+            Ok(Found::Record(found)) if found.path.is_none() => {
+                may_read_parked((service, read), caller, &found.record)?
+            }
+            Ok(found) => match found.path() {
+                Some(path) => may_read((service, read), caller, path)?,
+                None => true,
+            },
+            Err(_) => true,
+        };
         let (path, id) = match &found {
+            Ok(Found::Record(found)) if !may_read => {
+                (found.path.clone(), Some(found.record.id.to_string()))
+            }
+            Ok(Found::Draft(path, ..)) if !may_read => (Some(path.clone()), None),
             Ok(Found::Record(found)) => {
                 about = Outlook::of(
                     read,
@@ -147,6 +163,9 @@ pub(super) fn why(
         rows.extend(refusals(read, limit.saturating_sub(rows.len()), caller, &wanted)?);
         match found {
             Err(failure) if rows.is_empty() => Err(failure),
+            Ok(Found::Record(_) | Found::Draft(..)) if rows.is_empty() && !may_read => {
+                Err(path.map_or_else(|| not_the_past(caller), |path| not_theirs(caller, &path)))
+            }
             _ => Ok(WhyReport { about, rows: to_all.into_iter().chain(rows).collect() }),
         }
     })
