@@ -290,7 +290,12 @@ impl Export<'_, '_> {
         if let Some(first) = self.links.get(&node.ino) {
             let done =
                 linkat(self.target, first.to_bytes(), dir, name.as_bytes(), AtFlags::empty());
-            return self.there(done, path).map(|_| ());
+            match done {
+                // The first one's path is too long for a call, or leads through a directory that has its own mode
+                // by now; or the file system has no further names. Then it is written once more.
+                Err(Errno::NAMETOOLONG | Errno::ACCESS | Errno::MLINK | Errno::PERM) => {}
+                done => return self.there(done, path).map(|_| ()),
+            }
         }
         let made = match node.node_type {
             NodeType::Directory => return self.directory(dir, name, node, path),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::config::Config;
@@ -120,7 +120,11 @@ impl Export<'_, '_> {
             Err(errno) => return self.there(Err(errno), of).map(|_| ()),
         };
         let mut file = File::from(made);
-        file.write_all(content)?;
+        if let Err(error) = file.write_all(content) {
+            // A file that has its name is whole.
+            unlinkat(&dir, name.as_bytes(), AtFlags::empty())?;
+            return Err(error.into());
+        }
         self.report.versions += 1;
         self.report.bytes += content.len() as u64;
         rustix::fs::futimens(&file, &super::times(at, at))?;
