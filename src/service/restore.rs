@@ -103,7 +103,10 @@ pub fn restore(
             return Err(failure);
         }
     };
-    let kept = move_aside(store).map_err(|error| failed(store, error))?;
+    let kept = move_aside(store).map_err(|error| {
+        remove_with_log(&aside);
+        failed(store, error)
+    })?;
     if let Err(failure) = settle(&aside, store) {
         if let Some(kept) = &kept {
             move_all(kept, store).map_err(|error| failed(kept, error))?;
@@ -245,7 +248,12 @@ fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
     let free = std::iter::once(first).chain(more);
     let kept = free.into_iter().find(|path| is_free(path));
     let Some(kept) = kept else { return Ok(None) };
-    move_all(store, &kept)?;
+    move_all(store, &kept).inspect_err(|_| {
+        // The store's file goes last: with all that belongs to it, it is what it was.
+        if let Err(error) = move_all(&kept, store) {
+            tracing::error!(%error, kept = %kept.display(), "a part of the store stays aside");
+        }
+    })?;
     Ok(Some(kept))
 }
 
