@@ -4,7 +4,7 @@ use std::fs;
 
 use workfs::config::Config;
 use workfs::engine::{Chores, Create, NewContent, PutAgent, Remove, RemoveWhat, Text};
-use workfs::kind::{Kind, Kinds, Role, builtin};
+use workfs::kind::{Kind, Kinds, builtin};
 use workfs::names::FileName;
 
 use crate::harness::{Desk, SECOND, Setup, agent, save, until_polled};
