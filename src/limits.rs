@@ -439,6 +439,10 @@ pub const GIVEN_BACK_WAIT: Duration = Duration::from_millis(500);
 /// descriptors for a moment.
 pub const UNMOUNT_PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long the lock of a store that was taken back is waited for: threads of this process end in far less. Another
+/// process that has it by now keeps it.
+pub const LOCK_LEFT_WAIT: Duration = Duration::from_millis(500);
+
 /// How long a daemon that ends waits for requests under way, and then for its writer.
 pub const DAEMON_END_WAIT: Duration = Duration::from_secs(2);
 

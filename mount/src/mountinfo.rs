@@ -100,8 +100,11 @@ pub(crate) fn lies_in_fuse(all: &[MountLine], line: &MountLine) -> bool {
 /// # Errors
 /// If `/proc` is not there.
 pub fn mounts() -> io::Result<Vec<MountLine>> {
-    // By its number the error would be one of whatever is looked for in the table.
-    mounts_of(Path::new("/proc/self")).map_err(io::Error::other)
+    mounts_of(Path::new("/proc/self")).map_err(|error| match error.kind() {
+        // By its number the error would be one of whatever is looked for in the table.
+        io::ErrorKind::NotFound => io::Error::other(error),
+        _ => error,
+    })
 }
 
 /// The same of the name space of the process that has this directory in `/proc`.

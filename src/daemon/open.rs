@@ -15,6 +15,7 @@ use super::setup::{self, Setup};
 use super::socket;
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
+use crate::limits::{DAEMON_END_WAIT, LOCK_LEFT_WAIT};
 use crate::numbers::Ino;
 use crate::service::{Caller, Listed, make_rows};
 use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
@@ -117,7 +118,13 @@ fn remove_all(path: &Path, let_go: impl FnOnce()) -> bool {
     let removed = remove_files(path);
     let_go();
     match &removed {
-        Ok(()) => remove_lock(path),
+        Ok(()) => {
+            let begin = Instant::now();
+            // A thread of ours that ends just now may have it still, or what it takes to look.
+            while !remove_lock(path) && begin.elapsed() < LOCK_LEFT_WAIT {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
         Err(error) => tracing::warn!(%error, "a store that nobody has used stays"),
     }
     removed.is_ok()
@@ -255,7 +262,17 @@ impl OpenStore {
     #[must_use]
     pub fn is_as_made(&self) -> bool {
         let as_made = || setup::is_as_made(&**self.engine.readers(), std::process::id());
-        self.is_made && as_made().unwrap_or(false)
+        let begin = Instant::now();
+        self.is_made
+            && loop {
+                match as_made() {
+                    // What begins or ends beside this, as the chores, may have what it takes to look.
+                    Err(StoreError::NoDescriptors(_)) if begin.elapsed() < DAEMON_END_WAIT => {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    looked => break looked.unwrap_or(false),
+                }
+            }
     }
 
     /// Which file it is, and its name.

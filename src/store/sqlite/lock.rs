@@ -96,13 +96,14 @@ pub(super) fn remove_restoring(path: &Path) {
     }
 }
 
-/// Removes the lock of a store that was removed, unless somebody has it, or another store was made there.
-pub fn remove_lock(path: &Path) {
-    if let Ok(held) = Lock::take(path)
-        && !path.exists()
-    {
+/// Removes the lock of a store that was removed, unless another store was made there. False if somebody has it.
+#[must_use]
+pub fn remove_lock(path: &Path) -> bool {
+    let Ok(held) = Lock::take(path) else { return false };
+    if !path.exists() {
         held.remove(path);
     }
+    true
 }
 
 impl Lock {
