@@ -48,6 +48,10 @@ pub const CIRCLE_LOOK_MAX: usize = 100_000;
 /// Most kinds of a user's own in one configuration: its bindings are at most 64.
 pub const OWN_KINDS_MAX: usize = 64;
 
+/// Longest configuration, with the definitions and the schemas that it holds as texts (each of at most
+/// 256 KiB in a file of its own). Each start reads it, in some 50 ms.
+pub const CONFIG_BYTES_MAX: usize = 8 << 20;
+
 /// How often the ledger tells that the same agent tried the same forbidden thing at the same path: a
 /// program that tries in a loop must not fill it.
 pub const FORBIDDEN_TOLD_EVERY: Duration = Duration::from_secs(60);

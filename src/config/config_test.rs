@@ -412,6 +412,55 @@ fn a_layout_brings_kinds_and_the_kept_configuration_holds_them() {
     assert!(parse(layout).unwrap_err().reason.contains("init --layout"));
 }
 
+/// A task's schema with a description.
+fn described(text: &str) -> String {
+    let mut schema: serde_json::Value =
+        serde_json::from_str(&builtin::task().source().schema).unwrap();
+    schema["description"] = text.into();
+    schema.to_string()
+}
+
+/// The definition of a task under another name, with the schema in this file.
+fn task_as(name: &str, schema: &str) -> String {
+    let definition = builtin::task().source().definition.replace("task.v1.json", schema);
+    definition.replace("kind: task", &format!("kind: {name}"))
+}
+
+#[test]
+fn whatever_the_texts_of_a_configuration_hold_it_is_kept_and_read_back() {
+    // All that one plane of Unicode has: some of it YAML does not take as it is.
+    let odd: String = (1..=0xffff_u32).filter_map(char::from_u32).collect();
+    let (odd, long) = (described(&odd), described(&"x".repeat(200_000)));
+    let load = |name: &str| match name.strip_suffix(".kind.yaml") {
+        Some(id) => Ok(task_as(id, &format!("{id}.json"))),
+        None => Ok(if name == "odd.json" { odd.clone() } else { long.clone() }),
+    };
+    let layout = "kinds: [{ file: odd.kind.yaml }, { file: a.kind.yaml }, { file: b.kind.yaml }]\n\
+                  schemas: [{ name: \"s\\u007f\", file: odd.json }]\n\
+                  workspaces: [{ path: \"w\\x7f\\uFFFE\", kind: odd }]\n";
+    let config = Config::from_layout("layout.yaml", layout, &load).unwrap();
+    let kept = Config::kept(Some(&config.to_keep().unwrap())).unwrap();
+    assert_eq!(kept.to_yaml(), config.to_yaml());
+    assert_eq!(kept.bindings()[0].kind.source().schema, odd);
+    assert_eq!(kept.bindings()[0].path.as_str(), "w\u{7f}\u{fffe}");
+}
+
+#[test]
+fn what_could_not_be_read_back_is_not_kept() {
+    // Each of its characters takes six bytes in the text that is kept.
+    let odd = described(&"\u{7f}".repeat(250_000));
+    let load = |name: &str| match name.strip_suffix(".kind.yaml") {
+        Some(id) => Ok(task_as(id, "s.json")),
+        None => Ok(odd.clone()),
+    };
+    let files: Vec<String> = (0..6).map(|n| format!("{{ file: k{n}.kind.yaml }}")).collect();
+    let layout = |kinds: &[String]| format!("kinds: [{}]\nworkspaces: []\n", kinds.join(", "));
+    let parse = |kinds: &[String]| Config::from_layout("layout", &layout(kinds), &load).unwrap();
+    assert!(parse(&files[..1]).to_keep().is_ok());
+    let error = parse(&files).to_keep().unwrap_err();
+    assert!(error.reason.contains("over the limit"), "{error}");
+}
+
 #[test]
 fn the_default_directories_are_those_of_tasks() {
     let all: Vec<String> =

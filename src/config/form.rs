@@ -13,7 +13,9 @@ use super::quotas;
 use super::{Binding, Chores, Config, ConfigError, Given, Policy, Subject};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
 use crate::kind::{Kind, Kinds, Place};
+use crate::limits::CONFIG_BYTES_MAX;
 use crate::names::{AGENTS_FILE, FileName, StateName, expect_not_computed};
+use crate::record::word_or_quoted;
 
 /// Most bindings: each is asked at every mkdir.
 const BINDINGS_MAX: usize = 64;
@@ -65,7 +67,8 @@ pub(super) fn parse(
         ConfigError { file, line, reason, subject: Subject::Layout }
     };
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let form: ConfigForm = yaml::read(text).map_err(|error| wrong((error.line, error.reason)))?;
+    let form: ConfigForm = yaml::read_within(text, CONFIG_BYTES_MAX)
+        .map_err(|error| wrong((error.line, error.reason)))?;
     let ConfigForm { kinds: own, workspaces, files, checks, schemas, locks, quotas } = form;
     let Some(workspaces) = workspaces else {
         // Left out it might be meant to stay what it is, or be the default.
@@ -198,7 +201,8 @@ fn entry(line: Option<u32>) -> String {
 }
 
 impl Config {
-    /// The configuration as a commented file, which [`Config::parse`] reads back.
+    /// The configuration as a commented file, which is read back to the same wherever
+    /// [`Config::to_keep`] succeeds.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         let mut out = String::from(HEAD);
@@ -209,13 +213,13 @@ impl Config {
             out.push_str("workspaces:\n");
         }
         for binding in &self.bindings {
-            out.push_str(&format!("  - path: {}\n", quoted(binding.path.as_str())));
-            out.push_str(&format!("    kind: {}\n", quoted(binding.kind.name().as_str())));
+            out.push_str(&format!("  - path: {}\n", word_or_quoted(binding.path.as_str())));
+            out.push_str(&format!("    kind: {}\n", word_or_quoted(binding.kind.name().as_str())));
             if !binding.dirs.is_empty() {
                 out.push_str("    dirs:\n");
                 for (state, dirs) in &binding.dirs {
-                    let dirs: Vec<String> = dirs.iter().map(|dir| quoted(dir)).collect();
-                    let state = quoted(state.as_str());
+                    let dirs: Vec<String> = dirs.iter().map(|dir| word_or_quoted(dir)).collect();
+                    let state = word_or_quoted(state.as_str());
                     out.push_str(&format!("      {state}: [{}]\n", dirs.join(", ")));
                 }
             }
@@ -233,18 +237,6 @@ impl Config {
         quotas::write(&self.quotas, &mut out);
         out
     }
-}
-
-/// As it is where it can only be read as text, else in double quotes (JSON's are YAML's).
-pub(super) fn quoted(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'.');
-    let word = text.bytes().all(plain)
-        && text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && !matches!(
-            text.to_ascii_lowercase().as_str(),
-            "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
-        );
-    if word { text.to_owned() } else { serde_json::Value::from(text).to_string() }
 }
 
 const HEAD: &str = "\

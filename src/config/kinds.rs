@@ -11,6 +11,7 @@ use super::{ConfigError, Given, Subject};
 use crate::kind::yaml::line;
 use crate::kind::{Kind, KindError, Kinds};
 use crate::limits::OWN_KINDS_MAX;
+use crate::record::double_quoted;
 
 /// One kind. A layout names its file, beside which the schema lies; the configuration that a store
 /// keeps holds both texts.
@@ -82,8 +83,8 @@ pub(super) fn write(kinds: &Kinds, out: &mut String) {
     }
     out.push_str("kinds:\n");
     for kind in kinds.own() {
-        let text = |text: &str| serde_json::Value::from(text).to_string();
-        let (definition, schema) = (text(&kind.source().definition), text(&kind.source().schema));
+        let definition = double_quoted(&kind.source().definition);
+        let schema = double_quoted(&kind.source().schema);
         // Writing to a string does not fail.
         let _ = write!(out, "  - definition: {definition}\n    schema: {schema}\n");
     }

@@ -232,6 +232,25 @@ impl Config {
         text.map_or_else(|| Ok(Config::default()), kept)
     }
 
+    /// The text by which a store keeps it: one that was read back to the same.
+    ///
+    /// # Errors
+    /// That it was not: it is too long with all that it holds.
+    pub fn to_keep(&self) -> Result<String, ConfigError> {
+        let text = self.to_yaml();
+        let not = |line, why: &str| ConfigError {
+            file: KEPT.to_owned(),
+            line,
+            reason: format!("a store could not read back what it would keep: {why}"),
+            subject: Subject::Layout,
+        };
+        match Config::kept(Some(&text)) {
+            Ok(again) if again.to_yaml() == text => Ok(text),
+            Ok(_) => Err(not(None, "it would mean something else")),
+            Err(error) => Err(not(error.line, &error.reason)),
+        }
+    }
+
     /// Why a configuration that a store keeps would not be taken if it were given now.
     #[must_use]
     pub fn would_be_refused(text: Option<&str>) -> Option<ConfigError> {

@@ -4,10 +4,11 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::Config;
-use super::form::{Wrong, quoted};
+use super::form::Wrong;
 use super::path_glob::FileGlob;
 use crate::kind::yaml::line;
 use crate::names::FileName;
+use crate::record::word_or_quoted;
 use crate::units;
 
 /// Most quotas of one configuration.
@@ -68,7 +69,7 @@ pub(super) fn write(quotas: &[Quota], out: &mut String) {
     }
     out.push_str("quotas:\n");
     for quota in quotas {
-        out.push_str(&format!("  - {{ path: {}", quoted(quota.path.as_str())));
+        out.push_str(&format!("  - {{ path: {}", word_or_quoted(quota.path.as_str())));
         if let Some(bytes) = quota.bytes {
             out.push_str(&format!(", bytes: {}", units::shown_size(bytes)));
         }

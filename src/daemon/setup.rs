@@ -17,6 +17,7 @@ use super::failure::{Cause, Failure};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn};
 use crate::kind::yaml::DEFINITION_BYTES_MAX;
+use crate::limits::CONFIG_BYTES_MAX;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::refusal::Refusal;
 use crate::service::{Caller, PARTS, SCRATCHPAD};
@@ -53,7 +54,7 @@ pub fn layout(file: &Path) -> Result<Config, Failure> {
     };
     // It may come by a pipe, too.
     let opened = File::open(file).map_err(|error| cannot(&error))?;
-    let text = text_of(opened).map_err(|wrong| match wrong {
+    let text = text_of(opened, CONFIG_BYTES_MAX).map_err(|wrong| match wrong {
         Wrong::Io(error) => cannot(&error),
         Wrong::Text { line, what } => {
             let reason = format!("{}: {what}", file.display());
@@ -63,10 +64,15 @@ pub fn layout(file: &Path) -> Result<Config, Failure> {
     let dir = file.parent().unwrap_or(Path::new("."));
     let load = |name: &str| {
         let beside = dir.join(name);
-        let text = regular(&beside).map_err(Wrong::Io).and_then(text_of);
+        let text = regular(&beside)
+            .map_err(Wrong::Io)
+            .and_then(|file| text_of(file, DEFINITION_BYTES_MAX));
         text.map_err(|wrong| format!("{}: {wrong}", beside.display()))
     };
-    Ok(Config::from_layout(&file.display().to_string(), &text, &load)?)
+    let config = Config::from_layout(&file.display().to_string(), &text, &load)?;
+    // Told before a store is opened for it, and where it is only looked at, too.
+    config.to_keep()?;
+    Ok(config)
 }
 
 /// Why a file is no layout, nor what one may name.
@@ -91,11 +97,11 @@ fn regular(path: &Path) -> std::io::Result<File> {
 }
 
 /// Its text, of no more bytes than are read at all.
-fn text_of(file: File) -> Result<String, Wrong> {
+fn text_of(file: File, bytes_max: usize) -> Result<String, Wrong> {
     let mut bytes = Vec::new();
-    file.take(DEFINITION_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(Wrong::Io)?;
-    if bytes.len() > DEFINITION_BYTES_MAX {
-        let what = format!("it has more than {DEFINITION_BYTES_MAX} bytes, which is the limit");
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(Wrong::Io)?;
+    if bytes.len() > bytes_max {
+        let what = format!("it has more than {bytes_max} bytes, which is the limit");
         return Err(Wrong::Text { line: None, what });
     }
     String::from_utf8(bytes).map_err(|error| {
@@ -148,7 +154,7 @@ pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
     let caller = Caller::this_process();
     let context = caller.context();
     if let Some(config) = &setup.config {
-        let keep = KeepConfig { text: config.to_yaml() };
+        let keep = KeepConfig { text: config.to_keep()? };
         engine.run(context.clone(), keep)?;
     }
     let root = crate::store::read(&**engine.readers(), |read| read.node(workfs_mount::ROOT))?;

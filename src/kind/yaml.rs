@@ -10,7 +10,7 @@ use serde_saphyr::{Error, Spanned};
 
 use super::nearest::nearest;
 
-/// Longest definition or configuration. The largest built-in one has 3 KB.
+/// Longest definition or schema. The largest built-in one has 3 KB.
 pub(crate) const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 
 /// Why a text could not be read.
@@ -23,10 +23,18 @@ pub(crate) struct ReadError {
     pub missing: Option<&'static str>,
 }
 
-/// Reads one document; what the form does not know is refused.
+/// Reads one definition; what the form does not know is refused.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
-    if text.len() > DEFINITION_BYTES_MAX {
-        let reason = format!("{} bytes are over the limit of {DEFINITION_BYTES_MAX}", text.len());
+    read_within(text, DEFINITION_BYTES_MAX)
+}
+
+/// Reads one document of at most so many bytes; what the form does not know is refused.
+pub(crate) fn read_within<T: DeserializeOwned>(
+    text: &str,
+    bytes_max: usize,
+) -> Result<T, ReadError> {
+    if text.len() > bytes_max {
+        let reason = format!("{} bytes are over the limit of {bytes_max}", text.len());
         return Err(ReadError { line: None, reason, missing: None });
     }
     let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };

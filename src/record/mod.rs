@@ -28,6 +28,7 @@ pub use flaw::Flaw;
 use patch::patch_is_by_lines;
 pub use patch::{Edit, patch, patch_at};
 pub use prefix::{PREFIX_BYTES_MAX, Prefix, prefix};
+pub use scalar::{double_quoted, word_or_quoted};
 pub use well_formed::{well_formed, well_formed_so_far};
 pub use write::write;
 

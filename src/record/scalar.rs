@@ -118,26 +118,49 @@ pub(super) fn write(value: &str, style: Style) -> Result<String, Flaw> {
     if is_plain {
         return Ok(value.to_owned());
     }
-    let needs_escapes =
-        |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
-    if style == Style::Double || value.contains(needs_escapes) {
-        let mut out = String::with_capacity(value.len() + 2);
-        out.push('"');
-        for c in value.chars() {
-            match c {
-                '"' => out.push_str("\\\""),
-                '\\' => out.push_str("\\\\"),
-                '\t' => out.push_str("\\t"),
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                c if needs_escapes(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-                c => out.push(c),
-            }
-        }
-        out.push('"');
-        return Ok(out);
+    if style == Style::Double || value.contains(needs_escape) {
+        return Ok(double_quoted(value));
     }
     Ok(format!("'{}'", value.replace('\'', "''")))
+}
+
+/// What stands in double quotes by an escape only: what YAML calls not printable, and what would end or
+/// begin a line, also of YAML 1.1.
+fn needs_escape(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Any text on one line in double quotes, which every reader reads back as this text.
+#[must_use]
+pub fn double_quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            c if needs_escape(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// As it is where it can only be read as a text, by the eye too; else in double quotes.
+#[must_use]
+pub fn word_or_quoted(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'.');
+    let word = text.bytes().all(plain)
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
+        );
+    if word { text.to_owned() } else { double_quoted(text) }
 }
 
 /// Whether `text` can stand without quotes in block and flow, in YAML 1.1 and 1.2, as a text.

@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use super::scalar::word_or_quoted;
+
 /// The text: block style, as people write it.
 #[must_use]
 pub fn write(said: &Value) -> Vec<u8> {
@@ -23,7 +25,7 @@ pub fn write(said: &Value) -> Vec<u8> {
 
 fn entry(out: &mut String, depth: usize, key: &str, value: &Value) {
     indent(out, depth);
-    text(out, key);
+    out.push_str(&word_or_quoted(key));
     out.push(':');
     below(out, depth + 1, value);
 }
@@ -57,34 +59,9 @@ fn indent(out: &mut String, depth: usize) {
 
 fn scalar(out: &mut String, value: &Value) {
     match value {
-        Value::String(said) => text(out, said),
+        Value::String(said) => out.push_str(&word_or_quoted(said)),
         other => out.push_str(&other.to_string()),
     }
-}
-
-/// As it is where it can only be read as a text, else in double quotes.
-fn text(out: &mut String, said: &str) {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    let word = said.chars().all(plain) && said.starts_with(|c: char| c.is_ascii_alphabetic());
-    let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    if word && !reserved.contains(&said.to_ascii_lowercase().as_str()) {
-        out.push_str(said);
-        return;
-    }
-    out.push('"');
-    for c in said.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
-                out.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]
@@ -98,7 +75,7 @@ mod tests {
         let said = json!({
             "id": "t-1", "title": "a: b # c", "n": 7, "none": null, "yes": "no", "empty": {},
             "list": ["x", 3, ["y", []], {"k": "v: w", "l": {"m": "-"}}],
-            "odd": "tab\tline\nbell\u{85}\u{2028}\"\\ é 漢 😀", "date": "2026-11-22", "f": "1.5",
+            "odd": "tab\tline\nbell\u{85}\u{2028}\u{fffe}\"\\ é 漢 😀", "date": "2026-11-22", "f": "1.5",
         });
         let text = write(&said);
         let read = Document::parse(&text).unwrap_or_else(|flaw| {

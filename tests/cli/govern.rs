@@ -327,7 +327,7 @@ fn a_layout_names_regular_files_of_text_that_are_no_longer_than_one_may_be() {
     }
     for (layout, why) in [
         (fixture.outside("bytes").display().to_string(), "it is not UTF-8 (line 2)"),
-        ("/dev/zero".to_owned(), "more than 262144 bytes"),
+        ("/dev/zero".to_owned(), "more than 8388608 bytes"),
     ] {
         let ran = fixture.workfs(&["init", "--layout", &layout]).failure();
         assert!(ran.code == 2 && ran.stderr.contains(why), "{layout}: {ran}");

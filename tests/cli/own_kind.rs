@@ -94,6 +94,34 @@ fn kinds_may_share_a_schema() {
 
 // P8.2
 #[test]
+fn what_init_takes_every_command_reads() {
+    let fixture = Setup::default().prepare();
+    // Together they are longer than each may be, and YAML does not take DEL as it is.
+    let note = format!(r#"{{"description": "\u{7f}\u{fffe}{}", "#, "x".repeat(200_000));
+    fs::write(fixture.outside("errand.v1.json"), SCHEMA.replacen('{', &note, 1)).unwrap();
+    let mut layout =
+        "workspaces: [{ path: a, kind: a }, { path: b, kind: b }]\nkinds:\n".to_owned();
+    for name in ["a", "b"] {
+        let kind = KIND.replace("kind: errand", &format!("kind: {name}"));
+        fs::write(fixture.outside(&format!("{name}.kind.yaml")), kind).unwrap();
+        layout += &format!("  - file: {name}.kind.yaml\n");
+    }
+    fs::write(fixture.outside("layout.yaml"), layout).unwrap();
+    let init = |layout: &str| fixture.workfs(&["init", "--layout", layout]);
+    init(fixture.outside("layout.yaml").to_str().unwrap()).success();
+    fixture.workfs(&["list"]).success();
+    fixture.mount_at(fixture.root()).success();
+    fs::write(fixture.path("b/open/e-1.yaml"), "id: e-1\nstatus: open\n").unwrap();
+    // What a mount shows of it is a layout, too.
+    let shown = fs::read(fixture.path(".workfs/config.yaml")).unwrap();
+    fs::write(fixture.outside("again.yaml"), shown).unwrap();
+    fixture.unmount_all();
+    init(fixture.outside("again.yaml").to_str().unwrap()).success();
+    fixture.fsck_clean();
+}
+
+// P8.2
+#[test]
 fn a_field_that_the_schema_does_not_have_is_refused_with_its_line() {
     let fixture = Setup::default().prepare();
     fs::write(fixture.outside("errand.v1.json"), SCHEMA).unwrap();

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::super::form::{Wrong, quoted};
+use super::super::form::Wrong;
 use super::check::{Check, SCHEMAS, Syntax};
 use super::{FileRules, Keep, LockRule, Retention};
 use crate::config::path_glob::FileGlob;
 use crate::kind::Schema;
 use crate::kind::yaml::{line, unknown};
+use crate::record::{double_quoted, word_or_quoted};
 use crate::units;
 
 /// Most rules of one list: each is asked once for every directory with files.
@@ -191,7 +192,7 @@ pub fn write(rules: &FileRules, out: &mut String) {
         }
     };
     let keeps = rules.keeps.iter().map(|keep| {
-        let path = quoted(keep.path.as_str());
+        let path = word_or_quoted(keep.path.as_str());
         let Retention { versions, age, bytes, file_bytes } = keep.retention;
         let (age, bytes) = (units::shown_duration(age), units::shown_size(bytes));
         let file_bytes = units::shown_size(file_bytes);
@@ -207,18 +208,18 @@ pub fn write(rules: &FileRules, out: &mut String) {
     list("files", keeps.collect());
     let checks = rules.checks.iter().map(|check| {
         let schema = check.schema.as_ref();
-        let schema =
-            schema.map_or_else(String::new, |(name, _)| format!(", schema: {}", quoted(name)));
-        format!("path: {}, syntax: {}{schema}", quoted(check.path.as_str()), check.syntax)
+        let schema = schema
+            .map_or_else(String::new, |(name, _)| format!(", schema: {}", word_or_quoted(name)));
+        format!("path: {}, syntax: {}{schema}", word_or_quoted(check.path.as_str()), check.syntax)
     });
     list("checks", checks.collect());
     let schemas = rules.schemas.iter().map(|(name, text)| {
-        format!("name: {}, text: {}", quoted(name), serde_json::Value::from(text.as_str()))
+        format!("name: {}, text: {}", word_or_quoted(name), double_quoted(text))
     });
     list("schemas", schemas.collect());
     let locks = rules.locks.iter().map(|lock| {
         let lease = units::shown_duration(lock.lease);
-        format!("path: {}, lease: {lease}", quoted(lock.path.as_str()))
+        format!("path: {}, lease: {lease}", word_or_quoted(lock.path.as_str()))
     });
     list("locks", locks.collect());
 }
