@@ -31,8 +31,8 @@ pub struct Edit<'a> {
 /// Behind the first of these that is there on a line of its own, a missing field is added.
 const NEIGHBOURS: [&str; 3] = ["status", "agent", "id"];
 
-/// Longest text for [`lines`]: it cannot reach [`super::RECORD_NODES_MAX`] values, so that what
-/// is added never makes a record one that is refused.
+/// Longest text for [`lines`]: without aliases each value takes two bytes at least, so that it does not
+/// come near [`super::RECORD_NODES_MAX`] values, and what is added never makes a record one that is refused.
 const LINES_BYTES_MAX: usize = 16 * 1024;
 
 /// Changes only the edited fields' bytes in the text of a record, which must be one that
@@ -46,13 +46,24 @@ pub fn patch(bytes: &[u8], edits: &[Edit<'_>]) -> Result<Vec<u8>, Flaw> {
     let is_last = |at: usize| edits[at + 1..].iter().all(|later| later.field != edits[at].field);
     let edits: Vec<Edit<'_>> =
         (0..edits.len()).filter(|&at| is_last(at)).map(|at| edits[at]).collect();
-    let by_lines =
-        if bytes.len() <= LINES_BYTES_MAX { lines::splices(bytes, &edits) } else { None };
-    match by_lines {
+    match by_lines(bytes, &edits) {
         // Neither can this outgrow the limit on a record's size.
         Some(splices) => Ok(apply(bytes, splices)),
         None => by_events(bytes, &edits),
     }
+}
+
+/// The quick way, where it is sure of the places and nothing that is added is too much.
+fn by_lines(bytes: &[u8], edits: &[Edit<'_>]) -> Option<Vec<Splice>> {
+    let is_few = bytes.len() <= LINES_BYTES_MAX && !may_have_aliases(bytes);
+    is_few.then(|| lines::splices(bytes, edits))?
+}
+
+/// By an alias a few bytes are a thousand values. It has an asterisk, and an anchor to which it leads: an
+/// ampersand with a name right behind it.
+fn may_have_aliases(bytes: &[u8]) -> bool {
+    let names = |two: &[u8]| two[0] == b'&' && !two[1].is_ascii_whitespace();
+    bytes.contains(&b'*') && bytes.windows(2).any(names)
 }
 
 /// The slow way, and the proof that it came out right.
@@ -65,6 +76,7 @@ fn by_events(bytes: &[u8], edits: &[Edit<'_>]) -> Result<Vec<u8>, Flaw> {
     source::check_size(&result)?;
     match Document::parse(&result) {
         Ok(document) if document.value().as_object() == Some(&wanted) => Ok(result),
+        Err(flaw) if flaw.rule == Rule::TooLarge => Err(flaw),
         _ => Err(unpatchable(edits)),
     }
 }
@@ -132,5 +144,5 @@ fn line_end(bytes: &[u8]) -> &'static str {
 /// Whether the quick way is taken, for figures.
 #[cfg(test)]
 pub(super) fn patch_is_by_lines(bytes: &[u8], edits: &[Edit<'_>]) -> bool {
-    bytes.len() <= LINES_BYTES_MAX && lines::splices(bytes, edits).is_some()
+    by_lines(bytes, edits).is_some()
 }

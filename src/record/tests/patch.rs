@@ -195,3 +195,24 @@ fn what_cannot_be_changed_alone_is_refused() {
         assert!(result.is_err(), "{text:?}: {result:?}");
     }
 }
+
+#[test]
+fn a_patch_makes_no_record_that_has_too_many_values() {
+    // 98 times a list of a hundred, and its list, by an alias of four bytes.
+    let list = format!("x: &a [{}1]\n", "1, ".repeat(99));
+    let of = |more: usize| {
+        let (aliases, more) = ("- *a\n".repeat(97), "- 1\n".repeat(more));
+        format!("status: new\n{list}y:\n{aliases}z:\n{more}")
+    };
+    let fits = |text: &str| Document::parse(text.as_bytes()).is_ok();
+    let most = (1..200).rev().map(of).find(|text| fits(text)).unwrap();
+    assert!(!fits(&format!("{most}- 1\n")) && most.len() < 2048);
+    assert!(patched(&most, &[("status", "done")]).contains("status: done\n"));
+    let edit = Edit { field: "agent", value: "bob" };
+    let flaw = patch(most.as_bytes(), &[edit]).unwrap_err();
+    assert_eq!(flaw.rule, crate::refusal::Rule::TooLarge);
+    // What is no alias does not keep it from the quick way.
+    for text in ["status: new\na: 2 * 3 & 4\n", "status: new\na: R&D\n", "status: new\na: '*'\n"] {
+        assert!(crate::record::patch_is_by_lines(text.as_bytes(), &[edit]), "{text}");
+    }
+}
