@@ -271,9 +271,10 @@ impl Turn<'_> {
                 let bytes = self.content(record)?;
                 // A claim depends on no more of the content than the status, and that is in the
                 // record's row: parsing is what would cost it most.
-                let alone = !kind.reads_content(&transition) && record.is_valid();
+                let status = record.status.as_deref();
+                let alone = !kind.reads_content(&transition, status) && record.is_valid();
                 own = if alone { Text::unread(bytes) } else { Text::new(bytes) };
-                (&own, alone.then(|| kind.with_status(record.status.as_deref())))
+                (&own, alone.then(|| kind.with_status(status)))
             }
         };
         let said = match &status_alone {

@@ -41,8 +41,7 @@ impl Kind {
         self.judge_status(content, state)?;
         self.judge_required(content, &self.state(state).requires, state)?;
         if let Some(status) = self.status_of(content) {
-            let required = self.required_with(state, status);
-            self.require(content, required, &format!("status `{status}`"))?;
+            self.judge_required_by(content, self.required_with(state, status), status)?;
         }
         if strict {
             self.require(content, self.strict.iter(), "this workspace (it is `strict`)")?;
@@ -56,8 +55,25 @@ impl Kind {
     /// # Errors
     /// [`Rule::Required`] with the field that is missing.
     pub fn judge_entry(&self, transition: &Transition, content: &Value) -> Result<(), Fault> {
-        self.judge_required(content, &self.state(transition.to).requires, transition.to)?;
-        self.judge_required(content, &transition.requires, transition.to)
+        self.judge_entry_with(transition, content, self.status_of(content))
+    }
+
+    /// The same of a content as if it had this status.
+    ///
+    /// # Errors
+    /// As [`Kind::judge_entry`].
+    pub fn judge_entry_with(
+        &self,
+        transition: &Transition,
+        content: &Value,
+        status: Option<&str>,
+    ) -> Result<(), Fault> {
+        let to = transition.to;
+        self.judge_required(content, &self.state(to).requires, to)?;
+        if let Some(status) = self.entry_status(to, status) {
+            self.judge_required_by(content, self.required_on_entry(transition, status), status)?;
+        }
+        self.judge_required(content, &transition.requires, to)
     }
 
     /// Judges how a save changes the status within one state.
@@ -315,6 +331,19 @@ impl Kind {
     pub fn required_always(&self) -> impl Iterator<Item = &str> {
         let names = self.schema.source.get("required").and_then(Value::as_array);
         names.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    fn judge_required_by<'p>(
+        &self,
+        content: &Value,
+        required: impl Iterator<Item = &'p FieldPath>,
+        status: &str,
+    ) -> Result<(), Fault> {
+        let mut required = required.peekable();
+        if required.peek().is_none() {
+            return Ok(());
+        }
+        self.require(content, required, &format!("status `{status}`"))
     }
 
     /// What a record of `state` must have besides, where its status is this.

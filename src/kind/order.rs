@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Kind;
 use super::error::Fault;
 use super::field_path::FieldPath;
-use super::state::{StateIx, Transition};
+use super::state::{StateIx, Statuses, Transition};
 use crate::limits::LEASE_MAX;
 use crate::names::{FileName, RecordId};
 use crate::numbers::UnixNanos;
@@ -149,10 +149,7 @@ impl Kind {
             |path: &Option<FieldPath>| !path.as_ref().is_some_and(|path| self.moves_write(path));
         let priority = order.priority.as_ref().map(|priority| priority.field.clone());
         let lease = self.fields.lease.as_ref().and_then(|field| FieldPath::parse(field).ok());
-        let claim =
-            self.claim().map(|claim| self.state(claim.to).requires.iter().chain(&claim.requires));
-        let is_fit_own =
-            claim.is_none_or(|mut required| !required.any(|path| self.moves_write(path)));
+        let is_fit_own = !self.moves_make_fit();
         // A content that does not say how old it is is as old as its record.
         let is_younger = said.since.is_some() && said.since != noted.since;
         let differs = [
@@ -165,6 +162,23 @@ impl Kind {
             ("lease", own(&lease) && said.lease_s != noted.lease_s),
         ];
         differs.into_iter().filter_map(|(what, differs)| differs.then_some(what)).collect()
+    }
+
+    /// Whether what transitions write may decide whether a content allows a claim.
+    fn moves_make_fit(&self) -> bool {
+        let Some(claim) = self.claim() else { return false };
+        let statuses: Vec<Option<&str>> = match &self.state(claim.from).status {
+            Statuses::Listed(all) => {
+                all.iter().map(|one| Some(one.as_str())).chain([None]).collect()
+            }
+            // Whatever it was before may be one that requires more there.
+            Statuses::Any if !self.state(claim.to).status_requires.is_empty() => return true,
+            Statuses::Any => vec![None],
+        };
+        let required = |status| self.required_for(claim, status).collect::<Vec<_>>();
+        let all: Vec<_> = statuses.into_iter().map(required).collect();
+        let differ = all.windows(2).any(|two| two[0] != two[1]);
+        differ || all.iter().flatten().any(|path| self.moves_write(path))
     }
 
     /// Whether a transition may write into the field.
@@ -198,10 +212,14 @@ impl Kind {
         }
     }
 
-    /// Why this content does not allow a claim, if it does not.
+    /// Why this content does not allow a claim, if it does not: with the status that it has, or would have,
+    /// where it is claimed.
     #[must_use]
     pub fn claim_fault(&self, content: &Value) -> Option<Fault> {
-        self.judge_entry(self.claim()?, content).err()
+        let claim = self.claim()?;
+        let status = self.status_of(content);
+        let status = status.and_then(|status| self.entry_status(claim.from, Some(status)));
+        self.judge_entry_with(claim, content, status).err()
     }
 
     /// The ids that these fields list: texts, or mappings that name one as `task_id`, else as

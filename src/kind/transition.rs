@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::field_path::FieldPath;
 use super::state::{StampWhen, Statuses, Transition};
 use super::{Kind, Role, StateIx};
 use crate::names::AgentName;
@@ -86,12 +87,55 @@ impl Kind {
         }
     }
 
-    /// Whether a transition depends on more of the content than its status.
+    /// Whether a transition of a record with this status depends on more of its content.
     #[must_use]
-    pub fn reads_content(&self, transition: &Transition) -> bool {
-        let required = !self.state(transition.to).requires.is_empty();
-        let stamped = transition.stamps.iter().any(|stamp| stamp.when != StampWhen::Always);
-        required || stamped || !transition.requires.is_empty()
+    pub fn reads_content(&self, transition: &Transition, status: Option<&str>) -> bool {
+        let required = self.required_for(transition, status).next().is_some();
+        required || transition.stamps.iter().any(|stamp| stamp.when != StampWhen::Always)
+    }
+
+    /// What a record with this status must have for a transition: what the target requires, also with
+    /// the status that it has there, and what the transition itself does.
+    pub fn required_for<'k, 's: 'k>(
+        &'k self,
+        transition: &'k Transition,
+        status: Option<&'s str>,
+    ) -> impl Iterator<Item = &'k FieldPath> {
+        let status = self.entry_status(transition.to, status);
+        let with = status.map(|status| self.required_on_entry(transition, status));
+        let target = &self.state(transition.to).requires;
+        target.iter().chain(with.into_iter().flatten()).chain(&transition.requires)
+    }
+
+    /// What a record that comes with a transition must have because of the status that it has then, but
+    /// for what the daemon writes with it.
+    pub(super) fn required_on_entry<'k>(
+        &'k self,
+        transition: &'k Transition,
+        status: &'k str,
+    ) -> impl Iterator<Item = &'k FieldPath> {
+        let owner = self.fields.owner.as_ref().filter(|_| self.state(transition.to).has_owner());
+        let writes = move |field: &String| {
+            owner == Some(field) || transition.stamps.iter().any(|stamp| stamp.field == *field)
+        };
+        let is_written =
+            move |way: &Vec<String>| matches!(way.as_slice(), [field] if writes(field));
+        self.required_with(transition.to, status)
+            .filter(move |path| !path.ways().iter().any(&is_written))
+    }
+
+    /// The status that a record with this one has when it comes to `state`: the same, if it is one of
+    /// those there.
+    #[must_use]
+    pub fn entry_status<'s>(&'s self, state: StateIx, status: Option<&'s str>) -> Option<&'s str> {
+        match (&self.fields.status, &self.state(state).status) {
+            (Some(_), Statuses::Listed(all))
+                if !status.is_some_and(|status| all.iter().any(|one| one == status)) =>
+            {
+                all.first().map(String::as_str).or(status)
+            }
+            _ => status,
+        }
     }
 
     /// Content that says only this status, for a transition that depends on no more.
@@ -132,11 +176,10 @@ impl Kind {
         };
         let text = |field: &str| content.get(field).and_then(Value::as_str);
         if let Some(field) = &self.fields.status
-            && let Statuses::Listed(allowed) = &self.state(transition.to).status
-            && !text(field).is_some_and(|status| allowed.iter().any(|one| one == status))
-            && let Some(first) = allowed.first()
+            && let Some(status) = self.entry_status(transition.to, text(field))
+            && text(field) != Some(status)
         {
-            set(field, first);
+            set(field, status);
         }
         if let (Some(field), Some(owner)) = (&self.fields.owner, owner)
             && text(field) != Some(owner.as_str())

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::load_test::{SOUND, load};
 use super::{FieldEdit, Role, StateIx, builtin};
 use crate::names::AgentName;
 use crate::numbers::UnixNanos;
@@ -163,5 +164,41 @@ fn the_reference_lists_every_transition() {
         let (from, to, event) = (name(transition.from), name(transition.to), &transition.event);
         let start = format!("| {from} | {to} | {event} | {by} |");
         assert!(rows.iter().any(|row| row.starts_with(&start)), "no row {start}");
+    }
+}
+
+#[test]
+fn the_status_that_a_record_gets_asks_for_what_it_requires() {
+    let of = |definition: &str| {
+        let kind = load(definition).unwrap();
+        let claim = kind.claim().unwrap().clone();
+        (kind, claim)
+    };
+    // The claim itself writes it.
+    let (kind, claim) = of(SOUND);
+    assert_eq!(kind.judge_entry(&claim, &json!({})), Ok(()));
+    assert!(!kind.reads_content(&claim, None));
+    let (kind, claim) = of(&SOUND.replace(", stamps: { at: always }", ""));
+    for (content, is_right) in [
+        (json!({}), false),
+        (json!({"status": "done"}), false),
+        (json!({"status": "busy"}), false),
+        (json!({"status": "new"}), true),
+        (json!({"at": "now"}), true),
+    ] {
+        let judged = kind.judge_entry(&claim, &content);
+        assert_eq!(judged.is_ok(), is_right, "{content}: {judged:?}");
+        let status = kind.status_of(&content);
+        assert_eq!(kind.reads_content(&claim, status), status != Some("new"), "{content}");
+        // Where it is claimed it has the status of that state, or none.
+        let is_fit = is_right || status.is_some();
+        assert_eq!(kind.wants(&content).fit, is_fit, "{content}");
+    }
+    let fault = kind.judge_entry(&claim, &json!({})).unwrap_err();
+    assert_eq!(fault.reason, "`at` is missing or empty, and status `busy` requires it");
+    // The built-in claim reads no text.
+    let task = builtin::task();
+    for status in [None, Some("new"), Some("inbox"), Some("done")] {
+        assert!(!task.reads_content(task.claim().unwrap(), status), "{status:?}");
     }
 }

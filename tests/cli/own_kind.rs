@@ -94,10 +94,24 @@ fn kinds_may_share_a_schema() {
 
 // P8.2
 #[test]
+fn a_move_asks_for_what_the_new_status_requires() {
+    let fixture = errands(&KIND.replace("requires: [note]", "status_requires: { shut: [note] }"));
+    fixture.sh("mkdir -p errands/shut/ann").success();
+    let ran = fixture.sh("mv errands/by/ann/e-1.yaml errands/shut/ann/").failure();
+    assert!(ran.stderr.contains("Operation not permitted"), "{ran}");
+    assert!(fixture.why().contains("`note` is missing or empty, and status `shut`"));
+    fixture.sh("echo 'note: done' >> errands/by/ann/e-1.yaml").success();
+    fixture.sh("mv errands/by/ann/e-1.yaml errands/shut/ann/").success();
+    fixture.fsck_clean();
+}
+
+// P8.2
+#[test]
 fn what_init_takes_every_command_reads() {
     let fixture = Setup::default().prepare();
     // Together they are longer than each may be, and YAML does not take DEL as it is.
-    let note = format!(r#"{{"description": "\u{7f}\u{fffe}{}", "#, "x".repeat(200_000));
+    let note = "\u{7f}\u{fffe}".to_owned() + &"x".repeat(200_000);
+    let note = format!("{{\"description\": \"{note}\", ");
     fs::write(fixture.outside("errand.v1.json"), SCHEMA.replacen('{', &note, 1)).unwrap();
     let mut layout =
         "workspaces: [{ path: a, kind: a }, { path: b, kind: b }]\nkinds:\n".to_owned();
