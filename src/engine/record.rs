@@ -283,6 +283,11 @@ impl Turn<'_> {
         };
         kind.judge_entry(&transition, said).map_err(|fault| refuse(text.refusal(fault)))?;
         let edits = kind.entry_edits(&transition, said, home.owner.as_ref(), self.now);
+        if let Some(owner) = &home.owner
+            && edits.iter().any(|edit| kind.is_owner(&edit.field))
+        {
+            kind.judge_owner(owner).map_err(|fault| refuse(text.refusal(fault)))?;
+        }
         let status = match edits.iter().find(|edit| kind.is_status(&edit.field)) {
             Some(edit) => Some(edit.value.clone()),
             None => kind.status_of(said).map(str::to_owned),

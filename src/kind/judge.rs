@@ -136,6 +136,32 @@ impl Kind {
         self.schema.judge_so_far(&Value::Object(fields.clone()), None).is_ok()
     }
 
+    /// Whether a top-level field, for itself, may be this text.
+    ///
+    /// # Errors
+    /// [`Rule::Schema`] with what it may be.
+    pub(super) fn takes_text(&self, field: &str, text: &str) -> Result<(), Fault> {
+        let said = Map::from_iter([(field.to_owned(), Value::from(text))]);
+        self.schema.judge_so_far(&Value::Object(said), None)
+    }
+
+    /// Whether a record can be written as this owner's.
+    ///
+    /// # Errors
+    /// [`Rule::Schema`] where the schema does not take the name.
+    pub fn judge_owner(&self, owner: &AgentName) -> Result<(), Fault> {
+        let Some(field) = &self.fields.owner else { return Ok(()) };
+        self.takes_text(field, owner.as_str()).map_err(|fault| Fault {
+            // Not as it is written, but as it would be.
+            pointer: String::new(),
+            remedy: format!(
+                "move it to the directory of one whom the schema takes as `{field}`, or have the schema \
+                 changed"
+            ),
+            ..fault
+        })
+    }
+
     /// Judges what is said so far while the rest is still being written: types, enumerations and what
     /// else of the schema nothing that follows can mend. It is for the record `id`, which lies, or is to
     /// lie, in `state`. `last` is where the last scalar is, if a further line could make it longer; at the

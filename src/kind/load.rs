@@ -13,6 +13,7 @@ use super::load_chores::{build_chores, have_own_names};
 use super::load_commands::{build_commands, commands_can_work};
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
+use super::load_written::written_is_taken;
 use super::order::Order;
 use super::pattern::Pattern;
 use super::schema::{Fields, Schema};
@@ -55,7 +56,7 @@ impl Kind {
     }
 
     /// Fails on what former versions took: a directory or a file that would hide what workfs shows at the
-    /// root of each mount, and a command that can never work.
+    /// root of each mount, a command that can never work, and a field that workfs writes against the schema.
     ///
     /// # Errors
     /// Which it is, and its line.
@@ -70,7 +71,8 @@ impl Kind {
             let not = expect_not_computed(&name.value);
             not.map_err(|why| wrong((line(name), format!("`{}`: {why}", name.value))))
         })?;
-        commands_can_work(&form.commands, &self.states).map_err(wrong)
+        commands_can_work(&form.commands, &self.states).map_err(wrong)?;
+        written_is_taken(&form, self).map_err(wrong)
     }
 
     fn load_by(

@@ -22,6 +22,7 @@ mod load_chores;
 mod load_commands;
 mod load_order;
 mod load_state;
+mod load_written;
 mod metered;
 mod names;
 mod nearest;

@@ -153,6 +153,12 @@ impl Kind {
         self.fields.status.as_deref() == Some(field)
     }
 
+    /// Whether a field is the kind's owner.
+    #[must_use]
+    pub fn is_owner(&self, field: &str) -> bool {
+        self.fields.owner.as_deref() == Some(field)
+    }
+
     /// All transitions, in the order of the definition.
     #[must_use]
     pub fn transitions(&self) -> &[Transition] {

@@ -107,6 +107,24 @@ fn a_move_asks_for_what_the_new_status_requires() {
 
 // P8.2
 #[test]
+fn nobody_claims_what_the_schema_lets_them_not_own() {
+    let fixture = Setup::default().prepare();
+    let schema = SCHEMA.replace(r#""type": ["string", "null"]"#, r#""enum": ["ann", null]"#);
+    fixture.init_with_kind((KIND, &schema), "{ path: errands, kind: errand }");
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("mkdir errands/by/bob errands/by/ann").success();
+    fs::write(fixture.path("errands/open/e-1.yaml"), "id: e-1\nstatus: open\n").unwrap();
+    let ran = fixture.sh("mv errands/open/e-1.yaml errands/by/bob/").failure();
+    assert!(ran.stderr.contains("Operation not permitted"), "{ran}");
+    let why = fixture.why();
+    assert!(why.contains("W011") && why.contains("`who` is `bob`, not one of ann"), "{why}");
+    fixture.sh("mv errands/open/e-1.yaml errands/by/ann/").success();
+    fixture.sh("echo 'note: mine' >> errands/by/ann/e-1.yaml").success();
+    fixture.fsck_clean();
+}
+
+// P8.2
+#[test]
 fn what_init_takes_every_command_reads() {
     let fixture = Setup::default().prepare();
     // Together they are longer than each may be, and YAML does not take DEL as it is.
