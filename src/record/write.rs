@@ -5,6 +5,10 @@ use serde_json::Value;
 
 use super::scalar::word_or_quoted;
 
+/// Longest key, as it is written, that stands before its colon on one line. YAML allows 1,024 characters
+/// there; a longer key is one only behind a question mark.
+const PLAIN_KEY_BYTES_MAX: usize = 1000;
+
 /// The text: block style, as people write it.
 #[must_use]
 pub fn write(said: &Value) -> Vec<u8> {
@@ -25,7 +29,15 @@ pub fn write(said: &Value) -> Vec<u8> {
 
 fn entry(out: &mut String, depth: usize, key: &str, value: &Value) {
     indent(out, depth);
-    out.push_str(&word_or_quoted(key));
+    let key = word_or_quoted(key);
+    if key.len() > PLAIN_KEY_BYTES_MAX {
+        out.push_str("? ");
+        out.push_str(&key);
+        out.push('\n');
+        indent(out, depth);
+    } else {
+        out.push_str(&key);
+    }
     out.push(':');
     below(out, depth + 1, value);
 }
@@ -69,6 +81,21 @@ mod tests {
     use super::*;
     use crate::record::Document;
     use serde_json::json;
+
+    #[test]
+    fn keys_of_any_length_are_read_as_they_were() {
+        for length in [999, 1000, 1001, 1022, 1023, 1024, 1025, 5000] {
+            for letter in ["k", "é", "\""] {
+                let key = letter.repeat(length);
+                for value in [json!(1), json!({key.clone(): [1, {key.clone(): []}]}), json!([2])] {
+                    let said = json!({"id": "t-1", key.clone(): value, "z": "last"});
+                    let read = Document::parse(&write(&said));
+                    let read = read.unwrap_or_else(|flaw| panic!("{letter} {length}: {flaw:?}"));
+                    assert_eq!(*read.value(), said, "{letter} {length}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_is_written_is_read_as_it_was() {

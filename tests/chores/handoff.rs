@@ -52,6 +52,22 @@ fn a_finished_task_that_names_an_agent_makes_its_task() {
     fixture.fsck_clean();
 }
 
+// P14.2
+#[test]
+fn a_copied_context_may_have_keys_of_any_length() {
+    let fixture = Fixture::new();
+    let key = "k".repeat(1500);
+    let context = format!("context:\n  ? {key}\n  : a: [7]\n");
+    let result = format!("result:\n  summary: built\n{TO_ANN}");
+    fixture.task("inbox", &Task::new("t-1").with(&format!("{context}{result}")));
+    finish(&fixture, "t-1");
+    let made = names(&fixture, "inbox");
+    assert_eq!(made.len(), 1, "{made:?}");
+    let text = fs::read_to_string(fixture.work().join("inbox").join(&made[0])).unwrap();
+    assert!(text.contains(&format!("  ? {key}\n  :\n    a:\n")), "{text}");
+    fixture.fsck_clean();
+}
+
 // P13.1 P14.2
 #[test]
 fn what_follows_from_a_committed_transaction_has_its_trace() {
