@@ -7,6 +7,7 @@
 mod harness;
 
 mod appends;
+mod beginnings;
 mod checks;
 mod events;
 mod gc;
