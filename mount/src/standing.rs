@@ -39,8 +39,9 @@ pub fn mount_here() -> io::Result<Option<MountLine>> {
     if let Some(line) = mounts()?.into_iter().find(|line| line.id == id) {
         return Ok(Some(line));
     }
-    // What lies on a disk is asked nothing.
-    if here.stx_dev_major != 0 {
+    // What lies on a disk is asked nothing. And one to which a path leads has its mount in the table, or it lies
+    // above the root of this process (chroot), and is none of ours.
+    if here.stx_dev_major != 0 || std::env::current_dir().is_ok() {
         return Ok(None);
     }
     let device = u64::from(here.stx_dev_minor);

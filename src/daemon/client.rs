@@ -342,7 +342,19 @@ fn expect_entitled(store: &Path, socket: &Path, stream: &UnixStream) -> Result<(
             mode => mode & 0o002 != 0,
         }
     };
-    if peer.uid == 0 || peer.uid == own || std::fs::metadata(store).is_ok_and(may_write) {
+    let entitles = |found: io::Result<Metadata>| match found {
+        Ok(found) => may_write(found),
+        // The store was removed under its daemon, who is the directory's owner, where others make no files there.
+        Err(_) => store
+            .parent()
+            .and_then(|dir| std::fs::metadata(dir).ok())
+            .is_some_and(|dir| dir.uid() == peer.uid && dir.mode() & 0o022 == 0),
+    };
+    if peer.uid == 0
+        || peer.uid == own
+        || is_unknown(peer.uid)
+        || entitles(std::fs::metadata(store))
+    {
         return Ok(());
     }
     let reason = format!(
@@ -350,9 +362,19 @@ fn expect_entitled(store: &Path, socket: &Path, stream: &UnixStream) -> Result<(
         peer.uid,
         socket.display()
     );
-    let remedy = "a daemon runs as root, as you, or as a user who may write the store's file: remove that \
-                  socket, or use a store in a directory where nobody else makes files (`--store`)";
+    let remedy = "a daemon runs as root, as you, or as a user who may write the store's file: if none of these \
+                  serves it, remove that socket, or use a store in a directory where nobody else makes files \
+                  (`--store`)";
     Err(Failure::new(Cause::Denied, reason, remedy))
+}
+
+/// Whether this is what the kernel calls all users who have no number in this process's name space of users, as
+/// root there may have none: then it says nothing of who that is.
+fn is_unknown(uid: u32) -> bool {
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let overflow = read("/proc/sys/kernel/overflowuid").trim().parse().unwrap_or(65_534);
+    let maps_all = |line: &str| line.split_whitespace().eq(["0", "0", "4294967295"]);
+    uid == overflow && !read("/proc/self/uid_map").lines().any(maps_all)
 }
 
 /// Whether the other side is simply gone.

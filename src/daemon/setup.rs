@@ -158,8 +158,8 @@ pub fn set_up(engine: &Engine, setup: &Setup) -> Result<Made, Failure> {
         engine.run(context.clone(), keep)?;
     }
     let root = crate::store::read(&**engine.readers(), |read| read.node(workfs_mount::ROOT))?;
-    if root.is_some_and(|root| root.uid != caller.uid && root.nlink <= 2) {
-        // The schema makes the root root's.
+    if root.is_some_and(|root| root.uid == 0 && caller.uid != 0 && root.nlink <= 2) {
+        // The schema makes the root root's. Root takes nobody else's.
         engine.run(context.clone(), own_root(&caller))?;
     }
     let mut made = Made::default();

@@ -16,7 +16,7 @@ use super::show::seconds;
 use super::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 
 /// Events that are read from one snapshot: bounds how long it holds the log of the store.
-const PAGE: u64 = 512;
+pub(super) const PAGE: u64 = 512;
 
 /// After how long without an event the client is asked whether it is still there.
 pub(super) const IDLE_AFTER: Duration = Duration::from_millis(500);
@@ -109,7 +109,9 @@ pub(super) fn log(
                 // A plain file that is gone has its past all the same, and so has what lay in a
                 // directory that is.
                 let Some(path) = past_of(read, part, what)? else {
-                    return match draft_past_of(read, &config, part, what)? {
+                    return match draft_past_of(read, &config, part, what, &mut || {
+                        sink(Reply::Idle)
+                    })? {
                         Some(path) => Ok((Filter::Below(path.to_string()), None, last)),
                         None => Err(failure),
                     };

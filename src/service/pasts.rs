@@ -13,7 +13,7 @@ use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
 use crate::store::{EventRow, Read, Record, WorkspaceRow};
 
-use super::log::field;
+use super::log::{PAGE, field};
 use super::{Exit, Failure, Part};
 
 /// An event of a path, or of a record.
@@ -132,6 +132,7 @@ pub(super) fn draft_past_of(
     config: &Config,
     part: &Part,
     what: &str,
+    goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<Option<TreePath>, Failure> {
     let path = part.path(what)?;
     let Some((dir, name)) = path.split_last() else { return Ok(None) };
@@ -159,6 +160,10 @@ pub(super) fn draft_past_of(
             }
         }
         g = G(g.0.saturating_sub(1));
+        // Who asked is told now and then that it is still looked for.
+        if g.0.is_multiple_of(PAGE) && !goes_on() {
+            return Ok(None);
+        }
     }
     Ok(None)
 }

@@ -148,3 +148,24 @@ fn the_root_is_named_so_that_it_is_understood() {
     let shown = fixture.workfs(&["--json", "show", "."]).success().json();
     assert_eq!(shown["path"], ".");
 }
+
+// P4.1
+#[test]
+fn an_import_that_meets_its_own_store_keeps_sqlite_s_locks_on_it() {
+    let fixture = Fixture::new();
+    let held = || {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        let pid = fixture.daemon_pid().to_string();
+        locks.lines().filter(|line| line.contains("POSIX") && line.contains(&pid)).count()
+    };
+    let dir = fixture.store().parent().unwrap();
+    fs::write(dir.join("note.txt"), "x").unwrap();
+    fs::hard_link(fixture.store(), dir.join("another-name")).unwrap();
+    let before = held();
+    assert!(before > 0);
+    let ran = fixture.workfs(&["import", dir.to_str().unwrap(), "own"]);
+    assert!(ran.stdout.contains("team.db-shm") && ran.stdout.contains("another-name"), "{ran}");
+    assert!(ran.stdout.contains("of this store itself"), "{ran}");
+    assert!(held() >= before, "{before} before, {} now", held());
+    assert_eq!(fs::read_dir(fixture.path("own")).unwrap().count(), 1);
+}

@@ -97,6 +97,10 @@ fn posix_locks_that_wait_for_each_other_are_refused() {
     assert_eq!(three.try_recv(), Ok(Err(Errno::EDEADLK)));
     let four = ask(&locks, 1, lock(4, Kind::Exclusive), false, true);
     assert_eq!(four.try_recv(), Err(TryRecvError::Empty), "that is only a long line");
+    // Who does not want to wait is not told of circles, also where the lock may be about to go: a copy of its
+    // descriptor was closed by another process.
+    locks.closed(Ino(1), Owner { mount: MountId(1), number: 77 }, Handle(1));
+    assert_eq!(take(&locks, 1, lock(3, Kind::Exclusive)), Err(Errno::EAGAIN));
 }
 
 #[test]

@@ -237,7 +237,11 @@ impl Locks {
             Some(Ok(()))
         } else if state.conflict(ino, &lock).is_some() {
             match wait || until.is_some() {
-                true => state.refuses_to_wait(ino, &lock).map(Err),
+                // Who was only given a moment to see a lock go hears of nothing but the lock.
+                true => {
+                    let refused = state.refuses_to_wait(ino, &lock);
+                    refused.map(|why| Err(if wait { why } else { Errno::EAGAIN }))
+                }
                 false => Some(Err(Errno::EAGAIN)),
             }
         } else if state.held >= LOCKS_MAX {

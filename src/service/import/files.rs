@@ -200,7 +200,7 @@ impl Import<'_> {
             return Err(Kept::Big);
         }
         let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
-        let file = open(&place.from, name).map_err(Kept::Unreadable)?;
+        let file = open(&place.from, name, &self.service.store).map_err(Kept::Unreadable)?;
         let xattrs = xattrs(&file).map_err(Kept::Unreadable)?;
         let read = file.take(ONE_CHANGE_BYTES_MAX + 1).read_to_end(&mut bytes);
         read.map_err(|error| Kept::Unreadable(error.to_string()))?;
@@ -224,7 +224,8 @@ impl Import<'_> {
         meta: &Meta,
         pace: &mut Pace<'_>,
     ) -> Result<(Placed, Xattrs), big::Why> {
-        let mut file = open(&place.from, name).map_err(big::Why::Unreadable)?;
+        let mut file =
+            open(&place.from, name, &self.service.store).map_err(big::Why::Unreadable)?;
         let xattrs = xattrs(&file).map_err(big::Why::Unreadable)?;
         let empty = PutContent::File(Arc::from(Vec::new()));
         let put = self.put(place.parent, name, meta, empty);

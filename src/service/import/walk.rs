@@ -5,7 +5,8 @@
 //! may be a mount of this very store).
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{
@@ -16,6 +17,8 @@ use rustix::io::Errno;
 
 use crate::names::{FileName, TreePath};
 use crate::numbers::UnixNanos;
+use crate::store::Identity;
+use crate::store::sqlite::is_of_store;
 
 use super::super::Failure;
 use super::super::pace::Pace;
@@ -197,15 +200,23 @@ pub(super) fn shared(dir: &OwnedFd, name: &FileName) -> Option<Inode> {
     Meta::of(&stat).shared
 }
 
-/// Opens a regular file of the directory `dir`.
-pub(super) fn open(dir: &OwnedFd, name: &FileName) -> Result<File, String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = openat(dir, name.as_bytes(), flags, Mode::empty()).map_err(|e| e.to_string())?;
-    let stat = rustix::fs::fstat(&fd).map_err(|errno| errno.to_string())?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+/// Opens a regular file of the directory `dir`, but none of those of the store itself: a process that closes any
+/// descriptor of a file loses all locks of fcntl(2) that it has on it, and SQLite has some on its files.
+pub(super) fn open(dir: &OwnedFd, name: &FileName, store: &Path) -> Result<File, String> {
+    let text = |error: std::io::Error| error.to_string();
+    // Such a descriptor has no part in that.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = openat(dir, name.as_bytes(), flags, Mode::empty());
+    let found = File::from(found.map_err(|errno| errno.to_string())?);
+    let there = found.metadata().map_err(text)?;
+    if !there.is_file() {
         return Err("it was swapped for something else meanwhile".to_owned());
     }
-    Ok(File::from(fd))
+    if is_of_store(store, Identity::of(&there)) {
+        return Err("it is a file of this store itself".to_owned());
+    }
+    let same = format!("/proc/self/fd/{}", found.as_raw_fd());
+    File::options().read(true).custom_flags(libc::O_NONBLOCK).open(same).map_err(text)
 }
 
 /// Extended attributes: names and values.

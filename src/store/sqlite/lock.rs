@@ -96,6 +96,13 @@ pub(super) fn remove_restoring(path: &Path) {
     }
 }
 
+/// Whether it is one of the files of the store at `path`, by whatever name.
+#[must_use]
+pub fn is_of_store(path: &Path, file: Identity) -> bool {
+    let beside = FILES.into_iter().map(|end| beside(path, end));
+    beside.chain([path.to_owned(), lock_path(path)]).any(|own| file.has_name(&own))
+}
+
 /// Removes the lock of a store that was removed, unless another store was made there. False if somebody has it.
 #[must_use]
 pub fn remove_lock(path: &Path) -> bool {

@@ -47,7 +47,7 @@ use chunks::Space;
 use extents::Extents;
 
 pub use head::refuse_other;
-pub use lock::{FILES, Lock, lock_holder, remove_files, remove_lock, restoring_path};
+pub use lock::{FILES, Lock, is_of_store, lock_holder, remove_files, remove_lock, restoring_path};
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
