@@ -9,6 +9,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statfs, statx};
 use rustix::path::Arg;
+use rustix::process::getcwd;
 
 use crate::deadline::within;
 use crate::heal::{STAT_WAIT, is_gone};
@@ -41,11 +42,17 @@ pub fn mount_here() -> io::Result<Option<MountLine>> {
     }
     // What lies on a disk is asked nothing. And one to which a path leads has its mount in the table, or it lies
     // above the root of this process (chroot), and is none of ours.
-    if here.stx_dev_major != 0 || std::env::current_dir().is_ok() {
+    if here.stx_dev_major != 0 || is_reached() {
         return Ok(None);
     }
     let device = u64::from(here.stx_dev_minor);
     Ok(is_served().map(|read_only| MountLine::unseen(id, device, read_only)))
+}
+
+/// Whether a path leads to the working directory. The kernel alone is asked: what a C library does where none
+/// does waits for who serves it.
+fn is_reached() -> bool {
+    getcwd(Vec::new()).is_ok_and(|path| path.to_bytes().starts_with(b"/"))
 }
 
 /// Whether the working directory is read-only, if a process serves it.
