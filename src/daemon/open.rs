@@ -296,6 +296,8 @@ impl OpenStore {
     /// Ends the engine; what was queued is done. Waits at most `patience` for that: a clone of the
     /// engine may live in a mount that somebody still uses.
     pub fn close(self, patience: Duration) {
+        // Whoever lets go of the last connection moves the log into the store, and takes it away.
+        let readers = Arc::clone(self.engine.readers());
         drop(self.engine);
         let begin = Instant::now();
         while !self.writer.is_finished() {
@@ -307,6 +309,10 @@ impl OpenStore {
         }
         if self.writer.join().is_err() {
             tracing::error!("the writer's thread panicked");
+        }
+        // A thread that ends beside this may be about to.
+        while Arc::strong_count(&readers) > 1 && begin.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
