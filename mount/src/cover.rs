@@ -24,7 +24,9 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::heal::resolved;
-use crate::mountinfo::{MountLine, is_reached, lies_in_fuse, may_lie_on, mount_at, mounts};
+use crate::mountinfo::{
+    MountLine, device_number, is_reached, lies_in_fuse, may_lie_on, mount_at, mounts,
+};
 
 /// `FS_IMMUTABLE_FL` of `linux/fs.h`: nothing can be made in or removed from the directory.
 const IMMUTABLE: libc::c_int = 0x10;
@@ -246,7 +248,7 @@ fn open(dir: &Path) -> io::Result<File> {
 
 /// A device number as the kernel's table of mounts has it.
 fn kernel_device(device: u64) -> u64 {
-    u64::from(rustix::fs::major(device)) << 20 | u64::from(rustix::fs::minor(device))
+    device_number(rustix::fs::major(device), rustix::fs::minor(device))
 }
 
 fn set_mode(directory: &File, mode: u32) -> io::Result<()> {

@@ -47,7 +47,7 @@ pub use fusermount::find as find_fusermount;
 pub use heal::{DirState, detach_dead, detach_dead_but_one, is_dead, state_of};
 pub use locks::Locks;
 pub use mountinfo::{
-    MountLine, mount_around, mount_at, mounts, mounts_inside, mounts_of, stack_at,
+    MountLine, device_number, mount_around, mount_at, mounts, mounts_inside, mounts_of, stack_at,
 };
 pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use poll::{PollReady, PollWake};

@@ -159,6 +159,12 @@ pub fn mounts_inside(all: &[MountLine], outer: &MountLine) -> Vec<MountLine> {
     }
 }
 
+/// A device number, as the kernel keeps it, from the two that it tells.
+#[must_use]
+pub fn device_number(major: u32, minor: u32) -> u64 {
+    u64::from(major) << 20 | u64::from(minor)
+}
+
 /// The mounts that the kernel crosses on its way to a path, each of which lies on the one before.
 fn way_to<'m>(all: &'m [MountLine], path: &Path) -> Vec<&'m MountLine> {
     let mut way: Vec<&MountLine> = Vec::new();
@@ -186,7 +192,7 @@ fn parse(line: &[u8]) -> Option<MountLine> {
     let mut number = || std::str::from_utf8(fields.next()?).ok();
     let (id, parent) = (number()?.parse().ok()?, number()?.parse().ok()?);
     let (major, minor) = number()?.split_once(':')?;
-    let device = major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?;
+    let device = device_number(major.parse().ok()?, minor.parse().ok()?);
     let bound = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
     let dir = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
     let says_so = |options: &[u8]| options.split(|byte| *byte == b',').any(|one| one == b"ro");

@@ -13,7 +13,7 @@ use rustix::process::getcwd;
 
 use crate::deadline::within;
 use crate::heal::{STAT_WAIT, is_gone};
-use crate::mountinfo::{MountLine, mounts};
+use crate::mountinfo::{MountLine, device_number, mounts};
 
 /// The number of the mount that a file lies in, which this path leads to: in `/proc`, say, whatever serves the file.
 ///
@@ -30,7 +30,7 @@ fn number(path: impl Arg, flags: AtFlags) -> io::Result<Statx> {
     if told { Ok(here) } else { Err(io::ErrorKind::Unsupported.into()) }
 }
 
-/// That mount; `None`: one that is not in the table, and that no process serves.
+/// The mount that the working directory lies in; `None`: one that is not in the table, and that no process serves.
 ///
 /// # Errors
 /// If the kernel does not tell, or `/proc` is not there.
@@ -45,7 +45,7 @@ pub fn mount_here() -> io::Result<Option<MountLine>> {
     if here.stx_dev_major != 0 || is_reached() {
         return Ok(None);
     }
-    let device = u64::from(here.stx_dev_minor);
+    let device = device_number(here.stx_dev_major, here.stx_dev_minor);
     Ok(is_served().map(|read_only| MountLine::unseen(id, device, read_only)))
 }
 

@@ -244,7 +244,7 @@ pub(super) fn device_of(path: &Path) -> Option<u64> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
     let look = |at: &Path| statx(CWD, at, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok();
     let found = path.ancestors().find_map(look)?;
-    Some(u64::from(found.stx_dev_major) << 20 | u64::from(found.stx_dev_minor))
+    Some(workfs_mount::device_number(found.stx_dev_major, found.stx_dev_minor))
 }
 
 /// The path with the symbolic links of what exists of it resolved.

@@ -221,15 +221,15 @@ fn files(report: &mut DoctorReport, store: &Path, is_open: bool) {
         }
     }
     let dir = parent(store);
-    let in_sight = printable(dir.as_os_str().as_encoded_bytes());
+    let shown_dir = printable(dir.as_os_str().as_encoded_bytes());
     match mode(&dir) {
         Ok(mode) if mode & 0o022 != 0 && mode & 0o1000 == 0 => {
-            let found = format!("{} is {mode:04o}: others can replace the store", in_sight);
-            report.bad("store directory", found, format!("chmod 700 {}", in_sight));
+            let found = format!("{} is {mode:04o}: others can replace the store", shown_dir);
+            report.bad("store directory", found, format!("chmod 700 {}", shown_dir));
         }
-        Ok(mode) => report.ok("store directory", format!("{} ({mode:04o})", in_sight)),
+        Ok(mode) => report.ok("store directory", format!("{} ({mode:04o})", shown_dir)),
         Err(error) => {
-            let found = format!("{}: {error}", in_sight);
+            let found = format!("{}: {error}", shown_dir);
             report.warn("store directory", found, "`workfs mount` makes it");
         }
     }

@@ -42,6 +42,9 @@ pub struct GcProject {
     pub version_bytes: u64,
     /// Its status and age are such that it goes.
     pub goes: bool,
+    /// They are, but for so many records and drafts in it, which are no rubbish, it stays with all that it has.
+    #[serde(default)]
+    pub stays_for: u64,
 }
 
 /// See [`super::Request::Gc`].
@@ -68,6 +71,12 @@ impl GcReport {
     #[must_use]
     pub fn human(&self) -> String {
         let mut out = String::new();
+        for one in self.projects.iter().filter(|one| one.stays_for > 0) {
+            out.push_str(&format!(
+                "{}  stays for the records and drafts in it ({}): move them out first\n",
+                one.project, one.stays_for
+            ));
+        }
         for one in self.projects.iter().filter(|one| one.goes) {
             let status = one.status.as_deref().unwrap_or("unknown");
             out.push_str(&format!(
@@ -111,7 +120,7 @@ impl GcReport {
 /// Tells what would go, and lets it go if that is wanted.
 ///
 /// # Errors
-/// A refusal (a project that holds records), or a failure of the store. What went before stays gone.
+/// A refusal (a record that came meanwhile), or a failure of the store. What went before stays gone.
 pub(super) fn gc(
     service: &Service,
     caller: &Caller,
@@ -129,13 +138,14 @@ pub(super) fn gc(
     let mut shared = Links::default();
     for (name, places) in found {
         let mut one = GcProject { project: (&name).into(), ..GcProject::default() };
-        let mut newest = UnixNanos(0);
+        let (mut newest, mut records) = (UnixNanos(0), 0);
         let mut links = Links::default();
         service.read(|read| {
             one.status = status(read, &name)?;
             for (path, _) in &places {
                 let path = path.join(name.clone());
-                measure(read, &path, &mut one, (&mut newest, &mut links, &mut sweep.pace))?;
+                let met = (&mut newest, &mut records, &mut links);
+                measure(read, &path, &mut one, met, &mut sweep.pace)?;
             }
             Ok(())
         })?;
@@ -146,7 +156,9 @@ pub(super) fn gc(
         one.bytes += links.whole();
         one.changed_at = newest.rfc3339_seconds();
         let named = one.status.as_ref().is_some_and(|status| args.status.contains(status));
-        one.goes = named && newest.0 <= oldest;
+        if named && newest.0 <= oldest {
+            (one.goes, one.stays_for) = (records == 0, records);
+        }
         if one.goes {
             going.extend(places.iter().map(|(path, _)| path.join(name.clone())));
             shared.add(links);
@@ -154,8 +166,8 @@ pub(super) fn gc(
             if args.delete {
                 // The first place tells the status.
                 for (path, dir) in places.iter().rev() {
-                    sweep.prune(Some(path.join(name.clone())))?;
                     sweep.remove(*dir, &name)?;
+                    sweep.prune(Some(path.join(name.clone())))?;
                 }
             }
         }
@@ -298,11 +310,13 @@ fn measure(
     read: &dyn Read,
     path: &TreePath,
     one: &mut GcProject,
-    (newest, links, pace): (&mut UnixNanos, &mut Links, &mut Pace<'_>),
+    (newest, records, links): (&mut UnixNanos, &mut u64, &mut Links),
+    pace: &mut Pace<'_>,
 ) -> Result<(), Failure> {
     let mut waiting: Vec<Ino> = Vec::new();
     let mut count = |one: &mut GcProject, node: &Node, waiting: &mut Vec<Ino>| {
         one.nodes += 1;
+        *records += u64::from(node.class != Class::Plain);
         *newest = (*newest).max(node.mtime);
         if node.node_type == NodeType::Directory {
             waiting.push(node.ino);

@@ -109,9 +109,8 @@ pub(super) fn log(
                 // A plain file that is gone has its past all the same, and so has what lay in a
                 // directory that is.
                 let Some(path) = past_of(read, part, what)? else {
-                    return match draft_past_of(read, &config, part, what, &mut || {
-                        sink(Reply::Idle)
-                    })? {
+                    let goes_on = &mut || sink(Reply::Idle);
+                    return match draft_past_of(read, &config, part, what, goes_on)? {
                         Some(path) => Ok((Filter::Below(path.to_string()), None, last)),
                         None => Err(failure),
                     };

@@ -148,12 +148,13 @@ pub(super) fn draft_past_of(
         return Ok(None);
     }
     let drafted = [EventName::DRAFTED, EventName::PUT_ASIDE];
+    let (name, shown) = (name.to_string(), path.to_string());
     let mut g = read.last_event()?.map_or(G(0), |row| row.g);
     while let Some(row) = read.event(g)? {
         // Most lines are of other files, and cheap to tell.
-        if row.line.contains(&*name.to_string()) {
+        if row.line.contains(&name) {
             let event = serde_json::from_str(&row.line).unwrap_or_default();
-            let is_here = field(&event, "/payload/path") == path.to_string();
+            let is_here = field(&event, "/payload/path") == shown;
             let is_of_draft = drafted.iter().any(|one| one.as_str() == field(&event, "/event"));
             if is_here && is_of_draft {
                 return Ok(Some(path));

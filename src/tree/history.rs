@@ -1,6 +1,5 @@
 //! `.workfs/history/`: versions as files, `<path…>/<g>` of plain files and
-//! `<workspace>/<id>/<g>.yaml` (or what the
-//! kind's first extension is) of records.
+//! `<workspace>/<id>/<g>.yaml` of records (or with their kind's first extension).
 //!
 //! What must stay true: only names that lead to a version are shown. Their directories have no
 //! rows; each gets a number when it is first seen, for as long as the daemon lives.

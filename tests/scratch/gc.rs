@@ -177,3 +177,35 @@ fn a_project_counts_and_goes_however_deep_it_is() {
     assert!(!fixture.path("scratchpad/documents/001").exists());
     fixture.fsck_clean();
 }
+
+// P11.9
+#[test]
+fn a_project_with_records_in_it_stays_with_its_versions_and_keeps_no_other() {
+    let layout = "workspaces: [{ path: 'scratchpad/progress/*/work_orders', kind: task }]\n\
+                  files: [{ path: 'scratchpad/**', versions: 9 }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    for id in ["001", "002"] {
+        fixture.workfs(&["project", "new"]).success();
+        fixture
+            .sh(&format!(
+                "cd scratchpad; echo 'status: completed' > info/{id}/project.yaml
+                 for n in 1 2 3; do echo $n > progress/{id}/log.md; done"
+            ))
+            .success();
+    }
+    fixture
+        .sh("cd scratchpad/progress/001/work_orders; mkdir inbox; echo 'title: a' > inbox/t-1.yaml")
+        .success();
+    let versions = || {
+        let dir = fixture.path(".workfs/history/scratchpad/progress/001/log.md");
+        std::fs::read_dir(dir).unwrap().count()
+    };
+    assert_eq!(versions(), 3);
+    let (goes, report) = projects(&fixture, &["--older-than", "0", "--delete"]);
+    assert_eq!((goes, report["projects"][0]["stays_for"].as_u64()), (vec!["002".into()], Some(1)));
+    assert_eq!(versions(), 3);
+    assert!(!fixture.path("scratchpad/info/002").exists());
+    let told = fixture.workfs(&["gc", "--older-than", "0"]).success();
+    assert!(told.stdout.contains("001  stays for the records and drafts in it (1)"), "{told}");
+    fixture.fsck_clean();
+}

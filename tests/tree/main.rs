@@ -16,3 +16,4 @@ mod links;
 mod listing;
 mod names;
 mod programs;
+mod silence;

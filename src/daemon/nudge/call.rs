@@ -136,7 +136,7 @@ impl<'p> Place<'p> {
         let dir = open(parent, flags, Mode::empty())?;
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let stat = statx(&dir, "", flags, StatxFlags::TYPE)?;
-        let found = u64::from(stat.stx_dev_major) << 20 | u64::from(stat.stx_dev_minor);
+        let found = workfs_mount::device_number(stat.stx_dev_major, stat.stx_dev_minor);
         if found == device { Ok(Place { dir, name }) } else { Err(Errno::XDEV) }
     }
 
@@ -207,7 +207,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let number = std::fs::metadata(dir.path()).unwrap().dev();
         let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-        let device = u64::from(major) << 20 | u64::from(minor);
+        let device = workfs_mount::device_number(major, minor);
         std::fs::create_dir(dir.path().join("d")).unwrap();
         std::fs::write(dir.path().join("d/a"), "kept").unwrap();
         assert!(Place::find(&dir.path().join("d/a"), device).is_ok());

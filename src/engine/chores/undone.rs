@@ -1,7 +1,8 @@
 //! What chores could not do: tried again in each round, and told of until it is done.
 //!
 //! What must stay true: `why` has each failure once, not each round; what is told is bounded. It is in
-//! memory: the next daemon finds out for itself; what follows from changes and could not be done it knows from `why`.
+//! memory: the next daemon finds out for itself; what follows from changes and could not be done it knows
+//! from `why`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

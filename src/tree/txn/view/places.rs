@@ -28,8 +28,8 @@ impl View {
         Ok(())
     }
 
-    /// The same where the directory's own place is known. Outside, a directory may have come to lie below one that lay in it: where that one lay is what is
-    /// known for longer, and is forgotten.
+    /// The same where the directory's own place is known. Outside, a directory may have come to lie below one
+    /// that lay in it: where that one lay is what is known for longer, and is forgotten.
     pub(super) fn place(&mut self, node: TxnNode, at: TxnName) {
         let old = self.way_up(at.0).find(|dir| self.parent_of(*dir) == Some(node));
         if let Some(old) = old {
