@@ -166,8 +166,9 @@ pub(super) fn gc(
             if args.delete {
                 // The first place tells the status.
                 for (path, dir) in places.iter().rev() {
-                    sweep.remove(*dir, &name)?;
+                    // In this order: of what is gone nobody would look for the versions.
                     sweep.prune(Some(path.join(name.clone())))?;
+                    sweep.remove(*dir, &name)?;
                 }
             }
         }
