@@ -113,7 +113,7 @@ pub use put::{Corrected, MayPut, Placed, Put, PutContent};
 pub use ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};
 pub use refuse::{About, Refuse, RefuseText};
 pub use remove::{Remove, RemoveWhat};
-pub use remove_tree::{PruneVersions, Pruned, RemoveTree};
+pub use remove_tree::{PruneVersions, Pruned, Removal, RemoveTree, Witness};
 pub use rename::{Rename, RenameMode, below_itself};
 pub use restore::{RestoreFile, RestoreRecord};
 pub use rights::sees_refusal;

@@ -2,11 +2,48 @@
 
 use crate::limits::{SWEPT_AT_ONCE, SWEPT_HISTORIES_AT_ONCE};
 use crate::names::{FileName, TreePath};
-use crate::numbers::Ino;
+use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, History, NodeType, StoreError};
+use crate::store::{Class, History, Node, NodeType, StoreError};
 
 use super::{About, Command, Remove, RemoveWhat, Stop, Turn, path_of, retention};
+
+/// The file by whose text it was decided that something goes. What goes in several changes goes on only
+/// while that file is what it was: somebody may have thought better of it meanwhile.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    dir: Ino,
+    name: FileName,
+    ino: Ino,
+    mtime: UnixNanos,
+    size: u64,
+}
+
+impl Witness {
+    /// The file `name` in `dir`, as it was read.
+    #[must_use]
+    pub fn new(dir: Ino, name: FileName, node: &Node) -> Self {
+        Witness { dir, name, ino: node.ino, mtime: node.mtime, size: node.size }
+    }
+
+    fn has_changed(&self, turn: &Turn<'_>) -> Result<bool, StoreError> {
+        let node = turn.txn.lookup(self.dir, &self.name)?;
+        Ok(node.is_none_or(|node| {
+            (node.ino, node.mtime, node.size) != (self.ino, self.mtime, self.size)
+        }))
+    }
+}
+
+/// How far a removal came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone.
+    Whole,
+    /// There is more to remove.
+    InPart,
+    /// The witness has changed: nothing more goes.
+    Stopped,
+}
 
 /// Removes `parent/name` with all that is in it; records and drafts in it are no rubbish.
 #[derive(Clone, Debug)]
@@ -17,11 +54,12 @@ pub struct RemoveTree {
     pub name: FileName,
     /// Names in it that go with it, in the last change: who is interrupted finds them.
     pub last: Vec<FileName>,
+    /// It goes while this is as it was.
+    pub witness: Witness,
 }
 
 impl Command for RemoveTree {
-    /// Whether it is gone; else there is more to remove.
-    type Out = bool;
+    type Out = Removal;
 
     fn operation(&self) -> &'static str {
         "gc"
@@ -35,7 +73,10 @@ impl Command for RemoveTree {
         true
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> Result<Removal, Stop> {
+        if self.witness.has_changed(turn)? {
+            return Ok(Removal::Stopped);
+        }
         let mut left = SWEPT_AT_ONCE;
         if !self.last.is_empty() {
             let node = turn.existing(self.parent, &self.name)?;
@@ -48,14 +89,15 @@ impl Command for RemoveTree {
             })?;
             for name in others {
                 if !remove(turn, node.ino, &name, &mut left)? {
-                    return Ok(false);
+                    return Ok(Removal::InPart);
                 }
             }
             if left <= self.last.len() {
-                return Ok(false);
+                return Ok(Removal::InPart);
             }
         }
-        remove(turn, self.parent, &self.name, &mut left)
+        let is_gone = remove(turn, self.parent, &self.name, &mut left)?;
+        Ok(if is_gone { Removal::Whole } else { Removal::InPart })
     }
 }
 
@@ -126,8 +168,9 @@ impl One {
 pub struct PruneVersions {
     /// Where to begin: pasts of paths after this one.
     pub after: Option<TreePath>,
-    /// All versions of what lies at or below this path; else what is too old or too much.
-    pub all_of: Option<TreePath>,
+    /// All versions of what lies at or below this path, while the witness is as it was; else what is too old
+    /// or too much.
+    pub all_of: Option<(TreePath, Witness)>,
 }
 
 /// What a [`PruneVersions`] did.
@@ -153,7 +196,12 @@ impl Command for PruneVersions {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Pruned, Stop> {
-        let above = self.all_of.clone().unwrap_or_default();
+        let is_kept = self.all_of.is_none();
+        let above = match self.all_of {
+            Some((_, witness)) if witness.has_changed(turn)? => return Ok(Pruned::default()),
+            Some((path, _)) => path,
+            None => TreePath::root(),
+        };
         let mut batch: Vec<History> = Vec::new();
         turn.txn.histories(&above, self.after.as_ref(), &mut |history| {
             batch.push(history);
@@ -165,7 +213,6 @@ impl Command for PruneVersions {
         }
         for mut history in batch {
             let (versions, bytes) = (history.versions, history.bytes);
-            let is_kept = self.all_of.is_none();
             let keep = is_kept.then(|| retention(turn.config, &history.path)).flatten();
             turn.prune(&mut history, keep.as_ref())?;
             if history.versions != versions {

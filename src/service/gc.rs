@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, allowed};
 use crate::engine::{
-    Engine, PruneVersions, Pruned, RemoveTree, late_versions, read_plain, retention,
+    Engine, PruneVersions, Pruned, Removal, RemoveTree, Witness, late_versions, read_plain,
+    retention,
 };
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, ShownPath, TreePath, printable};
@@ -45,6 +46,9 @@ pub struct GcProject {
     /// They are, but for so many records and drafts in it, which are no rubbish, it stays with all that it has.
     #[serde(default)]
     pub stays_for: u64,
+    /// It went in part: then its status was written anew, and what it still had stays.
+    #[serde(default)]
+    pub stopped: bool,
 }
 
 /// See [`super::Request::Gc`].
@@ -75,6 +79,12 @@ impl GcReport {
             out.push_str(&format!(
                 "{}  stays for the records and drafts in it ({}): move them out first\n",
                 one.project, one.stays_for
+            ));
+        }
+        for one in self.projects.iter().filter(|one| one.stopped) {
+            out.push_str(&format!(
+                "{}  its status was written anew while it went: what it still has stays\n",
+                one.project
             ));
         }
         for one in self.projects.iter().filter(|one| one.goes) {
@@ -140,8 +150,9 @@ pub(super) fn gc(
         let mut one = GcProject { project: (&name).into(), ..GcProject::default() };
         let (mut newest, mut records) = (UnixNanos(0), 0);
         let mut links = Links::default();
+        let mut witness = None;
         service.read(|read| {
-            one.status = status(read, &name)?;
+            (one.status, witness) = status(read, &name)?.unzip();
             for (path, _) in &places {
                 let path = path.join(name.clone());
                 let met = (&mut newest, &mut records, &mut links);
@@ -159,17 +170,15 @@ pub(super) fn gc(
         if named && newest.0 <= oldest {
             (one.goes, one.stays_for) = (records == 0, records);
         }
-        if one.goes {
-            going.extend(places.iter().map(|(path, _)| path.join(name.clone())));
-            shared.add(links);
-            report.freed_bytes += one.bytes + one.version_bytes + shared.whole();
+        if let Some(witness) = witness.filter(|_| one.goes) {
             if args.delete {
-                // The first place tells the status.
-                for (path, dir) in places.iter().rev() {
-                    // In this order: of what is gone nobody would look for the versions.
-                    sweep.prune(Some(path.join(name.clone())))?;
-                    sweep.remove(*dir, &name)?;
-                }
+                one.stopped = !sweep.project(&name, &places, &witness)?;
+                one.goes = !one.stopped;
+            }
+            if one.goes {
+                going.extend(places.iter().map(|(path, _)| path.join(name.clone())));
+                shared.add(links);
+                report.freed_bytes += one.bytes + one.version_bytes + shared.whole();
             }
         }
         report.projects.push(one);
@@ -237,18 +246,19 @@ fn projects(read: &dyn Read) -> Result<Vec<(FileName, Places)>, Failure> {
     Ok(found.into_iter().collect())
 }
 
-/// The status that a project's file says.
-fn status(read: &dyn Read, project: &FileName) -> Result<Option<String>, Failure> {
+/// The status that a project's file says, and that file.
+fn status(read: &dyn Read, project: &FileName) -> Result<Option<(String, Witness)>, Failure> {
     for name in STATUS_FILES {
-        let dir = tree_path(&format!("{SCRATCHPAD}/{}", PARTS[0]))?.join(project.clone());
-        let path = dir.join(tree_path(name)?.names()[0].clone());
-        let Some(node) = node_at(read, &path)?.filter(|node| node.class == Class::Plain) else {
-            continue;
-        };
+        let path = tree_path(&format!("{SCRATCHPAD}/{}", PARTS[0]))?.join(project.clone());
+        let name = tree_path(name)?.names()[0].clone();
+        let Some(dir) = node_at(read, &path)? else { return Ok(None) };
+        let found = read.lookup(dir.ino, &name)?;
+        let Some(node) = found.filter(|node| node.class == Class::Plain) else { continue };
         let bytes = read_plain(read, &node, 0, RECORD_BYTES_MAX)?;
         // JSON is YAML.
         let value = crate::record::parse_any(&bytes).unwrap_or_default();
-        return Ok(value.get("status").and_then(|text| text.as_str()).map(str::to_owned));
+        let status = value.get("status").and_then(|text| text.as_str());
+        return Ok(status.map(|text| (text.to_owned(), Witness::new(dir.ino, name, &node))));
     }
     Ok(None)
 }
@@ -265,7 +275,7 @@ fn refuse_unknown(
     }
     service.read(|read| {
         for (name, _) in found {
-            known.extend(status(read, name)?);
+            known.extend(status(read, name)?.map(|(status, _)| status));
         }
         Ok(())
     })?;
@@ -358,16 +368,38 @@ impl Sweep<'_> {
         self.pace.tell(self.changes, 0, "changes")
     }
 
-    fn remove(&mut self, parent: Ino, name: &FileName) -> Result<(), Failure> {
-        let last = STATUS_FILES.iter().filter_map(|name| FileName::new(name).ok());
-        let remove = RemoveTree { parent, name: name.clone(), last: last.collect() };
-        while !self.pace.is_over() && !self.engine.run(self.caller.context(), remove.clone())? {
-            self.goes_on();
+    /// Removes a project with its versions; says whether nothing made it stop before the end but the client.
+    fn project(
+        &mut self,
+        name: &FileName,
+        places: &Places,
+        witness: &Witness,
+    ) -> Result<bool, Failure> {
+        // The first place tells the status.
+        for (path, dir) in places.iter().rev() {
+            // In this order: of what is gone nobody would look for the versions.
+            self.prune(Some((path.join(name.clone()), witness.clone())))?;
+            if !self.remove(*dir, name, witness)? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
-    fn prune(&mut self, all_of: Option<TreePath>) -> Result<Pruned, Failure> {
+    fn remove(&mut self, parent: Ino, name: &FileName, witness: &Witness) -> Result<bool, Failure> {
+        let last = STATUS_FILES.iter().filter_map(|name| FileName::new(name).ok()).collect();
+        let remove = RemoveTree { parent, name: name.clone(), last, witness: witness.clone() };
+        while !self.pace.is_over() {
+            match self.engine.run(self.caller.context(), remove.clone())? {
+                Removal::InPart => self.goes_on(),
+                Removal::Whole => break,
+                Removal::Stopped => return Ok(false),
+            };
+        }
+        Ok(true)
+    }
+
+    fn prune(&mut self, all_of: Option<(TreePath, Witness)>) -> Result<Pruned, Failure> {
         let mut sum = Pruned::default();
         while !self.pace.is_over() {
             let prune = PruneVersions { after: sum.last.take(), all_of: all_of.clone() };
