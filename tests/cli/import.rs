@@ -1,8 +1,9 @@
 //! `workfs import`: what is taken, what is not, and how that is told.
 
 use std::fs;
+use std::process::Command;
 
-use crate::harness::{Fixture, Setup, run};
+use crate::harness::{Fixture, Setup, left_out, needs, run};
 
 /// A directory outside, with these files.
 fn source(fixture: &Fixture, name: &str, files: &[(&str, &str)]) -> String {
@@ -169,4 +170,26 @@ fn an_import_that_meets_its_own_store_keeps_sqlite_s_locks_on_it() {
     assert!(held() >= before, "{before} before, {} now", held());
     let there = |name: &str| fixture.path("own").join(name).exists();
     assert!(there("note.txt") && !there("team.db") && !there("another-name"));
+}
+
+// P8.2
+#[test]
+fn without_proc_files_are_imported_as_with_it() {
+    if !rustix::process::geteuid().is_root() || !needs(&["unshare"]) {
+        return left_out("to be without /proc needs root and unshare");
+    }
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let from = source(&fixture, "plain", &[("f", "hello\n")]);
+    // Also one of the store's own, by another name.
+    fs::hard_link(fixture.store(), fixture.outside("plain/own")).unwrap();
+    let script =
+        "mount -t tmpfs none /proc && exec \"$WORKFS\" --store \"$STORE\" import \"$FROM\" notes";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).env("STORE", fixture.store());
+    let ran = run(command.env("FROM", &from).env("WORKFS", env!("CARGO_BIN_EXE_workfs")));
+    assert!(ran.code == 11 && ran.stdout.contains("own: it is a file of this store"), "{ran}");
+    fixture.mount_all();
+    assert_eq!(fs::read_to_string(fixture.path("notes/f")).unwrap(), "hello\n");
+    assert!(!fixture.path("notes/own").exists());
 }

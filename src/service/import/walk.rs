@@ -5,6 +5,7 @@
 //! may be a mount of this very store).
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -208,15 +209,41 @@ pub(super) fn open(dir: &OwnedFd, name: &FileName, store: &Path) -> Result<File,
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = openat(dir, name.as_bytes(), flags, Mode::empty());
     let found = File::from(found.map_err(|errno| errno.to_string())?);
-    let there = found.metadata().map_err(text)?;
+    expect_foreign(&found, store)?;
+    let same = format!("/proc/self/fd/{}", found.as_raw_fd());
+    match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(same) {
+        Err(error) if error.kind() == ErrorKind::NotFound => by_name(dir, name, store),
+        opened => opened.map_err(text),
+    }
+}
+
+/// The same where `/proc` is not there, or another name space's.
+fn by_name(dir: &OwnedFd, name: &FileName, store: &Path) -> Result<File, String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat(dir, name.as_bytes(), flags, Mode::empty());
+    let opened = File::from(opened.map_err(|errno| errno.to_string())?);
+    match expect_foreign(&opened, store) {
+        Ok(()) => Ok(opened),
+        Err(why) => {
+            // What was swapped for one of the store's only now must not be closed.
+            if opened.metadata().is_ok_and(|there| there.is_file()) {
+                std::mem::forget(opened);
+            }
+            Err(why)
+        }
+    }
+}
+
+/// Fails for what is no regular file, or one of the store's own.
+fn expect_foreign(file: &File, store: &Path) -> Result<(), String> {
+    let there = file.metadata().map_err(|error| error.to_string())?;
     if !there.is_file() {
         return Err("it was swapped for something else meanwhile".to_owned());
     }
     if is_of_store(store, Identity::of(&there)) {
         return Err("it is a file of this store itself".to_owned());
     }
-    let same = format!("/proc/self/fd/{}", found.as_raw_fd());
-    File::options().read(true).custom_flags(libc::O_NONBLOCK).open(same).map_err(text)
+    Ok(())
 }
 
 /// Extended attributes: names and values.
