@@ -16,7 +16,7 @@ use crate::store::{Readers, StoreError, is_full, or_too_long};
 
 use super::backup::{beside, remove_with_log, settle};
 use super::find::ROOT;
-use super::{Exit, Failure, Reply, Sink, fsck};
+use super::{Exit, Failure, FsckReport, Problem, Reply, Sink, fsck};
 
 /// What `restore` did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,24 +31,32 @@ pub struct RestoreReport {
     pub records: u64,
     /// Its last event.
     pub last_g: G,
+    /// Files of which power loss had taken a part before the backup was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Problem>,
 }
 
 impl RestoreReport {
-    /// One line, and one for the old store.
+    /// One line, one for the old store, and one for each file that is not whole.
     #[must_use]
     pub fn human(&self) -> String {
         let kept = self.kept.as_ref();
         let kept = kept.map_or_else(String::new, |kept| format!("\nthe old store is {kept} now"));
+        let lost = self.lost.iter().map(|one| format!("\n{}: {}", one.thing, one.what));
         format!(
-            "restored {} from {}: {} records, last event {}{kept}",
-            self.store, self.from, self.records, self.last_g
+            "restored {} from {}: {} records, last event {}{kept}{}",
+            self.store,
+            self.from,
+            self.records,
+            self.last_g,
+            lost.collect::<String>()
         )
     }
 
     /// How the process ends.
     #[must_use]
     pub fn exit(&self) -> Exit {
-        Exit::Done
+        if self.lost.is_empty() { Exit::Done } else { Exit::Problems }
     }
 }
 
@@ -92,7 +100,7 @@ pub fn restore(
     remove_with_log(&aside);
     let copied = copy(file, &aside, store, sink);
     let checked = copied.and_then(|()| check(&aside, file, sink));
-    let (records, last_g) = match checked {
+    let Checked { records, last_g, lost } = match checked {
         Ok(checked) => checked,
         Err(failure) => {
             remove_with_log(&aside);
@@ -120,6 +128,7 @@ pub fn restore(
         kept: kept.map(|kept| kept.display().to_string()),
         records,
         last_g,
+        lost,
     })
 }
 
@@ -209,8 +218,15 @@ fn copy(from: &Path, to: &Path, store: &Path, sink: Sink<'_>) -> Result<(), Fail
     }
 }
 
-/// Opens the copy as a store and checks all of it.
-fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure> {
+/// What is told of a copy that was checked.
+struct Checked {
+    records: u64,
+    last_g: G,
+    lost: Vec<Problem>,
+}
+
+/// Opens the copy as a store and checks all of it. What is lost in the store itself no other backup has either.
+fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<Checked, Failure> {
     let opened = Sqlite::open(aside).map_err(|error| match error {
         StoreError::NotAStore(_) => no_backup(file),
         StoreError::Impossible(what) => damaged(file, &what),
@@ -224,7 +240,9 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure>
     if report.interrupted {
         return Err(interrupted());
     }
-    if let Some(first) = report.problems.first() {
+    if report.count > report.lost
+        && let Some(first) = report.problems.first()
+    {
         let reason = format!(
             "{} has {} problems, such as {}: {}",
             file.display(),
@@ -234,7 +252,8 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<(u64, G), Failure>
         );
         return Err(Failure::new(Exit::Problems, reason, "take another backup"));
     }
-    Ok((report.records, report.last_g))
+    let FsckReport { records, last_g, problems: lost, .. } = report;
+    Ok(Checked { records, last_g, lost })
 }
 
 /// Moves the old store to a name of its own, with its log; a log that was left alone, too: SQLite

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::harness::{Fixture, Setup, Task, lies, pile};
+use crate::lose_big_files;
 
 // P4.6
 #[test]
@@ -95,4 +96,36 @@ fn a_log_that_was_left_alone_does_not_get_into_a_restored_store() {
     assert!(!fixture.path("work/inbox/t-2.yaml").exists(), "what came after the backup is back");
     let kept = fixture.store().with_extension("db.before-restore-wal");
     assert!(kept.exists(), "nothing is thrown away");
+}
+
+// P4.4 P4.6
+#[test]
+fn a_backup_of_a_store_in_which_files_lost_a_part_is_restored_and_says_which() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    for name in ["lost", "gone"] {
+        fs::write(fixture.path(name), vec![b'x'; 3 << 20]).unwrap();
+    }
+    fixture.unmount_all();
+    lose_big_files(&fixture);
+    fixture.mount_all();
+    fs::remove_file(fixture.path("gone")).unwrap();
+    let backup = fixture.outside("backup.db");
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    let told = fixture.workfs(&["doctor"]).stdout;
+    assert!(told.contains("32 chunks of big files were not on the disk"), "{told}");
+
+    let other = Setup::default().prepare();
+    let ran = other.workfs(&["restore", backup.to_str().unwrap()]);
+    assert_eq!(ran.code, 11, "{ran}");
+    assert!(ran.stdout.starts_with("restored ") && ran.stdout.contains("1 records"), "{ran}");
+    assert!(ran.stdout.contains("\nfile lost (") && !ran.stdout.contains("gone"), "{ran}");
+    other.mount_all();
+    assert!(other.path("work/inbox/t-1.yaml").exists());
+    fs::read(other.path("lost")).unwrap_err();
+    let ran = other.workfs(&["fsck"]);
+    assert!(ran.code == 11 && ran.stdout.contains("\n1 problem: "), "{ran}");
+    // Written anew it is whole.
+    fs::write(other.path("lost"), vec![b'y'; 3 << 20]).unwrap();
+    other.fsck_clean();
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::harness::{Fixture, Setup, left_out, needs, run};
+use crate::lose_big_files;
 
 /// A directory outside, with these files.
 fn source(fixture: &Fixture, name: &str, files: &[(&str, &str)]) -> String {
@@ -192,4 +193,30 @@ fn without_proc_files_are_imported_as_with_it() {
     fixture.mount_all();
     assert_eq!(fs::read_to_string(fixture.path("notes/f")).unwrap(), "hello\n");
     assert!(!fixture.path("notes/own").exists());
+}
+
+// P8.2 P4.4
+#[test]
+fn an_import_goes_on_where_a_file_that_is_there_has_lost_a_part() {
+    let fixture = Fixture::new();
+    let (large, larger) = ("x".repeat(3 << 20), "x".repeat(9 << 20));
+    let files = [("a", &*large), ("b", &larger), ("c", "hello\n")];
+    let from = source(&fixture, "from", &files);
+    fixture.workfs(&["import", &from, "notes"]).success();
+    fs::remove_file(fixture.path("notes/c")).unwrap();
+    fixture.unmount_all();
+    lose_big_files(&fixture);
+    fixture.mount_all();
+    let ran = fixture.workfs(&["import", &from, "notes"]);
+    assert!(ran.code == 11 && ran.stdout.contains("1 other files"), "{ran}");
+    for name in ["a", "b"] {
+        let told = format!("notes/{name}: the store is damaged: a part of this file was not");
+        assert!(ran.stdout.contains(&told), "{ran}");
+    }
+    assert_eq!(fs::read_to_string(fixture.path("notes/c")).unwrap(), "hello\n");
+    for name in ["a", "b"] {
+        fs::remove_file(fixture.path("notes").join(name)).unwrap();
+    }
+    fixture.workfs(&["import", &from, "notes"]).success();
+    assert!(fs::read_to_string(fixture.path("notes/b")).unwrap() == larger);
 }

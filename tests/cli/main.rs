@@ -22,3 +22,15 @@ mod part;
 mod paths;
 mod printing;
 mod readme;
+
+use std::fs::File;
+
+use harness::Fixture;
+
+/// What is stored of big files beside the tables is lost, as if it had not been on the disk when power failed. No
+/// daemon has the store.
+fn lose_big_files(fixture: &Fixture) {
+    let beside = format!("{}-extents", fixture.store().display());
+    // Its head survives.
+    File::options().write(true).open(beside).unwrap().set_len(65_536).unwrap();
+}

@@ -82,8 +82,33 @@ fn content(read: &dyn Read, node: &Node, chunks: Option<&Chunks>, check: &mut Ch
     if chunks.lost > 0 {
         let (lost, count) = (chunks.lost, chunks.count);
         let what = format!("{lost} of its {count} chunks are lost: write it anew, or remove it");
+        check.report.lost += 1;
         check.problem(shown_file(read, node), what);
     }
+}
+
+/// That power loss took parts of big files: which they are, a whole check says.
+pub(super) fn outline(read: &dyn Read, check: &mut Check<'_>) -> Result<(), Failure> {
+    let (mut lost, mut count) = (Vec::new(), 0);
+    let listed = read.all_chunks(&mut |one| {
+        lost.extend((one.lost > 0).then_some(one));
+        count += 1;
+        check.tick(count, 0, "contents")
+    });
+    check.got(|| "contents".to_owned(), listed)?;
+    let mut chunks = 0;
+    for one in lost {
+        let node = check.got(|| format!("node {}", one.ino.0), read.node(one.ino))?.flatten();
+        chunks += node.filter(|node| node.nlink > 0).map_or(0, |_| one.lost);
+    }
+    if chunks > 0 {
+        let what = format!(
+            "{chunks} chunks of big files were not on the disk when power failed: `workfs fsck` names the files, \
+             which are to be written anew or removed"
+        );
+        check.problem("store", what);
+    }
+    Ok(())
 }
 
 fn target(read: &dyn Read, node: &Node, check: &mut Check<'_>) -> Result<(), Failure> {

@@ -146,6 +146,7 @@ pub fn outline(readers: &dyn Readers, sink: Sink<'_>) -> Result<FsckReport, Fail
         schema::check(read, &mut check)?;
         rows::lists(read, &mut check)?;
         rows::all(read, &mut check)?;
+        content::outline(read, &mut check)?;
         Ok(check.report)
     })
 }

@@ -39,6 +39,9 @@ pub struct FsckReport {
     pub last_hash: String,
     /// Problems in all.
     pub count: u64,
+    /// How many of them are files of which power loss took a part; all else is what it was.
+    #[serde(default)]
+    pub lost: u64,
     /// The first of them.
     pub problems: Vec<Problem>,
     /// The client went away before the end: what is counted was checked, and nothing else.
@@ -84,7 +87,7 @@ impl FsckReport {
         if self.events > 0 && !self.interrupted {
             out.push_str(&format!("\nledger: event {} has hash {}", self.last_g, self.last_hash));
         }
-        if self.count > 0 {
+        if self.count > self.lost {
             out.push_str("\nrestore a backup (workfs restore), or export what is whole");
         }
         out

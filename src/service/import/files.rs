@@ -12,7 +12,7 @@ use crate::engine::{Placed, PutContent, Text, governed};
 use crate::kind::{Kind, Place};
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Rule};
 
 use super::super::Failure;
 use super::super::pace::Pace;
@@ -262,7 +262,10 @@ impl Import<'_> {
             Ok(Placed::Unchanged(_)) => report.unchanged += 1,
             Ok(Placed::MovedOn(why)) => report.moved_on.push(Unreadable { path, why }),
             Ok(Placed::Left(why)) => report.left_alone.push(Unreadable { path, why }),
-            Err(refusal) if is_of_the_store(&refusal) => outcome.failed = Some(refusal),
+            // What lies there cannot be read: a part of it may be lost, and the others need not be.
+            Err(refusal) if refusal.rule != Rule::Damaged && is_of_the_store(&refusal) => {
+                outcome.failed = Some(refusal);
+            }
             Err(refusal) => report.left_alone.push(Unreadable { path, why: refusal.reason }),
         }
     }

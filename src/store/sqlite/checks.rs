@@ -79,29 +79,13 @@ impl Conn {
             Err(StoreError::Impossible(_)) if !found.is_empty() => return Ok(found),
             walked => walked?,
         }
-        match self.extents.problem() {
-            Some(why) => {
-                found.push(format!("{why}; content of big files that lies there cannot be read"))
-            }
-            None => found.extend(self.lost()?),
-        }
+        found.extend(
+            self.extents
+                .problem()
+                .map(|why| format!("{why}; content of big files that lies there cannot be read")),
+        );
         found.extend(self.misplaced()?);
         Ok(found)
-    }
-
-    /// What power loss has taken of big files.
-    fn lost(&self) -> Result<Option<String>> {
-        let mut lost = 0;
-        self.all_chunks(&mut |one| {
-            lost += one.lost;
-            true
-        })?;
-        Ok((lost > 0).then(|| {
-            format!(
-                "{lost} chunks of big files were not on the disk when power failed: `workfs fsck` names the \
-                 files, which are to be written anew or removed"
-            )
-        }))
     }
 
     /// What the rows say of big files that cannot be.
