@@ -390,6 +390,21 @@ fn a_follow_up_that_waits_is_made_after_a_restart_too() {
 
 // P14.2 P14.8
 #[test]
+fn a_follow_up_waits_over_a_restart_also_where_a_round_was_the_last_to_tell_of_it() {
+    let (mut desk, first) = full_desk();
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    // What was told when it followed goes from `why`.
+    (0..1100).for_each(|nth| drop(desk.fill("inbox", &format!("more-{nth}")).unwrap_err()));
+    assert_eq!(first.round(), Ok(0));
+    drop(first);
+    desk.restart(true);
+    desk.rmdir("inbox", "filler-0");
+    let chores = Chores::new(desk.engine(), "later");
+    assert_eq!((chores.round(), follow_ups(&desk)), (Ok(1), 1));
+}
+
+// P14.2 P14.8
+#[test]
 fn no_follow_up_is_made_of_what_is_not_finished_any_more() {
     let (desk, chores) = full_desk();
     desk.mv("bob", "t-1", "bob", "done").unwrap();

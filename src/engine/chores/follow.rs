@@ -60,6 +60,11 @@ impl Chore for Follow {
         About::Record(self.record)
     }
 
+    /// The same whoever tries it: the next daemon knows by it what is still to be done.
+    fn operation(&self) -> &'static str {
+        self.duty.operation()
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         match self.duty {
             Duty::Assign => assign::assign(turn, self.record),

@@ -40,6 +40,11 @@ pub(super) trait Chore: Send + 'static {
     /// What it is about, for who is told that it cannot be done.
     fn about(&self) -> About;
 
+    /// The name of the operation, by which `why` remembers that it could not be done.
+    fn operation(&self) -> &'static str {
+        "chore"
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop>;
 }
 
@@ -315,7 +320,7 @@ impl<C: Chore> Command for AsLeader<C> {
     type Out = Option<bool>;
 
     fn operation(&self) -> &'static str {
-        "chore"
+        self.chore.operation()
     }
 
     fn durability(&self) -> Durability {
