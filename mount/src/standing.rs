@@ -13,7 +13,7 @@ use rustix::process::getcwd;
 
 use crate::deadline::within;
 use crate::heal::{STAT_WAIT, is_gone};
-use crate::mountinfo::{MountLine, device_number, mounts};
+use crate::mountinfo::{MountLine, device_number, mount_around, mounts};
 
 /// The number of the mount that a file lies in, which this path leads to: in `/proc`, say, whatever serves the file.
 ///
@@ -31,22 +31,34 @@ fn number(path: impl Arg, flags: AtFlags) -> io::Result<Statx> {
 }
 
 /// The mount that the working directory lies in; `None`: one that is not in the table, and that no process serves.
+/// Where no table is to be had (`/proc` is not there, or another name space's) none is in it.
 ///
 /// # Errors
-/// If the kernel does not tell, or `/proc` is not there.
+/// If the kernel does not tell.
 pub fn mount_here() -> io::Result<Option<MountLine>> {
-    let here = number(c"", AtFlags::EMPTY_PATH)?;
+    let here = match number(c"", AtFlags::EMPTY_PATH) {
+        // Before Linux 5.8 there is only the path.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => return by_path(),
+        here => here?,
+    };
     let id = here.stx_mnt_id;
-    if let Some(line) = mounts()?.into_iter().find(|line| line.id == id) {
+    let table = mounts();
+    let has_table = table.is_ok();
+    if let Some(line) = table.into_iter().flatten().find(|line| line.id == id) {
         return Ok(Some(line));
     }
     // What lies on a disk is asked nothing. And one to which a path leads has its mount in the table, or it lies
     // above the root of this process (chroot), and is none of ours.
-    if here.stx_dev_major != 0 || is_reached() {
+    if here.stx_dev_major != 0 || has_table && is_reached() {
         return Ok(None);
     }
     let device = device_number(here.stx_dev_major, here.stx_dev_minor);
     Ok(is_served().map(|read_only| MountLine::unseen(id, device, read_only)))
+}
+
+/// The same where the kernel tells no numbers: what was removed, or is hidden, is not found.
+fn by_path() -> io::Result<Option<MountLine>> {
+    mount_around(&std::env::current_dir()?)
 }
 
 /// Whether a path leads to the working directory. The kernel alone is asked: what a C library does where none
@@ -66,5 +78,18 @@ fn is_served() -> Option<bool> {
         // The process is stopped.
         Ok(None) => Some(false),
         Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_that_tell_no_numbers_are_asked_by_path() {
+        assert_eq!(
+            by_path().unwrap().map(|line| line.id),
+            mount_here().unwrap().map(|line| line.id)
+        );
     }
 }

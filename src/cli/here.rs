@@ -198,20 +198,30 @@ pub fn untold(line: &MountLine, named: &str) -> Stop {
     let reason = match line.is_seen() {
         true => format!("it cannot be told whose mount {} is", line.dir.display()),
         false => {
-            "it cannot be told whose mount the working directory lies in: it was taken from sight"
-                .into()
+            let why = why_unseen();
+            format!("it cannot be told whose mount the working directory lies in: {why}")
         }
     };
     let remedy = format!("{named}, or change to another directory");
     Stop::failed(Exit::Denied, reason, remedy)
 }
 
+/// Why nothing is known of the mount that the working directory lies in.
+fn why_unseen() -> &'static str {
+    match Path::new("/proc/self").exists() {
+        true => "it was taken from sight",
+        false => "/proc, which would tell, is not there",
+    }
+}
+
 /// The failure of a command that a mount would have had to serve whose daemon is gone; `or` is another way
 /// out, if there is one.
 pub fn dead(line: &MountLine, or: &str) -> Stop {
     if !line.is_seen() {
-        let reason = "the working directory lies in a mount that was taken from sight, and whose daemon has \
-                      ended";
+        let why = why_unseen();
+        let reason = format!(
+            "the daemon of the mount in which the working directory lies has ended ({why})"
+        );
         return Stop::failed(Exit::Mount, reason, format!("change to another directory{or}"));
     }
     let shown = printable(line.dir.as_os_str().as_bytes());

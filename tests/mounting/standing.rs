@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::harness::{Fixture, Ran, Task, left_out, run, send_signal};
+use crate::harness::{Fixture, Ran, Task, left_out, needs, run, send_signal};
 
 /// Mounts the fixture's store once more.
 fn mount(fixture: &Fixture, name: &str, arguments: &[&str]) -> String {
@@ -149,4 +149,24 @@ fn a_store_that_only_has_the_path_that_a_mount_tells_is_not_taken_for_the_mount_
     let ran = script(&fixture, &dir, "fs list; fs claim --next");
     assert_eq!(ran.stdout, "6\n6\n", "{ran}");
     assert!(ran.stderr.contains("it cannot be told"), "{ran}");
+}
+
+// P6.4 P10.3
+#[test]
+fn without_proc_no_store_is_taken_for_that_of_the_mount_one_is_in() {
+    if !rustix::process::geteuid().is_root() || !needs(&["unshare"]) {
+        return left_out("to be without /proc needs root and unshare");
+    }
+    let fixture = fixture();
+    let eve = mount(&fixture, "eve", &["--agent", "eve"]);
+    let outside = fixture.base().to_str().unwrap().to_owned();
+    let hide = "mount -t tmpfs none /proc;";
+    let text = "fs agent add intruder; named agent add intruder; named list; cd \"$O\"; fs list";
+    let text = format!("export -f fs named; unshare --mount bash -c '{hide} {text}'");
+    let ran = script(&fixture, &eve, &format!("export O={outside}; {text}"));
+    // The daemon of the store that is named knows it.
+    assert_eq!(ran.stdout, "6\n6\n0\n0\n", "{ran}");
+    assert!(ran.stderr.contains("/proc, which would tell, is not there"), "{ran}");
+    assert!(ran.stderr.contains("eve (agent) may not"), "{ran}");
+    no_intruder(&fixture);
 }
