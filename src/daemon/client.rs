@@ -33,18 +33,30 @@ pub struct Client {
     until: Option<Instant>,
 }
 
+/// Who listens at a socket.
+enum Listens {
+    Daemon(Client),
+    /// Somebody who cannot be the store's daemon, and why.
+    Stranger(Failure),
+    Nobody,
+}
+
 impl Client {
     /// Connects; `None` if no daemon listens.
     ///
     /// # Errors
     /// If the system refuses, or the daemon does not accept.
     pub fn connect(paths: &StorePaths) -> Result<Option<Client>, Failure> {
+        let mut in_the_way = None;
         for path in paths.sockets() {
-            if let Some(client) = Client::connect_to(paths, &path)? {
-                return Ok(Some(client));
+            match Client::connect_to(paths, &path)? {
+                Listens::Daemon(client) => return Ok(Some(client)),
+                // Where a daemon of this user's would listen. Elsewhere it keeps nobody from one.
+                Listens::Stranger(why) if path == paths.socket() => in_the_way = Some(why),
+                Listens::Stranger(_) | Listens::Nobody => {}
             }
         }
-        Ok(None)
+        in_the_way.map_or(Ok(None), Err)
     }
 
     /// Connects; `None` if nobody has the store either. A daemon that has just begun listens in a
@@ -67,20 +79,22 @@ impl Client {
         }
     }
 
-    fn connect_to(paths: &StorePaths, path: &Path) -> Result<Option<Client>, Failure> {
+    fn connect_to(paths: &StorePaths, path: &Path) -> Result<Listens, Failure> {
         let error = match socket::connect(path) {
-            Ok(None) => return Ok(None),
+            Ok(None) => return Ok(Listens::Nobody),
             Ok(Some(stream)) => {
-                expect_entitled(paths.store(), path, &stream)?;
+                if let Some(why) = not_entitled(paths.store(), path, &stream)? {
+                    return Ok(Listens::Stranger(why));
+                }
                 let (lines, paths) = (Lines::new(stream), paths.clone());
-                return Ok(Some(Client { lines, paths, until: None }));
+                return Ok(Listens::Daemon(Client { lines, paths, until: None }));
             }
             // One that another user's daemon left when it was killed.
             Err(error)
                 if error.kind() == io::ErrorKind::PermissionDenied
                     && Lock::share(paths.store()).is_ok() =>
             {
-                return Ok(None);
+                return Ok(Listens::Nobody);
             }
             Err(error) => error,
         };
@@ -325,10 +339,14 @@ impl Iterator for Answers<'_> {
     }
 }
 
-/// Fails where somebody listens at the store's socket who cannot be its daemon. Where others may make files
+/// Why somebody who listens at the store's socket cannot be its daemon, if so. Where others may make files
 /// beside the store (`/tmp`) anybody can, while none runs, and would be sent all that is asked, and with `exec` the
 /// connection of a mount.
-fn expect_entitled(store: &Path, socket: &Path, stream: &UnixStream) -> Result<(), Failure> {
+fn not_entitled(
+    store: &Path,
+    socket: &Path,
+    stream: &UnixStream,
+) -> Result<Option<Failure>, Failure> {
     let io = |error: io::Error| Failure::io(format!("the socket {}", socket.display()), &error);
     let peer = socket::peer(stream).map_err(io)?;
     let own = rustix::process::geteuid().as_raw();
@@ -355,7 +373,7 @@ fn expect_entitled(store: &Path, socket: &Path, stream: &UnixStream) -> Result<(
         || is_unknown(peer.uid)
         || entitles(std::fs::metadata(store))
     {
-        return Ok(());
+        return Ok(None);
     }
     let reason = format!(
         "user {} listens at the socket {}, and may not write the store",
@@ -365,7 +383,7 @@ fn expect_entitled(store: &Path, socket: &Path, stream: &UnixStream) -> Result<(
     let remedy = "a daemon runs as root, as you, or as a user who may write the store's file: if none of these \
                   serves it, remove that socket, or use a store in a directory where nobody else makes files \
                   (`--store`)";
-    Err(Failure::new(Cause::Denied, reason, remedy))
+    Ok(Some(Failure::new(Cause::Denied, reason, remedy)))
 }
 
 /// Whether this is what the kernel calls all users who have no number in this process's name space of users, as

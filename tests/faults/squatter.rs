@@ -5,12 +5,14 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::process::Command;
 
 use workfs::daemon::StorePaths;
 
-use crate::harness::{Fixture, Setup, left_out};
+use crate::harness::{Fixture, Setup, left_out, needs, run};
 
 const BOB: u32 = 64_031;
+const ANN: u32 = 64_032;
 
 /// A socket that a user listens at.
 fn listening_as(uid: u32, socket: PathBuf) -> UnixListener {
@@ -79,4 +81,35 @@ fn whoever_may_write_the_store_may_have_its_daemon() {
         list.kill().unwrap();
         list.wait().unwrap();
     }
+}
+
+// P10.2 P4.5
+#[test]
+fn who_only_reads_a_store_is_kept_from_it_by_nobody_who_listens_beside_it() {
+    let Some((fixture, socket)) = among_others().filter(|_| needs(&["setpriv"])) else { return };
+    let everybody_s = |path: PathBuf, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    everybody_s(fixture.store().to_owned(), 0o644);
+    everybody_s(fixture.store().with_extension("db.lock"), 0o644);
+    let _listener = listening_as(BOB, socket.clone());
+    everybody_s(socket, 0o666);
+    // Where what cannot lie beside the store lies.
+    let own = fixture.outside("ann");
+    fs::create_dir(&own).unwrap();
+    chown(&own, Some(ANN), Some(ANN)).unwrap();
+    let as_ann = |script: &str| {
+        let mut command = Command::new("setpriv");
+        command.args([&format!("--reuid={ANN}"), &format!("--regid={ANN}"), "--clear-groups"]);
+        command.args(["sh", "-c", script]).env("HOME", &own).env("XDG_RUNTIME_DIR", &own);
+        let program = env!("CARGO_BIN_EXE_workfs");
+        run(command.env("W", program).env("WORKFS_STORE", fixture.store()).current_dir("/"))
+    };
+    as_ann("exec \"$W\" status").success();
+    let ran = as_ann(
+        "\"$W\" daemon --store \"$WORKFS_STORE\" --linger >/dev/null 2>&1 &
+         for n in $(seq 100); do \"$W\" ps >/dev/null && break; sleep 0.1; done
+         \"$W\" status && \"$W\" unmount --all && wait",
+    );
+    assert!(ran.success().stdout.contains("served by process"));
 }
