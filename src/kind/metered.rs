@@ -16,13 +16,15 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, cmp};
 use serde_json::{Map, Number, Value};
 
+use super::reach::Reach;
+
 /// Bytes of a text that cost a step: comparing, counting or matching them takes as long as a look.
 const BYTES_A_STEP: usize = 16;
 
 /// What an error costs besides: it is kept with its places, some hundred bytes.
 const ERROR_STEPS: usize = 64;
 
-/// The steps of a judgement were not enough.
+/// The steps of a judgement were not enough, or there is no stack for it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMuch;
 
@@ -30,20 +32,22 @@ pub(super) struct TooMuch;
 pub(super) struct Meter(Cell<usize>);
 
 impl Meter {
-    /// Runs `judge` on `value`, for at most `steps`.
-    pub(super) fn run<T>(
-        steps: usize,
+    /// Runs `judge` on `value`, for at most `steps`, by a schema of that reach.
+    pub(super) fn run<T: Send>(
+        (steps, reach): (usize, Reach),
         value: &Value,
-        judge: impl FnOnce(Metered<'_>) -> T,
+        judge: impl FnOnce(Metered<'_>) -> T + Send,
     ) -> Result<T, TooMuch> {
-        let meter = Meter(Cell::new(steps));
-        let node = Metered { value, meter: Some(&meter), path_bytes: 0 };
-        // Nothing is left half done: what the library changes while it judges ends with the call.
-        catch_unwind(AssertUnwindSafe(|| judge(node))).map_err(|cause| {
-            match cause.downcast::<TooMuch>() {
-                Ok(too_much) => *too_much,
-                Err(panic) => resume_unwind(panic),
-            }
+        reach.run(value, || {
+            let meter = Meter(Cell::new(steps));
+            let node = Metered { value, meter: Some(&meter), path_bytes: 0 };
+            // Nothing is left half done: what the library changes while it judges ends with the call.
+            catch_unwind(AssertUnwindSafe(|| judge(node))).map_err(|cause| {
+                match cause.downcast::<TooMuch>() {
+                    Ok(too_much) => *too_much,
+                    Err(panic) => resume_unwind(panic),
+                }
+            })
         })
     }
 

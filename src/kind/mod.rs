@@ -29,6 +29,7 @@ mod nearest;
 mod order;
 mod pattern;
 mod place;
+mod reach;
 mod rights;
 mod role;
 mod schema;

@@ -11,6 +11,7 @@ use super::error::Fault;
 use super::examples::{Takes, dates, takes};
 use super::metered::{Counting, Meter, TooMuch};
 use super::nearest::nearest;
+use super::reach::Reach;
 use super::schema_so_far::{is_mended_by_more, relaxed};
 use super::yaml::unknown;
 use crate::limits::{EXPLAIN_STEPS_MAX, JUDGE_SO_FAR_STEPS_MAX, JUDGE_STEPS_MAX};
@@ -26,6 +27,7 @@ pub(crate) struct Schema {
     /// The same for a text of which only the beginning is written.
     so_far: Validator<Counting>,
     pub(super) source: Value,
+    reach: Reach,
     fields: Fields,
 }
 
@@ -55,7 +57,8 @@ impl Schema {
         let whole = build(&source)?;
         // What refers to a place that was taken out judges no beginning.
         let so_far = build(&relaxed).or_else(|_| build(&Value::Bool(true)))?;
-        Ok(Schema { whole, so_far, source, fields: Fields::Whole })
+        let reach = Reach::of(&source).max(Reach::of(&relaxed));
+        Ok(Schema { whole, so_far, source, reach, fields: Fields::Whole })
     }
 
     /// With another measure for [`Schema::expect_field`].
@@ -101,12 +104,12 @@ impl Schema {
     }
 
     pub(crate) fn judge(&self, value: &Value) -> Result<(), Fault> {
-        match Meter::run(JUDGE_STEPS_MAX, value, |value| self.whole.is_valid(value)) {
+        match Meter::run((JUDGE_STEPS_MAX, self.reach), value, |value| self.whole.is_valid(value)) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(TooMuch) => return Err(beyond_judging()),
         }
-        let explained = Meter::run(EXPLAIN_STEPS_MAX, value, |value| {
+        let explained = Meter::run((EXPLAIN_STEPS_MAX, self.reach), value, |value| {
             self.whole.validate(value).map_err(|error| self.explain(&error))
         });
         explained.unwrap_or_else(|TooMuch| Err(beyond_explaining()))
@@ -114,7 +117,7 @@ impl Schema {
 
     /// Judges the beginning of a text. `last` is where its last scalar is, if that could still get longer.
     pub(crate) fn judge_so_far(&self, value: &Value, last: Option<&str>) -> Result<(), Fault> {
-        let judged = Meter::run(JUDGE_SO_FAR_STEPS_MAX, value, |value| {
+        let judged = Meter::run((JUDGE_SO_FAR_STEPS_MAX, self.reach), value, |value| {
             if self.so_far.is_valid(value.clone()) {
                 return Ok(());
             }
@@ -231,7 +234,9 @@ fn beyond_judging() -> Fault {
     Fault {
         rule: Rule::Schema,
         pointer: String::new(),
-        reason: format!("judging the record by the schema takes more than {JUDGE_STEPS_MAX} steps"),
+        reason: format!(
+            "judging the record by the schema takes more than {JUDGE_STEPS_MAX} steps, or goes too deep"
+        ),
         remedy: "make it smaller or less nested; or have the schema made simpler where its \
                  alternatives refer to themselves"
             .to_owned(),
