@@ -446,6 +446,21 @@ fn whatever_the_texts_of_a_configuration_hold_it_is_kept_and_read_back() {
 }
 
 #[test]
+fn nothing_is_put_away_where_a_directory_names_an_owner() {
+    let layout = |dir: &str| {
+        format!(
+            "workspaces:\n- path: w\n  kind: task\n  dirs: {{ archive: \"{dir}\" }}\n  \
+             chores: {{ archive: true }}\n"
+        )
+    };
+    Config::parse("layout", &layout("old")).unwrap();
+    let error = Config::parse("layout", &layout("old/{owner}")).unwrap_err();
+    assert!(error.reason.contains("the directory of `archive` names an owner"), "{error}");
+    assert_eq!(error.line, Some(5), "{error}");
+    Config::kept(Some(&layout("old/{owner}"))).unwrap();
+}
+
+#[test]
 fn what_could_not_be_read_back_is_not_kept() {
     // Each of its characters takes six bytes in the text that is kept.
     let odd = described(&"\u{7f}".repeat(250_000));

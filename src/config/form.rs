@@ -86,6 +86,7 @@ pub(super) fn parse(
         let binding = bind(index, one, &kinds).map_err(wrong)?;
         if given == Given::Anew {
             hides_nothing(one, &binding).map_err(wrong)?;
+            can_archive(one, &binding).map_err(wrong)?;
         }
         for (earlier, form) in bindings.iter().zip(&workspaces) {
             disagree((earlier, line(&form.path)), &binding)
@@ -152,6 +153,22 @@ fn hides_nothing(form: &BindingForm, binding: &Binding) -> Result<(), Wrong> {
         return Err((at, reason));
     }
     Ok(())
+}
+
+/// By other names for its directories a state can get owners, and nothing can be put away there then.
+fn can_archive(form: &BindingForm, Binding { kind, chores, .. }: &Binding) -> Result<(), Wrong> {
+    let to = kind.chores().archive.as_ref().map(|archive| kind.state(archive.to));
+    match to.filter(|to| chores.archive && to.has_owner()) {
+        None => Ok(()),
+        Some(to) => {
+            let reason = format!(
+                "`archive` cannot be done: the directory of `{}` names an owner, and nothing can be put away \
+                 there; give it one without `{{owner}}` first",
+                to.name
+            );
+            Err((form.chores.as_ref().and_then(line), reason))
+        }
+    }
 }
 
 /// What is asked for must be there to be done; what is on by default need not.

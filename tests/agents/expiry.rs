@@ -24,8 +24,13 @@ pub fn errands(on_expiry: &str) -> Kinds {
 
 /// Bob has `t-1` of that kind.
 pub fn bob_has(on_expiry: &str) -> Desk {
-    let text = "workspaces: [{ path: work, kind: errand }]";
-    let config = Config::parse_with("c", text, &errands(on_expiry)).unwrap();
+    bob_has_among(on_expiry, "{}")
+}
+
+/// The same where directories of states have other names.
+fn bob_has_among(on_expiry: &str, dirs: &str) -> Desk {
+    let text = format!("workspaces: [{{ path: work, kind: errand, dirs: {dirs} }}]");
+    let config = Config::parse_with("c", &text, &errands(on_expiry)).unwrap();
     let desk = Desk::with(&["bob", "ann"], config);
     desk.put("t-1", "");
     desk.mv("bob", "t-1", "inbox", "bob").unwrap();
@@ -34,6 +39,26 @@ pub fn bob_has(on_expiry: &str) -> Desk {
 
 pub fn bobs() -> Fence {
     Fence { owner: agent("bob"), attempt: Attempt(1) }
+}
+
+// P12.1
+#[test]
+fn where_directories_name_an_owner_a_record_goes_to_that_of_who_had_it() {
+    for (end, let_go) in [("dead", false), ("inbox", false), ("inbox", true)] {
+        let dirs = format!("{{ {end}: ['{end}/{{owner}}', {end}] }}");
+        // A record is made in the directory without one.
+        let desk = bob_has_among(end, &dirs);
+        if let_go {
+            desk.let_go("t-1", &bobs());
+        } else {
+            desk.pass(TTL + SECOND);
+        }
+        let record = desk.record("t-1");
+        assert_eq!((record.state.as_str(), &record.owner), (end, &Some(agent("bob"))), "{let_go}");
+        assert!(!record.is_lapsed() && desk.lease("t-1").is_none());
+        assert!(desk.read(|read| read.returns()).is_empty());
+        desk.fsck_clean();
+    }
 }
 
 // P12.1

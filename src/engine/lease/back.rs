@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::kind::{Kind, OnExpiry, Retries, StateIx};
 use crate::ledger::Via;
-use crate::names::{FileName, TreePath};
+use crate::names::{AgentName, FileName, TreePath};
 use crate::numbers::{Attempt, Lapses, RecordKey, UnixNanos};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
@@ -120,7 +120,8 @@ impl Had {
         let to = spent.map_or(to, |retries| retries.exhausted);
         let bytes = turn.content(&self.record)?;
         self.require_fit(&Text::new(&bytes[..])).map_err(mended_by_others)?;
-        let home = home_in(turn, &self.governed, &self.name, to)?;
+        let owner = self.record.owner.as_ref();
+        let home = home_in(turn, &self.governed, &self.name, (to, owner))?;
         if self.file.is_none() {
             turn.require_room(home.dir)?;
         }
@@ -222,7 +223,8 @@ fn back_off(turn: &Turn<'_>, retries: &Retries, lapses: Lapses) -> Duration {
     wait.saturating_add(wait.saturating_mul(part) / 100)
 }
 
-/// Where a file of this name lies in another state, whose directory is made where it is missing.
+/// Where a file of this name lies in another state, whose directory is made where it is missing. Where that
+/// names an owner, it is who had the record: as when they give it back.
 ///
 /// # Errors
 /// [`Rule::Absent`] and [`Rule::Taken`] where there is no place for it.
@@ -230,14 +232,14 @@ pub(super) fn home_in(
     turn: &mut Turn<'_>,
     governed: &Governed,
     name: &FileName,
-    to: StateIx,
+    (to, owner): (StateIx, Option<&AgentName>),
 ) -> Result<Home, Stop> {
     let state = &governed.binding.kind.state(to).name;
     let nowhere = || {
         let reason = format!("nothing of this name can lie in the state {state}");
         Refusal::new(Rule::Absent, reason, "see that its directory is there")
     };
-    let at = turn.state_dir(governed, to, None)?.ok_or_else(nowhere)?;
+    let at = turn.state_dir(governed, to, owner)?.ok_or_else(nowhere)?;
     if turn.txn.lookup(at, name)?.is_some() {
         let reason = format!("`{}` is there already", path_of(turn.txn, at, name)?);
         return Err(Refusal::new(Rule::Taken, reason, "move it away").into());

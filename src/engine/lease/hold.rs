@@ -63,7 +63,8 @@ impl Command for ReleaseHold {
             Standing::Gone => return Ok(false),
         };
         let lies = home_of(turn, &record)?;
-        let home = home_in(turn, &lies.governed, &lies.name, lies.kind().initial())?;
+        let to = (lies.kind().initial(), record.owner.as_ref());
+        let home = home_in(turn, &lies.governed, &lies.name, to)?;
         let rename = Rename {
             parent: dir,
             name: name.clone(),
