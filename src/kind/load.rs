@@ -11,9 +11,10 @@ use super::error::where_and_why;
 use super::field_path::FieldPath;
 use super::load_chores::{build_chores, have_own_names};
 use super::load_commands::{build_commands, commands_can_work};
+use super::load_now::{files_are_apart, leases_lead_away};
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
-use super::load_written::written_is_taken;
+use super::load_written::{fields_are_apart, written_is_taken};
 use super::order::Order;
 use super::pattern::Pattern;
 use super::schema::{Fields, Schema};
@@ -56,7 +57,8 @@ impl Kind {
     }
 
     /// Fails on what former versions took: a directory or a file that would hide what workfs shows at the
-    /// root of each mount, a command that can never work, and a field that workfs writes against the schema.
+    /// root of each mount, what can never work (a command, the end of a lease), one file or one field for two
+    /// things, and a field that workfs writes against the schema.
     ///
     /// # Errors
     /// Which it is, and its line.
@@ -72,6 +74,9 @@ impl Kind {
             not.map_err(|why| wrong((line(name), format!("`{}`: {why}", name.value))))
         })?;
         commands_can_work(&form.commands, &self.states).map_err(wrong)?;
+        leases_lead_away(&form).map_err(wrong)?;
+        files_are_apart(&form, self).map_err(wrong)?;
+        fields_are_apart(&form, self).map_err(wrong)?;
         written_is_taken(&form, self).map_err(wrong)
     }
 

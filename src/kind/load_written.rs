@@ -1,10 +1,12 @@
-//! What workfs itself writes into a record must be what the schema takes: else its own next save by
-//! whoever has it would be refused, for a field that they did not write.
+//! What workfs itself writes into a record must be what the schema takes, and leave alone what says which
+//! record it is, and whose: else its own next save by whoever has it would be refused, for a field that
+//! they did not write.
 
 use serde_saphyr::Spanned;
 
 use super::Kind;
-use super::definition::KindForm;
+use super::definition::{EndingForm, FieldsForm, KindForm};
+use super::field_path::FieldPath;
 use super::load::Wrong;
 use super::yaml::line;
 
@@ -43,6 +45,56 @@ pub(super) fn written_is_taken(form: &KindForm, kind: &Kind) -> Result<(), Wrong
     }
 }
 
+/// Fails where one field is to be two things: two of `fields`, or one that says which record it is, in which
+/// state or whose, and that workfs is to write something else into.
+pub(super) fn fields_are_apart(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
+    let FieldsForm { id, status, owner, lease, reason } = &form.fields;
+    let all = [
+        ("id", Some(id)),
+        ("status", status.as_ref()),
+        ("owner", owner.as_ref()),
+        ("lease", lease.as_ref()),
+        ("reason", reason.as_ref()),
+    ];
+    let all: Vec<_> = all.into_iter().filter_map(|(what, field)| Some((what, field?))).collect();
+    for (nth, (what, field)) in all.iter().enumerate() {
+        if let Some((other, _)) = all[..nth].iter().find(|(_, known)| known.value == field.value) {
+            let name = &field.value;
+            let reason = format!(
+                "`fields`: `{name}` is the `{other}` and cannot be the `{what}`, too: name another field"
+            );
+            return Err((line(field), reason));
+        }
+    }
+    let apart = |field: &Spanned<String>, name: &str, what: &str| {
+        let mut own = all.iter().filter(|(own, _)| matches!(*own, "id" | "status" | "owner"));
+        own.find(|(_, known)| known.value == name).map_or(Ok(()), |(own, _)| {
+            let reason =
+                format!("`{name}` is the record's {own} and cannot be {what}: name another field");
+            Err((line(field), reason))
+        })
+    };
+    for (stamp, _) in form.transitions.iter().flat_map(|transition| &transition.value.stamps.0) {
+        apart(stamp, &stamp.value, "a time stamp")?;
+    }
+    if let Some(field) = &form.order.not_before
+        && kind.states().any(|(_, state)| state.retries.is_some())
+    {
+        apart(field, &field.value, "the time until which it is left alone")?;
+    }
+    let commands = [&form.commands.done, &form.commands.fail, &form.commands.release];
+    let texts =
+        commands.into_iter().flatten().filter_map(|ending: &EndingForm| ending.text.as_ref());
+    for text in texts {
+        if let Ok(path) = FieldPath::parse(&text.value)
+            && let [field] = path.first_way()
+        {
+            apart(text, field, "a command's text")?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::load_test::{SCHEMA, SOUND};
@@ -73,6 +125,37 @@ mod tests {
         // A store that has it is opened.
         let schema = SCHEMA.replace("\"at\": {}", "\"at\": {\"type\": \"integer\"}");
         Kind::load_kept("errand.kind.yaml", SOUND, &schema).unwrap();
+    }
+
+    #[test]
+    fn what_says_which_record_it_is_is_nothing_else() {
+        let load = |definition: &str| Kind::load("errand.kind.yaml", definition, SCHEMA);
+        load(SOUND).unwrap();
+        for (old, new, line, said) in [
+            ("owner: by }", "owner: id }", 4, "`id` is the `id` and cannot be the `owner`, too"),
+            ("owner: by }", "owner: by, lease: by }", 4, "cannot be the `lease`, too"),
+            ("owner: by }", "owner: by, reason: id }", 4, "cannot be the `reason`, too"),
+            (
+                "{ at: always }",
+                "{ id: always }",
+                25,
+                "`id` is the record's id and cannot be a time stamp",
+            ),
+            ("{ at: always }", "{ by: if_absent }", 25, "`by` is the record's owner and cannot be"),
+        ] {
+            assert!(SOUND.contains(old), "{old}");
+            let error = load(&SOUND.replace(old, new)).unwrap_err();
+            assert!(error.reason.contains(said), "{error}");
+            assert_eq!(error.line, Some(line), "{error}");
+            // A store that has it is opened.
+            Kind::load_kept("errand.kind.yaml", &SOUND.replace(old, new), SCHEMA).unwrap();
+        }
+        for field in ["id", "status", "by"] {
+            let error =
+                load(&format!("{SOUND}commands: {{ done: {{ to: shut, text: {field} }} }}\n"));
+            let error = error.unwrap_err();
+            assert!(error.reason.contains("cannot be a command's text"), "{error}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod judge;
 mod load;
 mod load_chores;
 mod load_commands;
+mod load_now;
 mod load_order;
 mod load_state;
 mod load_written;
