@@ -55,10 +55,15 @@ pub(super) fn splices(text: &str, edits: &[Edit<'_>]) -> Result<Vec<Splice>, Fla
             splices.extend(made.ok_or_else(|| unpatchable(&[*edit]))?);
         }
     }
-    for edit in edits {
-        if written.entries.iter().all(|entry| entry.key != edit.field) {
-            splices.push(written.add(text, edit)?);
+    let is_absent = |edit: &&Edit<'_>| written.entries.iter().all(|entry| entry.key != edit.field);
+    let mut absent = edits.iter().filter(is_absent).peekable();
+    while let Some(edit) = absent.next() {
+        let mut splice = written.add(text, edit)?;
+        // In empty braces no other entry follows but the next one that is added.
+        if written.is_flow && written.entries.is_empty() && absent.peek().is_some() {
+            splice.text.push_str(", ");
         }
+        splices.push(splice);
     }
     Ok(splices)
 }

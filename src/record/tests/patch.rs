@@ -15,6 +15,20 @@ fn patched(text: &str, edits: &[(&str, &str)]) -> String {
 }
 
 #[test]
+fn several_fields_come_into_empty_braces() {
+    let edits = [("status", "done"), ("agent", "bob"), ("at", "x: y")];
+    for (before, after) in [
+        ("{}", "{status: done, agent: bob, at: 'x: y'}"),
+        ("---\n{ } # c\n", "---\n{status: done, agent: bob, at: 'x: y' } # c\n"),
+        ("{a: 1}", "{status: done, agent: bob, at: 'x: y', a: 1}"),
+        ("{a: 1, agent: x}", "{status: done, at: 'x: y', a: 1, agent: bob}"),
+    ] {
+        assert_eq!(patched(before, &edits), after, "{before}");
+    }
+    assert_eq!(patched("{}", &edits[..1]), "{status: done}");
+}
+
+#[test]
 fn a_value_is_replaced_in_its_style() {
     let cases = [
         ("status: new\n", "status: done\n"),
