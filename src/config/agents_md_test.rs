@@ -50,6 +50,20 @@ fn told_of(path: &str, definition: &str, schema: &str) -> String {
     agents_md(&config, &TreePath::root(), Reader::default())
 }
 
+#[test]
+fn directories_are_called_by_their_names_and_not_by_what_is_shown_of_them() {
+    // A backslash, and an accent of its own: what is shown of both has escapes.
+    let order = "order: { dir: \"re\\\\ady\" }\n";
+    let definition = JOB.replace("['run/{owner}']", "[\"cafe\\u0301/{owner}\"]");
+    let text = told_at("-j\u{65}\u{301}", &format!("{definition}{order}"));
+    for part in [
+        "`mv './-je\u{301}/re\\ady'/.next './-je\u{301}/cafe\u{301}/YOU'/`",
+        "ready=\"./-je\u{301}/re\\\\ady\"; lane=\"./-je\u{301}/cafe\u{301}/$me\"",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
 fn begins_with(definition: &str, status: Option<&str>) {
     let text = told(definition);
     let line = text.lines().find(|line| line.starts_with("sed -i"));

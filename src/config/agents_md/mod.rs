@@ -10,8 +10,8 @@ mod steps;
 
 use super::path_glob::PathGlob;
 use super::{Binding, Config};
-use crate::kind::{Kind, Role, State, Transition};
-use crate::names::{AgentName, TreePath};
+use crate::kind::{Component, Kind, Pattern, Role, State, Transition};
+use crate::names::{AgentName, FileName, TreePath};
 
 /// More would not be read.
 #[cfg(test)]
@@ -154,21 +154,34 @@ impl<'c> Guide<'c> {
 
 /// A workspace's computed directory of what is ready, from the root of the mount.
 fn ready_of(path: &PathGlob, kind: &Kind) -> String {
-    let literal = path.literal();
-    let path = literal.map_or_else(|| "WORKSPACE".to_owned(), |path| path.to_string());
-    let name = kind.order().dir.to_string();
-    if path.is_empty() { name } else { format!("{path}/{name}") }
+    below(path, itself(&kind.order().dir))
 }
 
 /// A state's directory from the root of the mount, without the last slash.
 fn state_dir(path: &PathGlob, state: &State, me: &str) -> String {
-    let root = match path.as_str() {
-        "." => String::new(),
-        text if path.literal().is_some() => format!("{}/", text.trim_end_matches('/')),
-        _ => "WORKSPACE/".to_owned(),
+    let parts = state.dirs.first().into_iter().flat_map(Pattern::components);
+    let parts = parts.map(|part| match part {
+        Component::Literal(name) => itself(name),
+        Component::Owner => me,
+        Component::YearMonth => "<yyyy-mm>",
+        Component::Any => "<any>",
+    });
+    below(path, &parts.collect::<Vec<_>>().join("/"))
+}
+
+/// A path of a workspace from the root of the mount. No program takes it for an option.
+fn below(path: &PathGlob, rest: &str) -> String {
+    let path = match path.as_str() {
+        "." => rest.to_owned(),
+        text if path.literal().is_some() => format!("{}/{rest}", text.trim_end_matches('/')),
+        _ => format!("WORKSPACE/{rest}"),
     };
-    let dir = state.shown(None).replace("<agent>", me);
-    format!("{root}{}", dir.trim_end_matches('/'))
+    if path.starts_with('-') { format!("./{path}") } else { path }
+}
+
+/// A name of a configuration, which is a text: as it is, since a shell is to find it.
+fn itself(name: &FileName) -> &str {
+    name.as_str().unwrap_or_default()
 }
 
 /// A path as a shell reads it, or the beginning of one.
