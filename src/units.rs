@@ -14,7 +14,7 @@ const SIZES: &[(&str, u64)] =
 
 fn parse(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {
     let wrong = || {
-        let shown = crate::names::printable(text.as_bytes());
+        let shown = crate::names::printable_start(text.as_bytes());
         format!("`{shown}` is no {what} are")
     };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::names::{FileName, TreePath, printable};
+use crate::names::{FileName, TreePath, printable, printable_start};
 
 /// Most components of a path.
 const COMPONENTS_MAX: usize = 32;
@@ -32,7 +32,7 @@ impl Segment {
         if text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
             let glob = GlobBuilder::new(text).literal_separator(true).build();
             return glob.map(|glob| Segment::Glob(glob.compile_matcher())).map_err(|error| {
-                let shown = printable(text.as_bytes());
+                let shown = printable_start(text.as_bytes());
                 format!("`{shown}` is no glob ({}); braces cannot hold a slash", error.kind())
             });
         }
@@ -61,8 +61,9 @@ impl PathGlob {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn parse(text: &str) -> Result<PathGlob, String> {
-        let wrong =
-            |why: String| format!("the path `{}` does not work: {why}", printable(text.as_bytes()));
+        let wrong = |why: String| {
+            format!("the path `{}` does not work: {why}", printable_start(text.as_bytes()))
+        };
         if text == "." {
             return Ok(PathGlob { text: text.to_owned(), segments: Vec::new() });
         }

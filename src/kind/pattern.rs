@@ -188,7 +188,7 @@ impl Pattern {
 }
 
 fn show(text: &str) -> String {
-    crate::names::printable(text.as_bytes())
+    crate::names::printable_start(text.as_bytes())
 }
 
 impl fmt::Display for Pattern {

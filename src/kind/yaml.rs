@@ -92,7 +92,7 @@ pub(crate) fn line<T>(value: &Spanned<T>) -> Option<u32> {
 /// "unknown key `x`: did you mean `y`? Known are …".
 pub(crate) fn unknown<S: AsRef<str>>(what: &str, word: &str, known: &[S]) -> String {
     let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
-    let word_shown = crate::names::printable(word.as_bytes());
+    let word_shown = crate::names::printable_start(word.as_bytes());
     let meant = match nearest(word, known.iter().copied()) {
         Some(near) => format!(": did you mean `{near}`?"),
         None => ".".to_owned(),
