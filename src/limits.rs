@@ -403,6 +403,9 @@ pub const CLAIM_WORKERS: usize = 4;
 /// Longest request over the socket. A request carries names and a summary, never a record.
 pub const ASK_BYTES_MAX: u64 = 1 << 20;
 
+/// Longest ask to interrupt: it says next to nothing, and is looked for beside each answer.
+pub const INTERRUPT_BYTES_MAX: usize = 1 << 10;
+
 /// Longest answer that a client takes: a list of a million records.
 pub const ANSWER_BYTES_MAX: u64 = 1 << 30;
 

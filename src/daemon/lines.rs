@@ -19,12 +19,16 @@ use serde::de::DeserializeOwned;
 use super::failure::Failure;
 use super::socket;
 use super::wire::{Answer, Ask};
-use crate::limits::{ANSWER_BYTES_MAX, ASK_BYTES_MAX, SOCKET_BYTES_A_SECOND};
+use crate::limits::{
+    ANSWER_BYTES_MAX, ASK_BYTES_MAX, INTERRUPT_BYTES_MAX, SOCKET_BYTES_A_SECOND, SOCKET_PATIENCE,
+};
 
 /// One side of a connection.
 #[derive(Debug)]
 pub struct Lines {
     stream: BufReader<UnixStream>,
+    /// The beginning of the next line, of which no end had come when it was looked at.
+    begun: Vec<u8>,
     /// How long the other side may take for a line, if that is bounded here.
     patience: Option<Duration>,
 }
@@ -33,7 +37,7 @@ impl Lines {
     /// Lines over this connection.
     #[must_use]
     pub fn new(stream: UnixStream) -> Self {
-        Lines { stream: BufReader::new(stream), patience: None }
+        Lines { stream: BufReader::new(stream), begun: Vec::new(), patience: None }
     }
 
     /// Lines whose other side gets so long for each that it sends, and that it takes, however many
@@ -61,6 +65,34 @@ impl Lines {
                 let more = Duration::from_secs(line.len() as u64 / SOCKET_BYTES_A_SECOND);
                 socket::send_within(self.stream(), &line, patience + more)
             }
+        }
+    }
+
+    /// Sends one line to a side that may take it when it likes, as long as `goes_on` says so: it is asked each
+    /// time that any other line would have to be taken.
+    ///
+    /// # Errors
+    /// If the other side is gone, or it does not go on.
+    pub fn send_while<T: Serialize>(
+        &mut self,
+        value: &T,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> io::Result<()> {
+        let every = self.patience.unwrap_or(SOCKET_PATIENCE);
+        socket::send_while(self.stream(), &text(value)?, every, goes_on)
+    }
+
+    /// Sends one line that may as well be left out, unless the other side is behind.
+    ///
+    /// # Errors
+    /// If it is gone, or does not take it in time.
+    pub fn send_unless_behind<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
+        if socket::has_room(self.stream()) {
+            return self.send(value);
+        }
+        match socket::is_gone(self.stream()) {
+            true => Err(io::ErrorKind::BrokenPipe.into()),
+            false => Ok(()),
         }
     }
 
@@ -105,9 +137,12 @@ impl Lines {
 
     /// The next line; `None` at the end.
     fn line(&mut self, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
-        let mut line = Vec::new();
+        let mut line = std::mem::take(&mut self.begun);
         match self.patience {
-            None => drop(self.stream.by_ref().take(bytes_max).read_until(b'\n', &mut line)?),
+            None => {
+                let room = bytes_max.saturating_sub(line.len() as u64);
+                self.stream.by_ref().take(room).read_until(b'\n', &mut line)?;
+            }
             Some(patience) => self.read_line_within(&mut line, bytes_max, patience)?,
         }
         if line.is_empty() {
@@ -177,16 +212,27 @@ impl Lines {
     /// # Errors
     /// If the connection fails.
     pub fn was_interrupted(&mut self) -> io::Result<bool> {
-        if !self.await_some(Duration::ZERO)? {
-            return Ok(false);
+        while self.await_some(Duration::ZERO)? {
+            let there = self.stream.fill_buf()?;
+            let Some(end) = there.iter().position(|byte| *byte == b'\n') else {
+                // Programs may send a line in pieces. What is too long for this one is another.
+                let taken = there.len();
+                if taken == 0 || self.begun.len() + taken > INTERRUPT_BYTES_MAX {
+                    return Ok(false);
+                }
+                self.begun.extend_from_slice(there);
+                self.stream.consume(taken);
+                continue;
+            };
+            let line = [&self.begun, &there[..=end]].concat();
+            let is_it = matches!(Ask::of_line(&line), Ok(Ask::Interrupt));
+            if is_it {
+                self.begun.clear();
+                self.stream.consume(end + 1);
+            }
+            return Ok(is_it);
         }
-        let there = self.stream.fill_buf()?;
-        let Some(end) = there.iter().position(|byte| *byte == b'\n') else { return Ok(false) };
-        let is_it = matches!(Ask::of_line(&there[..=end]), Ok(Ask::Interrupt));
-        if is_it {
-            self.stream.consume(end + 1);
-        }
-        Ok(is_it)
+        Ok(false)
     }
 
     /// The next ask; `None` when the client has closed the connection. The inner error is to be
@@ -235,12 +281,23 @@ mod tests {
 
     #[test]
     fn who_interrupts_is_heard_between_answers_and_asks_keep_their_turn() {
-        let (mut client, mut daemon) = pair();
+        let (client, mut daemon) = pair();
         assert!(!daemon.was_interrupted().unwrap(), "nothing was said");
         // However a program writes it.
         client.stream().write_all(b"{\"workfs\": 1, \"ask\": \"interrupt\"}\n").unwrap();
-        client.send(&Ask::Ps.line()).unwrap();
         assert!(daemon.was_interrupted().unwrap());
+        // In however many pieces, each of which is looked at.
+        for ask in [
+            b"{\"workfs\": 1, \"ask\": \"interrupt\"}\n".as_slice(),
+            b"{\"workfs\":1,\"ask\":\"ps\"}\n",
+        ] {
+            for piece in ask[..ask.len() - 1].chunks(5) {
+                client.stream().write_all(piece).unwrap();
+                assert!(!daemon.was_interrupted().unwrap());
+            }
+            client.stream().write_all(b"\n").unwrap();
+            assert_eq!(daemon.was_interrupted().unwrap(), !ask.ends_with(b"\"ps\"}\n"));
+        }
         assert!(!daemon.was_interrupted().unwrap(), "that is another ask");
         assert_eq!(daemon.ask().unwrap().unwrap().unwrap(), Ask::Ps);
         // One that only sends no more still wants its answer.
@@ -314,6 +371,20 @@ mod tests {
         assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::InvalidData));
         drop(daemon);
         dribbling.join().unwrap();
+    }
+
+    #[test]
+    fn what_may_be_left_out_waits_for_nobody_and_of_who_is_gone_it_tells() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let mut daemon = Lines::within(other, Duration::from_secs(60));
+        let answer = Answer::Unmounted { ending: true };
+        for _ in 0..10_000 {
+            daemon.send_unless_behind(&answer).unwrap();
+        }
+        // What must be told has room.
+        daemon.send_at_once(&answer).unwrap();
+        drop(one);
+        assert!(daemon.send_unless_behind(&answer).is_err());
     }
 
     #[test]

@@ -176,8 +176,10 @@ impl Places {
     /// Takes nothing more from any client.
     pub fn hear_no_more(&self) {
         for client in self.0.lock().clients.values() {
+            // Whoever follows is told nothing more, and may not even take what it was told.
+            let how = if client.seat == Seat::Follows { Shutdown::Both } else { Shutdown::Read };
             // Fails where the client was faster.
-            let _ = client.stream.shutdown(Shutdown::Read);
+            let _ = client.stream.shutdown(how);
         }
     }
 }

@@ -383,11 +383,13 @@ fn serve_request(
     }
     let Properties { effect, of, .. } = request.properties();
     let endless = effect == Effect::Follows;
+    // Who reads lines may do so in a pager, or do something for each.
+    let at_leisure = matches!(request, Request::Log(_) | Request::Watch(_));
     if endless && let Err(failure) = shared.places.change(served.number, Seat::Follows) {
         return (None, lines.send(&Answer::Failed(failure)));
     }
     let registers = of == Of::Store && effect == Effect::Changes;
-    let _working = shared.work.begin(!endless);
+    let mut working = Some(shared.work.begin(!endless));
     let (mut claimed, mut lost, mut was_interrupted) = (None, None, false);
     dispatch(&shared.service, caller, request, &mut |reply: Reply| {
         let is_over =
@@ -404,7 +406,18 @@ fn serve_request(
             return false;
         }
         claimed = reply.claimed().cloned();
-        lost = lines.send(&Answer::Reply(reply)).err();
+        let is_left_out = matches!(reply, Reply::Progress { .. } | Reply::Idle);
+        let answer = Answer::Reply(reply);
+        let sent = match (is_left_out, at_leisure) {
+            (true, _) => lines.send_unless_behind(&answer),
+            (false, false) => lines.send(&answer),
+            // The daemon's end waits for such a one no longer, and none of those who ask.
+            (false, true) => lines.send_while(&answer, &mut || {
+                drop(working.take());
+                !is_over() && shared.places.change(served.number, Seat::Follows).is_ok()
+            }),
+        };
+        lost = sent.err();
         lost.is_none()
     });
     (claimed, lost.map_or(Ok(()), Err))

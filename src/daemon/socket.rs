@@ -229,12 +229,45 @@ pub fn await_input(stream: &UnixStream, patience: Duration) -> io::Result<bool> 
 /// # Errors
 /// If the other side is gone, or did not take all in time.
 pub fn send_within(stream: &UnixStream, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
+    send_some(stream, &mut bytes, patience)
+}
+
+/// The same, for as long as the other side takes and `goes_on` says so, which is asked each time that
+/// `every` has passed.
+///
+/// # Errors
+/// If the other side is gone, or it does not go on.
+pub fn send_while(
+    stream: &UnixStream,
+    mut bytes: &[u8],
+    every: Duration,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> io::Result<()> {
+    loop {
+        match send_some(stream, &mut bytes, every) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && goes_on() => {}
+            sent => return sent,
+        }
+    }
+}
+
+/// Whether the other side has taken most of what it was sent, so that a little more does not wait for it.
+#[must_use]
+pub fn has_room(stream: &UnixStream) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(stream, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::OUT)
+}
+
+/// Sends; what the other side did not take in time is left in `bytes`.
+fn send_some(stream: &UnixStream, bytes: &mut &[u8], patience: Duration) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::io::Errno;
     let until = Instant::now() + patience;
     while !bytes.is_empty() {
         match rustix::net::send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-            Ok(sent) => bytes = &bytes[sent..],
+            Ok(sent) => *bytes = &bytes[sent..],
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 let left = until.saturating_duration_since(Instant::now());

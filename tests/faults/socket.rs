@@ -105,6 +105,41 @@ fn answers_that_fit(stream: &UnixStream) -> (u64, u64) {
     (all / line.len() as u64, line.len() as u64)
 }
 
+/// The lines of events that come before the report.
+fn events_of(stream: &UnixStream) -> usize {
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let is_event = |line: &String| line.starts_with("{\"reply\":{\"line\"");
+    lines.by_ref().take_while(|line| !line.contains("\"report\"")).filter(is_event).count()
+}
+
+// P6.5 P8.1
+#[test]
+fn who_reads_events_at_leisure_misses_none_and_holds_up_no_end() {
+    let fixture = Fixture::new();
+    let dir = fixture.path("scratchpad");
+    fs::create_dir_all(&dir).unwrap();
+    // More than lie between the daemon and who reads nothing.
+    (0..800).for_each(|nth| fs::write(dir.join("x"), format!("{nth}")).unwrap());
+    let uid = rustix::process::getuid().as_raw();
+    let log = json!({"do": {"log": {"json": true}}});
+    let watch = json!({"do": {"watch": {"glob": "**", "since": 0, "timeout_s": 0, "json": true}}});
+    let asking = |ask| {
+        let stream = fixture.connected_as(uid);
+        (&stream).write_all(&ask_line(ask)).unwrap();
+        stream
+    };
+    let (logs, watches, deaf) = (asking(&log), asking(&watch), asking(&log));
+    let at_once = [&log, &watch].map(|ask| events_of(&asking(ask)));
+    assert!(at_once.iter().all(|count| *count >= 800), "{at_once:?}");
+    std::thread::sleep(SOCKET_PATIENCE + Duration::from_secs(1));
+    assert_eq!([&logs, &watches].map(events_of), at_once);
+    let begin = Instant::now();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    assert!(begin.elapsed() < SOCKET_PATIENCE / 2, "{:?}", begin.elapsed());
+    drop(deaf);
+}
+
 // P6.5 P9.9
 #[test]
 fn who_waits_and_takes_no_answer_holds_up_nobody_who_waits() {
