@@ -5,9 +5,12 @@ use std::io::{BufRead, BufReader, Write, copy};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Mutex;
 
-use crate::harness::{Fixture, Task, ask_line, asked as answered, run};
+use crate::harness::{
+    DEADLINE, Fixture, Setup, Task, ask_line, asked as answered, await_exit, run,
+};
 
 /// What `workfs ARGUMENTS` in a directory asks, line by line, seen by somebody in between.
 fn asked(fixture: &Fixture, dir: &Path, arguments: &[&str]) -> Vec<String> {
@@ -69,4 +72,29 @@ fn who_interrupts_before_asking_hears_that_there_is_nothing_to_interrupt() {
     assert!(answered(&socket, &serde_json::json!("ps")).contains("mounts"));
     (&socket).write_all(&ask_line(&interrupt)).unwrap();
     assert!(answered(&socket, &serde_json::json!("ps")).contains("mounts"));
+}
+
+// P8.1
+#[test]
+fn who_follows_never_has_the_store_to_itself_when_the_daemon_ends() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let socket = format!("{}.sock", fixture.store().display());
+    for arguments in [&["log", "--follow"][..], &["watch", "**"]] {
+        let listener = UnixListener::bind(&socket).unwrap();
+        let mut command = fixture.command(arguments);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // It looks whether there is a daemon, and asks it. That one is just ending, and says nothing.
+        drop(listener.accept().unwrap());
+        let asks = listener.accept().unwrap();
+        fs::remove_file(&socket).unwrap();
+        drop((asks, listener));
+        let ended = await_exit(child.id(), DEADLINE / 4);
+        child.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(ended, "{arguments:?} goes on, with the store");
+        assert_eq!(output.status.code(), Some(8), "{said}");
+        assert!(said.contains("the daemon ended"), "{said}");
+    }
 }

@@ -116,6 +116,10 @@ fn asked(
             if missing == Missing::Refuse && !paths.exists() {
                 return Err(no_store(paths));
             }
+            // Whoever follows would keep the store from all whose changes it waits for.
+            if request.properties().effect == Effect::Follows {
+                return Err(ended().into());
+            }
             // Before the store's threads start.
             let own = if asker.is_none() { Some(patience()?) } else { None };
             let Some(patience) = asker.as_ref().or(own.as_ref()) else { continue };
@@ -165,12 +169,7 @@ fn over_socket(
         if !answered {
             return Ok(Some(failure));
         }
-        let remedy = "nothing is lost; `workfs mount` starts it again";
-        Err(Failure {
-            reason: "the daemon ended".to_owned(),
-            remedy: remedy.to_owned(),
-            ..failure
-        })?
+        Err(ended().into())
     };
     let interrupter = patience.map(|_| client.interrupter()).transpose()?;
     let is_over = || patience.is_some_and(Patience::is_over);
@@ -204,6 +203,12 @@ fn over_socket(
         }
     }
     Ok(None)
+}
+
+/// The failure of what was being told when the daemon ended.
+fn ended() -> Failure {
+    let remedy = "nothing is lost; `workfs mount` starts it again";
+    Failure::new(Cause::Mount, "the daemon ended", remedy)
 }
 
 /// From here on Ctrl-C ends this process as soon as that is sound.
