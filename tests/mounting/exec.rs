@@ -1,9 +1,11 @@
 //! `workfs exec`: a command in a mount of its own, of which nothing is left.
 
 use std::fs;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::ptr;
 
 use rustix::process::Signal;
 
@@ -162,6 +164,46 @@ fn signals_are_passed_on() {
         assert_eq!(fs::read_to_string(fixture.outside("told")).unwrap().trim(), name);
     }
     assert_eq!(fs::read_dir(place(&fixture)).unwrap().count(), 0);
+}
+
+// P10.7
+#[test]
+fn the_end_of_the_terminal_is_passed_on() {
+    if is_ignored(Signal::HUP) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let (mut ours, mut theirs) = (-1, -1);
+    // SAFETY: both are valid places for a descriptor; the other pointers may be null.
+    let made = unsafe {
+        let (name, settings, size) = (ptr::null_mut(), ptr::null(), ptr::null());
+        libc::openpty(&raw mut ours, &raw mut theirs, name, settings, size)
+    };
+    assert_eq!(made, 0);
+    // SAFETY: they were just opened, and are nobody else's.
+    let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+    rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::CLOEXEC).unwrap();
+    let script = format!("trap 'exit 9' HUP; {TELL} while :; do sleep 0.02; done");
+    let mut command = exec(&fixture, &["--agent", "bob", "--", "bash", "-c", &script]);
+    command.stdin(theirs);
+    // SAFETY: only system calls are made between fork and exec.
+    unsafe {
+        // As the first command of a window, or of a session of ssh.
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            match libc::ioctl(0, libc::TIOCSCTTY, 0) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let (mut child, pid) = started(command, &fixture);
+    drop(ours);
+    let ended = await_exit(child.id(), DEADLINE / 4);
+    if !ended {
+        send_signal(pid, Signal::KILL);
+    }
+    assert_eq!((ended, child.wait().unwrap().code()), (true, Some(9)));
 }
 
 // P10.7

@@ -114,9 +114,10 @@ fn await_end(mut child: Child) -> std::io::Result<Ended> {
             return Ok(Ended { status, asked });
         }
         asked.note(number, by_kernel);
-        // What a terminal sends (Ctrl-C) goes to all of the group, so the command has it already.
+        // What a key sends (Ctrl-C) goes to all of the group, so the command has it already. That the terminal
+        // is gone is told to the leader of its session alone, which this process may be.
         if number != libc::SIGCHLD
-            && !by_kernel
+            && !is_key(number, by_kernel)
             && let Some(signal) = Signal::from_named_raw(number)
         {
             // It may just have ended, which the next turn sees.
