@@ -67,11 +67,13 @@ impl<'o> Here<'o> {
     /// of the mount that one is in. Where all are silent it is the user's, as operator.
     pub fn on_behalf(&self, mut request: Request) -> Result<Request, Stop> {
         if let Some(open) = request.agent_left_open() {
-            *open = match std::env::var(AGENT_VARIABLE) {
-                Ok(name) if !name.is_empty() => Some(AgentName::new(name).map_err(|why| {
-                    let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
-                    Stop::failed(Exit::Usage, reason, "mend it, or unset it")
-                })?),
+            *open = match std::env::var_os(AGENT_VARIABLE) {
+                Some(name) if !name.is_empty() => {
+                    Some(AgentName::new(name.to_string_lossy()).map_err(|why| {
+                        let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
+                        Stop::failed(Exit::Usage, reason, "mend it, or unset it")
+                    })?)
+                }
                 _ => self.agent()?,
             };
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 
 use rustix::process::Signal;
 
@@ -342,6 +343,11 @@ fn a_variable_that_is_set_to_nothing_is_not_set() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
     command.arg("status").env("WORKFS_STORE", "").env("WORKFS_AGENT", "");
     run(command.current_dir(fixture.root())).success();
+    // What names no agent is no reason to act as the user.
+    let mut command = fixture.command(&["project", "new"]);
+    let name: std::ffi::OsString = OsStringExt::from_vec(b"\xff".to_vec());
+    let ran = run(command.env("WORKFS_AGENT", name)).failure();
+    assert!(ran.code == 2 && ran.stderr.contains("WORKFS_AGENT names no agent"), "{ran}");
 }
 
 // P6.1
