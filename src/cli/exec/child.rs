@@ -86,6 +86,11 @@ pub fn run(
         });
     }
     let child = command.spawn().map_err(|error| {
+        // Where it was to run is gone with its daemon: that is not the command's failure.
+        if let Err(gone) = dir.metadata() {
+            let reason = format!("{} cannot be entered any more: {gone}", dir.display());
+            return Stop::failed(Exit::Mount, reason, "its daemon has ended: try again");
+        }
         let exit = match error.kind() {
             std::io::ErrorKind::NotFound => Exit::NotFound,
             _ => Exit::NotRun,
@@ -207,5 +212,26 @@ fn waited_for() -> libc::sigset_t {
             libc::sigaddset(set.as_mut_ptr(), signal);
         }
         set.assume_init()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::output::Stop;
+
+    #[test]
+    fn a_directory_that_is_gone_is_no_command_that_was_not_found() {
+        let dir = tempfile::tempdir().unwrap();
+        for (command, dir, wanted) in [
+            ("true", dir.path().join("gone"), Exit::Mount),
+            ("no-such-command", dir.path().to_owned(), Exit::NotFound),
+            ("/dev/null", dir.path().to_owned(), Exit::NotRun),
+        ] {
+            match run(&[command.into()], &dir, &[]) {
+                Err(Stop::Failed(failed)) => assert_eq!(failed.exit, wanted, "{command}"),
+                _ => panic!("{command} ran"),
+            }
+        }
     }
 }
