@@ -379,6 +379,9 @@ pub const PUT_ASIDE_MAX: u32 = 1000;
 /// found (its volume is not there) is to be given back later. The oldest go first.
 pub const COVERS_MAX: usize = 4 * MOUNTS_MAX;
 
+/// Whoever writes that list is done within this, or was killed.
+pub const COVERS_WRITTEN_WITHIN: Duration = Duration::from_secs(60);
+
 /// Directories that `exec` tries to make: each that is there already was left by a process of the
 /// same number that was killed together with its daemon, which does not happen a hundred times.
 pub const MOUNT_DIRS_MAX: u32 = 100;

@@ -5,8 +5,9 @@
 //! directory above it may be given another name, or have something mounted over it, and come back. What a list of
 //! another user says is done with that user's rights alone. Deliberately not here: when to cover (`below`).
 
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io::{ErrorKind, Read as _, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use workfs_mount::{Cover, MountLine, Underlay};
 
 use super::paths::StorePaths;
-use crate::limits::COVERS_MAX;
+use crate::limits::{COVERS_MAX, COVERS_WRITTEN_WITHIN};
 use crate::store::open_own;
 
 /// A cover as it is kept.
@@ -253,7 +254,32 @@ impl Covers {
             // As good as gone: it is used by nobody.
             let _ = std::fs::remove_file(&new);
         }
+        if flush {
+            self.remove_left();
+        }
         written
+    }
+
+    /// Removes what processes left that were killed while they wrote the list. One that is at it is done soon.
+    fn remove_left(&self) {
+        let (Some(dir), Some(list)) = (self.file.parent(), self.file.file_name()) else { return };
+        let is_of_a_process = |entry: &DirEntry| {
+            let name = entry.file_name();
+            let end = name.as_bytes().strip_prefix(list.as_bytes());
+            let number = end.and_then(|end| end.strip_prefix(b"."));
+            number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+        };
+        let is_old = |entry: &DirEntry| {
+            let changed = entry.metadata().and_then(|found| found.modified()).ok();
+            let age = changed.and_then(|at| at.elapsed().ok());
+            age.is_some_and(|age| age > COVERS_WRITTEN_WITHIN)
+        };
+        let is_left = |entry: &DirEntry| is_of_a_process(entry) && is_old(entry);
+        for left in std::fs::read_dir(dir).into_iter().flatten().flatten().filter(is_left) {
+            if let Err(error) = std::fs::remove_file(left.path()) {
+                tracing::debug!(%error, "what a killed process left of a list of covers stays");
+            }
+        }
     }
 }
 
@@ -303,6 +329,25 @@ mod tests {
         assert!(!dir.path().join("t.db.covers").exists());
         std::fs::write(dir.path().join("t.db.covers"), "{").unwrap();
         assert_eq!(covers.of(&a), None);
+    }
+
+    #[test]
+    fn what_who_was_killed_has_left_of_a_list_goes_with_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let covers = Covers::kept_in(dir.path().join("t.db.covers"));
+        let (_, cover) = directory(&dir.path().join("m"));
+        let before = std::time::SystemTime::now() - 2 * COVERS_WRITTEN_WITHIN;
+        let names = ["t.db.covers.17", "t.db.covers.18", "t.db.covers.old", "other.covers.17"];
+        for name in names {
+            let file = File::create(dir.path().join(name)).unwrap();
+            if name != "t.db.covers.18" {
+                file.set_modified(before).unwrap();
+            }
+        }
+        covers.keep(&cover, "").unwrap();
+        let left: Vec<&str> =
+            names.into_iter().filter(|name| dir.path().join(name).exists()).collect();
+        assert_eq!(left, names[1..]);
     }
 
     #[test]
