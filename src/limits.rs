@@ -419,6 +419,10 @@ pub const SOCKET_PATIENCE: Duration = Duration::from_secs(10);
 /// A long answer may take a second more for each so many bytes of it.
 pub const SOCKET_BYTES_A_SECOND: u64 = 1 << 20;
 
+/// Lines of so many bytes a command without a daemon keeps until it has closed the store: those of some 50,000
+/// events. Of more it prints while others wait.
+pub const HELD_BYTES_MAX: usize = 32 << 20;
+
 /// How long a store's lock is waited for: a command without a daemon holds it for a moment.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 

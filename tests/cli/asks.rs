@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
 
+use rustix::io::ioctl_fionread;
+
 use crate::harness::{
-    DEADLINE, Fixture, Setup, Task, ask_line, asked as answered, await_exit, run,
+    DEADLINE, Fixture, Setup, Task, ask_line, asked as answered, await_exit, run, until_polled,
 };
 
 /// What `workfs ARGUMENTS` in a directory asks, line by line, seen by somebody in between.
@@ -97,4 +99,25 @@ fn who_follows_never_has_the_store_to_itself_when_the_daemon_ends() {
         assert_eq!(output.status.code(), Some(8), "{said}");
         assert!(said.contains("the daemon ended"), "{said}");
     }
+}
+
+// P8.1
+#[test]
+fn who_reads_what_is_told_at_leisure_keeps_the_store_from_nobody() {
+    let fixture = Fixture::new();
+    let dir = fixture.path("scratchpad");
+    fs::create_dir_all(&dir).unwrap();
+    // More than a pipe takes.
+    (0..400).for_each(|nth| fs::write(dir.join("x"), format!("{nth}")).unwrap());
+    let count = fixture.workfs(&["log"]).success().stdout.lines().count();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    let mut command = fixture.command(&["log", "--json"]);
+    let mut log = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let out = log.stdout.take().unwrap();
+    until_polled("the first lines", || (ioctl_fionread(&out).unwrap() > 0).then_some(()));
+    fixture.workfs(&["list"]).success();
+    fixture.mount_all();
+    assert_eq!(BufReader::new(out).lines().count(), count);
+    assert!(log.wait().unwrap().success());
 }

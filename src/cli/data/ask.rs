@@ -13,7 +13,9 @@ use super::super::place;
 use crate::daemon::{
     self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
 };
-use crate::limits::{DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, LOCK_PATIENCE};
+use crate::limits::{
+    DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, HELD_BYTES_MAX, LOCK_PATIENCE,
+};
 use crate::service::{
     Caller, Effect, Part, Reply, Report, Request, Service, Sink, dispatch, export, fsck,
 };
@@ -255,15 +257,41 @@ fn in_process(
 ) -> Result<(), Stop> {
     let service = Service::new(store.engine.clone(), paths.store());
     let caller = Caller::this_process().seeing(part);
-    let result = served_here(patience, each, |sink| dispatch(&service, &caller, request, sink));
+    let only_tells = request.properties().effect == Effect::Reads && !is_long(&request);
+    // What is told waits until others can have the store again: who reads it may take all the time, in a pager say.
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    let mut hold = |reply: Reply| {
+        match &reply {
+            Reply::Line(line) => bytes += line.len(),
+            Reply::Report(_) | Reply::Error(_) => {}
+            Reply::Progress { .. } | Reply::Idle => return each(reply),
+        }
+        held.push(reply);
+        if bytes > HELD_BYTES_MAX { held.drain(..).try_for_each(&mut *each) } else { Ok(()) }
+    };
+    let result =
+        served_here(patience, &mut hold, |sink| dispatch(&service, &caller, request, sink));
     drop(service);
+    let failed = result.is_err()
+        || match held.last() {
+            Some(Reply::Error(_)) => true,
+            Some(Reply::Report(report)) => report.failure().is_some(),
+            _ => false,
+        };
     // One that was made for what failed is nobody's.
-    if result.is_err() && store.is_as_made() {
+    if failed && store.is_as_made() {
         local::discard(store, paths);
     } else {
         local::close(store);
     }
-    result
+    if only_tells && !patience.is_over() {
+        patience.when_over(|_| std::process::exit(i32::from(Exit::Interrupted.code())));
+    }
+    match (result, held.into_iter().try_for_each(each)) {
+        (Err(Stop::Interrupted), Err(stop)) => Err(stop.interrupted()),
+        (Err(stop), _) | (Ok(()), Err(stop)) => Err(stop),
+        (Ok(()), Ok(())) => Ok(()),
+    }
 }
 
 /// Checks a store that no engine can be started on, or exports what can be read of it.
