@@ -105,6 +105,36 @@ fn steps_are_made_in_the_order_in_which_they_were_done() {
     fixture.fsck_clean();
 }
 
+// P13.1 P13.2
+#[test]
+fn what_other_files_do_in_between_does_not_make_two_saves_of_one() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir .workfs/txn/t && echo x > a").success();
+    let (inside, path) = (fixture.path(".workfs/txn/t"), "work/inbox/t-0001.yaml");
+    fs::write(inside.join(path), "title: [x\n").unwrap();
+    let commit = || fs::rename(&inside, fixture.path(".workfs/commit/t"));
+    fs::rename(inside.join("a"), inside.join("b")).unwrap();
+    commit().unwrap_err();
+    assert!(fixture.why().contains(path));
+    // Whatever else was moved: it can be mended.
+    fs::write(inside.join(path), Task::new("t-0001").text()).unwrap();
+    commit().unwrap();
+    assert_eq!(fixture.ledger().names("t-0001"), ["created"]);
+
+    // A log costs one step, also of a program that moves what it writes.
+    let script = "mkdir logs; for n in $(seq 700); do echo $n >> logs/log; mv b c; mv c b; done";
+    txn(&fixture, script).success();
+    assert_eq!(text(&fixture, "logs/log").lines().count(), 700);
+
+    // But a backup's name may be any beside its record.
+    fixture.sh(&format!("mv {path} work/inbox/old")).success();
+    let script = format!("cp work/inbox/old {path}; rm work/inbox/old; echo '# more' >> {path}");
+    txn(&fixture, &script).success();
+    let ledger = fixture.ledger();
+    assert!(!ledger.names("t-0001").contains(&"removed"), "{:?}", ledger.names("t-0001"));
+    fixture.fsck_clean();
+}
+
 // P13.3 P13.5
 #[test]
 fn what_a_transaction_uses_has_a_limit_and_what_it_looks_at_none() {
@@ -118,10 +148,20 @@ fn what_a_transaction_uses_has_a_limit_and_what_it_looks_at_none() {
     fixture.sh("mkdir -p deep/dir .workfs/txn/t && echo old > deep/dir/f && touch more").success();
     let inside = fixture.path(".workfs/txn/t");
     let dir = fs::File::open(inside.join("deep/dir")).unwrap();
+    fixture.sh("mkdir -p far/away && touch far/away/g").success();
+    let mut writing = fs::OpenOptions::new().append(true).open(inside.join("far/away/g")).unwrap();
+    writing.write_all(b"new").unwrap();
     let read = |name: &str| fs::File::open(inside.join(name)).map(drop);
-    for nth in 1..used_max {
+    for nth in 2..used_max {
         read(&format!("many/{nth}")).unwrap();
     }
+    fs::metadata(inside.join("many/1")).unwrap();
+    // Where the way to what it has was forgotten, too.
+    let refused = fs::rename(&inside, fixture.path(".workfs/commit/t")).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EBUSY));
+    let why = fixture.why();
+    assert!(why.contains("`far/away/g` still open"), "{}", why.lines().take(3).collect::<String>());
+    close(writing).unwrap();
     // Who is in a directory since before its place was forgotten is told its path all the same.
     drop(openat(&dir, "f", OFlags::RDONLY, Mode::empty()).unwrap());
     assert_eq!(read("more").unwrap_err().raw_os_error(), Some(libc::EFBIG));

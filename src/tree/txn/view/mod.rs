@@ -341,7 +341,7 @@ impl View {
     }
 
     /// The save before goes where the one that comes now says all that it said, and the order of steps
-    /// stays: where no name went in between, by which a record may be another's or elsewhere. An empty text
+    /// stays: where no name went in between by which a record may be another's or elsewhere. An empty text
     /// goes always: shells close a descriptor before they write, and nobody meant that for a save.
     fn drop_outdated_save(&mut self, node: TxnNode) {
         let last = self.steps.iter().rposition(|noted| noted.about == node);
@@ -349,9 +349,34 @@ impl View {
         else {
             return;
         };
-        let goes = |noted: &Noted| matches!(noted.step, Step::Remove { .. } | Step::Rename { .. });
+        let goes = |noted: &Noted| self.takes_name_of(noted, node);
         if bytes.is_empty() || !self.steps[last..].iter().any(goes) {
             self.steps.remove(last);
+        }
+    }
+
+    /// Whether a step takes or moves a name that may be one of the same record as a file's: one like it, or
+    /// any beside it, which may be its backup's, or a directory with such names.
+    fn takes_name_of(&self, noted: &Noted, node: TxnNode) -> bool {
+        let Some((own_dir, own)) = self.places.get(&node) else { return true };
+        let may_be = |(dir, name): &TxnName| dir == own_dir || beginning(name) == beginning(own);
+        match &noted.step {
+            Step::Remove { at, .. } => may_be(at),
+            Step::Rename { from, to, .. } => {
+                may_be(from) || may_be(to) || self.is_directory(noted.about)
+            }
+            Step::Create { .. } | Step::Save { .. } | Step::Set { .. } => false,
+        }
+    }
+
+    /// Whether what was moved is a directory: of those only the names are used.
+    fn is_directory(&self, moved: TxnNode) -> bool {
+        match moved {
+            TxnNode::Stored(ino) => !self.used.contains_key(&UsedWhat::File(ino)),
+            TxnNode::Made(_) => {
+                let own = self.nodes.get(&moved);
+                own.is_none_or(|own| own.attr.node_type == NodeType::Directory)
+            }
         }
     }
 
@@ -410,6 +435,11 @@ impl View {
         let path = self.path_of(about);
         self.steps.push(Noted { step, about, path });
     }
+}
+
+/// A name up to its first dot: the names that a record's file may have begin all alike.
+fn beginning(name: &FileName) -> &[u8] {
+    name.as_bytes().split(|byte| *byte == b'.').next().unwrap_or_default()
 }
 
 /// A name in a directory, and what it stands for.

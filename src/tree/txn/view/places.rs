@@ -38,10 +38,12 @@ impl View {
         self.places.insert(node, at);
     }
 
-    /// Forgets where those lie of which the transaction has nothing of its own.
+    /// Forgets where those lie of which the transaction has nothing of its own, but for the directories on the
+    /// way to what it has: its path is told.
     fn forget_places(&mut self) {
         let named = self.names.values().flat_map(|names| names.values().flatten().copied());
-        let kept: HashSet<TxnNode> = named.chain(self.nodes.keys().copied()).collect();
+        let own = named.chain(self.nodes.keys().copied());
+        let kept: HashSet<TxnNode> = own.flat_map(|node| self.way_up(node)).collect();
         self.places.retain(|node, _| kept.contains(node));
     }
 
