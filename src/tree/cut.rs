@@ -17,7 +17,8 @@ use super::handles::{Held, Open};
 use super::{Touch, WorkTree};
 
 impl WorkTree {
-    /// O_TRUNC of a plain file or of a draft is a change like any other.
+    /// O_TRUNC of a plain file or of a draft is a change like any other. It is made when there is a handle: what
+    /// cannot be opened stays as it is.
     pub(super) fn open_after(
         &self,
         caller: &Caller,
@@ -26,11 +27,23 @@ impl WorkTree {
         reply: Reply<Opened>,
     ) {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let ino = held.ino();
+        let handle = match self.handle_of(caller, held, open) {
+            Ok(handle) => handle,
+            Err(errno) => return reply.send(Err(errno)),
+        };
         let (caller, context) = (*caller, self.context(caller, Door::Name));
         self.engine.submit(context, cut, move |result| {
-            reply.send(match result {
-                Ok(_) => me.opened(&caller, held, open),
-                Err(refusal) => Err(refusal.rule.errno(Door::Name)),
+            reply.send(match (result, me.handles.get(handle)) {
+                (Ok(_), Some(open)) => {
+                    Ok(Opened { handle, caching: me.caching(&caller, ino, &open) })
+                }
+                // Its mount has ended.
+                (Ok(_), None) => Err(Errno::ENODEV),
+                (Err(refusal), _) => {
+                    me.handles.remove(handle);
+                    Err(refusal.rule.errno(Door::Name))
+                }
             });
         });
     }

@@ -103,25 +103,34 @@ impl WorkTree {
         self.engine.submit(context, command, move |_| reply.send(Err(errno)));
     }
 
-    pub(super) fn opened(&self, caller: &Caller, held: Held, mut open: Open) -> Answer<Opened> {
+    pub(super) fn opened(&self, caller: &Caller, held: Held, open: Open) -> Answer<Opened> {
+        let caching = self.caching(caller, held.ino(), &open);
+        Ok(Opened { handle: self.handle_of(caller, held, open)?, caching })
+    }
+
+    /// A handle of what is opened, if there is one left.
+    pub(super) fn handle_of(&self, caller: &Caller, held: Held, mut open: Open) -> Answer<Handle> {
         let ino = held.ino();
-        let caching = match &open {
+        let counted = open.count(&self.pins, caller.uid);
+        let handle = counted.and_then(|()| self.handles.insert(caller, held, open));
+        handle.map_err(|refusal| self.refuse_too_many(caller, about(ino), refusal))
+    }
+
+    /// What the kernel of who opens may keep of it.
+    pub(super) fn caching(&self, caller: &Caller, ino: Ino, open: &Open) -> Caching {
+        match open {
             // Of what goes through its pages a kernel makes one write for each page that it does not
             // have, and between two of them another mount's may come to lie.
             Open::Plain { append: true, .. } => Caching::Direct,
-            Open::Plain { .. } if self.hub.takes_stale(caller.mount, held.ino()) => Caching::Cached,
+            Open::Plain { .. } if self.hub.takes_stale(caller.mount, ino) => Caching::Cached,
             // Who only reads has nothing to flush. Of a file that is used to be locked each close is to be heard:
             // it ends locks.
-            Open::Plain { reads: true, .. } if !self.hub.locks.was_held(held.ino()) => {
+            Open::Plain { reads: true, .. } if !self.hub.locks.was_held(ino) => {
                 Caching::KeepCacheUnflushed
             }
             Open::Plain { .. } => Caching::KeepCache,
             _ => Caching::Direct,
-        };
-        let counted = open.count(&self.pins, caller.uid);
-        let handle = counted.and_then(|()| self.handles.insert(caller, held, open));
-        let handle = handle.map_err(|refusal| self.refuse_too_many(caller, about(ino), refusal))?;
-        Ok(Opened { handle, caching })
+        }
     }
 
     /// What opening `ino` gives; `None` if it is gone.

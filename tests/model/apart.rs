@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use workfs::limits::READ_AT_ONCE_WITHIN;
+use workfs::limits::{HANDLES_MAX, READ_AT_ONCE_WITHIN};
 use workfs_mount::{OpenFlags, RenameMode, SetAttr, XattrMode};
 
 use super::client::{Client, Flags, split};
@@ -45,6 +45,33 @@ fn a_claim_waits_for_who_writes_and_not_for_ever() {
     ann.release(file);
     assert!(bob.cat(LANE).unwrap().ends_with(b"title: b task\n"));
     world.check_store(&BTreeSet::new()).unwrap();
+}
+
+// P6.6
+#[test]
+fn what_cannot_be_opened_any_more_is_not_emptied_either() {
+    let world = world();
+    let client = world.client(Who::Ann);
+    let (plain, draft) = ("scratch/d/plain", "work/inbox/t9.yaml");
+    client.put(plain, b"all of it").unwrap();
+    client.put(draft, b"title: [").unwrap_err();
+    let before = client.cat(draft).unwrap();
+    let (ino, read) =
+        (client.stat(plain).unwrap().ino, OpenFlags { read: true, ..OpenFlags::default() });
+    let many: Vec<_> = (0..HANDLES_MAX).map(|_| client.open_ino(ino, read).unwrap()).collect();
+    for path in [plain, draft] {
+        let cut = Flags { truncate: true, ..WRITE };
+        assert_eq!(client.open(path, cut).err(), Some("EMFILE"), "{path}");
+    }
+    many.into_iter().for_each(|file| client.release(file));
+    assert_eq!(client.cat(plain).unwrap(), b"all of it");
+    assert_eq!(client.cat(draft).unwrap(), before);
+    assert!(!before.is_empty());
+    // Where it can be it is.
+    for path in [plain, draft] {
+        client.put(path, b"").unwrap_or_default();
+        assert_eq!(client.stat(path).unwrap().size, 0, "{path}");
+    }
 }
 
 // P1.3
