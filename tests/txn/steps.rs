@@ -121,6 +121,19 @@ fn what_other_files_do_in_between_does_not_make_two_saves_of_one() {
     commit().unwrap();
     assert_eq!(fixture.ledger().names("t-0001"), ["created"]);
 
+    // By a file that replaces it, too, whether it was there before or not.
+    for path in [path, "work/inbox/t-0002.yaml"] {
+        fs::create_dir(&inside).unwrap();
+        let id = path.split(['/', '.']).nth(2).unwrap();
+        let bad = Task::new(id).text().replace("\nid: ", "\nid: [");
+        fs::write(inside.join(path), bad).unwrap();
+        commit().unwrap_err();
+        fixture.sh(&format!("sed -i 's/^id: \\[/id: /' .workfs/txn/t/{path}")).success();
+        commit().unwrap();
+        assert_eq!(text(&fixture, path), Task::new(id).text());
+    }
+    assert_eq!(fixture.ledger().names("t-0002"), ["created"]);
+
     // A log costs one step, also of a program that moves what it writes.
     let script = "mkdir logs; for n in $(seq 700); do echo $n >> logs/log; mv b c; mv c b; done";
     txn(&fixture, script).success();

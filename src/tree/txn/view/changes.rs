@@ -133,11 +133,16 @@ impl View {
         self.use_name(below, to.0, &to.1)?;
         // A program may rename what it has not closed yet: what it wrote comes first.
         self.save(source);
-        self.push(Step::Rename { from: from.clone(), to: to.clone(), mode }, source)?;
-        self.name(from, None);
+        self.require_room(1)?;
         if let Some(target) = target {
             self.lose_name(target);
+            // What replaces it says all that was to be saved, as the next save of it would.
+            if !self.is_named(target) {
+                self.drop_outdated_save(target);
+            }
         }
+        self.push(Step::Rename { from: from.clone(), to: to.clone(), mode }, source)?;
+        self.name(from, None);
         self.place(source, to.clone());
         self.name(to, Some(source));
         Ok(())
