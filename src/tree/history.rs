@@ -65,7 +65,34 @@ pub(super) fn lookup(
     // A version has another name than usual only where that is the name of a directory.
     let usual = !name.as_bytes().ends_with(b"~");
     let below = if usual { BTreeSet::new() } else { names_below(read, &path)? };
-    Ok(versions(read, config, &path, &below)?.get(name).map(|g| Computed::Past(*g)))
+    Ok(version_named(read, config, (&path, name), &below)?.map(Computed::Past))
+}
+
+/// The version that has this name among the [`versions`]. It is found by its number, since whoever looks at all
+/// of them would else have each read for each.
+fn version_named(
+    read: &dyn Read,
+    config: &Config,
+    (path, name): (&TreePath, &FileName),
+    below: &BTreeSet<FileName>,
+) -> Result<Option<G>> {
+    let digits = name.as_str().and_then(|name| name.split(|c: char| !c.is_ascii_digit()).next());
+    let Some(g) = digits.and_then(|digits| digits.parse().ok()).map(G) else { return Ok(None) };
+    let is_its_name = |usual| version_name(below, usual).as_ref() == Some(name);
+    if is_its_name(g.to_string())
+        && let Some(history) = read.history(path)?
+    {
+        let mut is_one = false;
+        read.file_versions(history.key, &mut |version| {
+            is_one = version.g == g;
+            !is_one
+        })?;
+        return Ok(is_one.then_some(g));
+    }
+    let Some((above, record)) = record_at(read, path)? else { return Ok(None) };
+    let is_one = is_its_name(record_version_name(config, &above, g))
+        && read.version(g)?.is_some_and(|version| version.record == record.key);
+    Ok(is_one.then_some(g))
 }
 
 /// Whether `path` is one of the [`names_below`] its directory.

@@ -16,6 +16,7 @@ mod inotify;
 mod links;
 mod listener;
 mod locks;
+mod many_versions;
 mod moved;
 mod overtaken;
 mod projects;
