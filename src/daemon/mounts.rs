@@ -35,7 +35,7 @@ use crate::names::{AgentName, ShownPath, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
-use crate::tree::{Hub, Identity, TxnTree, user_name};
+use crate::tree::{Hub, Identity, Shows, TxnTree, user_name};
 
 /// The mounts of one daemon.
 pub struct Mounts {
@@ -182,10 +182,13 @@ impl Mounts {
         let maker = user_name(uid);
         self.register(&who, uid)?;
         let shows_stored = kernel.shows_stored();
-        let is_checked = shows_stored && kernel.is_checked(uid);
+        let shows = Shows { uid: kernel.uid, gid: kernel.gid, umask: kernel.umask };
+        let asks = kernel.is_checked(uid).then_some(shows);
+        let is_checked = shows_stored && asks.is_some();
         let agent = who.agent.clone();
         let is_read_only = kernel.read_only;
-        let identity = Identity { agent, maker, root, shows_stored, is_checked, is_read_only };
+        let identity =
+            Identity { agent, maker, root, shows_stored, is_checked, is_read_only, asks };
         self.hub.introduce(id, identity);
         let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
         let served = match on {

@@ -18,6 +18,7 @@ use crate::numbers::{Attempt, Ino, RecordKey};
 
 use super::absent::Absent;
 use super::busy::Busy;
+use super::caller::Shows;
 use super::handles::{OpenCounts, Unread};
 use super::hold::Holds;
 use super::kept_listing::KeptListings;
@@ -44,6 +45,8 @@ pub struct Identity {
     pub is_checked: bool,
     /// Whether its kernel lets nobody change anything.
     pub is_read_only: bool,
+    /// What its kernel is shown, where it asks permission bits.
+    pub asks: Option<Shows>,
 }
 
 impl Identity {
@@ -57,6 +60,7 @@ impl Identity {
             shows_stored: true,
             is_checked: false,
             is_read_only: false,
+            asks: None,
         }
     }
 }

@@ -122,3 +122,16 @@ fn directories_that_were_turned_around_outside_have_an_end() {
     fixture.sh("rmdir .workfs/txn/t; ls a-b/a").ok();
     fixture.fsck_clean();
 }
+
+// P13.1 P13.2
+#[test]
+fn a_file_that_is_made_and_never_opened_is_in_nobody_s_way() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir .workfs/txn/t").success();
+    let made = fixture.path(".workfs/txn/t/made");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &made, rustix::fs::FileType::RegularFile, mode, 0)
+        .unwrap();
+    fixture.sh("mv .workfs/txn/t .workfs/commit && test -f made -a ! -s made").success();
+    fixture.fsck_clean();
+}

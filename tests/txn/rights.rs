@@ -163,3 +163,63 @@ fn nobody_makes_by_a_commit_what_workfs_shows() {
     }
     fixture.fsck_clean();
 }
+
+// P10.4 P13.1 P13.4
+#[test]
+fn a_transaction_s_root_allows_what_its_directory_allows_outside() {
+    const BOB: u32 = 64001;
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    for options in ["allow_other", "allow_other,umask=022,uid=0"] {
+        let fixture = Setup::default().mounts(2).prepare();
+        fixture.mount_at(fixture.mount(1)).success();
+        let root = fixture.root().to_str().unwrap();
+        fixture.workfs(&["mount", root, "-o", options, "--agent", "bob"]).success();
+        fs::set_permissions(fixture.base(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+        let outside = fixture.mount(1);
+        fixture.bash().with("M", outside).run("cd $M && mkdir d && echo 1 > f").success();
+        let mode = || {
+            use std::os::unix::fs::MetadataExt as _;
+            let root = fs::metadata(outside).unwrap();
+            (root.mode() & 0o7777, root.uid())
+        };
+        let before = mode();
+        for refused in [
+            "echo 2 > g",
+            "mkdir e",
+            "ln -s x y",
+            "rm -f f",
+            "rmdir d",
+            "mv f g",
+            "mv f d/",
+            "chmod 777 .",
+            "chown 64001 .",
+            "touch -d 2020-01-01 .",
+        ] {
+            by(&fixture, BOB, refused).failure();
+            let inside = format!("mkdir .workfs/txn/t && cd .workfs/txn/t && {refused}");
+            by(&fixture, BOB, &inside).failure();
+            by(&fixture, BOB, "mv .workfs/txn/t .workfs/commit").success();
+        }
+        let left = fixture.bash().with("M", outside).run("cd $M && ls && cat f").success();
+        assert!(!left.stdout.contains(['g', 'e', 'y']), "{options}: {left}");
+        assert_eq!(mode(), before, "{options}");
+        // What the directory allows, it allows there, too; of a sticky one only what is one's own.
+        if options == "allow_other" {
+            fixture.bash().with("M", outside).run("chmod 1777 $M").success();
+            let made = "mkdir .workfs/txn/t && cd .workfs/txn/t && echo 2 > g && mv g h && mkdir e";
+            by(&fixture, BOB, made).success();
+            for refused in ["rm -f f", "mv f d/", "mv h f", "chmod 777 ."] {
+                by(&fixture, BOB, &format!("cd .workfs/txn/t && {refused}")).failure();
+            }
+            by(&fixture, BOB, "mv .workfs/txn/t .workfs/commit && rm h && rmdir e").success();
+            fixture.bash().with("M", outside).run("chgrp 777 $M && chmod 770 $M").success();
+            let grouped = "setpriv --reuid 64001 --regid 64001 --groups 777";
+            let made = "mkdir .workfs/txn/t && echo 2 > .workfs/txn/t/g";
+            fixture.sh(&format!("exec {grouped} bash -c '{made}'")).success();
+        }
+        fixture.fsck_clean();
+    }
+}

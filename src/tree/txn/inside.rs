@@ -12,7 +12,7 @@ use crate::refusal::Door;
 use super::TxnTree;
 use super::number::node_of;
 use super::table::{Listed, TxnOpen, is_ours};
-use super::view::{Below, View};
+use super::view::{Below, READ, View};
 use crate::tree::computed::Computed;
 use crate::tree::cursor::FIRST_COOKIE;
 use crate::tree::pins::Text;
@@ -71,12 +71,14 @@ impl TxnTree {
         }))
     }
 
+    /// Makes a node in a transaction; `None` if it is in none. `opens`: it is opened, and its `close` is its
+    /// save.
     pub(super) fn create_inside(
         &self,
         caller: &Caller,
-        parent: Ino,
-        name: &OsStr,
+        (parent, name): (Ino, &OsStr),
         (mode, content): (u32, NewContent),
+        opens: bool,
     ) -> Option<Answer<Entry>> {
         let (slot, _) = node_of(parent)?;
         let name = match name_of(name) {
@@ -85,8 +87,19 @@ impl TxnTree {
         };
         self.inside(caller, parent, Door::Name, |view, below, dir| {
             let node = view.create(below, (dir, name.clone()), mode, content.clone())?;
+            if !opens {
+                view.save(node);
+            }
             Ok(Self::entry(slot, node, view.attr(below, node)?))
         })
+    }
+
+    /// Saves what was written to a file that nobody closes any more.
+    pub(super) fn save_left(&self, ino: Ino) {
+        let txn = node_of(ino).and_then(|(slot, node)| Some((self.table.lock().get(slot)?, node)));
+        if let Some((txn, node)) = txn {
+            txn.view.lock().save(node);
+        }
     }
 
     pub(super) fn list_txns(
@@ -120,6 +133,7 @@ impl TxnTree {
         };
         let mut listed = listed.lock();
         self.inside(caller, dir, Door::Name, |view, below, node| {
+            view.require_bits(below, node, READ)?;
             if cookie < FIRST_COOKIE {
                 *listed = Listed::default();
                 let names = view.list(below, node)?;

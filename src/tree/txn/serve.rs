@@ -219,7 +219,7 @@ impl Tree for TxnTree {
             NewNode::Symlink(target) => NewContent::Symlink(target.clone()),
             NewNode::Special(node_type, rdev) => NewContent::Special(*node_type, *rdev),
         };
-        match self.create_inside(caller, parent, name, (mode, content)) {
+        match self.create_inside(caller, (parent, name), (mode, content), false) {
             Some(made) => reply.send(made),
             None => self.below.make(caller, parent, name, mode, node, reply),
         }
@@ -234,10 +234,13 @@ impl Tree for TxnTree {
         flags: OpenFlags,
         reply: Reply<(Entry, Opened)>,
     ) {
-        match self.create_inside(caller, parent, name, (mode, NewContent::File)) {
+        match self.create_inside(caller, (parent, name), (mode, NewContent::File), true) {
             Some(Ok(entry)) => {
-                let open = TxnOpen::File { pinned: None, _held: None };
-                reply.send(self.opened(caller, open).map(|opened| (entry, opened)));
+                let opened = self.opened(caller, TxnOpen::File { pinned: None, _held: None });
+                if opened.is_err() {
+                    self.save_left(entry.attr.ino);
+                }
+                reply.send(opened.map(|opened| (entry, opened)));
             }
             Some(Err(errno)) => reply.send(Err(errno)),
             None => self.below.create(caller, parent, name, mode, flags, reply),
@@ -387,10 +390,7 @@ impl Tree for TxnTree {
         }
         self.handles.lock().remove(handle);
         // What came through a mapping that outlived its descriptor.
-        let txn = node_of(ino).and_then(|(slot, node)| Some((self.table.lock().get(slot)?, node)));
-        if let Some((txn, node)) = txn {
-            txn.view.lock().save(node);
-        }
+        self.save_left(ino);
     }
 
     fn fallocate(

@@ -14,6 +14,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
 use crate::tree::unsaved::Unsaved;
 
+use super::root::CHANGE;
 use super::{Below, Own, View};
 
 impl View {
@@ -37,6 +38,7 @@ impl View {
         if self.find(below, dir, &name)?.is_some() {
             return Err(taken(&name).into());
         }
+        self.require_bits(below, dir, CHANGE)?;
         self.use_name(below, dir, &name)?;
         let node = TxnNode::Made(self.made);
         let size = target.as_ref().map_or(0, |target| target.len() as u64);
@@ -82,6 +84,7 @@ impl View {
         what: RemoveWhat,
     ) -> Result<(), Stop> {
         let node = self.find(below, dir, &name)?.ok_or_else(|| absent(&name))?;
+        self.require_taking(below, dir, node)?;
         let is_dir = self.attr(below, node)?.node_type == NodeType::Directory;
         match what {
             RemoveWhat::File if is_dir => return Err(of_another_type(Rule::IsDirectory).into()),
@@ -119,6 +122,11 @@ impl View {
         let source = self.find(below, from.0, &from.1)?.ok_or_else(|| absent(&from.1))?;
         if target == Some(source) && mode == engine::RenameMode::Replace {
             return Ok(());
+        }
+        self.require_taking(below, from.0, source)?;
+        self.require_bits(below, to.0, CHANGE)?;
+        if let Some(target) = target {
+            self.require_taking(below, to.0, target)?;
         }
         self.recall(below, to.0)?;
         if self.way_up(to.0).any(|dir| dir == source) {
@@ -185,6 +193,7 @@ impl View {
 
     /// Sets attributes.
     pub fn set(&mut self, below: &Below<'_>, node: TxnNode, set: SetAttr) -> Result<(), Stop> {
+        self.require_owner(below, node, &set)?;
         self.use_file(below, node)?;
         if let Some(size) = set.size {
             self.resize(below, node, size)?;

@@ -7,6 +7,7 @@
 mod below;
 mod changes;
 mod places;
+mod root;
 mod used;
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,6 +26,7 @@ use crate::tree::unsaved::Unsaved;
 
 pub use below::Below;
 use below::gone;
+pub use root::READ;
 
 /// What the transaction knows better than the store.
 struct Own {
