@@ -123,7 +123,9 @@ pub use scopes::{ScopeTicket, Scopes};
 pub use setattr::{SetAttributes, TimeOrNow};
 pub use sight::{Base, Sight};
 pub use sync::Sync;
-pub use take::{IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, ready_named};
+pub use take::{
+    IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, ready_named, shown_as_ready,
+};
 pub use turn::{Refused, Stop, Turn, absent, taken};
 pub use versions::{late_versions, retention};
 pub use while_named::WhileNamed;

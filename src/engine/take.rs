@@ -8,7 +8,7 @@ use crate::limits::PASSED_OVER_MAX;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Read, Record, Standing, StoreError, When};
+use crate::store::{NodeType, Read, Record, Standing, StoreError, When};
 
 use super::governed::{Governed, path_of};
 use super::ready::unwritable;
@@ -16,7 +16,7 @@ use super::rename::{Rename, RenameMode};
 use super::save::Made;
 use super::sight::{Base, Sight};
 use super::turn::absent;
-use super::{About, Command, Effect, Stop, Turn, governed, hindrance};
+use super::{About, Command, Effect, Slot, Stop, Turn, governed, hindrance, runs_the_store};
 
 /// Whether a file is still being written, where it is this record's: such a one is left for the next.
 pub type IsWritten = Arc<dyn Fn(Ino, Option<&Record>) -> bool + Send + Sync>;
@@ -74,8 +74,9 @@ pub struct Taken {
     pub name: FileName,
     /// The record, as it was found.
     pub record: Record,
-    /// The version that was made, for what its maker has seen.
-    pub made: Made,
+    /// The version that was made, for what its maker has seen; none where it was taken out of its workspace,
+    /// or to a backup.
+    pub made: Option<Made>,
 }
 
 /// The best ready record of a workspace that nobody writes.
@@ -143,6 +144,28 @@ pub fn ready_named(
         let has_it = matches!(&record.standing, Standing::Live { name: own, .. } if own == name);
         has_it && record.readiness.when == When::Now
     }))
+}
+
+/// The directory that `ready/` of the workspace at `dir` has its bits and its owner from: that in which its kind
+/// puts what is ready, from which moving it away takes it, or the workspace's where there is none.
+///
+/// # Errors
+/// A failure of the store.
+pub fn shown_as_ready(
+    read: &dyn Read,
+    workspace: &Governed,
+    dir: Ino,
+    now: UnixNanos,
+) -> Result<Ino, StoreError> {
+    let kind = &workspace.binding.kind;
+    let mut at = dir;
+    for name in kind.directory(kind.initial(), None, now).unwrap_or_default() {
+        match read.lookup(at, &name)? {
+            Some(node) if node.node_type == NodeType::Directory => at = node.ino,
+            _ => return Ok(dir),
+        }
+    }
+    Ok(at)
 }
 
 impl Command for Take {
@@ -237,6 +260,7 @@ impl Take {
             return Err(nothing_ready().into());
         };
         let (dir, name) = (*dir, name.clone());
+        self.require_shown(turn, &found, (dir, &name))?;
         let rename = Rename {
             parent: dir,
             name: name.clone(),
@@ -256,14 +280,44 @@ impl Take {
                 _ => {}
             }
         }
-        let made = made.ok_or_else(super::setattr::gone)?;
+        if made.is_none() && new_name.is_none() {
+            return Err(Stop::kept(no_lane(&name), path_of(turn.txn, dir, &name)?));
+        }
         Ok(Taken { name, record: found, made })
+    }
+}
+
+impl Take {
+    /// The kernel asked the bits of one directory; where the record lies in another one, they are asked here.
+    fn require_shown(
+        &self,
+        turn: &Turn<'_>,
+        found: &Record,
+        (dir, name): (Ino, &FileName),
+    ) -> Result<(), Stop> {
+        if runs_the_store(turn.context.actor.uid) {
+            return Ok(());
+        }
+        let Some(workspace) = governed(turn.txn, turn.config, self.dir)? else { return Ok(()) };
+        if shown_as_ready(turn.txn, &workspace, self.dir, turn.now)? == dir {
+            return Ok(());
+        }
+        match (turn.slot(dir, name)?, found.ino()) {
+            (Slot::Record(lies), Some(ino)) => turn.require_taking(&lies, ino),
+            _ => Ok(()),
+        }
     }
 }
 
 fn in_its_place(path: &TreePath) -> Refusal {
     let reason = format!("`{path}` is there already, where it would go");
     Refusal::new(Rule::Taken, reason, format!("remove `{path}`, or give it another name"))
+}
+
+/// The best is taken to work on it, and not somewhere where it would be no record any more.
+fn no_lane(name: &FileName) -> Refusal {
+    let reason = format!("`.next`, which is `{name}` now, can only go where records lie");
+    Refusal::new(Rule::Transition, reason, "name a lane, or move that record by its own name")
 }
 
 fn nothing_ready() -> Refusal {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use workfs_mount::{Attr, Caller, Entry, Handle};
 
-use crate::engine::for_roles;
+use crate::engine::{for_roles, shown_as_ready};
 use crate::limits::CACHE_TTL;
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -83,7 +83,7 @@ impl WorkTree {
         let mut attr = self.computed_attr(computed, size);
         match computed {
             Computed::Ready(dir) => {
-                take_over(&mut attr, read, dir)?;
+                take_over(&mut attr, read, self.shown_as_ready(read, dir)?)?;
                 if viewer.shows_roles {
                     attr.mode = for_roles(attr.mode);
                 }
@@ -107,6 +107,13 @@ impl WorkTree {
             _ => {}
         }
         Ok(Entry { attr, ttl: Duration::ZERO })
+    }
+
+    fn shown_as_ready(&self, read: &dyn Read, workspace: Ino) -> Result<Ino, StoreError> {
+        match self.workspace_of(read, workspace)? {
+            Some(found) => shown_as_ready(read, &found, workspace, self.engine.now()),
+            None => Ok(workspace),
+        }
     }
 
     /// The entry of a computed link that leads to `target`.
@@ -139,7 +146,7 @@ impl WorkTree {
     }
 }
 
-/// Moving something out of `ready/` is moving it out of the workspace's directory, and `X.why` quotes
+/// Moving something out of `ready/` is moving it out of the directory in which it lies, and `X.why` quotes
 /// what was written to X: who may do the one may do the other.
 fn take_over(attr: &mut Attr, read: &dyn Read, of: Ino) -> Result<(), StoreError> {
     if let Some(node) = read.node(of)? {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
 
 use crate::engine::{
-    self, About, Create, Home, Link, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename,
-    SetXattr, Slot, moved_by_copy, only_shown, slot,
+    self, About, Create, Home, Link, NEXT, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr,
+    Rename, SetXattr, Slot, moved_by_copy, only_shown, slot,
 };
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -70,11 +70,12 @@ impl WorkTree {
                 Ok(()) => Ok(()),
                 // The second half of a claim by copy: the name is gone already.
                 Err(refusal)
-                    if refusal.rule == Rule::Absent
-                        && (me.ghosts.remove(&caller, parent, &name)
-                            || me.hub.nexts.forget(parent, &name)) =>
+                    if refusal.rule == Rule::Absent && me.ghosts.remove(&caller, parent, &name) =>
                 {
                     Ok(())
+                }
+                Err(refusal) if refusal.rule == Rule::Absent && name.as_bytes() == NEXT => {
+                    me.forget_next(&caller, parent)
                 }
                 Err(refusal) => Err(refusal.rule.errno(Door::Name)),
             });

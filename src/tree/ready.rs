@@ -78,9 +78,8 @@ impl Nexts {
         }
     }
 
-    /// Removes the link; false where there is none.
-    pub fn forget(&self, lane: Ino, name: &FileName) -> bool {
-        name.as_bytes() == NEXT && self.last.lock().remove(&lane).is_some()
+    fn forget(&self, lane: Ino) {
+        self.last.lock().remove(&lane);
     }
 
     fn last(&self, lane: Ino) -> Option<FileName> {
@@ -154,6 +153,28 @@ impl WorkTree {
             None => self.hub.nexts.last(parent).map(|last| (Computed::Last(parent), last)),
         };
         Ok(link.map(|(link, target)| self.link_entry(link, &target)))
+    }
+
+    /// Removes the link of a lane to what came by `.next` last; it is the lane's, and so for whose that is.
+    pub(super) fn forget_next(&self, caller: &Caller, lane: Ino) -> Answer<()> {
+        if self.hub.nexts.last(lane).is_none() {
+            return Err(Rule::Absent.errno(Door::Name));
+        }
+        let context = self.context(caller, Door::Name);
+        let may = self.read(|read| {
+            let found = governed(read, &self.engine.config(), lane)?;
+            Ok(found.is_none_or(|found| match &found.place {
+                Place::State { state, owner } => {
+                    context.may_write(&found.binding.kind, *state, owner.as_ref()).is_ok()
+                }
+                _ => true,
+            }))
+        })?;
+        if !may {
+            return Err(Rule::Forbidden.errno(Door::Name));
+        }
+        self.hub.nexts.forget(lane);
+        Ok(())
     }
 
     /// Finds a name in `ready/` of the workspace at `dir`; [`Self::find_next`] has `.next`.
@@ -330,7 +351,9 @@ impl WorkTree {
         engine.submit(context, take, move |result| {
             reply.send(match result {
                 Ok(taken) => {
-                    self.note_made(&caller, taken.made);
+                    if let Some(made) = taken.made {
+                        self.note_made(&caller, made);
+                    }
                     if best {
                         self.hub.nexts.note_last(lane, taken.name);
                     }

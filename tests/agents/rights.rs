@@ -278,3 +278,15 @@ fn a_file_is_brought_back_in_no_lane_of_another() {
     }
     desk.fsck_clean();
 }
+
+// P10.4 P10.5
+#[test]
+fn where_a_lane_s_next_leads_is_for_whose_lane_it_is_to_forget() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    team.fixture.task("inbox", &Task::new("t-1"));
+    team.sh(1, "mv work/ready/.next work/assigned/bob/").success();
+    let refused = team.sh(2, "unlink work/assigned/bob/.next").failure();
+    assert!(refused.stderr.contains("ermission denied"), "{refused}");
+    team.sh(1, "test $(readlink work/assigned/bob/.next) = t-1.yaml").success();
+    team.sh(1, "rm work/assigned/bob/.next && ! test -h work/assigned/bob/.next").success();
+}

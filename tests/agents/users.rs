@@ -316,3 +316,43 @@ fn what_is_wrong_with_a_closed_draft_is_told_to_its_readers_only() {
     assert_eq!(told(BOB), (6, false, false));
     fixture.fsck_clean();
 }
+
+// P10.4 P10.9
+#[test]
+fn who_takes_out_of_ready_is_asked_as_where_the_record_lies() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Setup::default().mounts(2).prepare();
+    fixture.mount_at(fixture.mount(1)).success();
+    let root = fixture.root().to_str().unwrap();
+    fixture.workfs(&["mount", root, "-o", "allow_other", "--agent", "bob"]).success();
+    fs::set_permissions(fixture.base(), fs::Permissions::from_mode(0o755)).unwrap();
+    let work = fixture.mount(1).join("work");
+    fs::create_dir_all(work.join("assigned/bob")).unwrap();
+    for id in ["t-1", "t-2", "t-3", "t-4"] {
+        fs::write(work.join("inbox").join(format!("{id}.yaml")), Task::new(id).text()).unwrap();
+    }
+    let lead = |snippet: &str| {
+        fixture
+            .bash()
+            .with("M", fixture.mount(1))
+            .run(&format!("cd $M/work && {snippet}"))
+            .success()
+    };
+    let ways = [
+        "mv work/ready/t-1.yaml work/assigned/bob/",
+        "mv work/ready/.next work/assigned/bob/",
+        "mv work/inbox/t-4.yaml work/assigned/bob/",
+    ];
+    // That the workspace may be written says nothing of its inbox.
+    lead(&format!("chown {BOB} assigned/bob && chmod 777 . && chmod 755 inbox"));
+    ways.iter().for_each(|way| drop(by(&fixture, BOB, way).failure()));
+    lead("chmod 700 inbox");
+    by(&fixture, BOB, "ls work/ready").failure();
+    by(&fixture, BOB, "cat work/ready/t-1.yaml").failure();
+    // Nor that it may not.
+    lead("chmod 755 . && chmod 777 inbox");
+    ways.iter().for_each(|way| drop(by(&fixture, BOB, way).success()));
+    fixture.fsck_clean();
+}

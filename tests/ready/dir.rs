@@ -443,3 +443,27 @@ fn a_workspace_is_copied_with_all_but_its_ready() {
     }
     fixture.fsck_clean();
 }
+
+// The table of renames: what a move out of `ready/` is.
+#[test]
+fn what_is_moved_out_of_ready_goes_where_it_would_from_where_it_lies() {
+    let fixture = Fixture::new();
+    for task in ["a", "b", "c"] {
+        put(&fixture, task, "");
+    }
+    fixture.sh("mkdir -p notes && mv work/ready/a.yaml notes/").success();
+    fixture.sh("mv work/ready/b.yaml work/inbox/b.yaml~ && test -e work/inbox/b.yaml~").success();
+    assert!(fixture.path("notes/a.yaml").exists() && !fixture.path("work/inbox/a.yaml").exists());
+    let (work, notes) = (fixture.work(), fixture.path("notes"));
+    let next = fs::rename(work.join("ready/.next"), notes.join(".next"));
+    assert_eq!(Errno::from_io_error(&next.unwrap_err()), Some(Errno::PERM));
+    assert!(fixture.why().contains("can only go where records lie"), "{}", fixture.why());
+    assert_eq!(names(&work.join("ready")), ["c.yaml"]);
+    let ledger = fixture.ledger();
+    let last = |task: &str| ledger.of_record(task).last().unwrap().name().to_owned();
+    assert_eq!(
+        (last("a"), last("b"), last("c")),
+        ("left".into(), "renamed".into(), "created".into())
+    );
+    fixture.fsck_clean();
+}
