@@ -84,6 +84,8 @@ impl Command for SetAttributes {
                 return Err(Refusal::new(Rule::Unsupported, reason, "write the file").into());
             }
             resize(turn, &mut node, size)?;
+            // Since it was asked whether it is checked it may have got another name.
+            turn.require_still_valid(&node)?;
             node.mtime = turn.now;
             drop_privileges(turn, &mut node);
         }

@@ -4,8 +4,12 @@ use std::fs::{self, File};
 use std::io::Write;
 
 use rustix::fs::RenameFlags;
+use workfs::config::Config;
+use workfs::engine::{Base, Save, SetAttributes, Sight, Text};
+use workfs::names::FileName;
+use workfs::refusal::Rule;
 
-use crate::harness::{Errno, Setup, close, rename_with};
+use crate::harness::{Desk, Errno, Setup, close, rename_with};
 
 const LAYOUT: &str = "workspaces: []
 files: [{ path: \"plans/*\" }]
@@ -81,4 +85,26 @@ fn a_rename_of_a_checked_file_saves_nothing_that_is_not_valid_and_nobody_else_s(
     close(file).unwrap();
     fixture.sh("mv plans/there.json plans/b.json").success();
     fixture.fsck_clean();
+}
+
+// P11.7
+#[test]
+fn what_has_got_a_checked_name_meanwhile_is_not_cut_to_what_that_does_not_take() {
+    let layout = "workspaces: [{ path: work, kind: task }]\nchecks: [{ path: \"work/*.json\" }]";
+    let desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    desk.make("plan.json");
+    let name = FileName::new("plan.json").unwrap();
+    let look = || desk.read(|read| read.lookup(read.workspaces()?[0].dir.unwrap(), &name)).unwrap();
+    let ino = look().ino;
+    let text = Text::new(b"{\"a\": [1, 2]}".to_vec());
+    let save = Save::of(ino, Sight::Known(Base::Unseen), text);
+    desk.engine().run(Desk::operator(), save).unwrap();
+    // As a mount asks for it where the name was another one when it looked.
+    for size in [3, 0, 100] {
+        let cut = SetAttributes { size: Some(size), ..SetAttributes::none(ino) };
+        let refused = desk.engine().run(Desk::operator(), cut).unwrap_err();
+        assert_eq!(refused.rule, Rule::Syntax, "{size}");
+        assert_eq!(look().size, 13, "{size}");
+    }
+    desk.fsck_clean();
 }
