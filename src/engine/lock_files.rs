@@ -48,12 +48,15 @@ impl Command for ExpireLocks {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<LeaseTime>, Stop> {
-        for _ in 0..SWEPT_AT_ONCE {
+        let mut left = SWEPT_AT_ONCE;
+        while left > 0 {
             match turn.txn.next_lease()? {
                 Some((ino, until)) if until <= turn.lease_now => {
-                    // It may have more than one name.
-                    while turn.expire(ino)? {}
-                    turn.txn.delete_lease(ino)?;
+                    let before = left;
+                    if turn.expire(ino, &mut left)? {
+                        turn.txn.delete_lease(ino)?;
+                        left = left.min(before - 1);
+                    }
                 }
                 next => return Ok(next.map(|(_, until)| until)),
             }
@@ -174,7 +177,7 @@ impl Turn<'_> {
         self.txn.leases_after(LeaseTime(0), &mut |(ino, _)| (leases.push(ino), true).1)?;
         for ino in leases {
             let is_lock = match self.txn.node(ino)? {
-                Some(node) => self.name_of_lock(&node)?.is_some(),
+                Some(node) => self.is_lock(&node)?,
                 None => false,
             };
             if !is_lock {
@@ -229,27 +232,44 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// A name by which a file is a lock.
-    fn name_of_lock(
-        &mut self,
-        node: &Node,
-    ) -> Result<Option<(Ino, FileName, Arc<Scope>)>, StoreError> {
+    /// Whether a file is a lock by any of its names.
+    fn is_lock(&mut self, node: &Node) -> Result<bool, StoreError> {
         for (dir, name) in self.names_of_file(node)? {
-            if let Some(scope) = self.scope(dir)?
-                && self.config.files().lock(&scope, &name).is_some()
-            {
-                return Ok(Some((dir, name, scope)));
+            if self.lock_scope(dir, &name)?.is_some() {
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
-    /// Takes a name of a lock whose lease is over, with an event; false if it has none.
-    fn expire(&mut self, ino: Ino) -> Result<bool, Stop> {
+    /// The rules of a directory in which this name is a lock's.
+    fn lock_scope(&self, dir: Ino, name: &FileName) -> Result<Option<Arc<Scope>>, StoreError> {
+        let scope = self.scope(dir)?;
+        Ok(scope.filter(|scope| self.config.files().lock(scope, name).is_some()))
+    }
+
+    /// Takes the names of a lock whose lease is over, each with an event, as long as any are `left` to be
+    /// taken; says whether it has none any more.
+    fn expire(&mut self, ino: Ino, left: &mut usize) -> Result<bool, Stop> {
         let Some(node) = self.txn.node(ino)?.filter(|node| node.nlink > 0) else {
-            return Ok(false);
+            return Ok(true);
         };
-        let Some((dir, name, scope)) = self.name_of_lock(&node)? else { return Ok(false) };
+        for (dir, name) in self.names_of_file(&node)? {
+            let Some(scope) = self.lock_scope(dir, &name)? else { continue };
+            if *left == 0 {
+                return Ok(false);
+            }
+            *left -= 1;
+            self.take_name(ino, (dir, name), &scope)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes a name of a lock away.
+    fn take_name(&mut self, ino: Ino, at: (Ino, FileName), scope: &Scope) -> Result<(), Stop> {
+        let (dir, name) = at;
+        // With each name that goes another may have become its first.
+        let Some(node) = self.txn.node(ino)? else { return Ok(()) };
         let parent = self.directory(dir)?;
         self.txn.delete_entry(dir, &name)?;
         self.unname(&node, dir, &name)?;
@@ -261,6 +281,6 @@ impl Turn<'_> {
         self.txn.update_history(&history)?;
         let fate = Fate::Removed(node.node_type);
         self.effect(Effect::Name { parent: dir, name, ino, also_origin: true, fate });
-        Ok(true)
+        Ok(())
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use workfs::config::Config;
 use workfs::engine::{
-    Base, Command, ExpireLocks, Rename, RenameMode, RestoreFile, SetAttributes, Sight, TimeOrNow,
-    Write, WriteAt,
+    Base, Command, ExpireLocks, Link, Rename, RenameMode, RestoreFile, SetAttributes, Sight,
+    TimeOrNow, Write, WriteAt,
 };
 use workfs::names::FileName;
 use workfs::numbers::G;
@@ -124,6 +124,33 @@ fn a_lock_that_is_over_is_not_kept_by_what_comes_later_also_after_a_full_disk() 
         assert_eq!(refused.unwrap_err().rule, Rule::LeaseOver);
     }
     assert!(!is_locked(&desk) && lookup("b.lock").is_none());
+    desk.fsck_clean();
+}
+
+// P11.10 P6.5
+#[test]
+fn a_lock_of_many_names_goes_in_pieces_and_keeps_nobody_waiting() {
+    let layout = "workspaces: [{ path: work, kind: task }]\n\
+                  locks: [{ path: \"**/*.lock\", lease: 60s }]";
+    let desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    desk.make("a.lock");
+    let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+    let file = |name: &str| FileName::new(name).unwrap();
+    let ino = desk.read(|read| read.lookup(parent, &file("a.lock"))).unwrap().ino;
+    // One that is no lock's keeps the file.
+    by(&desk, Link { ino, parent, name: file("kept") }).unwrap();
+    for nth in 0..700 {
+        by(&desk, Link { ino, parent, name: file(&format!("{nth}.lock")) }).unwrap();
+    }
+    let names = || desk.read(|read| read.node(ino)).unwrap().nlink;
+    desk.pass(60 * SECOND);
+    for left in [702 - 256, 702 - 2 * 256] {
+        let next = desk.act("bob", ExpireLocks).unwrap();
+        assert_eq!((names(), next), (left, Some(desk.engine().lease_now())));
+    }
+    assert_eq!(desk.act("bob", ExpireLocks), Ok(None));
+    assert_eq!(names(), 1);
+    assert!(desk.at_path("kept").is_some() && desk.at_path("a.lock").is_none());
     desk.fsck_clean();
 }
 
