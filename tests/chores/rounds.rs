@@ -6,6 +6,7 @@ use workfs::config::Config;
 use workfs::engine::{Chores, Create, NewContent, PutAgent, Remove, RemoveWhat, Text};
 use workfs::kind::{Kind, Kinds, builtin};
 use workfs::names::FileName;
+use workfs::numbers::Ino;
 
 use crate::harness::{Desk, SECOND, Setup, agent, save, until_polled};
 use crate::with_chores;
@@ -485,4 +486,30 @@ fn the_daemon_makes_the_rounds() {
     let last = events.0.iter().rfind(|event| event.name() == "put_aside").unwrap();
     assert_eq!(last.0["payload"]["to_path"], "work/put-aside/t-1.yaml");
     fixture.fsck_clean();
+}
+
+// P14.6 P14.8
+#[test]
+fn drafts_of_another_workspace_keep_nobody_s_from_being_put_aside() {
+    let text = "workspaces: [{ path: work, kind: task }, \
+                { path: other, kind: task, chores: { drafts: true } }]\n";
+    let desk = Desk::with(&["bob"], Config::parse("layout", text).unwrap());
+    let chores = Chores::new(desk.engine(), "one");
+    // More than one round takes up.
+    for nth in 0..1100 {
+        desk.put(&format!("theirs-{nth}"), "artefacts: 7");
+    }
+    let name = |name: &str| FileName::new(name).unwrap();
+    let make = |parent, dir: &str, content| {
+        let create = Create { parent, name: name(dir), mode: 0o755, content, on_draft: None };
+        desk.engine().run(Desk::operator(), create).unwrap().ino
+    };
+    let other = make(Ino(1), "other", NewContent::Directory);
+    let inbox = make(other, "inbox", NewContent::Directory);
+    make(inbox, "own.yaml", NewContent::File);
+    desk.pass(8 * DAY);
+    assert_eq!(chores.round(), Ok(1));
+    assert!(desk.read(|read| read.lookup(inbox, &name("own.yaml"))).is_none());
+    assert_eq!(chores.round(), Ok(0));
+    desk.fsck_clean();
 }

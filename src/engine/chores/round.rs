@@ -137,12 +137,12 @@ impl Chores {
         Ok(done)
     }
 
-    fn put_aside(&self, _: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
+    fn put_aside(&self, row: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
         let drafts = binding.kind.chores().drafts.as_ref();
         let Some(drafts) = drafts.filter(|_| binding.chores.drafts) else { return Ok(0) };
         let mut done = 0;
         let since = self.ago(drafts.after);
-        for ino in self.old_drafts(since)? {
+        for ino in self.old_drafts(row, since)? {
             let into = drafts.dir.clone();
             done += self.act(dir, PutAside { ino, since, dir, into })?;
         }
@@ -249,14 +249,24 @@ impl Chores {
         Ok(crate::store::read(&**self.engine.readers(), find)?)
     }
 
-    fn old_drafts(&self, since: UnixNanos) -> Result<Vec<Ino>, Refusal> {
+    /// Drafts of a workspace that nobody has written to since then: however many others have, they keep none
+    /// of its own from being found.
+    fn old_drafts(&self, row: &WorkspaceRow, since: UnixNanos) -> Result<Vec<Ino>, Refusal> {
         let find = |read: &dyn Read| {
-            let mut found = Vec::new();
+            let is_own = |ino| {
+                let Some(draft) = read.draft(ino)? else { return Ok(false) };
+                Ok(read.place(draft.dir)?.is_some_and(|place| place.workspace == row.key))
+            };
+            let (mut found, mut failed) = (Vec::new(), None);
             read.old_drafts(since, &mut |ino| {
-                found.push(ino);
-                found.len() < CHORES_AT_ONCE
+                match is_own(ino) {
+                    Ok(true) => found.push(ino),
+                    Ok(false) => {}
+                    Err(error) => failed = Some(error),
+                }
+                failed.is_none() && found.len() < CHORES_AT_ONCE
             })?;
-            Ok(found)
+            failed.map_or(Ok(found), Err)
         };
         Ok(crate::store::read(&**self.engine.readers(), find)?)
     }
