@@ -56,6 +56,7 @@ impl Rename {
             turn.txn.update_node(&node)?;
             if node.node_type == NodeType::Directory {
                 turn.settle_dir(to.0, to.1, node.ino)?;
+                turn.require_quota_of_name(from, to, node.ino)?;
             }
             turn.effect(Effect::Times(node.ino));
         }

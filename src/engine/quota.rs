@@ -89,12 +89,36 @@ impl Turn<'_> {
                 over(growth.inodes, growth.now.inodes, inodes),
             ) {
                 (None, None) => continue,
-                (Some(limit), _) => format!("`{name}` may hold {limit} bytes of files"),
+                (Some(limit), _) => too_large(&name, limit),
                 (None, Some(limit)) => too_many(&name, limit),
             };
             return Err(exceeded(reason, name));
         }
         Ok(())
+    }
+
+    /// Refuses to give a directory a name of which the quota is lower than it had, where it holds more than
+    /// that. No sum grows by it, nor by what goes and comes back in one change.
+    pub(super) fn require_quota_of_name(
+        &self,
+        (from_dir, from): (Ino, &FileName),
+        (to_dir, to): (Ino, &FileName),
+        dir: Ino,
+    ) -> std::result::Result<(), Stop> {
+        let of =
+            |dir, name| Some(name).filter(|_| dir == ROOT).and_then(|name| self.config.quota(name));
+        let before = of(from_dir, from);
+        let Some((after, now)) = of(to_dir, to).zip(self.txn.quota(dir)?) else { return Ok(()) };
+        let over = |now: u64, limit: Option<u64>, had: Option<u64>| {
+            limit.filter(|limit| now > *limit && had.is_none_or(|had| had > *limit))
+        };
+        let bytes = over(now.bytes, after.bytes, before.and_then(|before| before.bytes));
+        let inodes = over(now.inodes, after.inodes, before.and_then(|before| before.inodes));
+        match (bytes, inodes) {
+            (None, None) => Ok(()),
+            (Some(limit), _) => Err(exceeded(too_large(to, limit), to.clone())),
+            (None, Some(limit)) => Err(exceeded(too_many(to, limit), to.clone())),
+        }
     }
 
     /// Of what is too much, `why` names what was to be changed, where that has a name.
@@ -121,6 +145,10 @@ impl Turn<'_> {
             None => Ok(()),
         }
     }
+}
+
+fn too_large(name: &FileName, limit: u64) -> String {
+    format!("`{name}` may hold {limit} bytes of files")
 }
 
 fn too_many(name: &FileName, limit: u64) -> String {

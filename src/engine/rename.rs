@@ -416,6 +416,7 @@ impl Rename {
         if directory {
             turn.unsettle_dir(source.ino)?;
             turn.settle_dir(self.new_parent, &self.new_name, source.ino)?;
+            turn.require_quota_of_name(from, to, source.ino)?;
         }
         let moved = i32::from(directory && self.parent != self.new_parent);
         let from = turn.directory(self.parent)?;

@@ -68,6 +68,35 @@ fn each_directory_that_a_glob_names_has_a_quota_of_its_own() {
 
 // P11.11
 #[test]
+fn a_directory_that_holds_too_much_for_a_name_does_not_get_that_name() {
+    let layout = "workspaces: []\nquotas:\n  - { path: big, bytes: 1MiB }\n  \
+                  - { path: small, bytes: 1KiB }\n  - { path: few, inodes: 2 }\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture
+        .sh("mkdir big small few && head -c 9000 /dev/zero | tr '\\0' x > big/f && touch big/g")
+        .success();
+    for name in ["small", "few"] {
+        let refused = fixture.sh(&format!("mv -T big {name}"));
+        assert!(refused.stderr.contains("quota"), "{refused}");
+        let (one, other) = (fixture.path("big"), fixture.path(name));
+        let swapped = rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE);
+        assert_eq!(swapped, Err(rustix::io::Errno::DQUOT));
+        // Nor by a detour, of which a commit sees the end alone.
+        let detour = format!(
+            "mkdir .workfs/txn/t && cd .workfs/txn/t && rmdir {name} && mv big zz && mv zz {name}
+             cd ../../.. && mv .workfs/txn/t .workfs/commit"
+        );
+        let refused = fixture.sh(&detour);
+        assert!(refused.stderr.contains("quota"), "{refused}");
+        fixture.sh("rmdir .workfs/txn/t").success();
+    }
+    fixture.sh("truncate -s 1K big/f && mv -T big small && touch small/h").success();
+    assert_eq!(quota(&fixture, "small"), (1 << 10, 4));
+    fixture.fsck_clean();
+}
+
+// P11.11
+#[test]
 fn a_new_configuration_counts_what_is_there() {
     let fixture = Setup::default().layout("workspaces: []\n").start();
     fixture.sh("mkdir -p team-a/b; printf 12345 > team-a/b/c; ln team-a/b/c d").success();
