@@ -280,3 +280,40 @@ fn a_parked_record_that_cannot_go_back_is_its_old_owner_s_no_more() {
     assert_eq!(desk.record("t-1").state.as_str(), "inbox");
     desk.fsck_clean();
 }
+
+// P12.1
+#[test]
+fn who_moves_its_record_to_another_state_has_it_for_as_long_as_that_one_gives() {
+    let task = builtin::task();
+    let definition = task.source().definition.replace("kind: task", "kind: errand");
+    let definition = definition.replace("task.v1.json", "errand.v1.json");
+    let held = "  held:\n    dirs: [\"dead/{owner}\"]\n    status: any\n    \
+                lease: { ttl: 8h, on_expiry: inbox }\n  fridge:\n";
+    let moves = "transitions:\n  \
+                 - { from: assigned, to: held, event: held, by: *workers }\n  \
+                 - { from: held, to: [inbox, assigned], event: resumed, by: *workers }\n";
+    let definition = definition.replace("  fridge:\n", held);
+    let definition = definition.replace("transitions:\n", moves);
+    let mut kinds = Kinds::default();
+    let file = "errand.kind.yaml";
+    kinds.add(file, Kind::load(file, &definition, &task.source().schema).unwrap()).unwrap();
+    let text = "workspaces: [{ path: work, kind: errand }]";
+    let mut desk = Desk::with(&["bob"], Config::parse_with("c", text, &kinds).unwrap());
+    let held = desk.make_below("dead", "bob");
+    for (task, way) in [("longer", vec![&*held]), ("shorter", vec![&*held, "bob"])] {
+        desk.put(task, "");
+        desk.mv("bob", task, "inbox", "bob").unwrap();
+        let ends = way.iter().fold("bob", |from, to| {
+            desk.pass(SECOND);
+            desk.mv("bob", task, from, to).unwrap();
+            to
+        });
+        let ttl = if ends == "bob" { TTL } else { 2 * TTL };
+        desk.pass(ttl - SECOND);
+        assert_eq!(desk.record(task).owner, Some(agent("bob")), "{task}");
+        desk.pass(SECOND);
+        assert_eq!(desk.record(task).owner, None, "{task}");
+        assert_eq!(desk.record(task).state.as_str(), "inbox", "{task}");
+    }
+    desk.fsck_clean();
+}

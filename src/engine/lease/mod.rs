@@ -154,6 +154,12 @@ pub fn lease_of<'k>(kind: &'k Kind, record: &Record) -> Option<&'k Lease> {
     kind.state(state).lease.as_ref()
 }
 
+/// For how long a record's owner has it: as it asks itself, or as its state gives it.
+fn ttl_ns(record: &Record, lease: &Lease) -> u64 {
+    let asked = record.lease_s.map(|seconds| Duration::from_secs(u64::from(seconds)));
+    nanos(asked.unwrap_or(lease.ttl))
+}
+
 pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -192,9 +198,12 @@ impl Turn<'_> {
             }
             return Ok(());
         };
-        let same =
-            before.owner == record.owner && row.is_some_and(|row| row.attempt == record.attempt);
-        if same && asked_s == record.lease_s {
+        let ttl_ns = ttl_ns(record, lease);
+        let runs = |row: LeaseRow| {
+            // Another state may give it for longer, or not for so long.
+            row.attempt == record.attempt && (before.state == record.state || row.ttl_ns == ttl_ns)
+        };
+        if before.owner == record.owner && row.is_some_and(runs) && asked_s == record.lease_s {
             return self.runs_on(record, row);
         }
         record.lapsed = None;
@@ -244,8 +253,7 @@ impl Turn<'_> {
     /// Makes a new lease of a record that somebody has.
     fn put_lease(&mut self, record: &Record, lease: &Lease) -> Result<(), StoreError> {
         let Some(owner) = record.owner.clone() else { return Ok(()) };
-        let asked = record.lease_s.map(|seconds| Duration::from_secs(u64::from(seconds)));
-        let ttl_ns = nanos(asked.unwrap_or(lease.ttl));
+        let ttl_ns = ttl_ns(record, lease);
         let (record, attempt) = (record.key, record.attempt);
         let (until, told) = (self.lease_now, LeaseTold::Nothing);
         self.run_on(LeaseRow { record, attempt, ttl_ns, until, told }, owner).map(drop)
