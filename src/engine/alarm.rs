@@ -25,12 +25,22 @@ impl Alarm {
 }
 
 /// The wall clock, as it was when it was last looked at.
-pub(super) struct Wall(pub UnixNanos);
+pub(super) struct Wall {
+    at: UnixNanos,
+    /// It was set back, and what was ready by then is so still: a full disk may take no change.
+    pub is_behind: bool,
+}
 
 impl Wall {
+    pub fn at(at: UnixNanos) -> Self {
+        Wall { at, is_behind: false }
+    }
+
     /// Looks at it; says whether it was set back since.
     pub fn was_set_back(&mut self, now: UnixNanos) -> bool {
-        let before = std::mem::replace(&mut self.0, now);
-        now.0.saturating_add(CLOCK_SLACK.as_nanos() as i64) < before.0
+        let before = std::mem::replace(&mut self.at, now);
+        let was_set_back = now.0.saturating_add(CLOCK_SLACK.as_nanos() as i64) < before.0;
+        self.is_behind |= was_set_back;
+        was_set_back
     }
 }

@@ -111,14 +111,14 @@ impl Desk {
         let is_tight = self.writer.is_tight() && !self.writer.find_room();
         let mut jobs = Vec::new();
         if self.wall.was_set_back((self.doors.clock)()) {
-            jobs.push(self.ripen(true));
+            jobs.push(self.ripen());
         }
         jobs.extend(waiting.take(BATCH_CHANGES_MAX));
         // What a clock says comes first: nobody acts on a lease that is over.
         self.note_ends(&jobs);
         let tended = self.tend(is_tight);
         if self.ripens_in() == Some(Duration::ZERO) {
-            jobs.push(self.ripen(false));
+            jobs.push(self.ripen());
         }
         if tended.is_empty() && jobs.is_empty() {
             return;
@@ -171,12 +171,12 @@ impl Desk {
     }
 
     /// The change that makes those ready whose time has come; see [`Ripen`].
-    fn ripen(&mut self, was_set_back: bool) -> Queued {
+    fn ripen(&mut self) -> Queued {
         // Should it fail, it is tried again after a moment.
         let again = (self.doors.clock)().0.saturating_add(CLOCK_LOOK.as_nanos() as i64);
         self.due = Some(UnixNanos(again));
         let next = Arc::clone(&self.next_due);
-        let ripen = Ripen { was_set_back };
+        let ripen = Ripen { was_set_back: self.wall.is_behind };
         Queued::new(Context::daemon(), ripen, move |ran| *next.lock() = ran.ok())
     }
 
@@ -298,7 +298,7 @@ impl Desk {
         }
         self.nameless.add(nameless);
         if let Some(next) = self.next_due.lock().take() {
-            self.due = next;
+            (self.due, self.wall.is_behind) = (next, false);
         }
         self.due = self.due.into_iter().chain(first_due).min();
     }

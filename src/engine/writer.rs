@@ -168,7 +168,7 @@ pub fn start(
         clock: clock.clone(),
         due,
         next_due: Arc::default(),
-        wall: Wall(clock.wall_before()),
+        wall: Wall::at(clock.wall_before()),
     }));
     let door = Arc::new(Door { queue: Arc::clone(&queue), desk: Some(Arc::clone(&desk)) });
     let handle = std::thread::Builder::new()

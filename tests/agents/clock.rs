@@ -4,7 +4,7 @@ use workfs::engine::Heartbeat;
 use workfs::numbers::UnixNanos;
 use workfs::store::When;
 
-use crate::harness::{Desk, SECOND};
+use crate::harness::{Desk, SECOND, Space};
 
 // P12.7
 #[test]
@@ -93,4 +93,26 @@ fn no_number_of_starts_keeps_a_record_with_who_is_gone() {
     desk.settle();
     assert_eq!(desk.record("t-1").state.as_str(), "inbox");
     desk.fsck_clean();
+}
+
+// P9.3
+#[test]
+fn what_a_clock_that_was_ahead_made_ready_is_not_any_more_also_after_a_full_disk() {
+    const HOURS: i64 = 10 * 3600 * SECOND as i64;
+    for space in [Space::Room, Space::Tight, Space::Full] {
+        let desk = Desk::new(&["bob"]);
+        // Five hours after the desk's clock begins.
+        desk.put("later", "not_before: 2025-11-24T21:00:00Z");
+        let is_ready = || desk.record("later").readiness.when == When::Now;
+        assert!(!is_ready());
+        desk.set_wall(HOURS);
+        desk.settle();
+        assert!(is_ready());
+        desk.leave(space);
+        desk.set_wall(-HOURS);
+        desk.leave(Space::Room);
+        desk.pass(10 * SECOND);
+        assert!(!is_ready(), "{space:?}");
+        desk.fsck_clean();
+    }
 }
