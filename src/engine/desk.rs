@@ -28,7 +28,7 @@ use super::queued::{Finish, Queued};
 use super::ready::Ripen;
 use super::turn::{Head, keep_refusal};
 use super::{
-    Audience, Context, Doors, Effect, Fate, FaultPoint, Origin, Scopes, Silence, Stop, Turn,
+    Audience, Context, Doors, Effect, Ends, Fate, FaultPoint, Origin, Scopes, Silence, Stop, Turn,
     Undone, or_abort,
 };
 
@@ -192,7 +192,7 @@ impl Desk {
                 self.leases.note_agent(&queued.context.actor.name, lease_now);
             }
         }
-        let (sync, audience) = (self.sync, &self.audience);
+        let (sync, audience, ends) = (self.sync, &self.audience, self.leases.ends());
         let is_seen_whole = jobs.iter().any(|job| job.is_seen_whole);
         if !jobs.iter().all(|job| job.is_told_apart) {
             // They may go by what was answered before.
@@ -206,6 +206,7 @@ impl Desk {
             doors: &self.doors,
             scopes: &self.scopes,
             undone: &self.undone,
+            ends: &ends,
             audience: &*self.audience,
             head: &mut self.head,
             batch: Batch::default(),
@@ -364,6 +365,7 @@ struct Round<'d> {
     doors: &'d Doors,
     scopes: &'d Scopes,
     undone: &'d Arc<Undone>,
+    ends: &'d Ends,
     audience: &'d dyn Audience,
     head: &'d mut Head,
     batch: Batch,
@@ -391,6 +393,7 @@ impl Round<'_> {
             doors: self.doors,
             scopes: self.scopes,
             undone: self.undone,
+            ends: self.ends,
             audience: self.audience,
             head: &mut *self.head,
             effects: &mut effects,

@@ -14,7 +14,7 @@ use crate::store::{
 
 use super::queued::Queued;
 use super::refuse::to_tell;
-use super::{Audience, Context, Doors, Effect, Scopes, Undone};
+use super::{Audience, Context, Doors, Effect, Ends, Scopes, Undone};
 
 /// A refusal with what is to be kept of it.
 #[derive(Debug)]
@@ -112,6 +112,8 @@ pub struct Turn<'a> {
     pub(crate) nameless: &'a mut Vec<Ino>,
     pub(crate) durability: &'a mut Durability,
     pub(super) undone: &'a Arc<Undone>,
+    /// Leases that are over, of which the rows do not say so yet.
+    pub(super) ends: &'a Ends,
     /// What follows in the same transaction.
     pub(super) follows: &'a mut Vec<Queued>,
 }

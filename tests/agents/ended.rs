@@ -131,6 +131,27 @@ fn who_lets_go_of_an_earlier_claim_ends_no_later_one() {
     desk.fsck_clean();
 }
 
+// P12.7
+#[test]
+fn nor_does_anybody_else_begin_anew_what_ended_while_a_full_disk_took_no_end() {
+    for by_a_save in [false, true] {
+        let desk = bob_has("inbox");
+        desk.leave(Space::Full);
+        desk.pass(TTL + SECOND);
+        assert!(desk.lease("t-1").is_some(), "nothing could be written");
+        // The operator is the first who finds that there is room again.
+        desk.make_room();
+        if by_a_save {
+            desk.rewrite("t-1", "status: assigned\nagent: bob\nlease: 8h");
+        } else {
+            let beat = Heartbeat { record: desk.record("t-1").key };
+            is_refused(desk.engine().run(Desk::operator(), beat), Rule::LeaseOver);
+        }
+        desk.pass(31 * SECOND);
+        is_back(&desk);
+    }
+}
+
 // P12.3 P12.7
 #[test]
 fn an_end_that_a_full_disk_does_not_take_is_no_less_an_end() {

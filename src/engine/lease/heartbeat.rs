@@ -78,6 +78,11 @@ impl Command for Heartbeat {
             let refusal = Refusal::new(Rule::LeaseOver, reason, "claim it first");
             return Err(Stop::kept(refusal, path));
         };
+        if turn.ends.has(&row) {
+            let reason = format!("{owner}'s lease of `{id}` is over, which is not written yet");
+            let refusal = Refusal::new(Rule::LeaseOver, reason, "claim it when it is to be had");
+            return Err(Stop::kept(refusal, path));
+        }
         Ok(turn.run_on(row, owner)?)
     }
 }

@@ -206,6 +206,10 @@ impl Turn<'_> {
         if before.owner == record.owner && row.is_some_and(runs) && asked_s == record.lease_s {
             return self.runs_on(record, row);
         }
+        // One that is over is not begun anew by another time that is asked for.
+        if let Some(row) = row.filter(|row| row.attempt == record.attempt && self.ends.has(row)) {
+            return self.runs_on(record, Some(row));
+        }
         record.lapsed = None;
         self.put_lease(record, lease)
     }
