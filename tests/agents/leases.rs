@@ -278,3 +278,31 @@ fn leases_go_on_after_a_crash_and_a_new_start() {
     await_event(&team, "t-1", "expired");
     team.fixture.fsck_clean();
 }
+
+// P12.1 P12.7 P11.11
+#[test]
+fn a_quota_of_where_a_record_would_go_back_to_keeps_nobody_s_lease_alive() {
+    let layout =
+        "workspaces:\n  - { path: ., kind: task }\nquotas:\n  - { path: inbox, inodes: 2 }\n";
+    let fixture = Setup::default().mounts(2).prepare();
+    let file = fixture.outside("layout.yaml");
+    fs::write(&file, layout).unwrap();
+    fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).success();
+    fixture.mount_at(fixture.root()).success();
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    fixture.workfs(&["mount", fixture.mount(1).to_str().unwrap(), "--agent", "bob"]).success();
+    let claim = "mkdir -p inbox assigned/bob; printf 'lease: 3s\\n' > inbox/a.yaml
+                 mv inbox/a.yaml assigned/bob/ && : > b && mv b inbox/notes";
+    fixture.sh(claim).success();
+    until_polled("the end", || {
+        let told = fixture.sh("cat .workfs/leases").success().stdout;
+        told.contains("`inbox` may hold 2 files and directories").then_some(())
+    });
+    let late = fixture.mount(1).join("assigned/bob/a.yaml");
+    assert_eq!(errno(fs::OpenOptions::new().append(true).open(late)), Errno::ACCESS);
+    // Whoever acts for others sends it back when there is room.
+    fixture
+        .sh("rm inbox/notes; echo '# mended' >> assigned/bob/a.yaml; cat inbox/a.yaml")
+        .success();
+    fixture.fsck_clean();
+}

@@ -122,7 +122,9 @@ impl Had {
         self.require_fit(&Text::new(&bytes[..])).map_err(mended_by_others)?;
         let owner = self.record.owner.as_ref();
         let home = home_in(turn, &self.governed, &self.name, (to, owner))?;
-        if self.file.is_none() {
+        // What counts nowhere yet, or elsewhere, is one node more there.
+        let charged = self.file.as_ref().map(|(_, node)| node.quota);
+        if charged != turn.txn.node(home.dir)?.map(|dir| dir.quota) {
             turn.require_room(home.dir)?;
         }
         let wait = match (retries, spent) {
