@@ -86,6 +86,19 @@ fn a_flock_of_the_other_kind_gives_up_the_first() {
 }
 
 #[test]
+fn what_is_granted_may_let_go_of_what_another_waits_for() {
+    let locks = Arc::new(Locks::default());
+    let range = |number, kind, start, end| Lock { start, end, ..lock(number, kind) };
+    take(&locks, 1, range(1, Kind::Exclusive, 0, 9)).unwrap();
+    take(&locks, 1, range(2, Kind::Exclusive, 10, 19)).unwrap();
+    let three = ask(&locks, 1, range(3, Kind::Shared, 0, 9), false, true);
+    // With two's part one shares its own.
+    let one = ask(&locks, 1, range(1, Kind::Shared, 0, 19), false, true);
+    ask(&locks, 1, range(2, Kind::Exclusive, 10, 19), true, false).try_recv().unwrap().unwrap();
+    assert_eq!((one.try_recv(), three.try_recv()), (Ok(Ok(())), Ok(Ok(()))));
+}
+
+#[test]
 fn posix_locks_that_wait_for_each_other_are_refused() {
     let locks = Arc::new(Locks::default());
     for owner in 1..=3 {

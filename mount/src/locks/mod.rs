@@ -161,8 +161,11 @@ impl State {
         while at < self.waiters.len() {
             let Waiter { ino: of, lock, until, .. } = self.waiters[at];
             if of == ino && self.conflict(ino, &lock).is_none() {
+                let changes = self.files.get(&ino).is_some_and(|table| table.changes_kind(&lock));
                 self.put(ino, lock);
                 answers.push((self.waiters.remove(at).reply, Ok(())));
+                // What it shares from now on may be what one before it waits for.
+                at = if changes { 0 } else { at };
             } else if of == ino && until.is_some() && self.goes_until(ino, &lock).is_none() {
                 answers.push((self.waiters.remove(at).reply, Err(Errno::EAGAIN)));
             } else {
