@@ -4,6 +4,8 @@ use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
 
+use workfs_mount::as_user;
+
 use crate::harness::{Fixture, Setup, needs};
 
 // P7.1
@@ -38,6 +40,31 @@ fn a_change_of_owner_that_changes_nothing_takes_set_user_id_away() {
     fs::set_permissions(fixture.path("f"), fs::Permissions::from_mode(0o2644)).unwrap();
     std::os::unix::fs::chown(fixture.path("f"), None, None).unwrap();
     assert_eq!(mode("f"), 0o2644, "that is no right to run as the group");
+}
+
+// P7.1
+#[test]
+fn nobody_takes_set_user_id_from_what_is_another_s() {
+    if !rustix::process::geteuid().is_root() {
+        crate::harness::left_out("acting as several users needs root");
+        return;
+    }
+    let fixture = Setup::default().arguments(&["-o", "allow_other,suid"]).start();
+    fixture.sh("touch f; chmod 6777 f").success();
+    let path = fixture.path("f");
+    let mode = || fs::metadata(&path).unwrap().mode() & 0o7777;
+    let by = |uid, act: &(dyn Fn() + Sync)| as_user(uid, uid, act).unwrap();
+    // Who may write it does take it away, by writing: to `chown` nobody asks for that.
+    by(1234, &|| {
+        let _ = std::os::unix::fs::chown(&path, None, None);
+    });
+    assert_eq!(mode(), 0o6777);
+    by(1234, &|| fs::write(&path, "x").unwrap());
+    assert_eq!(mode(), 0o777);
+    std::os::unix::fs::chown(&path, Some(1234), None).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o4700)).unwrap();
+    by(1234, &|| std::os::unix::fs::chown(&path, None, None).unwrap());
+    assert_eq!(mode(), 0o700);
 }
 
 // P7.1
