@@ -28,6 +28,7 @@ mod options;
 mod poll;
 mod replace;
 mod reply;
+mod run;
 mod seen;
 mod session;
 mod stale;

@@ -15,7 +15,7 @@ use std::sync::{Arc, Once};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, bounded};
 use fuser::{Config, Session, SessionACL};
 use parking_lot::Mutex;
 
@@ -25,11 +25,11 @@ use crate::gate::{Gate, Shut};
 use crate::guard::Adapter;
 use crate::heal::{DirState, resolved, state_of};
 use crate::line::Line;
-use crate::locks::Locks;
 use crate::mountinfo::{MountLine, mount_at};
 use crate::notifier::Notices;
 use crate::options::MountOptions;
 use crate::replace;
+use crate::run::{Run, take_away};
 use crate::seen::LastSeen;
 use crate::tree::{Ino, Invalidation, MountId, Tree};
 use crate::whereabouts::Whereabouts;
@@ -57,11 +57,11 @@ pub struct Mount {
 /// What is closed when a session has ended, for those who wait for it by poll(2); `None` from then
 /// on.
 #[derive(Debug)]
-struct EndSignals(Mutex<Option<Vec<OwnedFd>>>);
+pub(crate) struct EndSignals(pub(crate) Mutex<Option<Vec<OwnedFd>>>);
 
 /// Where a mount is to be seen.
 #[derive(Clone, Debug)]
-enum Lies {
+pub(crate) enum Lies {
     /// In this process's name space.
     Here(Arc<Whereabouts>),
     /// In a name space that this process does not see: whoever made it takes it away.
@@ -111,16 +111,29 @@ fn start_here(
 ) -> Result<Mount, MountError> {
     lazy_buffers();
     let other = |source| MountError::Other { dir: dir.clone(), source };
-    let line = mount_at(&dir).map_err(other)?.filter(MountLine::is_fuse);
-    let vanished = || other(io::Error::other("the mount was taken away at once"));
-    let device = line.ok_or_else(vanished)?.device;
-    let here = Whereabouts::new(&dir, device, connection.try_clone().map_err(other)?);
-    let here = Arc::new(here);
+    let here = match find_made(&dir, &connection) {
+        Ok(Some(here)) => Arc::new(here),
+        Ok(None) => return Err(other(io::Error::other("the mount was taken away at once"))),
+        Err(error) => {
+            // What was made just now lies on top.
+            drop(connection);
+            if let Err(error) = attach::unmount(&dir, true) {
+                tracing::error!(dir = %dir.display(), %error, "cannot take the mount away");
+            }
+            return Err(other(error));
+        }
+    };
     let started = start(tree, id, &dir, Lies::Here(Arc::clone(&here)), options, connection);
     started.map_err(|error| {
         take_away(&dir, &here);
         other(error)
     })
+}
+
+/// Where the mount is that was just made on `dir` over this connection; `None`: nowhere any more.
+fn find_made(dir: &Path, connection: &OwnedFd) -> io::Result<Option<Whereabouts>> {
+    let Some(line) = mount_at(dir)?.filter(MountLine::is_fuse) else { return Ok(None) };
+    Ok(Some(Whereabouts::new(dir, line.device, connection.try_clone()?)))
 }
 
 /// Serves `tree` over a connection that another process made with [`connect`], whose mount on
@@ -167,6 +180,7 @@ fn start(
     config.clone_fd = true;
     let locks = Arc::clone(tree.locks());
     let (gate, view) = (Arc::new(Gate::new(options.root)), options.view());
+    let spare = connection.try_clone()?;
     let seen = Arc::new(LastSeen::new());
     let line = Arc::new(Line::new(connection.try_clone()?, Arc::clone(&gate), view));
     let told = (Arc::clone(&gate), Arc::clone(&line));
@@ -179,7 +193,7 @@ fn start(
     let (end, ended) = bounded(0);
     let signals = Arc::new(EndSignals(Mutex::new(Some(Vec::new()))));
     let told = Arc::clone(&signals);
-    let run = Run { session, notices: Arc::clone(&notices), notifier, locks, end, told, id };
+    let run = Run { session, spare, notices: Arc::clone(&notices), notifier, locks, end, told, id };
     let (own_dir, own_place) = (dir.to_owned(), lies.clone());
     let thread = std::thread::Builder::new()
         .name(format!("workfs-m{}", id.0))
@@ -195,40 +209,6 @@ fn start(
     tracing::info!(mount = id.0, dir = %dir.display(), "mounted");
     let dir = dir.to_owned();
     Ok(Mount { id, dir, lies, notices, seen, ended, signals, thread: Mutex::new(Some(thread)) })
-}
-
-/// What the session's own thread holds.
-struct Run {
-    session: Session<Adapter>,
-    notices: Arc<Notices>,
-    notifier: JoinHandle<()>,
-    locks: Arc<Locks>,
-    /// Never sent on: letting go of it is the message.
-    end: Sender<()>,
-    told: Arc<EndSignals>,
-    id: MountId,
-}
-
-impl Run {
-    fn until_the_end(self, dir: &Path, lies: &Lies) {
-        if let Err(error) = self.session.run() {
-            tracing::error!(mount = self.id.0, %error, "the session ended with an error");
-        }
-        // After an orderly end nothing is held any more.
-        self.locks.unmounted(self.id);
-        // An aborted connection leaves its mount behind, on which every call fails.
-        if let Lies::Here(here) = lies {
-            take_away(dir, here);
-            here.end();
-        }
-        self.notices.stop();
-        if self.notifier.join().is_err() {
-            tracing::error!(mount = self.id.0, "the notifier thread panicked");
-        }
-        tracing::info!(mount = self.id.0, dir = %dir.display(), "unmounted");
-        drop(self.end);
-        *self.told.0.lock() = None;
-    }
 }
 
 impl Mount {
@@ -451,13 +431,6 @@ impl Silence {
     /// As [`Mount::forget_attributes`].
     pub fn forget_attributes(&self) {
         self.notices.tell_of_all_attributes();
-    }
-}
-
-/// Detaches what is left of our mount.
-fn take_away(dir: &Path, here: &Whereabouts) {
-    if let Err(error) = here.remove(true) {
-        tracing::error!(dir = %dir.display(), %error, "cannot take the mount away");
     }
 }
 

@@ -1,0 +1,65 @@
+//! What the session's own thread does: to serve until the end, and to leave nothing behind.
+//!
+//! What must stay true: where the session cannot begin, for want of a descriptor, its maker hears of it.
+//! Deliberately not here: making mounts (`session`).
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::Sender;
+use fuser::Session;
+
+use crate::guard::Adapter;
+use crate::locks::Locks;
+use crate::notifier::Notices;
+use crate::session::{EndSignals, Lies};
+use crate::tree::MountId;
+use crate::whereabouts::Whereabouts;
+
+/// What the session's own thread holds.
+pub(crate) struct Run {
+    pub(crate) session: Session<Adapter>,
+    /// In place of the one that the session opens for its second thread: by then nobody could be told that there is
+    /// none.
+    pub(crate) spare: OwnedFd,
+    pub(crate) notices: Arc<Notices>,
+    pub(crate) notifier: JoinHandle<()>,
+    pub(crate) locks: Arc<Locks>,
+    /// Never sent on: letting go of it is the message.
+    pub(crate) end: Sender<()>,
+    pub(crate) told: Arc<EndSignals>,
+    pub(crate) id: MountId,
+}
+
+impl Run {
+    pub(crate) fn until_the_end(self, dir: &Path, lies: &Lies) {
+        drop(self.spare);
+        if let Err(error) = self.session.run() {
+            tracing::error!(mount = self.id.0, %error, "the session ended with an error");
+        }
+        // After an orderly end nothing is held any more.
+        self.locks.unmounted(self.id);
+        // First, since to look for the mount takes a descriptor.
+        self.notices.stop();
+        if self.notifier.join().is_err() {
+            tracing::error!(mount = self.id.0, "the notifier thread panicked");
+        }
+        // An aborted connection leaves its mount behind, on which every call fails.
+        if let Lies::Here(here) = lies {
+            take_away(dir, here);
+            here.end();
+        }
+        tracing::info!(mount = self.id.0, dir = %dir.display(), "unmounted");
+        drop(self.end);
+        *self.told.0.lock() = None;
+    }
+}
+
+/// Detaches what is left of our mount.
+pub(crate) fn take_away(dir: &Path, here: &Whereabouts) {
+    if let Err(error) = here.remove(true) {
+        tracing::error!(dir = %dir.display(), %error, "cannot take the mount away");
+    }
+}
