@@ -4,10 +4,10 @@ use workfs_mount::{Errno, Handle, SeekHole};
 
 use crate::limits::CHUNK_BYTES;
 use crate::numbers::Ino;
-use crate::store::{Read, StoreError};
+use crate::store::{Class, Read, StoreError};
 
 use super::handles::Open;
-use super::{Answer, WorkTree};
+use super::{Answer, WorkTree, events};
 
 impl WorkTree {
     pub(super) fn seek_file(
@@ -17,18 +17,24 @@ impl WorkTree {
         offset: u64,
         seek: SeekHole,
     ) -> Answer<u64> {
-        let staged = self.handles.get(handle).and_then(|open| match &*open {
-            Open::Staged(staged) => Some(staged.lock().text().len() as u64),
-            Open::Fixed(bytes) => Some(bytes.len() as u64),
-            Open::Hold(hold) => Some(hold.text.len() as u64),
+        let whole = match self.handles.get(handle).as_deref() {
+            Some(Open::Staged(staged)) => Some(staged.lock().text().len() as u64),
+            Some(Open::Fixed(bytes)) => Some(bytes.len() as u64),
+            Some(Open::Hold(hold)) => Some(hold.text.len() as u64),
+            Some(Open::Events) => Some(self.read(|read| events::size(read))?),
             _ => None,
-        });
-        match staged {
-            Some(size) if offset >= size => Err(Errno::ENXIO),
-            Some(size) => Ok(if seek == SeekHole::Data { offset } else { size }),
-            None => self.read(|read| seek_plain(read, ino, offset, seek))?.ok_or(Errno::ENXIO),
-        }
+        };
+        let found = match whole {
+            Some(size) => seek_whole(size, offset, seek),
+            None => self.read(|read| seek_plain(read, ino, offset, seek))?,
+        };
+        found.ok_or(Errno::ENXIO)
     }
+}
+
+/// What has no holes: its end counts as one.
+fn seek_whole(size: u64, offset: u64, seek: SeekHole) -> Option<u64> {
+    (offset < size).then_some(if seek == SeekHole::Data { offset } else { size })
 }
 
 /// Data and holes of a plain file: a missing chunk is a hole.
@@ -41,6 +47,10 @@ fn seek_plain(
     let chunk = CHUNK_BYTES as u64;
     let Some(node) = read.node(ino)?.filter(|node| offset < node.size) else { return Ok(None) };
     let first = (offset / chunk) as u32;
+    // It became a record while this handle was open, and has no chunks any more.
+    if node.class != Class::Plain {
+        return Ok(seek_whole(node.size, offset, seek));
+    }
     match seek {
         SeekHole::Data => {
             let next = read.next_chunk(ino, first)?;

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
-use crate::harness::{Errno, Fixture, Mapped, Setup, python, until_polled};
+use crate::harness::{Errno, Fixture, Mapped, Setup, Task, python, until_polled};
 
 fn scratch() -> (Fixture, std::path::PathBuf) {
     let fixture = Fixture::new();
@@ -48,6 +48,24 @@ fn pieces_are_written_anywhere() {
     let mut again = vec![0; end];
     File::open(&path).unwrap().read_exact_at(&mut again, 0).unwrap();
     assert!(again == model[..end]);
+}
+
+// P7.1
+#[test]
+fn what_is_no_plain_file_has_no_holes() {
+    let fixture = Fixture::new();
+    let (plain, task) = (fixture.path("work/t-1"), Task::new("t-1"));
+    fs::write(&plain, task.text()).unwrap();
+    let file = File::open(&plain).unwrap();
+    fs::rename(&plain, fixture.path("work/inbox/t-1.yaml")).unwrap();
+    // A program that leaves out holes would have copied nothing.
+    for file in [file, File::open(fixture.path(".workfs/events")).unwrap()] {
+        use rustix::fs::{SeekFrom, seek};
+        let size = file.metadata().unwrap().len();
+        assert_eq!(seek(&file, SeekFrom::Data(1)), Ok(1));
+        assert_eq!(seek(&file, SeekFrom::Hole(1)), Ok(size));
+        assert_eq!(seek(&file, SeekFrom::Data(size)), Err(rustix::io::Errno::NXIO));
+    }
 }
 
 // P7.1
