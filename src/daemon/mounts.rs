@@ -379,6 +379,7 @@ impl Mounts {
         // First, since what it still does is done by whom the mount acted for.
         self.tree.end_mount(id);
         self.hub.remove_mount(id);
+        self.tree.end_mount(id);
         self.give_back(row.below);
         if row.temporary {
             point::remove_own(row.mount.dir(), row.info.uid);

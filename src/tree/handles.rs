@@ -189,6 +189,10 @@ impl Handles {
     /// Makes a handle of a held inode for who opens it.
     pub fn insert(&self, by: &Caller, mut held: Held, open: Open) -> Result<Handle, Refusal> {
         let mut table = self.table.write();
+        // Its kernel closes nothing any more: see `WorkTree::end_mount`.
+        if self.hub.identity(by.mount).is_none() {
+            return Err(Refusal::new(Rule::Gone, "the mount has ended", "mount it again"));
+        }
         if table.len() >= HANDLES_MAX {
             let reason = format!("{HANDLES_MAX} files are open in this daemon");
             return Err(Refusal::new(Rule::TooManyHandles, reason, "close some"));

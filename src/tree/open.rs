@@ -113,7 +113,11 @@ impl WorkTree {
         let ino = held.ino();
         let counted = open.count(&self.pins, caller.uid);
         let handle = counted.and_then(|()| self.handles.insert(caller, held, open));
-        handle.map_err(|refusal| self.refuse_too_many(caller, about(ino), refusal))
+        handle.map_err(|refusal| match refusal.rule {
+            // Nobody hears of it any more.
+            Rule::Gone => refusal.rule.errno(Door::Handle),
+            _ => self.refuse_too_many(caller, about(ino), refusal),
+        })
     }
 
     /// What the kernel of who opens may keep of it.

@@ -12,7 +12,8 @@ use super::WorkTree;
 use super::handles::Open;
 
 impl WorkTree {
-    /// A mount has ended: so have its handles, of which its kernel may have told nothing more.
+    /// A mount has ended: so have its handles, of which its kernel may have told nothing more. To be called before
+    /// the hub forgets the mount, and after: what was asked for by it may just be opened, and nothing is later.
     pub fn end_mount(&self, mount: MountId) {
         for (ino, handle) in self.handles.of_mount(mount) {
             self.release_file(ino, handle);

@@ -12,6 +12,7 @@ mod big_files;
 mod coherence;
 mod computed;
 mod content;
+mod ended;
 mod links;
 mod listing;
 mod names;
