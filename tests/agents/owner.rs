@@ -108,6 +108,10 @@ fn who_has_the_store_s_file_does_nothing_with_the_rights_of_whom_its_daemon_runs
     let why = fixture.workfs(&["why", "-n", "100"]).success().stdout;
     assert!(why.contains("`import` acts outside of the tree"), "{why}");
     // The way out: the daemon is that user's.
+    for (program, user) in [("lent", BOB), ("own", OWNER)] {
+        let make = format!("echo > {program}; chown {user}:{user} {program}; chmod 6755 {program}");
+        fixture.sh(&make).success();
+    }
     fixture.unmount_all();
     for path in fs::read_dir(fixture.store().parent().unwrap()).unwrap() {
         chown(path.unwrap().path(), Some(OWNER), None).unwrap();
@@ -117,4 +121,7 @@ fn who_has_the_store_s_file_does_nothing_with_the_rights_of_whom_its_daemon_runs
     chown(&own, Some(OWNER), None).unwrap();
     as_owner(&format!("export {}/it", own.display())).success();
     assert!(own.join("it/work").is_dir());
+    // What it writes is its user's, whoever let a program run as themselves.
+    let mode = |name: &str| fs::metadata(own.join("it").join(name)).unwrap().mode() & 0o7777;
+    assert_eq!((mode("lent"), mode("own")), (0o755, 0o6755));
 }

@@ -3,6 +3,7 @@
 //! What must stay true: all of it is of one moment; nothing that is there is overwritten, and no
 //! link in the target is followed.
 
+mod attributes;
 mod listing;
 mod versions;
 
@@ -12,10 +13,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 
-use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fsetxattr,
-    linkat, mkdirat, openat, symlinkat, unlinkat, utimensat,
-};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +21,7 @@ use crate::config::{CONFIG_KEY, Config};
 use crate::engine::read_plain;
 use crate::limits::CHUNK_BYTES;
 use crate::names::{FileName, ShownPath, TreePath};
-use crate::numbers::{Ino, UnixNanos};
+use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, Readers, StoreError, or_too_long};
 
 use super::find::node_at;
@@ -444,49 +442,4 @@ impl Export<'_, '_> {
         file.set_len(node.size)?;
         Ok(node.size)
     }
-
-    /// Owner (where that is allowed), extended attributes, permissions and time, in the order in
-    /// which they hold.
-    fn attributes(
-        &mut self,
-        dir: BorrowedFd<'_>,
-        name: &FileName,
-        node: &Node,
-        path: &TreePath,
-    ) -> Io<()> {
-        let name = name.as_bytes();
-        if self.root {
-            let (uid, gid) = (Uid::from_raw(node.uid), Gid::from_raw(node.gid));
-            chownat(dir, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
-        }
-        if node.node_type != NodeType::Symlink {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let fd = openat(dir, name, flags, Mode::empty())?;
-            let kept = self.xattrs(&fd, node, path);
-            self.or_leave_out(path, kept)?;
-            rustix::fs::fchmod(&fd, Mode::from_raw_mode(node.mode))?;
-        }
-        let times = times(node.atime, node.mtime);
-        utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(())
-    }
-
-    fn xattrs(&mut self, fd: &OwnedFd, node: &Node, path: &TreePath) -> Io<()> {
-        for name in self.read.xattr_names(node.ino)? {
-            let value = self.read.xattr(node.ino, &name)?.unwrap_or_default();
-            if let Err(errno) = fsetxattr(fd, &name[..], &value, XattrFlags::empty()) {
-                let name = crate::names::printable(&name);
-                self.leave_out(path, format!("its attribute `{name}`: {errno}"));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn times(accessed: UnixNanos, modified: UnixNanos) -> Timestamps {
-    let time = |at: UnixNanos| Timespec {
-        tv_sec: at.0.div_euclid(1_000_000_000),
-        tv_nsec: at.0.rem_euclid(1_000_000_000),
-    };
-    Timestamps { last_access: time(accessed), last_modification: time(modified) }
 }

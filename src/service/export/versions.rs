@@ -127,7 +127,7 @@ impl Export<'_, '_> {
         }
         self.report.versions += 1;
         self.report.bytes += content.len() as u64;
-        rustix::fs::futimens(&file, &super::times(at, at))?;
+        rustix::fs::futimens(&file, &super::attributes::times(at, at))?;
         Ok(())
     }
 

@@ -1,0 +1,81 @@
+//! What a file has besides its content, given to what was written of it.
+//!
+//! What must stay true: nobody gets another's rights by an export, neither who makes it nor who finds it.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fsetxattr, openat,
+    utimensat,
+};
+
+use crate::names::{FileName, TreePath};
+use crate::numbers::UnixNanos;
+use crate::store::{Node, NodeType};
+
+use super::{Export, Io};
+
+/// The bits by which a program runs as its file's owner, or as its group.
+const SET_IDS: u32 = 0o6000;
+const SET_GROUP_ID: u32 = 0o2000;
+
+impl Export<'_, '_> {
+    /// Owner (where that is allowed), extended attributes, permissions and time, in the order in
+    /// which they hold.
+    pub(super) fn attributes(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &FileName,
+        node: &Node,
+        path: &TreePath,
+    ) -> Io<()> {
+        let name = name.as_bytes();
+        if self.root {
+            let (uid, gid) = (Uid::from_raw(node.uid), Gid::from_raw(node.gid));
+            chownat(dir, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        if node.node_type != NodeType::Symlink {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = openat(dir, name, flags, Mode::empty())?;
+            let kept = self.xattrs(&fd, node, path);
+            self.or_leave_out(path, kept)?;
+            rustix::fs::fchmod(&fd, Mode::from_raw_mode(self.mode(node)))?;
+        }
+        let times = times(node.atime, node.mtime);
+        utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(())
+    }
+
+    /// Who exports without root owns what comes of it: a set-user-id bit of another's file would lend them that
+    /// user's rights.
+    fn mode(&self, node: &Node) -> u32 {
+        let is_own = |id: u32, own: u32| self.root || id == own;
+        let user = is_own(node.uid, rustix::process::geteuid().as_raw());
+        let group = is_own(node.gid, rustix::process::getegid().as_raw());
+        match node.node_type {
+            _ if !user => node.mode & !SET_IDS,
+            NodeType::Directory => node.mode,
+            _ if !group => node.mode & !SET_GROUP_ID,
+            _ => node.mode,
+        }
+    }
+
+    fn xattrs(&mut self, fd: &OwnedFd, node: &Node, path: &TreePath) -> Io<()> {
+        for name in self.read.xattr_names(node.ino)? {
+            let value = self.read.xattr(node.ino, &name)?.unwrap_or_default();
+            if let Err(errno) = fsetxattr(fd, &name[..], &value, XattrFlags::empty()) {
+                let name = crate::names::printable(&name);
+                self.leave_out(path, format!("its attribute `{name}`: {errno}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn times(accessed: UnixNanos, modified: UnixNanos) -> Timestamps {
+    let time = |at: UnixNanos| Timespec {
+        tv_sec: at.0.div_euclid(1_000_000_000),
+        tv_nsec: at.0.rem_euclid(1_000_000_000),
+    };
+    Timestamps { last_access: time(accessed), last_modification: time(modified) }
+}
