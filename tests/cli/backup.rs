@@ -129,3 +129,25 @@ fn a_backup_of_a_store_in_which_files_lost_a_part_is_restored_and_says_which() {
     fs::write(other.path("lost"), vec![b'y'; 3 << 20]).unwrap();
     other.fsck_clean();
 }
+
+// P4.6
+#[test]
+fn the_journal_of_a_making_that_was_killed_takes_no_restored_store_back() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let backup = fixture.outside("backup.db");
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    fixture.unmount_all();
+    fs::remove_file(fixture.store()).unwrap();
+    // Killed when the journal of the first tables was on the disk, and none of them: an empty file.
+    let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let numbers = [0_u32, 0, 0, 512, 4096].map(u32::to_be_bytes);
+    let mut journal = [&magic[..], numbers.as_flattened()].concat();
+    journal.resize(512, 0);
+    fs::write(fixture.store(), "").unwrap();
+    fs::write(fixture.store().with_extension("db-journal"), journal).unwrap();
+    fixture.workfs(&["restore", backup.to_str().unwrap()]).success();
+    fixture.mount_all();
+    assert!(fixture.path("work/inbox/t-1.yaml").exists(), "the next start took it back");
+    fixture.fsck_clean();
+}

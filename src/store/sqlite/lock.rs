@@ -63,8 +63,9 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// The files of a store: its log, the index of that, what of big files lies beside it, itself.
-pub const FILES: [&str; 4] = ["-wal", "-shm", ENDING, ""];
+/// The files of a store: its log, the index of that, what its making was to be taken back by, what of big files
+/// lies beside it, itself.
+pub const FILES: [&str; 5] = ["-wal", "-shm", "-journal", ENDING, ""];
 
 /// Removes a store's files. Only for whoever has the store's lock.
 ///
@@ -90,7 +91,7 @@ pub fn restoring_path(path: &Path) -> PathBuf {
 /// Removes what a restoring that was killed has left. For whoever has the store's lock, as a restoring that goes on has.
 pub(super) fn remove_restoring(path: &Path) {
     let aside = restoring_path(path);
-    for end in FILES.into_iter().chain(["-journal", ".lock"]) {
+    for end in FILES.into_iter().chain([".lock"]) {
         // Most often there is none.
         let _ = std::fs::remove_file(beside(&aside, end));
     }
