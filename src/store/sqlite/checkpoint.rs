@@ -126,13 +126,21 @@ impl Checkpointer {
         // A log of which all was moved begins anew with the next commit, and may be cut: it can be most of
         // what the store takes.
         self.room.look(&writer.sql, 0)?;
-        if self.room.is_tight() && cut(writer)? {
-            self.ahead = 0;
-            self.pages.store(0, Ordering::Relaxed);
-            self.moved.store(0, Ordering::Relaxed);
+        if self.room.is_tight() && self.begin_anew(writer, Duration::ZERO)? {
             self.room.look(&writer.sql, 0)?;
         }
         Ok(!self.room.is_tight())
+    }
+
+    /// Moves all of the log and cuts it; false where somebody still reads it after so long.
+    pub fn begin_anew(&mut self, writer: &Conn, patience: Duration) -> Result<bool> {
+        let is_cut = cut(writer, patience)?;
+        if is_cut {
+            self.ahead = 0;
+            self.pages.store(0, Ordering::Relaxed);
+            self.moved.store(0, Ordering::Relaxed);
+        }
+        Ok(is_cut)
     }
 
     fn wants_thread(&self, pages: u64) -> bool {
@@ -208,10 +216,10 @@ pub(super) fn checkpoint(connection: &Conn) -> Result<u64> {
         .map_err(|error| connection.cause(error))
 }
 
-/// Cuts a log of which all was moved; false where somebody still reads it.
-fn cut(connection: &Conn) -> Result<bool> {
+/// Moves the log and cuts it, where nobody reads it any more after so long; false where somebody does.
+fn cut(connection: &Conn, patience: Duration) -> Result<bool> {
     let sql = &connection.sql;
-    sql.busy_timeout(Duration::ZERO).map_err(fail)?;
+    sql.busy_timeout(patience).map_err(fail)?;
     let cut = sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
     sql.busy_timeout(super::BUSY_PATIENCE).map_err(fail)?;
     Ok(cut.map_err(|error| connection.cause(error))? == 0)

@@ -15,7 +15,9 @@
 //! - Where the file is missing, or is another store's, nothing is lost beside what lay there: the rest is
 //!   served, and big files are stored in the tables.
 //!
-//! Deliberately not here: which chunks lie here (`chunks`).
+//! Deliberately not here: which chunks lie here (`chunks`), and what a flush has kept (`flushes`).
+
+mod flushes;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -32,6 +34,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
+use self::flushes::{Doubts, LogFlushes, Written};
 use super::lock::beside;
 use super::{cause, fail};
 use crate::limits::CHUNK_BYTES;
@@ -48,6 +51,8 @@ const NO_END: u64 = i64::MAX.unsigned_abs();
 
 /// Where the first chunk lies.
 const FIRST: u64 = CHUNK_BYTES as u64;
+
+pub(super) use self::flushes::Flush;
 
 /// Some bytes of the file.
 pub(super) type Extent = Range<u64>;
@@ -79,28 +84,10 @@ pub(super) struct Extents {
     /// What had been written when it was flushed last; locked meanwhile.
     flushed: Mutex<Written<u64>>,
     log_flushes: LogFlushes,
+    doubts: Doubts,
     /// Cloned by each snapshot, and what ends with the last clone.
     looks: Mutex<(Sender<()>, Receiver<()>)>,
 }
-
-/// What was written.
-struct Written<T> {
-    /// How often.
-    times: T,
-    /// How far it ever reached.
-    end: T,
-}
-
-/// How often flushes of the log have begun, and which of them is the last that is done.
-#[derive(Default)]
-struct LogFlushes {
-    begun: AtomicU64,
-    done: AtomicU64,
-}
-
-/// A flush of the log: it has in it what was committed before it was named.
-#[derive(Clone, Copy)]
-pub(super) struct Flush(u64);
 
 /// Held while a snapshot is read that began after it was taken.
 pub(super) struct Look(
@@ -146,9 +133,14 @@ impl Extents {
             reach,
             is_protected: main.is_none(),
             // What a daemon that was killed wrote may not have been flushed.
-            written: Written { times: AtomicU64::new(1), end: AtomicU64::new(end) },
-            flushed: Mutex::new(Written { times: 0, end }),
+            written: Written {
+                times: AtomicU64::new(1),
+                end: AtomicU64::new(end),
+                begin: AtomicU64::new(0),
+            },
+            flushed: Mutex::new(Written { times: 0, end, begin: 0 }),
             log_flushes: LogFlushes::default(),
+            doubts: Doubts::default(),
             looks: Mutex::new(bounded(0)),
         });
         if let Some(main) = main {
@@ -181,12 +173,17 @@ impl Extents {
                 self.file.get_or_init(|| made)
             }
         };
-        if let Err(error) = file.write_all_at(chunks, at) {
+        self.put(file, at, chunks).map_err(|error| {
             // What came of it holds space that a full disk needs; if it stays, the next that is written takes it.
             let _ = self.give_back(&(at..at + chunks.len() as u64));
-            return Err(failed(&self.path, "writing", &error));
-        }
+            failed(&self.path, "writing", &error)
+        })
+    }
+
+    fn put(&self, file: &File, at: u64, chunks: &[u8]) -> io::Result<()> {
+        file.write_all_at(chunks, at)?;
         self.written.end.fetch_max(at + chunks.len() as u64, Ordering::Relaxed);
+        self.written.begin.fetch_min(at, Ordering::Relaxed);
         self.written.times.fetch_add(1, Ordering::Release);
         Ok(())
     }
@@ -217,51 +214,6 @@ impl Extents {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(lost()),
             Err(error) => Err(StoreError::Failed(format!("{}: {error}", self.path.display()))),
         }
-    }
-
-    /// Makes all that was written here, and then what the log has, survive power loss: `flush_log` flushes that.
-    ///
-    /// # Errors
-    /// If the disk fails.
-    pub fn flush_with(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let nth = self.log_flushes.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        self.flush()?;
-        flush_log()?;
-        // It may have taken along what was committed meanwhile. No commit waits for this: until it is done power
-        // loss can take content of files that nobody has flushed.
-        self.flush()?;
-        self.log_flushes.done.fetch_max(nth, Ordering::AcqRel);
-        Ok(())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        let mut flushed = self.flushed.lock();
-        let now = Written {
-            times: self.written.times.load(Ordering::Acquire),
-            end: self.written.end.load(Ordering::Relaxed),
-        };
-        if flushed.times < now.times
-            && let Some(file) = self.file.get()
-        {
-            file.sync_data()?;
-            *flushed = now;
-        }
-        Ok(())
-    }
-
-    /// Up to where something may have been flushed: no log that was flushed names what lies after it.
-    pub fn flushed_to(&self) -> u64 {
-        self.flushed.lock().end
-    }
-
-    /// What the next flush of the log is to be waited for by.
-    pub fn next_flush(&self) -> Flush {
-        Flush(self.log_flushes.begun.load(Ordering::Acquire) + 1)
-    }
-
-    /// Whether the log was flushed, by whomever.
-    pub fn was_flushed(&self, flush: Flush) -> bool {
-        self.log_flushes.done.load(Ordering::Acquire) >= flush.0
     }
 
     /// To be taken before a snapshot begins.

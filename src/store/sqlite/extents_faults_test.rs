@@ -141,3 +141,99 @@ fn what_a_failed_commit_left_in_the_log_names_nothing_that_another_has_written()
     assert_eq!(noted(&path), 0);
     assert_eq!(got(&store, FIRST, 1), [Some(b'a')]);
 }
+
+/// While they live, a flush of the store's log fails, whoever has opened it for that.
+fn unflushable_log(log: &std::path::Path) -> Vec<Unflushable> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().map(Result::unwrap);
+    let of_log = open.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == log));
+    let numbers = of_log.map(|fd| fd.file_name().to_str().unwrap().parse().unwrap());
+    // SQLite's own write it.
+    // SAFETY: asking for the flags of any number does no harm.
+    let only_reads = |fd: &i32| unsafe { libc::fcntl(*fd, libc::F_GETFL) } & libc::O_ACCMODE == 0;
+    let numbers: Vec<i32> = numbers.filter(only_reads).collect();
+    let fail = |file| {
+        let (kept, null) = (File::open(log).unwrap(), File::open("/dev/null").unwrap());
+        // SAFETY: both are open.
+        assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), file) }, file);
+        Unflushable { file, kept }
+    };
+    numbers.into_iter().map(fail).collect()
+}
+
+/// The store as power loss leaves it where the disk has kept nothing of the log.
+fn without_log(path: &std::path::Path) -> (tempfile::TempDir, Sqlite) {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("s.db");
+    for end in ["", "-extents"] {
+        std::fs::copy(super::lock::beside(path, end), super::lock::beside(&copy, end)).unwrap();
+    }
+    let (store, _writer) = Sqlite::open(&copy).unwrap();
+    (dir, store)
+}
+
+// P4.4
+#[test]
+fn no_flush_says_that_all_is_well_of_what_one_before_it_has_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let log = super::lock::beside(&path, "-wal");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    writer.sync().unwrap();
+    // An `fsync` finds out, and asks again.
+    put(&mut writer, FIRST + 1, b"b");
+    let unflushable = unflushable_log(&log);
+    assert!(unflushable.len() > 1, "the commit's, and that of an fsync");
+    writer.sync().unwrap_err();
+    drop(unflushable);
+    store
+        .read(&mut |read| {
+            read.meta("anything")?;
+            let said = writer.sync().unwrap_err().to_string();
+            assert!(said.contains("while somebody reads it"), "{said}");
+            Ok(())
+        })
+        .unwrap();
+    writer.sync().unwrap();
+    assert_eq!(got(&without_log(&path).1, FIRST, 2), [Some(b'a'), Some(b'b')]);
+    // A change that must survive finds out, and the next must survive as well.
+    put(&mut writer, FIRST + 2, b"c");
+    let keep = |writer: &mut super::SqliteWriter, key: &str| {
+        writer.transaction(&mut |txn| {
+            txn.savepoint()?;
+            txn.put_meta(key, "there")?;
+            txn.release().map(|()| Durability::Power)
+        })
+    };
+    let unflushable = unflushable_log(&log);
+    keep(&mut writer, "lost").unwrap_err();
+    keep(&mut writer, "lost").unwrap_err();
+    drop(unflushable);
+    keep(&mut writer, "kept").unwrap();
+    assert_eq!(got(&without_log(&path).1, FIRST, 3), [Some(b'a'), Some(b'b'), Some(b'c')]);
+    for (key, is_there) in [("lost", false), ("kept", true)] {
+        assert_eq!(read(&store, |read| read.meta(key)).unwrap().is_some(), is_there, "{key}");
+    }
+    assert_eq!(store.integrity(&mut || true).unwrap(), Some(vec![]));
+}
+
+// P4.4
+#[test]
+fn what_a_flush_has_not_kept_of_a_big_file_is_written_once_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    writer.sync().unwrap();
+    put(&mut writer, FIRST + 1, b"bcd");
+    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST + 2, FIRST + 2).map(drop));
+    let unflushable = Unflushable::make(&extents(&path));
+    writer.sync().unwrap_err();
+    drop(unflushable);
+    let before = store.extents.times_written();
+    writer.sync().unwrap();
+    assert_eq!(store.extents.times_written() - before, 2, "those that a row names");
+    writer.sync().unwrap();
+    assert_eq!(store.extents.times_written() - before, 2);
+    assert_eq!(got(&store, FIRST, 4), [Some(b'a'), Some(b'b'), None, Some(b'd')]);
+}

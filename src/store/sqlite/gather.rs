@@ -53,17 +53,18 @@ pub(super) enum Logged {
 }
 
 thread_local! {
-    static FLUSHES: Cell<bool> = const { Cell::new(true) };
+    /// Whether a commit under way is to be flushed; `None` where there is none, as where the log is moved.
+    static FLUSHES: Cell<Option<bool>> = const { Cell::new(None) };
     static LOGGED: Cell<Logged> = const { Cell::new(Logged::Nothing) };
 }
 
 /// Runs `commit` on this thread, and tells what it made of the log; where `flush` is false, what it
 /// commits survives the daemon but not power loss.
 pub(super) fn committing<T>(flush: bool, commit: impl FnOnce() -> T) -> (T, Logged) {
-    FLUSHES.set(flush);
+    FLUSHES.set(Some(flush));
     LOGGED.set(Logged::Nothing);
     let done = commit();
-    FLUSHES.set(true);
+    FLUSHES.set(None);
     (done, LOGGED.get())
 }
 
@@ -299,18 +300,28 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
         spilled!(file);
         let gathered = &mut *(*file.cast::<Log>()).gathered;
         LOGGED.set(Logged::Written);
-        if std::mem::take(&mut gathered.header) {
-            return forward!(file, xSync, flags);
-        }
-        if !FLUSHES.get() {
+        let flushes = FLUSHES.get();
+        let has_header = std::mem::take(&mut gathered.header);
+        if flushes == Some(false) && !has_header {
             return ffi::SQLITE_OK;
         }
         if gathered.extents.is_none() {
             gathered.extents = extents::of_log(&gathered.path);
         }
+        if has_header {
+            let code = forward!(file, xSync, flags);
+            if code != ffi::SQLITE_OK
+                && let Some(extents) = &gathered.extents
+            {
+                extents.doubt();
+            }
+            return code;
+        }
+        let flush = || gathered.file.sync_data();
         let flushed = match &gathered.extents {
-            Some(extents) => extents.flush_with(|| gathered.file.sync_data()),
-            None => gathered.file.sync_data(),
+            Some(extents) if flushes.is_none() => extents.flush_in_order(flush),
+            Some(extents) => extents.flush_with(flush),
+            None => flush(),
         };
         if flushed.is_err() {
             return ffi::SQLITE_IOERR_FSYNC;

@@ -13,7 +13,7 @@ use super::lock::beside;
 use super::places::Places;
 use super::read_mark::ReadMark;
 use super::room::MainFile;
-use super::{Conn, fail};
+use super::{BUSY_PATIENCE, Conn, fail};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 
 /// The one writer of a store.
@@ -74,6 +74,7 @@ impl SqliteWriter {
     }
 
     fn transact(&mut self, work: &mut dyn FnMut(&mut Conn) -> Result<Durability>) -> Result<()> {
+        self.write_anew()?;
         self.begin()?;
         self.connection.begin_work();
         let worked = work(&mut self.connection).and_then(|durability| {
@@ -132,6 +133,26 @@ impl SqliteWriter {
         })
     }
 
+    /// After a flush that failed: the kernel tells that once, and says then that all is well of what it did not
+    /// write. So all that the log has is written anew, in the main file, and the log begins anew.
+    fn write_anew(&mut self) -> Result<()> {
+        let extents = Arc::clone(&self.connection.extents);
+        if !extents.is_doubtful() {
+            return Ok(());
+        }
+        let doubts = extents.doubts();
+        self.mark.let_go();
+        extents.write_anew(&self.connection.sql)?;
+        if !self.checkpointer.begin_anew(&self.connection, BUSY_PATIENCE)? {
+            let what = "the disk has not kept the log, which cannot be moved while somebody reads it for long";
+            return Err(StoreError::Failed(what.to_owned()));
+        }
+        tracing::warn!("a flush had failed; all that it should have kept is written anew");
+        extents.trust(doubts);
+        self.unflushed = false;
+        Ok(())
+    }
+
     fn begin(&self) -> Result<()> {
         self.keep_mark()?;
         match self.connection.step("BEGIN IMMEDIATE") {
@@ -159,6 +180,7 @@ impl Writer for SqliteWriter {
     }
 
     fn sync(&mut self) -> Result<()> {
+        self.write_anew()?;
         if !self.unflushed {
             return Ok(());
         }

@@ -1,0 +1,155 @@
+//! What a flush has kept, of the extents and of the log, and what becomes of one that fails.
+//!
+//! What must stay true: a flush that failed is never followed by one that says all is well, before what the first
+//! should have kept was written once more: the kernel tells of it once, and takes for written what it gave up.
+//! Deliberately not here: how the log is written anew (`writer`).
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::Connection;
+
+use super::super::fail;
+use super::{Extents, NO_END, failed};
+use crate::store::Result;
+
+/// What was written.
+pub(super) struct Written<T> {
+    /// How often.
+    pub times: T,
+    /// How far it ever reached.
+    pub end: T,
+    /// Where it begins that was not flushed.
+    pub begin: T,
+}
+
+/// How often flushes of the log have begun, and which of them is the last that is done.
+#[derive(Default)]
+pub(super) struct LogFlushes {
+    begun: AtomicU64,
+    done: AtomicU64,
+}
+
+/// A flush of the log: it has in it what was committed before it was named.
+#[derive(Clone, Copy)]
+pub(in crate::store::sqlite) struct Flush(u64);
+
+/// How many flushes have failed, here or of the log, and of how many of them all was written anew since.
+#[derive(Default)]
+pub(super) struct Doubts {
+    all: AtomicU64,
+    trusted: AtomicU64,
+}
+
+impl Extents {
+    /// Makes all that was written here, and then what the log has, survive power loss: `flush_log` flushes that.
+    ///
+    /// # Errors
+    /// If the disk fails, or has failed and not all was written anew since.
+    pub fn flush_with(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if self.is_doubtful() {
+            return Err(io::Error::other("what it did not keep before is not written anew"));
+        }
+        self.flush_in_order(flush_log)
+    }
+
+    /// The same for whoever needs no more than the order: what is moved from the log is flushed where it comes.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn flush_in_order(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let nth = self.log_flushes.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        self.flush()?;
+        flush_log().inspect_err(|_| self.doubt())?;
+        // It may have taken along what was committed meanwhile. No commit waits for this: until it is done power
+        // loss can take content of files that nobody has flushed.
+        self.flush()?;
+        if !self.is_doubtful() {
+            self.log_flushes.done.fetch_max(nth, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let mut flushed = self.flushed.lock();
+        let now = Written {
+            times: self.written.times.load(Ordering::Acquire),
+            end: self.written.end.load(Ordering::Relaxed),
+            begin: self.written.begin.swap(NO_END, Ordering::Relaxed),
+        };
+        if flushed.times < now.times
+            && let Some(file) = self.file.get()
+        {
+            file.sync_data().inspect_err(|_| {
+                self.written.begin.fetch_min(now.begin, Ordering::Relaxed);
+                self.doubt();
+            })?;
+            *flushed = now;
+        }
+        Ok(())
+    }
+
+    /// Whether a flush has failed, and not all was written anew since.
+    pub fn is_doubtful(&self) -> bool {
+        self.doubts.trusted.load(Ordering::Acquire) < self.doubts()
+    }
+
+    /// How many flushes have failed.
+    pub fn doubts(&self) -> u64 {
+        self.doubts.all.load(Ordering::Acquire)
+    }
+
+    /// A flush has failed.
+    pub fn doubt(&self) {
+        self.doubts.all.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// All was written anew, and flushed, that so many flushes which failed should have kept.
+    pub fn trust(&self, doubts: u64) {
+        self.doubts.trusted.store(doubts, Ordering::Release);
+    }
+
+    /// Writes once more what rows name that was not flushed: the kernel has it, and takes it for written.
+    ///
+    /// # Errors
+    /// No space, or the file cannot be written.
+    pub fn write_anew(&self, sql: &Connection) -> Result<()> {
+        let Some(file) = self.file.get() else { return Ok(()) };
+        let begin = self.written.begin.load(Ordering::Relaxed);
+        let named = "SELECT at FROM chunks WHERE at IS NOT NULL AND at >= ?1 ORDER BY at";
+        let mut named = sql.prepare(named).map_err(fail)?;
+        let mut rows = named.query([begin.cast_signed()]).map_err(fail)?;
+        while let Some(row) = rows.next().map_err(fail)? {
+            let at = row.get::<_, i64>(0).map_err(fail)?.cast_unsigned();
+            match self.read(at) {
+                Ok(chunk) => {
+                    let put = self.put(file, at, &chunk);
+                    put.map_err(|error| failed(&self.path, "writing", &error))?;
+                }
+                Err(error) => tracing::error!(%error, at, "a chunk of a big file is lost"),
+            }
+        }
+        Ok(())
+    }
+
+    /// How often something was written.
+    #[cfg(test)]
+    pub fn times_written(&self) -> u64 {
+        self.written.times.load(Ordering::Relaxed)
+    }
+
+    /// Up to where something may have been flushed: no log that was flushed names what lies after it.
+    pub fn flushed_to(&self) -> u64 {
+        self.flushed.lock().end
+    }
+
+    /// What the next flush of the log is to be waited for by.
+    pub fn next_flush(&self) -> Flush {
+        Flush(self.log_flushes.begun.load(Ordering::Acquire) + 1)
+    }
+
+    /// Whether the log was flushed, by whomever.
+    pub fn was_flushed(&self, flush: Flush) -> bool {
+        self.log_flushes.done.load(Ordering::Acquire) >= flush.0
+    }
+}
