@@ -92,8 +92,8 @@ impl Conn {
     fn misplaced(&self) -> Result<Vec<String>> {
         let count = |sql| self.one(sql, [CHUNK_BYTES as i64], |row| number(row, 0));
         let nowhere = "SELECT count(*) FROM chunks WHERE at IS NOT NULL AND (at < ?1 OR at % ?1)";
-        let freed = "SELECT count(c.at + ?1) FROM freed f \
-                     CROSS JOIN chunks c ON c.at >= f.at AND c.at < f.at + f.length";
+        let freed = "SELECT count(*) FROM freed f \
+                     CROSS JOIN chunks c ON c.at > f.at - ?1 AND c.at < f.at + f.length";
         let of = [(count(nowhere)?, "where none can lie"), (count(freed)?, "in what was freed")];
         let wrong =
             of.into_iter().filter_map(|(count, what)| Some((count.filter(|n| *n > 0)?, what)));

@@ -237,3 +237,23 @@ fn what_a_flush_has_not_kept_of_a_big_file_is_written_once_more() {
     assert_eq!(store.extents.times_written() - before, 2);
     assert_eq!(got(&store, FIRST, 4), [Some(b'a'), Some(b'b'), None, Some(b'd')]);
 }
+
+// P5.2
+#[test]
+fn what_a_row_has_is_not_given_back_by_a_note_that_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"abcd");
+    drop((store, writer));
+    let sql = rusqlite::Connection::open(&path).unwrap();
+    let at: i64 = sql.query_row("SELECT max(at) FROM chunks", [], |row| row.get(0)).unwrap();
+    sql.execute("INSERT INTO freed (at, length) VALUES (?1, 2)", [at - 1]).unwrap();
+    drop(sql);
+    let (store, writer) = Sqlite::open(&path).unwrap();
+    let said = store.integrity(&mut || true).unwrap().unwrap();
+    assert_eq!(said, ["2 chunks of big files lie in what was freed"]);
+    drop((store, writer));
+    let (store, _writer) = Sqlite::open(&path).unwrap();
+    assert_eq!(got(&store, FIRST, 4), b"abcd".map(Some));
+}
