@@ -398,8 +398,7 @@ impl Readers for Sqlite {
             // It is one statement, which only another thread can end.
             let check = move || {
                 // The receiver waits for it.
-                let _ = send.send(connection.integrity());
-                self.idle.lock().push(connection);
+                let _ = send.send((connection.integrity(), connection));
             };
             let started = std::thread::Builder::new().name("integrity".into());
             let started = started.spawn_scoped(scope, check);
@@ -409,7 +408,11 @@ impl Readers for Sqlite {
             loop {
                 match receive.recv_timeout(TOLD_EVERY) {
                     Ok(_) if is_given_up => return Ok(None),
-                    Ok(found) => return found.map(Some),
+                    // Not before: while nobody was told to give up, another's statement would be interrupted.
+                    Ok((found, connection)) => {
+                        self.idle.lock().push(connection);
+                        return found.map(Some);
+                    }
                     // Again and again: one that comes before the statement begins says nothing to it.
                     Err(RecvTimeoutError::Timeout) => {
                         is_given_up = is_given_up || !goes_on();
