@@ -64,7 +64,7 @@ pub(super) fn event_of(
     let is_here = field(&event, "/payload/path") == path.to_string();
     let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64);
     let (before, is_end) = match left {
-        Some(before) if !is_here => (G(before), true),
+        Some(before) if !is_here && before < g.0 => (G(before), true),
         _ => (row.before_g, field(&event, "/event") == EventName::REMOVED.as_str()),
     };
     Ok(Some(PastEvent { row, event, before, is_end }))

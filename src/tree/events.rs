@@ -1,7 +1,7 @@
 //! `.workfs/events`: all events as one NDJSON file, read at any offset without a copy of it.
 
 use crate::numbers::G;
-use crate::store::{Read, Result};
+use crate::store::{Read, Result, StoreError};
 
 /// The file's size in bytes.
 pub(super) fn size(read: &dyn Read) -> Result<u64> {
@@ -29,9 +29,14 @@ pub(super) fn at(read: &dyn Read, offset: u64, size: usize) -> Result<Vec<u8>> {
         && let Some(event) = read.event(g)?
     {
         let line = event.line.as_bytes();
-        let start = event.end - line.len() as u64 - 1;
-        let skip = offset.saturating_sub(start) as usize;
-        out.extend_from_slice(line.get(skip..).unwrap_or_default());
+        let at = offset + out.len() as u64;
+        // What is missing between two of them would be read as an endless file of nothing.
+        let start = event.end.checked_sub(line.len() as u64 + 1).filter(|start| *start <= at);
+        let Some(line) = start.and_then(|start| line.get((at - start) as usize..)) else {
+            let what = format!("event {g} does not end where its row says");
+            return Err(StoreError::Impossible(what));
+        };
+        out.extend_from_slice(line);
         out.push(b'\n');
         g = g.next();
     }

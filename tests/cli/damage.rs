@@ -1,6 +1,7 @@
 //! Stores that somebody else wrote in: what fsck finds, what other commands say, and what is no damage.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::PathBuf;
 
@@ -286,6 +287,24 @@ fn where_the_events_are_lost_the_rest_is_looked_at() {
     assert!(!ran.stdout.contains("the ledger says"), "{ran}");
     let ran = run(&mut fixture.command_on(&copy, &["list"])).failure();
     assert!(ran.code == 10 && ran.stderr.contains("the store is damaged"), "{ran}");
+}
+
+// P5.2 P6.1
+#[test]
+fn who_goes_back_in_the_past_of_a_damaged_store_comes_to_an_end() {
+    let mut fixture = store();
+    let itself = "SET before_g = g WHERE g IN (SELECT";
+    for (table, command) in [("events", "log mine"), ("versions", "restore mine --at 1")] {
+        let sql = format!("UPDATE {table} {itself} last_g FROM records WHERE id = 'mine')");
+        let command: Vec<&str> = command.split(' ').collect();
+        let ran = asked(&fixture, &sql, &command).failure();
+        assert!(ran.code == 10 && ran.stderr.contains("is said to be before event"), "{ran}");
+    }
+    // A line ends elsewhere.
+    fixture.set_store(with(&fixture, "UPDATE events SET end = 1 << 60 WHERE before_g > 0"));
+    fixture.mount_all();
+    let mut begin = fs::File::open(fixture.path(".workfs/events")).unwrap().take(1 << 20);
+    assert_eq!(begin.read_to_end(&mut vec![]).unwrap_err().raw_os_error(), Some(5));
 }
 
 // P4.1
