@@ -255,8 +255,8 @@ pub const HISTORY_STEPS_MAX: usize = 4096;
 pub const MOVED_NAMES_MAX: usize = 100_000;
 
 /// Ready records that a claim of the best passes over because their texts, or names in the lane, are in
-/// the way: bounds the work of one change.
-pub const PASSED_OVER_MAX: usize = 16;
+/// the way: bounds the work of one change to some hundredths of a second of the one writer.
+pub const PASSED_OVER_MAX: usize = 256;
 
 /// Refusals kept for `.workfs/why`; the oldest go, some at a time ([`REFUSALS_STRIDE`]).
 pub const REFUSALS_KEPT_MAX: u64 = 1000;

@@ -8,7 +8,7 @@ use crate::limits::PASSED_OVER_MAX;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{NodeType, Read, Record, Standing, StoreError, When};
+use crate::store::{NodeType, OrderKey, Read, Record, Standing, StoreError, When};
 
 use super::governed::{Governed, path_of};
 use super::ready::unwritable;
@@ -88,8 +88,18 @@ pub fn best_ready(
     workspace: WorkspaceKey,
     is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
 ) -> Result<Option<Record>, StoreError> {
+    best_after(read, workspace, None, is_written)
+}
+
+/// The same of those that come after a place in their order.
+fn best_after(
+    read: &dyn Read,
+    workspace: WorkspaceKey,
+    after: Option<OrderKey>,
+    is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
+) -> Result<Option<Record>, StoreError> {
     let mut best = None;
-    read.ready(workspace, None, &mut |record| {
+    read.ready(workspace, after, &mut |record| {
         let free = record.ino().is_some_and(|ino| !is_written(ino, Some(&record)));
         if free {
             best = Some(record);
@@ -114,17 +124,14 @@ pub fn best_claimable(
     let row = read.workspace(workspace)?;
     let Some(binding) = row.and_then(|row| config.bind(&row.path)) else { return Ok(None) };
     let kind = &binding.kind;
-    let mut passed: Vec<Ino> = Vec::new();
+    let mut passed = None;
     // A claim gives up after as many.
-    while passed.len() < PASSED_OVER_MAX {
-        let is_out =
-            |ino, record: Option<&Record>| passed.contains(&ino) || is_written(ino, record);
-        let Some(found) = best_ready(read, workspace, &is_out)? else { break };
-        let Some(ino) = found.ino() else { break };
+    for _ in 0..PASSED_OVER_MAX {
+        let Some(found) = best_after(read, workspace, passed, is_written)? else { break };
         if kind.claim().is_none() || unwritable(read, kind, &found, now)?.is_none() {
             return Ok(Some(found));
         }
-        passed.push(ino);
+        passed = Some(found.order_key());
     }
     Ok(None)
 }
@@ -213,13 +220,11 @@ impl Take {
         workspace: WorkspaceKey,
         is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
     ) -> Result<Taken, Stop> {
-        let mut passed: Vec<Ino> = Vec::new();
-        let mut first = None;
-        loop {
-            let is_out =
-                |ino, record: Option<&Record>| passed.contains(&ino) || is_written(ino, record);
-            let Some(found) = best_ready(turn.txn, workspace, &is_out)? else { break };
-            let Standing::Live { ino, dir, name, .. } = found.standing.clone() else { break };
+        let (mut passed, mut first) = (None, None);
+        for _ in 0..PASSED_OVER_MAX {
+            let Some(found) = best_after(turn.txn, workspace, passed, is_written)? else { break };
+            let Standing::Live { dir, name, .. } = found.standing.clone() else { break };
+            passed = Some(found.order_key());
             match self.one(turn, found, None) {
                 Err(Stop::Refused(mut refused)) if refused.refusal.rule.passes_over() => {
                     if refused.refusal.rule == Rule::Taken {
@@ -227,11 +232,7 @@ impl Take {
                     }
                     refused.kept = true;
                     refused.path = path_of(turn.txn, dir, &name)?;
-                    passed.push(ino);
                     first.get_or_insert(refused);
-                    if passed.len() == PASSED_OVER_MAX {
-                        break;
-                    }
                 }
                 Ok(taken) => {
                     // Whoever asks why it is not taken finds it, once.

@@ -113,6 +113,9 @@ fn a_record_whose_text_cannot_be_changed_does_not_keep_others_from_the_rest() {
     let fixture = Fixture::new();
     let spoilt = "status: &s new\npriority: critical\nx: *s\n";
     save(&fixture.path("work/inbox/spoilt.yaml"), spoilt.as_bytes()).unwrap();
+    for nth in 0..40 {
+        save(&fixture.path(&format!("work/inbox/too-{nth}.yaml")), spoilt.as_bytes()).unwrap();
+    }
     put(&fixture, "one", "");
     put(&fixture, "two", "");
     fixture.sh("mv work/ready/.next work/assigned/bob/").success();
