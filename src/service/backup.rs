@@ -58,7 +58,7 @@ pub(super) fn backup(
         sink(Reply::Progress { done, total, what: "pages".to_owned() })
     });
     let finished = match copied {
-        Ok(true) => settle(&aside, file),
+        Ok(true) => settle(&aside, file, false),
         Ok(false) => Err(Failure::new(Exit::Failed, "interrupted", "nothing was kept; try again")),
         // Only the copy needs any.
         Err(StoreError::Full(_)) => {
@@ -125,8 +125,8 @@ fn restrict(file: &File) -> std::io::Result<()> {
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
-/// Flushes a finished file and gives it its name, over nothing.
-pub(super) fn settle(aside: &Path, file: &Path) -> Result<u64, Failure> {
+/// Flushes a finished file and gives it its name; over what has it only if `replaces`.
+pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         let reason = format!("{}: {error}", file.display());
         Failure::new(
@@ -138,7 +138,8 @@ pub(super) fn settle(aside: &Path, file: &Path) -> Result<u64, Failure> {
     let copy = File::open(aside).map_err(failed)?;
     copy.sync_all().map_err(failed)?;
     let bytes = copy.metadata().map_err(failed)?.len();
-    match renameat_with(CWD, aside, CWD, file, RenameFlags::NOREPLACE) {
+    let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+    match renameat_with(CWD, aside, CWD, file, flags) {
         Ok(()) => {}
         Err(rustix::io::Errno::EXIST) => return Err(taken(file)),
         Err(errno) => return Err(failed(errno.into())),

@@ -115,9 +115,9 @@ pub fn restore(
         remove_with_log(&aside);
         failed(store, error)
     })?;
-    if let Err(failure) = settle(&aside, store) {
+    if let Err(failure) = settle(&aside, store, kept.is_some()) {
         if let Some(kept) = &kept {
-            move_all(kept, store).map_err(|error| failed(kept, error))?;
+            move_back(kept, store).map_err(|error| failed(kept, error))?;
         }
         remove_with_log(&aside);
         return Err(failure);
@@ -257,7 +257,8 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<Checked, Failure> 
 }
 
 /// Moves the old store to a name of its own, with its log; a log that was left alone, too: SQLite
-/// would take it for the restored store's.
+/// would take it for the restored store's. The main file is there by both names until the restored one
+/// replaces it: who is killed leaves a store, and not a place in which the next start makes an empty one.
 fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
     if is_free(store) {
         return Ok(None);
@@ -267,9 +268,12 @@ fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
     let free = std::iter::once(first).chain(more);
     let kept = free.into_iter().find(|path| is_free(path));
     let Some(kept) = kept else { return Ok(None) };
-    move_all(store, &kept).inspect_err(|_| {
-        // The store's file goes last: with all that belongs to it, it is what it was.
-        if let Err(error) = move_all(&kept, store) {
+    let moved = move_beside(store, &kept).and_then(|()| {
+        // Not every file system has files with two names.
+        std::fs::hard_link(store, &kept).or_else(|_| move_one(store, &kept))
+    });
+    moved.inspect_err(|_| {
+        if let Err(error) = move_back(&kept, store) {
             tracing::error!(%error, kept = %kept.display(), "a part of the store stays aside");
         }
     })?;
@@ -281,12 +285,68 @@ fn is_free(store: &Path) -> bool {
     FILES.iter().all(|end| std::fs::symlink_metadata(beside(store, end)).is_err())
 }
 
-fn move_all(from: &Path, to: &Path) -> std::io::Result<()> {
-    for end in FILES {
-        match std::fs::rename(beside(from, end), beside(to, end)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+/// Undoes [`move_aside`]. The store's file goes last: with all that belongs to it, it is what it was.
+fn move_back(kept: &Path, store: &Path) -> std::io::Result<()> {
+    move_beside(kept, store)?;
+    move_one(kept, store)?;
+    // Of two names of one file a rename takes none away.
+    match std::fs::remove_file(kept) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Moves what lies beside a store's main file.
+fn move_beside(from: &Path, to: &Path) -> std::io::Result<()> {
+    let ends = FILES.iter().filter(|end| !end.is_empty());
+    ends.into_iter().try_for_each(|end| move_one(&beside(from, end), &beside(to, end)))
+}
+
+/// Moves a file, if there is one.
+fn move_one(from: &Path, to: &Path) -> std::io::Result<()> {
+    match std::fs::rename(from, to) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        moved => moved,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{read, write};
+
+    use super::*;
+
+    // P4.6
+    #[test]
+    fn a_store_is_there_at_each_moment_of_its_replacement() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, new) = (dir.path().join("s.db"), dir.path().join("s.db.restoring"));
+        let kept = beside(&store, ".before-restore");
+        let put_old = || {
+            FILES.iter().for_each(|end| write(beside(&store, end), format!("old{end}")).unwrap())
+        };
+        let is_old = |at: &Path| {
+            FILES.iter().all(|end| {
+                read(beside(at, end)).is_ok_and(|text| text == format!("old{end}").as_bytes())
+            })
+        };
+        put_old();
+        assert_eq!(move_aside(&store).unwrap().as_ref(), Some(&kept));
+        assert!(is_old(&kept) && read(&store).unwrap() == b"old", "it has both names");
+        move_back(&kept, &store).unwrap();
+        assert!(is_old(&store) && is_free(&kept));
+
+        // The restored one has come to lie there, and its directory could not be flushed.
+        move_aside(&store).unwrap();
+        write(&new, "new").unwrap();
+        settle(&new, &store, true).unwrap();
+        assert!(is_old(&kept) && read(&store).unwrap() == b"new");
+        move_back(&kept, &store).unwrap();
+        assert!(is_old(&store) && is_free(&kept));
+
+        // Of a store that is gone its log may be left.
+        std::fs::remove_file(&store).unwrap();
+        move_aside(&store).unwrap();
+        assert!(is_free(&store) && beside(&kept, "-wal").exists());
+    }
 }
