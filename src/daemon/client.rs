@@ -89,10 +89,14 @@ impl Client {
                 let (lines, paths) = (Lines::new(stream), paths.clone());
                 return Ok(Listens::Daemon(Client { lines, paths, until: None }));
             }
-            // One that another user's daemon left when it was killed.
+            // One that another user's daemon left when it was killed, or at which a stranger answers nobody.
             Err(error)
-                if error.kind() == io::ErrorKind::PermissionDenied
-                    && Lock::share(paths.store()).is_ok() =>
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::WouldBlock
+                        | io::ErrorKind::TimedOut
+                ) && Lock::share(paths.store()).is_ok() =>
             {
                 return Ok(Listens::Nobody);
             }

@@ -4,34 +4,44 @@ use crate::limits::{SWEPT_AT_ONCE, SWEPT_HISTORIES_AT_ONCE};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, History, Node, NodeType, StoreError};
+use crate::store::{Class, History, NodeType, Read, StoreError};
 
 use super::{About, Command, Remove, RemoveWhat, Stop, Turn, path_of, retention};
 
-/// The file by whose text it was decided that something goes. What goes in several changes goes on only
-/// while that file is what it was: somebody may have thought better of it meanwhile.
+/// The files by which it was decided that something goes. What goes in several changes goes on only while
+/// they are what they were: somebody may have thought better of it meanwhile.
 #[derive(Clone, Debug)]
 pub struct Witness {
     dir: Ino,
-    name: FileName,
-    ino: Ino,
-    mtime: UnixNanos,
-    size: u64,
+    files: Vec<(FileName, Option<Look>)>,
 }
 
+/// By what a file that was read is known.
+type Look = (Ino, UnixNanos, u64);
+
 impl Witness {
-    /// The file `name` in `dir`, as it was read.
-    #[must_use]
-    pub fn new(dir: Ino, name: FileName, node: &Node) -> Self {
-        Witness { dir, name, ino: node.ino, mtime: node.mtime, size: node.size }
+    /// The files of these names in `dir`, or their absence, as they are read just now.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn new(read: &dyn Read, dir: Ino, names: Vec<FileName>) -> Result<Self, StoreError> {
+        let look = |name| look(read, dir, &name).map(|look| (name, look));
+        Ok(Witness { dir, files: names.into_iter().map(look).collect::<Result<_, _>>()? })
     }
 
-    fn has_changed(&self, turn: &Turn<'_>) -> Result<bool, StoreError> {
-        let node = turn.txn.lookup(self.dir, &self.name)?;
-        Ok(node.is_none_or(|node| {
-            (node.ino, node.mtime, node.size) != (self.ino, self.mtime, self.size)
-        }))
+    fn has_changed(&self, read: &dyn Read) -> Result<bool, StoreError> {
+        for (name, was) in &self.files {
+            if look(read, self.dir, name)? != *was {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
+}
+
+fn look(read: &dyn Read, dir: Ino, name: &FileName) -> Result<Option<Look>, StoreError> {
+    let file = read.lookup(dir, name)?.filter(|node| node.node_type != NodeType::Directory);
+    Ok(file.map(|node| (node.ino, node.mtime, node.size)))
 }
 
 /// How far a removal came.
@@ -74,7 +84,7 @@ impl Command for RemoveTree {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Removal, Stop> {
-        if self.witness.has_changed(turn)? {
+        if self.witness.has_changed(turn.txn)? {
             return Ok(Removal::Stopped);
         }
         let mut left = SWEPT_AT_ONCE;
@@ -198,7 +208,7 @@ impl Command for PruneVersions {
     fn run(self, turn: &mut Turn<'_>) -> Result<Pruned, Stop> {
         let is_kept = self.all_of.is_none();
         let above = match self.all_of {
-            Some((_, witness)) if witness.has_changed(turn)? => return Ok(Pruned::default()),
+            Some((_, witness)) if witness.has_changed(turn.txn)? => return Ok(Pruned::default()),
             Some((path, _)) => path,
             None => TreePath::root(),
         };

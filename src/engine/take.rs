@@ -199,12 +199,18 @@ impl Command for Take {
         };
         let (workspace, kind) = (governed.workspace, &governed.binding.kind);
         match &self.wanted {
-            Wanted::Best(is_written) => self.best(turn, workspace, &**is_written),
+            Wanted::Best(is_written) => {
+                let asked = self.asked(turn, &governed)?;
+                self.best(turn, (workspace, asked), &**is_written)
+            }
             Wanted::Named(name, new_name) => {
                 let id = kind.record_id(name).ok_or_else(|| absent(name))?;
                 let found = turn.txn.record_named(workspace, &id)?;
                 let found = found.filter(|found| hindrance(kind, found, turn.now).is_none());
-                self.one(turn, found.ok_or_else(|| absent(name))?, Some(new_name))
+                let found = found.ok_or_else(|| absent(name))?;
+                let asked = self.asked(turn, &governed)?;
+                require_taking(turn, asked, &found)?;
+                self.one(turn, found, Some(new_name))
             }
         }
     }
@@ -213,18 +219,25 @@ impl Command for Take {
 impl Take {
     /// The best that can be taken. One whose own text is in the way, such as one into which no owner
     /// can be written, is passed over: it would keep all from the rest. So is one whose name is taken
-    /// where it would go: it would keep that lane's agent from the rest.
+    /// where it would go: it would keep that lane's agent from the rest; and one that the caller may not take.
     fn best(
         &self,
         turn: &mut Turn<'_>,
-        workspace: WorkspaceKey,
+        (workspace, asked): (WorkspaceKey, Asked),
         is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
     ) -> Result<Taken, Stop> {
-        let (mut passed, mut first) = (None, None);
+        let (mut passed, mut first, mut forbidden) = (None, None, None);
         for _ in 0..PASSED_OVER_MAX {
             let Some(found) = best_after(turn.txn, workspace, passed, is_written)? else { break };
             let Standing::Live { dir, name, .. } = found.standing.clone() else { break };
             passed = Some(found.order_key());
+            match require_taking(turn, asked, &found) {
+                Err(Stop::Refused(refused)) => {
+                    forbidden.get_or_insert(refused);
+                    continue;
+                }
+                asked => asked?,
+            }
             match self.one(turn, found, None) {
                 Err(Stop::Refused(mut refused)) if refused.refusal.rule.passes_over() => {
                     if refused.refusal.rule == Rule::Taken {
@@ -247,7 +260,7 @@ impl Take {
                 failed => return failed,
             }
         }
-        Err(first.map_or_else(|| nothing_ready().into(), Stop::Refused))
+        Err(first.or(forbidden).map_or_else(|| nothing_ready().into(), Stop::Refused))
     }
 
     /// Takes the record `found`.
@@ -261,7 +274,6 @@ impl Take {
             return Err(nothing_ready().into());
         };
         let (dir, name) = (*dir, name.clone());
-        self.require_shown(turn, &found, (dir, &name))?;
         let rename = Rename {
             parent: dir,
             name: name.clone(),
@@ -288,25 +300,29 @@ impl Take {
     }
 }
 
+/// What the kernel has asked of who takes a record: nothing need be, or the bits of a directory.
+type Asked = Option<Ino>;
+
 impl Take {
-    /// The kernel asked the bits of one directory; where the record lies in another one, they are asked here.
-    fn require_shown(
-        &self,
-        turn: &Turn<'_>,
-        found: &Record,
-        (dir, name): (Ino, &FileName),
-    ) -> Result<(), Stop> {
+    fn asked(&self, turn: &Turn<'_>, workspace: &Governed) -> Result<Asked, StoreError> {
         if runs_the_store(turn.context.actor.uid) {
-            return Ok(());
+            return Ok(None);
         }
-        let Some(workspace) = governed(turn.txn, turn.config, self.dir)? else { return Ok(()) };
-        if shown_as_ready(turn.txn, &workspace, self.dir, turn.now)? == dir {
-            return Ok(());
-        }
-        match (turn.slot(dir, name)?, found.ino()) {
-            (Slot::Record(lies), Some(ino)) => turn.require_taking(&lies, ino),
-            _ => Ok(()),
-        }
+        shown_as_ready(turn.txn, workspace, self.dir, turn.now).map(Some)
+    }
+}
+
+/// The kernel asked the bits of one directory; where the record lies in another one, they are asked here.
+fn require_taking(turn: &Turn<'_>, asked: Asked, found: &Record) -> Result<(), Stop> {
+    let (Some(asked), Standing::Live { ino, dir, name, .. }) = (asked, &found.standing) else {
+        return Ok(());
+    };
+    if asked == *dir {
+        return Ok(());
+    }
+    match turn.slot(*dir, name)? {
+        Slot::Record(lies) => turn.require_taking(&lies, *ino),
+        _ => Ok(()),
     }
 }
 

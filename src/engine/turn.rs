@@ -9,7 +9,7 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{
-    Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, StoreError, Txn,
+    Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, StoreError, Txn, earlier,
 };
 
 use super::queued::Queued;
@@ -236,7 +236,7 @@ impl Turn<'_> {
             if is_it(&line) {
                 return Ok(Some(at));
             }
-            at = row.before_g;
+            at = earlier(at, row.before_g)?;
         }
         Ok(None)
     }

@@ -24,9 +24,14 @@ const BYTES_A_STEP: usize = 16;
 /// What an error costs besides: it is kept with its places, some hundred bytes.
 const ERROR_STEPS: usize = 64;
 
-/// The steps of a judgement were not enough, or there is no stack for it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooMuch;
+/// Why something was not judged to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unjudged {
+    /// The steps were not enough, or no stack is large enough.
+    TooMuch,
+    /// It takes a thread of its own, and just now there is none.
+    NoThread,
+}
 
 /// The steps that are left.
 pub(super) struct Meter(Cell<usize>);
@@ -37,14 +42,14 @@ impl Meter {
         (steps, reach): (usize, Reach),
         value: &Value,
         judge: impl FnOnce(Metered<'_>) -> T + Send,
-    ) -> Result<T, TooMuch> {
+    ) -> Result<T, Unjudged> {
         reach.run(value, || {
             let meter = Meter(Cell::new(steps));
             let node = Metered { value, meter: Some(&meter), path_bytes: 0 };
             // Nothing is left half done: what the library changes while it judges ends with the call.
             catch_unwind(AssertUnwindSafe(|| judge(node))).map_err(|cause| {
-                match cause.downcast::<TooMuch>() {
-                    Ok(too_much) => *too_much,
+                match cause.downcast::<Unjudged>() {
+                    Ok(why) => *why,
                     Err(panic) => resume_unwind(panic),
                 }
             })
@@ -55,7 +60,7 @@ impl Meter {
         match self.0.get().checked_sub(steps) {
             Some(left) => self.0.set(left),
             // Not a panic: no hook hears of it.
-            None => resume_unwind(Box::new(TooMuch)),
+            None => resume_unwind(Box::new(Unjudged::TooMuch)),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::metered::TooMuch;
+use super::metered::Unjudged;
 
 /// What a schema that is entered takes of the stack, with the errors that tell of it. Without optimisation
 /// it is more.
@@ -67,8 +67,8 @@ impl Reach {
     pub(super) fn run<T: Send>(
         self,
         value: &Value,
-        judge: impl FnOnce() -> Result<T, TooMuch> + Send,
-    ) -> Result<T, TooMuch> {
+        judge: impl FnOnce() -> Result<T, Unjudged> + Send,
+    ) -> Result<T, Unjudged> {
         let are_few = |entered: usize| entered <= AT_HAND_BYTES / ENTERED_BYTES;
         if are_few(self.entered(TEXT_DEPTH_MAX)) {
             return judge();
@@ -78,12 +78,12 @@ impl Reach {
             return judge();
         }
         if entered > ENTERED_MAX {
-            return Err(TooMuch);
+            return Err(Unjudged::TooMuch);
         }
         thread::scope(|scope| {
             let builder = thread::Builder::new().name("judging".into());
             let started = builder.stack_size(entered * ENTERED_BYTES + AT_HAND_BYTES);
-            let judging = started.spawn_scoped(scope, judge).map_err(|_| TooMuch)?;
+            let judging = started.spawn_scoped(scope, judge).map_err(|_| Unjudged::NoThread)?;
             judging.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::error::Fault;
 use super::examples::{Takes, dates, takes};
-use super::metered::{Counting, Meter, TooMuch};
+use super::metered::{Counting, Meter, Unjudged};
 use super::nearest::nearest;
 use super::reach::Reach;
 use super::schema_so_far::{is_mended_by_more, relaxed};
@@ -107,12 +107,13 @@ impl Schema {
         match Meter::run((JUDGE_STEPS_MAX, self.reach), value, |value| self.whole.is_valid(value)) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
-            Err(TooMuch) => return Err(beyond_judging()),
+            Err(Unjudged::TooMuch) => return Err(beyond_judging()),
+            Err(Unjudged::NoThread) => return Err(without_thread()),
         }
         let explained = Meter::run((EXPLAIN_STEPS_MAX, self.reach), value, |value| {
             self.whole.validate(value).map_err(|error| self.explain(&error))
         });
-        explained.unwrap_or_else(|TooMuch| Err(beyond_explaining()))
+        explained.unwrap_or_else(|_| Err(beyond_explaining()))
     }
 
     /// Judges the beginning of a text. `last` is where its last scalar is, if that could still get longer.
@@ -239,6 +240,17 @@ fn beyond_judging() -> Fault {
         ),
         remedy: "make it smaller or less nested; or have the schema made simpler where its \
                  alternatives refer to themselves"
+            .to_owned(),
+    }
+}
+
+/// Of what may be valid or not, and was not looked at.
+fn without_thread() -> Fault {
+    Fault {
+        rule: Rule::Schema,
+        pointer: String::new(),
+        reason: "judging the record takes a thread of its own, and the daemon gets none".to_owned(),
+        remedy: "save it again; if that helps nothing, the daemon may have too few processes"
             .to_owned(),
     }
 }

@@ -264,9 +264,14 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
         }
         Ok(found) => {
             let problems = found.problems.iter().map(|one| format!("{}: {}", one.thing, one.what));
-            let found = format!("damaged: {}", first_few(problems, NAMED_MAX));
-            let remedy = format!("`workfs fsck` says all; export what can be read; {RESTORE}");
-            report.bad("store", found, remedy);
+            let told = format!("damaged: {}", first_few(problems, NAMED_MAX));
+            let all = "`workfs fsck` says all";
+            // What is lost in the store itself no backup of it has either.
+            let remedy = match found.count > found.lost {
+                true => format!("{all}; export what can be read; {RESTORE}"),
+                false => all.to_owned(),
+            };
+            report.bad("store", told, remedy);
         }
         Err(failure) => report.bad("store", failure.reason, RESTORE),
     }

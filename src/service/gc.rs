@@ -246,19 +246,21 @@ fn projects(read: &dyn Read) -> Result<Vec<(FileName, Places)>, Failure> {
     Ok(found.into_iter().collect())
 }
 
-/// The status that a project's file says, and that file.
+/// The status that a project's file says, and what to go by as long as it says so.
 fn status(read: &dyn Read, project: &FileName) -> Result<Option<(String, Witness)>, Failure> {
-    for name in STATUS_FILES {
-        let path = tree_path(&format!("{SCRATCHPAD}/{}", PARTS[0]))?.join(project.clone());
-        let name = tree_path(name)?.names()[0].clone();
-        let Some(dir) = node_at(read, &path)? else { return Ok(None) };
-        let found = read.lookup(dir.ino, &name)?;
+    let names: Vec<FileName> =
+        STATUS_FILES.iter().filter_map(|name| FileName::new(name).ok()).collect();
+    let path = tree_path(&format!("{SCRATCHPAD}/{}", PARTS[0]))?.join(project.clone());
+    let Some(dir) = node_at(read, &path)? else { return Ok(None) };
+    for name in &names {
+        let found = read.lookup(dir.ino, name)?;
         let Some(node) = found.filter(|node| node.class == Class::Plain) else { continue };
         let bytes = read_plain(read, &node, 0, RECORD_BYTES_MAX)?;
         // JSON is YAML.
         let value = crate::record::parse_any(&bytes).unwrap_or_default();
-        let status = value.get("status").and_then(|text| text.as_str());
-        return Ok(status.map(|text| (text.to_owned(), Witness::new(dir.ino, name, &node))));
+        let Some(status) = value.get("status").and_then(|text| text.as_str()) else { break };
+        let status = status.to_owned();
+        return Ok(Some((status, Witness::new(read, dir.ino, names)?)));
     }
     Ok(None)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::names::{TreePath, printable};
 use crate::numbers::G;
-use crate::store::{NodeType, Read, Record, WorkspaceRow};
+use crate::store::{NodeType, Read, Record, WorkspaceRow, earlier};
 
 use super::find::{Found, find_past, has_past_below, past_of};
 use super::pasts::{draft_past_of, event_of, last_of, lay_there};
@@ -205,7 +205,10 @@ fn linked(
         gs.push(at);
         at = match path {
             Some(path) => event_of(read, path, at)?.map_or(G(0), |event| event.before),
-            None => read.event(at)?.map_or(G(0), |row| row.before_g),
+            None => match read.event(at)? {
+                Some(row) => earlier(at, row.before_g)?,
+                None => G(0),
+            },
         };
     }
     gs.reverse();

@@ -11,7 +11,7 @@ use crate::kind::Place;
 use crate::ledger::EventName;
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
-use crate::store::{EventRow, Read, Record, WorkspaceRow};
+use crate::store::{EventRow, Read, Record, WorkspaceRow, earlier};
 
 use super::log::{PAGE, field};
 use super::{Exit, Failure, Part};
@@ -65,7 +65,7 @@ pub(super) fn event_of(
     let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64);
     let (before, is_end) = match left {
         Some(before) if !is_here && before < g.0 => (G(before), true),
-        _ => (row.before_g, field(&event, "/event") == EventName::REMOVED.as_str()),
+        _ => (earlier(g, row.before_g)?, field(&event, "/event") == EventName::REMOVED.as_str()),
     };
     Ok(Some(PastEvent { row, event, before, is_end }))
 }
@@ -76,7 +76,7 @@ fn event_of_record(read: &dyn Read, g: G) -> Result<Option<PastEvent>, Failure> 
     let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
     let name = field(&event, "/event");
     let is_end = [EventName::REMOVED, EventName::LEFT].iter().any(|end| end.as_str() == name);
-    let before = row.before_g;
+    let before = earlier(g, row.before_g)?;
     Ok(Some(PastEvent { row, event, before, is_end }))
 }
 
@@ -121,7 +121,7 @@ fn lay_at(read: &dyn Read, record: &Record, path: &TreePath) -> Result<bool, Fai
         if field(&event, "/payload/path") == path.to_string() {
             return Ok(true);
         }
-        at = read.event(row.before_g)?;
+        at = read.event(earlier(row.g, row.before_g)?)?;
     }
     Ok(false)
 }

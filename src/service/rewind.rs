@@ -12,7 +12,7 @@ use crate::engine::{
 use crate::names::{ShownPath, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
-use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow};
+use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow, earlier};
 
 use super::find::{Found, FoundRecord, find_past, node_at, past_of};
 use super::pasts::{event_of, last_of, require_record_there, require_there, was_of};
@@ -232,7 +232,7 @@ fn record_past(
             })?;
             return Ok(Past::Record(found, at, version));
         }
-        at = version.before_g;
+        at = earlier(at, version.before_g)?;
     }
     let id = &found.record.id;
     let remedy = format!("`workfs log {id}` shows its events");

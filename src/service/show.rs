@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::names::{AgentName, ShownPath, TreePath, printable};
 use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
-use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow};
+use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow, earlier};
 
 use super::find::{Found, FoundRecord, find, find_past, past_of};
 use super::log::field;
@@ -377,7 +377,7 @@ fn version_of(
         if row.version == wanted {
             return Ok((at, row));
         }
-        at = row.before_g;
+        at = earlier(at, row.before_g)?;
     }
     let (id, last) = (&record.id, record.version);
     let remedy = format!("it has versions 1 to {last}");
@@ -398,7 +398,7 @@ fn as_of(read: &dyn Read, record: &Record, g: G) -> Result<Then, Failure> {
     let mut at = record.last_g;
     while let Some(row) = read.event(at)? {
         if row.g > g {
-            at = row.before_g;
+            at = earlier(at, row.before_g)?;
             continue;
         }
         let line: Value = serde_json::from_str(&row.line).unwrap_or_default();
@@ -439,7 +439,7 @@ fn history(
         });
         at = match path {
             Some(path) => event_of(read, path, at)?.map_or(G(0), |event| event.before),
-            None => row.before_g,
+            None => earlier(at, row.before_g)?,
         };
     }
     Ok((rows, false))

@@ -1,5 +1,6 @@
 //! Rows as the rest of the program sees them: typed, and impossible ones unrepresentable.
 
+use super::{Result, StoreError};
 use crate::limits::NAME_BYTES_MAX;
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{
@@ -295,6 +296,19 @@ impl From<Refusal> for RefusedText {
         let Refusal { rule, reason, remedy, place } = refusal;
         RefusedText { rule, reason, remedy, place }
     }
+}
+
+/// The event that comes before `g` in a past, where the row of `g` says that `before` does. Whoever goes back that way
+/// relies on coming to an end.
+///
+/// # Errors
+/// Of a damaged row, which leads to itself or onwards.
+pub fn earlier(g: G, before: G) -> Result<G> {
+    if before < g {
+        return Ok(before);
+    }
+    let before = before.0.cast_signed();
+    Err(StoreError::Impossible(format!("event {before} is said to be before event {g}")))
 }
 
 /// An event as it is stored.

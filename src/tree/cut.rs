@@ -42,6 +42,10 @@ impl WorkTree {
                 (Ok(_), None) => Err(Errno::ENODEV),
                 (Err(refusal), _) => {
                     me.handles.remove(handle);
+                    // Whoever else had a draft open may have closed it meanwhile.
+                    if me.unborn.has(ino) && !me.handles.is_open(ino) {
+                        me.born(ino);
+                    }
                     Err(refusal.rule.errno(Door::Name))
                 }
             });

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::engine::{names_below, record_version_name, version_name};
 use crate::names::{FileName, RecordId, TreePath};
 use crate::numbers::{G, UnixNanos};
-use crate::store::{History, Read, Record, Result};
+use crate::store::{History, Read, Record, Result, earlier};
 
 use super::computed::Computed;
 
@@ -150,7 +150,7 @@ fn versions(
         while let Some(row) = read.version(at)? {
             let name = version_name(below, record_version_name(config, &above, at));
             found.extend(name.map(|name| (name, at)));
-            at = row.before_g;
+            at = earlier(at, row.before_g)?;
         }
     }
     Ok(found)

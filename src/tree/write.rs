@@ -337,7 +337,7 @@ impl WorkTree {
     ) {
         match super::Computed::of(ino) {
             None => {}
-            // It shows its workspace's attributes. `chmod -R` and `chown -R` have just changed
+            // It shows those of the directory in which its records lie first. `chmod -R` and `chown -R` have just changed
             // those and come here, too: that is no reason to fail.
             Some(ready @ super::Computed::Ready(_)) => {
                 let viewer = self.viewer(caller);

@@ -291,7 +291,7 @@ fn a_quota_of_where_a_record_would_go_back_to_keeps_nobody_s_lease_alive() {
     fixture.mount_at(fixture.root()).success();
     fixture.workfs(&["agent", "add", "bob"]).success();
     fixture.workfs(&["mount", fixture.mount(1).to_str().unwrap(), "--agent", "bob"]).success();
-    let claim = "mkdir -p inbox assigned/bob; printf 'lease: 3s\\n' > inbox/a.yaml
+    let claim = "mkdir -p inbox assigned/bob; printf 'lease: 6s\\n' > inbox/a.yaml
                  mv inbox/a.yaml assigned/bob/ && : > b && mv b inbox/notes";
     fixture.sh(claim).success();
     until_polled("the end", || {

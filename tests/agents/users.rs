@@ -356,3 +356,33 @@ fn who_takes_out_of_ready_is_asked_as_where_the_record_lies() {
     ways.iter().for_each(|way| drop(by(&fixture, BOB, way).success()));
     fixture.fsck_clean();
 }
+
+// P9.6 P10.9
+#[test]
+fn what_may_not_be_taken_keeps_nobody_from_the_rest() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let layout = "workspaces: [{ path: work, kind: task, dirs: { inbox: [inbox, closed] } }]\n";
+    let fixture = Setup::default().mounts(2).prepare();
+    let file = fixture.outside("layout.yaml");
+    fs::write(&file, layout).unwrap();
+    fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).success();
+    fixture.mount_at(fixture.mount(1)).success();
+    let root = fixture.root().to_str().unwrap();
+    fixture.workfs(&["mount", root, "-o", "allow_other", "--agent", "bob"]).success();
+    fs::set_permissions(fixture.base(), fs::Permissions::from_mode(0o755)).unwrap();
+    let lead = fixture.bash().with("M", fixture.mount(1));
+    lead.run(&format!(
+        "cd $M/work && mkdir -p closed assigned/bob && chown {BOB} assigned/bob && chmod 777 inbox
+         echo 'priority: critical' > closed/a.yaml && echo 'priority: low' > inbox/b.yaml
+         chmod 700 closed"
+    ))
+    .success();
+    let take = "mv work/ready/.next work/assigned/bob/";
+    by(&fixture, BOB, take).success();
+    assert!(fixture.mount(1).join("work/assigned/bob/b.yaml").exists());
+    let refused = by(&fixture, BOB, take).failure();
+    assert!(refused.stderr.contains("Permission denied"), "{refused}");
+    fixture.fsck_clean();
+}

@@ -10,6 +10,7 @@ mod assign;
 mod cost;
 mod handoff;
 mod rounds;
+mod waiting;
 
 use harness::{Fixture, Setup};
 

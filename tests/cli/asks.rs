@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 
 use crate::harness::{
@@ -87,8 +88,14 @@ fn who_follows_never_has_the_store_to_itself_when_the_daemon_ends() {
         let mut command = fixture.command(arguments);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         // It looks whether there is a daemon, and asks it. That one is just ending, and says nothing.
-        drop(listener.accept().unwrap());
-        let asks = listener.accept().unwrap();
+        let accept = || {
+            let patience = Timespec::try_from(DEADLINE).unwrap();
+            let mut fds = [PollFd::new(&listener, PollFlags::IN)];
+            assert_eq!(poll(&mut fds, Some(&patience)).unwrap(), 1, "{arguments:?} asks nobody");
+            listener.accept().unwrap()
+        };
+        drop(accept());
+        let asks = accept();
         fs::remove_file(&socket).unwrap();
         drop((asks, listener));
         let ended = await_exit(child.id(), DEADLINE / 4);

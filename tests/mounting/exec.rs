@@ -1,11 +1,11 @@
 //! `workfs exec`: a command in a mount of its own, of which nothing is left.
 
 use std::fs;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::ptr;
 
 use rustix::process::Signal;
 
@@ -173,16 +173,18 @@ fn the_end_of_the_terminal_is_passed_on() {
         return;
     }
     let fixture = Fixture::new();
-    let (mut ours, mut theirs) = (-1, -1);
-    // SAFETY: both are valid places for a descriptor; the other pointers may be null.
-    let made = unsafe {
-        let (name, settings, size) = (ptr::null_mut(), ptr::null(), ptr::null());
-        libc::openpty(&raw mut ours, &raw mut theirs, name, settings, size)
+    // No other test's daemon is to have it, which openpty(3) does not promise.
+    let flags = libc::O_NOCTTY | libc::O_CLOEXEC;
+    let both = fs::File::options().read(true).write(true).custom_flags(flags).to_owned();
+    let ours = both.open("/dev/ptmx").unwrap();
+    // SAFETY: it is open; both calls take and give numbers.
+    let theirs = unsafe {
+        assert_eq!(libc::unlockpt(ours.as_raw_fd()), 0);
+        libc::ioctl(ours.as_raw_fd(), libc::TIOCGPTPEER, libc::O_RDWR | flags)
     };
-    assert_eq!(made, 0);
-    // SAFETY: they were just opened, and are nobody else's.
-    let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
-    rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::CLOEXEC).unwrap();
+    assert!(theirs >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: it was just opened, and is nobody else's.
+    let theirs = unsafe { OwnedFd::from_raw_fd(theirs) };
     let script = format!("trap 'exit 9' HUP; {TELL} while :; do sleep 0.02; done");
     let mut command = exec(&fixture, &["--agent", "bob", "--", "bash", "-c", &script]);
     command.stdin(theirs);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::ledger::EventName;
 use crate::numbers::{G, UnixNanos};
-use crate::store::{Read, StoreError};
+use crate::store::{Read, StoreError, earlier};
 
 /// In the event that a record does not go on: no line tells of it yet.
 pub(super) const UNLOGGED: &str = "unlogged";
@@ -57,7 +57,7 @@ pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<(G, Told), Store
             break;
         }
         let Some(row) = read.event(at)? else { break };
-        at = row.before_g;
+        at = earlier(at, row.before_g)?;
     }
     Ok((at, told))
 }

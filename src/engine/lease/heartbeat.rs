@@ -78,7 +78,8 @@ impl Command for Heartbeat {
             let refusal = Refusal::new(Rule::LeaseOver, reason, "claim it first");
             return Err(Stop::kept(refusal, path));
         };
-        if turn.ends.has(&row) {
+        // One that was told of a moment ago is noted as over until that is committed.
+        if row.runs() && turn.ends.has(&row) {
             let reason = format!("{owner}'s lease of `{id}` is over, which is not written yet");
             let refusal = Refusal::new(Rule::LeaseOver, reason, "claim it when it is to be had");
             return Err(Stop::kept(refusal, path));

@@ -207,7 +207,9 @@ impl Turn<'_> {
             return self.runs_on(record, row);
         }
         // One that is over is not begun anew by another time that is asked for.
-        if let Some(row) = row.filter(|row| row.attempt == record.attempt && self.ends.has(row)) {
+        let is_over =
+            |row: &LeaseRow| row.attempt == record.attempt && row.runs() && self.ends.has(row);
+        if let Some(row) = row.filter(is_over) {
             return self.runs_on(record, Some(row));
         }
         record.lapsed = None;

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::engine::{names_below, record_version_name, version_name};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, UnixNanos};
-use crate::store::{History, WorkspaceRow};
+use crate::store::{History, WorkspaceRow, earlier};
 
 use super::{Broken, Export, Io};
 
@@ -85,7 +85,7 @@ impl Export<'_, '_> {
         while let Some(row) = self.read.version(g)? {
             let name = version_name(&below, usual(g));
             self.version(path, name, row.at, &row.content)?;
-            g = row.before_g;
+            g = earlier(g, row.before_g)?;
         }
         Ok(())
     }

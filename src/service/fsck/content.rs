@@ -106,6 +106,7 @@ pub(super) fn outline(read: &dyn Read, check: &mut Check<'_>) -> Result<(), Fail
             "{chunks} chunks of big files were not on the disk when power failed: `workfs fsck` names the files, \
              which are to be written anew or removed"
         );
+        check.report.lost += 1;
         check.problem("store", what);
     }
     Ok(())

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded};
+use parking_lot::Mutex;
 
 use super::room::{MainFile, Room};
 use super::{Conn, fail};
@@ -43,6 +44,8 @@ pub(super) struct Checkpointer {
     times: Arc<AtomicU64>,
     /// Whether it is at it.
     is_moving: Arc<AtomicBool>,
+    /// Held while it is.
+    moving: Arc<Mutex<()>>,
     /// How long the log's file is known to be, in bytes.
     ahead: u64,
     room: Room,
@@ -67,11 +70,17 @@ impl Checkpointer {
         let (done, counted) = (Arc::clone(&moved), Arc::clone(&times));
         let is_moving = Arc::<AtomicBool>::default();
         let ended = Arc::clone(&is_moving);
+        let moving = Arc::<Mutex<()>>::default();
+        let held = Arc::clone(&moving);
         let thread = std::thread::Builder::new()
             .name("checkpoint".into())
             .spawn(move || {
                 while woken.recv().is_ok() {
-                    match checkpoint(&own) {
+                    let moved = {
+                        let _held = held.lock();
+                        checkpoint(&own)
+                    };
+                    match moved {
                         Ok(pages) => {
                             done.store(pages, Ordering::Relaxed);
                             counted.fetch_add(1, Ordering::Relaxed);
@@ -84,7 +93,7 @@ impl Checkpointer {
             .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
         let room = Room::new(main, log);
         let (wake, thread) = (Some(wake), Some(thread));
-        Ok(Checkpointer { pages, moved, times, is_moving, ahead: 0, room, wake, thread })
+        Ok(Checkpointer { pages, moved, times, is_moving, moving, ahead: 0, room, wake, thread })
     }
 
     /// Whether [`consider`](Self::consider) has something to do.
@@ -132,8 +141,10 @@ impl Checkpointer {
         Ok(!self.room.is_tight())
     }
 
-    /// Moves all of the log and cuts it; false where somebody still reads it after so long.
+    /// Moves all of the log and cuts it; false where somebody still reads or moves it after so long.
     pub fn begin_anew(&mut self, writer: &Conn, patience: Duration) -> Result<bool> {
+        // SQLite asks nobody to wait for one who moves it.
+        let Some(_at_rest) = self.moving.try_lock_for(patience) else { return Ok(false) };
         let is_cut = cut(writer, patience)?;
         if is_cut {
             self.ahead = 0;

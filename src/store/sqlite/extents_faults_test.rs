@@ -238,6 +238,51 @@ fn what_a_flush_has_not_kept_of_a_big_file_is_written_once_more() {
     assert_eq!(got(&store, FIRST, 4), [Some(b'a'), Some(b'b'), None, Some(b'd')]);
 }
 
+// P4.4
+#[test]
+fn what_was_to_be_written_once_more_is_forgotten_by_no_flush_before_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    writer.sync().unwrap();
+    put(&mut writer, FIRST + 1, b"bc");
+    let unflushable = Unflushable::make(&extents(&path));
+    writer.sync().unwrap_err();
+    drop(unflushable);
+    // As where the log is moved: the kernel says that all is well.
+    store.extents.flush_in_order(|| Ok(())).unwrap();
+    store.extents.flush_with(|| Ok(())).unwrap_err();
+    let before = store.extents.times_written();
+    writer.sync().unwrap();
+    assert_eq!(store.extents.times_written() - before, 2);
+    // All that may be moved of the log is, and what is written once more is not kept either.
+    put(&mut writer, FIRST + 3, b"d");
+    let unflushable = Unflushable::make(&extents(&path));
+    writer.sync().unwrap_err();
+    writer.sync().unwrap_err();
+    drop(unflushable);
+    writer.sync().unwrap();
+    assert_eq!(got(&store, FIRST, 4), b"abcd".map(Some));
+}
+
+// P4.4
+#[test]
+fn who_waits_for_a_flush_that_fails_is_not_told_that_all_is_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    // Meanwhile another's fails, of which the kernel tells that one alone.
+    let flushed = store.extents.flush_with(|| {
+        store.extents.doubt();
+        Ok(())
+    });
+    flushed.unwrap_err();
+    writer.sync().unwrap();
+    assert_eq!(got(&store, FIRST, 1), [Some(b'a')]);
+}
+
 // P5.2
 #[test]
 fn what_a_row_has_is_not_given_back_by_a_note_that_is_wrong() {

@@ -128,18 +128,12 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
 }
 
 pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
-    let g = G(number(row, 0)?);
-    Ok(EventRow { g, before_g: before(row, 1, g)?, end: number(row, 2)?, line: row.get(3)? })
-}
-
-/// The event before event `g`, to which its row, or that of the version it made, leads. Whoever goes back that way
-/// relies on coming to an end.
-fn before(row: &Row<'_>, column: usize, g: G) -> rusqlite::Result<G> {
-    let before = G(number(row, column)?);
-    if before < g {
-        return Ok(before);
-    }
-    Err(damaged(format!("event {} is said to be before event {g}", before.0.cast_signed())))
+    Ok(EventRow {
+        g: G(number(row, 0)?),
+        before_g: G(number(row, 1)?),
+        end: number(row, 2)?,
+        line: row.get(3)?,
+    })
 }
 
 pub(super) fn workspace(row: &Row<'_>) -> rusqlite::Result<WorkspaceRow> {
@@ -370,7 +364,7 @@ impl Read for Conn {
             Ok(VersionRow {
                 record: RecordKey(number(row, 0)?),
                 version: Version(number(row, 1)?),
-                before_g: before(row, 2, g)?,
+                before_g: G(number(row, 2)?),
                 at: UnixNanos(row.get(3)?),
                 content: row.get(4)?,
             })

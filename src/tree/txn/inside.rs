@@ -63,11 +63,26 @@ impl TxnTree {
             TxnNode::Stored(stored) => Some(self.below.handles.hold(stored)),
             TxnNode::Made(_) => None,
         };
+        let open = |held, pinned| self.opened(caller, TxnOpen::File { pinned, _held: held });
+        if flags.truncate {
+            // What cannot be opened stays as it is; what was emptied has no text of before.
+            let opened = match open(held, None) {
+                Ok(opened) => opened,
+                refused => return Some(refused),
+            };
+            let handle = opened.handle;
+            let cut = self
+                .inside(caller, ino, Door::Name, |view, below, node| view.open(below, node, flags));
+            if !matches!(cut, Some(Ok(_))) {
+                self.handles.lock().remove(handle);
+            }
+            return cut.map(|cut| cut.map(|_| opened));
+        }
         let pinned = self
             .inside(caller, ino, Door::Name, |view, below, node| view.open(below, node, flags))?;
         Some(pinned.and_then(|pinned| {
             let pinned = pinned.map(|bytes| self.below.counted(caller, Text::of(bytes)));
-            self.opened(caller, TxnOpen::File { pinned: pinned.transpose()?, _held: held })
+            open(held, pinned.transpose()?)
         }))
     }
 

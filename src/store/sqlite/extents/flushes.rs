@@ -47,10 +47,17 @@ impl Extents {
     /// # Errors
     /// If the disk fails, or has failed and not all was written anew since.
     pub fn flush_with(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        if self.is_doubtful() {
-            return Err(io::Error::other("what it did not keep before is not written anew"));
+        self.expect_no_doubt()?;
+        self.flush_in_order(flush_log)?;
+        // One may have failed while this one waited for it: the kernel told that one alone.
+        self.expect_no_doubt()
+    }
+
+    fn expect_no_doubt(&self) -> io::Result<()> {
+        match self.is_doubtful() {
+            true => Err(io::Error::other("what it did not keep before is not written anew")),
+            false => Ok(()),
         }
-        self.flush_in_order(flush_log)
     }
 
     /// The same for whoever needs no more than the order: what is moved from the log is flushed where it comes.
@@ -72,19 +79,19 @@ impl Extents {
 
     fn flush(&self) -> io::Result<()> {
         let mut flushed = self.flushed.lock();
-        let now = Written {
-            times: self.written.times.load(Ordering::Acquire),
-            end: self.written.end.load(Ordering::Relaxed),
-            begin: self.written.begin.swap(NO_END, Ordering::Relaxed),
-        };
-        if flushed.times < now.times
+        let times = self.written.times.load(Ordering::Acquire);
+        let end = self.written.end.load(Ordering::Relaxed);
+        if flushed.times < times
             && let Some(file) = self.file.get()
         {
-            file.sync_data().inspect_err(|_| {
-                self.written.begin.fetch_min(now.begin, Ordering::Relaxed);
-                self.doubt();
-            })?;
-            *flushed = now;
+            let begin = self.written.begin.swap(NO_END, Ordering::Relaxed);
+            let synced = file.sync_data().inspect_err(|_| self.doubt());
+            // In doubt the kernel's yes says nothing of what it gave up before.
+            if self.is_doubtful() {
+                self.written.begin.fetch_min(begin, Ordering::Relaxed);
+            }
+            synced?;
+            *flushed = Written { times, end, begin: NO_END };
         }
         Ok(())
     }
@@ -106,16 +113,25 @@ impl Extents {
 
     /// All was written anew, and flushed, that so many flushes which failed should have kept.
     pub fn trust(&self, doubts: u64) {
+        let _none_under_way = self.flushed.lock();
         self.doubts.trusted.store(doubts, Ordering::Release);
+        if !self.is_doubtful() {
+            self.written.begin.store(NO_END, Ordering::Relaxed);
+        }
     }
 
-    /// Writes once more what rows name that was not flushed: the kernel has it, and takes it for written.
+    /// Writes once more, and flushes, what rows name that was not flushed: the kernel has it, and takes it for
+    /// written. For the one writer.
     ///
     /// # Errors
-    /// No space, or the file cannot be written.
+    /// No space, or the file cannot be written or flushed.
     pub fn write_anew(&self, sql: &Connection) -> Result<()> {
         let Some(file) = self.file.get() else { return Ok(()) };
-        let begin = self.written.begin.load(Ordering::Relaxed);
+        // A flush that is under way has it in hand.
+        let begin = {
+            let _none_under_way = self.flushed.lock();
+            self.written.begin.load(Ordering::Relaxed)
+        };
         let named = "SELECT at FROM chunks WHERE at IS NOT NULL AND at >= ?1 ORDER BY at";
         let mut named = sql.prepare(named).map_err(fail)?;
         let mut rows = named.query([begin.cast_signed()]).map_err(fail)?;
@@ -129,7 +145,8 @@ impl Extents {
                 Err(error) => tracing::error!(%error, at, "a chunk of a big file is lost"),
             }
         }
-        Ok(())
+        // The log may have nothing left to be moved, with which it would be flushed.
+        self.flush().map_err(|error| failed(&self.path, "flushing", &error))
     }
 
     /// How often something was written.

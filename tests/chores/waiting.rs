@@ -1,0 +1,114 @@
+//! Follow-ups for which there is no room, and names of nobody.
+
+use workfs::config::Config;
+use workfs::engine::{Chores, Text};
+
+use crate::harness::Desk;
+use crate::rounds::{desk, undone};
+
+/// Says in bob's task who is to go on.
+fn finishing_with(desk: &Desk, next: &str) {
+    let text = format!("id: t-1\nstatus: assigned\nresult: {{ summary: s, next_agent: {next} }}\n");
+    desk.rewrite_all("t-1", Text::new(text.into_bytes()));
+}
+
+/// A workspace in which so few files and directories have room, and whose inbox is full.
+fn full_desk() -> (Desk, Chores) {
+    let text = "workspaces: [{ path: work, kind: task }]\nquotas: [{ path: work, inodes: 9 }]\n";
+    let desk = Desk::with(&["bob"], Config::parse("layout", text).unwrap());
+    desk.put_at("bob", "t-1", "status: assigned\nagent: bob");
+    let chores = Chores::new(desk.engine(), "one");
+    finishing_with(&desk, "ann");
+    for filler in 0.. {
+        if desk.fill("inbox", &format!("filler-{filler}")).is_err() {
+            break;
+        }
+    }
+    (desk, chores)
+}
+
+/// How many records go on from the task.
+fn follow_ups(desk: &Desk) -> usize {
+    let (mut count, workspace) = (0, desk.workspace());
+    desk.read(|read| {
+        read.records(workspace, &mut |record| {
+            count += usize::from(record.id.as_str().ends_with("-ann-followup-t-1"));
+            true
+        })
+    });
+    count
+}
+
+// P14.2 P14.8
+#[test]
+fn a_follow_up_for_which_there_is_no_room_waits_for_it() {
+    let (desk, chores) = full_desk();
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    for _ in 0..2 {
+        let (told, whys) = undone(&desk);
+        // One is of the filler that had no room.
+        assert!(whys == 2 && told.len() == 1, "{told:?}");
+        assert!(told[0].starts_with("work/done/t-1.yaml: `work` may hold 9 files"), "{told:?}");
+        assert_eq!((chores.round(), follow_ups(&desk)), (Ok(0), 0));
+    }
+    desk.rmdir("inbox", "filler-0");
+    assert_eq!((chores.round(), follow_ups(&desk)), (Ok(1), 1));
+    assert_eq!((chores.round(), follow_ups(&desk)), (Ok(0), 1));
+    assert_eq!(undone(&desk).0, Vec::<String>::new());
+    desk.fsck_clean();
+}
+
+// P14.2 P14.8
+#[test]
+fn a_follow_up_that_waits_is_made_after_a_restart_too() {
+    let (mut desk, first) = full_desk();
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    drop(first);
+    desk.restart(true);
+    desk.rmdir("inbox", "filler-0");
+    let chores = Chores::new(desk.engine(), "later");
+    assert_eq!((chores.round(), follow_ups(&desk)), (Ok(1), 1));
+    desk.fsck_clean();
+}
+
+// P14.2 P14.8
+#[test]
+fn a_follow_up_waits_over_a_restart_also_where_a_round_was_the_last_to_tell_of_it() {
+    let (mut desk, first) = full_desk();
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    // What was told when it followed goes from `why`.
+    (0..1100).for_each(|nth| drop(desk.fill("inbox", &format!("more-{nth}")).unwrap_err()));
+    assert_eq!(first.round(), Ok(0));
+    drop(first);
+    desk.restart(true);
+    desk.rmdir("inbox", "filler-0");
+    let chores = Chores::new(desk.engine(), "later");
+    assert_eq!((chores.round(), follow_ups(&desk)), (Ok(1), 1));
+}
+
+// P14.2 P14.8
+#[test]
+fn no_follow_up_is_made_of_what_is_not_finished_any_more() {
+    let (desk, chores) = full_desk();
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    desk.take("t-1", "done", "bob");
+    desk.rmdir("inbox", "filler-0");
+    assert_eq!((chores.round(), follow_ups(&desk)), (Ok(0), 0));
+    assert_eq!(undone(&desk).0, Vec::<String>::new());
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    assert_eq!(follow_ups(&desk), 1, "with its end");
+}
+
+// P14.2
+#[test]
+fn a_name_that_is_no_agent_s_is_told_of_once_and_does_not_wait() {
+    let (mut desk, chores) = desk("handoff: true");
+    desk.put_at("bob", "t-1", "status: assigned\nagent: bob");
+    finishing_with(&desk, "../ann");
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    assert_eq!((undone(&desk), chores.round()), ((Vec::new(), 1), Ok(0)));
+    drop(chores);
+    desk.restart(true);
+    let chores = Chores::new(desk.engine(), "later");
+    assert_eq!((chores.round(), undone(&desk)), (Ok(0), (Vec::new(), 1)));
+}
