@@ -58,4 +58,5 @@ pub use session::{
 };
 pub use standing::{mount_here, mount_number};
 pub use tree::*;
+pub use view::Shows;
 pub use write_at::WriteAt;

@@ -9,7 +9,7 @@
 use thiserror::Error;
 
 use crate::tree::{Ino, ROOT};
-use crate::view::View;
+use crate::view::{Shows, View};
 
 /// What `/proc/mounts` shows as the type, after `fuse.`.
 pub(crate) const SUBTYPE: &str = "workfs";
@@ -233,8 +233,14 @@ impl MountOptions {
         maker != 0 || self.allow_other || self.allow_root || self.default_permissions
     }
 
+    /// What kernels are shown.
+    #[must_use]
+    pub fn shows(&self) -> Shows {
+        Shows { uid: self.uid, gid: self.gid, umask: self.umask }
+    }
+
     pub(crate) fn view(&self) -> View {
-        View { uid: self.uid, gid: self.gid, umask: self.umask, root: self.root }
+        View { shows: self.shows(), root: self.root }
     }
 }
 

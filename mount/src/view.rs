@@ -16,15 +16,36 @@ use crate::tree::{
     UnixNanos, XattrMode, system_time,
 };
 
-/// What `uid=`, `gid=`, `umask=` and another root change in what is shown.
+/// What `uid=`, `gid=` and `umask=` show for all owners, groups and permission bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Shows {
+    /// Owner shown for everything.
+    pub uid: Option<u32>,
+    /// Group shown for everything.
+    pub gid: Option<u32>,
+    /// Permission bits shown as off; all others are shown as on, as libfuse does.
+    pub umask: Option<u32>,
+}
+
+impl Shows {
+    /// These attributes as a kernel is shown them.
+    #[must_use]
+    pub fn shown(self, attr: &Attr) -> Attr {
+        let asked = |option: Option<u32>| option.filter(|_| !attr.is_fixed);
+        let mode = match asked(self.umask) {
+            Some(umask) => 0o777 & !umask,
+            None => attr.mode & 0o7777,
+        };
+        let (uid, gid) = (asked(self.uid), asked(self.gid));
+        Attr { uid: uid.unwrap_or(attr.uid), gid: gid.unwrap_or(attr.gid), mode, ..*attr }
+    }
+}
+
+/// What the options and another root change in what is shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// Owner shown for everything.
-    pub(crate) uid: Option<u32>,
-    /// Group shown for everything.
-    pub(crate) gid: Option<u32>,
-    /// Permission bits shown as off; all others are shown as on, as libfuse does.
-    pub(crate) umask: Option<u32>,
+    /// Owners, groups and permission bits.
+    pub(crate) shows: Shows,
     /// The directory of the tree that the kernel sees as the root.
     pub(crate) root: Ino,
 }
@@ -43,11 +64,7 @@ impl View {
 
     /// The attributes as this mount shows them.
     pub(crate) fn shown(self, attr: &Attr) -> FileAttr {
-        let asked = |option: Option<u32>| option.filter(|_| !attr.is_fixed);
-        let mode = match asked(self.umask) {
-            Some(umask) => 0o777 & !umask,
-            None => attr.mode & 0o7777,
-        };
+        let attr = self.shows.shown(attr);
         FileAttr {
             ino: self.number(attr.ino),
             size: attr.size,
@@ -57,10 +74,10 @@ impl View {
             ctime: system_time(attr.ctime_ns),
             crtime: SystemTime::UNIX_EPOCH,
             kind: file_type(attr.node_type),
-            perm: mode as u16,
+            perm: attr.mode as u16,
             nlink: attr.nlink,
-            uid: asked(self.uid).unwrap_or(attr.uid),
-            gid: asked(self.gid).unwrap_or(attr.gid),
+            uid: attr.uid,
+            gid: attr.gid,
             rdev: attr.rdev,
             blksize: 4096,
             flags: 0,

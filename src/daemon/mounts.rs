@@ -35,7 +35,7 @@ use crate::names::{AgentName, ShownPath, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
-use crate::tree::{Hub, Identity, Shows, TxnTree, user_name};
+use crate::tree::{Hub, Identity, TxnTree, user_name};
 
 /// The mounts of one daemon.
 pub struct Mounts {
@@ -182,8 +182,7 @@ impl Mounts {
         let maker = user_name(uid);
         self.register(&who, uid)?;
         let shows_stored = kernel.shows_stored();
-        let shows = Shows { uid: kernel.uid, gid: kernel.gid, umask: kernel.umask };
-        let asks = kernel.is_checked(uid).then_some(shows);
+        let asks = kernel.is_checked(uid).then(|| kernel.shows());
         let is_checked = shows_stored && asks.is_some();
         let agent = who.agent.clone();
         let is_read_only = kernel.read_only;

@@ -55,20 +55,34 @@ pub fn runs_the_store(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-/// Whether a node's mode has all these bits (4 to read, 2 to write, 1 to search) for a user.
+/// Whether a mode has all these bits (4 to read, 2 to write, 1 to search) for its owner, else for its group,
+/// else for all others.
+#[must_use]
+pub fn has_bits(mode: u32, is_owner: bool, is_of_group: impl FnOnce() -> bool, bits: u32) -> bool {
+    let shift = match is_owner {
+        true => 6,
+        false if is_of_group() => 3,
+        false => 0,
+    };
+    mode >> shift & bits == bits
+}
+
+/// Whether a node's mode has all these bits for a user.
 #[must_use]
 pub fn mode_allows(node: &Node, (uid, gid): (u32, u32), bits: u32) -> bool {
-    let shift = match (node.uid == uid, node.gid == gid) {
-        (true, _) => 6,
-        (false, true) => 3,
-        (false, false) => 0,
-    };
-    runs_the_store(uid) || node.mode >> shift & bits == bits
+    runs_the_store(uid) || has_bits(node.mode, node.uid == uid, || node.gid == gid, bits)
+}
+
+/// Whether a directory of this mode lets only its owner, or that of the file, take a file away, and `uid` is
+/// neither of these `owners`.
+#[must_use]
+pub fn is_stuck(mode: u32, owners: [u32; 2], uid: u32) -> bool {
+    mode & S_ISVTX != 0 && !owners.contains(&uid)
 }
 
 /// Whether this user may take the name of `file` out of `dir`, as `rename` would ask.
 fn may_take_out((uid, gid): (u32, u32), dir: &Node, file: &Node) -> bool {
-    let is_stuck = dir.mode & S_ISVTX != 0 && uid != dir.uid && uid != file.uid;
+    let is_stuck = is_stuck(dir.mode, [dir.uid, file.uid], uid);
     mode_allows(dir, (uid, gid), 0o3) && (!is_stuck || runs_the_store(uid))
 }
 

@@ -29,6 +29,10 @@ impl Witness {
         Ok(Witness { dir, files: names.into_iter().map(look).collect::<Result<_, _>>()? })
     }
 
+    fn has_name(&self, name: &FileName) -> bool {
+        self.files.iter().any(|(own, _)| own == name)
+    }
+
     fn has_changed(&self, read: &dyn Read) -> Result<bool, StoreError> {
         for (name, was) in &self.files {
             if look(read, self.dir, name)? != *was {
@@ -62,9 +66,8 @@ pub struct RemoveTree {
     pub parent: Ino,
     /// Its name.
     pub name: FileName,
-    /// Names in it that go with it, in the last change: who is interrupted finds them.
-    pub last: Vec<FileName>,
-    /// It goes while this is as it was.
+    /// It goes while this is as it was. Files of these names in it go with it, in the last change: who is
+    /// interrupted finds them.
     pub witness: Witness,
 }
 
@@ -88,23 +91,21 @@ impl Command for RemoveTree {
             return Ok(Removal::Stopped);
         }
         let mut left = SWEPT_AT_ONCE;
-        if !self.last.is_empty() {
-            let node = turn.existing(self.parent, &self.name)?;
-            let mut others = Vec::new();
-            turn.txn.list(node.ino, None, &mut |(name, _)| {
-                if !self.last.contains(&name) {
-                    others.push(name);
-                }
-                others.len() <= SWEPT_AT_ONCE
-            })?;
-            for name in others {
-                if !remove(turn, node.ino, &name, &mut left)? {
-                    return Ok(Removal::InPart);
-                }
+        let node = turn.existing(self.parent, &self.name)?;
+        let mut others = Vec::new();
+        turn.txn.list(node.ino, None, &mut |(name, _)| {
+            if !self.witness.has_name(&name) {
+                others.push(name);
             }
-            if left <= self.last.len() {
+            others.len() <= SWEPT_AT_ONCE
+        })?;
+        for name in others {
+            if !remove(turn, node.ino, &name, &mut left)? {
                 return Ok(Removal::InPart);
             }
+        }
+        if left <= self.witness.files.len() {
+            return Ok(Removal::InPart);
         }
         let is_gone = remove(turn, self.parent, &self.name, &mut left)?;
         Ok(if is_gone { Removal::Whole } else { Removal::InPart })

@@ -113,7 +113,10 @@ impl Schema {
         let explained = Meter::run((EXPLAIN_STEPS_MAX, self.reach), value, |value| {
             self.whole.validate(value).map_err(|error| self.explain(&error))
         });
-        explained.unwrap_or_else(|_| Err(beyond_explaining()))
+        explained.unwrap_or_else(|why| match why {
+            Unjudged::TooMuch => Err(beyond_explaining()),
+            Unjudged::NoThread => Err(without_thread()),
+        })
     }
 
     /// Judges the beginning of a text. `last` is where its last scalar is, if that could still get longer.

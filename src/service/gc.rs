@@ -389,8 +389,7 @@ impl Sweep<'_> {
     }
 
     fn remove(&mut self, parent: Ino, name: &FileName, witness: &Witness) -> Result<bool, Failure> {
-        let last = STATUS_FILES.iter().filter_map(|name| FileName::new(name).ok()).collect();
-        let remove = RemoveTree { parent, name: name.clone(), last, witness: witness.clone() };
+        let remove = RemoveTree { parent, name: name.clone(), witness: witness.clone() };
         while !self.pace.is_over() {
             match self.engine.run(self.caller.context(), remove.clone())? {
                 Removal::InPart => self.goes_on(),

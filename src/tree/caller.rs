@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use workfs_mount::{Attr, Caller};
+use workfs_mount::Caller;
 
 use super::WorkTree;
 use super::computed::Viewer;
@@ -85,29 +85,6 @@ impl WorkTree {
             lease_clock: self.engine.lease_clock().clone(),
             ends: Arc::clone(self.engine.ends()),
             refuses: None,
-        }
-    }
-}
-
-/// What a mount's options show for all owners, groups and permission bits.
-#[derive(Clone, Copy, Debug)]
-pub struct Shows {
-    /// `uid=`.
-    pub uid: Option<u32>,
-    /// `gid=`.
-    pub gid: Option<u32>,
-    /// `umask=`.
-    pub umask: Option<u32>,
-}
-
-impl Shows {
-    /// What a kernel is shown.
-    pub(super) fn shown(self, attr: Attr) -> Attr {
-        Attr {
-            uid: self.uid.unwrap_or(attr.uid),
-            gid: self.gid.unwrap_or(attr.gid),
-            mode: self.umask.map_or(attr.mode, |umask| 0o777 & !umask),
-            ..attr
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, bounded};
 use parking_lot::{Mutex, RwLock};
-use workfs_mount::{Invalidation, Locks, Mount, MountId, Reply};
+use workfs_mount::{Invalidation, Locks, Mount, MountId, Reply, Shows};
 
 use crate::engine::{self, Audience, Effect, Fate, IsWritten, Origin, Scopes};
 use crate::names::{AgentName, FileName};
@@ -18,7 +18,6 @@ use crate::numbers::{Attempt, Ino, RecordKey};
 
 use super::absent::Absent;
 use super::busy::Busy;
-use super::caller::Shows;
 use super::handles::{OpenCounts, Unread};
 use super::hold::Holds;
 use super::kept_listing::KeptListings;

@@ -60,7 +60,7 @@ use workfs_mount::{
     PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
 };
 
-pub use caller::{Shows, user_name};
+pub use caller::user_name;
 pub use computed::ready_dir;
 pub use hub::{Hub, Identity};
 pub use told::{At, Going, Scene, Stage, StandIn};

@@ -337,8 +337,8 @@ impl WorkTree {
     ) {
         match super::Computed::of(ino) {
             None => {}
-            // It shows those of the directory in which its records lie first. `chmod -R` and `chown -R` have just changed
-            // those and come here, too: that is no reason to fail.
+            // It shows the attributes of the directory in which its records lie first. `chmod -R` and `chown -R`
+            // have just changed those and come here, too: that is no reason to fail.
             Some(ready @ super::Computed::Ready(_)) => {
                 let viewer = self.viewer(caller);
                 return reply.send(self.read(|read| self.computed_entry(read, &viewer, ready)));

@@ -6,7 +6,7 @@
 
 use workfs_mount::{Attr, Caller, SetAttr, TimeOrNow};
 
-use crate::engine::{Stop, TxnNode};
+use crate::engine::{Stop, TxnNode, has_bits, is_stuck};
 use crate::refusal::{Refusal, Rule};
 
 use super::{Below, View};
@@ -14,9 +14,6 @@ use super::{Below, View};
 /// To read, and to write and search a directory.
 pub const READ: u32 = 0o4;
 pub const CHANGE: u32 = 0o3;
-
-/// The sticky bit: of its directory only its owner, or that of the file, takes a file away.
-const S_ISVTX: u32 = 0o1000;
 
 impl View {
     /// Refuses what the bits of `dir` do not allow.
@@ -35,11 +32,12 @@ impl View {
         node: TxnNode,
     ) -> Result<(), Stop> {
         self.require_bits(below, dir, CHANGE)?;
-        let Some(root) = self.asked(below, dir)?.filter(|root| root.mode & S_ISVTX != 0) else {
-            return Ok(());
-        };
+        let Some(root) = self.asked(below, dir)? else { return Ok(()) };
         let owners = [root.uid, self.shown(below, node)?.uid];
-        if owners.contains(&below.caller.uid) { Ok(()) } else { Err(forbidden().into()) }
+        match is_stuck(root.mode, owners, below.caller.uid) {
+            true => Err(forbidden().into()),
+            false => Ok(()),
+        }
     }
 
     /// Refuses a change of attributes to who does not own them.
@@ -74,18 +72,13 @@ impl View {
         let attr = self.attr(below, node)?;
         let identity = below.tree.hub.identity(below.caller.mount);
         let shows = identity.and_then(|identity| identity.asks);
-        Ok(shows.map_or(attr, |shows| shows.shown(attr)))
+        Ok(shows.map_or(attr, |shows| shows.shown(&attr)))
     }
 }
 
 fn allows(attr: &Attr, caller: &Caller, bits: u32) -> bool {
     let is_of_group = || attr.gid == caller.gid || has_group(caller.pid, attr.gid);
-    let shift = match attr.uid == caller.uid {
-        true => 6,
-        false if is_of_group() => 3,
-        false => 0,
-    };
-    attr.mode >> shift & bits == bits
+    has_bits(attr.mode, attr.uid == caller.uid, is_of_group, bits)
 }
 
 /// Whether a group is one of the further ones of a thread that waits for its call.
