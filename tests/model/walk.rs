@@ -60,28 +60,54 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// `WORKFS_CASES` walks (256) from the seed `WORKFS_SEED` (0).
-#[test]
-fn the_program_does_what_the_reference_does() {
-    let cases = u32::try_from(number("WORKFS_CASES", 256)).unwrap();
-    let seed = number("WORKFS_SEED", 0);
+/// What was met, in how many walks each.
+type Met = BTreeMap<&'static str, u32>;
+
+/// So many walks at once: one waits for nothing but the processor.
+const WALKERS: u32 = 4;
+
+/// What the walks of one walker met; the error is for whoever reads it.
+fn walks(seed: u64, walker: u32, cases: u32) -> Result<Met, String> {
     let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[..8].copy_from_slice(
+        &seed.wrapping_mul(WALKERS.into()).wrapping_add(walker.into()).to_le_bytes(),
+    );
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 4096, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let met = RefCell::new(BTreeMap::<_, u32>::new());
+    let met = RefCell::new(Met::new());
     let result = TestRunner::new_with_rng(config, rng).run(&walk(), |walk| {
         for what in go(&walk).map_err(TestCaseError::fail)? {
             *met.borrow_mut().entry(what).or_default() += 1;
         }
         Ok(())
     });
-    if let Err(TestError::Fail(why, walk)) = &result {
-        panic!("seed {seed}: {why}\nthe walk: {walk:#?}");
+    match result {
+        Ok(()) => Ok(met.take()),
+        Err(TestError::Fail(why, walk)) => {
+            Err(format!("seed {seed}, walker {walker}: {why}\nthe walk: {walk:#?}"))
+        }
+        Err(aborted @ TestError::Abort(_)) => Err(aborted.to_string()),
     }
-    result.unwrap();
-    let met = met.take();
+}
+
+/// `WORKFS_CASES` walks (256) from the seed `WORKFS_SEED` (0).
+#[test]
+fn the_program_does_what_the_reference_does() {
+    let cases = u32::try_from(number("WORKFS_CASES", 256)).unwrap();
+    let seed = number("WORKFS_SEED", 0);
+    let share = cases.div_ceil(WALKERS);
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let walkers = (0..WALKERS).map(|walker| scope.spawn(move || walks(seed, walker, share)));
+        let walkers: Vec<_> = walkers.collect();
+        walkers.into_iter().map(|walker| walker.join().unwrap()).collect()
+    });
+    let mut met = Met::new();
+    for result in results {
+        for (what, times) in result.unwrap_or_else(|why| panic!("{why}")) {
+            *met.entry(what).or_default() += times;
+        }
+    }
     println!("met in so many walks: {met:#?}");
     let missed: Vec<_> = MEETS.iter().filter(|what| !met.contains_key(*what)).collect();
     assert!(cases < 256 || seed != 0 || missed.is_empty(), "the walks never meet {missed:?}");
