@@ -5,14 +5,18 @@
 //! each, which looks again. So a round holds up no writer, and one that is interrupted is gone on
 //! with by the next.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::config::Binding;
 use crate::kind::{StateIx, Statuses};
 use crate::limits::{CHORES_AT_ONCE, LEADER_LEASE};
-use crate::numbers::{G, Ino, LeaderFence, UnixNanos};
+use crate::names::FileName;
+use crate::numbers::{G, Ino, LeaderFence, UnixNanos, WorkspaceKey};
 use crate::refusal::Refusal;
 use crate::store::{Durability, Read, Record, StoreError, WorkspaceRow};
 
@@ -30,7 +34,16 @@ pub struct Chores {
     holder: Arc<str>,
     /// Whether it was looked for what an earlier daemon could not do.
     recalled: AtomicBool,
+    /// How many records of a sort were tried in vain by the rounds before, which came to no end of them: the next
+    /// goes on with those after them, so that what cannot be done keeps nothing else from being done.
+    in_vain: Mutex<HashMap<Sort, usize>>,
+    /// Drafts that this round is to put aside.
+    drafts: Mutex<HashMap<WorkspaceKey, Vec<Ino>>>,
 }
+
+/// Records that are looked for together: of a workspace, those of a state to be put away, or to be told of by
+/// this entry of what is stuck.
+type Sort = (WorkspaceKey, Option<usize>);
 
 /// What became of a chore.
 type Tried = Result<Option<bool>, Refusal>;
@@ -52,8 +65,8 @@ impl Chores {
     /// The rounds of one process; `name` tells it from all others that serve the store.
     #[must_use]
     pub fn new(engine: &Engine, name: &str) -> Chores {
-        let recalled = AtomicBool::new(false);
-        Chores { engine: engine.clone(), holder: name.into(), recalled }
+        let (recalled, in_vain, drafts) = Default::default();
+        Chores { engine: engine.clone(), holder: name.into(), recalled, in_vain, drafts }
     }
 
     /// Makes a round, if this process leads or can take the lead; says what it did.
@@ -73,8 +86,13 @@ impl Chores {
         self.engine.undone().begin_round();
         let readers = self.engine.readers();
         let workspaces = crate::store::read(&**readers, |read| read.workspaces());
+        let workspaces = workspaces?;
+        *self.drafts.lock() = self.old_drafts(&workspaces).unwrap_or_else(|refusal| {
+            tracing::warn!(%refusal, "old drafts are left for later");
+            HashMap::new()
+        });
         let mut done = 0;
-        for workspace in workspaces? {
+        for workspace in workspaces {
             let binding = self.engine.config().bind(&workspace.path);
             let (Some(dir), Some(binding)) = (workspace.dir, binding) else { continue };
             let parts = [Chores::archive, Chores::escalate, Chores::put_aside];
@@ -112,41 +130,49 @@ impl Chores {
     fn archive(&self, row: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
         let archive = binding.kind.chores().archive.as_ref();
         let Some(archive) = archive.filter(|_| binding.chores.archive) else { return Ok(0) };
-        let mut done = 0;
         let from = (archive.from, &Statuses::Any);
-        let old = self.idle(row, binding, from, archive.after, |_| true)?;
-        for record in &old {
-            let put_away = PutAway { record: record.key, last_g: record.last_g, to: archive.to };
-            done += self.act(dir, put_away)?;
-        }
-        Ok(done)
+        self.each_idle(
+            (row, None),
+            binding,
+            (from, archive.after),
+            |_| true,
+            |record| {
+                let put_away =
+                    PutAway { record: record.key, last_g: record.last_g, to: archive.to };
+                self.act(dir, put_away)
+            },
+        )
     }
 
     fn escalate(&self, row: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
         let escalate = binding.kind.chores().escalate.as_ref();
         let Some(escalate) = escalate.filter(|_| binding.chores.escalate) else { return Ok(0) };
         let mut done = 0;
-        for stuck in &escalate.stuck {
-            let stands = (stuck.state, &stuck.status);
+        for (nth, stuck) in escalate.stuck.iter().enumerate() {
+            let stands = ((stuck.state, &stuck.status), stuck.after);
             let untold = |told| told != Told::Logged;
-            for record in self.idle(row, binding, stands, stuck.after, untold)? {
+            done += self.each_idle((row, Some(nth)), binding, stands, untold, |record| {
                 let file = escalate.file.clone();
-                done += self.act(dir, Escalate { dir, file, record })?;
-            }
+                self.act(dir, Escalate { dir, file, record })
+            })?;
         }
         Ok(done)
     }
 
     fn put_aside(&self, row: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
-        let drafts = binding.kind.chores().drafts.as_ref();
-        let Some(drafts) = drafts.filter(|_| binding.chores.drafts) else { return Ok(0) };
+        let Some((since, into)) = self.old_from(binding) else { return Ok(0) };
         let mut done = 0;
-        let since = self.ago(drafts.after);
-        for ino in self.old_drafts(row, since)? {
-            let into = drafts.dir.clone();
+        for ino in self.drafts.lock().remove(&row.key).unwrap_or_default() {
+            let into = into.clone();
             done += self.act(dir, PutAside { ino, since, dir, into })?;
         }
         Ok(done)
+    }
+
+    /// Since when nobody has written to a draft of such a workspace that is put aside, and where it goes.
+    fn old_from(&self, binding: &Binding) -> Option<(UnixNanos, FileName)> {
+        let drafts = binding.kind.chores().drafts.as_ref().filter(|_| binding.chores.drafts)?;
+        Some((self.ago(drafts.after), drafts.dir.clone()))
     }
 
     /// What follows from changes and could not be done then is tried again.
@@ -204,15 +230,37 @@ impl Chores {
         UnixNanos(self.engine.now().0.saturating_sub(time))
     }
 
-    /// Records of a state and of such a status to which nothing has happened for so long, where what
-    /// was told of them since is `fit`.
+    /// Does something for records of a state and of such a status to which nothing has happened for so long,
+    /// where what was told of them since is `fit`; as many as one round sees to.
+    fn each_idle(
+        &self,
+        (row, which): (&WorkspaceRow, Option<usize>),
+        binding: &Binding,
+        stand: ((StateIx, &Statuses), Duration),
+        fit: impl Fn(Told) -> bool,
+        act: impl Fn(Record) -> Result<u64, Refusal>,
+    ) -> Result<u64, Refusal> {
+        let sort = (row.key, which);
+        let in_vain = self.in_vain.lock().remove(&sort).unwrap_or(0);
+        let found = self.idle(row, binding, stand, (in_vain, fit))?;
+        let (mut done, count) = (0, found.len());
+        for record in found {
+            done += act(record)?;
+        }
+        if count == CHORES_AT_ONCE {
+            let failed = count.saturating_sub(usize::try_from(done).unwrap_or(count));
+            self.in_vain.lock().insert(sort, in_vain + failed);
+        }
+        Ok(done)
+    }
+
+    /// They, but for so many of the first.
     fn idle(
         &self,
         workspace: &WorkspaceRow,
         binding: &Binding,
-        (state, status): (StateIx, &Statuses),
-        after: Duration,
-        fit: impl Fn(Told) -> bool,
+        ((state, status), after): ((StateIx, &Statuses), Duration),
+        (skipped, fit): (usize, impl Fn(Told) -> bool),
     ) -> Result<Vec<Record>, Refusal> {
         let stuck = binding.kind.chores().escalate.as_ref().filter(|_| binding.chores.escalate);
         let is_told_of = stuck.is_some_and(|all| all.stuck.iter().any(|one| one.state == state));
@@ -220,7 +268,7 @@ impl Chores {
         let since = self.ago(after);
         let find = |read: &dyn Read| {
             let mut found: Vec<Record> = Vec::new();
-            let mut failed = None;
+            let (mut skipped, mut failed) = (skipped, None);
             let old = last_before(read, since)?;
             // Where there are leases, or it is told of what does not go on, the last event may be no more
             // than a notice.
@@ -234,10 +282,15 @@ impl Chores {
                     (Statuses::Listed(_), has) => has.is_some_and(|has| status.contains(has)),
                 };
                 let is_due = || {
+                    // A parked one has no file to be moved or told of.
+                    if record.ino().is_none() {
+                        return Ok(false);
+                    }
                     let (last, told) = last_activity(read, record.last_g)?;
                     Ok(last <= old && fit(told))
                 };
                 match if fits { is_due() } else { Ok(false) } {
+                    Ok(true) if skipped > 0 => skipped -= 1,
                     Ok(true) => found.push(record),
                     Ok(false) => {}
                     Err(error) => failed = Some(error),
@@ -249,22 +302,43 @@ impl Chores {
         Ok(crate::store::read(&**self.engine.readers(), find)?)
     }
 
-    /// Drafts of a workspace that nobody has written to since then: however many others have, they keep none
-    /// of its own from being found.
-    fn old_drafts(&self, row: &WorkspaceRow, since: UnixNanos) -> Result<Vec<Ino>, Refusal> {
+    /// Drafts that are to be put aside, by workspace. All old ones are looked at once: however many one workspace
+    /// has, they keep none of another's from being found.
+    fn old_drafts(
+        &self,
+        workspaces: &[WorkspaceRow],
+    ) -> Result<HashMap<WorkspaceKey, Vec<Ino>>, Refusal> {
+        let config = self.engine.config();
+        let since = |row: &WorkspaceRow| {
+            let binding = config.bind(&row.path).filter(|_| row.dir.is_some())?;
+            Some((row.key, self.old_from(&binding)?.0))
+        };
+        let since: HashMap<WorkspaceKey, UnixNanos> = workspaces.iter().filter_map(since).collect();
+        let Some(newest) = since.values().max().copied() else { return Ok(HashMap::new()) };
         let find = |read: &dyn Read| {
-            let is_own = |ino| {
-                let Some(draft) = read.draft(ino)? else { return Ok(false) };
-                Ok(read.place(draft.dir)?.is_some_and(|place| place.workspace == row.key))
+            let mut found: HashMap<WorkspaceKey, Vec<Ino>> = HashMap::new();
+            let mut failed = None;
+            let whose = |ino| {
+                let Some(draft) = read.draft(ino)? else { return Ok(None) };
+                let place = read.place(draft.dir)?;
+                let old =
+                    place.and_then(|place| Some((place.workspace, since.get(&place.workspace)?)));
+                let Some((workspace, since)) = old else { return Ok(None) };
+                let is_old = read.node(ino)?.is_some_and(|node| node.mtime <= *since);
+                Ok(is_old.then_some(workspace))
             };
-            let (mut found, mut failed) = (Vec::new(), None);
-            read.old_drafts(since, &mut |ino| {
-                match is_own(ino) {
-                    Ok(true) => found.push(ino),
-                    Ok(false) => {}
+            read.old_drafts(newest, &mut |ino| {
+                match whose(ino) {
+                    Ok(Some(workspace)) => {
+                        let all = found.entry(workspace).or_default();
+                        if all.len() < CHORES_AT_ONCE {
+                            all.push(ino);
+                        }
+                    }
+                    Ok(None) => {}
                     Err(error) => failed = Some(error),
                 }
-                failed.is_none() && found.len() < CHORES_AT_ONCE
+                failed.is_none()
             })?;
             failed.map_or(Ok(found), Err)
         };
