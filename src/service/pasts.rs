@@ -75,7 +75,10 @@ fn event_of_record(read: &dyn Read, g: G) -> Result<Option<PastEvent>, Failure> 
     let Some(row) = read.event(g)? else { return Ok(None) };
     let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
     let name = field(&event, "/event");
-    let is_end = [EventName::REMOVED, EventName::LEFT].iter().any(|end| end.as_str() == name);
+    // A kind may call a transition so, too.
+    let is_transition = event.pointer("/payload/from").is_some();
+    let is_end = !is_transition
+        && [EventName::REMOVED, EventName::LEFT].iter().any(|end| end.as_str() == name);
     let before = earlier(g, row.before_g)?;
     Ok(Some(PastEvent { row, event, before, is_end }))
 }

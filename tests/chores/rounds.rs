@@ -118,16 +118,7 @@ fn what_does_not_go_on_is_told_of_once() {
 // P14.4 P14.5
 #[test]
 fn what_was_told_of_where_it_rests_is_put_away_all_the_same() {
-    let (task, file) = (builtin::task(), "errand.kind.yaml");
-    let definition = task.source().definition.replace("kind: task", "kind: errand");
-    let definition = definition.replace("task.v1.json", "errand.v1.json");
-    let definition = definition.replace("{ state: dead, after: 1m }", "{ state: done, after: 1h }");
-    let mut kinds = Kinds::default();
-    kinds.add(file, Kind::load(file, &definition, &task.source().schema).unwrap()).unwrap();
-    let text = "workspaces: [{ path: work, kind: errand, \
-                chores: { archive: true, escalate: true } }]\n";
-    let config = Config::parse_with("layout", text, &kinds).unwrap();
-    let desk = Desk::with(&["bob"], config);
+    let desk = errands(&[("{ state: dead, after: 1m }", "{ state: done, after: 1h }")]);
     let chores = Chores::new(desk.engine(), "one");
     desk.put_at("done", "old", "status: done");
     desk.pass(2 * HOUR);
@@ -139,6 +130,73 @@ fn what_was_told_of_where_it_rests_is_put_away_all_the_same() {
     desk.pass(HOUR);
     assert_eq!(chores.round(), Ok(1));
     assert_eq!(desk.record("old").state.as_str(), "archive");
+    desk.fsck_clean();
+}
+
+/// A kind that is the task's but for this, with all chores that a clock brings.
+fn errands(changed: &[(&str, &str)]) -> Desk {
+    let (task, file) = (builtin::task(), "errand.kind.yaml");
+    let named = [("kind: task", "kind: errand"), ("task.v1.json", "errand.v1.json")];
+    let definition =
+        named.iter().chain(changed).fold(task.source().definition.clone(), |text, (old, new)| {
+            assert!(text.contains(old), "{old}");
+            text.replace(old, new)
+        });
+    let mut kinds = Kinds::default();
+    kinds.add(file, Kind::load(file, &definition, &task.source().schema).unwrap()).unwrap();
+    let text = "workspaces: [{ path: work, kind: errand, \
+                chores: { archive: true, escalate: true, drafts: true } }]\n";
+    Desk::with(&["bob"], Config::parse_with("layout", text, &kinds).unwrap())
+}
+
+// P14.4 P14.8
+#[test]
+fn what_cannot_be_put_away_keeps_nothing_else_in_its_place_however_much_it_is() {
+    let text =
+        "workspaces: [{ path: work, kind: task, policy: flag, chores: { archive: true } }]\n";
+    let desk = Desk::with(&["bob"], Config::parse("layout", text).unwrap());
+    let chores = Chores::new(desk.engine(), "one");
+    let flagged: Vec<String> = (0..1030).map(|nth| format!("flagged-{nth}")).collect();
+    for task in &flagged {
+        desk.put_at("done", task, "status: done");
+        desk.rewrite(task, "status: done\nartefacts: 7");
+    }
+    desk.put_at("done", "last", "status: done");
+    desk.pass(31 * DAY);
+    assert_eq!((chores.round(), chores.round()), (Ok(0), Ok(1)));
+    assert_eq!(desk.record("last").state.as_str(), "archive");
+    // What was tried in vain is tried again.
+    desk.rewrite(&flagged[0], "status: done");
+    desk.pass(31 * DAY);
+    assert_eq!(chores.round().unwrap() + chores.round().unwrap(), 1);
+    desk.fsck_clean();
+}
+
+// P14.4 P14.5 P5.2
+#[test]
+fn a_transition_may_be_called_as_what_workfs_tells_of_itself() {
+    let desk = errands(&[
+        ("event: completed", "event: escalated"),
+        ("event: released", "event: removed"),
+        ("{ state: dead, after: 1m }", "{ state: done, after: 1h }"),
+    ]);
+    let chores = Chores::new(desk.engine(), "one");
+    for task in ["ended", "back"] {
+        desk.put(task, "");
+        desk.mv("bob", task, "inbox", "bob").unwrap();
+    }
+    desk.pass(2 * HOUR);
+    desk.mv("bob", "ended", "bob", "done").unwrap();
+    desk.mv("bob", "back", "bob", "inbox").unwrap();
+    desk.fsck_clean();
+    assert_eq!(chores.round(), Ok(0), "it went there just now");
+    desk.pass(2 * HOUR);
+    assert_eq!(chores.round(), Ok(1), "nobody was told of it");
+    desk.pass(29 * DAY);
+    assert_eq!(chores.round(), Ok(0));
+    desk.pass(DAY);
+    assert_eq!(chores.round(), Ok(1));
+    assert_eq!(desk.record("ended").state.as_str(), "archive");
     desk.fsck_clean();
 }
 

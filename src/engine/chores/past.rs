@@ -50,6 +50,10 @@ pub(super) enum Told {
 pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<(G, Told), StoreError> {
     let (mut at, mut told) = (last, Told::Not);
     while let Some(said) = event(read, at)? {
+        // A kind may call a transition so, too.
+        if said["payload"].get("from").is_some() {
+            break;
+        }
         if said["event"] == EventName::ESCALATED.as_str() {
             let is_unlogged = said["payload"][UNLOGGED] == true;
             told = told.max(if is_unlogged { Told::Unlogged } else { Told::Logged });

@@ -75,7 +75,11 @@ impl Stands {
 impl Told {
     /// Where the event put the record, if it put it somewhere.
     fn stands(&self) -> Option<Stands> {
-        let is = |events: &[EventName]| events.iter().any(|event| event.as_str() == self.event);
+        // A kind may call a transition as it likes.
+        let is_transition = self.payload.from.is_some();
+        let is = |events: &[EventName]| {
+            !is_transition && events.iter().any(|event| event.as_str() == self.event)
+        };
         // Older workfs left the attempt out where a file was taken from it, and the state where it only told.
         let tells = is(&[EventName::LEASE_ENDING, EventName::ESCALATED]) || self.payload.stays;
         if tells || self.payload.state.is_none() {
