@@ -160,7 +160,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
                     true
                 })?;
             }
-            let (path, kind) = (ShownPath::from(&workspace.path), workspace.kind.clone());
+            let (path, kind) = (ShownPath::from(&workspace.path), binding.kind.name().to_string());
             workspaces.push(WorkspaceStatus { path, kind, states });
         }
         let mut leases = 0;

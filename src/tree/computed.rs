@@ -429,7 +429,7 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
             text.unwrap_or_default().as_bytes().to_vec()
         }
         Computed::Why => why::refusals(read, viewer)?.into_bytes(),
-        Computed::Status => status(read)?.into_bytes(),
+        Computed::Status => status(read, config)?.into_bytes(),
         Computed::Rejected(key) => read.rejected(key)?.map_or_else(Vec::new, |kept| kept.content),
         Computed::UnmadeWhy(key) => why::unmade(read, viewer, key)?.into_bytes(),
         Computed::FileWhy(ino) => why::file(read, viewer, ino)?.into_bytes(),
@@ -461,7 +461,7 @@ fn is_checked(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Re
     Ok(scope.is_some_and(|scope| config.files().check(&scope, name).is_some()))
 }
 
-fn status(read: &dyn Read) -> Result<String> {
+fn status(read: &dyn Read, config: &Config) -> Result<String> {
     let mut out = String::new();
     let last = read.last_event()?.map_or(G(0), |event| event.g);
     let _ = writeln!(out, "g: {last}");
@@ -473,7 +473,10 @@ fn status(read: &dyn Read) -> Result<String> {
             }
             true
         })?;
-        let _ = writeln!(out, "{} ({}):", workspace.path, workspace.kind);
+        // A layout may have made it one of another kind than it was made for.
+        let kind = config.bind(&workspace.path).map(|binding| binding.kind.name().to_string());
+        let kind = kind.unwrap_or_else(|| workspace.kind.clone());
+        let _ = writeln!(out, "{} ({kind}):", workspace.path);
         for (state, count) in counts {
             let _ = writeln!(out, "  {state}: {count}");
         }
