@@ -129,7 +129,8 @@ fn require_homes(readers: &dyn Readers, config: &Config) -> Result<(), Stop> {
         "there are records in directories that the layout no longer governs, or governs otherwise: {named}"
     );
     let remedy = "keep their workspaces in it as they were; or take the records out first (`workfs export \
-                  DIR`, remove them through a mount), then bring them in again with `workfs import`";
+                  DIR`, remove them through a mount, and the backups of those that `workfs list` calls parked), \
+                  then bring them in again with `workfs import`";
     Err(Stop::failed(Exit::Conflict, reason, remedy))
 }
 

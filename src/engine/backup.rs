@@ -5,14 +5,14 @@
 //! moved itself, and by whoever might do that. Deliberately not here: how a record is parked (`rename`),
 //! and when it comes back (`save`).
 
-use crate::config::Policy;
+use crate::config::{Config, Policy};
 use crate::kind::{Kind, Place};
 use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, Record, Result, Standing};
 
-use super::governed::{governed, path_of};
+use super::governed::{Slot, governed, path_of, slot};
 use super::record::Step;
 use super::remove::retire;
 use super::{Home, Stop, Text, Turn};
@@ -35,6 +35,31 @@ pub(super) fn is_parked_at(record: &Record, home: &Home) -> bool {
     record.standing == Standing::Parked { dir: home.dir }
         && record.state == home.kind().state(home.state).name
         && record.owner == home.owner
+}
+
+/// Where a parked record lies as soon as its backup has its name again; `None` where the configuration has
+/// no such place for it.
+///
+/// # Errors
+/// A failure of the store.
+pub fn home_of_parked(read: &dyn Read, config: &Config, record: &Record) -> Result<Option<Home>> {
+    let Standing::Parked { dir } = record.standing else { return Ok(None) };
+    let Some(here) = governed(read, config, dir)? else { return Ok(None) };
+    let Some(name) = name_of_parked(read, &here.binding.kind, record)? else { return Ok(None) };
+    let Slot::Record(home) = slot(read, config, dir, &name)? else { return Ok(None) };
+    let is_it = home.governed.workspace == record.workspace && is_parked_at(record, &home);
+    Ok(is_it.then_some(*home))
+}
+
+/// Where the backup of a parked record lies.
+///
+/// # Errors
+/// A failure of the store.
+pub fn path_of_backup(read: &dyn Read, record: &Record) -> Result<Option<TreePath>> {
+    let Some(ino) = read.backup_of(record.key)? else { return Ok(None) };
+    let Some(file) = read.node(ino)? else { return Ok(None) };
+    let name = read.name_in(file.parent, ino)?;
+    name.map(|name| path_of(read, file.parent, &name)).transpose()
 }
 
 /// A parked record lies at `home` in `node` again, as it was.
@@ -88,14 +113,6 @@ impl Turn<'_> {
     ) -> Result<TreePath> {
         let name = name_of_parked(self.txn, home.kind(), record)?;
         path_of(self.txn, dir, name.as_ref().unwrap_or(&home.name))
-    }
-
-    /// Where the backup of a parked record lies.
-    pub(super) fn path_of_backup(&self, record: &Record) -> Result<Option<TreePath>> {
-        let Some(ino) = self.txn.backup_of(record.key)? else { return Ok(None) };
-        let Some(file) = self.txn.node(ino)? else { return Ok(None) };
-        let name = self.txn.name_in(file.parent, ino)?;
-        name.map(|name| path_of(self.txn, file.parent, &name)).transpose()
     }
 
     /// A file of directory `dir` loses its name there, or goes `to` another directory. If it is the

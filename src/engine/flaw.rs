@@ -15,7 +15,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, Record, Standing, StoreError};
 
-use super::backup::{is_parked_at, name_of_parked};
+use super::backup::{home_of_parked, is_parked_at, name_of_parked};
 use super::governed::{Home, Slot, governed, slot};
 use super::ready::links_of;
 use super::record::Step;
@@ -95,8 +95,17 @@ pub fn breach(
     config: &Config,
     record: &Record,
 ) -> Result<Option<Breach>, StoreError> {
-    let Standing::Live { dir, name, valid: true, .. } = &record.standing else { return Ok(None) };
-    let Slot::Record(home) = slot(read, config, *dir, name)? else { return Ok(None) };
+    let home = match &record.standing {
+        Standing::Live { dir, name, valid: true, .. } => match slot(read, config, *dir, name)? {
+            Slot::Record(home) => Some(*home),
+            Slot::Plain => None,
+        },
+        // By the policy `flag` it comes back with whatever it says.
+        Standing::Parked { .. } => home_of_parked(read, config, record)?
+            .filter(|home| home.governed.binding.policy != Policy::Flag),
+        Standing::Live { .. } | Standing::Gone => None,
+    };
+    let Some(home) = home else { return Ok(None) };
     let content = read.version(record.version_g)?.map(|version| version.content);
     let text = Text::new(content.unwrap_or_default());
     let Err(refusal) = text.judge(&home) else { return Ok(None) };

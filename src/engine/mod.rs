@@ -76,6 +76,7 @@ mod xattr;
 pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use anew::{MakeRows, RowsMade};
 pub use apart::SetApart;
+pub use backup::{home_of_parked, path_of_backup};
 pub use bell::{Bell, Subscription};
 pub use checked::{RefuseChecked, SaveChecked, Written};
 pub use chores::{Chores, Undone};

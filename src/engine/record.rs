@@ -12,6 +12,7 @@ use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
 
+use super::backup::path_of_backup;
 use super::governed::{Home, path_of};
 use super::ready::Links;
 use super::turn::Happening;
@@ -131,7 +132,7 @@ impl Turn<'_> {
         let from_path = match &record.standing {
             _ if step.event != EventName::RENAMED => None,
             Standing::Live { dir, name, .. } => Some(path_of(self.txn, *dir, name)?),
-            Standing::Parked { .. } => self.path_of_backup(&record)?,
+            Standing::Parked { .. } => path_of_backup(self.txn, &record)?,
             Standing::Gone => None,
         };
         let from_path = from_path.map(|path| path.to_string());

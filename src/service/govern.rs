@@ -9,11 +9,14 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::engine::{Engine, Govern, GovernRoot, Governed, Placed, governed, would_be_governed};
+use crate::engine::{
+    Engine, Govern, GovernRoot, Governed, Placed, governed, home_of_parked, path_of_backup,
+    would_be_governed,
+};
 use crate::kind::Place;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
-use crate::store::{Class, NodeType, Read, StoreError};
+use crate::store::{Class, NodeType, Read, Standing, StoreError};
 
 use super::find::ROOT;
 use super::import::{Correction, DraftReason, Listed, Unreadable, is_of_the_store, show_lists};
@@ -149,8 +152,37 @@ pub fn unfit(read: &dyn Read, config: &Config) -> Result<Unfit, StoreError> {
         dirs.extend(below.all);
     }
     found.left.extend(in_the_way(read, config)?);
+    for path in parked_elsewhere(read, config)? {
+        match found.homeless.iter_mut().find(|(dir, _)| *dir == path) {
+            Some((_, count)) => *count += 1,
+            None => found.homeless.push((path, 1)),
+        }
+    }
     found.left.sort();
     found.homeless.sort();
+    Ok(found)
+}
+
+/// The directories in which records are parked that could not come back as what they were.
+fn parked_elsewhere(read: &dyn Read, config: &Config) -> Result<Vec<TreePath>, StoreError> {
+    let mut parked = Vec::new();
+    for workspace in read.workspaces()? {
+        read.records(workspace.key, &mut |record| {
+            if matches!(record.standing, Standing::Parked { .. }) {
+                parked.push(record);
+            }
+            true
+        })?;
+    }
+    let mut found = Vec::new();
+    for record in parked {
+        if home_of_parked(read, config, &record)?.is_none()
+            && let Some(backup) = path_of_backup(read, &record)?
+            && let Some((dir, _)) = backup.split_last()
+        {
+            found.push(dir);
+        }
+    }
     Ok(found)
 }
 

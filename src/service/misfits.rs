@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::engine::{Breach, breach, path_of};
+use crate::engine::{Breach, breach, path_of, path_of_backup};
 use crate::limits::ROWS_AT_ONCE;
 use crate::names::{ShownPath, first_few};
 use crate::numbers::RecordKey;
@@ -93,7 +93,10 @@ fn live(read: &dyn Read, config: &Config) -> Result<Vec<RecordKey>> {
             continue;
         }
         read.records(workspace.key, &mut |record| {
-            if matches!(record.standing, Standing::Live { valid: true, .. }) {
+            if matches!(
+                record.standing,
+                Standing::Live { valid: true, .. } | Standing::Parked { .. }
+            ) {
                 all.push(record.key);
             }
             true
@@ -108,8 +111,12 @@ fn look(read: &dyn Read, config: &Config, key: RecordKey) -> Result<Option<(bool
     let Some(Breach { refusal, is_astray }) = breach(read, config, &record)? else {
         return Ok(None);
     };
-    let Standing::Live { dir, name, .. } = &record.standing else { return Ok(None) };
-    let path = ShownPath::from(&path_of(read, *dir, name)?);
+    let path = match &record.standing {
+        Standing::Live { dir, name, .. } => Some(path_of(read, *dir, name)?),
+        Standing::Parked { .. } => path_of_backup(read, &record)?,
+        Standing::Gone => None,
+    };
+    let Some(path) = path.as_ref().map(ShownPath::from) else { return Ok(None) };
     let Refusal { rule, reason, remedy, .. } = refusal;
     Ok(Some((is_astray, Misfit { path, rule, reason, remedy })))
 }

@@ -226,12 +226,12 @@ fn a_layout_that_has_no_place_for_records_is_refused() {
     let layout = fixture.outside("layout.yaml");
     let path = layout.to_str().unwrap();
     for (text, named) in [
-        ("workspaces: []", "work/assigned/bob (1), work/inbox (1)"),
-        ("workspaces: [{ path: other, kind: task }]", "work/assigned/bob (1), work/inbox (1)"),
-        ("workspaces: [{ path: work, kind: task, dirs: { inbox: new } }]", ": work/inbox (1)"),
+        ("workspaces: []", "work/assigned/bob (1), work/inbox (2)"),
+        ("workspaces: [{ path: other, kind: task }]", "work/assigned/bob (1), work/inbox (2)"),
+        ("workspaces: [{ path: work, kind: task, dirs: { inbox: new } }]", ": work/inbox (2)"),
         (
             "workspaces: [{ path: work, kind: task, dirs: { inbox: fridge, fridge: inbox } }]",
-            ": work/inbox (1)",
+            ": work/inbox (2)",
         ),
     ] {
         fs::write(&layout, text).unwrap();
@@ -245,7 +245,14 @@ fn a_layout_that_has_no_place_for_records_is_refused() {
     fixture.mount_all();
     fixture.sh("mv work/inbox/t-0002.yaml work/assigned/bob/; rm work/inbox/t-0003.bak").success();
     fixture.fsck_clean();
-    // As the refusal says: they are taken out.
+    // As the refusal says: they are taken out, and what nothing but a backup shows is one of them.
+    fixture.sh("cd work/assigned/bob; mv t-0001.yaml t-0001.yaml~; rm t-0002.yaml").success();
+    fixture.unmount_all();
+    fs::write(&layout, "workspaces: []").unwrap();
+    let ran = fixture.workfs(&["init", "--layout", path]).failure();
+    assert!(ran.code == 5 && ran.stderr.contains(": work/assigned/bob (1)"), "{ran}");
+    assert!(ran.stderr.contains("`workfs list` calls parked"), "{ran}");
+    fixture.mount_all();
     fixture.sh("rm work/assigned/bob/*").success();
     fixture.unmount_all();
     fs::write(&layout, "workspaces: []").unwrap();

@@ -171,6 +171,22 @@ fn init(fixture: &Fixture, workspace: &str, more: &[&str]) -> Ran {
     fixture.workfs(&[&["init", "--layout", layout.to_str().unwrap()], more].concat())
 }
 
+// P9.1
+#[test]
+fn a_workspace_is_told_to_be_of_the_kind_that_it_is_bound_to() {
+    let fixture = errands(&kind("", ""), &[("e-1", "")]);
+    fixture.unmount_all();
+    let other = kind("", "").replace("kind: errand", "kind: job");
+    fs::write(fixture.outside("errand.kind.yaml"), other).unwrap();
+    init(&fixture, "{ path: errands, kind: job }", &[]).success();
+    fixture.mount_at(fixture.root()).success();
+    let status = fixture.workfs(&["status"]).success().stdout;
+    assert!(status.contains("errands/ (job): "), "{status}");
+    let status = fs::read_to_string(fixture.path(".workfs/status")).unwrap();
+    assert!(status.contains("errands (job):\n"), "{status}");
+    fixture.fsck_clean();
+}
+
 const STRICT: &str = "strict: [title]\n";
 
 // P9.1
@@ -230,7 +246,14 @@ fn a_layout_that_has_no_place_for_a_status_is_refused() {
         let ran = init(&fixture, workspace, more).failure();
         assert!(ran.code == 5 && ran.stderr.contains(", 1: errands/open/e-2.yaml"), "{ran}");
     }
+    // Under a backup's name it is the same.
     fixture.mount_at(fixture.root()).success();
+    fixture.sh("cd errands/open; mv e-2.yaml e-2.yaml~").success();
+    fixture.unmount_all();
+    let ran = init(&fixture, workspace, &[]).failure();
+    assert!(ran.code == 5 && ran.stderr.contains(", 1: errands/open/e-2.yaml~"), "{ran}");
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("cd errands/open; mv e-2.yaml~ e-2.yaml").success();
     fixture.sh("sed -i 's/status: taken/status: open/' errands/open/e-2.yaml").success();
     fixture.unmount_all();
     let ran = init(&fixture, workspace, &[]).success();
