@@ -254,6 +254,10 @@ impl Turn<'_> {
         let Some(node) = self.txn.node(ino)?.filter(|node| node.nlink > 0) else {
             return Ok(true);
         };
+        // What has a record's text is no lock, whatever it is called: with it the record would go.
+        if self.txn.parked_by(ino)?.is_some() {
+            return Ok(true);
+        }
         for (dir, name) in self.names_of_file(&node)? {
             let Some(scope) = self.lock_scope(dir, &name)? else { continue };
             if *left == 0 {

@@ -149,10 +149,10 @@ struct One {
 impl One {
     fn find(turn: &Turn<'_>, parent: Ino, name: FileName) -> Result<One, Stop> {
         let node = turn.existing(parent, &name)?;
-        if node.class != Class::Plain {
+        if node.class != Class::Plain || turn.txn.parked_by(node.ino)?.is_some() {
             let refusal = Refusal::new(
                 Rule::InUse,
-                format!("`{name}` is a record or a draft"),
+                format!("`{name}` is a record, its backup, or a draft"),
                 "move it out first: what a workspace holds is not removed by age",
             );
             return Err(Stop::kept(refusal, path_of(turn.txn, parent, &name)?));

@@ -326,7 +326,7 @@ fn measure(
     (newest, records, links): (&mut UnixNanos, &mut u64, &mut Links),
     pace: &mut Pace<'_>,
 ) -> Result<(), Failure> {
-    let mut waiting: Vec<Ino> = Vec::new();
+    let (mut waiting, mut files): (Vec<Ino>, Vec<Ino>) = Default::default();
     let mut count = |one: &mut GcProject, node: &Node, waiting: &mut Vec<Ino>| {
         one.nodes += 1;
         *records += u64::from(node.class != Class::Plain);
@@ -337,6 +337,7 @@ fn measure(
             links.met(node);
         } else {
             one.bytes += node.size;
+            files.push(node.ino);
         }
     };
     if let Some(node) = node_at(read, path)? {
@@ -347,6 +348,10 @@ fn measure(
             count(one, &node, &mut waiting);
             pace.goes_on(one.nodes, 0, "files")
         })?;
+    }
+    // A backup has one name.
+    for file in files {
+        *records += u64::from(read.parked_by(file)?.is_some());
     }
     read.histories(path, None, &mut |history| {
         one.version_bytes += history.bytes;

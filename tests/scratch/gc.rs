@@ -207,5 +207,9 @@ fn a_project_with_records_in_it_stays_with_its_versions_and_keeps_no_other() {
     assert!(!fixture.path("scratchpad/info/002").exists());
     let told = fixture.workfs(&["gc", "--older-than", "0"]).success();
     assert!(told.stdout.contains("001  stays for the records and drafts in it (1)"), "{told}");
+    // So is one that is parked.
+    fixture.sh("cd scratchpad/progress/001/work_orders/inbox; mv t-1.yaml t-1.yaml~").success();
+    let (goes, report) = projects(&fixture, &["--older-than", "0", "--delete"]);
+    assert_eq!((goes, report["projects"][0]["stays_for"].as_u64()), (vec![], Some(1)));
     fixture.fsck_clean();
 }

@@ -172,6 +172,21 @@ fn a_lock_holds_no_longer_for_a_boot_with_an_earlier_wall_clock() {
     desk.fsck_clean();
 }
 
+// P11.10 P3.1
+#[test]
+fn the_backup_of_a_record_is_no_lock() {
+    let layout = "workspaces: [{ path: work, kind: task }]\n\
+                  locks: [{ path: \"**/*.lock\", lease: 60s }]";
+    let desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    desk.put_at("bob", "t-1", "status: assigned\nagent: bob");
+    desk.rename_to("bob", "t-1", "t-1.yaml.lock").unwrap();
+    desk.make("a.lock");
+    desk.pass(61 * SECOND);
+    assert!(!is_locked(&desk));
+    assert!(desk.at_path("assigned/bob/t-1.yaml.lock").is_some());
+    desk.fsck_clean();
+}
+
 // P11.10
 #[test]
 fn a_lock_whose_holder_is_silent_vanishes_with_an_event() {
