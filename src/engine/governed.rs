@@ -7,11 +7,12 @@ use crate::kind::{Place, StateIx};
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::{AgentName, FileName, KindName, RecordId, TreePath};
 use crate::numbers::{Ino, WorkspaceKey};
+use crate::refusal::{Refusal, Rule};
 use crate::store::{PlaceRow, Read, Result};
 
-use super::Turn;
 use super::quota::charge_dir;
 use super::turn::Happening;
+use super::{Stop, Turn};
 
 /// What the computed name beside a record ends in that tells why.
 pub const WHY_SUFFIX: &[u8] = b".why";
@@ -211,6 +212,25 @@ impl Turn<'_> {
     /// [`slot`] in this turn.
     pub(super) fn slot(&self, dir: Ino, name: &FileName) -> Result<Slot> {
         slot(self.txn, self.config, dir, name)
+    }
+
+    /// Refuses a directory that is called like a state's and is not the workspace's: a layout may make it one of
+    /// its own, or may not have taken it over. What went there would be no record any more.
+    pub(super) fn require_state_dir(
+        &self,
+        workspace: WorkspaceKey,
+        dir: Ino,
+    ) -> std::result::Result<(), Stop> {
+        let here = governed(self.txn, self.config, dir)?;
+        let is_state = |here: &Governed| matches!(here.place, Place::State { .. });
+        if here.is_some_and(|here| here.workspace == workspace && is_state(&here)) {
+            return Ok(());
+        }
+        let path = path_of_dir(self.txn, dir)?;
+        let reason = format!("`{path}` is no directory of the workspace's, by the layout");
+        let remedy =
+            "give it another name, or have the layout changed (`workfs doctor` tells what it left)";
+        Err(Refusal::new(Rule::Transition, reason, remedy).into())
     }
 
     /// Says what the directory `dir`, just made or moved to `name` in `parent`, is to a workspace.

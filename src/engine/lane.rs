@@ -6,9 +6,9 @@
 
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::Durability;
+use crate::store::{Durability, NodeType};
 
-use super::governed::path_of_dir;
+use super::governed::{governed, path_of_dir};
 use super::{About, Command, Create, NewContent, Rename, SaveAndMove, Stop, Take, Turn, Wanted};
 
 /// A command that brings something to a directory.
@@ -62,6 +62,15 @@ impl<C: BringsTo> Command for IntoLane<C> {
                     made => made?,
                 },
             };
+        }
+        // What is no directory at all is told of by the command itself.
+        if let Some(above) = governed(turn.txn, turn.config, self.above)?
+            && turn.txn.node(at)?.is_some_and(|node| node.node_type == NodeType::Directory)
+        {
+            turn.require_state_dir(above.workspace, at).map_err(|stop| match stop {
+                Stop::Refused(why) => self.command.about().kept(turn.txn, why.refusal),
+                stop => stop,
+            })?;
         }
         self.command.to(at).run(turn)
     }

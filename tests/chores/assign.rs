@@ -77,6 +77,22 @@ fn an_observer_is_given_nothing() {
     fixture.fsck_clean();
 }
 
+// P14.3 P14.8
+#[test]
+fn nobody_is_given_what_would_be_no_record_in_its_lane() {
+    let layout = "workspaces: [{ path: '**/tasks', kind: task, chores: { assign: true } }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.workfs(&["agent", "add", "tasks"]).success();
+    fixture.sh("mkdir -p tasks/inbox; echo 'agent: tasks' > tasks/inbox/t-1.yaml").success();
+    assert!(fixture.path("tasks/inbox/t-1.yaml").exists());
+    let why = fixture.workfs(&["why"]).success().stdout;
+    assert!(why.contains("`tasks/assigned/tasks` is no directory of the workspace's"), "{why}");
+    let ran = fixture.workfs(&["claim", "t-1", "--agent", "tasks"]).failure();
+    assert!(ran.stderr.contains("`tasks/assigned/tasks` is no directory of"), "{ran}");
+    assert!(fixture.path("tasks/inbox/t-1.yaml").exists());
+    fixture.fsck_clean();
+}
+
 // P14.8
 #[test]
 fn what_waits_is_told_of_at_once_and_not_with_the_next_round() {

@@ -137,6 +137,7 @@ impl Turn<'_> {
                 }
             };
         }
+        self.require_state_dir(governed.workspace, at)?;
         Ok(Some(at))
     }
 }
