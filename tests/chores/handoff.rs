@@ -202,6 +202,22 @@ chores:
     copy: { title: fix.next_title|title }
 ";
 
+// P14.2
+#[test]
+fn where_records_begin_in_lanes_a_follow_up_does_too() {
+    let fixture = Setup::default().prepare();
+    let kind = KIND.replace("dirs: [new]", "dirs: ['new/{owner}']");
+    fixture.init_with_kind((&kind, SCHEMA), "{ path: fixes, kind: fix }");
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("mkdir fixes/new/bob").success();
+    let text = "title: its own\nfix: { next: ann }\n";
+    fs::write(fixture.path("fixes/new/bob/f-1.yaml"), text).unwrap();
+    fixture.sh("mv fixes/new/bob/f-1.yaml fixes/done/").success();
+    let made = fixture.sh("cat fixes/new/ann/*-ann-followup-f-1.yaml").success().stdout;
+    assert!(made.contains("who: ann\n") && made.contains("after: f-1\n"), "{made}");
+    fixture.fsck_clean();
+}
+
 // P14.2 P14.8
 #[test]
 fn of_a_follow_up_that_is_not_valid_no_place_in_the_finished_record_is_told() {

@@ -39,7 +39,8 @@ pub(super) fn hand_over(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, 
     }
     // Who is no agent yet can become one; of who is known it is known what it may.
     turn.is_registered(&lies, &agent)?;
-    let Some(dir) = turn.state_dir(&lies.governed, kind.initial(), None)? else {
+    // Where records begin in a lane, in that of who goes on.
+    let Some(dir) = turn.state_dir(&lies.governed, kind.initial(), Some(&agent))? else {
         return Ok(false);
     };
     let (id, name) = free(turn, &lies, dir, &agent)?;
