@@ -20,6 +20,10 @@ use crate::refusal::Rule;
 /// Longest value that a message quotes, in characters.
 const QUOTED_CHARS_MAX: usize = 40;
 
+/// Longest message, in characters: a schema may list thousands of words, and each refusal and each draft keeps
+/// what it was told.
+const TOLD_CHARS_MAX: usize = 1000;
+
 /// A schema that is ready to judge.
 #[derive(Debug)]
 pub(crate) struct Schema {
@@ -195,7 +199,7 @@ impl Schema {
             // Masked: the value itself stays out of messages and logs.
             _ => (format!("{field}: {}", error.masked()), format!("mend {field}, then save again")),
         };
-        Fault { rule: Rule::Schema, pointer, reason, remedy }
+        Fault { rule: Rule::Schema, pointer, reason: told(reason), remedy: told(remedy) }
     }
 
     /// All that is required beside what was found to be missing, and is missing, too.
@@ -313,9 +317,17 @@ fn shortened(text: &str) -> String {
     crate::names::printable(short.as_bytes())
 }
 
+/// A message, or its beginning.
+fn told(text: String) -> String {
+    match text.char_indices().nth(TOLD_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 /// "`status` is `X`, which is none of …" and the nearest one, for any enumeration.
 pub(super) fn one_of(field: &str, found: &Value, allowed: &[&str], note: &str) -> (String, String) {
-    let list = allowed.join(", ");
+    let list = told(allowed.join(", "));
     let Some(word) = found.as_str() else {
         let reason = format!("{field} is {}, not one of {list}{note}", described(found));
         return (reason, format!("set {field} to one of {list}{note}"));
@@ -445,5 +457,22 @@ mod tests {
         let fault = schema.judge(&json!({"key": "secret"})).unwrap_err();
         assert!(!fault.reason.contains("secret"), "{}", fault.reason);
         assert!(fault.reason.starts_with("`key`: "), "{}", fault.reason);
+    }
+
+    #[test]
+    fn however_much_a_schema_lists_little_of_it_is_told() {
+        let words: Vec<String> = (0..9000).map(|nth| format!("wörd-{nth}")).collect();
+        let schema = json!({"properties": {"a": {"enum": words}, "b": {"const": words}},
+                            "required": ["a"]});
+        let schema = Schema::compile(&schema.to_string()).unwrap();
+        for value in [json!({"a": "wörd-8"}), json!({"a": "x"}), json!({"a": 7})] {
+            let Err(Fault { reason, remedy, .. }) = schema.judge(&value) else { continue };
+            assert!(reason.contains("not one of wörd-0, wörd-1"), "{reason}");
+            assert!(reason.ends_with('…') && reason.len() < 1300, "{reason}");
+            assert!(remedy.ends_with('…') && remedy.len() < 1300, "{remedy}");
+        }
+        assert!(schema.judge(&json!({"a": "wörd-8"})).is_ok());
+        let Fault { reason, .. } = schema.judge(&json!({"a": "wörd-8", "b": 1})).unwrap_err();
+        assert!(reason.len() < 1300, "{reason}");
     }
 }
