@@ -10,11 +10,13 @@ use super::files::{self, FilesForm};
 use super::kinds::{self, OwnKindForm};
 use super::path_glob::PathGlob;
 use super::quotas;
-use super::{Binding, Chores, Config, ConfigError, Given, Policy, Subject};
+use super::{
+    Binding, Chores, Config, ConfigError, Given, Policy, SCRATCH_DIR, Subject, literal_start,
+};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
-use crate::kind::{Kind, Kinds, Place};
+use crate::kind::{Kind, Kinds, Place, Role};
 use crate::limits::CONFIG_BYTES_MAX;
-use crate::names::{AGENTS_FILE, FileName, StateName, expect_not_computed};
+use crate::names::{AGENTS_FILE, FileName, StateName, TreePath, expect_not_computed};
 use crate::record::word_or_quoted;
 
 /// Most bindings: each is asked at every mkdir.
@@ -87,10 +89,15 @@ pub(super) fn parse(
         if given == Given::Anew {
             hides_nothing(one, &binding).map_err(wrong)?;
             can_archive(one, &binding).map_err(wrong)?;
+            may_do_chores(one, &binding).map_err(wrong)?;
         }
         for (earlier, form) in bindings.iter().zip(&workspaces) {
             disagree((earlier, line(&form.path)), &binding)
                 .map_err(|reason| wrong((at, reason)))?;
+            if given == Given::Anew {
+                keeps_states(earlier, (&binding, at)).map_err(wrong)?;
+                keeps_states(&binding, (earlier, line(&form.path))).map_err(wrong)?;
+            }
         }
         bindings.push(Arc::new(binding));
     }
@@ -171,6 +178,30 @@ fn can_archive(form: &BindingForm, Binding { kind, chores, .. }: &Binding) -> Re
     }
 }
 
+/// The daemon does as an operator what it is asked for; a kind may keep that from operators.
+fn may_do_chores(form: &BindingForm, Binding { kind, chores, .. }: &Binding) -> Result<(), Wrong> {
+    let assign = chores.assign.then(|| kind.claim()).flatten();
+    let archive = kind.chores().archive.as_ref().filter(|_| chores.archive);
+    let archive = archive.and_then(|archive| {
+        kind.transitions().iter().find(|way| way.from == archive.from && way.to == archive.to)
+    });
+    let ways = [("assign", assign), ("archive", archive)];
+    let ways = ways.into_iter().filter_map(|(chore, way)| Some((chore, way?)));
+    match ways.into_iter().find(|(_, way)| !way.by.contains(&Role::Operator)) {
+        None => Ok(()),
+        Some((chore, way)) => {
+            let reason = format!(
+                "`{chore}` cannot be done: workfs does it as an operator, whom the `by` of the transition \
+                 `{}` from {} to {} does not name",
+                way.event,
+                kind.state(way.from).name,
+                kind.state(way.to).name
+            );
+            Err((form.chores.as_ref().and_then(line), reason))
+        }
+    }
+}
+
 /// What is asked for must be there to be done; what is on by default need not.
 fn chores(form: Option<&Spanned<Chores>>, kind: &Kind) -> Result<Chores, Wrong> {
     let Some(form) = form else { return Ok(Chores::default()) };
@@ -208,6 +239,35 @@ fn disagree((earlier, at): (&Binding, Option<u32>), later: &Binding) -> Result<(
                 "`{below}` cannot be a workspace: in the workspace `{above}` it is a directory of \
                  the lifecycle of `{kind}`; see {by}, and give one another path"
             ));
+        }
+    }
+    Ok(())
+}
+
+/// A glob that would make a workspace of its own of a directory in which another one has a state's records.
+fn keeps_states(binding: &Binding, (glob, at): (&Binding, Option<u32>)) -> Result<(), Wrong> {
+    let Some(root) = binding.path.literal().filter(|_| glob.path.literal().is_none()) else {
+        return Ok(());
+    };
+    // There it has no say.
+    let is_scratch =
+        |name: Option<&FileName>| name.is_some_and(|name| name.as_bytes() == SCRATCH_DIR);
+    if is_scratch(root.names().first()) && !is_scratch(glob.path.first_literal()) {
+        return Ok(());
+    }
+    let dirs = binding.kind.states().flat_map(|(_, state)| &state.dirs);
+    for last in dirs.filter_map(|dir| literal_start(&root, dir)) {
+        let own = root.names().len() + 1..=last.names().len();
+        let mut on_the_way = own.map(|len| &last.names()[..len]);
+        if let Some(dir) = on_the_way.find(|dir| glob.path.matches(dir)) {
+            let dir: TreePath = dir.iter().cloned().collect();
+            let reason = format!(
+                "`{}` would make a workspace of `{dir}`, which is a directory of the lifecycle of `{}` in the \
+                 workspace `{root}`: name what is meant more exactly",
+                glob.path,
+                binding.kind.name()
+            );
+            return Err((at, reason));
         }
     }
     Ok(())
@@ -290,3 +350,61 @@ const QUOTAS_HEAD: &str = "\
 # quotas:  how much a directory at the root of the mount may hold, by its name or a glob of names:
 #          bytes of plain files, inodes (files, directories, links): { path: scratchpad, bytes: 10GiB }
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::builtin;
+
+    #[test]
+    fn what_the_daemon_is_to_do_an_operator_may() {
+        let source = builtin::task();
+        let source = source.source();
+        let load = |chore: &str, old: &str, new: &str| {
+            let definition = source.definition.replace("kind: task", "kind: errand");
+            let definition = definition.replace("task.v1.json", "errand.v1.json");
+            assert!(definition.contains(old), "{old}");
+            let definition = definition.replacen(old, new, 1);
+            let mut kinds = Kinds::default();
+            let kind = Kind::load("errand.kind.yaml", &definition, &source.schema).unwrap();
+            kinds.add("errand.kind.yaml", kind).unwrap();
+            let text =
+                format!("workspaces:\n- path: w\n  kind: errand\n  chores: {{ {chore}: true }}\n");
+            Config::parse_with("layout", &text, &kinds)
+        };
+        let claimed = ("event: claimed\n    by: *workers", "event: claimed\n    by: [agent]");
+        let archived = ("event: archived, by: *leads", "event: archived, by: [manager]");
+        for (chore, (old, new), other) in
+            [("assign", claimed, archived), ("archive", archived, claimed)]
+        {
+            load(chore, other.0, other.1).unwrap();
+            let error = load(chore, old, new).unwrap_err();
+            assert!(error.reason.contains(&format!("`{chore}` cannot be done")), "{error}");
+            assert_eq!(error.line, Some(4), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_glob_takes_a_workspace_its_directories() {
+        let layout = |paths: [&str; 2]| {
+            let entries = paths.map(|path| format!("- path: \"{path}\"\n  kind: task\n"));
+            Config::parse("layout", &format!("workspaces:\n{}", entries.concat()))
+        };
+        for (paths, line) in [(["work", "work/*"], 4), (["**/inbox", "."], 2), (["w", "*/done"], 4)]
+        {
+            let error = layout(paths).unwrap_err();
+            assert!(error.reason.contains("would make a workspace of"), "{error}");
+            assert_eq!(error.line, Some(line), "{error}");
+        }
+        for paths in [
+            ["work", "work/teams/*"],
+            ["**/tasks", "work"],
+            ["*", "work/inner"],
+            ["scratchpad/w", "**/inbox"],
+        ] {
+            layout(paths).unwrap();
+        }
+        let text = "workspaces:\n- { path: work, kind: task }\n- { path: 'work/*', kind: task }\n";
+        Config::kept(Some(text)).unwrap();
+    }
+}

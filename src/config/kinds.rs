@@ -65,6 +65,7 @@ pub(super) fn add(
         let kind = kind.map_err(in_its_file)?;
         if given == Given::Anew {
             kind.expect_taken_now().map_err(in_its_file)?;
+            kinds.expect_own_file(&its_file, &kind).map_err(in_its_file)?;
         }
         kinds.add(&its_file, kind).map_err(in_its_file)?;
     }

@@ -83,6 +83,24 @@ impl Kinds {
         Ok(kind)
     }
 
+    /// Fails where the definition has the name of another kind's schema, as former versions took it.
+    ///
+    /// # Errors
+    /// Whose it is. `file` is the definition's name.
+    pub fn expect_own_file(&self, file: &str, kind: &Kind) -> Result<(), KindError> {
+        let [definition, _] = kind.file_names();
+        let Some(known) = self.by_name.values().find(|known| known.schema_name == definition)
+        else {
+            return Ok(());
+        };
+        let (name, whose) = (known.name(), origin(known));
+        let reason = format!(
+            "`{definition}`, as this is called in `.workfs/kinds/`, is the schema of the kind `{name}`, \
+             {whose}; give one of them another name"
+        );
+        Err(KindError { file: file.to_owned(), line: kind.source().line_of("kind"), reason })
+    }
+
     /// The kind of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Kind>> {
@@ -157,5 +175,13 @@ mod tests {
         assert!(twice.reason.contains("a kind `errand` already, by task.kind.yaml"), "{twice}");
         let names: Vec<&str> = kinds.names().map(KindName::as_str).collect();
         assert_eq!(names, ["errand", "task"]);
+        let odd = other.replace("kind: errand", "kind: odd");
+        let odd = odd.replace("errand.v1.json", "next.kind.yaml");
+        kinds.add("odd.yaml", Kind::load("odd.yaml", &odd, schema).unwrap()).unwrap();
+        let next = other.replace("kind: errand", "kind: next");
+        let next = Kind::load("next.yaml", &next, schema).unwrap();
+        let taken = kinds.expect_own_file("next.yaml", &next).unwrap_err();
+        assert!(taken.reason.contains("is the schema of the kind `odd`, by odd.yaml"), "{taken}");
+        assert!(kinds.add("next.yaml", next).is_ok(), "a store that has it is opened");
     }
 }

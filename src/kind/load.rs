@@ -6,22 +6,21 @@ use std::sync::Arc;
 use serde_saphyr::Spanned;
 
 use super::builtin::is_built_in;
-use super::definition::{ChoresForm, FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
+use super::definition::{FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
 use super::error::where_and_why;
 use super::field_path::FieldPath;
 use super::load_chores::{build_chores, have_own_names};
-use super::load_commands::{build_commands, commands_can_work};
-use super::load_now::{files_are_apart, leases_lead_away};
+use super::load_commands::build_commands;
+use super::load_now::taken_now;
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
-use super::load_written::{fields_are_apart, written_is_taken};
 use super::order::Order;
 use super::pattern::Pattern;
 use super::schema::{Fields, Schema};
 use super::state::{Stamp, StampWhen, State, StateIx, Transition};
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
 use super::{EngineFields, Kind, KindError, KindSource, Rights, Role};
-use crate::names::{FileName, KindName, StateName, expect_not_computed};
+use crate::names::{FileName, KindName, StateName};
 
 /// The keys that a definition must have.
 const KEYS: [&str; 6] = ["kind", "schema", "extensions", "fields", "states", "transitions"];
@@ -57,27 +56,15 @@ impl Kind {
     }
 
     /// Fails on what former versions took: a directory or a file that would hide what workfs shows at the
-    /// root of each mount, what can never work (a command, the end of a lease), one file or one field for two
-    /// things, and a field that workfs writes against the schema.
+    /// root of each mount, what can never work (a command, the end of a lease, a chore), one file or one field for
+    /// two things, and a field that workfs writes against the schema.
     ///
     /// # Errors
     /// Which it is, and its line.
     pub fn expect_taken_now(&self) -> Result<(), KindError> {
         let wrong = |(line, reason)| KindError { file: self.file.clone(), line, reason };
         let form = read(&self.source.definition).map_err(wrong)?;
-        let ChoresForm { escalate, drafts, .. } = &form.chores;
-        let dirs = form.states.0.iter().flat_map(|(_, state)| &state.dirs);
-        let dirs = dirs.chain(&form.order.dir).chain(drafts.as_ref().map(|drafts| &drafts.dir));
-        let mut names = dirs.chain(escalate.as_ref().map(|escalate| &escalate.file));
-        names.try_for_each(|name| {
-            let not = expect_not_computed(&name.value);
-            not.map_err(|why| wrong((line(name), format!("`{}`: {why}", name.value))))
-        })?;
-        commands_can_work(&form.commands, &self.states).map_err(wrong)?;
-        leases_lead_away(&form).map_err(wrong)?;
-        files_are_apart(&form, self).map_err(wrong)?;
-        fields_are_apart(&form, self).map_err(wrong)?;
-        written_is_taken(&form, self).map_err(wrong)
+        taken_now(&form, self).map_err(wrong)
     }
 
     fn load_by(

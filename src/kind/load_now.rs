@@ -1,10 +1,96 @@
 //! What former versions took of a definition although it can never do what it says. It is refused where it is
 //! given now, and taken where a store keeps it.
 
-use super::Kind;
 use super::definition::{ChoresForm, KindForm};
 use super::load::Wrong;
-use super::yaml::line;
+use super::load_commands::commands_can_work;
+use super::load_written::{fields_are_apart, handed_on_is_apart, written_is_taken};
+use super::state::Statuses;
+use super::yaml::{line, unknown};
+use super::{Kind, Role};
+use crate::names::expect_not_computed;
+
+/// What a computed name beside a record ends in.
+const WHY: &str = "why";
+
+/// See [`Kind::expect_taken_now`].
+pub(super) fn taken_now(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
+    let ChoresForm { escalate, drafts, .. } = &form.chores;
+    let dirs = form.states.0.iter().flat_map(|(_, state)| &state.dirs);
+    let dirs = dirs.chain(&form.order.dir).chain(drafts.as_ref().map(|drafts| &drafts.dir));
+    let mut names = dirs.chain(escalate.as_ref().map(|escalate| &escalate.file));
+    names.try_for_each(|name| {
+        let not = expect_not_computed(&name.value);
+        not.map_err(|why| (line(name), format!("`{}`: {why}", name.value)))
+    })?;
+    names_are_records(form)?;
+    commands_can_work(&form.commands, &kind.states)?;
+    leases_lead_away(form)?;
+    chores_can_work(form, kind)?;
+    files_are_apart(form, kind)?;
+    fields_are_apart(form, kind)?;
+    handed_on_is_apart(form)?;
+    done_is_known(form, kind)?;
+    written_is_taken(form, kind)
+}
+
+/// Fails on an extension that has a meaning beside each record.
+fn names_are_records(form: &KindForm) -> Result<(), Wrong> {
+    match form.extensions.iter().find(|one| one.value == WHY) {
+        None => Ok(()),
+        Some(why) => {
+            let reason = format!(
+                "`{WHY}` cannot be an extension of records: `X.{WHY}` tells why of the file `X` beside it"
+            );
+            Err((line(why), reason))
+        }
+    }
+}
+
+/// Fails where a chore can never do what it says: what lies there already is put away, or the daemon, which
+/// acts as an operator, may not make what is handed on.
+fn chores_can_work(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
+    let ChoresForm { handoff, archive, .. } = &form.chores;
+    if let Some(archive) = archive.as_ref().filter(|one| one.from.value == one.to.value) {
+        let to = &archive.to.value;
+        let reason =
+            format!("`archive: {{ to: {to} }}` leads where the record lies: name another state");
+        return Err((line(&archive.to), reason));
+    }
+    let (which, may) = match kind.state(kind.initial()).has_owner() {
+        true => ("others", &kind.rights().others),
+        false => ("create", &kind.rights().create),
+    };
+    match handoff {
+        Some(handoff) if !may.contains(&Role::Operator) => {
+            let reason = format!(
+                "`handoff` can never make a record: workfs does it as an operator, whom `rights: {{ {which} }}` \
+                 does not name"
+            );
+            Err((line(&handoff.state), reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Fails where what counts as done has a status that no record can have, in a state that does not list its own.
+fn done_is_known(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
+    let field = kind.fields().status.as_deref();
+    let known = field.and_then(|field| kind.schema.enumeration(field)).unwrap_or_default();
+    for (name, statuses) in &form.order.done.0 {
+        let state = kind.state_named(&name.value).map(|state| kind.state(state));
+        let lists = state.is_some_and(|state| matches!(state.status, Statuses::Listed(_)));
+        if lists || statuses.0 == ["any"] {
+            continue;
+        }
+        if let Some(wrong) = statuses.0.iter().find(|one| !known.contains(&one.as_str())) {
+            let what =
+                format!("`done: {{ {} }}`: {}", name.value, unknown("status", wrong, &known));
+            return Err((line(name), what));
+        }
+    }
+    Ok(())
+}
 
 /// Fails where the end of a lease leads to the state that it ends in: the record's own name is in its way
 /// there.
@@ -71,6 +157,36 @@ mod tests {
             let definition = format!("{}{again}", SOUND.replace(old, new));
             refused(&definition, "leads where the record lies", line);
         }
+    }
+
+    #[test]
+    fn a_chore_can_do_what_it_says() {
+        let again = "  - { from: shut, to: shut, event: filed, by: [operator] }\n";
+        let archive = "chores:\n  archive: { from: shut, to: shut, after: 7d }\n";
+        refused(&format!("{SOUND}{again}{archive}"), "leads where the record lies", 30);
+        let rights = "rights: { create: [manager] }\n";
+        let handoff = "chores:\n  handoff: { state: shut, agent: by, previous: at }\n";
+        refused(&format!("{SOUND}{rights}{handoff}"), "`rights: { create }` does not name", 30);
+    }
+
+    #[test]
+    fn records_have_no_name_that_tells_why() {
+        refused(
+            &SOUND.replace("extensions: [yaml", "extensions: [why, yaml"),
+            "cannot be an extension",
+            3,
+        );
+    }
+
+    #[test]
+    fn what_counts_as_done_can_be() {
+        refused(
+            &format!("{SOUND}order: {{ done: {{ shut: [doen] }} }}\n"),
+            "did you mean `done`",
+            28,
+        );
+        let sound = format!("{SOUND}order: {{ done: {{ shut: [done] }} }}\n");
+        Kind::load("errand.kind.yaml", &sound, SCHEMA).unwrap();
     }
 
     #[test]

@@ -45,8 +45,37 @@ pub(super) fn written_is_taken(form: &KindForm, kind: &Kind) -> Result<(), Wrong
     }
 }
 
-/// Fails where one field is to be two things: two of `fields`, or one that says which record it is, in which
-/// state or whose, and that workfs is to write something else into.
+/// What says which record it is, in which state, and whose.
+const OWN: [&str; 3] = ["id", "status", "owner"];
+
+/// These, how long it is leased for, and why its lease ended.
+const ALL: [&str; 5] = ["id", "status", "owner", "lease", "reason"];
+
+/// Fails where a record that goes on from another one would get something else for what says which it is, in
+/// which state, and whose: it could never be made, or not for who is to go on.
+pub(super) fn handed_on_is_apart(form: &KindForm) -> Result<(), Wrong> {
+    let Some(handoff) = &form.chores.handoff else { return Ok(()) };
+    let FieldsForm { id, status, owner, .. } = &form.fields;
+    let own = OWN.into_iter().zip([Some(id), status.as_ref(), owner.as_ref()]);
+    let own: Vec<_> = own.filter_map(|(what, field)| Some((what, &field?.value))).collect();
+    let copied = handoff.copy.0.iter().map(|(to, _)| (to, Some(to.value.clone())));
+    let first = |path: &str| FieldPath::parse(path).ok()?.first_way().first().cloned();
+    let paths = [Some(&handoff.previous), form.order.since.as_ref()];
+    let paths = paths.into_iter().flatten().map(|path| (path, first(&path.value)));
+    for (field, name) in copied.chain(paths) {
+        if let Some((what, name)) = own.iter().find(|(_, own)| Some(*own) == name.as_ref()) {
+            let reason = format!(
+                "`handoff` cannot work: a record that goes on from another has its own {what}, and \
+                 `{name}` is that: name another field"
+            );
+            return Err((line(field), reason));
+        }
+    }
+    Ok(())
+}
+
+/// Fails where one field is to be two things: two of `fields`, or one of them and what workfs is to write
+/// something else into.
 pub(super) fn fields_are_apart(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
     let FieldsForm { id, status, owner, lease, reason } = &form.fields;
     let all = [
@@ -66,8 +95,8 @@ pub(super) fn fields_are_apart(form: &KindForm, kind: &Kind) -> Result<(), Wrong
             return Err((line(field), reason));
         }
     }
-    let apart = |field: &Spanned<String>, name: &str, what: &str| {
-        let mut own = all.iter().filter(|(own, _)| matches!(*own, "id" | "status" | "owner"));
+    let apart = |field: &Spanned<String>, name: &str, (what, from): (&str, &[&str])| {
+        let mut own = all.iter().filter(|(own, _)| from.contains(own));
         own.find(|(_, known)| known.value == name).map_or(Ok(()), |(own, _)| {
             let reason =
                 format!("`{name}` is the record's {own} and cannot be {what}: name another field");
@@ -75,12 +104,12 @@ pub(super) fn fields_are_apart(form: &KindForm, kind: &Kind) -> Result<(), Wrong
         })
     };
     for (stamp, _) in form.transitions.iter().flat_map(|transition| &transition.value.stamps.0) {
-        apart(stamp, &stamp.value, "a time stamp")?;
+        apart(stamp, &stamp.value, ("a time stamp", &ALL))?;
     }
     if let Some(field) = &form.order.not_before
         && kind.states().any(|(_, state)| state.retries.is_some())
     {
-        apart(field, &field.value, "the time until which it is left alone")?;
+        apart(field, &field.value, ("the time until which it is left alone", &ALL))?;
     }
     let commands = [&form.commands.done, &form.commands.fail, &form.commands.release];
     let texts =
@@ -89,7 +118,7 @@ pub(super) fn fields_are_apart(form: &KindForm, kind: &Kind) -> Result<(), Wrong
         if let Ok(path) = FieldPath::parse(&text.value)
             && let [field] = path.first_way()
         {
-            apart(text, field, "a command's text")?;
+            apart(text, field, ("a command's text", &OWN))?;
         }
     }
     Ok(())
@@ -142,6 +171,12 @@ mod tests {
                 "`id` is the record's id and cannot be a time stamp",
             ),
             ("{ at: always }", "{ by: if_absent }", 25, "`by` is the record's owner and cannot be"),
+            (
+                "owner: by }",
+                "owner: by, reason: at }",
+                25,
+                "`at` is the record's reason and cannot be a time stamp",
+            ),
         ] {
             assert!(SOUND.contains(old), "{old}");
             let error = load(&SOUND.replace(old, new)).unwrap_err();
@@ -155,6 +190,39 @@ mod tests {
                 load(&format!("{SOUND}commands: {{ done: {{ to: shut, text: {field} }} }}\n"));
             let error = error.unwrap_err();
             assert!(error.reason.contains("cannot be a command's text"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_lease_is_told_apart_from_until_when_a_record_waits() {
+        let kind = |not_before: &str| {
+            let definition = SOUND.replace("owner: by }", "owner: by, reason: why }");
+            let definition = format!("{definition}order: {{ not_before: {not_before} }}\n");
+            let fields = "\"at\": {}, \"why\": {}, \"wait\": {}";
+            Kind::load("errand.kind.yaml", &definition, &SCHEMA.replace("\"at\": {}", fields))
+        };
+        kind("wait").unwrap();
+        let error = kind("why").unwrap_err();
+        assert!(error.reason.contains("`why` is the record's reason and cannot be"), "{error}");
+    }
+
+    #[test]
+    fn what_is_handed_on_has_an_id_a_status_and_an_owner_of_its_own() {
+        let load = |handoff: &str, more: &str| {
+            let chores =
+                format!("chores: {{ handoff: {{ state: shut, agent: at, {handoff} }} }}\n");
+            Kind::load("errand.kind.yaml", &format!("{SOUND}{chores}{more}"), SCHEMA)
+        };
+        load("previous: at", "").unwrap();
+        for (handoff, more, said) in [
+            ("previous: at, copy: { id: at }", "", "has its own id, and `id`"),
+            ("previous: at, copy: { status: at }", "", "`status` is that"),
+            ("previous: at, copy: { by: at }", "", "`by` is that"),
+            ("previous: id", "", "`id` is that"),
+            ("previous: at", "order: { since: status }\n", "`status` is that"),
+        ] {
+            let error = load(handoff, more).unwrap_err();
+            assert!(error.reason.contains(said), "{error}");
         }
     }
 

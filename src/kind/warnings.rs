@@ -6,6 +6,7 @@
 use super::definition::KindForm;
 use super::load_commands::set_statuses;
 use super::order::CLAIMED;
+use super::pattern::Pattern;
 use super::state::{State, Statuses};
 use super::yaml::{self, line};
 use super::{Kind, KindError};
@@ -18,7 +19,30 @@ impl Kind {
         let found = [self.no_claim(), self.no_end(), self.nothing_is_done()];
         let told = |(line, reason)| KindError { file: self.file.clone(), line, reason };
         let found = found.into_iter().flatten().chain(self.idle_retries());
-        found.chain(self.idle_commands()).map(told).collect()
+        found.chain(self.idle_commands()).chain(self.idle_leases()).map(told).collect()
+    }
+
+    /// Leases where nobody has what is claimed.
+    fn idle_leases(&self) -> Vec<(Option<u32>, String)> {
+        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+        let mut found = Vec::new();
+        // Else nothing is claimed at all, which is told.
+        let form = form.filter(|_| self.claim().is_some());
+        for (name, state) in form.iter().flat_map(|form| &form.states.0) {
+            let is_owned = |state: &State| state.dirs.iter().any(Pattern::has_owner);
+            let built = self.state_named(&name.value).map(|state| self.state(state));
+            if let Some(lease) = &state.lease
+                && !built.is_some_and(is_owned)
+            {
+                let reason = format!(
+                    "the `lease` of `{}` has no effect: a lease is an owner's, and no directory there names \
+                     one by `{{owner}}`",
+                    name.value
+                );
+                found.push((line(&lease.ttl), reason));
+            }
+        }
+        found
     }
 
     /// `retries`, and their `to`, that change nothing.

@@ -39,6 +39,8 @@ fn what_is_hardly_meant_is_told_of_and_not_refused() {
     assert_eq!(load(&renamed).unwrap().claim().unwrap().event, "begun");
     assert_eq!(warned(&renamed), Vec::<String>::new());
     says(&renamed.replace("taken/{owner}", "taken"), "24: ", &["`open` gives an owner", "claimed"]);
+    let flat = SOUND.replace("taken/{owner}", "taken");
+    says(&flat, "17: ", &["the `lease` of `taken` has no effect"]);
     let only_back = SOUND
         .replace("to: [open, shut]", "to: open")
         .replace("{ from: shut,", "{ from: open, to: shut, event: dropped, by: [operator] }\n  - { from: shut,")

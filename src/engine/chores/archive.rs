@@ -28,6 +28,10 @@ impl Chore for PutAway {
         };
         let lies = home_of(turn, &record)?;
         let Some(dir) = turn.state_dir(&lies.governed, self.to, None)? else { return Ok(false) };
+        // By a kind of a former version it may lie where it would go.
+        if dir == lies.dir {
+            return Ok(false);
+        }
         let rename = Rename {
             parent: lies.dir,
             name: lies.name.clone(),
