@@ -10,6 +10,7 @@ use crate::kind::{Kind, Place};
 use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
+use crate::refusal::Rule;
 use crate::store::{Class, Node, NodeType, Read, Record, Result, Standing};
 
 use super::governed::{Slot, governed, path_of, slot};
@@ -81,6 +82,41 @@ pub(super) fn come_back(
     let step = Step { valid, via, links, ..Step::of(EventName::RENAMED) };
     node.size = text.bytes.len() as u64;
     Ok(turn.step(record, home, node, step)?)
+}
+
+/// What is refused leaves the name as free as it was. If it is a record's that went to a backup, as
+/// `sed -i.bak` does it, the way out is to take that back; where it is the backup itself that is not right any
+/// more, as after another layout, that can be mended.
+pub(super) fn tell_of_backup(turn: &Turn<'_>, home: &Home, file: &Node, stop: Stop) -> Stop {
+    let Stop::Refused(mut why) = stop else { return stop };
+    let is_of_text = matches!(
+        why.refusal.rule,
+        Rule::Syntax | Rule::Schema | Rule::IdDiffers | Rule::StatusDiffers | Rule::Required
+    );
+    match turn.txn.parked_by(file.ino) {
+        Ok(Some(record)) if is_of_text && is_parked_at(&record, home) => {
+            let remedy = &mut why.refusal.remedy;
+            *remedy = format!(
+                "{remedy}, here in the backup, which is a plain file; then rename it again"
+            );
+            return Stop::Refused(why);
+        }
+        Ok(_) => {}
+        Err(error) => return Stop::Store(error),
+    }
+    match turn.txn.record_named(home.governed.workspace, &home.id) {
+        Ok(Some(Record { standing: Standing::Parked { .. }, .. })) => {
+            let remedy = &mut why.refusal.remedy;
+            *remedy = format!(
+                "{remedy}. The record has no file now, its text is in the backup that was made of it: \
+                 rename that to `{}` first",
+                home.name
+            );
+            Stop::Refused(why)
+        }
+        Ok(_) => Stop::Refused(why),
+        Err(error) => Stop::Store(error),
+    }
 }
 
 impl Turn<'_> {

@@ -10,6 +10,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, Node, NodeType, Record, Standing};
 
+use super::backup::tell_of_backup;
 use super::filling::require_not_filling;
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
@@ -185,7 +186,7 @@ impl Rename {
                     Err(Stop::Refused(why)) if turn.takes_as_draft(home, &why.refusal)? => {
                         return self.take_as_draft(turn, source, target, home, &text, &why.refusal);
                     }
-                    Err(stop) => return Err(tell_of_backup(turn, home, stop)),
+                    Err(stop) => return Err(tell_of_backup(turn, home, &before, stop)),
                 }
             }
         };
@@ -440,25 +441,6 @@ impl Rename {
             turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         }
         Ok(None)
-    }
-}
-
-/// What is refused leaves the name as free as it was. If it is a record's that went to a backup, as
-/// `sed -i.bak` does it, the way out is to take that back.
-fn tell_of_backup(turn: &Turn<'_>, home: &Home, stop: Stop) -> Stop {
-    let Stop::Refused(mut why) = stop else { return stop };
-    match turn.txn.record_named(home.governed.workspace, &home.id) {
-        Ok(Some(Record { standing: Standing::Parked { .. }, .. })) => {
-            let remedy = &mut why.refusal.remedy;
-            *remedy = format!(
-                "{remedy}. The record has no file now, its text is in the backup that was made of it: \
-                 rename that to `{}` first",
-                home.name
-            );
-            Stop::Refused(why)
-        }
-        Ok(_) => Stop::Refused(why),
-        Err(error) => Stop::Store(error),
     }
 }
 

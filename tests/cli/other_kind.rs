@@ -171,6 +171,25 @@ fn init(fixture: &Fixture, workspace: &str, more: &[&str]) -> Ran {
     fixture.workfs(&[&["init", "--layout", layout.to_str().unwrap()], more].concat())
 }
 
+// P3.1 P9.1
+#[test]
+fn a_backup_that_a_new_schema_does_not_take_is_mended_itself() {
+    let fixture = errands(&kind("", ""), &[("e-1", "title: x\n")]);
+    fixture.sh("cd errands/open; mv e-1.yaml e-1.yaml~").success();
+    fixture.unmount_all();
+    let schema = SCHEMA.replace(r#""title": {"type": "string"}"#, r#""title": {"type": "number"}"#);
+    fs::write(fixture.outside("errand.v1.json"), schema).unwrap();
+    let ran = init(&fixture, "{ path: errands, kind: errand }", &[]).success();
+    assert!(ran.stderr.contains("errands/open/e-1.yaml~ (`title` is text"), "{ran}");
+    fixture.mount_at(fixture.root()).success();
+    fixture.sh("cd errands/open; mv e-1.yaml~ e-1.yaml").failure();
+    let why = fixture.workfs(&["why"]).success().stdout;
+    assert!(why.contains("here in the backup, which is a plain file; then rename it"), "{why}");
+    assert!(!why.contains("first"), "{why}");
+    fixture.sh("cd errands/open; sed -i s/x/7/ e-1.yaml~; mv e-1.yaml~ e-1.yaml").success();
+    fixture.fsck_clean();
+}
+
 // P9.1
 #[test]
 fn a_workspace_is_told_to_be_of_the_kind_that_it_is_bound_to() {
