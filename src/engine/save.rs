@@ -51,6 +51,8 @@ pub struct Made {
     pub moved: Option<Version>,
     /// Its file when the command ended.
     pub ino: Option<Ino>,
+    /// The claim that it is under since.
+    pub fence: Option<Fence>,
     /// The name that a claim by copy took away, which its maker will unlink next.
     pub left: Option<Left>,
 }
@@ -69,7 +71,8 @@ pub struct Left {
 impl Made {
     pub(super) fn of(record: &Record) -> Self {
         let Record { key, version, .. } = *record;
-        Made { record: key, version, moved: None, ino: record.ino(), left: None }
+        let (ino, fence) = (record.ino(), Fence::of(record));
+        Made { record: key, version, moved: None, ino, fence, left: None }
     }
 }
 
@@ -87,10 +90,14 @@ pub enum Saved {
 pub struct SaveDraft {
     /// The file.
     pub ino: Ino,
+    /// The record that it was opened as: it may have another file by now.
+    pub record: Option<RecordKey>,
     /// What was written.
     pub bytes: Arc<[u8]>,
     /// Why it is refused.
     pub refusal: Refusal,
+    /// Where it lay when it was opened: what is told where it is gone.
+    pub lay: Option<TreePath>,
 }
 
 impl Command for Save {
@@ -105,7 +112,8 @@ impl Command for Save {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
-        let mut node = self.file(turn)?.ok_or_else(|| self.lost())?;
+        let file = file_of(turn, self.ino, self.record)?;
+        let mut node = file.ok_or_else(|| lost(gone(), self.lay.clone(), &self.text.bytes))?;
         if !self.keeps_time {
             node.mtime = turn.now;
         }
@@ -144,22 +152,25 @@ impl Save {
     pub fn of(ino: Ino, sight: Sight, text: Text) -> Save {
         Save { ino, record: None, sight, text, keeps_time: false, fence: None, lay: None }
     }
+}
 
-    /// What is saved: the handle's file, or that of its record now.
-    fn file(&self, turn: &Turn<'_>) -> Result<Option<Node>, StoreError> {
-        let named = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0);
-        let (None, Some(record)) = (&named, self.record) else { return Ok(named) };
-        match turn.txn.record(record)?.map(|record| record.standing) {
-            Some(Standing::Live { ino, .. }) => turn.txn.node(ino),
-            _ => Ok(None),
-        }
+/// What is saved: the handle's file, or that of its record now.
+fn file_of(
+    turn: &Turn<'_>,
+    ino: Ino,
+    record: Option<RecordKey>,
+) -> Result<Option<Node>, StoreError> {
+    let named = turn.txn.node(ino)?.filter(|node| node.nlink > 0);
+    let (None, Some(record)) = (&named, record) else { return Ok(named) };
+    match turn.txn.record(record)?.map(|record| record.standing) {
+        Some(Standing::Live { ino, .. }) => turn.txn.node(ino),
+        _ => Ok(None),
     }
+}
 
-    /// The handle's file is gone: what was written is kept as rejected.
-    fn lost(&self) -> Stop {
-        let lay = self.lay.clone().unwrap_or_else(TreePath::root);
-        Stop::rejected(gone(), lay, Arc::clone(&self.text.bytes))
-    }
+/// The handle's file is gone: what was written is kept as rejected.
+fn lost(refusal: Refusal, lay: Option<TreePath>, bytes: &Arc<[u8]>) -> Stop {
+    Stop::rejected(refusal, lay.unwrap_or_else(TreePath::root), Arc::clone(bytes))
 }
 
 impl Command for SaveDraft {
@@ -174,7 +185,8 @@ impl Command for SaveDraft {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {
-        let node = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0).ok_or_else(gone)?;
+        let lost = || lost(self.refusal.clone(), self.lay.clone(), &self.bytes);
+        let node = file_of(turn, self.ino, self.record)?.ok_or_else(lost)?;
         match node.class {
             Class::Draft => {
                 let draft = turn.txn.draft(node.ino)?.ok_or_else(gone)?;
@@ -193,7 +205,7 @@ impl Command for SaveDraft {
                 let refusal = turn.told_whose(&text, &home, self.refusal)?;
                 Err(Stop::rejected(refusal, home.file_path(), self.bytes))
             }
-            Class::Plain => Err(gone().into()),
+            Class::Plain => Err(lost()),
         }
     }
 }

@@ -31,9 +31,10 @@ impl WorkTree {
         }
         // Whoever writes it by now is known by the file that it has, and who was overtaken once opens what it
         // found, or hears of it.
-        let only_if_sure = again || self.busy.is_written(ino, None) || self.overtaken.is_found(ino);
+        let record = staged.lock().record;
+        let only_if_sure = again || self.busy.is_any((ino, record)) || self.overtaken.is_found(ino);
         let is_to_be = if only_if_sure { Hub::is_mapped } else { Hub::may_be_mapped };
-        is_to_be(&self.hub, ino).then(|| staged.lock().record).flatten()
+        record.filter(|_| is_to_be(&self.hub, ino))
     }
 
     /// Gives a record another file, which the kernel then opens.

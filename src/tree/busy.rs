@@ -2,7 +2,7 @@
 //!
 //! What must stay true: no thread sleeps; a waiting change is started by the flush that ends the
 //! writing, or refused by the timer; what was written under a claim that is over hinders nobody, since
-//! it is not taken any more.
+//! it is not taken any more; who writes a record is known by that, whichever file it has by now.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -13,20 +13,75 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::engine::Fence;
 use crate::limits::BUSY_WAIT;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, RecordKey};
 use crate::store::Record;
 
 /// A change that waits; told whether the record is still busy.
 type Waiting = Box<dyn FnOnce(bool) + Send>;
 
+/// What is written by a handle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Writer {
+    /// The record that its file was when it was opened, or became by a save of its own: it may have another
+    /// file by now.
+    pub record: Option<RecordKey>,
+    /// The claim that it writes under.
+    pub under: Option<Fence>,
+}
+
+/// A file, and the record that it is.
+pub(super) type Of = (Ino, Option<RecordKey>);
+
+struct Wait {
+    of: Of,
+    until: Instant,
+    change: Waiting,
+}
+
 #[derive(Default)]
 struct State {
-    /// The claim that each handle writes under.
-    writers: HashMap<Ino, Vec<Option<Fence>>>,
+    /// Who writes each file.
+    writers: HashMap<Ino, Vec<Writer>>,
+    /// The files by which each record is written, one for each who does.
+    files: HashMap<RecordKey, Vec<Ino>>,
     /// Those of which somebody was told that they are being written, and who left them for it.
-    left: HashSet<Ino>,
-    waiting: Vec<(Ino, Instant, Waiting)>,
+    left: HashSet<(Ino, RecordKey)>,
+    waiting: Vec<Wait>,
     timer: bool,
+}
+
+impl State {
+    fn writers_of(&self, (ino, record): Of) -> impl Iterator<Item = &Writer> {
+        let own = self.writers.get(&ino).into_iter().flatten();
+        let files = record.and_then(|record| self.files.get(&record)).into_iter().flatten();
+        let by_others = files.filter(move |file| **file != ino);
+        let by_others = by_others.filter_map(|file| self.writers.get(file)).flatten();
+        own.chain(by_others.filter(move |writer| writer.record == record))
+    }
+
+    fn is_written(&self, of: Of) -> bool {
+        self.writers_of(of).next().is_some()
+    }
+
+    fn remove(&mut self, ino: Ino, writer: &Writer) {
+        if let Some(writers) = self.writers.get_mut(&ino)
+            && let Some(at) = writers.iter().position(|own| own == writer)
+        {
+            writers.swap_remove(at);
+            if writers.is_empty() {
+                self.writers.remove(&ino);
+            }
+        }
+        let Some(record) = writer.record else { return };
+        if let Some(files) = self.files.get_mut(&record)
+            && let Some(at) = files.iter().position(|file| *file == ino)
+        {
+            files.swap_remove(at);
+            if files.is_empty() {
+                self.files.remove(&record);
+            }
+        }
+    }
 }
 
 /// Inodes with unjudged writes, and the changes that wait for them.
@@ -49,47 +104,54 @@ impl Default for Busy {
 
 impl Busy {
     /// A handle of `ino` has unjudged writes now.
-    pub fn begin(&self, ino: Ino, under: Option<Fence>) {
-        self.state.lock().writers.entry(ino).or_default().push(under);
+    pub fn begin(&self, ino: Ino, writer: Writer) {
+        let mut state = self.state.lock();
+        if let Some(record) = writer.record {
+            state.files.entry(record).or_default().push(ino);
+        }
+        state.writers.entry(ino).or_default().push(writer);
     }
 
-    /// A handle of `ino` has none any more. Says whether somebody left the record for that, who may look
-    /// again: what others still write may be under a claim that is over.
-    pub fn end(&self, ino: Ino, under: Option<&Fence>) -> bool {
+    /// A handle of `ino` has none any more. Says whether somebody left its record for that, who may look
+    /// again: what others still write may be under a claim that is over. What waited goes on by this, so that
+    /// the caller has nothing locked that a change may want.
+    pub fn end(&self, ino: Ino, writer: &Writer) -> bool {
         let (ready, was_left) = {
             let mut state = self.state.lock();
-            if let Some(writers) = state.writers.get_mut(&ino) {
-                if let Some(at) = writers.iter().position(|own| own.as_ref() == under) {
-                    writers.swap_remove(at);
-                }
-                if !writers.is_empty() {
-                    return state.left.remove(&ino);
-                }
-                state.writers.remove(&ino);
-            }
+            state.remove(ino, writer);
             let waiting = std::mem::take(&mut state.waiting);
-            let (ready, still) = waiting.into_iter().partition(|(of, ..)| *of == ino);
+            let (still, ready) = waiting.into_iter().partition(|wait| state.is_written(wait.of));
             state.waiting = still;
-            (ready, state.left.remove(&ino))
+            let left = state.left.len();
+            state.left.retain(|(file, record)| *file != ino && Some(*record) != writer.record);
+            (ready, state.left.len() < left)
         };
         run(ready, false);
         was_left
     }
 
-    /// Whether a handle of `ino` has unjudged writes that may still be taken, where it is this record's
-    /// file.
+    /// Whether a handle has unjudged writes of `ino`, or of the record that this is, by another file too, which
+    /// may still be taken.
     pub fn is_written(&self, ino: Ino, record: Option<&Record>) -> bool {
         let mut state = self.state.lock();
-        let Some(writers) = state.writers.get(&ino) else { return false };
-        let is_over = |under: &Option<Fence>| match (under, record) {
+        if state.writers.is_empty() {
+            return false;
+        }
+        let is_over = |writer: &Writer| match (&writer.under, record) {
             (Some(fence), Some(record)) => fence.is_over(record),
             _ => false,
         };
-        let is_written = !writers.iter().all(is_over);
-        if is_written && record.is_some() {
-            state.left.insert(ino);
+        let key = record.map(|record| record.key);
+        let is_written = !state.writers_of((ino, key)).all(is_over);
+        if let Some(key) = key.filter(|_| is_written) {
+            state.left.insert((ino, key));
         }
         is_written
+    }
+
+    /// Whether a handle has unjudged writes, whatever becomes of them.
+    pub fn is_any(&self, of: Of) -> bool {
+        self.state.lock().is_written(of)
     }
 
     /// Whether nothing but `ino` is being written: the usual case, asked where that may move a record.
@@ -102,11 +164,11 @@ impl Busy {
         self.state.lock().writers.is_empty()
     }
 
-    /// Runs `change` when nothing of `ino` is unjudged, or with `true` after [`BUSY_WAIT`]; at once, where
+    /// Runs `change` when nothing of this is unjudged, or with `true` after [`BUSY_WAIT`]; at once, where
     /// there is no thread to see to that.
-    pub fn when_idle(self: &Arc<Self>, ino: Ino, change: Waiting) {
+    pub fn when_idle(self: &Arc<Self>, of: Of, change: Waiting) {
         let mut state = self.state.lock();
-        if !state.writers.contains_key(&ino) {
+        if !state.is_written(of) {
             drop(state);
             return change(false);
         }
@@ -118,7 +180,7 @@ impl Busy {
             }
             state.timer = true;
         }
-        state.waiting.push((ino, Instant::now() + BUSY_WAIT, change));
+        state.waiting.push(Wait { of, until: Instant::now() + BUSY_WAIT, change });
         drop(state);
         self.changed.notify_one();
     }
@@ -126,14 +188,14 @@ impl Busy {
     /// The timer thread: refuses what has waited too long; ends when nothing waits.
     fn time(&self) {
         let mut state = self.state.lock();
-        while let Some(next) = state.waiting.iter().map(|(_, until, _)| *until).min() {
+        while let Some(next) = state.waiting.iter().map(|wait| wait.until).min() {
             let now = Instant::now();
             if next > now {
                 self.changed.wait_until(&mut state, next);
                 continue;
             }
             let waiting = std::mem::take(&mut state.waiting);
-            let (late, still) = waiting.into_iter().partition(|(_, until, _)| *until <= now);
+            let (late, still) = waiting.into_iter().partition(|wait| wait.until <= now);
             state.waiting = still;
             parking_lot::MutexGuard::unlocked(&mut state, || run(late, true));
         }
@@ -141,9 +203,9 @@ impl Busy {
     }
 }
 
-fn run(waiting: Vec<(Ino, Instant, Waiting)>, busy: bool) {
-    for (_, _, change) in waiting {
-        change(busy);
+fn run(waiting: Vec<Wait>, busy: bool) {
+    for wait in waiting {
+        (wait.change)(busy);
     }
 }
 
@@ -151,20 +213,22 @@ fn run(waiting: Vec<(Ino, Instant, Waiting)>, busy: bool) {
 mod tests {
     use super::*;
 
+    const WRITER: Writer = Writer { record: None, under: None };
+
     #[test]
     fn where_no_thread_is_to_be_had_nothing_waits_for_ever() {
         let start = |_| Err(io::Error::from(io::ErrorKind::WouldBlock));
         let busy = Arc::new(Busy { start, ..Busy::default() });
-        busy.begin(Ino(7), None);
+        busy.begin(Ino(7), WRITER);
         let (tell, told) = std::sync::mpsc::channel();
-        busy.when_idle(Ino(7), Box::new(move |is_busy| tell.send(is_busy).unwrap()));
+        busy.when_idle((Ino(7), None), Box::new(move |is_busy| tell.send(is_busy).unwrap()));
         assert_eq!(told.try_recv(), Ok(true), "refused at once");
         // When there is one again it is waited as before.
         let busy = Arc::new(Busy::default());
-        busy.begin(Ino(7), None);
+        busy.begin(Ino(7), WRITER);
         let (tell, told) = std::sync::mpsc::channel();
-        busy.when_idle(Ino(7), Box::new(move |is_busy| tell.send(is_busy).unwrap()));
-        busy.end(Ino(7), None);
+        busy.when_idle((Ino(7), None), Box::new(move |is_busy| tell.send(is_busy).unwrap()));
+        busy.end(Ino(7), &WRITER);
         assert_eq!(told.recv(), Ok(false));
     }
 }

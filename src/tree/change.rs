@@ -16,6 +16,7 @@ use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, NodeType, Read, StoreError};
 
 use super::WorkTree;
+use super::busy::Of;
 use super::computed::{self, Computed, is_computed_name};
 
 /// A directory and a name in it.
@@ -166,7 +167,7 @@ impl WorkTree {
         } else {
             self.read(|read| self.written_by_rename(read, &from, &to)).ok().flatten()
         };
-        let Some((ino, name)) = written else {
+        let Some((of, name)) = written else {
             return self.rename_now(caller, from, to, mode, reply);
         };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
@@ -180,9 +181,9 @@ impl WorkTree {
                 true => then.refuse_busy(&by, name, reply),
                 false => then.rename_now(&by, from, to, mode, reply),
             };
-            me.busy.when_idle(ino, Box::new(change));
+            me.busy.when_idle(of, Box::new(change));
         };
-        self.save_own_checked(caller, ino, Reply::new(go_on));
+        self.save_own_checked(caller, of.0, Reply::new(go_on));
     }
 
     /// Whether this is the `ready/` of a workspace in which nothing else is left.
@@ -242,14 +243,14 @@ impl WorkTree {
         read: &dyn Read,
         from: &Name,
         to: &Name,
-    ) -> Result<Option<(Ino, Name)>, StoreError> {
-        if let Some(ino) = self.written_at(read, from.0, &from.1)? {
-            return Ok(Some((ino, from.clone())));
+    ) -> Result<Option<(Of, Name)>, StoreError> {
+        if let Some(of) = self.written_at(read, from.0, &from.1)? {
+            return Ok(Some((of, from.clone())));
         }
         let Slot::Record(home) = slot(read, &self.engine.config(), to.0, &to.1)? else {
             return Ok(None);
         };
-        Ok(self.written_elsewhere(read, &home)?.map(|ino| (ino, to.clone())))
+        Ok(self.written_elsewhere(read, &home)?.map(|of| (of, to.clone())))
     }
 
     /// The file of the record that a text at `home` would move, if it is being written.
@@ -257,10 +258,10 @@ impl WorkTree {
         &self,
         read: &dyn Read,
         home: &Home,
-    ) -> Result<Option<Ino>, StoreError> {
+    ) -> Result<Option<Of>, StoreError> {
         let moved = moved_by_copy(read, home)?;
         let written = moved.filter(|(record, file)| self.busy.is_written(*file, Some(record)));
-        Ok(written.map(|(_, file)| file))
+        Ok(written.map(|(record, file)| (file, Some(record.key))))
     }
 
     /// The file under this name, if it is being written.
@@ -269,10 +270,11 @@ impl WorkTree {
         read: &dyn Read,
         dir: Ino,
         name: &FileName,
-    ) -> Result<Option<Ino>, StoreError> {
+    ) -> Result<Option<Of>, StoreError> {
         let Some(node) = read.lookup(dir, name)? else { return Ok(None) };
         let record = if node.class == Class::Record { read.record_at(node.ino)? } else { None };
-        Ok(self.busy.is_written(node.ino, record.as_ref()).then_some(node.ino))
+        let of = (node.ino, record.as_ref().map(|record| record.key));
+        Ok(self.busy.is_written(node.ino, record.as_ref()).then_some(of))
     }
 
     /// A handle that wrote the record is still open.

@@ -15,6 +15,7 @@ use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
 
 use super::WorkTree;
+use super::busy::Writer;
 use super::handles::Open;
 use super::open::Looked;
 use super::pins::Text;
@@ -277,7 +278,7 @@ impl WorkTree {
         let (written, only_at) = (Written::Whole(Arc::from([])), Some(emptied.mtime));
         let command =
             SaveChecked { ino, written, is_new: false, keeps_time, may_lack_name: true, only_at };
-        self.busy.begin(ino, None);
+        self.busy.begin(ino, Writer { record: None, under: None });
         self.save(&emptied.by, (ino, open), command, Reply::new(|_| {}));
     }
 }

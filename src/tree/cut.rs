@@ -43,9 +43,7 @@ impl WorkTree {
                 (Err(refusal), _) => {
                     me.handles.remove(handle);
                     // Whoever else had a draft open may have closed it meanwhile.
-                    if me.unborn.has(ino) && !me.handles.is_open(ino) {
-                        me.born(ino);
-                    }
+                    me.born_if_closed(ino);
                     Err(refusal.rule.errno(Door::Name))
                 }
             });
@@ -91,10 +89,13 @@ impl WorkTree {
             let mut staged = staged.lock();
             let was = staged.unsaved.is_any();
             let resized = staged.resize(size);
-            self.note_dirty(ino, &staged, was);
+            let ended = self.note_dirty(ino, &staged, was);
             self.handles.note_text(caller, (ino, handle), &staged);
+            let is_draft = staged.is_draft();
+            drop(staged);
+            self.end_writing(ino, ended);
             return match resized {
-                Ok(()) if size == 0 && staged.is_draft() => Ok(Sized::EmptiesDraft),
+                Ok(()) if size == 0 && is_draft => Ok(Sized::EmptiesDraft),
                 Ok(()) => Ok(Sized::Staged),
                 Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
             };

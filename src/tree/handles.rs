@@ -205,6 +205,7 @@ impl Handles {
         let (mount, opener, open) = (by.mount, by.pid, Arc::new(open));
         if let Open::Staged(staged) = &*open {
             let mut staged = staged.lock();
+            staged.opened_by = Some(*by);
             self.note_text(by, (held.ino, Handle(number)), &staged);
             if !staged.writes {
                 self.note_pages(held.ino, &mut staged, Pages::Perhaps(Instant::now()));

@@ -138,7 +138,7 @@ impl Hub {
                 // Whoever waits for it is there: see the next line.
                 let _ = tell.send(!is_busy);
             };
-            busy.when_idle(ino, Box::new(change));
+            busy.when_idle((ino, record.map(|record| record.key)), Box::new(change));
             told.recv().unwrap_or(false)
         })
     }

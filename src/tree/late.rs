@@ -113,7 +113,9 @@ impl WorkTree {
         let mut staged = staged.lock();
         let was_dirty = staged.unsaved.is_any();
         staged.poison(refusal);
-        self.note_dirty(ino, &staged, was_dirty);
+        let ended = self.note_dirty(ino, &staged, was_dirty);
+        drop(staged);
+        self.end_writing(ino, ended);
         errno
     }
 

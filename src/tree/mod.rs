@@ -23,6 +23,7 @@ mod history;
 mod hold;
 mod hub;
 mod inherited;
+mod judging;
 mod kept_listing;
 mod late;
 mod lineage;

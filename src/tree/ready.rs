@@ -327,14 +327,15 @@ impl WorkTree {
                 None => Ok(None),
             });
             let written = |(record, node): (Record, Node)| {
-                self.busy.is_written(node.ino, Some(&record)).then_some(node.ino)
+                let of = (node.ino, Some(record.key));
+                self.busy.is_written(node.ino, Some(&record)).then_some(of)
             };
             found.ok().flatten().and_then(written)
         };
         let take = Take { dir, wanted: Wanted::Named(name.clone(), new_name), to, mode };
-        let Some(ino) = written else { return me.take(&caller, take, reply) };
+        let Some(of) = written else { return me.take(&caller, take, reply) };
         self.busy.when_idle(
-            ino,
+            of,
             Box::new(move |busy| {
                 if busy {
                     return me.refuse_busy(&caller, (dir, name), reply);

@@ -2,7 +2,7 @@
 //!
 //! What must stay true: whatever an open file counts in (writers, open inodes, holds, waiters) ends with
 //! it. Deliberately not here: judging what was written, which `flush` does before, unless that was put off
-//! (`inherited`).
+//! (`inherited`), or it came by a mapping that was there longer than any descriptor.
 
 use workfs_mount::{Handle, MountId, Reply};
 
@@ -16,11 +16,16 @@ impl WorkTree {
     /// the hub forgets the mount, and after: what was asked for by it may just be opened, and nothing is later.
     pub fn end_mount(&self, mount: MountId) {
         for (ino, handle) in self.handles.of_mount(mount) {
-            self.release_file(ino, handle);
+            self.end_file(ino, handle, false);
         }
     }
 
     pub(super) fn release_file(&self, ino: Ino, handle: Handle) {
+        self.end_file(ino, handle, true);
+    }
+
+    /// `by_kernel`: all who had it have let go of it. Else it was cut off, perhaps in the middle of a save.
+    fn end_file(&self, ino: Ino, handle: Handle, by_kernel: bool) {
         let Some(open) = self.handles.remove(handle) else { return };
         let staged = match &*open {
             Open::Staged(staged) => staged,
@@ -33,25 +38,30 @@ impl WorkTree {
             | Open::Short(_)
             | Open::Ready(_) => return,
         };
-        // A handle that others opened meanwhile, or its maker once more, is not the one that is waited for.
-        if self.unborn.has(ino) && !self.handles.is_open(ino) {
-            self.born(ino);
-        }
         let staged = staged.lock();
         let (is_unsaved, emptied) = (staged.unsaved.is_any(), staged.emptied);
-        if let Some(by) = staged.put_off.filter(|_| is_unsaved) {
-            return self.judge_now(&by, (ino, &open), staged, Reply::new(|_| {}));
+        let by = staged.put_off.or(staged.opened_by.filter(|_| by_kernel));
+        if let (Some(by), Some(me)) = (by.filter(|_| is_unsaved), self.me()) {
+            // Nobody hears the verdict but `why`. A new file is not seen before.
+            let then = Reply::new(move |_| me.born_if_closed(ino));
+            return self.judge_now(&by, (ino, &open), staged, then);
         }
-        let under = staged.fence.clone();
+        self.born_if_closed(ino);
+        let writer = staged.writer();
         drop(staged);
         if let Some(emptied) = emptied {
             return self.save_emptied(ino, open, emptied);
         }
         if is_unsaved {
-            // `flush` comes before every release, so that only a write through a mapping that
-            // outlived its descriptor gets here. Nobody would hear a verdict.
-            tracing::warn!(ino = ino.0, "bytes written after the last close were dropped");
-            self.end_writing(ino, under.as_ref());
+            tracing::warn!(ino = ino.0, "what was written and not closed ended with its mount");
+            self.end_writing(ino, Some(writer));
+        }
+    }
+
+    /// A handle that others opened meanwhile, or its maker once more, is not the one that is waited for.
+    pub(super) fn born_if_closed(&self, ino: Ino) {
+        if self.unborn.has(ino) && !self.handles.is_open(ino) {
+            self.born(ino);
         }
     }
 }

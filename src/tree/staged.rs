@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use workfs_mount::{Caller, Handle, OpenFlags, Reply, WriteAt};
+use workfs_mount::{Caller, OpenFlags, WriteAt};
 
 use crate::config::Check;
 use crate::engine::{Base, Fence, Home, Written, renamed_over};
@@ -19,6 +19,7 @@ use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, StoreError};
 
+use super::judging::Judging;
 use super::pins::{Charge, Text};
 use super::unsaved::Unsaved;
 
@@ -54,6 +55,8 @@ pub(super) struct Staged {
     charge: Option<Charge>,
     /// What was written since the last judgement.
     pub unsaved: Unsaved,
+    /// Who opened it.
+    pub opened_by: Option<Caller>,
     /// Who closed a descriptor that it had inherited, and had written: whoever opened it has it still.
     pub put_off: Option<Caller>,
     /// It is a checked file, opening it emptied it, and nothing was written since.
@@ -84,27 +87,6 @@ pub(super) struct Staged {
     poison: Option<Refusal>,
     /// How the last judgement ended, if badly; until something is written again.
     pub failed: Option<Refusal>,
-}
-
-/// A judgement that is under way.
-#[derive(Default)]
-pub(super) struct Judging {
-    /// These wait for it, too.
-    pub waiting: Vec<Reply<()>>,
-    /// These ended or flushed what was written since it began: it says nothing of that.
-    pub after: Vec<Ending>,
-}
-
-/// A `flush` or `fsync` that is to be looked at again.
-pub(super) struct Ending {
-    /// Whose.
-    pub caller: Caller,
-    /// By which handle.
-    pub handle: Handle,
-    /// It is an `fsync`.
-    pub sync: bool,
-    /// Its answer.
-    pub reply: Reply<()>,
 }
 
 /// What the kernel has of what a handle reads. It says nothing of mmap(2), only asks for what somebody then
@@ -155,6 +137,7 @@ impl Staged {
             writes: false,
             charge: None,
             unsaved: Unsaved::default(),
+            opened_by: None,
             put_off: None,
             emptied: None,
             empties_draft: false,

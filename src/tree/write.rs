@@ -6,17 +6,19 @@ use parking_lot::{Mutex, MutexGuard};
 use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr, WriteAt};
 
 use crate::engine::{
-    self, Allocate, Audience as _, Base, Command, Fence, Home, Made, Save, SaveDraft, Saved,
+    self, Allocate, Audience as _, Base, Command, Home, Made, Save, SaveDraft, Saved,
     SetAttributes, Sight, Sync, Text, TimeOrNow, Write,
 };
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Record, Standing, When};
 
+use super::busy::Writer;
 use super::cut::Sized;
 use super::handles::Open;
 use super::inherited::is_kept_open;
-use super::staged::{Ending, Judging, Staged};
+use super::judging::{Ending, Judging};
+use super::staged::Staged;
 use super::{Touch, WorkTree};
 
 impl WorkTree {
@@ -61,7 +63,7 @@ impl WorkTree {
         (at, data): (WriteAt, &[u8]),
         reply: Reply<u32>,
     ) {
-        let (refusal, bytes) = {
+        let (refuse, ended) = {
             let mut staged = staged.lock();
             let was_dirty = staged.unsaved.is_any();
             let known = staged.failed.is_some();
@@ -74,49 +76,54 @@ impl WorkTree {
                 written = Ok(());
             }
             self.timed.lock().remove(&ino);
-            self.note_dirty(ino, &staged, was_dirty);
+            let ended = self.note_dirty(ino, &staged, was_dirty);
             self.handles.note_text(caller, (ino, handle), &staged);
-            match written {
-                Ok(()) => {
-                    drop(staged);
-                    return self.answer_staged(caller, ino, open, data.len() as u32, reply);
-                }
-                Err(refusal) if known => {
-                    return reply.send(Err(refusal.rule.errno(Door::Handle)));
-                }
-                Err(refusal) if staged.check.is_some() => {
-                    let refused = (staged.whole(), staged.is_new);
-                    drop(staged);
-                    return self.refuse_checked(caller, ino, refused, refusal, reply);
-                }
-                Err(refusal) => (refusal, staged.whole()),
-            }
+            let refuse = written.err().map(|refusal| {
+                let kept =
+                    (!known).then(|| (staged.refused_text(ino, refusal.clone()), staged.is_new));
+                (refusal, kept, staged.check.is_some())
+            });
+            (refuse, ended)
         };
-        // What was written is kept with the reason, and can be read when the caller hears of it.
+        self.end_writing(ino, ended);
+        let Some((refusal, kept, is_checked)) = refuse else {
+            return self.answer_staged(caller, ino, open, data.len() as u32, reply);
+        };
         let errno = refusal.rule.errno(Door::Handle);
-        let Some(me) = self.me() else { return reply.send(Err(errno)) };
-        let command = SaveDraft { ino, bytes, refusal };
+        let (Some((command, is_new)), Some(me)) = (kept, self.me()) else {
+            return reply.send(Err(errno));
+        };
+        if is_checked {
+            return self.refuse_checked(caller, ino, (command.bytes, is_new), refusal, reply);
+        }
+        // What was written is kept with the reason, and can be read when the caller hears of it.
         self.engine.submit(self.context(caller, Door::Handle), command, move |_| {
             me.born(ino);
             reply.send(Err(errno));
         });
     }
 
-    pub(super) fn note_dirty(&self, ino: Ino, staged: &Staged, was: bool) {
+    /// Counts whether a handle has written what is not judged. What is given is to be ended when the handle is
+    /// not locked any more, since what waits for that goes on then, and may want it.
+    #[must_use]
+    pub(super) fn note_dirty(&self, ino: Ino, staged: &Staged, was: bool) -> Option<Writer> {
         match (was, staged.unsaved.is_any()) {
-            (false, true) => self.busy.begin(ino, staged.fence.clone()),
-            (true, false) => self.end_writing(ino, staged.fence.as_ref()),
+            (false, true) => self.busy.begin(ino, staged.writer()),
+            (true, false) => return Some(staged.writer()),
             _ => {}
         }
+        None
     }
 
     /// A handle of `ino` has nothing unjudged any more. Whoever waits to claim what is ready, and
     /// left its record for that, hears of it.
-    pub(super) fn end_writing(&self, ino: Ino, under: Option<&Fence>) {
-        if !self.busy.end(ino, under) {
-            return;
-        }
-        match self.read(|read| read.record_at(ino)) {
+    pub(super) fn end_writing(&self, ino: Ino, writer: Option<Writer>) {
+        let Some(writer) = writer.filter(|writer| self.busy.end(ino, writer)) else { return };
+        let record = self.read(|read| match writer.record {
+            Some(record) => read.record(record),
+            None => read.record_at(ino),
+        });
+        match record {
             Ok(Some(record)) if record.readiness.when == When::Now => {
                 self.engine.line().call(record.workspace);
             }
@@ -162,7 +169,7 @@ impl WorkTree {
         }
         let wrote = staged.unsaved.is_ended_by(caller.files);
         if sync && !is_unsaved && staged.emptied.is_some() {
-            self.busy.begin(ino, staged.fence.clone());
+            self.busy.begin(ino, staged.writer());
         } else if sync && !is_unsaved {
             drop(staged);
             // Its name or mode may be what is to be flushed, or what was saved by another name.
@@ -203,14 +210,9 @@ impl WorkTree {
         let may_move = record.is_none() && text.parsed.is_ok() && !self.busy.is_idle_but(ino);
         let moves = home.as_ref().filter(|_| may_move).and_then(|home| {
             let written = self.read(|read| self.written_elsewhere(read, home)).ok()??;
-            Some((
-                written,
-                SaveDraft {
-                    ino,
-                    bytes: Arc::clone(&text.bytes),
-                    refusal: Refusal::being_written(&home.name),
-                },
-            ))
+            let (bytes, refusal) = (Arc::clone(&text.bytes), Refusal::being_written(&home.name));
+            let lay = Some(home.file_path());
+            Some((written, SaveDraft { ino, record, bytes, refusal, lay }))
         });
         let lay = home.as_ref().map(Home::file_path);
         let command = Save { ino, record, sight, text, keeps_time, fence, lay };
@@ -280,7 +282,7 @@ impl WorkTree {
     ) -> (Result<(), Errno>, Judging) {
         let Open::Staged(staged) = open else { return (Ok(()), Judging::default()) };
         let mut staged = staged.lock();
-        let under = staged.fence.clone();
+        let writer = staged.writer();
         let judging = staged.judging.take().unwrap_or_default();
         let answer = match verdict {
             Ok(made) => {
@@ -289,6 +291,7 @@ impl WorkTree {
                     staged.base = Base::Seen(made.version);
                     staged.unread = None;
                     staged.record = Some(made.record);
+                    staged.fence.clone_from(&made.fence);
                     self.note_made(caller, made);
                 }
                 Ok(())
@@ -303,8 +306,15 @@ impl WorkTree {
                 Err(errno)
             }
         };
+        // What was written meanwhile is written to what it is now.
+        let now = staged.writer();
+        let counts_anew = now != writer && staged.unsaved.is_any();
+        if counts_anew {
+            self.busy.begin(ino, now);
+        }
         drop(staged);
-        self.end_writing(ino, under.as_ref());
+        self.end_writing(ino, counts_anew.then(|| writer.clone()));
+        self.end_writing(ino, Some(writer));
         (answer, judging)
     }
 
@@ -394,7 +404,7 @@ impl WorkTree {
                 Ok(Sized::Plain) => {}
             }
         }
-        if set.mtime.is_some() && self.busy.is_written(ino, None) {
+        if set.mtime.is_some() && self.busy.is_any((ino, None)) {
             self.timed.lock().insert(ino);
         }
         let time = |time: workfs_mount::TimeOrNow| match time {

@@ -137,6 +137,24 @@ fn what_a_former_owner_has_written_and_not_closed_keeps_the_record_from_nobody()
     team.fixture.fsck_clean();
 }
 
+// P12.3 P1.6
+#[test]
+fn who_claimed_by_copy_and_never_closed_keeps_the_record_from_nobody_either() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    team.fixture.task("inbox", &Task::new("t-1").with("lease: 1s\n"));
+    let read = fs::read_to_string(team.work(1).join("inbox/t-1.yaml")).unwrap();
+    let path = team.work(1).join("assigned/bob/t-1.yaml");
+    let mut file = fs::File::create(path).unwrap();
+    file.write_all(read.replacen("\nstatus: new", "\nstatus: assigned", 1).as_bytes()).unwrap();
+    file.sync_all().unwrap();
+    file.write_all(b"# half\n").unwrap();
+    assert_eq!(errno(mv(&team.work(0), "t-1", "assigned/bob", "inbox")), Errno::BUSY);
+    await_event(&team, "t-1", "expired");
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    assert_eq!(close(file), Err(Errno::STALE));
+    team.fixture.fsck_clean();
+}
+
 // P12.3 P13.1
 #[test]
 fn in_a_transaction_too_only_who_has_read_the_record_writes_a_claim() {

@@ -2,9 +2,10 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Errno, Fixture, Task, close};
+use crate::harness::{Errno, Fixture, Mapped, Task, close};
 
 // P1.6
 #[test]
@@ -28,6 +29,29 @@ fn a_record_that_is_being_written_cannot_be_claimed_until_it_is_closed() {
     let text = fs::read_to_string(&to).unwrap();
     assert!(text.contains("revision: 1\n"), "{text}");
     assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "claimed"]);
+}
+
+// P1.6
+#[test]
+fn a_record_that_is_being_written_is_not_claimed_where_it_got_another_file_meanwhile() {
+    let fixture = Fixture::new();
+    let from = fixture.task("inbox", &Task::new("t-1"));
+    let to = fixture.path("work/assigned/bob/t-1.yaml");
+    let mut open = OpenOptions::new();
+    let mut writer = open.read(true).write(true).open(&from).unwrap();
+    std::io::read_to_string(&writer).unwrap();
+    // Who opens it to write, where somebody has mapped it, has it set apart.
+    let mapped = Mapped::new(&fs::File::open(&from).unwrap()).unwrap();
+    let before = (mapped.bytes(), fs::metadata(&from).unwrap().ino());
+    drop(open.open(&from).unwrap());
+    assert_ne!(fs::metadata(&from).unwrap().ino(), before.1);
+    writer.write_all(b"# more\n").unwrap();
+    let error = fs::rename(&from, &to).unwrap_err();
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
+    close(writer).unwrap();
+    fs::rename(&from, &to).unwrap();
+    assert!(fs::read_to_string(&to).unwrap().ends_with("# more\n"));
+    assert_eq!(mapped.bytes(), before.0);
 }
 
 // P1.6
