@@ -282,6 +282,7 @@ impl Desk {
                 | Effect::Name { .. }
                 | Effect::Appeared { .. }
                 | Effect::Made { .. }
+                | Effect::Counts(_)
                 | Effect::DirectoryMoved
                 | Effect::Ready(..)
                 | Effect::Agents

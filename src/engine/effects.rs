@@ -67,6 +67,9 @@ pub enum Effect {
         /// Whose call it was, by process or thread id.
         by: u32,
     },
+    /// A plain file has come to lie where rules count, and lay where none did: what is saved by descriptors from
+    /// before counts, too.
+    Counts(Ino),
     /// A directory has another path, and so have all below it.
     DirectoryMoved,
     /// What happened to a lease.

@@ -171,6 +171,7 @@ impl Turn<'_> {
             };
             if !told {
                 self.txn.put_file_name(node.ino, dir, name)?;
+                self.effect(Effect::Counts(node.ino));
             }
         }
         self.renew_lock_named(dir, name, node.ino)?;
@@ -302,6 +303,9 @@ impl Turn<'_> {
         let goes_to_scope = self.scope(dir)?.is_some();
         if file && goes_to_scope {
             self.txn.put_file_name(node.ino, dir, name)?;
+            if !comes_from_scope {
+                self.effect(Effect::Counts(node.ino));
+            }
             // Another of its names may be a lock's.
             if node.nlink == 1 {
                 self.txn.delete_lease(node.ino)?;

@@ -71,22 +71,34 @@ impl Open {
     }
 }
 
-/// How many handles an inode has.
+/// How many handles an inode has, and whether it has come to lie where rules count since it has any.
 #[derive(Default)]
-pub(super) struct OpenCounts(Mutex<HashMap<Ino, u32>>);
+pub(super) struct OpenCounts(Mutex<HashMap<Ino, (u32, bool)>>);
 
 impl OpenCounts {
     pub fn is_open(&self, ino: Ino) -> bool {
         self.0.lock().contains_key(&ino)
     }
 
+    /// What is saved by the handles of a file counts from now on, wherever they were opened.
+    pub fn count_from_now(&self, ino: Ino) {
+        if let Some((_, counts)) = self.0.lock().get_mut(&ino) {
+            *counts = true;
+        }
+    }
+
+    /// Whether it does.
+    pub fn counts(&self, ino: Ino) -> bool {
+        self.0.lock().get(&ino).is_some_and(|(_, counts)| *counts)
+    }
+
     fn add(&self, ino: Ino) {
-        *self.0.lock().entry(ino).or_insert(0) += 1;
+        self.0.lock().entry(ino).or_default().0 += 1;
     }
 
     fn remove(&self, ino: Ino) {
         let mut counts = self.0.lock();
-        if let Some(count) = counts.get_mut(&ino) {
+        if let Some((count, _)) = counts.get_mut(&ino) {
             *count -= 1;
             if *count == 0 {
                 counts.remove(&ino);

@@ -307,6 +307,7 @@ impl Hub {
                 }
                 Effect::DirectoryMoved
                 | Effect::Made { .. }
+                | Effect::Counts(_)
                 | Effect::Ready(..)
                 | Effect::Due(_)
                 | Effect::Agents
@@ -376,6 +377,7 @@ impl Audience for Hub {
         for (_, effect) in effects {
             match effect {
                 Effect::DirectoryMoved => self.scopes.forget(),
+                Effect::Counts(ino) => self.open.count_from_now(*ino),
                 Effect::Made { record, version, moved, by } => {
                     self.seen.note_made(*record, *by, *version, *moved);
                 }

@@ -136,7 +136,7 @@ impl WorkTree {
         if closes {
             self.hub.note_file(wrote.opener.mount, Touch::Closed(ino));
         }
-        if closes && self.scope(wrote.dir).is_some() {
+        if closes && (self.scope(wrote.dir).is_some() || self.hub.open.counts(ino)) {
             let durability = if sync { Durability::Flush } else { Durability::Process };
             return self.log_save(caller, ino, durability, reply);
         }
@@ -148,12 +148,13 @@ impl WorkTree {
 
     /// The last descriptor is gone: a file that was made or emptied and not written is saved now;
     /// a write after the last `close` came through a mapping.
-    pub(super) fn release_plain(&self, ino: Ino, wrote: &Wrote) {
+    /// `counts`: rules have come to count for it since it is open.
+    pub(super) fn release_plain(&self, ino: Ino, wrote: &Wrote, counts: bool) {
         let closes = wrote.take_last();
         if closes {
             self.hub.note_file(wrote.opener.mount, Touch::Closed(ino));
         }
-        if closes && self.scope(wrote.dir).is_some() {
+        if closes && (counts || self.scope(wrote.dir).is_some()) {
             self.log_save(&wrote.opener, ino, Durability::Process, Reply::new(|_| {}));
         }
     }

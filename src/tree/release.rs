@@ -26,10 +26,11 @@ impl WorkTree {
 
     /// `by_kernel`: all who had it have let go of it. Else it was cut off, perhaps in the middle of a save.
     fn end_file(&self, ino: Ino, handle: Handle, by_kernel: bool) {
+        let counts = self.hub.open.counts(ino);
         let Some(open) = self.handles.remove(handle) else { return };
         let staged = match &*open {
             Open::Staged(staged) => staged,
-            Open::Plain { wrote, .. } => return self.release_plain(ino, wrote),
+            Open::Plain { wrote, .. } => return self.release_plain(ino, wrote, counts),
             Open::Hold(hold) => return self.end_hold(hold),
             Open::Wait(_) => return self.waits.closed(handle),
             Open::Fixed(_)

@@ -113,6 +113,7 @@ impl Touches {
                 Effect::Times(_)
                 | Effect::DirectoryMoved
                 | Effect::Made { .. }
+                | Effect::Counts(_)
                 | Effect::Due(_)
                 | Effect::Agents
                 | Effect::Modes

@@ -1,6 +1,8 @@
 //! Files with more than one name: when the name by which they were made is gone, another one stands
 //! for them, wherever it lies.
 
+use std::fs;
+
 use crate::harness::{Fixture, Setup, until_polled};
 
 const LAYOUT: &str = "workspaces: []
@@ -63,6 +65,32 @@ fn of_a_file_made_elsewhere_the_name_that_counts_is_told_while_it_has_both() {
     fixture.sh("echo 1 > out/f; ln out/f kept/a/f; echo 2 > kept/a/f; echo 3 > out/f").success();
     assert_eq!(events(&fixture, "kept/a/f").len(), 3);
     fixture.sh("ln kept/a/f kept/b/g; rm kept/a/f; echo 4 > out/f").success();
+    fixture.fsck_clean();
+}
+
+// P11.1
+#[test]
+fn what_is_written_by_a_descriptor_from_before_the_file_came_there_is_a_save() {
+    // Where no rule is for `**`, none counts elsewhere.
+    let layout = "workspaces: []\nfiles:\n  - { path: 'kept/**' }\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("mkdir -p kept/a out").success();
+    for (nth, comes) in ["mv out/f kept/a/f", "ln out/f kept/a/g"].into_iter().enumerate() {
+        let path = format!("kept/a/{}", ["f", "g"][nth]);
+        // Written by a program of its own, and by the shell that has it open.
+        fixture
+            .sh(&format!("exec 3> out/f; echo 1 >&3; {comes}; cat <<< 2 >&3; exec 3>&-"))
+            .success();
+        let sizes: Vec<_> = events(&fixture, &path).into_iter().collect();
+        assert_eq!(sizes.len(), 2, "{comes}: {sizes:?}");
+        let kept = fs::read_to_string(fixture.path(&path)).unwrap();
+        assert_eq!(kept, "1\n2\n");
+        let versions = fixture.sh(&format!("cat .workfs/history/{path}/*")).success().stdout;
+        assert!(versions.contains("1\n2\n"), "{comes}: {versions}");
+    }
+    // What lies nowhere where rules count costs nothing, as before.
+    fixture.sh("exec 3> out/h; echo 1 >&3; mv out/h out/i; echo 2 >&3; exec 3>&-").success();
+    assert_eq!(events(&fixture, "out/i").len(), 0);
     fixture.fsck_clean();
 }
 
