@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Errno, Reply};
+use workfs_mount::{Caller, Errno, Handle, Reply, WriteAt};
 
 use crate::engine::{AskRoom, Late, RefuseLate, RefuseText};
 use crate::names::TreePath;
@@ -32,36 +32,40 @@ enum Lateness {
 }
 
 impl WorkTree {
-    /// Answers a write that was staged: at once, but where there may be no room for its save, or where it
-    /// may have come too late.
-    pub(super) fn answer_staged(
+    /// Stages a write where there was no room for its save, if there is by now. Else nothing of it is staged, so
+    /// that it can be made later; but what was written before it is not saved without it.
+    pub(super) fn stage_if_room(
         &self,
         caller: &Caller,
-        ino: Ino,
+        by: (Ino, Handle),
         open: &Arc<Open>,
-        length: u32,
+        (at, data): (WriteAt, &[u8]),
         reply: Reply<u32>,
     ) {
-        let (Open::Staged(staged), Some(me)) = (&**open, self.me()) else {
-            return reply.send(Ok(length));
-        };
-        if !self.engine.had_no_room() || staged.lock().was_asked {
-            return self.answer_if_in_time(caller, ino, open, length, reply);
-        }
-        let (caller, open) = (*caller, Arc::clone(open));
+        let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        let (caller, open, data) = (*caller, Arc::clone(open), data.to_vec());
         self.engine.submit(self.context(&caller, Door::Handle), AskRoom, move |room| {
-            let Open::Staged(staged) = &*open else { return reply.send(Ok(length)) };
+            let Open::Staged(staged) = &*open else { return reply.send(Err(Errno::EBADF)) };
             match room {
                 Err(refusal) if refusal.rule == Rule::NoSpace => {
-                    reply.send(Err(me.poison(ino, staged, refusal)));
+                    let errno = refusal.rule.errno(Door::Handle);
+                    let mut own = staged.lock();
+                    if own.unsaved.is_any() {
+                        drop(own);
+                        me.poison(by.0, staged, refusal);
+                    } else {
+                        (own.emptied, own.failed) = (None, Some(refusal));
+                    }
+                    reply.send(Err(errno));
                 }
                 // Whatever else is wrong the save tells.
-                _ => me.answer_if_in_time(&caller, ino, &open, length, reply),
+                _ => me.stage(&caller, by, (&open, staged), (at, &data), reply),
             }
         });
     }
 
-    fn answer_if_in_time(
+    /// Answers a write that was staged: at once, but where it may have come too late.
+    pub(super) fn answer_if_in_time(
         &self,
         caller: &Caller,
         ino: Ino,

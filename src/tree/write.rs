@@ -47,6 +47,9 @@ impl WorkTree {
             Open::Staged(staged) => {
                 let by = (ino, handle);
                 let reply = self.noting_unsaved(caller, by, &staged.lock(), reply);
+                if self.engine.had_no_room() && !staged.lock().was_asked {
+                    return self.stage_if_room(caller, by, &open, (at, data), reply);
+                }
                 self.stage(caller, by, (&open, staged), (at, data), reply);
             }
             _ => {
@@ -55,7 +58,7 @@ impl WorkTree {
         }
     }
 
-    fn stage(
+    pub(super) fn stage(
         &self,
         caller: &Caller,
         (ino, handle): (Ino, Handle),
@@ -87,7 +90,7 @@ impl WorkTree {
         };
         self.end_writing(ino, ended);
         let Some((refusal, kept, is_checked)) = refuse else {
-            return self.answer_staged(caller, ino, open, data.len() as u32, reply);
+            return self.answer_if_in_time(caller, ino, open, data.len() as u32, reply);
         };
         let errno = refusal.rule.errno(Door::Handle);
         let (Some((command, is_new)), Some(me)) = (kept, self.me()) else {

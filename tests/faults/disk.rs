@@ -431,6 +431,28 @@ else:
     fixture.fsck_clean();
 }
 
+// P4.3 P3.3
+#[test]
+fn what_a_full_disk_refused_an_open_file_takes_when_there_is_space_again() {
+    let Some((fixture, ballast)) = on_small_disk() else { return };
+    let path = fixture.task("inbox", &Task::new("a-1"));
+    let mut options = fs::OpenOptions::new();
+    let mut appends = options.read(true).append(true).open(&path).unwrap();
+    std::io::read_to_string(&appends).unwrap();
+    assert!(fill(&fixture).len() > 10);
+    for _ in 0..2 {
+        let refused = appends.write_all(b"# more\n").unwrap_err();
+        assert_eq!(Errno::from_io_error(&refused), Some(Errno::NOSPC));
+    }
+    assert_eq!(close(appends.try_clone().unwrap()), Err(Errno::NOSPC));
+    fs::remove_file(ballast).unwrap();
+    until_polled("room", || appends.write_all(b"# more\n").ok());
+    close(appends).unwrap();
+    let text = fs::read_to_string(path).unwrap();
+    assert_eq!(text, format!("{}# more\n", Task::new("a-1").text()), "once, and nothing refused");
+    fixture.fsck_clean();
+}
+
 // P4.3
 #[test]
 fn a_disk_that_is_full_of_the_log_takes_what_it_has_room_for() {
