@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::elsewhere::expect_same_place;
 use super::failure::{Cause, Failure};
 use super::lines::Lines;
 use super::paths::StorePaths;
@@ -139,9 +140,21 @@ impl Client {
 
     /// The daemon's process.
     fn process(&self) -> Option<u32> {
+        self.listener().or_else(|| lock_holder(self.paths.store()))
+    }
+
+    /// The same by its number here; `None` where it has none.
+    fn listener(&self) -> Option<u32> {
         let peer = socket::peer(self.lines.stream()).ok();
-        let listens = peer.map(|peer| peer.pid).filter(|pid| *pid != 0);
-        listens.or_else(|| lock_holder(self.paths.store()))
+        peer.map(|peer| peer.pid).filter(|pid| *pid != 0)
+    }
+
+    /// Fails where the daemon would find another place by a path than this process does.
+    ///
+    /// # Errors
+    /// If it would, or the place does not answer.
+    pub fn expect_sees(&self, path: &Path) -> Result<(), Failure> {
+        self.listener().map_or(Ok(()), |daemon| expect_same_place(daemon, path))
     }
 
     fn lost(&self, error: &io::Error) -> Failure {

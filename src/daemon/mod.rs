@@ -9,6 +9,7 @@ mod below;
 mod chores;
 mod client;
 mod covers;
+mod elsewhere;
 mod failure;
 mod lines;
 mod lock_files;

@@ -425,12 +425,7 @@ fn serve_request(
 
 /// A daemon that reads or writes in its own mounts may wait for itself.
 fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
-    let path = match request {
-        Request::Import(args) => &args.from,
-        Request::Export(args) => &args.to,
-        Request::Backup(args) => &args.file,
-        _ => return Ok(()),
-    };
+    let Some(path) = request.outside() else { return Ok(()) };
     match shared.mounts.reached_by(path)? {
         None => Ok(()),
         Some(dir) => Err(Failure::new(

@@ -354,3 +354,25 @@ fn who_ignores_the_ends_of_children_hears_of_the_command_s() {
     assert_eq!(ignoring(txn).code, 0);
     assert!(fixture.path("made").exists());
 }
+
+// P8.4
+#[test]
+fn a_place_in_a_mount_that_the_daemon_does_not_see_is_refused() {
+    if !may_have_a_name_space() {
+        return;
+    }
+    let fixture = Setup::default().prepare();
+    let script = "mkdir in; touch in/f; mkdir $OUT/other; mount -t tmpfs none $OUT/other
+        for what in 'export out' 'backup copy.db' 'import in notes' \"export $OUT/other/to\"; do
+            workfs $what; echo $?
+        done; workfs export $OUT/to; test -e $OUT/to/in/f -a ! -e out -a ! -e notes && echo well";
+    let script = script.replace("workfs ", concat!(env!("CARGO_BIN_EXE_workfs"), " "));
+    let ran = as_bob(&fixture, &script);
+    assert!(
+        ran.stdout.starts_with("2\n2\n2\n2\nexported ") && ran.stdout.ends_with("well\n"),
+        "{ran}"
+    );
+    assert!(ran.stderr.contains("which the daemon does not see"), "{ran}");
+    assert!(ran.stderr.contains("is another place for the daemon"), "{ran}");
+    nothing_is_left(&fixture);
+}

@@ -112,6 +112,7 @@ fn asked(
     let asker = if is_long(&request) { Some(patience()?) } else { None };
     loop {
         let again = if let Some(client) = Client::connect(paths)? {
+            request.outside().map_or(Ok(()), |place| client.expect_sees(place))?;
             let ask = Ask::of(&part, observes, request.clone());
             over_socket(client.until(until), (&ask, &request), asker.as_ref(), each)?
         } else {

@@ -7,6 +7,8 @@
 
 mod args;
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::names::AgentName;
@@ -161,6 +163,17 @@ fn changing(does_it: bool) -> Effect {
 }
 
 impl Request {
+    /// The place outside of the tree that it reads or writes.
+    #[must_use]
+    pub fn outside(&self) -> Option<&Path> {
+        match self {
+            Request::Import(args) => Some(&args.from),
+            Request::Export(args) => Some(&args.to),
+            Request::Backup(args) => Some(&args.file),
+            _ => None,
+        }
+    }
+
     /// The record or file that it would change, by an id or a path.
     #[must_use]
     pub fn what(&self) -> Option<&str> {
