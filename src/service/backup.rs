@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{StoreError, has_one_name, or_too_long};
+use crate::store::{StoreError, has_one_name, is_full, or_too_long};
 
 use super::status::size;
 use super::{BackupArgs, Exit, Failure, Reply, Service, Sink};
@@ -61,11 +61,7 @@ pub(super) fn backup(
         Ok(true) => settle(&aside, file, false),
         Ok(false) => Err(Failure::new(Exit::Failed, "interrupted", "nothing was kept; try again")),
         // Only the copy needs any.
-        Err(StoreError::Full(_)) => {
-            let reason = or_too_long(&format!("no space is left for {}", file.display()));
-            let remedy = "free space there, or name a file on another disk; nothing was kept";
-            Err(Failure::new(Exit::NoSpace, reason, remedy))
-        }
+        Err(StoreError::Full(_)) => Err(no_space(file)),
         Err(error) => Err(error.into()),
     };
     if finished.is_err() {
@@ -80,6 +76,9 @@ pub(super) fn backup(
 fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
     let failed = |error: std::io::Error| {
+        if is_full(error.kind()) {
+            return no_space(file);
+        }
         let reason = format!("{}: {error}", file.display());
         let remedy = "name a file in a directory that is there and yours";
         Failure::new(error.kind().into(), reason, remedy)
@@ -87,11 +86,12 @@ fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut options = File::options();
     options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-    let open = options.open(aside).ok().filter(is_own);
-    let open = match open {
-        Some(open) => open,
+    let open = match options.open(aside) {
+        Ok(open) if is_own(&open) => open,
+        // Nothing is there that could be in the way: a full disk, say.
+        Err(error) if std::fs::symlink_metadata(aside).is_err() => return Err(failed(error)),
         // Whatever somebody put there; a copy in a file of another's would be that other's.
-        None => {
+        _ => {
             std::fs::remove_file(aside).map_err(failed)?;
             options.create_new(true).open(aside).map_err(failed)?
         }
@@ -164,6 +164,12 @@ pub(super) fn remove_with_log(path: &Path) {
     for end in LOGS.into_iter().chain(["", ".lock"]) {
         let _ = std::fs::remove_file(beside(path, end));
     }
+}
+
+fn no_space(file: &Path) -> Failure {
+    let reason = or_too_long(&format!("no space is left for {}", file.display()));
+    let remedy = "free space there, or name a file on another disk; nothing was kept";
+    Failure::new(Exit::NoSpace, reason, remedy)
 }
 
 fn taken(file: &Path) -> Failure {

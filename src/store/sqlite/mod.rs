@@ -156,6 +156,18 @@ fn named(error: StoreError, path: &Path) -> StoreError {
     }
 }
 
+/// The same where the disk takes no further file: of that SQLite says only that it cannot open its own.
+fn for_want_of_files(error: StoreError, store: &Path) -> StoreError {
+    let StoreError::ReadOnly(why) = error else { return error };
+    let dir = store.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match rustix::fs::statvfs(dir) {
+        Ok(disk) if disk.f_files > 0 && disk.f_favail == 0 => {
+            StoreError::Full(format!("{why} (the disk has no room for one more file: `df -i`)"))
+        }
+        _ => StoreError::ReadOnly(why),
+    }
+}
+
 /// The lock file of the store at `path`.
 #[must_use]
 pub fn lock_path(path: &Path) -> PathBuf {
@@ -195,7 +207,8 @@ impl Sqlite {
                 lock.remove(path);
             }
         }
-        let (main_lock, extents, writer) = opened?;
+        let (main_lock, extents, writer) =
+            opened.map_err(|error| for_want_of_files(error, path))?;
         let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
         let (_lock, main_lock) = (Some(lock), main_lock);
         Ok((Sqlite { path, idle, extents, protection: None, is_made, _lock, main_lock }, writer))
