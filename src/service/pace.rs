@@ -5,8 +5,12 @@
 
 use std::time::Instant;
 
+use crossbeam_channel::{RecvTimeoutError, bounded};
+
 use super::{Reply, Sink};
 use crate::limits::TOLD_EVERY;
+
+type Work<T> = Box<dyn FnOnce() -> T + Send>;
 
 /// The pace of one command.
 pub(super) struct Pace<'s> {
@@ -41,6 +45,32 @@ impl<'s> Pace<'s> {
         !self.is_over
     }
 
+    /// Does what cannot be ended half-way as long as somebody waits for it; `None` when nobody does any more. It
+    /// goes on by itself then.
+    pub fn while_waited_for<T: Send + 'static>(
+        &mut self,
+        (done, what): (u64, &str),
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let ((give, given), (tell, told)) = (bounded(1), bounded(1));
+        let run = move || {
+            // Whoever gives it waits, but not without end.
+            let _ = given.recv().map(|work: Work<T>| tell.send(work()));
+        };
+        let work: Work<T> = Box::new(work);
+        if std::thread::Builder::new().name("awaited".into()).spawn(run).is_err() {
+            return Some(work());
+        }
+        give.send(work).ok()?;
+        loop {
+            match told.recv_timeout(TOLD_EVERY) {
+                Ok(came) => return Some(came),
+                Err(RecvTimeoutError::Timeout) if self.tell(done, 0, what) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
     /// Whether nobody waits for the end any more, as far as was heard.
     pub fn is_over(&self) -> bool {
         self.is_over
@@ -63,5 +93,21 @@ mod tests {
         assert!(pace.goes_on(0, 9, "files") && pace.goes_on(1, 9, "files") && !pace.is_over());
         assert!(!pace.goes_on(2, 9, "bytes") && pace.is_over() && !pace.goes_on(3, 9, "files"));
         assert_eq!(told, ["0 files", "2 bytes"]);
+    }
+
+    #[test]
+    fn what_cannot_be_ended_is_waited_for_as_long_as_somebody_waits() {
+        let mut asked = 0;
+        let mut sink = |_| {
+            asked += 1;
+            asked < 3
+        };
+        let mut pace = Pace::new(&mut sink);
+        assert_eq!(pace.while_waited_for((1, "files"), || 7), Some(7));
+        let (hold, held) = bounded::<()>(0);
+        let wait = move || held.recv().is_err();
+        assert_eq!(pace.while_waited_for((1, "files"), wait), None);
+        assert!(pace.is_over() && asked == 3);
+        drop(hold);
     }
 }

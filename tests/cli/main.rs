@@ -17,6 +17,7 @@ mod govern;
 mod import;
 mod interrupt;
 mod other_kind;
+mod outside;
 mod own_kind;
 mod part;
 mod paths;

@@ -28,6 +28,7 @@ const NAMES_THE_MOUNT: &[&str] = &[
     "src/daemon/",
     "src/cli/",
     "src/service/doctor.rs",
+    "src/service/export/target.rs",
     "src/engine/context.rs",
     "src/store/rows.rs",
     "src/numbers.rs",

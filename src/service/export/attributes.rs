@@ -13,7 +13,8 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::UnixNanos;
 use crate::store::{Node, NodeType};
 
-use super::{Export, Io};
+use super::target::is_of_one_name;
+use super::{Broken, Export, Io};
 
 /// The bits by which a program runs as its file's owner, or as its group.
 const SET_IDS: u32 = 0o6000;
@@ -23,6 +24,22 @@ impl Export<'_, '_> {
     /// Owner (where that is allowed), extended attributes, permissions and time, in the order in
     /// which they hold.
     pub(super) fn attributes(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &FileName,
+        node: &Node,
+        path: &TreePath,
+    ) -> Io<()> {
+        match self.give(dir, name, node, path) {
+            Err(Broken::Target(error)) if is_of_one_name(&error) => {
+                self.leave_out(path, format!("its owner, mode or times: {error}"));
+                Ok(())
+            }
+            given => given,
+        }
+    }
+
+    fn give(
         &mut self,
         dir: BorrowedFd<'_>,
         name: &FileName,

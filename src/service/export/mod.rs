@@ -5,15 +5,16 @@
 
 mod attributes;
 mod listing;
+mod target;
 mod versions;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt as _;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,7 @@ use super::find::node_at;
 use super::pace::Pace;
 use super::status::size;
 use super::{Exit, ExportArgs, Failure, Part, Sink, Unreadable};
+use target::{Others, is_of_one_name, target};
 
 /// Deepest directory that is exported: each level on the way holds a descriptor.
 const DEPTH_MAX: usize = 200;
@@ -148,10 +150,11 @@ pub fn export(
             ..ExportReport::default()
         };
         let root = rustix::process::geteuid().is_root();
-        let links = HashMap::new();
+        let (links, others) = (HashMap::new(), Others::than(&target));
         let target_fd = target.as_fd();
         let pace = Pace::new(sink);
-        let mut export = Export { read, part, report, target: target_fd, root, links, pace };
+        let mut export =
+            Export { read, part, report, target: target_fd, root, others, links, pace };
         if start.node_type == NodeType::Directory {
             export.fill(target.as_fd(), &start, &TreePath::root()).map_err(failed)?;
         } else if let Some((_, name)) = from.split_last() {
@@ -167,43 +170,18 @@ pub fn export(
                 export.versions(config, &from).map_err(failed)?;
             }
         }
-        let mut report = export.report;
-        report.interrupted = export.pace.is_over();
+        let Export { mut report, mut pace, .. } = export;
+        report.interrupted = pace.is_over();
         if !report.interrupted {
-            rustix::fs::syncfs(&target).map_err(|errno| failed(errno.into()))?;
+            let flush = move || rustix::fs::syncfs(&target);
+            let told = (report.files, "files, being flushed");
+            match pace.while_waited_for(told, flush) {
+                Some(flushed) => flushed.map_err(|errno| failed(errno.into()))?,
+                None => report.interrupted = true,
+            }
         }
         Ok(report)
     })
-}
-
-/// The target directory: made, or there and empty.
-fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
-    let shown = args.to.display();
-    let usage = |reason: String, remedy: &str| Failure::new(Exit::Usage, reason, remedy);
-    if !args.to.is_absolute() {
-        let reason = format!("{shown} is no absolute path");
-        return Err(usage(reason, "name it from the root of the host"));
-    }
-    match std::fs::create_dir(&args.to) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let mut entries = std::fs::read_dir(&args.to)
-                .map_err(|error| usage(format!("{shown}: {error}"), "name a directory"))?;
-            if !args.force && entries.next().is_some() {
-                let reason = format!("{shown} is not empty");
-                let remedy = "name a new directory; with --force files are added to it, and none \
-                              is overwritten";
-                return Err(Failure::new(Exit::Refused, reason, remedy));
-            }
-        }
-        Err(error) => {
-            let reason = format!("{shown}: {error}");
-            return Err(Failure::new(error.kind().into(), reason, "make its parent first"));
-        }
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(CWD, &args.to, flags, Mode::empty())
-        .map_err(|errno| usage(format!("{shown}: {errno}"), "name a directory that is yours"))
 }
 
 struct Export<'r, 's> {
@@ -212,6 +190,7 @@ struct Export<'r, 's> {
     report: ExportReport,
     target: BorrowedFd<'r>,
     root: bool,
+    others: Others,
     /// Files with several names, and the first path that was written of each.
     links: HashMap<Ino, TreePath>,
     pace: Pace<'s>,
@@ -253,11 +232,19 @@ impl Export<'_, '_> {
         }
     }
 
-    /// Goes on where the store is damaged: what is left of it is to be saved.
+    /// Goes on where the store is damaged, since what is left of it is to be saved; and where something cannot be
+    /// written which hinders nothing else.
     fn or_leave_out<T: Default>(&mut self, path: &TreePath, done: Io<T>) -> Io<T> {
-        let Err(Broken::Store(StoreError::Impossible(what))) = done else { return done };
-        self.report.damaged_count += 1;
-        self.leave_out(path, format!("damaged: {what}"));
+        match done {
+            Err(Broken::Store(StoreError::Impossible(what))) => {
+                self.report.damaged_count += 1;
+                self.leave_out(path, format!("damaged: {what}"));
+            }
+            Err(Broken::Target(error)) if is_of_one_name(&error) => {
+                self.leave_out(path, format!("it cannot be written there: {error}"));
+            }
+            done => return done,
+        }
         Ok(T::default())
     }
 
@@ -268,7 +255,7 @@ impl Export<'_, '_> {
             return Ok(());
         }
         for (name, node) in self.listing(node, path)? {
-            if self.pace.is_over() {
+            if !self.goes_on() {
                 break;
             }
             let path = path.join(name.clone());
@@ -353,8 +340,17 @@ impl Export<'_, '_> {
                 self.leave_out(path, "something that is no directory is there already");
                 return Ok(());
             }
+            // Another's, say, or a dead mount.
+            Err(errno) if !made => {
+                self.leave_out(path, format!("what is there cannot be entered: {errno}"));
+                return Ok(());
+            }
             Err(errno) => return Err(errno.into()),
         };
+        if self.others.have(&below)? {
+            self.leave_out(path, "a mount of workfs is there: export to it by itself");
+            return Ok(());
+        }
         self.fill(below.as_fd(), node, path)?;
         if made {
             self.report.directories += 1;
@@ -370,9 +366,6 @@ impl Export<'_, '_> {
         node: &Node,
         path: &TreePath,
     ) -> Io<bool> {
-        if !self.goes_on() {
-            return Ok(false);
-        }
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = openat(dir, name.as_bytes(), flags, Mode::RUSR | Mode::WUSR);
@@ -396,7 +389,8 @@ impl Export<'_, '_> {
 
     /// Tells how far it is, now and then; false when nobody waits for the end any more.
     fn goes_on(&mut self) -> bool {
-        self.pace.goes_on(self.report.files + self.report.versions, 0, "files")
+        let done = self.report.files + self.report.links + self.report.versions;
+        self.pace.goes_on(done, 0, "files")
     }
 
     /// The same in the middle of a file; of a small one it was asked already.

@@ -23,12 +23,16 @@ impl Export<'_, '_> {
     /// Writes all versions of what lies, or lay, at `from` or below.
     pub(super) fn versions(&mut self, config: &Config, from: &TreePath) -> Io<()> {
         let mut pasts = Vec::new();
+        let pace = &mut self.pace;
         let listed = self.read.histories(from, None, &mut |history| {
             pasts.push(history);
-            true
+            pace.goes_on(pasts.len() as u64, 0, "histories")
         });
         self.or_leave_out(from, listed.map_err(Broken::Store))?;
         for past in pasts {
+            if !self.goes_on() {
+                break;
+            }
             let done = self.versions_of(&past);
             self.or_leave_out(&past.path, done)?;
         }
@@ -65,6 +69,9 @@ impl Export<'_, '_> {
         });
         self.or_leave_out(&workspace.path, listed.map_err(Broken::Store))?;
         for record in records {
+            if !self.goes_on() {
+                break;
+            }
             let Ok(id) = FileName::new(record.id.as_str()) else { continue };
             let path = workspace.path.join(id);
             let usual = |g| record_version_name(config, &workspace.path, g);

@@ -63,6 +63,24 @@ fn an_import_and_an_export_end_in_the_middle_of_a_large_file_and_leave_no_part_o
     bench.clean();
 }
 
+// P8.3
+#[test]
+fn an_export_ends_also_among_what_has_no_content() {
+    let bench = Bench::new();
+    let from = bench.path("from");
+    fs::create_dir(&from).unwrap();
+    for nth in 0..9 {
+        fs::create_dir(from.join(format!("d{nth}"))).unwrap();
+        std::os::unix::fs::symlink("x", from.join(format!("l{nth}"))).unwrap();
+    }
+    bench.import(&from, "to");
+    let args = ExportArgs { to: bench.path("out"), path: None, force: false, versions: false };
+    let Report::Export(report) = bench.interrupted(Request::Export(args), "files") else {
+        panic!()
+    };
+    assert_eq!((report.directories, report.links), (0, 0), "{}", report.human());
+}
+
 // P11.9
 #[test]
 fn gc_calls_no_project_one_that_goes_before_it_has_looked_at_all_of_it() {

@@ -1,0 +1,102 @@
+//! What commands write outside of the tree: exports, backups, and the store itself.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use crate::harness::{Fixture, Ran, Setup, left_out, needs, run};
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A script of root's in a name space of mounts of its own, which has `$STORE`, `$OUT` and the program, `w`; `None`
+/// where there can be none.
+fn in_private(fixture: &Fixture, script: &str) -> Option<Ran> {
+    if !rustix::process::geteuid().is_root() || !needs(&["unshare"]) {
+        left_out("to mount something needs root and unshare");
+        return None;
+    }
+    let script = format!("w() {{ \"$WORKFS\" --store \"$STORE\" \"$@\"; }}\n{script}");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "bash", "-c", &script]);
+    command.env("WORKFS", env!("CARGO_BIN_EXE_workfs")).env("OUT", fixture.outside("out"));
+    Some(run(command.env("STORE", fixture.store())))
+}
+
+// P8.4
+#[test]
+fn what_cannot_be_written_is_left_out_and_named_and_all_else_is_exported() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("docs")).unwrap();
+    fs::write(fixture.path("docs/a"), "a").unwrap();
+    fs::write(fixture.path("z"), "z").unwrap();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    let out = fixture.outside("out");
+    fs::create_dir_all(out.join("docs")).unwrap();
+    let script = "mount -t tmpfs -o ro none \"$OUT/docs\" && w export --force \"$OUT\"";
+    let Some(ran) = in_private(&fixture, script) else { return };
+    assert!(ran.code == 11 && ran.stdout.contains("docs/a: it cannot be written there"), "{ran}");
+    assert_eq!(fs::read_to_string(out.join("z")).unwrap(), "z");
+    // Of a target that takes nothing there is nothing to name.
+    let script = "mount -t tmpfs -o ro none \"$OUT/docs\" && w export --force \"$OUT/docs\"";
+    let Some(ran) = in_private(&fixture, script) else { return };
+    assert!(ran.code == 6 && ran.stderr.contains("Read-only file system"), "{ran}");
+}
+
+// P8.4
+#[test]
+fn an_export_fills_no_mount_of_its_own_store() {
+    let fixture = Fixture::new();
+    let to = fixture.outside("to");
+    fs::create_dir_all(to.join("docs")).unwrap();
+    fixture.mount_at(&to.join("docs")).success();
+    fs::create_dir(fixture.path("docs")).unwrap();
+    fs::write(fixture.path("docs/a"), "a").unwrap();
+    fs::write(fixture.path("z"), "z").unwrap();
+    let ran = fixture.workfs(&["export", "--force", text(&to)]);
+    assert!(ran.code == 11 && ran.stdout.contains("docs: a mount of workfs is there"), "{ran}");
+    assert_eq!(fs::read_to_string(to.join("z")).unwrap(), "z");
+    assert!(!fixture.path("a").exists(), "it filled the tree itself");
+}
+
+// P8.4
+#[test]
+fn what_an_export_makes_is_its_owner_s_alone_with_a_daemon_and_without() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("secret")).unwrap();
+    fs::set_permissions(fixture.path("secret"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(fixture.path("secret/key"), "k").unwrap();
+    for way in ["with", "without"] {
+        if way == "without" {
+            fixture.unmount_all();
+            fixture.await_no_daemon();
+        }
+        let to = fixture.outside(way);
+        fixture.workfs(&["export", "--path", "secret", text(&to)]).success();
+        assert_eq!(to.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{way}");
+        assert!(to.join("key").exists());
+    }
+}
+
+// P8.2
+#[test]
+fn a_disk_without_room_for_a_file_is_full() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    fs::create_dir(fixture.outside("out")).unwrap();
+    let script = "
+        mount -t tmpfs -o nr_inodes=9 none \"$OUT\" && cd \"$OUT\" || exit
+        \"$WORKFS\" --quiet --store own.db init >&2
+        for nth in {1..9}; do : > $nth; done 2>/dev/null
+        \"$WORKFS\" --store own.db project new; echo \"changed: $?\"
+        \"$WORKFS\" --store own.db list; echo \"read: $?\"
+        w backup \"$OUT/copy.db\"; echo \"backed up: $?\"";
+    let Some(ran) = in_private(&fixture, script) else { return };
+    for said in ["changed: 12\n", "read: 0\n", "backed up: 12\n"] {
+        assert!(ran.stdout.contains(said), "{said}{ran}");
+    }
+    assert!(ran.stderr.contains("no space left for the store"), "{ran}");
+}
