@@ -7,12 +7,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
+use rustix::process::Signal;
+use workfs::store::sqlite::Lock;
 
 use crate::harness::{
-    DEADLINE, Fixture, Setup, Task, ask_line, asked as answered, await_exit, run, until_polled,
+    DEADLINE, Fixture, Setup, Task, ask_line, asked as answered, await_exit, run, send_signal,
+    until_polled,
 };
 
 /// What `workfs ARGUMENTS` in a directory asks, line by line, seen by somebody in between.
@@ -127,4 +131,33 @@ fn who_reads_what_is_told_at_leisure_keeps_the_store_from_nobody() {
     fixture.mount_all();
     assert_eq!(BufReader::new(out).lines().count(), count);
     assert!(log.wait().unwrap().success());
+}
+
+// P8.1
+#[test]
+fn who_waits_without_a_daemon_waits_also_while_another_command_has_the_store_for_long() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let waits = |arguments: &[&str]| {
+        let mut command = fixture.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let log = waits(&["log", "--follow", "--since", "9999"]);
+    let claim = waits(&["claim", "--wait", "--agent", "bob"]);
+    let held = until_polled("the store is free", || Lock::take(fixture.store()).ok());
+    for _ in 0..30 {
+        // Something is going on.
+        let store = fs::File::options().write(true).open(fixture.store()).unwrap();
+        store.set_modified(SystemTime::now()).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(held);
+    let tasks = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tasks");
+    fixture.workfs(&["import", tasks, "work"]).success();
+    let claimed = claim.wait_with_output().unwrap();
+    assert!(claimed.status.success(), "{}", String::from_utf8_lossy(&claimed.stderr));
+    send_signal(log.id(), Signal::TERM);
+    let log = log.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&log.stderr);
+    assert!(log.status.code() != Some(9) && said.contains("waiting until it is free"), "{said}");
 }

@@ -60,6 +60,7 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
         workspace: args.workspace.clone(),
         wait_ms: None,
     };
+    let mut is_told = false;
     loop {
         // Whose mount this is, and what may be done in it, may change while one waits.
         let here = Here::new(paths.clone(), output);
@@ -68,7 +69,7 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
                 .unwrap_or(u64::MAX)
         });
         let asked = ask(&here, Request::Claim(claim.clone()), Missing::Refuse);
-        // A daemon lets wait. Where there is none, or it is full, one looks again.
+        // A daemon lets wait. Where there is none, or it is full, or another command has the store, one looks again.
         let (exit, passed) = match &asked {
             Err(Stop::Failed(failed)) => {
                 let rule = failed.rule.and_then(Rule::of_code);
@@ -78,12 +79,19 @@ pub fn run(args: &ClaimArgs, global: &Global, output: &Output) -> Result<Exit, S
             _ => return asked,
         };
         let waits_on = exit == Exit::Nothing || passed.is_some();
+        let comes_later = matches!(exit, Exit::Busy | Exit::Held);
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         match (exit, left) {
             (_, Some(Duration::ZERO)) if waits_on => {
                 return Err(service::waited_in_vain(passed.as_deref()).into());
             }
-            (_, Some(left)) if (waits_on || exit == Exit::Busy) && !left.is_zero() => {
+            (_, Some(left)) if (waits_on || comes_later) && !left.is_zero() => {
+                if exit == Exit::Held
+                    && let Err(Stop::Failed(failed)) = &asked
+                    && !std::mem::replace(&mut is_told, true)
+                {
+                    output.note(&format!("{}: waiting until it is free", failed.reason));
+                }
                 std::thread::sleep(LOOK_EVERY.min(left));
             }
             _ => return asked,

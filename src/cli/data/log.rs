@@ -66,25 +66,36 @@ fn until_served(
     request: &mut service::LogArgs,
     output: &Output,
 ) -> Result<(), Stop> {
-    let mut seen = None;
+    let (mut seen, mut is_told) = (None, false);
     while Client::connect(paths)?.is_none() {
         let changed = last_change(paths);
         if seen != Some(changed) {
             let page = service::LogArgs { follow: false, ..request.clone() };
             let here = Here::new(paths.clone(), output);
-            each_reply(&here, Request::Log(page), Missing::Refuse, &mut |reply| match reply {
-                Reply::Line(line) => output.line(&line),
-                Reply::Report(report) => {
-                    if let Report::Log(log) = *report {
-                        request.since = Some(log.last_g.max(request.since.unwrap_or(G(0))));
-                        // It chose among what had happened before.
-                        request.limit = None;
+            let told =
+                each_reply(&here, Request::Log(page), Missing::Refuse, &mut |reply| match reply {
+                    Reply::Line(line) => output.line(&line),
+                    Reply::Report(report) => {
+                        if let Report::Log(log) = *report {
+                            request.since = Some(log.last_g.max(request.since.unwrap_or(G(0))));
+                            // It chose among what had happened before.
+                            request.limit = None;
+                        }
+                        Ok(())
                     }
-                    Ok(())
+                    Reply::Error(failure) => Err(failure.into()),
+                    Reply::Progress { .. } | Reply::Idle => Ok(()),
+                });
+            match told {
+                // Another command has it for longer: what it does is told when it has ended.
+                Err(Stop::Failed(failed)) if failed.exit == Exit::Held => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        output.note(&format!("{}: waiting until it is free", failed.reason));
+                    }
+                    continue;
                 }
-                Reply::Error(failure) => Err(failure.into()),
-                Reply::Progress { .. } | Reply::Idle => Ok(()),
-            })?;
+                told => told?,
+            }
             output.flush()?;
             seen = Some(last_change(paths));
         }
