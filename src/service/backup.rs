@@ -1,11 +1,13 @@
 //! A copy of the store, taken while it is in use.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
+use crate::store::sqlite::{FILES, restoring_path};
 use crate::store::{StoreError, has_one_name, is_full, or_too_long};
 
 use super::status::size;
@@ -51,6 +53,14 @@ pub(super) fn backup(
     if std::fs::symlink_metadata(file).is_ok() {
         return Err(taken(file));
     }
+    if is_own_name(&service.store, file) {
+        let reason = format!("{} is a name of what belongs to the store", file.display());
+        return Err(Failure::new(
+            Exit::Usage,
+            reason,
+            "choose another: it would be taken for that",
+        ));
+    }
     // Under another name until it is whole: a backup that has its name is one.
     let aside = beside(file, ".workfs-part");
     let _held = hold(&aside, file)?;
@@ -69,6 +79,14 @@ pub(super) fn backup(
     }
     let bytes = finished?;
     Ok(BackupReport { file: file.display().to_string(), bytes })
+}
+
+/// Whether a store, or who opens it next, takes a file of this name for its own, and may remove it.
+fn is_own_name(store: &Path, file: &Path) -> bool {
+    let is_restoring = |file: &Path| {
+        file.as_os_str().as_bytes().starts_with(restoring_path(store).as_os_str().as_bytes())
+    };
+    FILES.iter().chain(&BESIDE).any(|end| beside(store, end) == *file) || is_restoring(file)
 }
 
 /// An empty file that is its owner's alone from the beginning, and ours until it is closed. What a
@@ -155,6 +173,9 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     name.push(end);
     name.into()
 }
+
+/// What else a store has beside it.
+const BESIDE: [&str; 5] = [".lock", ".sock", ".log", ".log.1", ".covers"];
 
 /// What SQLite may leave beside a database.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];

@@ -44,6 +44,19 @@ fn a_backup_of_a_store_in_use_comes_back() {
     restored.clean();
 }
 
+#[test]
+fn a_backup_gets_no_name_that_is_taken_for_the_store_s() {
+    let bench = Bench::new();
+    bench.mkdir("work/inbox");
+    for name in ["store.db-journal", "store.db-extents", "store.db.covers", "store.db.restoring-1"]
+    {
+        let refused = backup(&bench, &bench.path(name)).unwrap_err();
+        assert_eq!(refused.exit, Exit::Usage, "{name}: {refused:?}");
+        assert!(!bench.path(name).exists(), "{name}");
+    }
+    backup(&bench, &bench.path("store.db.bak")).unwrap();
+}
+
 /// Names in the directory of the store that a copy under way has, or a restored store.
 fn unfinished(bench: &Bench) -> Vec<String> {
     let entries = std::fs::read_dir(bench.dir.path()).unwrap();
