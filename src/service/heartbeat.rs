@@ -103,9 +103,16 @@ pub(super) fn heartbeat(
         let remedy = "claim one first, or say with --agent whose they are";
         return Err(Failure::new(Exit::Nothing, reason, remedy));
     }
-    let mut leases = Vec::new();
+    let (mut leases, mut first) = (Vec::new(), None);
     for key in keys {
-        let until = service.engine.run(caller.context(), Heartbeat { record: key })?;
+        let until = match service.engine.run(caller.context(), Heartbeat { record: key }) {
+            Ok(until) => until,
+            // Its others are renewed all the same.
+            Err(refusal) => {
+                first.get_or_insert(refusal);
+                continue;
+            }
+        };
         let told = service.read(|read| {
             let Some(record) = read.record(key)? else { return Ok(None) };
             let path = path_of(read, &record)?.map(|path| caller.part.show(&path));
@@ -116,5 +123,8 @@ pub(super) fn heartbeat(
         })?;
         leases.extend(told);
     }
-    Ok(HeartbeatReport { leases })
+    match first {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(HeartbeatReport { leases }),
+    }
 }

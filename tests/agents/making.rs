@@ -3,8 +3,9 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::harness::{Errno, Event, Fixture, Setup, close, save, until_polled};
+use crate::harness::{Errno, Event, Fixture, Setup, Task, close, save, until_polled};
 use crate::team::errno;
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
@@ -124,4 +125,29 @@ fn the_old_owner_of_what_stays_hears_of_it_before_it_has_written() {
     fs::rename(&kept, &path).unwrap();
     fs::rename(bobs.join("open/e-1.yaml"), &own).unwrap();
     fixture.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn what_one_may_not_renew_keeps_one_s_other_leases_from_nothing() {
+    let fixture = Setup::default().prepare();
+    let kind = KIND.replace("TTL", "1h").replace("FREE", "[operator]");
+    let kind = kind.replace("own: [agent, operator]", "own: [operator]");
+    let both = "{ path: errands, kind: errand }\n  - { path: work, kind: task }";
+    fixture.init_with_kind((&kind, SCHEMA), both);
+    fixture.mount_at(fixture.root()).success();
+    fs::create_dir(fixture.path("errands/by/bob")).unwrap();
+    save(&fixture.path("errands/open/e-1.yaml"), b"id: e-1\nstatus: open\n").unwrap();
+    let (open, his) =
+        (fixture.path("errands/open/e-1.yaml"), fixture.path("errands/by/bob/e-1.yaml"));
+    fs::rename(open, his).unwrap();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    let until =
+        || fixture.workfs(&["--json", "show", "t-1"]).success().json()["lease_until"].clone();
+    let before = until();
+    std::thread::sleep(Duration::from_secs(2));
+    let ran = fixture.workfs(&["heartbeat", "--agent", "bob"]).failure();
+    assert!(ran.code == 6 && ran.stderr.contains("may not change errands"), "{ran}");
+    assert_ne!(until(), before, "bob lost t-1 for want of a right to e-1");
 }
