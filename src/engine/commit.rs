@@ -14,13 +14,13 @@ use crate::numbers::{Ino, RecordKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, StoreError};
 
-use super::save::{Made, Saved, home_of};
+use super::save::{Left, Made, Saved, home_of};
 use super::setattr::gone;
 use super::sight::{Base, Sight};
 use super::take::IsWritten;
 use super::{
     About, Command, Create, NewContent, Remove, RemoveWhat, Rename, RenameMode, Save,
-    SetAttributes, Stop, Text, Turn,
+    SetAttributes, Slot, Stop, Text, Turn, moved_by_copy,
 };
 
 /// A node as a transaction names it.
@@ -172,7 +172,7 @@ impl Command for Commit {
         self.require_closed()?;
         let read = self.require_unchanged(turn)?;
         turn.trace = Some(turn.new_trace());
-        let mut done = Done { read, ..Done::default() };
+        let mut done = Done::after(read, Arc::clone(&self.is_written));
         for (step, path) in self.steps {
             step.run(turn, &mut done, &path).map_err(|stop| at(stop, path))?;
         }
@@ -229,13 +229,16 @@ impl Commit {
             ));
         }
         if let Some(path) = written {
-            let reason = format!("`{path}` is being written outside");
-            let remedy = "try again when that program has closed it";
-            let refusal = Refusal::new(Rule::BeingWritten, reason, remedy);
-            return Err(Stop::kept(refusal, path.clone()));
+            return Err(written_outside(path));
         }
         Ok(Arc::new(read))
     }
+}
+
+fn written_outside(path: &TreePath) -> Stop {
+    let reason = format!("`{path}` is being written outside");
+    let remedy = "try again when that program has closed it";
+    Stop::kept(Refusal::new(Rule::BeingWritten, reason, remedy), path.clone())
 }
 
 /// Paths for a reason, not too many.
@@ -248,7 +251,6 @@ fn listed(paths: &[TreePath]) -> String {
 }
 
 /// What the steps before have done.
-#[derive(Default)]
 struct Done {
     /// The nodes that were made, by their number in the transaction.
     made: HashMap<u32, Ino>,
@@ -258,9 +260,36 @@ struct Done {
     left: HashSet<(Ino, FileName)>,
     /// The records that the transaction has read.
     read: Arc<HashSet<RecordKey>>,
+    is_written: IsWritten,
 }
 
 impl Done {
+    fn after(read: Arc<HashSet<RecordKey>>, is_written: IsWritten) -> Done {
+        let (made, moved, left) = (HashMap::new(), HashSet::new(), HashSet::new());
+        Done { made, moved, left, read, is_written }
+    }
+
+    /// Refuses a text under this name that would move a record which is being written outside: who wrote it need
+    /// not have used its file.
+    fn require_unwritten(
+        &self,
+        turn: &Turn<'_>,
+        (dir, name): (Ino, &FileName),
+    ) -> Result<(), Stop> {
+        let Slot::Record(home) = turn.slot(dir, name)? else { return Ok(()) };
+        match moved_by_copy(turn.txn, &home)? {
+            Some((record, file)) if (self.is_written)(file, Some(&record)) => {
+                Err(written_outside(&home_of(turn, &record)?.file_path()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes the name that a claim by copy took away, if one did.
+    fn note_left(&mut self, left: Option<Left>) {
+        self.left.extend(left.map(|left| (left.parent, left.name)));
+    }
+
     /// What who commits has seen of a record.
     fn sight(&self) -> Sight {
         let read = Arc::clone(&self.read);
@@ -274,43 +303,47 @@ impl Done {
 impl Step {
     fn run(self, turn: &mut Turn<'_>, done: &mut Done, path: &TreePath) -> Result<(), Stop> {
         let sight = done.sight();
-        let made = &mut done.made;
         let ino = |made: &HashMap<u32, Ino>, node| match node {
             TxnNode::Stored(ino) => Ok(ino),
             TxnNode::Made(nth) => made.get(&nth).copied().ok_or_else(gone),
         };
         match self {
             Step::Create { at: (parent, name), mode, content, made: nth } => {
-                let parent = ino(made, parent)?;
+                let parent = ino(&done.made, parent)?;
                 let node = Create { parent, name, mode, content, on_draft: None }.run(turn)?;
-                made.insert(nth, node.ino);
+                done.made.insert(nth, node.ino);
             }
             Step::Save { node, bytes } => {
-                let ino = ino(made, node)?;
+                let ino = ino(&done.made, node)?;
+                if let Some(draft) = turn.txn.draft(ino)? {
+                    done.require_unwritten(turn, (draft.dir, &draft.name))?;
+                }
                 let saved = save(turn, (ino, sight), &bytes, path);
                 let saved = match done.moved.contains(&ino) {
                     true => saved.map_err(|stop| written_after(turn, ino, stop)),
                     false => saved,
                 };
-                let left = saved?.and_then(|made| made.left);
-                done.left.extend(left.map(|left| (left.parent, left.name)));
+                done.note_left(saved?.and_then(|made| made.left));
             }
             Step::Set { node, set } => {
-                SetAttributes { ino: ino(made, node)?, ..set }.run(turn)?;
+                SetAttributes { ino: ino(&done.made, node)?, ..set }.run(turn)?;
             }
             Step::Rename { from: (from, name), to: (to, new_name), mode } => {
-                let (parent, new_parent) = (ino(made, from)?, ino(made, to)?);
+                let (parent, new_parent) = (ino(&done.made, from)?, ino(&done.made, to)?);
+                done.require_unwritten(turn, (new_parent, &new_name))?;
                 let replaced = turn.txn.lookup(new_parent, &new_name)?.map(|node| node.ino);
                 let rename = Rename { parent, name, new_parent, new_name, mode, sight };
                 let renamed = match replaced.filter(|ino| done.moved.contains(ino)) {
                     Some(ino) => rename.run(turn).map_err(|stop| written_after(turn, ino, stop)),
                     None => rename.run(turn),
                 };
-                let moved = renamed?.filter(|made| made.moved.is_some());
-                done.moved.extend(moved.and_then(|made| made.ino));
+                if let Some(made) = renamed? {
+                    done.moved.extend(made.moved.and(made.ino));
+                    done.note_left(made.left);
+                }
             }
             Step::Remove { at: (parent, name), what } => {
-                let at = (ino(made, parent)?, name);
+                let at = (ino(&done.made, parent)?, name);
                 // As outside: who copied a record takes its old name away without harm.
                 let is_left = done.left.contains(&at);
                 let (parent, name) = at;

@@ -92,11 +92,11 @@ impl OpenCounts {
         self.0.lock().get(&ino).is_some_and(|(_, counts)| *counts)
     }
 
-    fn add(&self, ino: Ino) {
+    pub fn add(&self, ino: Ino) {
         self.0.lock().entry(ino).or_default().0 += 1;
     }
 
-    fn remove(&self, ino: Ino) {
+    pub fn remove(&self, ino: Ino) {
         let mut counts = self.0.lock();
         if let Some((count, _)) = counts.get_mut(&ino) {
             *count -= 1;

@@ -1,9 +1,10 @@
 //! What others changed meanwhile is not overwritten.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
-use crate::harness::{Errno, Fixture, Setup, Worker, Workers, work};
+use crate::harness::{Errno, Fixture, Setup, Task, Worker, Workers, close, work};
 
 fn commit(fixture: &Fixture, nth: usize, name: &str) -> Result<(), Errno> {
     let control = fixture.mount(nth).join(".workfs");
@@ -50,6 +51,29 @@ fn a_conflict_is_ebusy_and_why_lists_what_changed() {
         assert!(newest.contains("in another transaction: rmdir"), "{name}: {why}");
         assert_eq!(fs::read_to_string(fixture.path("other")).unwrap(), "z\n", "{name}");
         fixture.sh(&format!("rmdir .workfs/txn/{name}")).success();
+    }
+    fixture.fsck_clean();
+}
+
+// P1.6 P13.1
+#[test]
+fn a_record_that_is_written_outside_is_not_claimed_by_a_text_that_was_made_without_it() {
+    let fixture = Fixture::new();
+    for (id, by) in [("t-0001", "> {t}"), ("t-0002", "> x && mv x {t}")] {
+        let text = Task::new(id).text();
+        let path = fixture.task("inbox", &Task::new(id));
+        let mut writing = fs::OpenOptions::new().append(true).open(path).unwrap();
+        writing.write_all(b"# more\n").unwrap();
+        let by = by.replace("{t}", &format!("work/assigned/bob/{id}.yaml"));
+        fixture.sh("mkdir .workfs/txn/t").success();
+        let inside = fixture.bash().with("TEXT", &text).with("D", fixture.path(".workfs/txn/t"));
+        inside.run(&format!("cd $D && printf %s \"$TEXT\" {by}")).success();
+        assert_eq!(commit(&fixture, 0, "t"), Err(Errno::BUSY), "{id}");
+        assert!(fixture.why().contains("W024"), "{}", fixture.why());
+        close(writing).unwrap();
+        assert_eq!(fixture.ledger().names(id), ["created", "saved"]);
+        commit(&fixture, 0, "t").unwrap();
+        assert_eq!(fixture.ledger().names(id), ["created", "saved", "claimed"]);
     }
     fixture.fsck_clean();
 }

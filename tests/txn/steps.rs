@@ -105,6 +105,57 @@ fn steps_are_made_in_the_order_in_which_they_were_done() {
     fixture.fsck_clean();
 }
 
+// P13.1
+#[test]
+fn who_only_reads_a_file_ends_nothing_of_what_another_writes_to_it() {
+    let fixture = Fixture::new();
+    let inside = fixture.path(".workfs/txn/t");
+    for begun in ["half", ""] {
+        fixture.sh("echo old > a && mkdir .workfs/txn/t").success();
+        let mut writing = fs::File::create(inside.join("a")).unwrap();
+        writing.write_all(begun.as_bytes()).unwrap();
+        assert_eq!(fs::read_to_string(inside.join("a")).unwrap(), begun);
+        let commit = || fs::rename(&inside, fixture.path(".workfs/commit/t"));
+        assert_eq!(commit().map_err(|e| e.raw_os_error()), Err(Some(libc::EBUSY)), "{begun}");
+        writing.write_all(b" and all").unwrap();
+        close(writing).unwrap();
+        commit().unwrap();
+        assert_eq!(text(&fixture, "a"), format!("{begun} and all"));
+    }
+    fixture.fsck_clean();
+}
+
+// P1.3 P13.1
+#[test]
+fn a_record_that_was_claimed_by_a_copy_is_removed_where_it_was_without_harm() {
+    let fixture = Fixture::new();
+    for (id, copy) in [("t-0001", "cp {f} {t}"), ("t-0002", "cp {f} x && mv x {t}")] {
+        fixture.task("inbox", &Task::new(id));
+        let [from, to] = ["inbox", "assigned/bob"].map(|dir| format!("work/{dir}/{id}.yaml"));
+        let copy = copy.replace("{f}", &from).replace("{t}", &to);
+        txn(&fixture, &format!("{copy} && rm {from}")).success();
+        assert!(fixture.path(&to).exists() && !fixture.path(&from).exists());
+        assert_eq!(fixture.ledger().names(id), ["created", "claimed"]);
+    }
+    fixture.fsck_clean();
+}
+
+// P13.1
+#[test]
+fn a_new_file_that_is_removed_again_is_in_nobody_s_way_whatever_it_said() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-0001"));
+    let (bad, copy) = ("work/inbox/t-0002.yaml", "work/assigned/bob/t-0001.yaml");
+    let script = format!(
+        "echo 'title: [x' > {bad} && rm {bad} && cp work/inbox/t-0001.yaml {copy} && rm {copy} && \
+         echo x > a"
+    );
+    txn(&fixture, &script).success();
+    assert!(fixture.path("a").exists() && !fixture.path(bad).exists());
+    assert_eq!(fixture.ledger().names("t-0001"), ["created"], "as it was seen inside");
+    fixture.fsck_clean();
+}
+
 // P13.1 P13.2
 #[test]
 fn what_other_files_do_in_between_does_not_make_two_saves_of_one() {

@@ -63,7 +63,9 @@ impl TxnTree {
             TxnNode::Stored(stored) => Some(self.below.handles.hold(stored)),
             TxnNode::Made(_) => None,
         };
-        let open = |held, pinned| self.opened(caller, TxnOpen::File { pinned, _held: held });
+        let writes = flags.write.then_some(ino);
+        let open =
+            |held, pinned| self.opened(caller, TxnOpen::File { writes, pinned, _held: held });
         if flags.truncate {
             // What cannot be opened stays as it is; what was emptied has no text of before.
             let opened = match open(held, None) {

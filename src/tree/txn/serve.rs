@@ -236,7 +236,9 @@ impl Tree for TxnTree {
     ) {
         match self.create_inside(caller, (parent, name), (mode, NewContent::File), true) {
             Some(Ok(entry)) => {
-                let opened = self.opened(caller, TxnOpen::File { pinned: None, _held: None });
+                let writes = flags.write.then_some(entry.attr.ino);
+                let open = TxnOpen::File { writes, pinned: None, _held: None };
+                let opened = self.opened(caller, open);
                 if opened.is_err() {
                     self.save_left(entry.attr.ino);
                 }
@@ -357,8 +359,12 @@ impl Tree for TxnTree {
 
     fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
         let at = (caller, ino, Door::Handle);
+        // Who only read it ends nothing of what another still writes.
+        let writes = self.open_of(handle).is_some_and(|open| open.writes().is_some());
         let close = |view: &mut View, _: &Below<'_>, node| {
-            view.close(node, caller.files);
+            if writes {
+                view.close(node, caller.files);
+            }
             Ok(())
         };
         if let Some(reply) = self.change(at, reply, close) {
@@ -388,9 +394,15 @@ impl Tree for TxnTree {
         if !is_ours(handle) {
             return self.below.release(ino, handle);
         }
-        self.handles.lock().remove(handle);
+        let is_last = {
+            let mut handles = self.handles.lock();
+            handles.remove(handle);
+            !handles.may_be_written(ino)
+        };
         // What came through a mapping that outlived its descriptor.
-        self.save_left(ino);
+        if is_last {
+            self.save_left(ino);
+        }
     }
 
     fn fallocate(

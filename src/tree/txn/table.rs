@@ -8,11 +8,12 @@ use workfs_mount::{Caller, Errno, Handle, MountId};
 
 use crate::limits::{HANDLES_MAX, TXNS_IN_MOUNT_MAX, TXNS_MAX, TXNS_OF_ONE_MAX};
 use crate::names::{AgentName, FileName};
+use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
 
 use super::number::Slot;
 use super::view::{TxnEntry, View};
-use crate::tree::handles::Held;
+use crate::tree::handles::{Held, OpenCounts};
 use crate::tree::pins::{Charge, Text};
 
 /// An open transaction: it belongs to the mount that it was made through.
@@ -106,6 +107,8 @@ impl Table {
 /// An open file or directory of a transaction.
 pub enum TxnOpen {
     File {
+        /// The file, if it may be written by this.
+        writes: Option<Ino>,
         /// What the file was at `open`, where it is governed.
         pinned: Option<Text>,
         /// What lies below stays for as long as this is open, whatever others do to its name.
@@ -119,6 +122,14 @@ impl TxnOpen {
     pub fn pinned(&self) -> Option<&[u8]> {
         match self {
             TxnOpen::File { pinned, .. } => pinned.as_deref(),
+            TxnOpen::Directory(_) => None,
+        }
+    }
+
+    /// The file that may be written by this.
+    pub fn writes(&self) -> Option<Ino> {
+        match self {
+            TxnOpen::File { writes, .. } => *writes,
             TxnOpen::Directory(_) => None,
         }
     }
@@ -145,6 +156,8 @@ pub fn is_ours(handle: Handle) -> bool {
 pub struct Handles {
     /// Each with the mount that it was opened through.
     table: HashMap<u64, (MountId, Arc<TxnOpen>)>,
+    /// By how many of them each file may be written.
+    writers: OpenCounts,
     last: u64,
 }
 
@@ -155,6 +168,9 @@ impl Handles {
             return Err(Rule::TooManyHandles.errno(Door::Name));
         }
         self.last += 1;
+        if let Some(ino) = open.writes() {
+            self.writers.add(ino);
+        }
         self.table.insert(self.last, (mount, Arc::new(open)));
         Ok(Handle(OURS | self.last))
     }
@@ -167,11 +183,26 @@ impl Handles {
 
     /// Forgets those of a mount that has ended, of which its kernel may have told nothing more.
     pub fn end_mount(&mut self, mount: MountId) {
-        self.table.retain(|_, (through, _)| *through != mount);
+        let ended = self.table.extract_if(|_, (through, _)| *through == mount);
+        let ended: Vec<_> = ended.map(|(_, (_, open))| open).collect();
+        ended.iter().for_each(|open| self.forget_writer(open));
     }
 
     /// Forgets a handle of a transaction.
     pub fn remove(&mut self, handle: Handle) {
-        self.table.remove(&(handle.0 & !OURS));
+        if let Some((_, open)) = self.table.remove(&(handle.0 & !OURS)) {
+            self.forget_writer(&open);
+        }
+    }
+
+    /// Whether a file may be written by a handle that is open.
+    pub fn may_be_written(&self, ino: Ino) -> bool {
+        self.writers.is_open(ino)
+    }
+
+    fn forget_writer(&self, open: &TxnOpen) {
+        if let Some(ino) = open.writes() {
+            self.writers.remove(ino);
+        }
     }
 }
