@@ -11,7 +11,7 @@ use crate::kind::Place;
 use crate::ledger::EventName;
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
-use crate::store::{EventRow, Read, Record, WorkspaceRow, earlier};
+use crate::store::{EventRow, FileVersion, Read, Record, WorkspaceRow, earlier};
 
 use super::log::{PAGE, field};
 use super::{Exit, Failure, Part};
@@ -182,6 +182,32 @@ pub(super) fn was_of(read: &dyn Read, g: G, uid: u32) -> Result<bool, Failure> {
     let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
     let of = event.pointer("/payload/owner_uid").or_else(|| event.get("uid"));
     Ok(of.and_then(Value::as_u64) == Some(u64::from(uid)))
+}
+
+/// Whether the file at `path` had the content of a version at a moment, to which `includes` belongs what happened
+/// until then: of what was saved after it none may be kept, as it was too large.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn was_last(
+    read: &dyn Read,
+    path: &TreePath,
+    version: &FileVersion,
+    includes: impl Fn(&PastEvent) -> bool,
+) -> Result<bool, Failure> {
+    let mut at = last_of(read, path)?;
+    while let Some(event) = at.filter(|event| event.row.g > version.g) {
+        let tells = ["/payload/size", "/payload/type"];
+        if includes(&event)
+            && !event.is_end
+            && tells.iter().any(|tells| event.event.pointer(tells).is_some())
+        {
+            let hash = field(&event.event, "/payload/content_sha256");
+            return Ok(hash == version.sha256.to_string());
+        }
+        at = event_of(read, path, event.before)?;
+    }
+    Ok(true)
 }
 
 /// Fails where the file at `path` was gone at a moment, to which `includes` belongs what happened until

@@ -15,7 +15,9 @@ use crate::refusal::Refusal;
 use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow, earlier};
 
 use super::find::{Found, FoundRecord, find_past, node_at, past_of};
-use super::pasts::{event_of, last_of, require_record_there, require_there, was_of};
+use super::pasts::{
+    PastEvent, event_of, last_of, require_record_there, require_there, was_last, was_of,
+};
 use super::permitted::{expect_own, is_bound, not_the_past};
 use super::refused::note_refused;
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
@@ -244,9 +246,8 @@ fn file_past(
     path: TreePath,
     when: When,
 ) -> Result<Past, Failure> {
-    let wanted = |version: &FileVersion| when.includes(version.g, version.at);
-    let (version, content) = kept_version((read, config, part), &path, wanted)?;
-    require_there((read, part), &path, version.g, |event| when.includes(event.row.g, event.at()))?;
+    let (version, content) =
+        kept_version((read, config, part), &path, |g, at| when.includes(g, at))?;
     Ok(Past::File(path, version, content))
 }
 
@@ -272,11 +273,12 @@ fn was_saved(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// The newest version of a plain file that is wanted, if one is kept.
+/// The version that a plain file had at a moment, to which `includes` belongs what happened until then, if it
+/// is kept.
 pub(super) fn kept_version(
     (read, config, part): (&dyn Read, &Config, &Part),
     path: &TreePath,
-    wanted: impl Fn(&FileVersion) -> bool,
+    includes: impl Fn(G, UnixNanos) -> bool,
 ) -> Result<(FileVersion, Vec<u8>), Failure> {
     let mut kept = Vec::new();
     if let Some(history) = read.history(path)? {
@@ -285,10 +287,14 @@ pub(super) fn kept_version(
             true
         })?;
     }
-    if let Some(version) = kept.iter().find(|version| wanted(version))
+    if let Some(version) = kept.iter().find(|version| includes(version.g, version.at))
         && let Some(content) = read.file_version(version.g)?
     {
-        return Ok((version.clone(), content));
+        let includes = |event: &PastEvent| includes(event.row.g, event.at());
+        require_there((read, part), path, version.g, includes)?;
+        if was_last(read, path, version, includes)? {
+            return Ok((version.clone(), content));
+        }
     }
     let reason = format!("no version of `{}` is kept from then", part.show(path));
     let is_file = node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::File);

@@ -10,7 +10,7 @@ use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow, earlier};
 
 use super::find::{Found, FoundRecord, find, find_past, past_of};
 use super::log::field;
-use super::pasts::{event_of, require_there};
+use super::pasts::event_of;
 use super::permitted::{expect_readable, is_bound, not_the_past};
 use super::rewind::{kept_version, require_past};
 use super::{Caller, Exit, Failure, Part, Service, ShowArgs};
@@ -274,9 +274,7 @@ fn file(
         ));
     }
     if let Some(g) = args.g {
-        let (version, content) =
-            kept_version((read, config, part), path, |version| version.g <= g)?;
-        require_there((read, part), path, version.g, |event| event.row.g <= g)?;
+        let (version, content) = kept_version((read, config, part), path, |then, _| then <= g)?;
         report.text = String::from_utf8_lossy(&content).into_owned();
         report.at = Some(version.at.rfc3339_seconds());
         newest = Some(version.g);

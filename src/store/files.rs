@@ -56,8 +56,8 @@ pub trait ReadFiles {
     fn file_versions(&self, history: HistoryKey, visit: Visit<'_, FileVersion>) -> Result<()>;
     /// The content of a version.
     fn file_version(&self, g: G) -> Result<Option<Vec<u8>>>;
-    /// When that was saved.
-    fn file_version_at(&self, g: G) -> Result<Option<UnixNanos>>;
+    /// Of which past that is, and when it was saved.
+    fn file_version_of(&self, g: G) -> Result<Option<(HistoryKey, UnixNanos)>>;
     /// The lock file whose lease ends first.
     fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>>;
     /// When the lease of this lock file ends, if it has one.

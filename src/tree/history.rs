@@ -82,11 +82,7 @@ fn version_named(
     if is_its_name(g.to_string())
         && let Some(history) = read.history(path)?
     {
-        let mut is_one = false;
-        read.file_versions(history.key, &mut |version| {
-            is_one = version.g == g;
-            !is_one
-        })?;
+        let is_one = read.file_version_of(g)?.is_some_and(|(of, _)| of == history.key);
         return Ok(is_one.then_some(g));
     }
     let Some((above, record)) = record_at(read, path)? else { return Ok(None) };
@@ -166,8 +162,8 @@ fn record_at(read: &dyn Read, path: &TreePath) -> Result<Option<(TreePath, Recor
 
 /// When the version that event `g` made was saved.
 pub(super) fn saved_at(read: &dyn Read, g: G) -> Result<Option<UnixNanos>> {
-    match read.file_version_at(g)? {
-        Some(at) => Ok(Some(at)),
+    match read.file_version_of(g)? {
+        Some((_, at)) => Ok(Some(at)),
         None => Ok(read.version(g)?.map(|version| version.at)),
     }
 }

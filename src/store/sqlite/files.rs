@@ -80,9 +80,9 @@ impl ReadFiles for Conn {
         self.one("SELECT content FROM file_versions WHERE g = ?1", [int(g.0)], |row| row.get(0))
     }
 
-    fn file_version_at(&self, g: G) -> Result<Option<UnixNanos>> {
-        let sql = "SELECT at FROM file_versions WHERE g = ?1";
-        self.one(sql, [int(g.0)], |row| Ok(UnixNanos(row.get(0)?)))
+    fn file_version_of(&self, g: G) -> Result<Option<(HistoryKey, UnixNanos)>> {
+        let sql = "SELECT history, at FROM file_versions WHERE g = ?1";
+        self.one(sql, [int(g.0)], |row| Ok((HistoryKey(number(row, 0)?), UnixNanos(row.get(1)?))))
     }
 
     fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>> {
