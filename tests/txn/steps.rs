@@ -153,6 +153,11 @@ fn a_new_file_that_is_removed_again_is_in_nobody_s_way_whatever_it_said() {
     txn(&fixture, &script).success();
     assert!(fixture.path("a").exists() && !fixture.path(bad).exists());
     assert_eq!(fixture.ledger().names("t-0001"), ["created"], "as it was seen inside");
+    // But a copy goes by what was saved.
+    fs::write(fixture.path("new"), Task::new("t-0003").text()).unwrap();
+    let (from, to) = ("work/inbox/t-0003.yaml", "work/assigned/bob/t-0003.yaml");
+    txn(&fixture, &format!("cp new {from} && cp {from} {to} && rm {from}")).success();
+    assert_eq!(fixture.ledger().names("t-0003"), ["created", "claimed"]);
     fixture.fsck_clean();
 }
 

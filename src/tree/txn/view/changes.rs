@@ -99,7 +99,7 @@ impl View {
         self.require_room(1)?;
         self.lose_name(node);
         // Nobody is to see what a new file said that is gone again: a bad one is in nobody's way.
-        if matches!(node, TxnNode::Made(_)) && !self.is_named(node) {
+        if matches!(node, TxnNode::Made(_)) && !self.is_named(node) && !self.is_followed(node) {
             self.drop_outdated_save(node);
         }
         self.push(Step::Remove { at: at.clone(), what }, node)?;

@@ -357,6 +357,15 @@ impl View {
         }
     }
 
+    /// Whether something was done since the last step about a file under a name like its own: a copy of its
+    /// record goes by what was saved before.
+    fn is_followed(&self, node: TxnNode) -> bool {
+        let Some((_, own)) = self.places.get(&node) else { return true };
+        let since = self.steps.iter().rev().take_while(|noted| noted.about != node);
+        let names = since.filter_map(|noted| noted.path.split_last());
+        names.into_iter().any(|(_, name)| beginning(name) == beginning(own))
+    }
+
     /// Whether a step takes or moves a name that may be one of the same record as a file's: one like it, or
     /// any beside it, which may be its backup's, or a directory with such names.
     fn takes_name_of(&self, noted: &Noted, node: TxnNode) -> bool {
