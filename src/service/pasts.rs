@@ -65,7 +65,13 @@ pub(super) fn event_of(
     let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64);
     let (before, is_end) = match left {
         Some(before) if !is_here && before < g.0 => (G(before), true),
-        _ => (earlier(g, row.before_g)?, field(&event, "/event") == EventName::REMOVED.as_str()),
+        _ => {
+            // A lock that nobody renewed is gone, too.
+            let name = field(&event, "/event");
+            let is_end =
+                [EventName::REMOVED, EventName::EXPIRED].iter().any(|end| end.as_str() == name);
+            (earlier(g, row.before_g)?, is_end)
+        }
     };
     Ok(Some(PastEvent { row, event, before, is_end }))
 }

@@ -490,37 +490,6 @@ fn what_was_imported_and_is_too_large_to_be_kept_says_so() {
 
 // P11.3
 #[test]
-fn of_a_save_that_was_too_large_to_be_kept_no_older_version_is_given() {
-    let fixture = keeping("file_bytes: 6B");
-    fixture.sh("for n in 1 7777777 3; do echo $n > scratchpad/f; done").success();
-    fixture
-        .sh("rm scratchpad/f; mkdir scratchpad/f; rmdir scratchpad/f; echo 3 > scratchpad/f")
-        .success();
-    let events = fixture.workfs(&["log", "--json", "scratchpad/f"]).success().json_lines();
-    let at = |nth: usize| events[nth]["g"].to_string();
-    // Too large; gone; a directory.
-    for nth in [1, 3, 4] {
-        let given = ["--at", "--g"].map(|option| match option {
-            "--at" => fixture.workfs(&["restore", "scratchpad/f", option, &at(nth)]),
-            _ => fixture.workfs(&["show", "scratchpad/f", option, &at(nth)]),
-        });
-        for ran in given {
-            assert_eq!(ran.code, 4, "{nth}: {ran}");
-        }
-    }
-    assert_eq!(fs::read_to_string(fixture.path("scratchpad/f")).unwrap(), "3\n");
-    let none = fixture.workfs(&["restore", "scratchpad/f", "--at", &at(1)]).failure();
-    assert!(none.stderr.contains("is kept from then"), "{none}");
-    // A save of what is the newest version already made none of its own.
-    for (nth, was) in [(0, "1\n"), (2, "3\n"), (events.len() - 1, "3\n")] {
-        fixture.workfs(&["restore", "scratchpad/f", "--at", &at(nth)]).success();
-        assert_eq!(fs::read_to_string(fixture.path("scratchpad/f")).unwrap(), was, "{nth}");
-    }
-    fixture.fsck_clean();
-}
-
-// P11.3
-#[test]
 fn of_what_no_rule_keeps_no_first_version_is_promised() {
     let fixture = keeping("log: false");
     fixture.sh("echo 1 > scratchpad/f; echo 1 > elsewhere").success();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Setup, Task};
+use crate::harness::{Fixture, Setup, Task, until_polled};
 
 /// The event of the last save of a path.
 fn saved(fixture: &Fixture, path: &str) -> String {
@@ -62,5 +62,56 @@ fn what_comes_back_is_judged_by_each_name_of_the_file() {
     fixture.sh("echo 2 > e/x").success();
     fixture.workfs(&["restore", "e/x", "--at", &good]).success();
     assert_eq!(fs::read(fixture.path("d/x.json")).unwrap(), b"{\"ok\":1}\n");
+    fixture.fsck_clean();
+}
+
+// P11.3
+#[test]
+fn of_a_save_that_was_too_large_to_be_kept_no_older_version_is_given() {
+    let layout = "workspaces: []\nfiles:\n  - { path: \"scratchpad/**\", file_bytes: 6B }\n";
+    let fixture = Setup::default().layout(layout).start();
+    fs::create_dir_all(fixture.path("scratchpad")).unwrap();
+    fixture.sh("for n in 1 7777777 3; do echo $n > scratchpad/f; done").success();
+    fixture
+        .sh("rm scratchpad/f; mkdir scratchpad/f; rmdir scratchpad/f; echo 3 > scratchpad/f")
+        .success();
+    let events = fixture.workfs(&["log", "--json", "scratchpad/f"]).success().json_lines();
+    let at = |nth: usize| events[nth]["g"].to_string();
+    // Too large; gone; a directory.
+    for nth in [1, 3, 4] {
+        let given = ["--at", "--g"].map(|option| match option {
+            "--at" => fixture.workfs(&["restore", "scratchpad/f", option, &at(nth)]),
+            _ => fixture.workfs(&["show", "scratchpad/f", option, &at(nth)]),
+        });
+        for ran in given {
+            assert_eq!(ran.code, 4, "{nth}: {ran}");
+        }
+    }
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/f")).unwrap(), "3\n");
+    let none = fixture.workfs(&["restore", "scratchpad/f", "--at", &at(1)]).failure();
+    assert!(none.stderr.contains("is kept from then"), "{none}");
+    // A save of what is the newest version already made none of its own.
+    for (nth, was) in [(0, "1\n"), (2, "3\n"), (events.len() - 1, "3\n")] {
+        fixture.workfs(&["restore", "scratchpad/f", "--at", &at(nth)]).success();
+        assert_eq!(fs::read_to_string(fixture.path("scratchpad/f")).unwrap(), was, "{nth}");
+    }
+    fixture.fsck_clean();
+}
+
+// P11.3, P11.10
+#[test]
+fn a_lock_that_nobody_renewed_was_gone_by_then() {
+    let layout = "workspaces: []\nfiles: [{ path: \"scratchpad/**\" }]\n\
+                  locks: [{ path: \"**/*.lock\", lease: 1s }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("mkdir -p scratchpad; echo me > scratchpad/a.lock").success();
+    until_polled("it is over", || (!fixture.path("scratchpad/a.lock").exists()).then_some(()));
+    let at = fixture.ledger().last_g().to_string();
+    for ask in [["show", "--g"], ["restore", "--at"]] {
+        let ran = fixture.workfs(&[ask[0], "scratchpad/a.lock", ask[1], &at]).failure();
+        let told = ran.stderr.contains(&format!("event {at} removed it"));
+        assert!(ran.code == 4 && told, "{ran}");
+    }
+    assert!(!fixture.path("scratchpad/a.lock").exists());
     fixture.fsck_clean();
 }
