@@ -402,7 +402,8 @@ fn save(
         Class::Draft | Class::Record => Text::new(bytes),
     };
     let bytes = Arc::clone(&text.bytes);
-    match Save::of(ino, sight, text).run(turn)? {
+    let save = Save { lay: Some(path.clone()), ..Save::of(ino, sight, text) };
+    match save.run(turn)? {
         Saved::Kept(made) => Ok(made),
         Saved::Refused(refusal) => Err(Stop::rejected(refusal, path.clone(), bytes)),
     }

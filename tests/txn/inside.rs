@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
+
 use crate::harness::{Fixture, Setup, needs};
 
 // P13.2
@@ -129,9 +131,19 @@ fn a_file_that_is_made_and_never_opened_is_in_nobody_s_way() {
     let fixture = Fixture::new();
     fixture.sh("mkdir .workfs/txn/t").success();
     let made = fixture.path(".workfs/txn/t/made");
-    let mode = rustix::fs::Mode::from_raw_mode(0o600);
-    rustix::fs::mknodat(rustix::fs::CWD, &made, rustix::fs::FileType::RegularFile, mode, 0)
-        .unwrap();
+    mknodat(CWD, &made, FileType::RegularFile, Mode::from_raw_mode(0o600), 0).unwrap();
     fixture.sh("mv .workfs/txn/t .workfs/commit && test -f made -a ! -s made").success();
+    // Nor is one that is only read by who makes or cuts it, once that has closed it.
+    fixture.sh("echo x > cut").success();
+    for nth in 0..20 {
+        fixture.sh("mkdir .workfs/txn/t").success();
+        let txn = fixture.path(".workfs/txn/t");
+        for (name, flag) in [(&*format!("read-{nth}"), OFlags::CREATE), ("cut", OFlags::TRUNC)] {
+            let flags = OFlags::RDONLY | flag;
+            drop(openat(CWD, txn.join(name), flags, Mode::from_raw_mode(0o600)).unwrap());
+        }
+        fs::rename(&txn, fixture.path(".workfs/commit/t")).unwrap();
+        assert!(fixture.path(&format!("read-{nth}")).exists());
+    }
     fixture.fsck_clean();
 }

@@ -137,6 +137,11 @@ fn a_record_that_was_claimed_by_a_copy_is_removed_where_it_was_without_harm() {
         assert!(fixture.path(&to).exists() && !fixture.path(&from).exists());
         assert_eq!(fixture.ledger().names(id), ["created", "claimed"]);
     }
+    // But there is no record to be written there any more, and it is said where.
+    fixture.task("inbox", &Task::new("t-0003"));
+    let [from, to] = ["inbox", "assigned/bob"].map(|dir| format!("work/{dir}/t-0003.yaml"));
+    let ran = txn(&fixture, &format!("cp {from} {to} && echo '# more' >> {from}")).failure();
+    assert!(ran.stderr.contains(&from), "{ran}");
     fixture.fsck_clean();
 }
 

@@ -236,7 +236,8 @@ impl Tree for TxnTree {
     ) {
         match self.create_inside(caller, (parent, name), (mode, NewContent::File), true) {
             Some(Ok(entry)) => {
-                let writes = flags.write.then_some(entry.attr.ino);
+                // It is made by this, and saved, also where nothing is to be written.
+                let writes = Some(entry.attr.ino);
                 let open = TxnOpen::File { writes, pinned: None, _held: None };
                 let opened = self.opened(caller, open);
                 if opened.is_err() {

@@ -107,7 +107,7 @@ impl Table {
 /// An open file or directory of a transaction.
 pub enum TxnOpen {
     File {
-        /// The file, if it may be written by this.
+        /// The file, if it may be written by this, or was made or cut.
         writes: Option<Ino>,
         /// What the file was at `open`, where it is governed.
         pinned: Option<Text>,
