@@ -102,14 +102,20 @@ fn signal_name(signal: Signal) -> &'static str {
 /// `.workfs` of the mount that the working directory lies in, and where in the mount that is.
 fn control() -> Result<(PathBuf, PathBuf), Stop> {
     let here = std::env::current_dir().map_err(|error| failed("the working directory", &error))?;
-    let mut found = here.ancestors().map(|dir| dir.join(".workfs"));
-    if let Some(mount) = working_mount() {
-        expect_answers(&mount)?;
-        if is_dead_mount(&mount) {
-            return Err(dead(&mount, ""));
+    let mount = working_mount();
+    // Below the mount's root a directory of that name is anybody's.
+    let is_own = |dir: &&Path| {
+        let root = mount.as_ref().map(|mount| mount.dir.as_path());
+        root.is_none_or(|root| *dir == root || !dir.starts_with(root))
+    };
+    let mut found = here.ancestors().filter(is_own).map(|dir| dir.join(".workfs"));
+    if let Some(mount) = &mount {
+        expect_answers(mount)?;
+        if is_dead_mount(mount) {
+            return Err(dead(mount, ""));
         }
         if mount.read_only {
-            return Err(read_only("txn", &mount));
+            return Err(read_only("txn", mount));
         }
     }
     let control = found.find(|control| control.join("txn").is_dir()).ok_or_else(|| {

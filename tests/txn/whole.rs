@@ -403,6 +403,14 @@ fn the_command_runs_in_the_transaction_where_it_was_called_in_the_mount() {
     assert_eq!(fs::read_to_string(fixture.path("plain/g")).unwrap(), "more\n");
     from("", "mv plain/g g").success();
     assert!(fixture.path("g").exists());
+    // Only the mount's own `.workfs` has transactions.
+    fixture.sh("mkdir -p plain/.workfs/txn plain/.workfs/commit").success();
+    from("plain/deep", "cat f && echo newer > f").success();
+    assert_eq!(fs::read_to_string(fixture.path("plain/deep/f")).unwrap(), "newer\n");
+    // Programs that are no shells ask for it by this, as `make` does.
+    let mut command = fixture.command(&["txn", "--", "printenv", "PWD"]);
+    let ran = crate::harness::run(command.current_dir(fixture.path("plain"))).success();
+    assert!(ran.stdout.contains(".workfs/txn/") && ran.stdout.ends_with("/plain\n"), "{ran}");
     // What is computed is in no transaction; nothing is left of the one that was begun.
     for computed in ["work/ready", ".workfs/kinds"] {
         let ran = from(computed, "touch x").failure();

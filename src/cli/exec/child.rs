@@ -75,6 +75,8 @@ pub fn run(
     };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(dir).envs(variables.iter().cloned());
+    // What is not a shell takes it as it is (`make`), and would work where this was called.
+    command.env("PWD", dir);
     let parent = getpid();
     // SAFETY: between fork and exec only system calls are made: nothing is allocated or locked.
     unsafe {
