@@ -162,6 +162,25 @@ impl Turn<'_> {
         Err(Refusal::new(Rule::Forbidden, reason, remedy).into())
     }
 
+    /// Refuses to take the name of `file` out of `dir`, or to replace it, to whom the sticky bit forbids that. The
+    /// kernel asks it of what it has looked up: since then another mount may have put another file there.
+    pub(super) fn require_loose(
+        &self,
+        dir: &Node,
+        (name, file): (&crate::names::FileName, &Node),
+    ) -> Result<(), Stop> {
+        let uid = self.context.actor.uid;
+        let mount = self.context.origin.mount();
+        if uid == 0
+            || !is_stuck(dir.mode, [dir.uid, file.uid], uid)
+            || !mount.is_some_and(|mount| self.audience.shows_stored(mount.0))
+        {
+            return Ok(());
+        }
+        let reason = format!("`{name}` is user {}'s, and its directory is sticky", file.uid);
+        Err(Refusal::new(Rule::Forbidden, reason, "ask its owner to move or remove it").into())
+    }
+
     /// Refuses a change in the directory `dir` to whom its stored bits forbid it.
     pub(super) fn require_bits_of_dir(
         &self,

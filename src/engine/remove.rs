@@ -57,6 +57,7 @@ impl Command for Remove {
         let parent = turn.directory(self.parent)?;
         let node = turn.existing(self.parent, &self.name)?;
         turn.require_lane(self.parent, &self.name)?;
+        turn.require_loose(&parent, (&self.name, &node))?;
         let directory = node.node_type == NodeType::Directory;
         match (self.what, directory) {
             (RemoveWhat::File, true) => return Err(is_directory(&self.name).into()),

@@ -69,8 +69,8 @@ impl Command for Rename {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<Made>, Stop> {
-        turn.directory(self.parent)?;
-        turn.directory(self.new_parent)?;
+        let parent = turn.directory(self.parent)?;
+        let new_parent = turn.directory(self.new_parent)?;
         let source = match turn.existing(self.parent, &self.name) {
             Err(Stop::Refused(refused)) => return Err(self.lost(turn, refused.refusal)?),
             other => other?,
@@ -97,6 +97,10 @@ impl Command for Rename {
         }
         if target.as_ref().is_some_and(|target| target.ino == source.ino) {
             return Ok(None);
+        }
+        turn.require_loose(&parent, (&self.name, &source))?;
+        if let Some(target) = &target {
+            turn.require_loose(&new_parent, (&self.new_name, target))?;
         }
         // Also where nothing lies there by now: the kernel may still know a directory there.
         if self.mode == RenameMode::Replace {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use workfs_mount::Caller;
+use workfs_mount::{Attr, Caller};
 
 use super::WorkTree;
 use super::computed::Viewer;
 use super::hub::Identity;
-use crate::engine::{Bits, Context, Origin, Registry, ledger_role, runs_the_store};
+use crate::engine::{Bits, Context, Origin, Registry, has_bits, ledger_role, runs_the_store};
 use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
@@ -136,6 +136,20 @@ fn acting(uid: u32, identity: Option<&Identity>, agents: &Registry) -> (AgentNam
         }
         None => (identity.maker.clone(), Role::Operator),
     }
+}
+
+/// Whether these attributes allow the caller, who waits for its call, all these bits (4 to read, 2 to write,
+/// 1 to search), as its kernel would say.
+pub(super) fn allows(attr: &Attr, caller: &Caller, bits: u32) -> bool {
+    let is_of_group = || attr.gid == caller.gid || has_group(caller.pid, attr.gid);
+    has_bits(attr.mode, attr.uid == caller.uid, is_of_group, bits)
+}
+
+/// Whether a group is one of the further ones of a thread that waits for its call.
+fn has_group(thread: u32, group: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
+    groups.split_whitespace().any(|one| one.parse() == Ok(group))
 }
 
 /// The user's name where it fits the grammar of agents, else `uid-N`.

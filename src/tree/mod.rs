@@ -43,6 +43,7 @@ mod sizes;
 mod staged;
 mod stale;
 mod told;
+mod taken;
 mod touched;
 mod txn;
 mod unborn;

@@ -1,7 +1,6 @@
 //! Opening, creating, reading, releasing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use workfs_mount::{
@@ -346,7 +345,7 @@ impl WorkTree {
         self.engine.submit(context, command, move |result| {
             // Somebody else was faster: without O_EXCL that file is the one to open.
             if shared && matches!(&result, Err(refusal) if refusal.rule == Rule::Taken) {
-                return me.open_taken(&caller, parent, &name, flags, reply);
+                return me.open_taken(&caller, (parent, &name), flags, reply);
             }
             reply.send(match result {
                 Ok(node) => {
@@ -366,28 +365,6 @@ impl WorkTree {
                 }
             });
         });
-    }
-
-    /// Opens what lies under a name that was to be made.
-    fn open_taken(
-        &self,
-        caller: &Caller,
-        parent: Ino,
-        name: &FileName,
-        flags: OpenFlags,
-        reply: Reply<(Entry, Opened)>,
-    ) {
-        let node = match self.read(|read| read.lookup(parent, name)) {
-            Ok(Some(node)) if node.node_type == NodeType::File => node,
-            Ok(_) => return reply.send(Err(Rule::Taken.errno(Door::Name))),
-            Err(errno) => return reply.send(Err(errno)),
-        };
-        let mut entry = self.entry(caller, &node);
-        // It may be hidden still; who asks for it by making it works on it, too.
-        if self.unborn.join(caller, node.ino) || node.class == Class::Draft {
-            entry.ttl = Duration::ZERO;
-        }
-        self.open_file(caller, node.ino, flags, reply.map(move |opened| (entry, opened)));
     }
 
     fn created(

@@ -61,6 +61,11 @@ impl Client {
         Client { tree, caller: Caller { mount, uid: 1000, gid: 1000, pid, files, nonblocking } }
     }
 
+    /// The same of another user.
+    pub fn of_user(self, uid: u32) -> Client {
+        Client { caller: Caller { uid, gid: uid, ..self.caller }, ..self }
+    }
+
     fn lookup(&self, parent: Ino, name: &str) -> Answer<Entry> {
         let found = self.tree.lookup(&self.caller, parent, OsStr::new(name));
         found.and_then(|found| found.ok_or(Errno::ENOENT)).map_err(Errno::name)
@@ -283,6 +288,11 @@ impl Client {
     pub fn create_in(&self, dir: Ino, name: &str) -> Answer<()> {
         let (name, flags) = (OsStr::new(name), OpenFlags { write: true, ..OpenFlags::default() });
         wait(|reply| self.tree.create(&self.caller, dir, name, 0o644, flags, reply)).map(drop)
+    }
+
+    pub fn rename_in(&self, dir: Ino, from: &str, to: &str, mode: RenameMode) -> Answer<()> {
+        let (from, to) = (OsStr::new(from), OsStr::new(to));
+        wait(|reply| self.tree.rename(&self.caller, dir, from, dir, to, mode, reply))
     }
 
     pub fn unlink_in(&self, dir: Ino, name: &str) -> Answer<()> {

@@ -13,6 +13,7 @@ use workfs::engine::{self, Doors, Engine};
 use workfs::numbers::UnixNanos;
 use workfs::store::{Durability, Read, Readers, Result, read, sqlite::Sqlite};
 use workfs::tree::{Hub, Identity, WorkTree};
+use workfs_mount::Shows;
 
 /// 2025-11-24, and one second more at each look.
 const FIRST_MOMENT_NS: i64 = 1_764_000_000_000_000_000;
@@ -27,6 +28,7 @@ pub struct System {
 
 struct Running {
     tree: Arc<WorkTree>,
+    hub: Arc<Hub>,
     engine: Engine,
     writer: JoinHandle<()>,
 }
@@ -68,13 +70,13 @@ impl System {
             Arc::clone(&hub) as Arc<dyn engine::Audience>,
         )
         .unwrap();
-        let tree = WorkTree::new(engine.clone(), hub);
-        self.running = Some(Running { tree, engine, writer: thread });
+        let tree = WorkTree::new(engine.clone(), Arc::clone(&hub));
+        self.running = Some(Running { tree, hub, engine, writer: thread });
     }
 
     fn stop(&mut self) {
-        let Some(Running { tree, engine, writer }) = self.running.take() else { return };
-        drop(tree);
+        let Some(Running { tree, hub, engine, writer }) = self.running.take() else { return };
+        drop((tree, hub));
         drop(engine);
         writer.join().unwrap();
     }
@@ -82,6 +84,15 @@ impl System {
     /// The tree that a mount would serve.
     pub fn tree(&self) -> Arc<WorkTree> {
         Arc::clone(&self.running.as_ref().unwrap().tree)
+    }
+
+    /// Has the kernel of a mount ask permission bits.
+    pub fn let_ask(&self, mount: u32) {
+        let maker = workfs::names::AgentName::new("root").unwrap();
+        let asks = Some(Shows { uid: None, gid: None, umask: None });
+        let identity = Identity { is_checked: true, asks, ..Identity::plain(maker) };
+        let hub = &self.running.as_ref().unwrap().hub;
+        hub.introduce(workfs_mount::MountId(mount), identity);
     }
 
     /// Asks the store itself.

@@ -13,11 +13,13 @@
 //! | `ops`, `walk` | operations over a tiny alphabet, and random walks of them |
 //! | `found` | what walks found |
 //! | `apart`, `race` | what walks leave out; many threads at once |
+//! | `behind` | what another mount has changed since a kernel asked |
 //!
 //! Deliberately not here: the kernel's caches, mounts, crashes, real processes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod apart;
+mod behind;
 mod client;
 mod compare;
 mod copies;

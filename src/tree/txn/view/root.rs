@@ -4,10 +4,11 @@
 //! outside. What must stay true: in a transaction nobody does to that directory what its bits forbid.
 //! Deliberately not here: all other directories, of which the kernel is shown the truth.
 
-use workfs_mount::{Attr, Caller, SetAttr, TimeOrNow};
+use workfs_mount::{Attr, SetAttr, TimeOrNow};
 
-use crate::engine::{Stop, TxnNode, has_bits, is_stuck};
+use crate::engine::{Stop, TxnNode, is_stuck};
 use crate::refusal::{Refusal, Rule};
+use crate::tree::caller::allows;
 
 use super::{Below, View};
 
@@ -74,18 +75,6 @@ impl View {
         let shows = identity.and_then(|identity| identity.asks);
         Ok(shows.map_or(attr, |shows| shows.shown(&attr)))
     }
-}
-
-fn allows(attr: &Attr, caller: &Caller, bits: u32) -> bool {
-    let is_of_group = || attr.gid == caller.gid || has_group(caller.pid, attr.gid);
-    has_bits(attr.mode, attr.uid == caller.uid, is_of_group, bits)
-}
-
-/// Whether a group is one of the further ones of a thread that waits for its call.
-fn has_group(thread: u32, group: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
-    groups.split_whitespace().any(|one| one.parse() == Ok(group))
 }
 
 fn forbidden() -> Refusal {
