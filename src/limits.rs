@@ -112,6 +112,12 @@ pub const XATTR_NAME_BYTES_MAX: usize = 255;
 /// Largest extended attribute value, as on Linux.
 pub const XATTR_VALUE_BYTES_MAX: usize = 64 * 1024;
 
+/// The names of all extended attributes of an inode, each with its NUL: of more Linux lists none (E2BIG).
+pub const XATTR_LIST_BYTES_MAX: u64 = 64 * 1024;
+
+/// Their values: no quota counts them, and ext4 has room for 4 KiB.
+pub const XATTR_BYTES_OF_ONE_MAX: u64 = 1 << 20;
+
 /// Changes that may wait for the writer; one more waits at the door (back-pressure, no loss).
 pub const QUEUE_CHANGES_MAX: usize = 4096;
 
@@ -167,6 +173,9 @@ pub const READ_AT_ONCE_WITHIN: Duration = Duration::from_millis(20);
 
 /// Open handles in the daemon: EMFILE above it.
 pub const HANDLES_MAX: usize = 1 << 18;
+
+/// Those of one user who does not run the store; so many are left to who does, too.
+pub const HANDLES_OF_ONE_MAX: usize = HANDLES_MAX / 4;
 
 /// What the open files of one user may keep in memory, of records, drafts, checked and computed files:
 /// what they read, each text once, and what is written to them and not judged; and of directories. Ten thousand open ones of

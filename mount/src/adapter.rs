@@ -538,7 +538,8 @@ impl Filesystem for Adapter {
         reply: ReplyLock,
     ) {
         let (family, owner) = (family_of(request, fh.0, owner.0), owner.0);
-        let asked = LockRequest { family, owner, handle: handle(fh), start, end, kind, pid };
+        let (handle, user) = (handle(fh), request.uid());
+        let asked = LockRequest { family, owner, handle, start, end, kind, pid, user };
         answer::lock(self.locks.test(self.ino(number), &self.lock(&asked).0), reply);
     }
 
@@ -556,7 +557,8 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let (family, owner) = (family_of(request, fh.0, owner.0), owner.0);
-        let asked = LockRequest { family, owner, handle: handle(fh), start, end, kind, pid };
+        let (handle, user) = (handle(fh), request.uid());
+        let asked = LockRequest { family, owner, handle, start, end, kind, pid, user };
         let (lock, unlock) = self.lock(&asked);
         let (ino, thread) = (self.ino(number), self.caller(request).pid);
         let wanted = Wanted { ino, lock, unlock, wait, thread };

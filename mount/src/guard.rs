@@ -41,6 +41,7 @@ pub(crate) struct LockRequest {
     pub(crate) pid: u32,
 }
 
+    pub(crate) user: u32,
 /// The tree's handle that the kernel names.
 pub(crate) fn handle(number: FileHandle) -> Handle {
     Handle(number.0)
@@ -71,10 +72,10 @@ impl Adapter {
 
     /// The lock that is asked for, and whether it is to be let go of.
     pub(crate) fn lock(&self, request: &LockRequest) -> (Lock, bool) {
-        let LockRequest { family, handle, start, end, pid, .. } = *request;
+        let LockRequest { family, handle, start, end, pid, user, .. } = *request;
         let kind = if request.kind == libc::F_RDLCK { Kind::Shared } else { Kind::Exclusive };
         let owner = self.owner(request.owner);
-        let lock = Lock { family, owner, handle, kind, start, end, pid, closed: None };
+        let lock = Lock { family, owner, handle, kind, start, end, pid, user, closed: None };
         (lock, request.kind == libc::F_UNLCK)
     }
 

@@ -1,6 +1,8 @@
 //! Extended attributes.
 
-use crate::limits::{XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX};
+use crate::limits::{
+    XATTR_BYTES_OF_ONE_MAX, XATTR_LIST_BYTES_MAX, XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX,
+};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability};
@@ -82,8 +84,8 @@ impl Command for SetXattr {
         }
         let node = turn.txn.node(self.ino)?.ok_or_else(super::setattr::gone)?;
         turn.require_node(&node)?;
-        let there = turn.txn.xattr(self.ino, &self.name)?.is_some();
-        match (self.mode, there) {
+        let there = turn.txn.xattr(self.ino, &self.name)?;
+        match (self.mode, there.is_some()) {
             (XattrMode::Create, true) => {
                 let name = crate::names::printable(&self.name);
                 let reason = format!("the attribute `{name}` is there already");
@@ -92,8 +94,27 @@ impl Command for SetXattr {
             (XattrMode::Replace, false) => return Err(no_attribute(&self.name).into()),
             _ => {}
         }
+        self.require_room(turn, there.as_deref())?;
         turn.txn.put_xattr(self.ino, &self.name, &self.value)?;
         changed(turn, self.ino)
+    }
+}
+
+impl SetXattr {
+    /// Refuses what would make the attributes of an inode too many, where it has more by that than it had.
+    fn require_room(&self, turn: &Turn<'_>, there: Option<&[u8]>) -> Result<(), Stop> {
+        let (names, values) = turn.txn.xattr_bytes(self.ino)?;
+        let name = if there.is_some() { 0 } else { self.name.len() as u64 + 1 };
+        let (had, has) = (there.unwrap_or_default().len() as u64, self.value.len() as u64);
+        let too_many = name > 0 && names + name > XATTR_LIST_BYTES_MAX;
+        if !too_many && (has <= had || values - had + has <= XATTR_BYTES_OF_ONE_MAX) {
+            return Ok(());
+        }
+        let reason = format!(
+            "a file's attributes have at most {XATTR_LIST_BYTES_MAX} bytes of names and \
+             {XATTR_BYTES_OF_ONE_MAX} of values"
+        );
+        Err(Refusal::new(Rule::NoSpace, reason, "remove some of them").into())
     }
 }
 

@@ -73,6 +73,8 @@ pub trait Read:
     fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Option<Vec<u8>>>;
     /// Names of all extended attributes of an inode.
     fn xattr_names(&self, ino: Ino) -> Result<Vec<Vec<u8>>>;
+    /// How long they are, each with the NUL that ends it in a list, and how long all values are.
+    fn xattr_bytes(&self, ino: Ino) -> Result<(u64, u64)>;
     /// How many names a directory has, counted up to `most`.
     fn count_names(&self, dir: Ino, most: usize) -> Result<usize>;
     /// What a directory is to a workspace, if anything.

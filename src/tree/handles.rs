@@ -8,7 +8,7 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Caller, Handle, MountId};
 
-use crate::limits::{HANDLES_MAX, READ_AT_ONCE_WITHIN};
+use crate::limits::READ_AT_ONCE_WITHIN;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
@@ -19,6 +19,7 @@ use super::hold::Hold;
 use super::kept_listing::Short;
 use super::pins::{Pins, Text};
 use super::plain_save::Wrote;
+use super::shares::Shares;
 use super::sizes::Sizes;
 use super::staged::{Pages, Staged};
 use super::waits::Waited;
@@ -140,14 +141,22 @@ struct Row {
     ino: Ino,
     /// The mount that it was opened through.
     mount: MountId,
+    /// Who opened it.
+    user: u32,
     /// The thread that opened it.
     opener: u32,
     open: Arc<Open>,
 }
 
+#[derive(Default)]
+struct Table {
+    rows: HashMap<u64, Row>,
+    shares: Shares,
+}
+
 /// All open handles.
 pub(super) struct Handles {
-    table: RwLock<HashMap<u64, Row>>,
+    table: RwLock<Table>,
     next: AtomicU64,
     /// Handles that run their file, by inode.
     running: OpenCounts,
@@ -156,6 +165,14 @@ pub(super) struct Handles {
     /// Saves by handles that were refused a moment ago.
     pub cleanups: Cleanups,
     hub: Arc<super::Hub>,
+}
+
+impl Table {
+    fn remove(&mut self, handle: Handle) -> Option<Row> {
+        let row = self.rows.remove(&handle.0)?;
+        self.shares.give_back(row.user);
+        Some(row)
+    }
 }
 
 /// An inode that is held open, before its handle exists: registered first, so that it is not
@@ -205,16 +222,13 @@ impl Handles {
         if self.hub.identity(by.mount).is_none() {
             return Err(Refusal::new(Rule::Gone, "the mount has ended", "mount it again"));
         }
-        if table.len() >= HANDLES_MAX {
-            let reason = format!("{HANDLES_MAX} files are open in this daemon");
-            return Err(Refusal::new(Rule::TooManyHandles, reason, "close some"));
-        }
+        table.shares.take(by.uid)?;
         held.kept = true;
         if matches!(open, Open::Plain { runs: true, .. }) {
             self.running.add(held.ino);
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (mount, opener, open) = (by.mount, by.pid, Arc::new(open));
+        let (mount, user, opener, open) = (by.mount, by.uid, by.pid, Arc::new(open));
         if let Open::Staged(staged) = &*open {
             let mut staged = staged.lock();
             staged.opened_by = Some(*by);
@@ -223,42 +237,47 @@ impl Handles {
                 self.note_pages(held.ino, &mut staged, Pages::Perhaps(Instant::now()));
             }
         }
-        table.insert(number, Row { ino: held.ino, mount, opener, open });
+        table.rows.insert(number, Row { ino: held.ino, mount, user, opener, open });
         Ok(Handle(number))
+    }
+
+    /// Whether who asks could have one more handle.
+    pub fn require_room(&self, by: &Caller) -> Result<(), Refusal> {
+        self.table.read().shares.require(by.uid)
     }
 
     /// The thread that opened a handle.
     pub fn opener(&self, handle: Handle) -> Option<u32> {
-        self.table.read().get(&handle.0).map(|row| row.opener)
+        self.table.read().rows.get(&handle.0).map(|row| row.opener)
     }
 
     pub fn get(&self, handle: Handle) -> Option<Arc<Open>> {
-        self.table.read().get(&handle.0).map(|row| Arc::clone(&row.open))
+        self.table.read().rows.get(&handle.0).map(|row| Arc::clone(&row.open))
     }
 
     /// The handles of a file that were opened through this mount, each with the thread that opened it. It looks
     /// at all handles.
     pub fn of_file(&self, mount: MountId, ino: Ino) -> Vec<(Handle, u32, Arc<Open>)> {
         let table = self.table.read();
-        let rows = table.iter().filter(|(_, row)| row.mount == mount && row.ino == ino);
+        let rows = table.rows.iter().filter(|(_, row)| row.mount == mount && row.ino == ino);
         rows.map(|(number, row)| (Handle(*number), row.opener, Arc::clone(&row.open))).collect()
     }
 
     /// Whether a file is open through any mount. It looks at all handles.
     pub fn is_open(&self, ino: Ino) -> bool {
-        self.table.read().values().any(|row| row.ino == ino)
+        self.table.read().rows.values().any(|row| row.ino == ino)
     }
 
     /// The handles that were opened through `mount`, each with its inode.
     pub fn of_mount(&self, mount: MountId) -> Vec<(Ino, Handle)> {
         let table = self.table.read();
-        let rows = table.iter().filter(|(_, row)| row.mount == mount);
+        let rows = table.rows.iter().filter(|(_, row)| row.mount == mount);
         rows.map(|(number, row)| (row.ino, Handle(*number))).collect()
     }
 
     /// Forgets a handle.
     pub fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
-        let Row { ino, mount, open, .. } = self.table.write().remove(&handle.0)?;
+        let Row { ino, mount, open, .. } = self.table.write().remove(handle)?;
         self.sizes.end(mount, ino, handle);
         if matches!(*open, Open::Plain { runs: true, .. }) {
             self.running.remove(ino);

@@ -328,6 +328,11 @@ impl WorkTree {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
+        // What cannot be opened is not made: a lock file would be nobody's.
+        if let Err(refusal) = self.handles.require_room(caller) {
+            let about = About::Name(parent, name);
+            return reply.send(Err(self.refuse_too_many(caller, about, refusal)));
+        }
         self.ghosts.remove(caller, parent, &name);
         let (tree, maker) = (self.me.clone(), *caller);
         let hidden = Arc::new(Mutex::new(None));

@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use workfs::limits::{HANDLES_MAX, READ_AT_ONCE_WITHIN};
+use workfs::limits::{
+    HANDLES_MAX, HANDLES_OF_ONE_MAX, READ_AT_ONCE_WITHIN, XATTR_BYTES_OF_ONE_MAX,
+    XATTR_LIST_BYTES_MAX, XATTR_VALUE_BYTES_MAX,
+};
 use workfs_mount::{OpenFlags, RenameMode, SetAttr, XattrMode};
 
 use super::client::{Client, Flags, split};
@@ -58,11 +61,18 @@ fn what_cannot_be_opened_any_more_is_not_emptied_either() {
     let before = client.cat(draft).unwrap();
     let (ino, read) =
         (client.stat(plain).unwrap().ino, OpenFlags { read: true, ..OpenFlags::default() });
-    let many: Vec<_> = (0..HANDLES_MAX).map(|_| client.open_ino(ino, read).unwrap()).collect();
+    let many: Vec<_> = (0..).map_while(|_| client.open_ino(ino, read).ok()).collect();
+    assert!([HANDLES_OF_ONE_MAX, HANDLES_MAX].contains(&many.len()), "{}", many.len());
+    // Others can open what they like.
+    let other = Client::new(world.system.tree(), 2, 0).of_user(1001);
+    assert_eq!(other.open_ino(ino, read).is_ok(), many.len() < HANDLES_MAX);
     for path in [plain, draft] {
         let cut = Flags { truncate: true, ..WRITE };
         assert_eq!(client.open(path, cut).err(), Some("EMFILE"), "{path}");
     }
+    let dir = client.stat("scratch/d").unwrap().ino;
+    assert_eq!(client.create_in(dir, "new"), Err("EMFILE"));
+    assert_eq!(client.stat("scratch/d/new").err(), Some("ENOENT"), "nobody has it");
     many.into_iter().for_each(|file| client.release(file));
     assert_eq!(client.cat(plain).unwrap(), b"all of it");
     assert_eq!(client.cat(draft).unwrap(), before);
@@ -177,6 +187,31 @@ fn no_piece_of_a_right_text_is_refused() {
         }
     }
     world.check_store(&BTreeSet::new()).unwrap();
+}
+
+// P7.1
+#[test]
+fn a_file_has_as_many_attributes_as_can_be_listed_and_are_worth_a_file() {
+    let world = world();
+    let client = world.client(Who::Ann);
+    client.put("scratch/d/x", b"x").unwrap();
+    let ino = client.stat("scratch/d/x").unwrap().ino;
+    let set = |name: &str, bytes: usize| {
+        client.set_xattr_ino(ino, name, &vec![b'x'; bytes], XattrMode::Set)
+    };
+    let long = |nth: usize| format!("user.{nth:0>250}");
+    let named = (0..300).take_while(|nth| set(&long(*nth), 1).is_ok()).count();
+    assert_eq!(named, XATTR_LIST_BYTES_MAX as usize / 256);
+    assert_eq!(set("user.short", 1), Err("ENOSPC"), "the list is full");
+    let listed: usize = client.xattrs(ino).unwrap().iter().map(|(name, _)| name.len() + 1).sum();
+    assert!(listed as u64 <= XATTR_LIST_BYTES_MAX);
+    let filled = (0..named).take_while(|nth| set(&long(*nth), XATTR_VALUE_BYTES_MAX).is_ok());
+    assert_eq!(filled.count(), XATTR_BYTES_OF_ONE_MAX as usize / XATTR_VALUE_BYTES_MAX - 1);
+    // What makes it no more is taken.
+    assert_eq!(set(&long(0), XATTR_VALUE_BYTES_MAX), Ok(()));
+    assert_eq!(set(&long(0), 7), Ok(()));
+    client.remove_xattr("scratch/d/x", &long(1)).unwrap();
+    assert_eq!(set("user.short", 1), Ok(()));
 }
 
 /// Another mount's kernel may know inodes and directories that are gone: it hears so, and nobody

@@ -13,7 +13,8 @@ type Answers = Receiver<Result<(), Errno>>;
 fn lock(number: u64, kind: Kind) -> Lock {
     let owner = Owner { mount: MountId(number as u32 % 2), number };
     let handle = Handle(number);
-    Lock { family: Family::Posix, owner, handle, kind, start: 0, end: END, pid: 1, closed: None }
+    let (start, end, pid, user) = (0, END, 1, 0);
+    Lock { family: Family::Posix, owner, handle, kind, start, end, pid, user, closed: None }
 }
 
 fn flock(number: u64, kind: Kind) -> Lock {
@@ -51,6 +52,24 @@ fn who_waits_is_answered_when_the_lock_is_let_go() {
     locks.released(Ino(1), Handle(3));
     take(&locks, 1, lock(1, Kind::Exclusive)).unwrap();
     assert_eq!(locks.state.lock().held, 1);
+}
+
+#[test]
+fn no_user_has_all_locks_nor_all_places_to_wait() {
+    let locks = Arc::new(Locks::default());
+    let of = |number, user| Lock { user, ..flock(number, Kind::Exclusive) };
+    let (own, other) = (u32::MAX - 1, u32::MAX - 2);
+    let held = (1..).take_while(|ino| take(&locks, *ino, of(*ino, own)).is_ok()).count() as u64;
+    assert_eq!(held, LOCKS_MAX as u64 / 4);
+    assert_eq!(take(&locks, held + 1, of(1, own)), Err(Errno::ENOLCK));
+    [other, 0].iter().for_each(|user| take(&locks, held + 1, of(7, *user)).unwrap());
+    let wait = |user, number| ask(&locks, 1, of(number, user), false, true);
+    let waits: Vec<_> = (0..WAITERS_MAX as u64 / 4).map(|nth| wait(own, held + nth)).collect();
+    assert!(waits.iter().all(|waits| waits.try_recv() == Err(TryRecvError::Empty)));
+    assert_eq!(wait(own, 0).try_recv(), Ok(Err(Errno::ENOLCK)));
+    let others = [other, 0].map(|user| wait(user, 0));
+    assert!(others.iter().all(|waits| waits.try_recv() == Err(TryRecvError::Empty)));
+    (0..2).for_each(|mount| locks.unmounted(MountId(mount)));
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //! Locks are about open files of living processes; nothing of them is stored. Deliberately not
 //! here: fairness (who asks next may be faster than who waits, as on other file systems).
 
+mod shares;
 mod signals;
 mod table;
 mod wire;
@@ -28,6 +29,7 @@ use crate::errno::Errno;
 use crate::reply::Reply;
 use crate::tree::{Handle, Ino, MountId};
 
+use shares::are_used_up;
 use signals::Thread;
 use table::Table;
 pub(crate) use table::{Family, Kind, Lock, Owner};
@@ -206,7 +208,15 @@ impl State {
         if lock.family == Family::Posix && self.would_deadlock(ino, lock) {
             return Some(Errno::EDEADLK);
         }
-        (self.waiters.len() >= WAITERS_MAX).then_some(Errno::ENOLCK)
+        let own = || self.waiters.iter().filter(|waiter| waiter.lock.user == lock.user).count();
+        let places = (self.waiters.len(), WAITERS_MAX);
+        are_used_up(lock.user, places, own).then_some(Errno::ENOLCK)
+    }
+
+    /// Whether a user may have no more locks.
+    fn has_none_for(&self, user: u32) -> bool {
+        let own = || self.files.values().map(|table| table.count_of(user)).sum();
+        are_used_up(user, (self.held, LOCKS_MAX), own)
     }
 }
 
@@ -247,7 +257,7 @@ impl Locks {
                 }
                 false => Some(Err(Errno::EAGAIN)),
             }
-        } else if state.held >= LOCKS_MAX {
+        } else if state.has_none_for(lock.user) {
             Some(Err(Errno::ENOLCK))
         } else {
             state.put(ino, lock);

@@ -46,6 +46,8 @@ pub(crate) struct Lock {
     pub(crate) end: u64,
     /// The process, for `F_GETLK`.
     pub(crate) pid: u32,
+    /// Its user.
+    pub(crate) user: u32,
     /// When a descriptor of its open file was closed last. If that was the last one, the lock goes at once.
     pub(crate) closed: Option<Instant>,
 }
@@ -73,6 +75,11 @@ impl Table {
 
     pub(crate) fn len(&self) -> usize {
         self.held.len()
+    }
+
+    /// How many are a user's.
+    pub(crate) fn count_of(&self, user: u32) -> usize {
+        self.held.iter().filter(|held| held.user == user).count()
     }
 
     /// The first lock that stands in the way of `wanted`, from the file's beginning.

@@ -15,6 +15,7 @@ fn lock(number: u64, kind: Kind, start: u64, end: u64) -> Lock {
         start,
         end,
         pid: 7,
+        user: 0,
         closed: None,
     }
 }

@@ -294,6 +294,13 @@ impl Read for Conn {
         self.all(sql, [int(ino.0)], |row| row.get(0))
     }
 
+    fn xattr_bytes(&self, ino: Ino) -> Result<(u64, u64)> {
+        let sql = "SELECT ifnull(sum(length(name) + 1), 0), ifnull(sum(length(value)), 0) \
+                   FROM xattrs WHERE ino = ?1";
+        let bytes = self.one(sql, [int(ino.0)], |row| Ok((number(row, 0)?, number(row, 1)?)))?;
+        Ok(bytes.unwrap_or_default())
+    }
+
     fn count_names(&self, dir: Ino, most: usize) -> Result<usize> {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE parent = ?1 LIMIT ?2)";
         let count = self.one(sql, params![int(dir.0), int(most as u64)], |row| number(row, 0))?;

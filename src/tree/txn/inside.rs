@@ -47,7 +47,7 @@ impl TxnTree {
 
     /// Opens what was found or made.
     pub(super) fn opened(&self, caller: &Caller, open: TxnOpen) -> Answer<Opened> {
-        let handle = self.handles.lock().insert(caller.mount, open)?;
+        let handle = self.handles.lock().insert(caller, open)?;
         Ok(Opened { handle, caching: Caching::Direct })
     }
 

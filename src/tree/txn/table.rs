@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Handle, MountId};
 
-use crate::limits::{HANDLES_MAX, TXNS_IN_MOUNT_MAX, TXNS_MAX, TXNS_OF_ONE_MAX};
+use crate::limits::{TXNS_IN_MOUNT_MAX, TXNS_MAX, TXNS_OF_ONE_MAX};
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
@@ -15,6 +15,7 @@ use super::number::Slot;
 use super::view::{TxnEntry, View};
 use crate::tree::handles::{Held, OpenCounts};
 use crate::tree::pins::{Charge, Text};
+use crate::tree::shares::Shares;
 
 /// An open transaction: it belongs to the mount that it was made through.
 #[derive(Clone)]
@@ -154,24 +155,23 @@ pub fn is_ours(handle: Handle) -> bool {
 /// All that are open.
 #[derive(Default)]
 pub struct Handles {
-    /// Each with the mount that it was opened through.
-    table: HashMap<u64, (MountId, Arc<TxnOpen>)>,
+    /// Each with the mount that it was opened through, and who opened it.
+    table: HashMap<u64, ((MountId, u32), Arc<TxnOpen>)>,
     /// By how many of them each file may be written.
     writers: OpenCounts,
+    shares: Shares,
     last: u64,
 }
 
 impl Handles {
-    /// Makes a handle for who opens it through this mount.
-    pub fn insert(&mut self, mount: MountId, open: TxnOpen) -> Result<Handle, Errno> {
-        if self.table.len() >= HANDLES_MAX {
-            return Err(Rule::TooManyHandles.errno(Door::Name));
-        }
+    /// Makes a handle for who opens it.
+    pub fn insert(&mut self, by: &Caller, open: TxnOpen) -> Result<Handle, Errno> {
+        self.shares.take(by.uid).map_err(|refusal| refusal.rule.errno(Door::Name))?;
         self.last += 1;
         if let Some(ino) = open.writes() {
             self.writers.add(ino);
         }
-        self.table.insert(self.last, (mount, Arc::new(open)));
+        self.table.insert(self.last, ((by.mount, by.uid), Arc::new(open)));
         Ok(Handle(OURS | self.last))
     }
 
@@ -183,15 +183,15 @@ impl Handles {
 
     /// Forgets those of a mount that has ended, of which its kernel may have told nothing more.
     pub fn end_mount(&mut self, mount: MountId) {
-        let ended = self.table.extract_if(|_, (through, _)| *through == mount);
-        let ended: Vec<_> = ended.map(|(_, (_, open))| open).collect();
-        ended.iter().for_each(|open| self.forget_writer(open));
+        let ended = self.table.extract_if(|_, ((through, _), _)| *through == mount);
+        let ended: Vec<_> = ended.map(|(_, ((_, user), open))| (user, open)).collect();
+        ended.into_iter().for_each(|(user, open)| self.forget(user, &open));
     }
 
     /// Forgets a handle of a transaction.
     pub fn remove(&mut self, handle: Handle) {
-        if let Some((_, open)) = self.table.remove(&(handle.0 & !OURS)) {
-            self.forget_writer(&open);
+        if let Some(((_, user), open)) = self.table.remove(&(handle.0 & !OURS)) {
+            self.forget(user, &open);
         }
     }
 
@@ -200,7 +200,8 @@ impl Handles {
         self.writers.is_open(ino)
     }
 
-    fn forget_writer(&self, open: &TxnOpen) {
+    fn forget(&mut self, user: u32, open: &TxnOpen) {
+        self.shares.give_back(user);
         if let Some(ino) = open.writes() {
             self.writers.remove(ino);
         }
