@@ -225,6 +225,13 @@ impl TreePath {
         }
     }
 
+    /// Whether it is as long as one that somebody asks for at most.
+    #[must_use]
+    pub fn can_be_named(&self) -> bool {
+        let bytes = self.0.iter().map(|name| name.as_bytes().len() + 1).sum::<usize>();
+        bytes <= PATH_BYTES_MAX
+    }
+
     /// Its components.
     #[must_use]
     pub fn names(&self) -> &[FileName] {

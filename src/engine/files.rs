@@ -324,8 +324,8 @@ impl Turn<'_> {
             let saved = Saved { event, via: Some(via), from, from_g: None, digest: None };
             self.file_saved(dir, name, node, saved)?;
         } else if from.is_some() {
-            let to = path_of(self.txn, dir, name)?;
-            self.file_gone(from_dir, from_name, EventName::REMOVED, Some(&to))?;
+            let to = Some(path_of(self.txn, dir, name)?).filter(TreePath::can_be_named);
+            self.file_gone(from_dir, from_name, EventName::REMOVED, to.as_ref())?;
         }
         Ok(())
     }

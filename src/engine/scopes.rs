@@ -1,7 +1,8 @@
 //! Which rules about plain files count in a directory: found by its path, and remembered.
 //!
 //! What must stay true: what is remembered is forgotten whenever a directory moves. Where nothing
-//! counts, as in most directories, asking costs one look into a table.
+//! counts, as in most directories, asking costs one look into a table. Nothing counts where no call can name what
+//! lies there by its path: each directory would cost memory, and each event the ledger, what all above it have in names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ impl Scopes {
             return Ok(scope.clone());
         }
         let path = path_of_dir(read, dir)?;
-        let scope = config.files().scope(&path).map(Arc::new);
+        let scope = config.files().scope(&path).filter(|_| path.can_be_named()).map(Arc::new);
         let mut known = self.known.write();
         if self.times.load(Ordering::Acquire) == ticket.0 {
             if known.len() >= SCOPES_MAX {

@@ -19,6 +19,29 @@ fn files(ledger: &Ledger, g: u64) -> Vec<(String, String, Option<u64>)> {
     ledger.after(g).into_iter().filter(plain).map(said).collect()
 }
 
+/// Each name has 250 bytes, so that some twenty directories in each other are more than a path may be.
+// P11.1
+#[test]
+fn what_no_path_can_name_has_no_events() {
+    let fixture = scratch();
+    let before = fixture.ledger().last_g();
+    let script = "import os\nos.chdir('scratchpad')\nfor _ in range(20):\n\
+                  \tos.mkdir('d' * 250)\n\tos.chdir('d' * 250)\n\
+                  open('f', 'w').write('deep')\nos.rename('f', 'g')\nos.unlink('g')\n\
+                  open('f', 'w').write('deep')\nassert open('f').read() == 'deep'\n\
+                  up = '../' * 20\nos.rename('f', up + 'out')\nos.rename(up + 'out', 'back')\n";
+    fixture.sh(&format!("{} -c \"{script}\"", python().display())).success();
+    let told = files(&fixture.ledger(), before);
+    // The last is made where a path may still be.
+    let made = told.iter().filter(|(name, ..)| name == "created").count();
+    assert_eq!(made, 4095 / 251 + 1);
+    let others: Vec<_> = told.iter().skip(made).map(|(name, path, _)| (&**name, &**path)).collect();
+    assert_eq!(others, [("saved", "scratchpad/out"), ("removed", "scratchpad/out")]);
+    let longest =
+        fixture.ledger().after(before).iter().map(|event| event.0.to_string().len()).max();
+    assert!(longest < Some(8_192), "{longest:?}");
+}
+
 // P11.1
 #[test]
 fn whichever_way_a_file_is_saved_it_is_one_event() {
