@@ -22,6 +22,8 @@ use crate::view::View;
 pub(crate) struct Adapter {
     tree: Arc<dyn Tree>,
     mount: MountId,
+    /// See `MountOptions::other_numbers`.
+    other_numbers: bool,
     seen: Arc<LastSeen>,
     pub(crate) view: View,
     pub(crate) gate: Arc<Gate>,
@@ -39,9 +41,9 @@ pub(crate) struct LockRequest {
     /// F_RDLCK, F_WRLCK or F_UNLCK.
     pub(crate) kind: i32,
     pub(crate) pid: u32,
+    pub(crate) user: u32,
 }
 
-    pub(crate) user: u32,
 /// The tree's handle that the kernel names.
 pub(crate) fn handle(number: FileHandle) -> Handle {
     Handle(number.0)
@@ -52,12 +54,12 @@ impl Adapter {
     pub(crate) fn new(
         tree: Arc<dyn Tree>,
         mount: MountId,
-        view: View,
+        (view, other_numbers): (View, bool),
         (gate, line): (Arc<Gate>, Arc<Line>),
         seen: Arc<LastSeen>,
     ) -> Adapter {
         let locks = Arc::clone(tree.locks());
-        Adapter { tree, mount, seen, view, gate, line, locks }
+        Adapter { tree, mount, other_numbers, seen, view, gate, line, locks }
     }
 
     /// The tree's number of an inode that the kernel names.
@@ -106,9 +108,14 @@ impl Adapter {
 
     /// Somebody uses the mount: a sign of life.
     pub(crate) fn note(&self, request: &Request) {
-        if !self.tree.is_own_thread(request.pid()) {
+        if !self.tree.is_own_thread(self.thread(request)) {
             self.seen.note(request.uid());
         }
+    }
+
+    /// The thread that asks, as this process would call it; 0 where that is not known.
+    fn thread(&self, request: &Request) -> u32 {
+        if self.other_numbers { 0 } else { request.pid() }
     }
 
     /// Who asks.
@@ -118,7 +125,7 @@ impl Adapter {
             mount: self.mount,
             uid: request.uid(),
             gid: request.gid(),
-            pid: request.pid(),
+            pid: self.thread(request),
             files: None,
             nonblocking: false,
         }

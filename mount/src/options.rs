@@ -44,6 +44,9 @@ pub struct MountOptions {
     pub fs_name: String,
     /// The directory of the tree that is this mount's root. Set by the program, not by `-o`.
     pub root: Ino,
+    /// Its kernel numbers threads otherwise than this process does (another name space of processes): callers
+    /// are told without. Set by the program, not by `-o`.
+    pub other_numbers: bool,
 }
 
 impl Default for MountOptions {
@@ -62,6 +65,7 @@ impl Default for MountOptions {
             umask: None,
             fs_name: SUBTYPE.to_owned(),
             root: ROOT,
+            other_numbers: false,
         }
     }
 }
@@ -305,6 +309,7 @@ mod tests {
                 umask: Some(0o27),
                 fs_name: "team".into(),
                 root: ROOT,
+                other_numbers: false,
             }
         );
         assert_eq!(MountOptions::parse("").unwrap(), MountOptions::default());

@@ -184,7 +184,8 @@ fn start(
     let seen = Arc::new(LastSeen::new());
     let line = Arc::new(Line::new(connection.try_clone()?, Arc::clone(&gate), view));
     let told = (Arc::clone(&gate), Arc::clone(&line));
-    let adapter = Adapter::new(tree, id, view, told, Arc::clone(&seen));
+    let shown = (view, options.other_numbers);
+    let adapter = Adapter::new(tree, id, shown, told, Arc::clone(&seen));
     let device = connection.try_clone()?;
     let session = Session::from_fd(adapter, connection, acl, config)?;
     let (notices, notifier) =

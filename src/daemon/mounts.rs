@@ -25,7 +25,7 @@ use super::mount_table;
 use super::options::{self, OwnOptions};
 use super::paths::StorePaths;
 use super::point;
-use super::reach::Reach;
+use super::reach::{Reach, numbers_otherwise};
 use super::wanted::Who;
 use super::wire::{MountAsk, MountInfo, UnmountAsk};
 use crate::engine::{Engine, PutAgent, path_of_dir};
@@ -154,6 +154,8 @@ impl Mounts {
         let nonempty = ask.nonempty || own.nonempty;
         let mut notes = Vec::new();
         let none_ends = self.finishing.lock();
+        let other_numbers =
+            matches!(place, Place::Elsewhere(_, process) if numbers_otherwise(process));
         let (on, reach) = match place {
             Place::Here => {
                 let asked = (nonempty, ask.words());
@@ -165,7 +167,7 @@ impl Mounts {
         };
         let private = matches!(on, On::Connection(_));
         let mut kernel = own.kernel()?;
-        kernel.root = root;
+        (kernel.root, kernel.other_numbers) = (root, other_numbers);
         if !own.names_source() {
             kernel.fs_name = self.paths.source();
         }

@@ -25,8 +25,7 @@ impl Reach {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let process = openat(CWD, format!("/proc/{process}"), flags, Mode::empty()).ok()?;
         let itself = own_name(&process);
-        let processes = |of: &Path| std::fs::read_link(of.join("ns/pid")).ok();
-        let same = processes(&itself)? == processes(Path::new("/proc/self"))?;
+        let same = space_of(&itself)? == space_of(Path::new("/proc/self"))?;
         let is_it = |line: &MountLine| line.dir == dir && line.is_workfs();
         let line = mounts_of(&itself).ok()?.into_iter().rfind(is_it)?;
         same.then(|| Reach { process, dir: dir.to_owned(), device: line.device })
@@ -38,6 +37,19 @@ impl Reach {
         place.push(&self.dir);
         (place.into(), self.device)
     }
+}
+
+/// Whether processes have other numbers for a process than for this one, and for the kernel of what it mounts.
+pub(super) fn numbers_otherwise(process: u32) -> bool {
+    let of = Path::new("/proc").join(process.to_string());
+    // Of one that is further out nothing is told, not even its number.
+    process == 0
+        || space_of(&of).is_some_and(|space| space_of(Path::new("/proc/self")) != Some(space))
+}
+
+/// The name space of processes of the one that has this directory in `/proc`.
+fn space_of(process: &Path) -> Option<PathBuf> {
+    std::fs::read_link(process.join("ns/pid")).ok()
 }
 
 /// What an open file is to each thread of this process, also to one with a table of open files of its own:

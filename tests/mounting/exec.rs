@@ -334,6 +334,46 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     nothing_is_left(&fixture);
 }
 
+/// A container numbers its processes anew: one of them has the number of the daemon's thread that tells watchers,
+/// whose calls change nothing, and is not the one that `/proc` here has by that number.
+// P7.6
+#[test]
+fn where_processes_are_numbered_otherwise_none_is_taken_for_its_namesake() {
+    const LAST: &str = "/proc/sys/kernel/ns_last_pid";
+    if !may_have_a_name_space() || !needs(&["unshare", "flock"]) || !Path::new(LAST).exists() {
+        return;
+    }
+    let fixture = Fixture::new();
+    fs::write(fixture.path("f"), b"").unwrap();
+    let threads = fs::read_dir(format!("/proc/{}/task", fixture.daemon_pid())).unwrap();
+    let is_teller = |thread: &PathBuf| {
+        fs::read_to_string(thread.join("comm")).is_ok_and(|name| name == "toucher\n")
+    };
+    let teller = threads.map(|thread| thread.unwrap().path()).find(is_teller).unwrap();
+    let teller: u32 = teller.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    let next = format!("echo {} > {LAST}", teller - 1);
+    let script = format!(
+        "{next}; chmod 600 f; stat -c %a f; {next}; touch new; {next}; rm new; {next}; \
+         flock f true; echo $?"
+    );
+    let given = exec(&fixture, &["--", "bash", "-c", &script]);
+    let mut numbered = Command::new("unshare");
+    numbered.args(["--pid", "--fork", "--mount-proc"]).arg(given.get_program());
+    numbered.args(given.get_args()).current_dir(fixture.base());
+    numbered.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let held = fs::File::open(fixture.path("f")).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let release = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_secs(6));
+        drop(held);
+    });
+    let ran = run(&mut numbered);
+    release.join().unwrap();
+    let told: Vec<_> = ran.stdout.lines().collect();
+    assert!(told.len() == 2 && told[0] == "600" && told[1] != "0", "{ran}");
+    assert!(ran.stderr.lines().all(|line| line.contains("flock")), "{ran}");
+}
+
 // P10.7
 #[test]
 fn who_ignores_the_ends_of_children_hears_of_the_command_s() {
