@@ -15,6 +15,7 @@ use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreErro
 use super::backup::path_of_backup;
 use super::governed::{Home, path_of};
 use super::ready::Links;
+use super::setattr::clear_privileges;
 use super::turn::Happening;
 use super::{Bits, Effect, Origin, Stop, Text, Turn};
 
@@ -347,6 +348,10 @@ impl Turn<'_> {
             if self.context.bits == Bits::Roles
                 && home.owner.as_ref() == Some(&self.context.actor.name)
             {
+                // As with `chown`: who owns it now is not who gave it its rights.
+                if node.uid != self.context.actor.uid {
+                    clear_privileges(node);
+                }
                 node.uid = self.context.actor.uid;
             }
         }

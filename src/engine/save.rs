@@ -17,7 +17,7 @@ use super::backup::{come_back, is_parked_at};
 use super::draft::{keep_text, leave_draft, renamed_over, told_of_rename};
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
-use super::setattr::gone;
+use super::setattr::{drop_privileges, gone};
 use super::sight::Sight;
 use super::{About, Command, Effect, Fate, Fence, Refused, Slot, Stop, Text, Turn, plain};
 
@@ -117,6 +117,7 @@ impl Command for Save {
         if !self.keeps_time {
             node.mtime = turn.now;
         }
+        drop_privileges(turn, &mut node);
         match node.class {
             Class::Plain => {
                 plain::save(turn, &mut node, &self.text.bytes)?;

@@ -159,7 +159,7 @@ pub(super) fn drop_privileges(turn: &mut Turn<'_>, node: &mut Node) {
 }
 
 /// Set-group-id without the group's right to run says something else (mandatory locks), and stays.
-fn clear_privileges(node: &mut Node) {
+pub(super) fn clear_privileges(node: &mut Node) {
     node.mode &= !0o4000;
     if node.mode & 0o010 != 0 {
         node.mode &= !0o2000;

@@ -47,11 +47,16 @@ fn an_agent_by_its_user_works_in_a_mount_whose_directories_are_root_s() {
     let Some(fixture) = shared() else { return };
     let work = |uid, command: &str| by(&fixture, uid, command);
     assert_eq!(fs::metadata(fixture.path("work/inbox")).unwrap().uid(), 0);
+    fixture.sh("chmod 6755 work/inbox/t-1.yaml").success();
     work(BOB, "mv work/inbox/t-1.yaml work/assigned/bob/").success();
     // What he took is his file: times and modes, which the kernel lets only owners set, too.
     let own = "work/assigned/bob/t-1.yaml";
     assert_eq!(fs::metadata(fixture.path(own)).unwrap().uid(), BOB);
+    let set_user_id = || fs::metadata(fixture.path(own)).unwrap().mode() & 0o6000;
+    assert_eq!(set_user_id(), 0, "its rights were another's to give");
+    fixture.sh(&format!("chmod 6755 {own}")).success();
     work(BOB, &format!("echo 'notes: one' >> {own}")).success();
+    assert_eq!(set_user_id(), 0);
     work(BOB, &format!("sed -i 's/^notes: one/notes: two/' {own}")).success();
     work(BOB, &format!("touch -d 2026-01-01 {own} && chmod 600 {own}")).success();
     work(BOB, "echo draft > work/assigned/bob/notes.md && mkdir work/assigned/bob/more").success();
