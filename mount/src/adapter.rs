@@ -355,10 +355,12 @@ impl Filesystem for Adapter {
         mut reply: ReplyDirectory,
     ) {
         let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
+        let mut has_told = false;
         let listed = self.hand("readdir", |tree| {
-            listing::plain(tree, &self.caller(request), &place, self.view, &mut reply)
+            let buffer = (&mut reply, &mut has_told);
+            listing::plain(tree, &self.caller(request), &place, self.view, buffer)
         });
-        match listed.unwrap_or(Err(Errno::EIO)) {
+        match listing::ended(listed, has_told) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(answer::errno(error)),
         }
@@ -376,13 +378,13 @@ impl Filesystem for Adapter {
         let (view, gate) = (self.view, &*self.gate);
         self.listing_was_read(place.handle);
         let _inside = gate.enter();
-        let is_restless = gate.is_restless(place.ino);
+        let (is_restless, mut has_told) = (gate.is_restless(place.ino), false);
         let listed = self.hand("readdirplus", |tree| {
-            let caller = self.caller(request);
-            listing::with_attributes(tree, &caller, &place, (view, gate), is_restless, &mut reply)
+            let (caller, buffer) = (self.caller(request), (&mut reply, &mut has_told));
+            listing::with_attributes(tree, &caller, &place, (view, gate), is_restless, buffer)
         });
         gate.note_listing(place.handle);
-        match listed.unwrap_or(Err(Errno::EIO)) {
+        match listing::ended(listed, has_told) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(answer::errno(error)),
         }

@@ -27,30 +27,38 @@ pub(crate) struct Place {
     pub(crate) cookie: u64,
 }
 
-/// Fills a buffer with names and types.
+/// What a listing answers that a tree has given up (`None`: by a panic), where it has told names before: those. The
+/// kernel then knows what was noted as told, and hears of the failure when it asks for more.
+pub(crate) fn ended(listed: Option<Result<(), Errno>>, has_told: bool) -> Result<(), Errno> {
+    if has_told { Ok(()) } else { listed.unwrap_or(Err(Errno::EIO)) }
+}
+
+/// Fills a buffer with names and types; notes whether it has any of the tree's.
 pub(crate) fn plain(
     tree: &dyn Tree,
     caller: &Caller,
     place: &Place,
     view: View,
-    buffer: &mut ReplyDirectory,
+    (buffer, has_told): (&mut ReplyDirectory, &mut bool),
 ) -> Result<(), Errno> {
     list(tree, caller, (place, Detail::Names, view), &mut |entry| {
         let name = OsStr::from_bytes(&entry.name);
         let kind = file_type(entry.attr.node_type);
-        !buffer.add(view.number(entry.attr.ino), entry.cookie, kind, name)
+        let full = buffer.add(view.number(entry.attr.ino), entry.cookie, kind, name);
+        *has_told |= !full && entry.cookie > 2;
+        !full
     })
 }
 
 /// Fills a buffer with names and attributes; each entry that fits counts as one lookup. Those of a restless
-/// directory the kernel asks for once more when they are used.
+/// directory the kernel asks for once more when they are used. Notes whether it has any of the tree's.
 pub(crate) fn with_attributes(
     tree: &dyn Tree,
     caller: &Caller,
     place: &Place,
     (view, gate): (View, &Gate),
     is_restless: bool,
-    buffer: &mut ReplyDirectoryPlus,
+    (buffer, has_told): (&mut ReplyDirectoryPlus, &mut bool),
 ) -> Result<(), Errno> {
     list(tree, caller, (place, Detail::Attributes, view), &mut |entry| {
         let name = OsStr::from_bytes(&entry.name);
@@ -60,6 +68,7 @@ pub(crate) fn with_attributes(
         let full = buffer.add(attr.ino, entry.cookie, name, &ttl, &attr, GENERATION);
         if !full && entry.cookie > 2 {
             gate.note(entry.attr.ino);
+            *has_told = true;
         }
         !full
     })

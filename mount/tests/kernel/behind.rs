@@ -119,6 +119,25 @@ fn names_that_a_listing_of_a_restless_directory_tells_are_asked_for_again() {
 }
 
 #[test]
+fn a_listing_that_breaks_off_tells_what_it_has_and_then_fails() {
+    let served = Served::new();
+    for name in ["a", "b", "c"] {
+        std::fs::write(served.path(name), b"x").unwrap();
+    }
+    {
+        let mut state = served.tree.state();
+        let entries = &state.nodes[&ROOT].entries;
+        let b = entries.values().find(|(name, _)| name == b"b").unwrap().1;
+        state.nodes.remove(&b);
+    }
+    let listed = std::fs::read_dir(served.mount.dir()).unwrap();
+    let told: Vec<_> = listed.take(2).map(|entry| entry.map(|entry| entry.file_name())).collect();
+    assert_eq!(told[0].as_ref().unwrap(), "a", "what was noted as told is told");
+    let failed = told[1].as_ref().unwrap_err();
+    assert_eq!(failed.raw_os_error(), Some(libc::EIO));
+}
+
+#[test]
 fn kept_pages_are_fresh_once_invalidated() {
     let served = Served::new();
     *served.tree.caching.lock() = Caching::KeepCache;
