@@ -5,6 +5,7 @@
 //! writer.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -93,7 +94,10 @@ impl Hasher {
             let hasher = Arc::clone(self);
             let work = move || {
                 while let Some(job) = hasher.next() {
-                    job()
+                    // Whoever closes a file next must not wait for a thread that is no more.
+                    if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                        tracing::error!("the save of a large file panicked");
+                    }
                 }
             };
             state.1 = std::thread::Builder::new().name("hasher".into()).spawn(work).is_ok();
@@ -232,5 +236,21 @@ fn digest(tree: &Weak<WorkTree>, ino: Ino) -> Option<Digest> {
             let sha256 = Hash::from_bytes(hash.finalize().into());
             return Some(Digest { size: node.size, ctime: node.ctime, sha256 });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn one_that_panics_leaves_the_others_their_turn() {
+        let hasher = Arc::new(Hasher::default());
+        let (tell, told) = std::sync::mpsc::channel();
+        hasher.run(Box::new(|| panic!("a panic that a test asked for")));
+        hasher.run(Box::new(move || tell.send(()).unwrap()));
+        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(()));
     }
 }
