@@ -241,7 +241,7 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<Checked, Failure> 
         return Err(interrupted());
     }
     if report.count > report.lost
-        && let Some(first) = report.problems.first()
+        && let Some(first) = report.first_damage()
     {
         let reason = format!(
             "{} has {} problems, such as {}: {}",

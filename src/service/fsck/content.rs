@@ -7,6 +7,7 @@ use crate::numbers::Ino;
 use crate::store::{Chunks, Class, Node, NodeType, Part, Read};
 
 use super::super::Failure;
+use super::report::LOST;
 use super::tree::Nodes;
 use super::{Check, shown_file};
 
@@ -81,7 +82,7 @@ fn content(read: &dyn Read, node: &Node, chunks: Option<&Chunks>, check: &mut Ch
     }
     if chunks.lost > 0 {
         let (lost, count) = (chunks.lost, chunks.count);
-        let what = format!("{lost} of its {count} chunks are lost: write it anew, or remove it");
+        let what = format!("{lost} of its {count} {LOST}");
         check.report.lost += 1;
         check.problem(shown_file(read, node), what);
     }

@@ -1,6 +1,8 @@
 //! Plain files whose changes count: what is noted is of files that there are, their versions are what
 //! was hashed.
 
+use serde_json::Value;
+
 use crate::ledger::Hash;
 use crate::names::TreePath;
 use crate::store::{FileVersion, History, Read};
@@ -39,6 +41,18 @@ pub(super) fn check(
     Ok(())
 }
 
+/// Whether the event by which a version is called has saved it.
+fn was_saved_by(
+    read: &dyn Read,
+    version: &FileVersion,
+    check: &mut Check<'_>,
+) -> Result<bool, Failure> {
+    let event = check.got(|| format!("event {}", version.g), read.event(version.g))?.flatten();
+    let event: Option<Value> = event.and_then(|row| serde_json::from_str(&row.line).ok());
+    let said = event.as_ref().and_then(|event| event.pointer("/payload/content_sha256"));
+    Ok(said.and_then(Value::as_str) == Some(version.sha256.to_string().as_str()))
+}
+
 fn one(
     read: &dyn Read,
     history: &History,
@@ -72,6 +86,10 @@ fn one(
         let Some(content) = check.got(thing, read.file_version(version.g))? else { continue };
         if Hash::of(content.unwrap_or_default()) != version.sha256 {
             check.problem(thing(), format!("version {} is not what was saved", version.g));
+        } else if ledger.is_unbroken && !was_saved_by(read, &version, check)? {
+            let what =
+                format!("event {} has not saved the version that is noted as its", version.g);
+            check.problem(thing(), what);
         }
     }
     Ok(())

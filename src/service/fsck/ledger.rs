@@ -13,6 +13,7 @@ use crate::store::{EventRow, Read};
 
 use super::super::Failure;
 use super::Check;
+use super::agents::Told;
 
 /// What the events say, as far as records and files are compared with it.
 pub(super) struct Ledger {
@@ -22,8 +23,12 @@ pub(super) struct Ledger {
     keys: RandomState,
     /// The kind with which each workspace was registered last, by its path.
     kinds: HashMap<String, (G, String)>,
+    /// What the events say of registered agents.
+    pub agents: Told,
     /// All events were looked at.
     pub is_whole: bool,
+    /// None is missing or wrong.
+    pub is_unbroken: bool,
 }
 
 impl Ledger {
@@ -62,7 +67,14 @@ struct Walk {
 pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Ledger, Failure> {
     let (last, keys, kinds) = (HashMap::new(), RandomState::new(), HashMap::new());
     let mut walk = Walk {
-        ledger: Ledger { last, keys, kinds, is_whole: false },
+        ledger: Ledger {
+            last,
+            keys,
+            kinds,
+            agents: Told::default(),
+            is_whole: false,
+            is_unbroken: false,
+        },
         verifier: Verifier::new(),
         is_whole: true,
         next: G(1),
@@ -75,6 +87,7 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Ledger, Fa
         check.tick(g.0, total, "events")
     });
     walk.ledger.is_whole = check.got(|| "events".to_owned(), walked)?.is_some();
+    walk.ledger.is_unbroken = walk.ledger.is_whole && walk.is_whole;
     let checked = walk.verifier.checked();
     check.report.last_g = checked.last_g;
     // Of one that is not the last nobody could use it: that of the end is what shows whether it was cut off.
@@ -143,7 +156,10 @@ impl Walk {
                 }
                 None
             }
-            _ => None,
+            _ => {
+                self.ledger.agents.note(row.g, &event);
+                None
+            }
         };
         let known = key.and_then(|key| self.ledger.last.insert(key, row.g)).unwrap_or(G(0));
         if row.before_g != known {

@@ -4,6 +4,7 @@
 //! something cannot be read. Problems are named with the thing and not mended here. What is legal is no
 //! problem: a layout that does not fit what is there is `doctor`'s.
 
+mod agents;
 mod content;
 mod files;
 mod ledger;
@@ -117,6 +118,7 @@ pub fn fsck(
         let kept = if config.is_none() { kept_config(read, &mut check)? } else { None };
         let config = config.or(kept.as_ref());
         rows::lists(read, &mut check)?;
+        agents::check(read, &ledger, &mut check)?;
         let nodes = tree::check(read, &mut check)?;
         if check.report.interrupted {
             return Ok(check.report);

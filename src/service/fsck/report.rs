@@ -51,7 +51,17 @@ pub struct FsckReport {
     pub reached: Option<String>,
 }
 
+/// What is said last of a file of which power loss took a part.
+pub(super) const LOST: &str = "chunks are lost: write it anew, or remove it";
+
 impl FsckReport {
+    /// The first problem that is none of those files.
+    #[must_use]
+    pub fn first_damage(&self) -> Option<&Problem> {
+        let is_damage = |problem: &&Problem| !problem.what.ends_with(LOST);
+        self.problems.iter().find(is_damage).or_else(|| self.problems.first())
+    }
+
     /// The problems, then what was checked.
     #[must_use]
     pub fn human(&self) -> String {

@@ -184,3 +184,74 @@ fn a_forged_event() {
     found(&problems, "its place is taken by event");
     found(&problems, "ends at byte");
 }
+
+// P5.2
+#[test]
+fn a_version_that_another_event_made() {
+    let files = "workspaces: []\nfiles: [ { path: \"notes/**\" } ]\n";
+    let bench = Bench::with(crate::config::Config::parse("files", files).unwrap());
+    bench.mkdir("notes");
+    for text in ["one", "two"] {
+        bench.save("notes/a", text);
+    }
+    bench.clean();
+    let swap = |txn: &mut dyn Txn| {
+        let history = txn.history(&TreePath::parse("notes/a").unwrap())?.unwrap();
+        let mut versions = Vec::new();
+        txn.file_versions(history.key, &mut |version| (versions.push(version), true).1)?;
+        let contents = versions.iter().map(|one| txn.file_version(one.g));
+        let contents = contents.collect::<Result<Vec<_>, _>>()?;
+        for one in &versions {
+            txn.delete_file_version(one.g)?;
+        }
+        let others = versions.iter().rev().map(|one| one.g);
+        for ((g, one), content) in others.zip(&versions).zip(contents) {
+            let moved =
+                crate::store::FileVersion { g, at: one.at, size: one.size, sha256: one.sha256 };
+            txn.insert_file_version(history.key, &moved, &content.unwrap())?;
+        }
+        Ok(())
+    };
+    let done: Result<(), Refusal> = bench.service.engine.run(bench.context(), Break(swap));
+    done.unwrap();
+    let Report::Fsck(report) = bench.ask(Request::Fsck).unwrap() else { panic!() };
+    let what = report.problems.iter().map(|one| format!("{}: {}", one.thing, one.what));
+    let what: Vec<_> = what.collect();
+    found(&what, "file notes/a: event 2 has not saved the version that is noted as its");
+    assert_eq!(what.len(), 2, "{what:#?}");
+}
+
+// P5.2
+#[test]
+fn agents_that_are_not_what_their_events_say() {
+    let agent = |name: &str| crate::names::AgentName::new(name).unwrap();
+    let row = |name: &str, role: &str| {
+        let (name, role) = (agent(name), role.to_owned());
+        crate::store::AgentRow { name, role, uid: Some(64_003) }
+    };
+    let bench = Bench::new();
+    for name in ["carl", "dora", "gone", "same"] {
+        let (role, uid) = (Some(crate::kind::Role::Observer), None);
+        let put = crate::engine::PutAgent { name: agent(name), role, uid, only_new: false };
+        bench.service.engine.run(bench.context(), put).unwrap();
+    }
+    let remove = crate::engine::RemoveAgent { name: agent("gone") };
+    bench.service.engine.run(bench.context(), remove).unwrap();
+    bench.clean();
+    let (changed, new) = (row("dora", "operator"), row("eve", "agent"));
+    let carl = agent("carl");
+    let work = move |txn: &mut dyn Txn| {
+        txn.delete_agent(&carl)?;
+        txn.put_agent(&changed)?;
+        txn.put_agent(&crate::store::AgentRow { uid: None, ..new })
+    };
+    let done: Result<(), Refusal> = bench.service.engine.run(bench.context(), Break(work));
+    done.unwrap();
+    let Report::Fsck(report) = bench.ask(Request::Fsck).unwrap() else { panic!() };
+    let what = report.problems.iter().map(|one| format!("{}: {}", one.thing, one.what));
+    let what: Vec<_> = what.collect();
+    found(&what, "agent carl: is noted as no agent, and event 1 says observer");
+    found(&what, "agent dora: is noted as operator of user 64003, and event 2 says observer");
+    found(&what, "agent eve: is registered, and no event says so");
+    assert_eq!(what.len(), 3, "{what:#?}");
+}

@@ -208,3 +208,17 @@ fn a_backup_ends_although_the_store_is_written_to() {
     let restored = put_back(&bench.path("other.db"), &file, false).unwrap();
     println!("{} replies, {} records", replies, restored.records);
 }
+
+#[test]
+fn what_a_restoring_tells_of_is_damage_before_it_is_what_power_loss_took() {
+    let [lost, damage] = ["1 of its 17 chunks are lost: write it anew, or remove it", "is bent"]
+        .map(|what| Problem { thing: "node 7".to_owned(), what: what.to_owned() });
+    let with = |problems: &[&Problem]| {
+        let problems = problems.iter().map(|one| (*one).clone()).collect();
+        let report = FsckReport { problems, ..FsckReport::default() };
+        report.first_damage().cloned()
+    };
+    assert_eq!(with(&[&lost, &damage]), Some(damage));
+    assert_eq!(with(&[&lost]), Some(lost));
+    assert_eq!(with(&[]), None);
+}
