@@ -25,7 +25,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::{Display, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -35,7 +35,7 @@ use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use self::flushes::{Doubts, LogFlushes, Written};
-use super::lock::beside;
+use super::lock::{beside, give_to_owner};
 use super::{cause, fail};
 use crate::limits::CHUNK_BYTES;
 use crate::store::{Identity, Result, StoreError, open_own};
@@ -58,8 +58,8 @@ pub(super) use self::flushes::Flush;
 pub(super) type Extent = Range<u64>;
 
 /// The setting of a store that says which file is its own, and as of when: it is another one each time that the
-/// store is opened, in both. So a copy of the tables from before finds no file, and not what was written since
-/// where its own lay.
+/// store is opened, in both; in the store also where there is no file yet. So a copy of the tables from before
+/// finds no file, and not what was written since where its own lay.
 const KEY: &str = "extents";
 
 /// Gives a store another key.
@@ -70,16 +70,19 @@ const NEW_KEY: &str = "SELECT lower(hex(randomblob(16)))";
 
 /// See the head of this file.
 pub(super) struct Extents {
+    store: PathBuf,
     path: PathBuf,
     key: String,
+    /// Another one that the store could not be given, and may have in its log.
+    tried: Option<String>,
     /// Empty where there is none yet.
     file: OnceLock<File>,
     /// Why what is there cannot be used.
     unusable: Option<String>,
     /// What rows name after this is lost, and they do not say so.
     reach: u64,
-    /// The store cannot be written.
-    is_protected: bool,
+    /// What is there is read, and nothing more is put there.
+    is_closed: bool,
     written: Written<AtomicU64>,
     /// What had been written when it was flushed last; locked meanwhile.
     flushed: Mutex<Written<u64>>,
@@ -111,7 +114,7 @@ impl Extents {
     /// # Errors
     /// If there is no descriptor for it; whatever else is wrong only takes what lies there.
     pub fn open(path: &Path, sql: &Connection, main: Option<Identity>) -> Result<Arc<Extents>> {
-        let (store, path) = (path.display(), beside(path, ENDING));
+        let (store, path) = (path.to_owned(), beside(path, ENDING));
         let (found, unusable) = match find(&store, &path, sql, main.is_some()) {
             Ok(found) => (found, None),
             Err(lacking @ StoreError::NoDescriptors(_)) => return Err(lacking),
@@ -125,13 +128,15 @@ impl Extents {
             }
         };
         let Found { key, end, reach, file } = found;
-        let extents = Arc::new(Extents {
+        let mut extents = Extents {
+            store,
             path,
             key,
+            tried: None,
             file: file.map(OnceLock::from).unwrap_or_default(),
             unusable,
             reach,
-            is_protected: main.is_none(),
+            is_closed: main.is_none(),
             // What a daemon that was killed wrote may not have been flushed.
             written: Written {
                 times: AtomicU64::new(1),
@@ -142,13 +147,61 @@ impl Extents {
             log_flushes: LogFlushes::default(),
             doubts: Doubts::default(),
             looks: Mutex::new(bounded(0)),
-        });
+        };
+        if extents.takes_chunks()
+            && let Err(error) = extents.prepare(sql)
+        {
+            tracing::error!(%error, "until the next start what is written of big files goes to the tables");
+            extents.is_closed = true;
+        }
+        let extents = Arc::new(extents);
         if let Some(main) = main {
             let mut open = OPEN.lock();
             open.retain(|(_, extents)| extents.strong_count() > 0);
             open.push((main, Arc::downgrade(&extents)));
         }
         Ok(extents)
+    }
+
+    /// Has the rows say what is lost, cuts off what none names, and gives the store and its file a new key.
+    ///
+    /// # Errors
+    /// No space, or the disk fails; what is there can be read as before.
+    fn prepare(&mut self, sql: &Connection) -> Result<()> {
+        let new: String = sql.query_row(NEW_KEY, [], |row| row.get(0)).map_err(fail)?;
+        let failed = |what: &str, error| failed(&self.path, what, &error);
+        if let Some(file) = self.file.get() {
+            let flush = || file.sync_data().inspect_err(|_| self.doubt());
+            if self.reach < self.end() {
+                // What is committed here is flushed, and with it all that the log has.
+                flush().map_err(|error| failed("flushing", error))?;
+                mark_lost(sql, self.reach).map_err(|error| cause(sql, error))?;
+                self.written.end.store(end_of_named(sql)?, Ordering::Relaxed);
+            }
+            // What a daemon that was killed wrote and did not commit.
+            file.set_len(self.end()).map_err(|error| failed("cutting", error))?;
+            // Until both have the new one, it knows the old one, too.
+            let put = file.write_all_at(head(&new, &self.key).as_bytes(), 0);
+            put.map_err(|error| failed("writing", error))?;
+            flush().map_err(|error| failed("flushing", error))?;
+        }
+        self.reach = NO_END;
+        match sql.execute(RENEW, [KEY, &new]).map_err(|error| cause(sql, error)) {
+            Ok(_) => self.key = new,
+            Err(error) => {
+                self.tried = Some(new);
+                if let StoreError::Full(_) = error {
+                    tracing::debug!(%error, "the extents keep their key");
+                    return Ok(());
+                }
+                // It may have been the flush.
+                self.doubt();
+                return Err(error);
+            }
+        }
+        let Some(file) = self.file.get() else { return Ok(()) };
+        let put = file.write_all_at(head(&self.key, &self.key).as_bytes(), 0);
+        put.map_err(|error| self::failed(&self.path, "writing", &error))
     }
 
     /// The end of what any row names, when it was opened.
@@ -158,7 +211,7 @@ impl Extents {
 
     /// Whether chunks can be put there.
     pub fn takes_chunks(&self) -> bool {
-        self.unusable.is_none() && !self.is_protected
+        self.unusable.is_none() && !self.is_closed
     }
 
     /// Writes chunks at a place.
@@ -192,7 +245,11 @@ impl Extents {
         let mut options = File::options();
         let file =
             open_own(options.read(true).write(true).create(true).truncate(true), &self.path)?;
-        file.write_all_at(head(&self.key, &self.key).as_bytes(), 0)?;
+        if let Err(error) = give_to_owner(&file, &self.store) {
+            tracing::warn!(%error, "the store's owner cannot open its content of big files");
+        }
+        let other = self.tried.as_ref().unwrap_or(&self.key);
+        file.write_all_at(head(&self.key, other).as_bytes(), 0)?;
         file.sync_all()?;
         let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty());
         File::open(dir.unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all())?;
@@ -292,7 +349,13 @@ impl Extents {
 }
 
 fn failed(path: &Path, what: &str, error: &io::Error) -> StoreError {
-    StoreError::of_writing(&format!("{what} {}", path.display()), error)
+    let what = format!("{what} {}", path.display());
+    match (StoreError::of_writing(&what, error), error.raw_os_error()) {
+        (said, Some(libc::EROFS | libc::EPERM | libc::EACCES)) => said,
+        // The disk failed: it is no matter of what may be written.
+        (StoreError::ReadOnly(text), _) => StoreError::Failed(text),
+        (said, _) => said,
+    }
 }
 
 /// What reading a chunk says that is lost.
@@ -329,10 +392,10 @@ fn end_of_named(sql: &Connection) -> Result<u64> {
 }
 
 /// What lies at `path`, if anything does; it must be this store's.
-fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Result<Found> {
+fn find(store: &Path, path: &Path, sql: &Connection, write: bool) -> Result<Found> {
     let key = sql.query_row("SELECT value FROM meta WHERE key = ?1", [KEY], |row| row.get(0));
     let key: String = key.map_err(fail)?;
-    let mut end = end_of_named(sql)?;
+    let end = end_of_named(sql)?;
     let none = |key| Found { key, end, reach: NO_END, file: None };
     let (shown, is_needed) = (path.display(), end > FIRST);
     // Whatever leads to it: by the key it is known. A pipe that somebody put there is not waited for.
@@ -371,42 +434,14 @@ fn find(store: &Display<'_>, path: &Path, sql: &Connection, write: bool) -> Resu
         .is_some_and(|keys| keys.lines().any(|known| known == key));
     if !is_read || !of_store {
         let way = if is_needed { "bring the one that was with it" } else { "move it away" };
+        let store = store.display();
         let what = format!("{shown} is another store's, or of another time than {store}: {way}");
         return Err(StoreError::Impossible(what));
     }
     if length < end {
         tracing::warn!("{shown} has {length} bytes and should have {end}: the rest is lost");
     }
-    let mut reach = length;
-    if write {
-        if length < end {
-            // What is committed here is flushed, and with it all that the log has.
-            file.sync_data().map_err(|error| failed(path, "flushing", &error))?;
-            mark_lost(sql, length).map_err(|error| cause(sql, error))?;
-            end = end_of_named(sql)?;
-        }
-        // What a daemon that was killed wrote and did not commit.
-        file.set_len(end).map_err(|error| failed(path, "cutting", &error))?;
-        renew(sql, &file, &key).map_err(|error| failed(path, "writing", &error))?;
-        reach = NO_END;
-    }
-    Ok(Found { key, end, reach, file: Some(file) })
-}
-
-/// Gives the store and its file a new key. Until both have it, the file knows the old one, too.
-fn renew(sql: &Connection, file: &File, old: &str) -> io::Result<()> {
-    let new = sql.query_row(NEW_KEY, [], |row| row.get::<_, String>(0));
-    let new = new.map_err(io::Error::other)?;
-    file.write_all_at(head(&new, old).as_bytes(), 0)?;
-    file.sync_data()?;
-    match sql.execute(RENEW, [KEY, &new]) {
-        Ok(_) => file.write_all_at(head(&new, &new).as_bytes(), 0),
-        // There is no space for it, say: it stays what it is.
-        Err(error) => {
-            tracing::debug!(%error, "the extents keep their key");
-            Ok(())
-        }
-    }
+    Ok(Found { key, end, reach: length, file: Some(file) })
 }
 
 /// What the file begins with of a store that has one of these keys.

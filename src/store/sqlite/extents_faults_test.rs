@@ -1,7 +1,7 @@
 //! Big files beside the tables after power loss, and where the disk fails.
 
 use std::fs::File;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
 
 use super::Sqlite;
 use super::extents_test::{FILE, await_taken, change, chunks, extents, got, noted, put};
@@ -301,4 +301,40 @@ fn what_a_row_has_is_not_given_back_by_a_note_that_is_wrong() {
     drop((store, writer));
     let (store, _writer) = Sqlite::open(&path).unwrap();
     assert_eq!(got(&store, FIRST, 4), b"abcd".map(Some));
+}
+
+// P4.3
+#[test]
+fn what_lies_in_a_file_that_takes_nothing_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"ab");
+    drop((store, writer));
+    // It can be opened to be written, and each write fails, as on a full disk whose file system copies on write.
+    // SAFETY: the number is that of a new file, which nobody else closes.
+    let sealed = unsafe {
+        File::from_raw_fd(libc::memfd_create(c"extents".as_ptr(), libc::MFD_ALLOW_SEALING))
+    };
+    let beside = extents(&path);
+    std::io::copy(&mut File::open(&beside).unwrap(), &mut &sealed).unwrap();
+    // SAFETY: it is open.
+    let seals = unsafe { libc::fcntl(sealed.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_WRITE) };
+    assert_eq!(seals, 0);
+    let aside = dir.path().join("aside");
+    std::fs::rename(&beside, &aside).unwrap();
+    let number = format!("/proc/self/fd/{}", sealed.as_raw_fd());
+    std::os::unix::fs::symlink(number, &beside).unwrap();
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST + 2, b"c");
+    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST, FIRST).map(drop));
+    let left = [None, Some(b'b'), Some(b'c')];
+    assert_eq!(got(&store, FIRST, 3), left);
+    assert_eq!(store.integrity(&mut || true).unwrap(), Some(vec![]));
+    drop((store, writer));
+    // As soon as it takes something again it has all that it had.
+    std::fs::rename(&aside, &beside).unwrap();
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    assert_eq!(got(&store, FIRST, 3), left);
+    await_taken(&mut writer, &path, 2 * CHUNK_BYTES as u64);
 }

@@ -419,3 +419,40 @@ fn extents_that_reach_too_far_leave_the_rest_to_the_tables() {
     );
     assert_eq!(std::fs::metadata(extents(&path)).unwrap().len(), EXTENTS_BYTES_MAX);
 }
+
+#[test]
+fn an_old_copy_of_the_tables_cuts_nothing_that_was_written_since() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("s.db"), dir.path().join("copy"));
+    drop(Sqlite::open(&path).unwrap());
+    // From before there were big files.
+    std::fs::copy(&path, &copy).unwrap();
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"abc");
+    drop((store, writer));
+    let length = || std::fs::metadata(extents(&path)).unwrap().len();
+    let before = length();
+    let (now, aside) = (&path, dir.path().join("aside"));
+    std::fs::rename(now, &aside).unwrap();
+    std::fs::rename(&copy, now).unwrap();
+    drop(Sqlite::open(&path).unwrap());
+    assert_eq!(length(), before);
+    std::fs::rename(&aside, now).unwrap();
+    let (store, _writer) = Sqlite::open(&path).unwrap();
+    assert_eq!(got(&store, FIRST, 3), b"abc".map(Some));
+}
+
+#[test]
+fn what_root_writes_beside_the_tables_is_their_owners() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    drop(Sqlite::open(&path).unwrap());
+    std::os::unix::fs::chown(&path, Some(64_001), Some(64_002)).unwrap();
+    let (_store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    let found = std::fs::metadata(extents(&path)).unwrap();
+    assert_eq!((found.uid(), found.gid()), (64_001, 64_002));
+}

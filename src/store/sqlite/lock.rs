@@ -207,7 +207,10 @@ impl Lock {
 }
 
 /// What root makes beside a store is its owner's, who opens it after root (SQLite does so with the log).
-fn give_to_owner(made: &File, store: &Path) -> std::io::Result<()> {
+///
+/// # Errors
+/// If it cannot be given away.
+pub(super) fn give_to_owner(made: &File, store: &Path) -> std::io::Result<()> {
     let Ok(store) = std::fs::metadata(store) else { return Ok(()) };
     if rustix::process::geteuid().is_root() && store.uid() != 0 {
         std::os::unix::fs::fchown(made, Some(store.uid()), Some(store.gid()))?;
