@@ -69,6 +69,8 @@ fn what_is_written_while_the_log_is_flushed_is_flushed_with_it() {
     put(&mut writer, FIRST, b"a");
     let meanwhile = || {
         put(&mut writer, FIRST + 1, b"b");
+        let end = std::fs::metadata(extents(&path)).unwrap().len();
+        assert!(store.extents.flushed_to() >= end, "it may be on the disk by now");
         Ok(())
     };
     store.extents.flush_with(meanwhile).unwrap();
@@ -301,6 +303,27 @@ fn what_a_row_has_is_not_given_back_by_a_note_that_is_wrong() {
     drop((store, writer));
     let (store, _writer) = Sqlite::open(&path).unwrap();
     assert_eq!(got(&store, FIRST, 4), b"abcd".map(Some));
+}
+
+// P4.4
+#[test]
+fn what_was_freed_while_a_flush_was_in_doubt_is_given_back_after() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let log = super::lock::beside(&path, "-wal");
+    let (_store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, &[b'a'; 32]);
+    put(&mut writer, FIRST + 32, b"z");
+    writer.sync().unwrap();
+    change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST, FIRST + 31).map(drop));
+    let unflushable = unflushable_log(&log);
+    writer.sync().unwrap_err();
+    drop(unflushable);
+    // Who waits for the space asks for a flush, of which nothing can be believed yet.
+    writer.find_room();
+    writer.sync().unwrap();
+    await_taken(&mut writer, &path, 2 * CHUNK_BYTES as u64);
+    assert_eq!(noted(&path), 0);
 }
 
 // P4.3

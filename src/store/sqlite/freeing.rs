@@ -132,26 +132,34 @@ impl Work {
                     self.give_back(fresh, None);
                 }
                 Ok(Told::Now(waiting)) => {
-                    self.give_back(std::mem::take(&mut old), Some(flush));
+                    old = self.give_back(old, Some(flush));
+                    until = Instant::now() + FREED_GATHERED_FOR;
                     drop(waiting);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.give_back(std::mem::take(&mut old), Some(flush));
+                    old = self.give_back(old, Some(flush));
+                    until = Instant::now() + FREED_GATHERED_FOR;
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return self.give_back(old, Some(flush));
+                    self.give_back(old, Some(flush));
+                    return;
                 }
             }
         }
     }
 
-    /// Makes holes of these, after this flush, when nobody can be reading them any more.
-    fn give_back(&self, mut freed: Vec<Extent>, after: Option<Flush>) {
+    /// Makes holes of these, after this flush, when nobody can be reading them any more. Gives those for which that
+    /// cannot be yet.
+    fn give_back(&self, mut freed: Vec<Extent>, after: Option<Flush>) -> Vec<Extent> {
         if freed.is_empty() || !self.is_unread() {
-            return;
+            return Vec::new();
+        }
+        if let Err(error) = self.flush(after) {
+            tracing::debug!(%error, "what big files freed waits for a flush");
+            return freed;
         }
         freed.sort_by_key(|extent| extent.start);
-        let punched = self.punch(&freed, after);
+        let punched = self.punch(&freed);
         self.waiting.fetch_sub(freed.len(), Ordering::Relaxed);
         match punched {
             Ok(()) => self.given_back.lock().append(&mut freed),
@@ -159,6 +167,7 @@ impl Work {
                 tracing::warn!(%error, "what big files freed is given back at the next start");
             }
         }
+        Vec::new()
     }
 
     /// Waits until all have ended who may read what was freed; false if the end comes first.
@@ -170,15 +179,20 @@ impl Work {
         }
     }
 
-    fn punch(&self, freed: &[Extent], after: Option<Flush>) -> std::io::Result<()> {
-        if after.is_some_and(|flush| !self.extents.was_flushed(flush)) {
-            // A log that has gone meanwhile was moved into the main file, and that is flushed.
-            match File::open(&self.log) {
-                Ok(log) => self.extents.flush_with(|| log.sync_data())?,
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+    /// Sees to it that this flush is done.
+    fn flush(&self, wanted: Option<Flush>) -> std::io::Result<()> {
+        if wanted.is_none_or(|flush| self.extents.was_flushed(flush)) {
+            return Ok(());
         }
+        match File::open(&self.log) {
+            Ok(log) => self.extents.flush_with(|| log.sync_data()),
+            // A log that has gone meanwhile was moved into the main file, and that is flushed.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn punch(&self, freed: &[Extent]) -> std::io::Result<()> {
         for run in freed.chunk_by(|one, next| one.end == next.start) {
             if let (Some(first), Some(last)) = (run.first(), run.last()) {
                 self.extents.give_back(&(first.start..last.end))?;

@@ -23,10 +23,12 @@ pub(super) struct Written<T> {
     pub begin: T,
 }
 
-/// How often flushes of the log have begun, and which of them is the last that is done.
+/// How often flushes of the log have begun, how many have ended in whichever way, and which of them is the last that
+/// is done.
 #[derive(Default)]
 pub(super) struct LogFlushes {
     begun: AtomicU64,
+    ended: AtomicU64,
     done: AtomicU64,
 }
 
@@ -66,15 +68,21 @@ impl Extents {
     /// If the disk fails.
     pub fn flush_in_order(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let nth = self.log_flushes.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        self.flush()?;
-        flush_log().inspect_err(|_| self.doubt())?;
-        // It may have taken along what was committed meanwhile. No commit waits for this: until it is done power
-        // loss can take content of files that nobody has flushed.
-        self.flush()?;
-        if !self.is_doubtful() {
+        let flushed = self.flush().and_then(|()| {
+            flush_log().inspect_err(|_| self.doubt())?;
+            // It may have taken along what was committed meanwhile. No commit waits for this: until it is done power
+            // loss can take content of files that nobody has flushed.
+            self.flush()
+        });
+        if flushed.is_err() {
+            // So may one that fails.
+            let mut flushed = self.flushed.lock();
+            flushed.end = flushed.end.max(self.written.end.load(Ordering::Relaxed));
+        } else if !self.is_doubtful() {
             self.log_flushes.done.fetch_max(nth, Ordering::AcqRel);
         }
-        Ok(())
+        self.log_flushes.ended.fetch_add(1, Ordering::AcqRel);
+        flushed
     }
 
     fn flush(&self) -> io::Result<()> {
@@ -157,7 +165,10 @@ impl Extents {
 
     /// Up to where something may have been flushed: no log that was flushed names what lies after it.
     pub fn flushed_to(&self) -> u64 {
-        self.flushed.lock().end
+        // One that is under way takes along what is committed meanwhile, wherever that lies; so asked first.
+        let ended = self.log_flushes.ended.load(Ordering::Acquire);
+        let is_at_rest = self.log_flushes.begun.load(Ordering::Acquire) == ended;
+        if is_at_rest { self.flushed.lock().end } else { NO_END }
     }
 
     /// What the next flush of the log is to be waited for by.
