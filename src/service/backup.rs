@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use crate::store::sqlite::{FILES, restoring_path};
+use crate::store::sqlite::{is_name_of_store, restoring_path};
 use crate::store::{StoreError, has_one_name, is_full, or_too_long};
 
 use super::status::size;
@@ -55,11 +55,8 @@ pub(super) fn backup(
     }
     if is_own_name(&service.store, file) {
         let reason = format!("{} is a name of what belongs to the store", file.display());
-        return Err(Failure::new(
-            Exit::Usage,
-            reason,
-            "choose another: it would be taken for that",
-        ));
+        let remedy = "choose another: what lies there is overwritten or removed with the store's files";
+        return Err(Failure::new(Exit::Usage, reason, remedy));
     }
     // Under another name until it is whole: a backup that has its name is one.
     let aside = beside(file, ".workfs-part");
@@ -86,7 +83,8 @@ fn is_own_name(store: &Path, file: &Path) -> bool {
     let is_restoring = |file: &Path| {
         file.as_os_str().as_bytes().starts_with(restoring_path(store).as_os_str().as_bytes())
     };
-    FILES.iter().chain(&BESIDE).any(|end| beside(store, end) == *file) || is_restoring(file)
+    let is_beside = BESIDE.iter().any(|end| beside(store, end) == *file);
+    is_name_of_store(store, file) || is_beside || is_restoring(file)
 }
 
 /// An empty file that is its owner's alone from the beginning, and ours until it is closed. What a
@@ -114,7 +112,9 @@ fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
             options.create_new(true).open(aside).map_err(failed)?
         }
     };
-    let is_held = flock(&open, FlockOperation::NonBlockingLockExclusive).is_err();
+    // Where the file system has no locks, nothing tells of another backup.
+    let held = flock(&open, FlockOperation::NonBlockingLockExclusive);
+    let is_held = held == Err(rustix::io::Errno::WOULDBLOCK);
     let opened = open.metadata().map_err(failed)?;
     // One that has just been finished has another name now.
     let is_there = std::fs::symlink_metadata(aside).is_ok_and(|there| there.ino() == opened.ino());
@@ -157,14 +157,34 @@ pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, F
     copy.sync_all().map_err(failed)?;
     let bytes = copy.metadata().map_err(failed)?.len();
     let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
-    match renameat_with(CWD, aside, CWD, file, flags) {
+    let renamed = match renameat_with(CWD, aside, CWD, file, flags) {
+        // As NFS and older ZFS, which know no flags.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !replaces => {
+            rename_to_free(aside, file)
+        }
+        renamed => renamed.map_err(std::io::Error::from),
+    };
+    match renamed {
         Ok(()) => {}
-        Err(rustix::io::Errno::EXIST) => return Err(taken(file)),
-        Err(errno) => return Err(failed(errno.into())),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(taken(file)),
+        Err(error) => return Err(failed(error)),
     }
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
     Ok(bytes)
+}
+
+/// Renames to a name that nothing has, where no rename looks at that: a second name is given to none that is taken.
+fn rename_to_free(from: &Path, to: &Path) -> std::io::Result<()> {
+    match std::fs::hard_link(from, to) {
+        Ok(()) => std::fs::remove_file(from),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(error),
+        // Nor has each file system files with two names.
+        Err(_) if std::fs::symlink_metadata(to).is_ok() => {
+            Err(std::io::ErrorKind::AlreadyExists.into())
+        }
+        Err(_) => std::fs::rename(from, to),
+    }
 }
 
 /// The same path with more at its end.
@@ -196,4 +216,23 @@ fn no_space(file: &Path) -> Failure {
 fn taken(file: &Path) -> Failure {
     let reason = format!("{} is there already", file.display());
     Failure::new(Exit::Refused, reason, "nothing is overwritten: choose another name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_no_rename_looks_at_what_is_there_nothing_is_replaced_either() {
+        let dir = tempfile::tempdir().unwrap();
+        let [from, free, taken] = ["from", "free", "taken"].map(|name| dir.path().join(name));
+        std::fs::write(&from, "new").unwrap();
+        std::os::unix::fs::symlink("nowhere", &taken).unwrap();
+        let refused = rename_to_free(&from, &taken).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists);
+        assert!(taken.is_symlink() && from.exists());
+        rename_to_free(&from, &free).unwrap();
+        assert_eq!(std::fs::read(&free).unwrap(), b"new");
+        assert!(!from.exists());
+    }
 }

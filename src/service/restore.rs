@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::names::FileName;
 use crate::numbers::G;
-use crate::store::sqlite::{FILES, Lock, Sqlite, lock_path, refuse_other, restoring_path};
+use crate::store::sqlite::{
+    FILES, Lock, Sqlite, give_to_owner, lock_path, refuse_other, restoring_path,
+};
 use crate::store::{Readers, StoreError, is_full, or_too_long};
 
 use super::backup::{beside, remove_with_log, settle};
@@ -79,6 +81,11 @@ pub fn restore(
     sink: Sink<'_>,
 ) -> Result<RestoreReport, Failure> {
     refuse_other_than_backups(file)?;
+    if *file == *restoring_path(store) {
+        let reason = format!("{} is where a backup is put before it is checked", file.display());
+        let remedy = "give it another name first: what lies there is removed";
+        return Err(Failure::new(Exit::Refused, reason, remedy));
+    }
     // Asked in any case: who opens and closes it moves its log into it, so that one file is the store.
     if !is_empty(store)? && !force {
         let reason = format!("the store {} is not empty", store.display());
@@ -203,6 +210,7 @@ fn copy(from: &Path, to: &Path, store: &Path, sink: Sink<'_>) -> Result<(), Fail
     let total = source.metadata().map_err(reading)?.len();
     let made = File::options().write(true).create_new(true).mode(0o600).open(to);
     let mut target = made.map_err(writing)?;
+    give_to_owner(&target, store).map_err(writing)?;
     let mut done = 0;
     loop {
         match std::io::copy(&mut (&source).take(PIECE_BYTES), &mut target) {
@@ -232,9 +240,10 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<Checked, Failure> 
         StoreError::Impossible(what) => damaged(file, &what),
         other => other.into(),
     });
-    let (open, writer) = opened?;
+    let (open, mut writer) = opened?;
     let report = fsck(&open, None, sink)?;
-    // The last one closes the database, so that its log is gone before it is moved.
+    // What opening it has written, such as the tables of a newer version, goes with the one file that is moved.
+    writer.move_log()?;
     drop((writer, open));
     let _ = std::fs::remove_file(lock_path(aside));
     if report.interrupted {

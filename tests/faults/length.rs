@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Errno, Fixture, Ran, Setup, Task, lies, pile, save};
+use crate::harness::{Errno, Fixture, Ran, Setup, Task, lies, pile, run, save};
 
 /// Runs `workfs` with files of at most so many KiB.
 fn limited(fixture: &Fixture, kib: u32, arguments: &str) -> Ran {
@@ -71,6 +71,32 @@ fn commands_without_a_daemon_meet_it_as_a_full_disk() {
             fixture.workfs(&["import", from.to_str().unwrap(), "notes"]).success();
         }
         fixture.workfs(&["fsck"]).success();
+    }
+}
+
+// P4.3 P4.6
+#[test]
+fn a_restored_store_that_cannot_be_closed_whole_is_not_put_in_place() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let backup = fixture.outside("backup.db");
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    // As an older program made it: to be opened it is given more tables, for which it must become longer.
+    let older = "DROP INDEX chunks_at; ALTER TABLE chunks DROP COLUMN at; DROP TABLE freed; \
+         DELETE FROM meta WHERE key = 'extents'; PRAGMA user_version = 14; VACUUM;";
+    rusqlite::Connection::open(&backup).unwrap().execute_batch(older).unwrap();
+    let store = fixture.outside("new.db");
+    // One page more is too few.
+    let kib = fs::metadata(&backup).unwrap().len() / 1024 + 4;
+    let restore = "--store \"$OUT/new.db\" restore \"$OUT/backup.db\"";
+    let ran = limited(&fixture, kib as u32, restore);
+    assert_eq!(ran.code, 12, "{ran}");
+    let left = fs::read_dir(store.parent().unwrap()).unwrap();
+    let left = left
+        .filter(|one| one.as_ref().unwrap().file_name().to_string_lossy().starts_with("new.db"));
+    assert_eq!(left.count(), 0, "nothing is left");
+    for arguments in [&["restore", backup.to_str().unwrap()][..], &["fsck"]] {
+        run(&mut fixture.command_on(&store, arguments)).success();
     }
 }
 

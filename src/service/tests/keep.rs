@@ -48,13 +48,17 @@ fn a_backup_of_a_store_in_use_comes_back() {
 fn a_backup_gets_no_name_that_is_taken_for_the_store_s() {
     let bench = Bench::new();
     bench.mkdir("work/inbox");
-    for name in ["store.db-journal", "store.db-extents", "store.db.covers", "store.db.restoring-1"]
-    {
-        let refused = backup(&bench, &bench.path(name)).unwrap_err();
+    let ends = ["-journal", "-extents", ".covers", ".restoring", ".restoring-wal", ".restoring-1"];
+    for name in ends.map(|end| format!("store.db{end}")) {
+        let refused = backup(&bench, &bench.path(&name)).unwrap_err();
         assert_eq!(refused.exit, Exit::Usage, "{name}: {refused:?}");
-        assert!(!bench.path(name).exists(), "{name}");
+        assert!(!bench.path(&name).exists(), "{name}");
     }
     backup(&bench, &bench.path("store.db.bak")).unwrap();
+    let (file, store) = (bench.path("new.db.restoring"), bench.path("new.db"));
+    backup(&bench, &file).unwrap();
+    assert_eq!(put_back(&store, &file, true).unwrap_err().exit, Exit::Refused);
+    assert!(file.exists() && !store.exists());
 }
 
 /// Names in the directory of the store that a copy under way has, or a restored store.
@@ -207,6 +211,24 @@ fn a_backup_ends_although_the_store_is_written_to() {
     assert!(replies < 50, "{replies}");
     let restored = put_back(&bench.path("other.db"), &file, false).unwrap();
     println!("{} replies, {} records", replies, restored.records);
+}
+
+#[test]
+fn what_root_restores_is_whose_the_store_was() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.mkdir("work/inbox");
+    let (file, store) = (bench.path("copy.db"), bench.path("new.db"));
+    backup(&bench, &file).unwrap();
+    put_back(&store, &file, false).unwrap();
+    assert_eq!(std::fs::metadata(&store).unwrap().uid(), 0);
+    chown(&store, Some(64_001), Some(64_002)).unwrap();
+    put_back(&store, &file, true).unwrap();
+    let found = std::fs::metadata(&store).unwrap();
+    assert_eq!((found.uid(), found.gid()), (64_001, 64_002));
 }
 
 #[test]

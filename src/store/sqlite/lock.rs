@@ -104,6 +104,14 @@ pub fn is_of_store(path: &Path, file: Identity) -> bool {
     beside.chain([path.to_owned(), lock_path(path)]).any(|own| file.has_name(&own))
 }
 
+/// Whether a file of this name, which may not be there, would be taken for one of the store's at `path`.
+#[must_use]
+pub fn is_name_of_store(path: &Path, name: &Path) -> bool {
+    let of =
+        |store: &Path| FILES.into_iter().chain([".lock"]).any(|end| *name == *beside(store, end));
+    of(path) || of(&restoring_path(path))
+}
+
 /// Removes the lock of a store that was removed, unless another store was made there. False if somebody has it.
 #[must_use]
 pub fn remove_lock(path: &Path) -> bool {
@@ -206,11 +214,12 @@ impl Lock {
     }
 }
 
-/// What root makes beside a store is its owner's, who opens it after root (SQLite does so with the log).
+/// What root makes beside a store, or puts in its place, is its owner's, who opens it after root (SQLite does so with
+/// the log).
 ///
 /// # Errors
 /// If it cannot be given away.
-pub(super) fn give_to_owner(made: &File, store: &Path) -> std::io::Result<()> {
+pub fn give_to_owner(made: &File, store: &Path) -> std::io::Result<()> {
     let Ok(store) = std::fs::metadata(store) else { return Ok(()) };
     if rustix::process::geteuid().is_root() && store.uid() != 0 {
         std::os::unix::fs::fchown(made, Some(store.uid()), Some(store.gid()))?;

@@ -47,7 +47,10 @@ use chunks::Space;
 use extents::Extents;
 
 pub use head::refuse_other;
-pub use lock::{FILES, Lock, is_of_store, lock_holder, remove_files, remove_lock, restoring_path};
+pub use lock::{
+    FILES, Lock, give_to_owner, is_name_of_store, is_of_store, lock_holder, remove_files,
+    remove_lock, restoring_path,
+};
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 

@@ -63,6 +63,19 @@ impl SqliteWriter {
         })
     }
 
+    /// Moves all of the log into the main file, which is the whole store then, but for big files. What fails where the
+    /// last connection is closed nobody hears of.
+    ///
+    /// # Errors
+    /// No space, or the disk fails; or somebody reads the store.
+    pub fn move_log(&mut self) -> Result<()> {
+        self.mark.let_go();
+        match self.checkpointer.begin_anew(&self.connection, BUSY_PATIENCE)? {
+            true => Ok(()),
+            false => Err(StoreError::Busy("it reads the log".to_owned())),
+        }
+    }
+
     /// Sees to it that the connection has its read mark; another one where the log was moved meanwhile, so
     /// that it can begin anew.
     fn keep_mark(&self) -> Result<()> {
