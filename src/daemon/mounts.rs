@@ -4,6 +4,7 @@
 //! does so once; the lock of the table is not held while the kernel is asked. Deliberately not
 //! here: looking at mount points (`point`), sessions (`workfs_mount`).
 
+mod away;
 mod refused_places;
 
 use std::os::fd::OwnedFd;
@@ -27,7 +28,7 @@ use super::paths::StorePaths;
 use super::point;
 use super::reach::{Reach, numbers_otherwise};
 use super::wanted::Who;
-use super::wire::{MountAsk, MountInfo, UnmountAsk};
+use super::wire::{MountAsk, MountInfo};
 use crate::engine::{Engine, PutAgent, path_of_dir};
 use crate::kind::Role;
 use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
@@ -309,56 +310,12 @@ impl Mounts {
     /// ends.
     pub fn note_try(&self) {
         self.table.lock().tries += 1;
-        let _ = self.wake.send(Event::MountsChanged);
+        self.wake();
     }
 
-    /// Unmounts a directory; says whether it was the last mount.
-    ///
-    /// # Errors
-    /// If it is none of this daemon's, or in use and not asked to be taken away lazily.
-    pub fn remove(&self, ask: &UnmountAsk) -> Result<bool, Failure> {
-        let _alone = self.one_at_a_time.lock();
-        let dir = Path::new(&ask.dir);
-        let (mount, _) = self.find(dir).ok_or_else(|| {
-            let reason = format!("{} is no mount of this store's daemon", dir.display());
-            Failure::new(Cause::Absent, reason, "`workfs ps` tells what is mounted")
-        })?;
-        match if ask.lazy { mount.unmount() } else { point::unmount(&mount) } {
-            Ok(()) => self.finish(mount.id()),
-            Err(error) if !ask.lazy => return Err(point::in_use(dir, &error)),
-            Err(_) => {
-                mount.detach().map_err(|error| point::in_use(dir, &error))?;
-                self.detached(&mount, &ask.dir);
-            }
-        }
-        let _ = self.wake.send(Event::MountsChanged);
-        Ok(self.table.lock().rows.is_empty())
-    }
-
-    /// Unmounts all, and ends what is in use: a session that went on would keep the store open.
-    pub fn remove_all(&self) {
-        let _alone = self.one_at_a_time.lock();
-        let row = |row: &Row| (Arc::clone(&row.mount), row.info.detached);
-        let all: Vec<(Arc<Mount>, bool)> = self.table.lock().rows.iter().map(row).collect();
-        for (mount, detached) in all {
-            // One that lies elsewhere fails from the end of this process on.
-            if mount.lies_here() && (detached || mount.unmount().is_err()) {
-                point::cut_off(&mount);
-            }
-            self.finish(mount.id());
-        }
-    }
-
-    fn detached(&self, mount: &Mount, dir: &str) {
-        let mut table = self.table.lock();
-        let row = table.rows.iter_mut().find(|row| row.mount.id() == mount.id());
-        let below = row.and_then(|row| {
-            row.info.detached = true;
-            row.info.dir = dir.to_owned();
-            row.below.take()
-        });
-        drop(table);
-        self.give_back(below);
+    /// Tells the daemon's own thread that something changed. A full queue wakes it all the same.
+    fn wake(&self) {
+        let _ = self.wake.try_send(Event::MountsChanged);
     }
 
     /// Forgets the mounts that have ended, whoever ended them.
@@ -426,8 +383,11 @@ impl Mounts {
     /// All mounts, for `ps`.
     #[must_use]
     pub fn list(&self) -> Vec<MountInfo> {
-        self.finish_ended();
-        let all: Vec<MountInfo> = self.table.lock().rows.iter().map(Row::info_now).collect();
+        // Who asks does not wait until one is forgotten, which is done after one that is being made.
+        let lives = |row: &&Row| !row.mount.has_ended();
+        let table = self.table.lock();
+        let all: Vec<MountInfo> = table.rows.iter().filter(lives).map(Row::info_now).collect();
+        drop(table);
         all.into_iter().map(|info| self.as_of_now(info)).collect()
     }
 
@@ -454,8 +414,11 @@ impl Row {
     /// What `ps` shows of it, with its directory as that is called now.
     fn info_now(&self) -> MountInfo {
         let place = self.mount.place().filter(|_| self.is_seen());
+        // Somebody else may have taken it from sight (umount -l), of which nothing is heard.
+        let detached = self.info.detached || self.is_seen() && place.is_none();
         let dir = place.and_then(|place| Some(place.to_str()?.to_owned()));
-        MountInfo { dir: dir.unwrap_or_else(|| self.info.dir.clone()), ..self.info.clone() }
+        let dir = dir.unwrap_or_else(|| self.info.dir.clone());
+        MountInfo { dir, detached, ..self.info.clone() }
     }
 
     /// The device number of its files, also where it was made in another name space.

@@ -5,10 +5,9 @@
 //! side does. Deliberately not here: what is
 //! said over it (`wire`).
 
-use std::fs::Permissions;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt as _};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -76,11 +75,8 @@ impl SocketFile {
     /// # Errors
     /// If the system refuses.
     pub fn let_others_in(&self, let_in: bool) -> io::Result<()> {
-        if !self.identity.has_name(&self.path) {
-            return Ok(());
-        }
-        let mode = Permissions::from_mode(if let_in { 0o666 } else { 0o600 });
-        std::fs::set_permissions(&self.path, mode)
+        let mode = if let_in { 0o666 } else { 0o600 };
+        self.identity.set_mode(&self.path, mode).map(drop)
     }
 
     /// Removes it.
@@ -310,6 +306,8 @@ fn with_address(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

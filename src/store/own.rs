@@ -2,11 +2,12 @@
 //! do so in a directory of somebody else, who could have put there what leads to a file of theirs.
 //!
 //! What must stay true: what is opened here has one name, which is the one it was opened by; what is
-//! removed here is still the file that it was taken for.
+//! removed here, or gets another mode, is still the file that it was taken for.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// Opens a store's own file; one that is made is its owner's alone.
@@ -60,6 +61,39 @@ impl Identity {
     pub fn remove(self, path: &Path) -> io::Result<bool> {
         if self.has_name(path) { std::fs::remove_file(path).map(|()| true) } else { Ok(false) }
     }
+
+    /// Gives it this mode, if it has this name still; says whether it had. It is held meanwhile: by the name the mode
+    /// would be given to whatever is there by then, such as what somebody's link leads to.
+    ///
+    /// # Errors
+    /// If the mode cannot be set.
+    pub fn set_mode(self, path: &Path, mode: u32) -> io::Result<bool> {
+        let mut held = File::options();
+        held.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW);
+        let held = match held.open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            held => held?,
+        };
+        if Identity::of(&held.metadata()?) != self {
+            return Ok(false);
+        }
+        set_mode_of_held(&held, mode).map(|()| true)
+    }
+}
+
+/// What is only held has no mode to be set but by the kernel's number for it (`fchmodat2`, Linux 6.6, the same on all
+/// architectures), or by its name in `/proc`.
+fn set_mode_of_held(held: &File, mode: u32) -> io::Result<()> {
+    const FCHMODAT2: libc::c_long = 452;
+    // SAFETY: the pointer is to a string that ends in NUL and outlives the call.
+    let done = unsafe {
+        libc::syscall(FCHMODAT2, held.as_raw_fd(), c"".as_ptr(), mode, libc::AT_EMPTY_PATH)
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    let itself = format!("/proc/self/fd/{}", held.as_raw_fd());
+    std::fs::set_permissions(itself, Permissions::from_mode(mode))
 }
 
 /// Whether it is a file that can be reached by no second name.
@@ -99,5 +133,35 @@ mod tests {
         assert!(!path("none").exists());
         let made = open_own(&mut options, &path("new")).unwrap();
         assert_eq!(made.metadata().unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_mode_is_given_to_nothing_that_somebody_puts_in_its_place() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("precious"), "kept").unwrap();
+        std::os::unix::fs::symlink("precious", path("trap")).unwrap();
+        let _own = std::os::unix::net::UnixListener::bind(path("own")).unwrap();
+        let own = Identity::named(&path("own")).unwrap();
+        let mode = |name: &str| std::fs::symlink_metadata(path(name)).unwrap().mode() & 0o777;
+        let before = mode("precious");
+        let is_over = AtomicBool::new(false);
+        let set = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                use rustix::fs::{CWD, RenameFlags, renameat_with};
+                while !is_over.load(Ordering::Relaxed) {
+                    let swap = RenameFlags::EXCHANGE;
+                    renameat_with(CWD, path("trap"), CWD, path("own"), swap).unwrap();
+                }
+            });
+            let modes = (0..20_000).map(|nth| if nth % 2 == 0 { 0o666 } else { 0o602 });
+            let set = modes.filter(|mode| own.set_mode(&path("own"), *mode).unwrap()).count();
+            is_over.store(true, Ordering::Relaxed);
+            set
+        });
+        assert_eq!(mode("precious"), before);
+        assert!(set > 0, "it was never there");
+        assert!(!own.set_mode(&path("none"), 0o600).unwrap());
     }
 }

@@ -1,10 +1,14 @@
 //! Ten thousand open files.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use rustix::process::Signal;
 
 use crate::harness::{
-    Errno, Fixture, Setup, Task, left_out, lies, pile, save, set_soft_open_files,
+    Errno, Fixture, Setup, Task, left_out, lies, mounted_below, needs, pile, run, save,
+    send_signal, set_soft_open_files, until_polled,
 };
 
 const FILES: usize = 10_000;
@@ -120,4 +124,58 @@ fn ten_thousand_open_files_hinder_nobody() {
         assert_eq!(lies(&fixture.work(), &pile, id), place);
     }
     fixture.fsck_clean();
+}
+
+// P6.3 P6.6
+#[test]
+fn a_mount_that_cannot_be_held_for_want_of_a_descriptor_does_not_stay() {
+    if !needs(&["prlimit"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let (daemon, dir) = (fixture.daemon_pid(), fixture.outside("held"));
+    fs::create_dir(&dir).unwrap();
+    let limit = |soft: &str| {
+        let mut command = std::process::Command::new("prlimit");
+        run(command.args([&format!("--pid={daemon}"), &format!("--nofile={soft}:")])).success();
+    };
+    let open = || fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().flatten();
+    let nobody_is_connected = || {
+        let socket = |file: &fs::DirEntry| {
+            let to = fs::read_link(file.path()).unwrap_or_default();
+            to.to_str().is_some_and(|to| to.starts_with("socket:"))
+        };
+        // The one that listens it has twice.
+        until_polled("the clients have left", || {
+            (open().filter(socket).count() <= 2).then_some(())
+        });
+    };
+    nobody_is_connected();
+    let number = |file: fs::DirEntry| file.file_name().to_str()?.parse::<u32>().ok();
+    let last = open().filter_map(number).max().unwrap();
+    let mut refused = 0;
+    for more in 2..40 {
+        nobody_is_connected();
+        limit(&(last + more).to_string());
+        let mut command = fixture.command(&["mount", "-f", "--json", dir.to_str().unwrap()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut told = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut told).unwrap();
+        let is_held = !told.is_empty();
+        if is_held {
+            send_signal(child.id(), Signal::TERM);
+        }
+        limit("1024");
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(if is_held { 0 } else { 75 }), "{more}: {said}");
+        until_polled("no mount stays", || (mounted_below(fixture.base()).len() == 1).then_some(()));
+        if is_held {
+            break;
+        }
+        assert!(said.contains("Too many open files"), "{more}: {said}");
+        refused += 1;
+    }
+    assert!((1..30).contains(&refused), "{refused}");
 }

@@ -73,3 +73,28 @@ fn one_signal_ends_it_where_it_serves_after_another_daemon_was_just_ending() {
     fixture.mount_all();
     assert_eq!(fs::read(fixture.path("f")).unwrap(), b"x");
 }
+
+// P6.3
+#[test]
+fn who_leaves_a_mount_that_is_in_use_leaves_it_to_who_uses_it_and_the_directory_to_all() {
+    let fixture = Setup::default().mounts(2).start();
+    let held = fixture.outside("held");
+    fs::create_dir(&held).unwrap();
+    let mut command = fixture.command(&["mount", "-f", "--json", held.to_str().unwrap()]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let used = fs::File::open(held.join("AGENTS.md")).unwrap();
+    send_signal(child.id(), Signal::TERM);
+    assert!(child.wait().unwrap().success());
+    // It is known for what it is, and nothing is in the way of what is done there next.
+    let known = fixture.workfs(&["ps", "--json"]).success().json()["mounts"].clone();
+    assert_eq!((&known[2]["dir"], &known[2]["detached"]), (&held.to_str().into(), &true.into()));
+    let ran = fixture.workfs(&["unmount", held.to_str().unwrap()]).failure();
+    assert!(ran.stderr.contains("nothing is mounted"), "{ran}");
+    fs::write(held.join("file"), b"x").unwrap();
+    drop(used);
+    until_polled("it ends with its last user", || {
+        let known = fixture.workfs(&["ps", "--json"]).json()["mounts"].clone();
+        (known.as_array().unwrap().len() == 2).then_some(())
+    });
+}

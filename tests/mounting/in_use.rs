@@ -2,7 +2,9 @@
 
 use std::process::{Child, Command};
 
-use crate::harness::{Setup, Task};
+use rustix::mount::{UnmountFlags, unmount};
+
+use crate::harness::{Setup, Task, left_out};
 
 fn stands_in(dir: &std::path::Path) -> Child {
     Command::new("sleep").arg("600").current_dir(dir).spawn().unwrap()
@@ -30,4 +32,22 @@ fn who_uses_a_mount_is_named_and_nobody_else() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+}
+
+// P6.3
+#[test]
+fn what_was_taken_from_sight_by_others_is_told_of_as_that() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("umount(2) needs root");
+    }
+    let fixture = Setup::default().mounts(2).start();
+    let dir = fixture.mount(1).to_str().unwrap();
+    let used = std::fs::File::open(fixture.mount(1).join("AGENTS.md")).unwrap();
+    unmount(fixture.mount(1), UnmountFlags::DETACH).unwrap();
+    let known = fixture.workfs(&["ps", "--json"]).success().json()["mounts"].clone();
+    assert_eq!((&known[1]["dir"], &known[1]["detached"]), (&dir.into(), &true.into()));
+    // What it lay on can be had back all the same.
+    fixture.workfs(&["unmount", dir]).success();
+    std::fs::write(fixture.mount(1).join("file"), b"x").unwrap();
+    drop(used);
 }

@@ -234,7 +234,8 @@ impl Sqlite {
         let shown = path.display().to_string();
         schema::migrate(&sql, &shown).map_err(|error| named(error, path))?;
         // Not before it is known to be a store: another program's file stays as it is.
-        restrict(path).map_err(|e| io("restricting", e))?;
+        // Not by its name, which may be another's by then.
+        main.set_permissions(owners_alone()).map_err(|e| io("restricting", e))?;
         let logged = sql.pragma_update(None, "journal_mode", "wal");
         logged.map_err(|error| cause(&sql, error))?;
         sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
@@ -305,9 +306,9 @@ fn make(path: &Path) -> std::io::Result<bool> {
 }
 
 /// The store's own files are its owner's alone.
-fn restrict(path: &Path) -> std::io::Result<()> {
+fn owners_alone() -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+    std::fs::Permissions::from_mode(0o600)
 }
 
 fn connect(path: &Path, write: bool) -> Result<Connection> {
@@ -450,7 +451,7 @@ impl Readers for Sqlite {
         let _look = self.extents.look();
         let source = self.take()?;
         let mut copy = open_copy(target).map_err(fail)?;
-        let restricted = restrict(target);
+        let restricted = std::fs::set_permissions(target, owners_alone());
         restricted.map_err(|e| StoreError::of_writing(&target.display().to_string(), &e))?;
         // One snapshot for all steps: without it the copy begins anew with every commit of the
         // writer, and under load never ends.

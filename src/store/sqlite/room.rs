@@ -14,6 +14,7 @@
 //! Deliberately not here: who is refused then, and when the log is moved otherwise (`checkpoint`).
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,9 +38,11 @@ const PAGE_BYTES: u64 = 4096;
 /// The main file, opened once more to take room in it.
 pub(super) type MainFile = Arc<File>;
 
-/// Opens it, before SQLite does.
+/// Opens it, before SQLite does; no link in its place is followed.
 pub(super) fn open_main(path: &Path) -> std::io::Result<MainFile> {
-    Ok(Arc::new(File::options().read(true).write(true).open(path)?))
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
+    Ok(Arc::new(options.open(path)?))
 }
 
 /// See the head of this file.
