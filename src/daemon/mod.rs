@@ -253,8 +253,11 @@ fn begin(
 ) -> Result<(UnixListener, SocketFile), Failure> {
     store.set_up(&Setup::default())?;
     options.paths.make_directory()?;
-    socket::bind(socket)
-        .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))
+    let is_shared = store.engine.write_protection().is_some();
+    let alone = is_shared.then(|| socket::alone(socket, options.paths.store())).transpose()?;
+    let (listener, file) = socket::bind(socket)
+        .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))?;
+    Ok((listener, file.held_by(alone)))
 }
 
 /// Returns when a signal or a client says so, or the last mount is gone.

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
@@ -17,7 +18,8 @@ use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::limits::SOCKET_PATIENCE;
-use crate::store::Identity;
+use crate::store::sqlite::Lock;
+use crate::store::{Identity, StoreError};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -33,7 +35,18 @@ pub struct Peer {
     pub pid: u32,
 }
 
-/// Binds the socket at `path` in place of a stale one. Only for whoever holds the store's lock.
+/// Keeps other daemons from the socket at `path`, of a store whose lock is shared, since it is only read.
+///
+/// # Errors
+/// If another has it, or the system refuses.
+pub fn alone(path: &Path, store: &Path) -> Result<Lock, StoreError> {
+    Lock::take(path).map_err(|error| match error {
+        StoreError::Held { pid, .. } => StoreError::Held { path: store.display().to_string(), pid },
+        other => other,
+    })
+}
+
+/// Binds the socket at `path` in place of a stale one. Only for whoever holds the store's lock, or [`alone`].
 ///
 /// # Errors
 /// If something that is no socket lies there, or the system refuses.
@@ -43,7 +56,8 @@ pub fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     // The kernel gives the file the mode of the socket, so that it never is anybody else's.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     with_address(path, |address| rustix::net::bind(&socket, address))?;
-    let file = SocketFile { identity: Identity::named(path)?, path: path.to_owned() };
+    let (identity, path) = (Identity::named(path)?, path.to_owned());
+    let file = SocketFile { identity, path, alone: None };
     rustix::net::listen(&socket, BACKLOG)?;
     Ok((socket.into(), file))
 }
@@ -63,10 +77,12 @@ pub fn remove_stale(path: &Path) -> io::Result<()> {
 
 /// The file of a socket that was bound here. Its name may be another's by now: where somebody removed it,
 /// and the store, while a daemon had them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SocketFile {
     path: PathBuf,
     identity: Identity,
+    /// What keeps other daemons from this name, where the store's lock does not.
+    alone: Option<Arc<Lock>>,
 }
 
 impl SocketFile {
@@ -79,12 +95,21 @@ impl SocketFile {
         self.identity.set_mode(&self.path, mode).map(drop)
     }
 
-    /// Removes it.
+    /// With what keeps others from its name.
+    pub fn held_by(self, alone: Option<Lock>) -> SocketFile {
+        SocketFile { alone: alone.map(Arc::new), ..self }
+    }
+
+    /// Removes it, with what keeps others from its name.
     ///
     /// # Errors
     /// If the system refuses.
     pub fn remove(&self) -> io::Result<()> {
-        self.identity.remove(&self.path).map(drop)
+        let removed = self.identity.remove(&self.path).map(drop);
+        if let Some(alone) = &self.alone {
+            alone.remove(&self.path);
+        }
+        removed
     }
 }
 

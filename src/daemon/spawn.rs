@@ -118,6 +118,7 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
             // that has the store by this name logs to the same file; by another name it does not.
             if matches!(failure.cause, Cause::Store | Cause::Held)
                 && lock_holder(options.paths.store()).is_none()
+                && lock_holder(&options.paths.socket()).is_none()
             {
                 remove_log();
             }

@@ -258,3 +258,30 @@ fn what_is_in_the_log_only_is_read_from_a_read_only_file_system() {
     fixture.sh("mv work/inbox/t-1.yaml work/assigned/bob/").success();
     fixture.fsck_clean();
 }
+
+// P4.5 P6.2
+#[test]
+fn a_store_that_is_only_read_has_one_daemon_however_many_mounts_begin_at_once() {
+    if !can_bind() {
+        return;
+    }
+    let fixture = Setup::default().mounts(6).prepare();
+    fixture.workfs(&["init"]).success();
+    let protected = Protected::of(&fixture);
+    for round in 0..3 {
+        let mount = |dir: &std::path::PathBuf| {
+            let mut command = fixture.command(&["mount", dir.to_str().unwrap()]);
+            command.stderr(std::process::Stdio::null()).spawn().unwrap()
+        };
+        let all: Vec<_> = fixture.mounts().iter().map(mount).collect();
+        for mut child in all {
+            assert!(child.wait().unwrap().success(), "round {round}");
+        }
+        assert_eq!(processes_of(fixture.store()).len(), 1, "round {round}");
+        let known = fixture.workfs(&["ps", "--json"]).success().json();
+        assert_eq!(known["mounts"].as_array().unwrap().len(), fixture.mounts().len());
+        fixture.workfs(&["unmount", "--all"]).success();
+        assert_eq!(processes_of(fixture.store()), Vec::<u32>::new(), "round {round}");
+    }
+    drop(protected);
+}
