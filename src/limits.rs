@@ -458,6 +458,13 @@ pub const MOUNT_END_WAIT: Duration = Duration::from_secs(1);
 /// it. No daemon takes longer to see that its mount has gone; one that was killed never does.
 pub const GIVEN_BACK_WAIT: Duration = Duration::from_millis(500);
 
+/// How long a directory on which another daemon mounts just now is waited for: by then that one has its mount, or has
+/// failed. One who holds it for longer is none of ours.
+pub const POINT_WAIT: Duration = Duration::from_secs(2);
+
+/// The same of the directory with the list of covers, which is written in no time.
+pub const COVERS_WAIT: Duration = Duration::from_secs(1);
+
 /// How long a mount that is in use is tried to be unmounted: programs that others start have their
 /// descriptors for a moment.
 pub const UNMOUNT_PATIENCE: Duration = Duration::from_millis(250);

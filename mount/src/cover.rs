@@ -19,11 +19,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::heal::resolved;
+use crate::hold;
 use crate::mountinfo::{
     MountLine, device_number, is_reached, lies_in_fuse, may_lie_on, mount_at, mounts,
 };
@@ -101,6 +103,29 @@ impl Underlay {
         Ok(Underlay { directory, cover })
     }
 
+    /// As it is now.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn anew(self) -> io::Result<Underlay> {
+        Underlay::of(self.cover.dir, self.directory)
+    }
+
+    /// As it is when no other process of ours mounts on it any more, which is waited for, though not for longer than
+    /// that; and none does from then on until [`Underlay::let_go`].
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn held(self, patience: Duration) -> io::Result<Underlay> {
+        hold::hold(&self.directory, patience);
+        self.anew()
+    }
+
+    /// Others may mount on it.
+    pub fn let_go(&self) {
+        hold::let_go(&self.directory);
+    }
+
     /// With what is known of this directory from before it was covered, if it is as a cover leaves it: one that
     /// somebody has opened since is to stay as that was wanted.
     #[must_use]
@@ -135,8 +160,13 @@ impl Underlay {
     /// only tell.
     #[must_use]
     pub fn looks_covered(&self) -> bool {
-        let is_bare = |found: std::fs::Metadata| found.mode() & WRITE_BITS == 0;
-        is_immutable(&self.directory) && self.directory.metadata().is_ok_and(is_bare)
+        is_immutable(&self.directory) && self.is_bare()
+    }
+
+    /// Whether its bits let nobody write there, as a cover leaves them, also one that is being taken off.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.directory.metadata().is_ok_and(|found| found.mode() & WRITE_BITS == 0)
     }
 
     /// Puts the cover on. Idempotent.
@@ -144,9 +174,7 @@ impl Underlay {
     /// # Errors
     /// If the permission bits cannot be changed; a refused immutable flag is no error.
     pub fn apply(&self) -> io::Result<()> {
-        let is_on =
-            is_immutable(&self.directory) && self.directory.metadata()?.mode() & WRITE_BITS == 0;
-        if self.cover.immutable || is_on {
+        if self.cover.immutable || self.looks_covered() {
             return Ok(());
         }
         set_immutable(&self.directory, false);

@@ -17,6 +17,7 @@ mod fusermount;
 mod gate;
 mod guard;
 mod heal;
+mod hold;
 mod line;
 mod listing;
 mod locks;
@@ -46,6 +47,7 @@ pub use errno::Errno;
 pub use error::MountError;
 pub use fusermount::find as find_fusermount;
 pub use heal::{DirState, detach_dead, detach_dead_but_one, is_dead, state_of};
+pub use hold::{hold, let_go};
 pub use locks::Locks;
 pub use mountinfo::{
     MountLine, device_number, mount_around, mount_at, mounts, mounts_inside, mounts_of, stack_at,

@@ -25,7 +25,7 @@ use crate::gate::{Gate, Shut};
 use crate::guard::Adapter;
 use crate::heal::{DirState, resolved, state_of};
 use crate::line::Line;
-use crate::mountinfo::{MountLine, mount_at};
+use crate::mountinfo::{MountLine, stack_at};
 use crate::notifier::Notices;
 use crate::options::MountOptions;
 use crate::replace;
@@ -111,7 +111,7 @@ fn start_here(
 ) -> Result<Mount, MountError> {
     lazy_buffers();
     let other = |source| MountError::Other { dir: dir.clone(), source };
-    let here = match find_made(&dir, &connection) {
+    let here = match find_made(&dir, &options.fs_name, &connection) {
         Ok(Some(here)) => Arc::new(here),
         Ok(None) => return Err(other(io::Error::other("the mount was taken away at once"))),
         Err(error) => {
@@ -130,10 +130,14 @@ fn start_here(
     })
 }
 
-/// Where the mount is that was just made on `dir` over this connection; `None`: nowhere any more.
-fn find_made(dir: &Path, connection: &OwnedFd) -> io::Result<Option<Whereabouts>> {
-    let Some(line) = mount_at(dir)?.filter(MountLine::is_fuse) else { return Ok(None) };
-    Ok(Some(Whereabouts::new(dir, line.device, connection.try_clone()?)))
+/// Where the mount of this source is that was just made on `dir` over this connection; `None`: nowhere any more.
+/// Somebody may have been as fast, and lie on top.
+fn find_made(dir: &Path, source: &str, connection: &OwnedFd) -> io::Result<Option<Whereabouts>> {
+    let stack = stack_at(dir)?;
+    let is_it = |line: &&MountLine| line.is_workfs() && line.source == *source;
+    let found = stack.iter().rfind(is_it).or_else(|| stack.last());
+    let Some(line) = found.filter(|line| line.is_fuse()) else { return Ok(None) };
+    Ok(Some(Whereabouts::new(dir, line, connection.try_clone()?)))
 }
 
 /// Serves `tree` over a connection that another process made with [`connect`], whose mount on

@@ -39,9 +39,10 @@ enum Place {
 }
 
 impl Whereabouts {
-    /// A mount that was just made on `dir`, over this connection.
-    pub fn new(dir: &Path, device: u64, connection: OwnedFd) -> Whereabouts {
-        let id = UniqueId::at(dir);
+    /// A mount that was just made on `dir`, over this connection, as the table has it.
+    pub fn new(dir: &Path, line: &MountLine, connection: OwnedFd) -> Whereabouts {
+        let is_it = |id: &UniqueId| id.line().is_ok_and(|at| at == Some(line.id));
+        let (device, id) = (line.device, UniqueId::at(dir).filter(is_it));
         Whereabouts { dir: dir.to_owned(), device, id, connection: Mutex::new(Some(connection)) }
     }
 

@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::mount_table;
 use super::point::{LeftCovered, NAMED_MAX, expect_free, expect_nothing_inside, occupied, unmount};
 use super::spawn::LOOK_AGAIN;
-use crate::limits::GIVEN_BACK_WAIT;
+use crate::limits::{GIVEN_BACK_WAIT, POINT_WAIT};
 
 /// A directory that may be mounted on.
 pub(super) struct Point<'c> {
@@ -45,9 +45,13 @@ impl Point<'_> {
         (nonempty, words): (bool, String),
         notes: &mut Vec<String>,
     ) -> Result<Point<'c>, Failure> {
-        let mut dead = None;
+        let (mut dead, mut left_by) = (None, None);
         if super::is_dead(dir) {
-            let before = mount_table::at(dir).as_ref().and_then(Covers::words_of);
+            let line = mount_table::at(dir);
+            let before = line.as_ref().and_then(Covers::words_of);
+            // It may be another store's, and what the directory was like in that one's list.
+            let own = Some(rustix::process::geteuid().as_raw());
+            left_by = line.as_ref().filter(|line| line.user == own).and_then(Covers::of_mount);
             dead = take_dead_away(dir)?;
             notes.push(match before.filter(|before| *before != words) {
                 Some(before) => format!(
@@ -58,13 +62,21 @@ impl Point<'_> {
                 None => format!("{} was a dead mount; it was detached", dir.display()),
             });
         }
-        let is_dead = dead.is_some();
+        // Another store's daemon would look, and mount, beside this one: the one on top would hide the other.
+        let was_dead = dead.is_some();
         let mut below = dead.map_or_else(|| Underlay::open(dir), Ok);
-        let mut known = below.as_ref().ok().and_then(|below| covers.of(below));
-        if !is_dead && known.is_none() && below.as_ref().is_ok_and(Underlay::looks_covered) {
+        below = below.and_then(|below| below.held(POINT_WAIT));
+        // Who had it before may have taken the dead one's place.
+        let is_dead = was_dead && super::is_dead(dir);
+        let listed = |below: &Underlay| {
+            let of_other = || left_by.as_ref().and_then(|other| other.of(below));
+            covers.of(below).or_else(of_other)
+        };
+        let mut known = below.as_ref().ok().and_then(listed);
+        if !is_dead && known.is_none() && below.as_ref().is_ok_and(Underlay::is_bare) {
             await_given_back(below.as_ref());
-            below = Underlay::open(dir);
-            known = below.as_ref().ok().and_then(|below| covers.of(below));
+            below = below.and_then(Underlay::anew);
+            known = below.as_ref().ok().and_then(listed);
         }
         let crashed = known.is_some();
         let is_closed = below.as_ref().is_ok_and(Underlay::looks_covered);
@@ -73,8 +85,10 @@ impl Point<'_> {
             let found = expect_free(dir, crashed && !is_closed, nonempty);
             // So that what was found can be moved away; where something else is mounted it stays.
             if crashed && (found.is_err() || !mounts_oneself()) {
-                note_stays(dir, covers.give_back_at(dir).map(drop), notes);
-                below = Underlay::open(dir);
+                for list in std::iter::once(covers).chain(&left_by) {
+                    note_stays(dir, list.give_back_at(dir).map(drop), notes);
+                }
+                below = below.and_then(Underlay::anew);
             }
             let found = found?;
             is_told = found.is_some();
@@ -116,7 +130,9 @@ impl Point<'_> {
             self.give_back();
             return Err(failure);
         }
-        Ok((mount, self.below.ok()))
+        let below = self.below.ok();
+        below.iter().for_each(Underlay::let_go);
+        Ok((mount, below))
     }
 
     /// Closes the directory, and looks whether somebody was faster.
@@ -171,7 +187,7 @@ fn lies_below_a_mount(below: Result<&Underlay, &io::Error>) -> bool {
 /// moment.
 fn await_given_back(below: Result<&Underlay, &io::Error>) {
     let begin = Instant::now();
-    while below.is_ok_and(Underlay::looks_covered) && begin.elapsed() < GIVEN_BACK_WAIT {
+    while below.is_ok_and(Underlay::is_bare) && begin.elapsed() < GIVEN_BACK_WAIT {
         std::thread::sleep(LOOK_AGAIN);
     }
 }
@@ -229,5 +245,27 @@ mod tests {
         assert!(failure.reason.ends_with("has files: a\\nb"), "{failure}");
         assert_eq!(notes(&point, true).unwrap().len(), 1);
         assert_eq!(notes(&point.join("a\nb"), true).unwrap_err().cause, Cause::Usage);
+    }
+
+    #[test]
+    fn what_is_being_given_back_is_not_taken_for_what_it_was_like() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let point = dir.path().join("m");
+        std::fs::create_dir(&point).unwrap();
+        let set = |mode| {
+            std::fs::set_permissions(&point, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        // As in the moment between the two steps of giving it back.
+        set(0o555);
+        let covers = Covers::kept_in(dir.path().join("covers"));
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(GIVEN_BACK_WAIT / 4);
+                set(0o755);
+            });
+            Point::find(&point, &covers, (false, String::new()), &mut Vec::new()).unwrap()
+        });
+        assert_eq!(found.below.unwrap().cover().mode, 0o755);
     }
 }

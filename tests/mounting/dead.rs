@@ -1,6 +1,7 @@
 //! A dead mount: what it says of itself, and what takes its place.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -57,4 +58,21 @@ fn a_mount_in_the_place_of_a_dead_one_is_of_its_store_and_says_what_is_otherwise
     let made = format!("made by `workfs mount --agent bob -o noatime {dir}`");
     assert!(ran.stderr.contains(&made) && ran.stderr.contains("otherwise"), "{ran}");
     assert!(Path::new(&dir).join("work/inbox/t-1.yaml").exists());
+}
+
+// P6.4 P6.8
+#[test]
+fn the_directory_is_given_back_after_another_store_s_mount_in_the_place_of_a_dead_one() {
+    let (fixture, dir) = bobs();
+    let mode = || fs::metadata(&dir).unwrap().mode() & 0o7777;
+    fixture.workfs(&["unmount", &dir]).success();
+    let before = mode();
+    fixture.workfs(&["mount", &dir]).success();
+    fixture.kill_daemon();
+    let other = fixture.outside("other.db");
+    let ran = run(&mut fixture.command_on(&other, &["mount", &dir])).success();
+    assert!(!ran.stderr.contains("chattr"), "{ran}");
+    run(&mut fixture.command_on(&other, &["unmount", &dir])).success();
+    assert_eq!(mode(), before);
+    fs::write(Path::new(&dir).join("file"), b"x").unwrap();
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 
 use crate::harness::{Fixture, Ran, Setup, await_end, mounted_below, run};
 
@@ -249,4 +250,33 @@ fn a_daemon_that_breaks_off_for_want_of_memory_is_told_of_and_leaves_no_mount() 
         fixture.await_no_daemon();
     }
     fixture.mount_all();
+}
+
+// P6.1
+#[test]
+fn of_two_stores_that_are_mounted_on_one_directory_at_once_one_is_refused() {
+    let fixture = Setup::default().mounts(2).start();
+    let (other, dir) = (fixture.outside("other.db"), fixture.outside("both"));
+    let others = fixture.outside("others");
+    for dir in [&dir, &others] {
+        fs::create_dir(dir).unwrap();
+    }
+    // Both daemons are there, and begin at once.
+    run(&mut fixture.command_on(&other, &["mount", others.to_str().unwrap()])).success();
+    let stores = [fixture.store().to_owned(), other];
+    for round in 0..12 {
+        let mount = |store: &PathBuf| {
+            let mut command = fixture.command_on(store, &["mount", dir.to_str().unwrap()]);
+            command.stderr(Stdio::null()).spawn().unwrap()
+        };
+        let both: Vec<Child> = stores.iter().map(mount).collect();
+        let code = |mut child: Child| child.wait().unwrap().code().unwrap();
+        let codes: Vec<i32> = both.into_iter().map(code).collect();
+        assert!(codes == [0, 5] || codes == [5, 0], "round {round}: {codes:?}");
+        let mounted = mounted_below(fixture.base()).into_iter().filter(|one| *one == dir);
+        assert_eq!(mounted.count(), 1, "round {round}");
+        fixture.workfs(&["unmount", dir.to_str().unwrap()]).success();
+    }
+    fs::write(dir.join("file"), b"it is given back").unwrap();
+    run(&mut fixture.command_on(&stores[1], &["unmount", "--all"])).success();
 }
