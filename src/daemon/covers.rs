@@ -8,7 +8,7 @@
 use std::fs::{DirEntry, File};
 use std::io::{ErrorKind, Read as _, Write};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use workfs_mount::{Cover, MountLine, Underlay};
 
 use super::paths::StorePaths;
-use crate::limits::{COVERS_MAX, COVERS_WRITTEN_WITHIN};
+use crate::limits::{COVERS_MAX, COVERS_WAIT, COVERS_WRITTEN_WITHIN};
 use crate::store::open_own;
 
 /// A cover as it is kept.
@@ -36,7 +36,8 @@ struct Kept {
 #[derive(Debug)]
 pub struct Covers {
     file: PathBuf,
-    /// Held while the list is read and written, since mounts end in several threads.
+    /// Held while the list is read and written, since mounts end in several threads. Other processes are kept
+    /// from it by its directory ([`Covers::alone`]).
     writing: Mutex<()>,
 }
 
@@ -100,6 +101,7 @@ impl Covers {
     /// If the file cannot be written, or is somebody else's.
     pub fn keep(&self, cover: &Cover, words: &str) -> std::io::Result<()> {
         let _writing = self.writing.lock();
+        let _alone = self.alone();
         let mut all = self.load_to_change()?;
         all.retain(|kept| !kept.clone().cover().is_of_same(cover));
         all.push(Kept::new(cover, words));
@@ -114,6 +116,7 @@ impl Covers {
     /// If the file cannot be written, or is somebody else's.
     pub fn forget(&self, cover: &Cover) -> std::io::Result<()> {
         let _writing = self.writing.lock();
+        let _alone = self.alone();
         let mut all = self.load_to_change()?;
         let before = all.len();
         all.retain(|kept| {
@@ -145,7 +148,7 @@ impl Covers {
     /// in the list.
     ///
     /// # Errors
-    /// If something else is mounted there, or the system refuses.
+    /// If the system refuses.
     pub fn give_back_at(&self, dir: &Path) -> std::io::Result<bool> {
         if let Some((uid, gid)) = self.another_s() {
             let as_owner = || self.give_back_at_own(dir);
@@ -160,6 +163,8 @@ impl Covers {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotConnected) => {
                 return Ok(false);
             }
+            // Another file system is mounted there.
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => return Ok(false),
             opened => opened?,
         };
         match self.of(&below) {
@@ -174,6 +179,17 @@ impl Covers {
             }
             None => Ok(false),
         }
+    }
+
+    /// Keeps other processes of ours from the list: `unmount` without a daemon changes it, too, and what one reads
+    /// before another has written would undo that. Where the directory cannot be read, nobody is.
+    fn alone(&self) -> Option<Alone> {
+        let dir = self.file.parent()?;
+        let mut options = File::options();
+        let opened = options.read(true).custom_flags(libc::O_DIRECTORY).open(dir);
+        let dir = opened.ok()?;
+        workfs_mount::hold(&dir, COVERS_WAIT);
+        Some(Alone(dir))
     }
 
     /// Whose list it is, where this process is root and it is not root's.
@@ -283,6 +299,15 @@ impl Covers {
     }
 }
 
+/// A directory that this process holds.
+struct Alone(File);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        workfs_mount::let_go(&self.0);
+    }
+}
+
 impl Kept {
     fn new(cover: &Cover, words: &str) -> Kept {
         let Cover { dir, device, ino, mode, immutable } = cover.clone();
@@ -329,6 +354,23 @@ mod tests {
         assert!(!dir.path().join("t.db.covers").exists());
         std::fs::write(dir.path().join("t.db.covers"), "{").unwrap();
         assert_eq!(covers.of(&a), None);
+    }
+
+    #[test]
+    fn who_changes_a_list_does_so_on_top_of_what_others_have_just_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = || Covers::kept_in(dir.path().join("t.db.covers"));
+        let all: Vec<Cover> =
+            (0..64).map(|nth| directory(&dir.path().join(nth.to_string())).1).collect();
+        // As of different processes, but for the name by which a list is written.
+        let (one, other) = (list(), list());
+        all[..8].iter().for_each(|cover| one.keep(cover, "").unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| all[8..].iter().for_each(|cover| one.keep(cover, "").unwrap()));
+            all[..8].iter().for_each(|cover| other.forget(cover).unwrap());
+        });
+        let named = |covers: &[Cover]| covers.iter().map(|one| one.dir.clone()).collect::<Vec<_>>();
+        assert_eq!(one.dirs(), named(&all[8..]));
     }
 
     #[test]
