@@ -32,6 +32,7 @@ mod reply;
 mod run;
 mod seen;
 mod session;
+mod spare;
 mod stale;
 mod standing;
 mod tree;

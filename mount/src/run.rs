@@ -1,9 +1,8 @@
 //! What the session's own thread does: to serve until the end, and to leave nothing behind.
 //!
-//! What must stay true: where the session cannot begin, for want of a descriptor, its maker hears of it.
+//! What must stay true: where the session cannot begin, for want of a descriptor or a thread, its maker hears of it.
 //! Deliberately not here: making mounts (`session`).
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -15,15 +14,15 @@ use crate::guard::Adapter;
 use crate::locks::Locks;
 use crate::notifier::Notices;
 use crate::session::{EndSignals, Lies};
+use crate::spare::Spare;
 use crate::tree::MountId;
 use crate::whereabouts::Whereabouts;
 
 /// What the session's own thread holds.
 pub(crate) struct Run {
     pub(crate) session: Session<Adapter>,
-    /// In place of the one that the session opens for its second thread: by then nobody could be told that there is
-    /// none.
-    pub(crate) spare: OwnedFd,
+    /// In place of what the session takes when it begins.
+    pub(crate) spare: Spare,
     pub(crate) notices: Arc<Notices>,
     pub(crate) notifier: JoinHandle<()>,
     pub(crate) locks: Arc<Locks>,
@@ -35,7 +34,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn until_the_end(self, dir: &Path, lies: &Lies) {
-        drop(self.spare);
+        self.spare.give();
         if let Err(error) = self.session.run() {
             tracing::error!(mount = self.id.0, %error, "the session ended with an error");
         }

@@ -31,6 +31,7 @@ use crate::options::MountOptions;
 use crate::replace;
 use crate::run::{Run, take_away};
 use crate::seen::LastSeen;
+use crate::spare::Spare;
 use crate::tree::{Ino, Invalidation, MountId, Tree};
 use crate::whereabouts::Whereabouts;
 
@@ -184,7 +185,8 @@ fn start(
     config.clone_fd = true;
     let locks = Arc::clone(tree.locks());
     let (gate, view) = (Arc::new(Gate::new(options.root)), options.view());
-    let spare = connection.try_clone()?;
+    // A descriptor for the second of its threads, and those.
+    let spare = Spare::keep(connection.try_clone()?, EVENT_THREADS)?;
     let seen = Arc::new(LastSeen::new());
     let line = Arc::new(Line::new(connection.try_clone()?, Arc::clone(&gate), view));
     let told = (Arc::clone(&gate), Arc::clone(&line));

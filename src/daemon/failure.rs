@@ -38,6 +38,10 @@ pub enum Cause {
 /// The way out where a process may open no more files.
 const MORE_DESCRIPTORS: &str = "raise the limit (`ulimit -n`), or close some files";
 
+/// The way out where a user, or a group of processes, may have no more threads.
+const MORE_THREADS: &str =
+    "raise the limit of processes (`ulimit -u`, or that of the container), or end some";
+
 fn lacks_descriptors(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
@@ -157,10 +161,14 @@ impl From<StoreError> for Failure {
 impl From<workfs_mount::MountError> for Failure {
     fn from(error: workfs_mount::MountError) -> Self {
         use workfs_mount::MountError as E;
-        if let E::Other { source: why, .. } = &error
-            && lacks_descriptors(why)
-        {
-            return Failure::new(Cause::Busy, error.to_string(), MORE_DESCRIPTORS);
+        if let E::Other { source: why, .. } = &error {
+            let (is_short, remedy) = match why.raw_os_error() {
+                Some(libc::EAGAIN) => (true, MORE_THREADS),
+                _ => (lacks_descriptors(why), MORE_DESCRIPTORS),
+            };
+            if is_short {
+                return Failure::new(Cause::Busy, error.to_string(), remedy);
+            }
         }
         let cause = match &error {
             E::NotFound(_) => Cause::Absent,
