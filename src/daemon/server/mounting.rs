@@ -4,10 +4,13 @@
 //! (`mounts`).
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use workfs_mount::Mount;
 
+use super::super::failure::Failure;
 use super::super::lines::Lines;
 use super::super::mounts::Place;
 use super::super::places::Seat;
@@ -53,47 +56,55 @@ pub(super) fn serve(
         return Ok(());
     }
     let (mount, already) = (added.mount, added.already);
+    // Before it is told of: what nobody can be heard to let go of would stay for good.
+    let ended = match (ask.hold && !already).then(|| mount.end_signal()).transpose() {
+        Ok(ended) => ended,
+        Err(error) => {
+            let failed = Answer::Failed(Failure::io("holding the mount", &error));
+            return leave(shared, &mount, || lines.send(&failed));
+        }
+    };
     let answer = Answer::Mounted { mount: added.info, already, notes: added.notes };
     if let Err(error) = lines.send(&answer) {
         // Whoever asked has given up, and knows of no mount.
         if !already {
-            leave(&mount);
+            drop(ended);
+            return leave(shared, &mount, || Err(error));
         }
         return Err(error);
     }
-    if !ask.hold || already {
-        return Ok(());
-    }
+    let Some(ended) = ended else { return Ok(()) };
     // There are as many places as mounts.
     if let Err(failure) = shared.places.change(served.number, Seat::Holds) {
         tracing::warn!(%failure, "who holds a mount keeps its place among those that ask");
     }
     if ask.private {
-        return await_private_end(shared, &mount, lines);
+        return await_private_end(shared, &ended, lines);
     }
     drop(working);
-    let ended = mount.end_signal()?;
     loop {
         // The connections of a daemon that ends are shut: then only the mount's end is waited for.
         let stopping = shared.stopping.load(Ordering::SeqCst);
         let client = (!stopping).then(|| lines.stream());
-        match socket::await_end(&ended, client)? {
-            End::Watched => return lines.send(&Answer::Ended),
-            End::Client if stopping || shared.stopping.load(Ordering::SeqCst) => {}
-            End::Client => {
+        let came = socket::await_end(&ended, client);
+        match came {
+            Ok(End::Watched) => return lines.send(&Answer::Ended),
+            Ok(End::Client) if stopping || shared.stopping.load(Ordering::SeqCst) => continue,
+            Ok(End::Client) => {
                 tracing::info!(dir = %mount.dir().display(), "whoever held this mount is gone");
-                leave(&mount);
-                // One that was only told to end hears that it is done.
-                return lines.send(&Answer::Ended);
             }
+            Err(_) => {}
         }
+        drop(ended);
+        // One that was only told to end hears that it is done.
+        return leave(shared, &mount, || came.and_then(|_| lines.send(&Answer::Ended)));
     }
 }
 
 /// Waits until the client has taken its private mount away, and tells it whether the daemon ends
 /// now. One who is gone took it along, with the last process of its name space.
-fn await_private_end(shared: &Shared, mount: &Mount, lines: &mut Lines) -> io::Result<()> {
-    if socket::await_end(&mount.end_signal()?, Some(lines.stream()))? == End::Client {
+fn await_private_end(shared: &Shared, ended: &OwnedFd, lines: &mut Lines) -> io::Result<()> {
+    if socket::await_end(ended, Some(lines.stream()))? == End::Client {
         return Ok(());
     }
     let ending = shared.mounts.is_empty() && !shared.linger;
@@ -103,11 +114,22 @@ fn await_private_end(shared: &Shared, mount: &Mount, lines: &mut Lines) -> io::R
     lines.send(&Answer::Unmounted { ending })
 }
 
-fn leave(mount: &Mount) {
-    if let Err(error) = mount.unmount() {
-        tracing::warn!(dir = %mount.dir().display(), %error, "in use; detaching");
-        if let Err(error) = mount.detach() {
-            tracing::error!(dir = %mount.dir().display(), %error, "cannot detach");
+/// How long who could not take a mount away waits before it tries again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Takes a mount away that nobody wants any more, and does what is to be done `then`. Where it could not be taken
+/// away, for want of a descriptor or since another mount lies on it, it is tried again after that.
+fn leave(shared: &Shared, mount: &Mount, then: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let tried = shared.mounts.leave(mount);
+    let done = then();
+    // One that lies elsewhere whoever made it takes along.
+    if let Err(error) = tried
+        && mount.lies_here()
+    {
+        tracing::warn!(dir = %mount.dir().display(), %error, "cannot detach yet");
+        while !shared.stopping.load(Ordering::SeqCst) && shared.mounts.leave(mount).is_err() {
+            std::thread::sleep(AGAIN_AFTER);
         }
     }
+    done
 }
