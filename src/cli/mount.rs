@@ -85,6 +85,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         root: args.root.clone(),
         nonempty: args.nonempty,
         hold: args.foreground,
+        linger: args.linger,
         ..MountAsk::default()
     };
     // Where somebody serves one that was removed, that daemon says so.

@@ -160,7 +160,7 @@ pub fn run(
     let started = Started { mounts: &mounts, service: &service, is_new: store.is_new };
     let result = ready(&started);
     if result.is_ok() {
-        wait_for_the_end(options, &mounts, &server, &events);
+        wait_for_the_end(&mounts, &server, &events);
     }
     // No new client finds it; those that wait for an answer of the mounts get it.
     leave(&socket);
@@ -261,13 +261,13 @@ fn begin(
 }
 
 /// Returns when a signal or a client says so, or the last mount is gone.
-fn wait_for_the_end(options: &Options, mounts: &Mounts, server: &Server, events: &Receiver<Event>) {
+fn wait_for_the_end(mounts: &Mounts, server: &Server, events: &Receiver<Event>) {
     let begin = Instant::now();
     loop {
         mounts.finish_ended();
         let ends = mounts.ends();
         let mut timeout = Duration::from_secs(3600);
-        if ends.is_empty() && !options.linger && !server.is_busy() {
+        if ends.is_empty() && !server.lingers() && !server.is_busy() {
             timeout = FIRST_MOUNT_WAIT.saturating_sub(begin.elapsed());
             let was_tried = mounts.tries() > 0;
             if was_tried || timeout.is_zero() {

@@ -49,8 +49,8 @@ struct Shared {
     mounts: Arc<Mounts>,
     service: Arc<Service>,
     wake: Sender<Event>,
-    /// The daemon goes on without mounts.
-    linger: bool,
+    /// The daemon goes on without mounts: it was told so when it began, or with one of its mounts.
+    linger: AtomicBool,
     stopping: AtomicBool,
     work: Work,
     places: Places,
@@ -88,7 +88,7 @@ impl Server {
             service,
             work: Work::new(wake.clone()),
             wake,
-            linger: options.linger,
+            linger: AtomicBool::new(options.linger),
             stopping: AtomicBool::new(false),
             places: Places::default(),
             farewells: Mutex::default(),
@@ -101,6 +101,12 @@ impl Server {
             .stack_size(256 << 10)
             .spawn(move || accept(&taking, &taker))?;
         Ok(Server { shared, listener, accepting })
+    }
+
+    /// Whether the daemon goes on without mounts.
+    #[must_use]
+    pub fn lingers(&self) -> bool {
+        self.shared.lingers()
     }
 
     /// Whether a request is being served that the daemon's end should wait for.
@@ -218,6 +224,10 @@ impl Drop for Served<'_> {
 }
 
 impl Shared {
+    fn lingers(&self) -> bool {
+        self.linger.load(Ordering::SeqCst)
+    }
+
     /// What `ps` says of this daemon.
     fn info(&self) -> DaemonInfo {
         DaemonInfo { is_removed: self.file.is_removed(), ..self.info.clone() }
@@ -290,7 +300,7 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 let _working = shared.work.begin(true);
                 Some(match shared.mounts.remove(&ask) {
                     Ok(was_last) => {
-                        let ending = was_last && !shared.linger;
+                        let ending = was_last && !shared.lingers();
                         if ending {
                             shared.farewells.lock().push(lines.stream().try_clone()?);
                         }

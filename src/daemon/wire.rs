@@ -89,6 +89,9 @@ pub struct MountAsk {
     /// [`Answer::SendConnection`].
     #[serde(default)]
     pub private: bool,
+    /// The daemon goes on from then on without mounts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub linger: bool,
 }
 
 impl MountAsk {

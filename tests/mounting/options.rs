@@ -297,3 +297,19 @@ fn permission_bits_hold_where_a_name_goes_without_a_call() {
     other(hold).success();
     until_polled("it is given back", || fixture.path("work/inbox/t-1.yaml").exists().then_some(()));
 }
+
+// P6.3
+#[test]
+fn a_daemon_lingers_also_where_a_later_mount_asks_for_that() {
+    let fixture = Setup::default().mounts(2).prepare();
+    let dirs: Vec<&str> = fixture.mounts().iter().map(|dir| dir.to_str().unwrap()).collect();
+    fixture.workfs(&["mount", dirs[0]]).success();
+    fixture.workfs(&["mount", "--linger", dirs[1]]).success();
+    let pid = fixture.daemon_pid();
+    for dir in dirs {
+        fixture.workfs(&["unmount", dir]).success();
+    }
+    assert_eq!(fixture.daemon_pid(), pid);
+    fixture.workfs(&["unmount", "--all"]).success();
+    fixture.await_no_daemon();
+}

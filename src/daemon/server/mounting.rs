@@ -34,7 +34,7 @@ pub(super) fn serve(
         // Before it makes a name space of its own, in which it could start no daemon.
         return Ok(());
     }
-    if !shared.linger && shared.mounts.leaves_to_next(ask) {
+    if !shared.lingers() && shared.mounts.leaves_to_next(ask) {
         return Ok(());
     }
     let place = if ask.private {
@@ -54,6 +54,9 @@ pub(super) fn serve(
         // that. Whoever hears nothing asks the next daemon.
         shared.mounts.remove_all();
         return Ok(());
+    }
+    if ask.linger {
+        shared.linger.store(true, Ordering::SeqCst);
     }
     let (mount, already) = (added.mount, added.already);
     // Before it is told of: what nobody can be heard to let go of would stay for good.
@@ -107,7 +110,7 @@ fn await_private_end(shared: &Shared, ended: &OwnedFd, lines: &mut Lines) -> io:
     if socket::await_end(ended, Some(lines.stream()))? == End::Client {
         return Ok(());
     }
-    let ending = shared.mounts.is_empty() && !shared.linger;
+    let ending = shared.mounts.is_empty() && !shared.lingers();
     if ending {
         shared.farewells.lock().push(lines.stream().try_clone()?);
     }
