@@ -416,3 +416,34 @@ fn a_place_in_a_mount_that_the_daemon_does_not_see_is_refused() {
     assert!(ran.stderr.contains("is another place for the daemon"), "{ran}");
     nothing_is_left(&fixture);
 }
+
+// P10.7
+#[test]
+fn what_others_have_mounted_over_a_mount_stays_where_it_is() {
+    if !may_have_a_name_space() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let over = || run(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(fixture.root()));
+    over().success();
+    fs::write(fixture.path("on the volume"), b"x").unwrap();
+    let mut command = exec(&fixture, &["bash", "-c", "ls $M0"]);
+    let ran = run(command.env("M0", fixture.root()));
+    run(Command::new("umount").arg(fixture.root())).success();
+    assert_eq!(ran.success().stdout, "on the volume\n");
+}
+
+// P10.7
+#[test]
+fn where_its_directory_would_lie_in_a_mount_that_it_does_not_see_it_is_refused() {
+    if !may_have_a_name_space() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let other = fixture.outside("other.db");
+    let ran = run(fixture.command_on(&other, &["exec", "true"]).env("TMPDIR", fixture.root()));
+    assert!(ran.code == 2 && ran.stderr.contains("TMPDIR"), "{ran}");
+    let names = fs::read_dir(fixture.root()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with("workfs-")));
+    assert!(!other.exists());
+}

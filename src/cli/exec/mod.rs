@@ -76,7 +76,10 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     };
     // What is refused in any case starts no daemon and makes no store.
     daemon::expect_possible(&wanted)?;
-    OwnDir::expect_place()?;
+    let place = OwnDir::expect_place()?;
+    if wanted.private {
+        expect_in_sight(&place)?;
+    }
     // Where somebody serves one that was removed, that daemon says so.
     let is_new = !options.paths.exists() && Client::connect(&options.paths)?.is_none();
     if is_new {
@@ -103,6 +106,18 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     let ended = child::run(&args.command, mounted.dir(), &mounted.variables(&options.paths));
     mounted.take_away(&options.paths);
     Err(Stop::ended(ended?.status))
+}
+
+/// Fails where the directory that is to be mounted on would lie in a mount: in a name space of its own the command
+/// sees no other.
+fn expect_in_sight(place: &Path) -> Result<(), Stop> {
+    let Some(mount) = daemon::mounted_around(place).filter(|mount| mount.is_workfs()) else {
+        return Ok(());
+    };
+    let (place, mount) = (place.display(), mount.dir.display());
+    let reason =
+        format!("no directory to mount on can be made in {place}: it lies in the mount {mount}");
+    Err(Stop::failed(Exit::Usage, reason, "set TMPDIR to a directory outside of mounts of workfs"))
 }
 
 /// Waits, not without end, until a daemon has gone that was started in vain, and has taken along what it

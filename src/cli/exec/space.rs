@@ -13,7 +13,7 @@ use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use workfs_mount::MountOptions;
 
-use crate::daemon::{Failure, of_workfs};
+use crate::daemon::{Failure, mounted_at, of_workfs};
 
 /// Whether this process may have one.
 pub fn is_allowed() -> bool {
@@ -36,6 +36,10 @@ fn enter() -> rustix::io::Result<()> {
     // Other agents' mounts are none of the command's business; and as long as this name space had
     // a copy of one, of whichever store, that one could not end.
     for other in of_workfs() {
+        // By its path one below another would take away what lies on it.
+        if mounted_at(&other.dir).is_none_or(|top| top.id != other.id) {
+            continue;
+        }
         let _ = rustix::mount::unmount(&other.dir, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
     }
     Ok(())
