@@ -142,7 +142,8 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         output.note(&note);
         return done(&dir, output);
     }
-    if daemon::mounted_at(&dir).is_none() {
+    let now = daemon::mounted_at(&dir);
+    if now.is_none() {
         if mounted.is_some() {
             return done(&dir, output);
         }
@@ -153,6 +154,12 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
             }
             None => Stop::failed(Exit::Absent, reason, "`workfs ps` tells what is mounted"),
         });
+    }
+    let number = |line: &MountLine| (line.id, line.device);
+    if let Some(other) = now.filter(|now| mounted.as_ref().map(number) != Some(number(now))) {
+        let (dir, fs_type) = (dir.display(), other.fs_type);
+        let reason = format!("somebody has mounted on {dir} meanwhile ({fs_type})");
+        return Err(Stop::failed(Exit::Conflict, reason, "see what it is, then unmount that"));
     }
     by_the_system(&dir, lazy)?;
     done(&dir, output)

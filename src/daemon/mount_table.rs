@@ -5,6 +5,19 @@ use std::path::Path;
 
 use workfs_mount::MountLine;
 
+use super::failure::{Cause, Failure};
+
+/// Fails where the kernel does not tell what is mounted.
+///
+/// # Errors
+/// If `/proc` is not there.
+pub fn expect_told() -> Result<(), Failure> {
+    workfs_mount::mounts().map(drop).map_err(|error| {
+        let reason = format!("what is mounted cannot be told: {error}");
+        Failure::new(Cause::Mount, reason, "mount /proc (`mount -t proc proc /proc`)")
+    })
+}
+
 /// The topmost mount on exactly this absolute path.
 #[must_use]
 pub fn at(dir: &Path) -> Option<MountLine> {

@@ -105,8 +105,18 @@ pub fn expect_free(dir: &Path, crashed: bool, nonempty: bool) -> Result<Option<S
         DirState::Plain { entries, .. } => occupied(dir, &entries, crashed, nonempty),
         DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {
             let source = crate::names::printable(source.as_encoded_bytes());
-            let reason = format!("{} is mounted already ({fs_type}, {source})", dir.display());
-            let remedy = format!("unmount it first (`workfs unmount {}`)", dir.display());
+            let dir_name = dir.display();
+            let reason = format!("{dir_name} is mounted already ({fs_type}, {source})");
+            // Of such a one it is not even told whether it is dead.
+            let own = rustix::process::geteuid();
+            let another = mount_table::at(dir).and_then(|line| line.user);
+            let remedy = match another.filter(|user| !own.is_root() && *user != own.as_raw()) {
+                Some(user) => format!(
+                    "it is user {user}'s, perhaps left by a daemon that was killed: that user or root can \
+                     unmount it (`workfs unmount {dir_name}`)"
+                ),
+                None => format!("unmount it first (`workfs unmount {dir_name}`)"),
+            };
             Err(Failure::new(Cause::Conflict, reason, remedy))
         }
         // A volume of the machine or of the container: as good as a directory.
@@ -195,6 +205,7 @@ pub fn is_dead(dir: &Path) -> bool {
 /// If the system refuses, or another mount lies in a dead one and is not to go with it (`lazy`).
 pub fn clean_up(dir: &Path, covers: &Covers, lazy: bool) -> Result<Option<String>, Failure> {
     let io = |error| Failure::io(dir.display(), &error);
+    mount_table::expect_told()?;
     let dead = is_dead(dir);
     if dead {
         if !lazy {

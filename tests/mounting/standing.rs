@@ -1,9 +1,10 @@
-//! Commands whose working directory lies in a mount that its path does not lead to any more.
+//! Commands whose working directory lies in a mount that its path does not lead to any more, and where nothing tells of
+//! mounts.
 
 use std::fs;
 use std::process::Command;
 
-use crate::harness::{Fixture, Ran, Task, left_out, needs, run, send_signal};
+use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs, run, send_signal};
 
 /// Mounts the fixture's store once more.
 fn mount(fixture: &Fixture, name: &str, arguments: &[&str]) -> String {
@@ -169,4 +170,19 @@ fn without_proc_no_store_is_taken_for_that_of_the_mount_one_is_in() {
     assert!(ran.stderr.contains("/proc, which would tell, is not there"), "{ran}");
     assert!(ran.stderr.contains("eve (agent) may not"), "{ran}");
     no_intruder(&fixture);
+}
+
+// P6.7
+#[test]
+fn where_proc_is_not_there_what_is_mounted_cannot_be_told() {
+    if !rustix::process::geteuid().is_root() {
+        return left_out("a name space of mounts needs root");
+    }
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let script = "mount -t tmpfs none /proc && exec \"$W\" unmount \"$M\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).env("W", env!("CARGO_BIN_EXE_workfs"));
+    let ran = run(command.env("M", fixture.root()).env("WORKFS_STORE", fixture.store()));
+    assert!(ran.code == 8 && ran.stderr.contains("mount -t proc"), "{ran}");
 }
