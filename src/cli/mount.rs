@@ -239,8 +239,12 @@ pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
                       another store";
         return Err(Stop::failed(Exit::Mount, reason, remedy));
     }
-    let io = |error: std::io::Error| {
-        Stop::from(Failure::io(format!("the mount on {}", dir.display()), &error))
+    let io = |error: std::io::Error| match error.raw_os_error() {
+        Some(libc::ENOTCONN | libc::ECONNABORTED) => {
+            let reason = format!("the mount on {} broke off: its daemon has ended", dir.display());
+            Stop::failed(Exit::Mount, reason, "try again")
+        }
+        _ => Failure::io(format!("the mount on {}", dir.display()), &error).into(),
     };
     let place = dir.to_owned();
     match daemon::within(MOUNT_ANSWER_WAIT, move || ask_root(&place)).map_err(io)? {

@@ -257,6 +257,10 @@ fn by_the_system(dir: &Path, lazy: bool) -> Result<(), Stop> {
         keeper.iter().for_each(daemon::Keeper::await_given_back);
         return Ok(());
     }
+    if daemon::mounted_at(dir).is_none() {
+        // Somebody else was faster.
+        return Ok(());
+    }
     let text = crate::names::printable(String::from_utf8_lossy(&ran.stderr).trim().as_bytes());
     Err(Stop::failed(Exit::Conflict, text, "take it from sight all the same with `--lazy`"))
 }

@@ -133,10 +133,10 @@ impl Covers {
     /// # Errors
     /// If the system refuses.
     pub fn give_back(&self, below: &Underlay) -> std::io::Result<bool> {
-        if below.lies_below_a_mount()? {
-            return Ok(false);
+        match below.uncover() {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => return Ok(false),
+            uncovered => uncovered?,
         }
-        below.uncover()?;
         if let Err(error) = self.forget(below.cover()) {
             let dir = below.cover().dir.display();
             tracing::warn!(%dir, %error, "a cover that was taken off stays listed");
