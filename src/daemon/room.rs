@@ -11,6 +11,8 @@
 //! each try is what the register says then, also of an agent that has gone from it meanwhile.
 //! Deliberately not here: which record is claimed (`service`).
 
+mod jobs;
+
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::Shutdown;
@@ -23,6 +25,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
+use self::jobs::{Job, serve};
 use super::lines::Lines;
 use super::places::Shares;
 use super::socket;
@@ -31,9 +34,9 @@ use crate::engine::Place;
 use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
 use crate::names::AgentName;
 use crate::numbers::WorkspaceKey;
-use crate::service::{
-    self, Caller, ClaimArgs, ClaimReport, ReleaseArgs, Reply, Request, Service, dispatch,
-};
+use crate::service::{self, Caller, ClaimArgs, ClaimReport, Reply, Service};
+
+pub use self::jobs::give_back;
 
 /// Descriptor 0 of the poll set: something was told.
 const TOLD: u64 = 0;
@@ -75,7 +78,7 @@ struct Client {
     trying: bool,
     /// It was woken while it was tried already.
     again: bool,
-    /// The workspaces for whose records it was woken, until it took one or passed the wake-up on.
+    /// The workspaces for whose records it was woken, once for each, until it took one or passed the wake-up on.
     called: Vec<WorkspaceKey>,
     gone: bool,
     /// Why it was passed over what was ready when it was tried last.
@@ -88,11 +91,6 @@ struct Answered {
     caller: Caller,
     agent: Option<AgentName>,
     claimed: ClaimReport,
-}
-
-enum Job {
-    Claim { number: u64, caller: Caller, args: ClaimArgs, registered: bool },
-    GiveBack(Caller, Option<AgentName>, ClaimReport),
 }
 
 impl Bell {
@@ -190,53 +188,6 @@ impl Room {
     }
 }
 
-/// A thread that makes claims.
-fn serve(work: &Receiver<Job>, service: &Service, bell: &Bell) {
-    while let Ok(job) = work.recv() {
-        match job {
-            Job::Claim { number, caller, args, registered } => {
-                let known = || match registered {
-                    true => service.expect_registered(args.agent.as_ref()),
-                    false => Ok(()),
-                };
-                let reply = match service.admits(caller.uid).and_then(|()| known()) {
-                    Ok(()) => ask(service, &caller, Request::Claim(args)),
-                    Err(failure) => Reply::Error(failure),
-                };
-                bell.ring(Told::Tried(number, reply));
-            }
-            Job::GiveBack(caller, agent, claimed) => give_back(service, &caller, agent, claimed),
-        }
-    }
-}
-
-/// Gives back what was claimed for a client that has gone without having read it.
-pub fn give_back(
-    service: &Service,
-    caller: &Caller,
-    agent: Option<AgentName>,
-    claimed: ClaimReport,
-) {
-    // Whoever is of that name may have found it, and be at work.
-    let is_untouched = service::is_as_claimed(service, caller, &claimed);
-    let args = ReleaseArgs { what: claimed.path.into(), agent };
-    if !is_untouched.is_ok_and(|untouched| untouched) {
-        tracing::warn!(what = args.what, "a record whose claimer is gone is left as it is");
-    } else if let Reply::Error(failure) = ask(service, caller, Request::Release(args)) {
-        tracing::warn!(%failure, "a record whose claimer is gone stays claimed");
-    }
-}
-
-/// The last reply to a request.
-fn ask(service: &Service, caller: &Caller, request: Request) -> Reply {
-    let mut last = Reply::Idle;
-    dispatch(service, caller, request, &mut |reply| {
-        last = reply;
-        true
-    });
-    last
-}
-
 /// The room's own thread.
 struct Keeper {
     service: Arc<Service>,
@@ -289,8 +240,7 @@ impl Keeper {
                 TOLD => {
                     let _ = rustix::io::read(&*self.bell.wake, &mut [0u8; 8]);
                 }
-                // It hung up, or talks instead of waiting: either way it does not wait.
-                number => self.leaves(number),
+                number => self.stirs(number),
             }
         }
         Ok(!events.is_empty())
@@ -367,9 +317,7 @@ impl Keeper {
             // It has what it wanted, or wants no more: this is for the next.
             return self.service.engine.line().pass_on(workspace);
         };
-        if !client.called.contains(&workspace) {
-            client.called.push(workspace);
-        }
+        client.called.push(workspace);
         if client.trying {
             client.again = true;
         } else {
@@ -399,10 +347,8 @@ impl Keeper {
             return;
         }
         let Some(mut client) = self.take(number) else { return };
-        if client.again || !matches!(reply, Reply::Report(_)) {
-            for workspace in client.called {
-                self.service.engine.line().pass_on(workspace);
-            }
+        for workspace in self.not_used_up(&mut client, reply.claimed()) {
+            self.service.engine.line().pass_on(workspace);
         }
         let heard =
             !client.gone && client.lines.send_at_once(&Answer::Reply(reply.clone())).is_ok();
@@ -415,6 +361,22 @@ impl Keeper {
                 self.give_back(answered);
             }
         }
+    }
+
+    /// The wake-ups that are still others', of a client that has got this, or nothing: each was for one record, and
+    /// it may have taken one of another workspace. One that came while it was tried may be for what it took, or not.
+    fn not_used_up(&self, client: &mut Client, claimed: Option<&ClaimReport>) -> Vec<WorkspaceKey> {
+        let mut called = std::mem::take(&mut client.called);
+        let before = called.len().saturating_sub(usize::from(client.again));
+        if let Some(claimed) = claimed.filter(|_| before > 0) {
+            // Where that cannot be read somebody looks in vain.
+            let from = service::workspace_of(&self.service, &client.caller, claimed).ok();
+            let used = called.iter().take(before).position(|called| Some(*called) == from);
+            if let Some(used) = used {
+                called.remove(used);
+            }
+        }
+        called
     }
 
     /// What was sent lies in the client's socket, and it may go without having read it, as one that was stopped
@@ -451,6 +413,21 @@ impl Keeper {
             tracing::warn!(%failure, "whether anything is ready cannot be read");
             false
         })
+    }
+
+    /// A client hung up, or talks instead of waiting: either way it does not wait. Who only sends no more does.
+    fn stirs(&mut self, number: u64) {
+        let waiting = self.clients.get(&number).map(|client| &client.lines);
+        let lines = waiting.or_else(|| self.answered.get(&number).map(|answered| &answered.lines));
+        let stream = lines.map(Lines::stream).filter(|stream| socket::only_sends_no_more(stream));
+        if let Some(stream) = stream {
+            // That it hangs up is told all the same.
+            let data = EventData::new_u64(number);
+            if epoll::modify(&self.watched, stream, data, EventFlags::empty()).is_ok() {
+                return;
+            }
+        }
+        self.leaves(number);
     }
 
     /// A client hung up.

@@ -187,6 +187,12 @@ pub fn is_gone(stream: &UnixStream) -> bool {
     poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(gone)
 }
 
+/// Whether the other end is there, and has only said that it sends no more: of one that does something.
+#[must_use]
+pub fn only_sends_no_more(stream: &UnixStream) -> bool {
+    !is_gone(stream) && rustix::io::ioctl_fionread(stream) == Ok(0)
+}
+
 /// Whether the other end went away with something unread of what it was sent: of a local socket the kernel says so.
 #[must_use]
 pub fn has_left_unread(stream: &UnixStream) -> bool {

@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{
     Base, IntoLane, Rename, RenameMode, Sight, Take, Wanted, Wish, best_claimable, best_ready,
 };
+use crate::kind::Kind;
 use crate::names::{AgentName, FileName, ShownPath};
 use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
 use crate::refusal::Rule;
 use crate::store::{Record, WorkspaceRow};
 
 use super::find::{FoundRecord, has_moved_on, path_of, record, workspace};
+use super::import::is_of_the_store;
 use super::{Caller, ClaimArgs, Exit, Failure, Service, lane};
 
 /// How often the whole choice is made anew where others took all candidates.
@@ -161,12 +163,14 @@ fn claim_best(
         match service.engine.run(caller.context(), claim) {
             Ok(taken) => return report(service, caller, &workspace, &taken.record),
             Err(refusal) if refusal.rule == Rule::Absent => {}
-            // Something is in the way of all that is ready there.
-            Err(refusal) if refusal.rule.passes_over() => {
+            Err(refusal) if is_of_the_store(&refusal) && refusal.rule != Rule::Quota => {
+                return Err(refusal.into());
+            }
+            // Something is in the way of all that is ready there, or of this caller: not elsewhere.
+            Err(refusal) => {
                 passed.push(workspace.key);
                 first.get_or_insert(refusal);
             }
-            Err(refusal) => return Err(refusal.into()),
         }
     }
     if let Some(refusal) = first {
@@ -179,8 +183,8 @@ fn claim_best(
     ))
 }
 
-/// Where the best of all workspaces is, but for those that were passed over: one look into the index
-/// of each.
+/// Where the best of all workspaces is, but for those that were passed over, and those whose records are others'
+/// work, if any are the caller's: one look into the index of each.
 fn best(
     service: &Service,
     caller: &Caller,
@@ -195,12 +199,16 @@ fn best(
         };
         let mut best: Option<Best> = None;
         let in_sight = |row: &WorkspaceRow| row.dir.is_some() && caller.part.has(&row.path);
-        for workspace in workspaces.into_iter().filter(in_sight) {
-            let Some(binding) = config.bind(&workspace.path) else { continue };
-            if passed.contains(&workspace.key) {
+        let workspaces = workspaces.into_iter().filter(in_sight);
+        let bound = workspaces.filter_map(|row| config.bind(&row.path).map(|bound| (row, bound)));
+        let bound: Vec<_> = bound.collect();
+        let has_work = bound.iter().any(|(_, binding)| may_claim(&binding.kind, caller));
+        for (workspace, binding) in bound {
+            let kind = &binding.kind;
+            let is_others = has_work && !may_claim(kind, caller);
+            if is_others || passed.contains(&workspace.key) {
                 continue;
             }
-            let kind = &binding.kind;
             let Some(claim) = kind.claim() else { continue };
             let Some(first) = best_ready(read, workspace.key, &*service.is_written)? else {
                 continue;
@@ -215,6 +223,11 @@ fn best(
         }
         Ok(best)
     })
+}
+
+/// Whether the caller's role may make the claims of a kind.
+fn may_claim(kind: &Kind, caller: &Caller) -> bool {
+    kind.claim().is_some_and(|claim| claim.by.contains(&caller.role))
 }
 
 /// The workspaces for whose records a claim can wait.
@@ -253,6 +266,19 @@ pub fn is_as_claimed(
             Err(failure) => Err(failure),
         }
     })
+}
+
+/// The workspace that a claim took a record of.
+///
+/// # Errors
+/// If there is none by now, or a failure of the store.
+pub fn workspace_of(
+    service: &Service,
+    caller: &Caller,
+    claimed: &ClaimReport,
+) -> Result<WorkspaceKey, Failure> {
+    let path = String::from(claimed.workspace.clone());
+    service.read(|read| Ok(workspace(read, &caller.part, &path)?.key))
 }
 
 /// Whether anything is ready in a workspace that nobody writes, and whose text is in nobody's way.

@@ -53,7 +53,9 @@ pub use agents::{AgentInfo, AgentsReport};
 pub use anew::make_rows;
 pub use backup::BackupReport;
 pub use caller::Caller;
-pub use claim::{ClaimReport, claim_wish, is_any_left, is_as_claimed, waited_in_vain, waits_on};
+pub use claim::{
+    ClaimReport, claim_wish, is_any_left, is_as_claimed, waited_in_vain, waits_on, workspace_of,
+};
 pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::{ExportReport, export};
 pub use finish::MoveReport;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -27,7 +28,18 @@ pub(super) struct Waiter(UnixStream);
 
 impl Waiter {
     fn new(fixture: &Fixture, agent: &str, wait: Duration) -> Waiter {
-        let claim = serde_json::json!({"agent": agent, "wait_ms": wait.as_millis() as u64});
+        Waiter::among(fixture, agent, None, wait)
+    }
+
+    /// The same for a record of this workspace, if one is named.
+    pub(super) fn among(
+        fixture: &Fixture,
+        agent: &str,
+        workspace: Option<&str>,
+        wait: Duration,
+    ) -> Waiter {
+        let wait_ms = wait.as_millis() as u64;
+        let claim = serde_json::json!({"agent": agent, "workspace": workspace, "wait_ms": wait_ms});
         Waiter::asking(fixture, &serde_json::json!({"do": {"claim": claim}}))
     }
 
@@ -45,6 +57,10 @@ impl Waiter {
         stream.write_all(format!("{ask}\n").as_bytes()).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         Waiter(stream)
+    }
+
+    pub(super) fn sends_no_more(&self) {
+        self.0.shutdown(Shutdown::Write).unwrap();
     }
 
     /// Whether it has been answered.

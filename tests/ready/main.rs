@@ -14,4 +14,5 @@ mod desk;
 mod dir;
 mod ended;
 mod order;
+mod passed_on;
 mod wait;

@@ -1,0 +1,65 @@
+//! What the room's other threads do: they make claims, and give back what nobody has heard of.
+//!
+//! What must stay true: what somebody may be at work on by now is given back by nobody. Deliberately not here: for
+//! whom a claim is made, and when (`room`).
+
+use crossbeam_channel::Receiver;
+
+use super::{Bell, Told};
+use crate::names::AgentName;
+use crate::service::{
+    self, Caller, ClaimArgs, ClaimReport, ReleaseArgs, Reply, Request, Service, dispatch,
+};
+
+/// What is to be done.
+pub(super) enum Job {
+    Claim { number: u64, caller: Caller, args: ClaimArgs, registered: bool },
+    GiveBack(Caller, Option<AgentName>, ClaimReport),
+}
+
+/// A thread that makes claims.
+pub(super) fn serve(work: &Receiver<Job>, service: &Service, bell: &Bell) {
+    while let Ok(job) = work.recv() {
+        match job {
+            Job::Claim { number, caller, args, registered } => {
+                let known = || match registered {
+                    true => service.expect_registered(args.agent.as_ref()),
+                    false => Ok(()),
+                };
+                let reply = match service.admits(caller.uid).and_then(|()| known()) {
+                    Ok(()) => ask(service, &caller, Request::Claim(args)),
+                    Err(failure) => Reply::Error(failure),
+                };
+                bell.ring(Told::Tried(number, reply));
+            }
+            Job::GiveBack(caller, agent, claimed) => give_back(service, &caller, agent, claimed),
+        }
+    }
+}
+
+/// Gives back what was claimed for a client that has gone without having read it.
+pub fn give_back(
+    service: &Service,
+    caller: &Caller,
+    agent: Option<AgentName>,
+    claimed: ClaimReport,
+) {
+    // Whoever is of that name may have found it, and be at work.
+    let is_untouched = service::is_as_claimed(service, caller, &claimed);
+    let args = ReleaseArgs { what: claimed.path.into(), agent };
+    if !is_untouched.is_ok_and(|untouched| untouched) {
+        tracing::warn!(what = args.what, "a record whose claimer is gone is left as it is");
+    } else if let Reply::Error(failure) = ask(service, caller, Request::Release(args)) {
+        tracing::warn!(%failure, "a record whose claimer is gone stays claimed");
+    }
+}
+
+/// The last reply to a request.
+fn ask(service: &Service, caller: &Caller, request: Request) -> Reply {
+    let mut last = Reply::Idle;
+    dispatch(service, caller, request, &mut |reply| {
+        last = reply;
+        true
+    });
+    last
+}

@@ -1,0 +1,129 @@
+//! Who waits for a record, and does not take the one that it was woken for, keeps it from nobody else.
+
+use std::fs;
+use std::path::Path;
+
+use crate::claim::Waiter;
+use crate::harness::{DEADLINE, Fixture, Setup};
+
+/// Somebody who waits by now, most likely; what must come out is the same if not yet.
+fn waits(fixture: &Fixture, agent: &str, workspace: Option<&str>) -> Waiter {
+    let waiter = Waiter::among(fixture, agent, workspace, DEADLINE);
+    fixture.workfs(&["ps"]).success();
+    waiter
+}
+
+/// Makes all of these at once.
+fn put_together(fixture: &Fixture, tasks: &[&str]) {
+    let put = tasks.iter().map(|path| {
+        let id = Path::new(path).file_stem().unwrap().to_str().unwrap();
+        format!("echo 'id: {id}' > {path}.yaml")
+    });
+    let script = put.collect::<Vec<_>>().join(" && ");
+    let mut command = fixture.command(&["txn", "--", "sh", "-c", &script]);
+    assert!(command.current_dir(fixture.root()).status().unwrap().success());
+}
+
+// P9.9
+#[test]
+fn who_takes_another_workspace_s_record_leaves_the_one_it_was_woken_for_to_the_next() {
+    let layout = "workspaces: [{ path: a, kind: task }, { path: b, kind: task }]\n";
+    let fixture = Setup::default().layout(layout).prepare();
+    let file = fixture.outside("layout.yaml");
+    fs::write(&file, layout).unwrap();
+    fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).success();
+    fixture.mount_at(fixture.root()).success();
+    // Ann is passed over that of `b`, until nothing is in its way any more, of which nobody hears.
+    let in_the_way = fixture.path("b/assigned/ann/urgent.yaml");
+    fs::create_dir_all(&in_the_way).unwrap();
+    let ann = waits(&fixture, "ann", None);
+    let bob = waits(&fixture, "bob", Some("a"));
+    fs::write(fixture.path("b/inbox/urgent.yaml"), "id: urgent\npriority: critical\n").unwrap();
+    fixture.workfs(&["ps"]).success();
+    fs::remove_dir(&in_the_way).unwrap();
+    fs::write(fixture.path("a/inbox/plain.yaml"), "id: plain\n").unwrap();
+    assert_eq!(ann.answer(), Ok("urgent".to_owned()));
+    assert_eq!(bob.answer(), Ok("plain".to_owned()));
+    fixture.fsck_clean();
+}
+
+// P9.9
+#[test]
+fn who_is_woken_twice_and_may_take_nothing_leaves_both_to_the_next() {
+    let fixture = Fixture::new();
+    fixture.workfs(&["agent", "add", "eve", "--role", "observer"]).success();
+    // Which of the wake-ups comes first is chance.
+    for round in 0..6 {
+        let eve = waits(&fixture, "eve", None);
+        let (ann, bob) = (waits(&fixture, "ann", None), waits(&fixture, "bob", None));
+        let tasks = ["p", "q"].map(|one| format!("work/inbox/{one}{round}"));
+        put_together(&fixture, &[&tasks[0], &tasks[1]]);
+        assert_eq!(eve.answer(), Err("denied".to_owned()));
+        let mut got = [ann.answer(), bob.answer()];
+        got.sort();
+        assert_eq!(got, ["p", "q"].map(|one| Ok(format!("{one}{round}"))));
+    }
+    fixture.fsck_clean();
+}
+
+// P9.9
+#[test]
+fn who_only_sends_no_more_waits_on_and_has_what_it_is_told() {
+    let fixture = Fixture::new();
+    // As `echo ASK | nc -U -N team.db.sock` does, before it is tried and while it waits.
+    fs::write(fixture.path("work/inbox/t-1.yaml"), "id: t-1\n").unwrap();
+    let at_once = Waiter::among(&fixture, "bob", None, DEADLINE);
+    at_once.sends_no_more();
+    assert_eq!(at_once.answer(), Ok("t-1".to_owned()));
+    let (later, gone) = (waits(&fixture, "bob", None), waits(&fixture, "bob", None));
+    later.sends_no_more();
+    gone.sends_no_more();
+    fixture.workfs(&["ps"]).success();
+    drop(gone);
+    for (task, told) in [("t-2", Some(&later)), ("t-3", None)] {
+        fs::write(fixture.path(&format!("work/inbox/{task}.yaml")), format!("id: {task}\n"))
+            .unwrap();
+        assert_eq!(told.map(Waiter::answer), told.map(|_| Ok(task.to_owned())));
+    }
+    // Nobody waits any more.
+    assert_eq!(fixture.workfs(&["ready"]).success().stdout, "work/inbox/t-3.yaml\n");
+    fixture.fsck_clean();
+}
+
+const SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
+    "who": {"type": ["string", "null"]}}}"#;
+
+const ERRAND: &str = "kind: errand
+schema: errand.v1.json
+extensions: [yaml]
+fields: { id: id, owner: who }
+states:
+  open: { dirs: [open], initial: true }
+  taken: { dirs: ['by/{owner}'] }
+transitions:
+  - { from: open, to: taken, event: claimed, by: [manager, operator] }
+  - { from: taken, to: open, event: left, by: [manager, operator] }
+";
+
+// P9.9
+#[test]
+fn work_that_is_for_other_roles_keeps_nobody_from_its_own() {
+    let fixture = Setup::default().prepare();
+    let bound = "{ path: errands, kind: errand }\n  - { path: work, kind: task }";
+    fixture.init_with_kind((ERRAND, SCHEMA), bound);
+    fixture.mount_at(fixture.root()).success();
+    let bob = waits(&fixture, "bob", None);
+    // It is older, and of the same urgency.
+    fs::write(fixture.path("errands/open/theirs.yaml"), "id: theirs\n").unwrap();
+    fs::write(fixture.path("work/inbox/t-1.yaml"), "id: t-1\n").unwrap();
+    assert_eq!(bob.answer(), Ok("t-1".to_owned()));
+    fs::write(fixture.path("work/inbox/t-2.yaml"), "id: t-2\n").unwrap();
+    let claim = |arguments: &[&str]| {
+        fixture.workfs(&[&["claim", "--next", "--agent", "bob"], arguments].concat())
+    };
+    assert_eq!(claim(&[]).success().stdout, "work/assigned/bob/t-2.yaml\n");
+    // Where it is all there is to be had, that is said.
+    assert_eq!(claim(&[]).code, 3);
+    assert_eq!(claim(&["--workspace", "errands"]).code, 6);
+    fixture.fsck_clean();
+}
