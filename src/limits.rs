@@ -267,6 +267,9 @@ pub const MOVED_NAMES_MAX: usize = 100_000;
 /// the way: bounds the work of one change to some hundredths of a second of the one writer.
 pub const PASSED_OVER_MAX: usize = 256;
 
+/// So much of their texts, which are parsed while all who change something wait: some 150 ms.
+pub const PASSED_OVER_BYTES_MAX: u64 = 16 << 20;
+
 /// Refusals kept for `.workfs/why`; the oldest go, some at a time ([`REFUSALS_STRIDE`]).
 pub const REFUSALS_KEPT_MAX: u64 = 1000;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::limits::PASSED_OVER_MAX;
+use crate::limits::{PASSED_OVER_BYTES_MAX, PASSED_OVER_MAX};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
@@ -109,6 +109,30 @@ fn best_after(
     Ok(best)
 }
 
+/// How far was looked for a record that can be taken: what is in the way of one is found by parsing its text.
+#[derive(Default)]
+struct Search {
+    records: usize,
+    bytes: u64,
+}
+
+impl Search {
+    fn goes_on(&self) -> bool {
+        self.records < PASSED_OVER_MAX && self.bytes < PASSED_OVER_BYTES_MAX
+    }
+
+    fn passes(&mut self) {
+        self.records += 1;
+    }
+
+    fn looks_at(&mut self, read: &dyn Read, record: &Record) -> Result<(), StoreError> {
+        let file = record.ino().map(|ino| read.node(ino)).transpose()?.flatten();
+        self.bytes += file.map_or(0, |file| file.size);
+        self.passes();
+        Ok(())
+    }
+}
+
 /// The best ready record of a workspace whose own text keeps nobody from claiming it: for who
 /// looks on somebody's behalf, and has no lane yet. It parses what it finds, as a claim does. In a kind
 /// without claims ready records are there to be moved, and it is the best of them.
@@ -125,9 +149,11 @@ pub fn best_claimable(
     let Some(binding) = row.and_then(|row| config.bind(&row.path)) else { return Ok(None) };
     let kind = &binding.kind;
     let mut passed = None;
+    let mut search = Search::default();
     // A claim gives up after as many.
-    for _ in 0..PASSED_OVER_MAX {
+    while search.goes_on() {
         let Some(found) = best_after(read, workspace, passed, is_written)? else { break };
+        search.looks_at(read, &found)?;
         if kind.claim().is_none() || unwritable(read, kind, &found, now)?.is_none() {
             return Ok(Some(found));
         }
@@ -227,17 +253,20 @@ impl Take {
         is_written: &dyn Fn(Ino, Option<&Record>) -> bool,
     ) -> Result<Taken, Stop> {
         let (mut passed, mut first, mut forbidden) = (None, None, None);
-        for _ in 0..PASSED_OVER_MAX {
+        let mut search = Search::default();
+        while search.goes_on() {
             let Some(found) = best_after(turn.txn, workspace, passed, is_written)? else { break };
             let Standing::Live { dir, name, .. } = found.standing.clone() else { break };
             passed = Some(found.order_key());
             match require_taking(turn, asked, &found) {
                 Err(Stop::Refused(refused)) => {
                     forbidden.get_or_insert(refused);
+                    search.passes();
                     continue;
                 }
                 asked => asked?,
             }
+            search.looks_at(turn.txn, &found)?;
             match self.one(turn, found, None) {
                 Err(Stop::Refused(mut refused)) if refused.refusal.rule.passes_over() => {
                     if refused.refusal.rule == Rule::Taken {

@@ -90,6 +90,28 @@ fn who_only_sends_no_more_waits_on_and_has_what_it_is_told() {
     fixture.fsck_clean();
 }
 
+// P3.5 P9.6
+#[test]
+fn texts_that_take_long_to_look_at_are_passed_over_until_so_much_was_read() {
+    let fixture = Fixture::new();
+    let long = format!("notes: {}\n", "x".repeat(1_000_000));
+    let put = |nth: usize, more: &str| {
+        let text = format!("id: u-{nth}\nstatus: new\nagent: &a x\nother: *a\n{more}");
+        fs::write(fixture.path(&format!("work/inbox/u-{nth}.yaml")), text).unwrap();
+    };
+    (0..10).for_each(|nth| put(nth, &long));
+    fs::write(fixture.path("work/inbox/t-1.yaml"), "id: t-1\npriority: low\n").unwrap();
+    fs::write(fixture.path("work/inbox/t-2.yaml"), "id: t-2\npriority: low\n").unwrap();
+    fixture.sh("mv work/ready/.next work/assigned/bob/").success();
+    assert!(fixture.path("work/assigned/bob/t-1.yaml").exists());
+    (10..20).for_each(|nth| put(nth, &long));
+    let refused = fixture.sh("mv work/ready/.next work/assigned/bob/").failure();
+    assert!(refused.stderr.contains("not permitted"), "{refused}");
+    // By its name it is to be had as before.
+    fixture.sh("mv work/ready/t-2.yaml work/assigned/bob/").success();
+    fixture.fsck_clean();
+}
+
 const SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
     "who": {"type": ["string", "null"]}}}"#;
 
