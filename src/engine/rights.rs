@@ -14,7 +14,7 @@ use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing};
 
 use super::backup::is_parked_at;
 use super::governed::{Home, path_of_dir};
-use super::modes::{forbids_taking, runs_the_store};
+use super::modes::{Bits, forbids_taking, runs_the_store};
 use super::{Command, Context, Registry, Stop, Text, Turn, governed};
 
 /// Whether who looks (its user, its role and name) may see this refusal, which may quote what was
@@ -201,10 +201,14 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Refuses a claim by copy to whom permission bits forbid the `mv`.
+    /// Refuses to take a record, by a copy or a command, to whom permission bits forbid the `mv`.
     pub(super) fn require_taking(&self, lies: &Home, ino: Ino) -> Result<(), Stop> {
-        let Some(mount) = self.context.actor.mount else { return Ok(()) };
-        let as_stored = self.audience.shows_stored(mount);
+        let as_stored = match self.context.actor.mount {
+            Some(mount) => self.audience.shows_stored(mount),
+            // An agent by its user does no more by commands than in a mount.
+            None if self.context.bits == Bits::Roles => true,
+            None => return Ok(()),
+        };
         let there = (lies.dir, ino, &lies.governed.dir_path());
         match forbids_taking(self.txn, self.context, as_stored, there)? {
             Some(refusal) => Err(Stop::kept(refusal, lies.file_path())),

@@ -329,25 +329,36 @@ impl Take {
     }
 }
 
-/// What the kernel has asked of who takes a record: nothing need be, or the bits of a directory.
-type Asked = Option<Ino>;
+/// What the kernel has asked of who takes a record.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// Nothing need be.
+    Enough,
+    /// The bits of this directory.
+    Of(Ino),
+    /// Nothing: there is none in between.
+    Nothing,
+}
 
 impl Take {
     fn asked(&self, turn: &Turn<'_>, workspace: &Governed) -> Result<Asked, StoreError> {
         if runs_the_store(turn.context.actor.uid) {
-            return Ok(None);
+            return Ok(Asked::Enough);
         }
-        shown_as_ready(turn.txn, workspace, self.dir, turn.now).map(Some)
+        if turn.context.actor.mount.is_none() {
+            return Ok(Asked::Nothing);
+        }
+        shown_as_ready(turn.txn, workspace, self.dir, turn.now).map(Asked::Of)
     }
 }
 
-/// The kernel asked the bits of one directory; where the record lies in another one, they are asked here.
+/// The kernel asked the bits of one directory at most; where the record lies in another one, they are asked here.
 fn require_taking(turn: &Turn<'_>, asked: Asked, found: &Record) -> Result<(), Stop> {
-    let (Some(asked), Standing::Live { ino, dir, name, .. }) = (asked, &found.standing) else {
-        return Ok(());
-    };
-    if asked == *dir {
-        return Ok(());
+    let Standing::Live { ino, dir, name, .. } = &found.standing else { return Ok(()) };
+    match asked {
+        Asked::Enough => return Ok(()),
+        Asked::Of(asked) if asked == *dir => return Ok(()),
+        Asked::Of(_) | Asked::Nothing => {}
     }
     match turn.slot(*dir, name)? {
         Slot::Record(lies) => turn.require_taking(&lies, *ino),

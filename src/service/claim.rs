@@ -15,6 +15,7 @@ use crate::store::{Record, WorkspaceRow};
 
 use super::find::{FoundRecord, has_moved_on, path_of, record, workspace};
 use super::import::is_of_the_store;
+use super::permitted::{expect_takeable, is_bound, is_closed};
 use super::{Caller, ClaimArgs, Exit, Failure, Service, lane};
 
 /// How often the whole choice is made anew where others took all candidates.
@@ -82,6 +83,7 @@ fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimRe
                 found => found?,
             };
             caller.part.expect_all_of(&found.workspace)?;
+            expect_takeable((service, read), caller, &found)?;
             let governed = found.governed(read, &config)?;
             let kind = governed.binding.kind.clone();
             let from = kind.state_named(found.record.state.as_str());
@@ -207,6 +209,10 @@ fn best(
             let kind = &binding.kind;
             let is_others = has_work && !may_claim(kind, caller);
             if is_others || passed.contains(&workspace.key) {
+                continue;
+            }
+            let inside = workspace.path.join(kind.order().dir.clone());
+            if is_bound(service, caller) && is_closed(read, caller, &inside)? {
                 continue;
             }
             let Some(claim) = kind.claim() else { continue };

@@ -10,6 +10,7 @@ use crate::record::{Edit, patch, patch_at};
 use crate::refusal::{Refusal, Rule};
 
 use super::find::{FoundRecord, path_of, record};
+use super::permitted::expect_takeable;
 use super::{Caller, DoneArgs, Exit, FailArgs, Failure, ReleaseArgs, Service, lane};
 
 /// How often an edit is made anew where somebody else saved the record meanwhile.
@@ -61,6 +62,7 @@ fn present(service: &Service, caller: &Caller, what: &str) -> Result<Present, Fa
     service.read(|read| {
         let found = record(read, &config, &caller.part, what)?;
         caller.part.expect_all_of(&found.workspace)?;
+        expect_takeable((service, read), caller, &found)?;
         let kind = found.governed(read, &config)?.binding.kind.clone();
         let state = &found.record.state;
         let from = kind.state_named(state.as_str()).ok_or_else(|| {

@@ -1,14 +1,14 @@
-//! What a user may read who is bound to an agent: at the socket no more than in a mount.
+//! What a user may read, and take, who is bound to an agent: at the socket no more than in a mount.
 //!
 //! What must stay true: it is decided by the modes on the way, as the kernel does for such a user.
 //! Deliberately not here: what a mode allows, and what roles do (`engine`).
 
-use crate::engine::mode_allows;
+use crate::engine::{forbids_taking, mode_allows};
 use crate::names::TreePath;
 use crate::refusal::Rule;
-use crate::store::{Read, Record};
+use crate::store::{Node, Read, Record, Standing};
 
-use super::find::node_at;
+use super::find::{FoundRecord, node_at};
 use super::{Caller, Failure, Service};
 
 /// Whether the caller is an agent by its user id.
@@ -47,18 +47,62 @@ pub(super) fn expect_readable(
     if is_readable(read, caller, path)? { Ok(()) } else { Err(not_theirs(caller, path)) }
 }
 
+/// Fails unless the caller's user may take a record that is not its own, as `mv` in a mount would: it would read it
+/// then.
+pub(super) fn expect_takeable(
+    (service, read): (&Service, &dyn Read),
+    caller: &Caller,
+    found: &FoundRecord,
+) -> Result<(), Failure> {
+    let is_own = found.record.owner.as_ref() == Some(&caller.name);
+    let (Some(path), Standing::Live { ino, dir, .. }) = (&found.path, &found.record.standing)
+    else {
+        return Ok(());
+    };
+    if is_own || !is_bound(service, caller) {
+        return Ok(());
+    }
+    if is_closed(read, caller, path)? {
+        return Err(not_theirs(caller, path));
+    }
+    let above = path.split_last().map(|(above, _)| above).unwrap_or_default();
+    match forbids_taking(read, &caller.context(), true, (*dir, *ino, &above))? {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(()),
+    }
+}
+
 /// Where nothing lies there is nothing to hide.
 fn is_readable(read: &dyn Read, caller: &Caller, path: &TreePath) -> Result<bool, Failure> {
+    let at = reach(read, caller, path)?;
+    Ok(at.is_some_and(|at| at.is_none_or(|node| mode_allows(&node, (caller.uid, caller.gid), 0o4))))
+}
+
+/// Whether a directory on the way to a path in the caller's sight lets its user not pass.
+pub(super) fn is_closed(
+    read: &dyn Read,
+    caller: &Caller,
+    path: &TreePath,
+) -> Result<bool, Failure> {
+    Ok(reach(read, caller, path)?.is_none())
+}
+
+/// What lies at a path in the caller's sight, if anything does; `None` if its user may not pass there.
+fn reach(
+    read: &dyn Read,
+    caller: &Caller,
+    path: &TreePath,
+) -> Result<Option<Option<Node>>, Failure> {
     let names = path.names();
     let top = caller.part.root().names().len();
     let mut at = node_at(read, caller.part.root())?;
     for name in names.iter().skip(top) {
         let Some(dir) = at.filter(|dir| mode_allows(dir, (caller.uid, caller.gid), 0o1)) else {
-            return Ok(false);
+            return Ok(None);
         };
         at = read.lookup(dir.ino, name)?;
     }
-    Ok(at.is_none_or(|node| mode_allows(&node, (caller.uid, caller.gid), 0o4)))
+    Ok(Some(at))
 }
 
 /// Fails unless what lies at a path in the caller's sight is a file of its user's.

@@ -391,3 +391,27 @@ fn what_may_not_be_taken_keeps_nobody_from_the_rest() {
     assert!(refused.stderr.contains("Permission denied"), "{refused}");
     fixture.fsck_clean();
 }
+
+// P10.2
+#[test]
+fn what_a_mount_closes_to_an_agent_s_user_it_takes_by_no_command() {
+    let Some(fixture) = shared() else { return };
+    fixture.sh("mkdir work/fridge/cold && echo 'id: t-9' > work/inbox/t-9.yaml").success();
+    fixture.sh("mv work/inbox/t-9.yaml work/fridge/cold/").success();
+    fixture.sh("chmod 700 work/inbox work/fridge/cold").success();
+    by(&fixture, BOB, "mv work/inbox/t-1.yaml work/assigned/bob/").failure();
+    for command in ["claim t-1", "claim --next", "done t-1 -s x", "fail t-1 -m x", "release t-9"] {
+        assert_eq!(workfs_by(&fixture, BOB, command).code, 6, "{command}");
+    }
+    // Nor where only what lies above is closed.
+    fixture.sh("chmod 755 work/inbox && chmod 700 work").success();
+    assert_eq!(workfs_by(&fixture, BOB, "claim t-1").code, 6);
+    assert_eq!(workfs_by(&fixture, BOB, "claim --next").code, 3);
+    // Whoever runs the store gives it what it likes, and its own is its own.
+    fixture.sh("chmod 755 work && chmod 700 work/inbox").success();
+    fixture.workfs(&["claim", "t-1", "--agent", "bob"]).success();
+    workfs_by(&fixture, BOB, "done t-1 -s x").success();
+    fixture.sh("chmod 755 work/inbox").success();
+    workfs_by(&fixture, BOB, "claim --next").success();
+    fixture.fsck_clean();
+}
