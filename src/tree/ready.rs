@@ -16,7 +16,7 @@ use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
 
 use crate::engine::{
     self, About, Effect, NEXT, Origin, Refuse, Take, Wanted, best_claimable, best_ready, governed,
-    ready_named,
+    ready_named, shown_as_ready,
 };
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
@@ -25,6 +25,8 @@ use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, OrderKey, Read, Record, Standing, StoreError};
 
+use super::attr::attr;
+use super::caller::allows;
 use super::computed::Computed;
 use super::cursor::{Cursor, FIRST_COOKIE};
 use super::{Answer, WorkTree};
@@ -34,6 +36,10 @@ const WAIT: &[u8] = b".wait";
 
 /// Tells git that nothing here is to be added, and nothing to be written by a checkout.
 const GIT_IGNORE: &[u8] = b".gitignore";
+
+/// To search a directory, and to list it.
+const SEARCH: u32 = 0o1;
+const LIST: u32 = 0o4;
 
 /// Where `.next` leads: in each lane to what came by it last, in `ready/` to the best. Both are looked up
 /// before each claim by `.next`, by all agents at once, so that they are known without reading.
@@ -193,7 +199,10 @@ impl WorkTree {
             other => {
                 let why = other.strip_suffix(b".why").and_then(|stem| FileName::new(stem).ok());
                 let found = self.ready_file(read, &workspace, why.as_ref().unwrap_or(name))?;
-                let Some((_, node)) = found else { return Ok(None) };
+                let Some((record, node)) = found else { return Ok(None) };
+                if !self.is_open(read, caller, (&workspace, dir), (&record, SEARCH))? {
+                    return Ok(None);
+                }
                 if why.is_none() {
                     let attr = self.shown(read, caller, &node)?;
                     return Ok(Some(Entry { attr, ttl: Duration::ZERO }));
@@ -215,6 +224,31 @@ impl WorkTree {
         let Some(record) = ready_named(read, workspace, name)? else { return Ok(None) };
         let node = record.ino().map(|ino| read.node(ino)).transpose()?.flatten();
         Ok(node.map(|node| (record, node)))
+    }
+
+    /// Whether a caller that its kernel let into `ready/` may come to what lies elsewhere than where that is asked:
+    /// there its bits are asked here, to search or to list.
+    fn is_open(
+        &self,
+        read: &dyn Read,
+        caller: &Caller,
+        (workspace, root): (&engine::Governed, Ino),
+        (record, bits): (&Record, u32),
+    ) -> Result<bool, StoreError> {
+        let asks = self.hub.identity(caller.mount).and_then(|identity| identity.asks);
+        let (Some(shows), Standing::Live { dir, .. }) = (asks, &record.standing) else {
+            return Ok(true);
+        };
+        let asked = shown_as_ready(read, workspace, root, self.engine.now())?;
+        let mut at = *dir;
+        while caller.uid != 0 && at != asked && at != root {
+            let bits = if at == *dir { bits } else { SEARCH };
+            match read.node(at)? {
+                Some(node) if allows(&shows.shown(&attr(&node)), caller, bits) => at = node.parent,
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// The `ready/` that shows what lies in `dir`, if that is where records are claimed from.
@@ -263,10 +297,16 @@ impl WorkTree {
         let (mut at, mut after) = cursor.start(cookie);
         let mut skip = cookie.saturating_sub(at);
         loop {
-            let page = self.read(|read| ready_page(read, workspace.workspace, after))?;
+            let page = self.read(|read| {
+                let is_open = |record: &Record| {
+                    self.is_open(read, caller, (&workspace, dir), (record, SEARCH | LIST))
+                };
+                ready_page(read, workspace.workspace, after, &is_open)
+            })?;
             let last_page = page.len() < LISTING_PAGE;
-            for (key, name, node) in page {
+            for (key, found) in page {
                 after = Some(key);
+                let Some((name, node)) = found else { continue };
                 at = if at < FIRST_COOKIE { FIRST_COOKIE } else { at + 1 };
                 if skip > 0 {
                     skip -= 1;
@@ -328,17 +368,22 @@ impl WorkTree {
             });
             let written = |(record, node): (Record, Node)| {
                 let of = (node.ino, Some(record.key));
-                self.busy.is_written(node.ino, Some(&record)).then_some(of)
+                let is_written = self.busy.is_written(node.ino, Some(&record));
+                match record.standing {
+                    Standing::Live { dir, name, .. } if is_written => Some((of, (dir, name))),
+                    _ => None,
+                }
             };
             found.ok().flatten().and_then(written)
         };
-        let take = Take { dir, wanted: Wanted::Named(name.clone(), new_name), to, mode };
-        let Some(of) = written else { return me.take(&caller, take, reply) };
+        let take = Take { dir, wanted: Wanted::Named(name, new_name), to, mode };
+        // It is told of as from where it lies: no name below `ready/` is anything's own.
+        let Some((of, lies)) = written else { return me.take(&caller, take, reply) };
         self.busy.when_idle(
             of,
             Box::new(move |busy| {
                 if busy {
-                    return me.refuse_busy(&caller, (dir, name), reply);
+                    return me.refuse_busy(&caller, lies, reply);
                 }
                 me.take(&caller, take, reply);
             }),
@@ -374,11 +419,15 @@ fn name_of(record: Record) -> Option<FileName> {
     }
 }
 
+/// What is ready after a place in the order, and of what is open its name and its file.
+type ReadyPage = Vec<(OrderKey, Option<(FileName, Node)>)>;
+
 fn ready_page(
     read: &dyn Read,
     workspace: WorkspaceKey,
     after: Option<OrderKey>,
-) -> Result<Vec<(OrderKey, FileName, Node)>, StoreError> {
+    is_open: &dyn Fn(&Record) -> Result<bool, StoreError>,
+) -> Result<ReadyPage, StoreError> {
     let mut records = Vec::new();
     read.ready(workspace, after, &mut |record| {
         records.push(record);
@@ -386,12 +435,11 @@ fn ready_page(
     })?;
     let mut page = Vec::new();
     for record in records {
-        let key = record.order_key();
-        if let Standing::Live { ino, name, .. } = record.standing
-            && let Some(node) = read.node(ino)?
-        {
-            page.push((key, name, node));
-        }
+        let node = match record.ino() {
+            Some(ino) if is_open(&record)? => read.node(ino)?,
+            _ => None,
+        };
+        page.push((record.order_key(), name_of(record).zip(node)));
     }
     Ok(page)
 }

@@ -377,13 +377,27 @@ fn what_may_not_be_taken_keeps_nobody_from_the_rest() {
     let root = fixture.root().to_str().unwrap();
     fixture.workfs(&["mount", root, "-o", "allow_other", "--agent", "bob"]).success();
     fs::set_permissions(fixture.base(), fs::Permissions::from_mode(0o755)).unwrap();
-    let lead = fixture.bash().with("M", fixture.mount(1));
-    lead.run(&format!(
-        "cd $M/work && mkdir -p closed assigned/bob && chown {BOB} assigned/bob && chmod 777 inbox
+    let lead = |snippet: &str| {
+        let bash = fixture.bash().with("M", fixture.mount(1));
+        bash.run(&format!("cd $M/work && {snippet}")).success()
+    };
+    lead(&format!(
+        "mkdir -p closed assigned/bob && chown {BOB} assigned/bob && chmod 777 inbox
          echo 'priority: critical' > closed/a.yaml && echo 'priority: low' > inbox/b.yaml
          chmod 700 closed"
-    ))
-    .success();
+    ));
+    // Nor does `ready/` show what lies there to whom that is closed.
+    assert_eq!(by(&fixture, BOB, "ls work/ready").success().stdout, "b.yaml\n");
+    by(&fixture, BOB, "cat work/ready/a.yaml || cat work/ready/a.yaml.why").failure();
+    lead("chgrp 64010 closed && chmod 750 closed");
+    by(&fixture, BOB, "cat work/ready/a.yaml").failure();
+    let of_group = format!("setpriv --reuid {BOB} --regid {BOB} --groups 64010");
+    let seen = fixture.sh(&format!("{of_group} ls work/ready && {of_group} cat work/ready/a.yaml"));
+    assert!(seen.success().stdout.starts_with("a.yaml\nb.yaml\n"));
+    lead("chmod 711 closed");
+    assert_eq!(by(&fixture, BOB, "ls work/ready").success().stdout, "b.yaml\n");
+    by(&fixture, BOB, "cat work/ready/a.yaml").success();
+    lead("chmod 700 closed");
     let take = "mv work/ready/.next work/assigned/bob/";
     by(&fixture, BOB, take).success();
     assert!(fixture.mount(1).join("work/assigned/bob/b.yaml").exists());

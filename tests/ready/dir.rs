@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Barrier;
@@ -469,4 +469,20 @@ fn what_is_moved_out_of_ready_goes_where_it_would_from_where_it_lies() {
         ("left".into(), "renamed".into(), "created".into())
     );
     fixture.fsck_clean();
+}
+
+// P1.6 P3.2
+#[test]
+fn what_is_being_written_is_told_of_where_it_lies_when_it_is_moved_out_of_ready() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let path = fixture.path("work/inbox/t-1.yaml");
+    let mut writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    writer.write_all(b"notes: half\n").unwrap();
+    let moved = fixture.sh("mv work/ready/t-1.yaml work/assigned/bob/").failure();
+    assert!(moved.stderr.contains("resource busy"), "{moved}");
+    for why in ["work/inbox/t-1.yaml.why", ".workfs/why"] {
+        let told = fs::read_to_string(fixture.path(why)).unwrap();
+        assert!(told.contains("rename work/inbox/t-1.yaml EBUSY"), "{told}");
+    }
 }
