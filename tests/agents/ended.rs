@@ -74,6 +74,24 @@ fn who_hears_that_a_sign_of_life_was_taken_finds_no_lease_over_any_more() {
     }
 }
 
+// P12.2 P12.7
+#[test]
+fn a_sign_of_life_in_the_very_batch_of_the_end_is_taken_where_that_is_only_told() {
+    for on_expiry in ["event", "inbox"] {
+        let desk = bob_has(on_expiry);
+        desk.pass_unseen(TTL + SECOND);
+        match on_expiry {
+            "event" => beat(&desk).unwrap(),
+            _ => is_refused(beat(&desk), Rule::LeaseOver),
+        }
+        assert_eq!(ends_of(&desk, "t-1"), 1, "{on_expiry}");
+        assert_eq!(desk.lease("t-1").is_some_and(|row| row.runs()), on_expiry == "event");
+        desk.settle();
+        assert_eq!(ends_of(&desk, "t-1"), 1, "{on_expiry}");
+        desk.fsck_clean();
+    }
+}
+
 // P12.6 P12.7
 #[test]
 fn what_was_let_go_of_and_cannot_go_back_does_so_as_soon_as_it_can_whatever_the_kind_says() {

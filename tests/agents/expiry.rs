@@ -274,7 +274,7 @@ fn a_parked_record_that_cannot_go_back_is_its_old_owner_s_no_more() {
     desk.block("inbox", "t-1");
     desk.pass(TTL + SECOND);
     assert!(events(&desk)[0].contains("\"event\":\"expired\""), "{:?}", events(&desk));
-    assert!(desk.write("bob", "t-1").is_err());
+    assert!(desk.write("bob", "t-1", "status: assigned").is_err());
     desk.unblock("inbox", "t-1");
     desk.pass(60 * SECOND);
     assert_eq!(desk.record("t-1").state.as_str(), "inbox");

@@ -245,8 +245,7 @@ impl Walk {
         let known = &self.model.tasks[nth];
         let (Some(who), true) = (known.lane(), known.is_parked) else { return };
         self.model.acts(who);
-        let written =
-            self.desk.write_with(AGENTS[who], TASKS[nth], "status: in_progress\nlease: 10s");
+        let written = self.desk.write(AGENTS[who], TASKS[nth], "status: in_progress\nlease: 10s");
         let known = &mut self.model.tasks[nth];
         let may = known.owner() == Some(who) && !self.model.is_full;
         assert_eq!(written.is_ok(), may, "{} {written:?}", self.step);
@@ -264,7 +263,7 @@ impl Walk {
             return;
         }
         self.model.acts(who);
-        let written = self.desk.write_with(AGENTS[who], TASKS[nth], "status: assigned\nlease: 10s");
+        let written = self.desk.write(AGENTS[who], TASKS[nth], "status: assigned\nlease: 10s");
         let known = &mut self.model.tasks[nth];
         let is_free = known.task == Task::Free && !self.model.is_full;
         let may = is_free && !known.had[who];

@@ -178,7 +178,7 @@ fn a_quota_in_the_way_keeps_nobody_s_lease_alive() {
     let record = desk.record("t-1");
     assert_eq!((record.state.as_str(), record.lapsed), ("assigned", Some(agent("bob"))));
     assert!(told(&desk).contains("`work` may hold 9 files and directories"), "{}", told(&desk));
-    assert!(desk.write("bob", "t-1").is_err());
+    assert!(desk.write("bob", "t-1", "status: assigned").is_err());
     desk.unblock("done", "t-2");
     goes_back(&desk);
 }
@@ -256,7 +256,7 @@ fn what_is_made_anew_under_a_removed_id_begins_with_its_first_lease() {
     desk.pass(TTL + SECOND);
     let old = Fence::of(&desk.record("t-1")).unwrap();
     desk.discard("bob", "t-1");
-    desk.write("bob", "t-1").unwrap();
+    desk.write("bob", "t-1", "status: assigned").unwrap();
     let record = desk.record("t-1");
     assert_eq!((&record.lapsed, record.lapses.0), (&None, 0));
     assert!(desk.lease("t-1").is_some());
@@ -290,7 +290,7 @@ fn a_flagged_text_whose_name_comes_back_with_a_late_one_is_flagged_still() {
     desk.save("bob", "t-1", (&bobs(), "priority: 7")).unwrap();
     desk.park("bob", "t-1");
     desk.pass(TTL + SECOND);
-    assert_eq!(desk.write("bob", "t-1").unwrap_err().rule, Rule::LeaseOver);
+    assert_eq!(desk.write("bob", "t-1", "status: assigned").unwrap_err().rule, Rule::LeaseOver);
     let record = desk.record("t-1");
     assert!(record.ino().is_some() && !record.is_valid(), "{record:?}");
     desk.pass(600 * SECOND);

@@ -171,9 +171,14 @@ impl Desk {
 
     /// Time passes, and the engine sees to what is due.
     pub fn pass(&self, nanos: u64) {
+        self.pass_unseen(nanos);
+        self.settle();
+    }
+
+    /// Time passes, and nobody looks yet.
+    pub fn pass_unseen(&self, nanos: u64) {
         self.steady.fetch_add(nanos, Ordering::SeqCst);
         self.wall.fetch_add(nanos.cast_signed(), Ordering::SeqCst);
-        self.settle();
     }
 
     /// Lets the engine see to what is due.
@@ -419,18 +424,8 @@ impl Desk {
         self.engine().run(Desk::operator(), remove).unwrap();
     }
 
-    /// An agent writes a new file of a task's name into its lane.
-    pub fn write(&self, who: &str, task: &str) -> std::result::Result<(), Refusal> {
-        self.write_with(who, task, "status: assigned")
-    }
-
-    /// The same with these fields.
-    pub fn write_with(
-        &self,
-        who: &str,
-        task: &str,
-        more: &str,
-    ) -> std::result::Result<(), Refusal> {
+    /// An agent writes a new file of a task's name, with these fields, into its lane.
+    pub fn write(&self, who: &str, task: &str, more: &str) -> std::result::Result<(), Refusal> {
         let (parent, name, content) = (self.dirs[who], file(task), NewContent::File);
         let create = Create { parent, name, mode: 0o644, content, on_draft: None };
         let ino = self.engine().run(Desk::context(who), create)?.ino;
