@@ -55,7 +55,8 @@ pub(super) fn backup(
     }
     if is_own_name(&service.store, file) {
         let reason = format!("{} is a name of what belongs to the store", file.display());
-        let remedy = "choose another: what lies there is overwritten or removed with the store's files";
+        let remedy =
+            "choose another: what lies there is overwritten or removed with the store's files";
         return Err(Failure::new(Exit::Usage, reason, remedy));
     }
     // Under another name until it is whole: a backup that has its name is one.
