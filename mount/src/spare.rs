@@ -16,8 +16,17 @@ const ENDED_WITHIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Spare {
     connection: OwnedFd,
-    /// Letting go of each ends its thread.
-    threads: Vec<(Sender<()>, JoinHandle<PathBuf>)>,
+    threads: Vec<Kept>,
+}
+
+/// A thread that waits for its end.
+#[derive(Debug)]
+struct Kept {
+    /// Letting go of this ends it.
+    ends: Sender<()>,
+    thread: JoinHandle<()>,
+    /// Where the kernel counts it.
+    place: PathBuf,
 }
 
 impl Spare {
@@ -26,16 +35,7 @@ impl Spare {
     /// # Errors
     /// If the system has no more of them.
     pub fn keep(connection: OwnedFd, threads: usize) -> io::Result<Spare> {
-        let thread = |_| {
-            let (ends, end) = channel();
-            let waits = move || {
-                // Nothing is ever sent.
-                let _ = end.recv();
-                format!("/proc/self/task/{}", rustix::thread::gettid().as_raw_nonzero()).into()
-            };
-            Ok((ends, Builder::new().name("spare".into()).spawn(waits)?))
-        };
-        let threads = (0..threads).map(thread).collect::<io::Result<_>>()?;
+        let threads = (0..threads).map(|_| Kept::start()).collect::<io::Result<_>>()?;
         Ok(Spare { connection, threads })
     }
 
@@ -43,14 +43,31 @@ impl Spare {
     pub fn give(self) {
         drop(self.connection);
         let begin = Instant::now();
-        for (ends, thread) in self.threads {
+        for Kept { ends, thread, place } in self.threads {
             drop(ends);
-            let Ok(place) = thread.join() else { continue };
+            if thread.join().is_err() {
+                continue;
+            }
             // It is counted for a moment more.
             while place.exists() && begin.elapsed() < ENDED_WITHIN {
                 std::thread::yield_now();
             }
         }
+    }
+}
+
+impl Kept {
+    fn start() -> io::Result<Kept> {
+        let ((ends, end), (tell, told)) = (channel::<()>(), channel());
+        let waits = move || {
+            // Who asks has the other end; nothing is ever sent by `ends`.
+            let _ = tell.send(rustix::thread::gettid());
+            let _ = end.recv();
+        };
+        let thread = Builder::new().name("spare".into()).spawn(waits)?;
+        let number = told.recv().map_err(io::Error::other)?;
+        let place = format!("/proc/self/task/{}", number.as_raw_nonzero()).into();
+        Ok(Kept { ends, thread, place })
     }
 }
 
@@ -60,18 +77,11 @@ mod tests {
 
     #[test]
     fn what_was_kept_is_free_when_it_is_given() {
-        let count = || {
-            std::fs::read_dir("/proc/self/task")
-                .unwrap()
-                .flatten()
-                .map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default())
-                .filter(|name| name.trim_end() == "spare")
-                .count()
-        };
         let (kept, _) = io::pipe().unwrap();
         let spare = Spare::keep(kept.into(), 2).unwrap();
-        assert_eq!(count(), 2);
+        let places: Vec<_> = spare.threads.iter().map(|kept| kept.place.clone()).collect();
+        assert!(places.len() == 2 && places.iter().all(|place| place.exists()));
         spare.give();
-        assert_eq!(count(), 0);
+        assert!(places.iter().all(|place| !place.exists()));
     }
 }

@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::engine::Fence;
 use crate::limits::BUSY_WAIT;
-use crate::numbers::{Ino, RecordKey};
+use crate::numbers::{Ino, RecordKey, Version};
 use crate::store::Record;
 
 /// A change that waits; told whether the record is still busy.
@@ -27,6 +27,17 @@ pub(super) struct Writer {
     pub record: Option<RecordKey>,
     /// The claim that it writes under.
     pub under: Option<Fence>,
+    /// The version that it goes by, if it goes by one.
+    pub saw: Option<Version>,
+}
+
+impl Writer {
+    /// Whether what it writes to this record is refused in any case: the claim is over that it writes under, or
+    /// the record has another version in a file of its own.
+    fn is_late(&self, record: &Record, by_own_file: bool) -> bool {
+        let is_over = self.under.as_ref().is_some_and(|fence| fence.is_over(record));
+        is_over || !by_own_file && self.saw.is_some_and(|version| version != record.version)
+    }
 }
 
 /// A file, and the record that it is.
@@ -51,12 +62,14 @@ struct State {
 }
 
 impl State {
-    fn writers_of(&self, (ino, record): Of) -> impl Iterator<Item = &Writer> {
+    /// Each with whether it writes by the file itself, and not by one that the record had before.
+    fn writers_of(&self, (ino, record): Of) -> impl Iterator<Item = (bool, &Writer)> {
         let own = self.writers.get(&ino).into_iter().flatten();
         let files = record.and_then(|record| self.files.get(&record)).into_iter().flatten();
-        let by_others = files.filter(move |file| **file != ino);
-        let by_others = by_others.filter_map(|file| self.writers.get(file)).flatten();
-        own.chain(by_others.filter(move |writer| writer.record == record))
+        let before = files.filter(move |file| **file != ino);
+        let before = before.filter_map(|file| self.writers.get(file)).flatten();
+        let before = before.filter(move |writer| writer.record == record);
+        own.map(|writer| (true, writer)).chain(before.map(|writer| (false, writer)))
     }
 
     fn is_written(&self, of: Of) -> bool {
@@ -137,12 +150,11 @@ impl Busy {
         if state.writers.is_empty() {
             return false;
         }
-        let is_over = |writer: &Writer| match (&writer.under, record) {
-            (Some(fence), Some(record)) => fence.is_over(record),
-            _ => false,
-        };
         let key = record.map(|record| record.key);
-        let is_written = !state.writers_of((ino, key)).all(is_over);
+        let is_late = |(by_own_file, writer): (bool, &Writer)| {
+            record.is_some_and(|record| writer.is_late(record, by_own_file))
+        };
+        let is_written = !state.writers_of((ino, key)).all(is_late);
         if let Some(key) = key.filter(|_| is_written) {
             state.left.insert((ino, key));
         }
@@ -213,7 +225,7 @@ fn run(waiting: Vec<Wait>, busy: bool) {
 mod tests {
     use super::*;
 
-    const WRITER: Writer = Writer { record: None, under: None };
+    const WRITER: Writer = Writer { record: None, under: None, saw: None };
 
     #[test]
     fn where_no_thread_is_to_be_had_nothing_waits_for_ever() {

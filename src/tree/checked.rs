@@ -278,7 +278,7 @@ impl WorkTree {
         let (written, only_at) = (Written::Whole(Arc::from([])), Some(emptied.mtime));
         let command =
             SaveChecked { ino, written, is_new: false, keeps_time, may_lack_name: true, only_at };
-        self.busy.begin(ino, Writer { record: None, under: None });
+        self.busy.begin(ino, Writer { record: None, under: None, saw: None });
         self.save(&emptied.by, (ino, open), command, Reply::new(|_| {}));
     }
 }

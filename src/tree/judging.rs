@@ -3,7 +3,7 @@
 
 use workfs_mount::{Caller, Handle, Reply};
 
-use crate::engine::{Home, SaveDraft};
+use crate::engine::{Base, Home, SaveDraft};
 use crate::numbers::Ino;
 use crate::refusal::Refusal;
 
@@ -34,7 +34,11 @@ pub(super) struct Ending {
 impl Staged {
     /// What it counts as while it has written what is not judged.
     pub fn writer(&self) -> Writer {
-        Writer { record: self.record, under: self.fence.clone() }
+        let saw = match self.base {
+            Base::Seen(version) | Base::Heard(version) => Some(version),
+            Base::Unseen | Base::Current => self.unread.map(|(_, version)| version),
+        };
+        Writer { record: self.record, under: self.fence.clone(), saw }
     }
 
     /// What keeps its text, which is refused.
