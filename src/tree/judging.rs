@@ -36,7 +36,7 @@ impl Staged {
     pub fn writer(&self) -> Writer {
         let saw = match self.base {
             Base::Seen(version) | Base::Heard(version) => Some(version),
-            Base::Unseen | Base::Current => self.unread.map(|(_, version)| version),
+            Base::Unseen | Base::Current => None,
         };
         Writer { record: self.record, under: self.fence.clone(), saw }
     }

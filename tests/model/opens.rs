@@ -32,6 +32,8 @@ struct Staged {
     was_asked: bool,
     /// The status that it said when a write was last looked at.
     said: Option<String>,
+    /// The record that it was when it was opened, or became by its own save.
+    record: Option<String>,
     /// The claim that it was opened under.
     claim: Option<Claim>,
     /// It is judged when it is renamed over a record, and not before.
@@ -102,27 +104,37 @@ impl Model {
                 let Node { parent, name, .. } = &self.nodes[node];
                 self.slot(*parent, name).is_some_and(|home| self.waits_for_rename(&home))
             },
-            claim: match &self.nodes[node].body {
-                Body::Record(id) => self.claim_of(id),
-                _ => None,
-            },
+            record: self.record_of(node),
+            claim: self.record_of(node).and_then(|id| self.claim_of(&id)),
             failed: None,
         });
         self.opens.push(Open { node, pid, append: flags.append, staged });
         self.opens.len() - 1
     }
 
-    /// Whether a handle has written and was not judged, under a claim that is not over: moves wait for it
-    /// then.
-    pub fn is_busy(&self, node: NodeId) -> bool {
-        let now = match &self.nodes[node].body {
-            Body::Record(id) => self.claim_of(id),
+    fn record_of(&self, node: NodeId) -> Option<String> {
+        match &self.nodes[node].body {
+            Body::Record(id) => Some(id.clone()),
             _ => None,
-        };
+        }
+    }
+
+    /// Whether a handle has written and was not judged, under a claim that is not over: moves wait for it
+    /// then, also where the record has another file by now, of the same version.
+    pub fn is_busy(&self, node: NodeId) -> bool {
+        let record = self.record_of(node);
+        let now = record.as_deref().and_then(|id| self.claim_of(id));
+        let version = record.as_ref().map(|id| self.records[id].version);
         let holds = |claim: &Option<Claim>| claim.is_none() || *claim == now;
-        let writes = |staged: &Staged| staged.dirty && holds(&staged.claim);
-        let mut opens = self.opens.iter().filter(|open| open.node == node);
-        opens.any(|open| open.staged.as_ref().is_some_and(writes))
+        let is_present = |base| !matches!(base, Base::Opened(seen) if seen.is_some_and(|seen| Some(seen) != version));
+        let writes = |open: &Open, staged: &Staged| {
+            let by_another =
+                || record.is_some() && staged.record == record && is_present(staged.base);
+            staged.dirty && holds(&staged.claim) && (open.node == node || by_another())
+        };
+        self.opens
+            .iter()
+            .any(|open| open.staged.as_ref().is_some_and(|staged| writes(open, staged)))
     }
 
     pub fn read(&mut self, open: OpenId) -> &[u8] {
@@ -232,6 +244,9 @@ impl Model {
         match saved {
             Ok(version) => {
                 staged.base = version.map_or(staged.base, |version| Base::Opened(Some(version)));
+                if version.is_some() {
+                    self.opens[open].staged.as_mut().unwrap().record = self.record_of(node);
+                }
                 Ok(())
             }
             Err(why) => {
@@ -244,6 +259,9 @@ impl Model {
     pub fn release(&mut self, open: OpenId) {
         // Ids of open files stay what they are; this one is of nothing.
         self.opens[open].node = usize::MAX;
+        if let Some(staged) = &mut self.opens[open].staged {
+            staged.record = None;
+        }
     }
 
     pub fn ftruncate(&mut self, open: OpenId, size: usize) -> Outcome {
