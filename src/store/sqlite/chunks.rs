@@ -100,7 +100,15 @@ impl Conn {
         }
         let range = params![chunk_key(ino, index), chunk_key(ino, CHUNK_INDEX_MAX)];
         let key = self.one(sql, range, |row| number(row, 0))?;
-        Ok(key.map(|key| (key & u64::from(CHUNK_INDEX_MAX)) as u32))
+        let next = key.map(|key| (key & u64::from(CHUNK_INDEX_MAX)) as u32);
+        // A damaged table may find one before it, and whoever goes on from there would never come to an end.
+        match next {
+            Some(next) if next < index => {
+                let what = format!("chunk {next} of node {} is said to follow on {index}", ino.0);
+                Err(StoreError::Impossible(what))
+            }
+            next => Ok(next),
+        }
     }
 
     pub(super) fn write_chunk(&mut self, ino: Ino, index: u32, data: &[u8]) -> Result<()> {
@@ -226,5 +234,40 @@ impl Conn {
             self.change("DELETE FROM freed WHERE at = ?1", [int(extent.start)])?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sqlite;
+    use super::super::extents_test::{FILE, change};
+    use crate::store::{StoreError, read};
+
+    // P4.4
+    #[test]
+    fn who_goes_from_chunk_to_chunk_of_a_damaged_table_comes_to_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (store, mut writer) = Sqlite::open(&path).unwrap();
+        change(&mut writer, |txn| {
+            // A page has four of them.
+            (1..=8).try_for_each(|index| txn.put_chunk(FILE, index, &[b'x'; 1000]))?;
+            txn.delete_chunks(FILE, 4, 4).map(drop)
+        });
+        assert_eq!(read(&store, |read| read.next_chunk(FILE, 4)).unwrap(), Some(5));
+        drop((store, writer));
+        // The key of the first on the second page, as SQLite writes it.
+        let mut main = std::fs::read(&path).unwrap();
+        let key = [0x80 | (FILE.0 << 3) as u8, 0x80, 0x80, 5];
+        let mut found = (0..main.len() - 4).filter(|at| main[*at..*at + 4] == key);
+        let (at, None) = (found.next().unwrap(), found.next()) else { panic!("it is there twice") };
+        main[at + 3] = 0;
+        std::fs::write(&path, main).unwrap();
+        let (store, _writer) = Sqlite::open(&path).unwrap();
+        let said = read(&store, |read| read.next_chunk(FILE, 4)).unwrap_err();
+        assert!(
+            matches!(&said, StoreError::Impossible(what) if what.contains("chunk 0")),
+            "{said}"
+        );
     }
 }
