@@ -1,7 +1,8 @@
 //! Moving the write-ahead log into the main file, beside the writer and not in its way.
 //!
 //! What must stay true: a commit never waits for a checkpoint unless the log has grown so long that
-//! it must be cut; then the writer does it itself, when nothing can be added meanwhile.
+//! it must be cut; then the writer does it itself, when nothing can be added meanwhile. After a flush of the
+//! main file that failed all that the log has is moved once more before it begins anew (`log_index`).
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
+use rusqlite::ErrorCode;
 
 use super::room::{MainFile, Room};
-use super::{Conn, fail};
+use super::{Conn, fail, log_index};
 use crate::store::{Result, StoreError};
 
 /// From this length on the log is moved beside the writer, in pages of 4 KiB. Each time is two
@@ -40,12 +42,12 @@ pub(super) const FRAME_BYTES: u64 = 4096 + 24;
 pub(super) struct Checkpointer {
     pages: Arc<AtomicU64>,
     moved: Arc<AtomicU64>,
-    /// How often the thread has moved anything.
+    /// How often the thread has moved anything, or failed to.
     times: Arc<AtomicU64>,
     /// Whether it is at it.
     is_moving: Arc<AtomicBool>,
-    /// Held while it is.
-    moving: Arc<Mutex<()>>,
+    /// Held while anybody of this process is.
+    moving: Arc<Mutex<Mover>>,
     /// How long the log's file is known to be, in bytes.
     ahead: u64,
     room: Room,
@@ -70,23 +72,19 @@ impl Checkpointer {
         let (done, counted) = (Arc::clone(&moved), Arc::clone(&times));
         let is_moving = Arc::<AtomicBool>::default();
         let ended = Arc::clone(&is_moving);
-        let moving = Arc::<Mutex<()>>::default();
+        let moving = Arc::<Mutex<Mover>>::default();
         let held = Arc::clone(&moving);
         let thread = std::thread::Builder::new()
             .name("checkpoint".into())
             .spawn(move || {
                 while woken.recv().is_ok() {
-                    let moved = {
-                        let _held = held.lock();
-                        checkpoint(&own)
-                    };
-                    match moved {
-                        Ok(pages) => {
-                            done.store(pages, Ordering::Relaxed);
-                            counted.fetch_add(1, Ordering::Relaxed);
-                        }
-                        Err(error) => tracing::warn!(%error, "the log stays where it is"),
-                    }
+                    let moved = held.lock().checkpoint(&own).unwrap_or_else(|error| {
+                        tracing::warn!(%error, "the log stays where it is");
+                        0
+                    });
+                    done.store(moved, Ordering::Relaxed);
+                    // After one that failed the writer must read in the log what counted as moved, too.
+                    counted.fetch_add(1, Ordering::Relaxed);
                     ended.store(false, Ordering::Relaxed);
                 }
             })
@@ -102,7 +100,7 @@ impl Checkpointer {
         self.wants_zeros(pages) || pages >= PAGES_INSIDE || self.wants_thread(pages)
     }
 
-    /// How often the log was moved beside the writer.
+    /// How often the log was moved beside the writer, or was to be.
     pub fn times_moved(&self) -> u64 {
         self.times.load(Ordering::Relaxed)
     }
@@ -126,7 +124,7 @@ impl Checkpointer {
 
     /// Lets the log begin anew and takes room ahead; true if there is any.
     pub fn find_room(&mut self, writer: &Conn) -> Result<bool> {
-        let moved = checkpoint(writer)?;
+        let moved = self.try_moving(writer)?;
         let pages = self.pages.load(Ordering::Relaxed);
         if moved < pages {
             self.room.look(&writer.sql, pages)?;
@@ -144,14 +142,23 @@ impl Checkpointer {
     /// Moves all of the log and cuts it; false where somebody still reads or moves it after so long.
     pub fn begin_anew(&mut self, writer: &Conn, patience: Duration) -> Result<bool> {
         // SQLite asks nobody to wait for one who moves it.
-        let Some(_at_rest) = self.moving.try_lock_for(patience) else { return Ok(false) };
-        let is_cut = cut(writer, patience)?;
+        let Some(mut mover) = self.moving.try_lock_for(patience) else { return Ok(false) };
+        let is_cut = mover.cut(writer, patience)?;
+        drop(mover);
         if is_cut {
             self.ahead = 0;
             self.pages.store(0, Ordering::Relaxed);
             self.moved.store(0, Ordering::Relaxed);
         }
         Ok(is_cut)
+    }
+
+    /// Moves what can be, unless it is being moved; gives the pages that are.
+    fn try_moving(&self, writer: &Conn) -> Result<u64> {
+        match self.moving.try_lock() {
+            Some(mut mover) => mover.checkpoint(writer),
+            None => Ok(0),
+        }
     }
 
     fn wants_thread(&self, pages: u64) -> bool {
@@ -173,7 +180,7 @@ impl Checkpointer {
             self.write_ahead(pages, log);
         }
         if pages >= PAGES_INSIDE {
-            checkpoint(writer)?;
+            self.try_moving(writer)?;
         } else if self.wants_thread(pages)
             && let Some(wake) = &self.wake
         {
@@ -218,20 +225,55 @@ impl Drop for Checkpointer {
     }
 }
 
-/// Moves what can be moved without waiting for anybody; gives the pages that are moved now.
-pub(super) fn checkpoint(connection: &Conn) -> Result<u64> {
-    connection
-        .sql
-        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2))
-        .map(|pages| u64::try_from(pages).unwrap_or(0))
-        .map_err(|error| connection.cause(error))
+/// What moves the log; one at a time.
+#[derive(Default)]
+pub(super) struct Mover {
+    /// The disk may not have kept what counts as moved.
+    is_doubtful: bool,
 }
 
-/// Moves the log and cuts it, where nobody reads it any more after so long; false where somebody does.
-fn cut(connection: &Conn, patience: Duration) -> Result<bool> {
-    let sql = &connection.sql;
-    sql.busy_timeout(patience).map_err(fail)?;
-    let cut = sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-    sql.busy_timeout(super::BUSY_PATIENCE).map_err(fail)?;
-    Ok(cut.map_err(|error| connection.cause(error))? == 0)
+impl Mover {
+    /// Moves what can be moved without waiting for anybody; gives the pages that are moved now.
+    pub fn checkpoint(&mut self, connection: &Conn) -> Result<u64> {
+        let told = |row: &rusqlite::Row<'_>| row.get::<_, i64>(2);
+        let pages = self.run(connection, "PRAGMA wal_checkpoint(PASSIVE)", told)?;
+        Ok(u64::try_from(pages).unwrap_or(0))
+    }
+
+    /// Moves the log and cuts it, where nobody reads it any more after so long; false where somebody does.
+    fn cut(&mut self, connection: &Conn, patience: Duration) -> Result<bool> {
+        connection.sql.busy_timeout(patience).map_err(fail)?;
+        let told = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let cut = self.run(connection, "PRAGMA wal_checkpoint(TRUNCATE)", told);
+        connection.sql.busy_timeout(super::BUSY_PATIENCE).map_err(fail)?;
+        Ok(cut? == 0)
+    }
+
+    fn run(
+        &mut self,
+        connection: &Conn,
+        pragma: &str,
+        told: fn(&rusqlite::Row<'_>) -> rusqlite::Result<i64>,
+    ) -> Result<i64> {
+        self.resolve(connection)?;
+        connection.sql.query_row(pragma, [], told).map_err(|error| {
+            // Whatever it was: the kernel tells once that a flush failed, and that may have been this time.
+            self.is_doubtful = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
+            let cause = connection.cause(error);
+            // At once: the end of the last connection moves what is left, and so may another process.
+            if let Err(error) = self.resolve(connection) {
+                tracing::error!(%error, "the log is not moved: the disk may not have kept what was");
+            }
+            cause
+        })
+    }
+
+    /// Sees to it that all of the log is moved once more, where it must be.
+    fn resolve(&mut self, connection: &Conn) -> Result<()> {
+        if self.is_doubtful {
+            log_index::count_nothing_as_moved(&connection.sql).map_err(fail)?;
+            self.is_doubtful = false;
+        }
+        Ok(())
+    }
 }

@@ -3,11 +3,12 @@
 use rusqlite::params;
 
 use super::Conn;
+use super::checkpoint::Mover;
 use super::columns::{int, number};
 use super::read::record;
 use crate::names::{AgentName, RecordId, StateName};
 use crate::numbers::{G, Ino, LeaderFence, LeaseTime, UnixNanos, WorkspaceKey};
-use crate::store::{ReadChores, Record, Result, TxnChores, Visit};
+use crate::store::{ReadChores, Record, Result, StoreError, TxnChores, Visit};
 
 impl ReadChores for Conn {
     fn is_followed_up(
@@ -43,9 +44,20 @@ impl ReadChores for Conn {
     }
 }
 
-/// Ends the lead of whoever had the store open before: its lock is ours now.
-pub(super) fn forget_leader(sql: &rusqlite::Connection) -> rusqlite::Result<()> {
-    sql.execute("UPDATE leader SET until = 0 WHERE until > 0", []).map(drop)
+/// Ends the lead of whoever had the store open before: its lock is ours now. On a full disk the log must begin anew
+/// for it.
+pub(super) fn forget_leader(writer: &Conn) -> Result<()> {
+    let forget = || {
+        let forgotten = writer.sql.execute("UPDATE leader SET until = 0 WHERE until > 0", []);
+        forgotten.map(drop).map_err(|error| writer.cause(error))
+    };
+    match forget() {
+        Err(StoreError::Full(_)) => {
+            Mover::default().checkpoint(writer)?;
+            forget()
+        }
+        forgotten => forgotten,
+    }
 }
 
 impl TxnChores for Conn {

@@ -17,6 +17,7 @@ mod freeing;
 mod gather;
 mod head;
 mod lock;
+mod log_index;
 mod nodes;
 mod places;
 #[macro_use]
@@ -242,7 +243,7 @@ impl Sqlite {
         let identity = main_lock.identity().map_err(|e| io("looking at", e))?;
         let extents = Extents::open(path, &sql, Some(identity))?;
         let writer = Conn::new(sql, &extents);
-        forget_leader(&writer)?;
+        chores::forget_leader(&writer)?;
         let second = Conn::new(connect(path, true)?, &extents);
         let writer = SqliteWriter::new((writer, second), path, Arc::clone(&main))?;
         Ok((main_lock, extents, writer))
@@ -280,18 +281,6 @@ impl Sqlite {
             None => connect(&self.path, false),
         };
         Ok(Conn::new(sql?, &self.extents))
-    }
-}
-
-/// What a daemon before this one has left. On a full disk the log must begin anew for it.
-fn forget_leader(writer: &Conn) -> Result<()> {
-    let forget = || chores::forget_leader(&writer.sql).map_err(|error| writer.cause(error));
-    match forget() {
-        Err(StoreError::Full(_)) => {
-            checkpoint::checkpoint(writer)?;
-            forget()
-        }
-        forgotten => forgotten,
     }
 }
 

@@ -236,8 +236,11 @@ impl Writer for SqliteWriter {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt as _;
+
     use crate::store::sqlite::Sqlite;
-    use crate::store::{Durability, Result, Txn, Writer, read, read_by};
+    use crate::store::sqlite::log_index::tests::Unflushable;
+    use crate::store::{Durability, Readers as _, Result, Txn, Writer, read, read_by};
 
     fn put(txn: &mut dyn Txn, key: &str) -> Result<()> {
         txn.savepoint()?;
@@ -343,5 +346,61 @@ mod tests {
         writer.transaction(work).unwrap();
         assert_eq!(read_by(&writer, |read| read.meta("after")).unwrap().as_deref(), Some("there"));
         assert!(read(&store, |read| read.meta("after")).unwrap().is_some());
+    }
+
+    // P4.4
+    #[test]
+    fn what_was_moved_before_a_flush_that_fails_is_moved_once_more() {
+        for is_closed in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, copy) = (dir.path().join("s.db"), dir.path().join("copy"));
+            let (store, mut writer) = Sqlite::open(&path).unwrap();
+            let put = |writer: &mut super::SqliteWriter, key: &str| {
+                let value = key.repeat(50_000);
+                let work = &mut |txn: &mut dyn Txn| {
+                    txn.savepoint()?;
+                    txn.put_meta(key, &value)?;
+                    txn.release().map(|()| Durability::Power)
+                };
+                writer.transaction(work).unwrap();
+            };
+            let main = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+            let mut kept = std::fs::read(&path).unwrap();
+            put(&mut writer, "a");
+            // The log goes on while it is moved, so that nothing is flushed.
+            let mut meanwhile = |read: &dyn super::Read| {
+                assert!(read.meta("a")?.is_some());
+                put(&mut writer, "b");
+                assert!(writer.find_room());
+                Ok(())
+            };
+            store.read(&mut meanwhile).unwrap();
+            assert_ne!(std::fs::read(&path).unwrap(), kept, "something was moved");
+            let unflushable = Unflushable::make(&writer.connection.sql);
+            writer.find_room();
+            assert!(writer.move_log().is_err());
+            drop(unflushable);
+            // The kernel has given up what the flush should have kept.
+            kept.resize(main.metadata().unwrap().len() as usize, 0);
+            main.write_all_at(&kept, 0).unwrap();
+            let values = |store: &Sqlite| {
+                ["a", "b", "c"].map(|key| {
+                    let value = read(store, |read| read.meta(key)).unwrap();
+                    value.is_some_and(|value| value == key.repeat(50_000))
+                })
+            };
+            assert_eq!(values(&store), [true, true, false]);
+            put(&mut writer, "c");
+            if is_closed {
+                drop((store, writer));
+                assert!(!super::beside(&path, "-wal").exists());
+            } else {
+                writer.move_log().unwrap();
+            }
+            std::fs::copy(&path, &copy).unwrap();
+            let (copied, _writer) = Sqlite::open(&copy).unwrap();
+            assert_eq!(copied.integrity(&mut || true).unwrap(), Some(vec![]), "{is_closed}");
+            assert_eq!(values(&copied), [true; 3], "{is_closed}");
+        }
     }
 }
