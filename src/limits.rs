@@ -246,6 +246,10 @@ pub const KEPT_DIRS_MAX: usize = 1 << 16;
 /// nothing any more: tens of KiB.
 pub const STALE_LOOKED_AT_MIN: usize = 1024;
 
+/// So long after a file was opened whose pages a kernel must drop for it they may still be there: it drops them
+/// when the thread that opened it runs. Who opens it meanwhile drops them, too.
+pub const STALE_PAGES_GO_WITHIN: Duration = Duration::from_secs(1);
+
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
 

@@ -208,9 +208,9 @@ impl Hub {
     }
 
     /// Whether this mount's kernel may hold pages of a file that another mount changed, or of a write
-    /// that was refused: then they must go when it is opened. Asked once, since they go by that.
+    /// that was refused: then they must go when it is opened. Asked for who opens it, since they go by that.
     pub(super) fn takes_stale(&self, mount: MountId, ino: Ino) -> bool {
-        self.stale.lock().take(mount, ino)
+        self.stale.lock().take(mount, ino, std::time::Instant::now)
     }
 
     /// Notes that all mounts but the one that changed it may hold old pages of a file.
