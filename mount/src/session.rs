@@ -241,6 +241,13 @@ impl Mount {
         }
     }
 
+    /// Whether the mount was made here and is nowhere to be seen any more, also where its session goes on; not
+    /// where that cannot be told.
+    #[must_use]
+    pub fn is_out_of_sight(&self) -> bool {
+        matches!(&self.lies, Lies::Here(here) if here.is_gone())
+    }
+
     /// Whether the mount is to be seen in this process's name space.
     #[must_use]
     pub fn lies_here(&self) -> bool {

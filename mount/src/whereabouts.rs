@@ -61,6 +61,11 @@ impl Whereabouts {
         Some(self.places().ok()?.into_iter().next()?.dir)
     }
 
+    /// Whether it is nowhere any more; not where that cannot be told.
+    pub fn is_gone(&self) -> bool {
+        self.places().is_ok_and(|all| all.is_empty())
+    }
+
     /// Takes it away from wherever it is to be seen.
     ///
     /// # Errors

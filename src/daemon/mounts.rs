@@ -414,8 +414,10 @@ impl Row {
     /// What `ps` shows of it, with its directory as that is called now.
     fn info_now(&self) -> MountInfo {
         let place = self.mount.place().filter(|_| self.is_seen());
-        // Somebody else may have taken it from sight (umount -l), of which nothing is heard.
-        let detached = self.info.detached || self.is_seen() && place.is_none();
+        // Somebody else may have taken it from sight (umount -l), of which nothing is heard. That it is not found
+        // for want of descriptors says nothing of it.
+        let is_seen = self.is_seen() && (place.is_some() || !self.mount.is_out_of_sight());
+        let detached = self.info.detached || !self.info.private && !is_seen;
         let dir = place.and_then(|place| Some(place.to_str()?.to_owned()));
         let dir = dir.unwrap_or_else(|| self.info.dir.clone());
         MountInfo { dir, detached, ..self.info.clone() }
