@@ -1,8 +1,9 @@
 //! `workfs mount -f`: one signal ends it, whatever it is about when that comes.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use rustix::process::Signal;
@@ -86,15 +87,39 @@ fn who_leaves_a_mount_that_is_in_use_leaves_it_to_who_uses_it_and_the_directory_
     let used = fs::File::open(held.join("AGENTS.md")).unwrap();
     send_signal(child.id(), Signal::TERM);
     assert!(child.wait().unwrap().success());
+    expect_known_and_given_back(&fixture, &held, used, 2);
+}
+
+/// As where it is taken from sight by `umount -l` before: with it the last use of it would end.
+#[test]
+fn who_leaves_a_mount_that_somebody_took_from_sight_leaves_it_to_who_uses_it() {
+    let fixture = Fixture::new();
+    let held = fixture.outside("held");
+    fs::create_dir(&held).unwrap();
+    let mut command = fixture.command(&["mount", "-f", "--json", held.to_str().unwrap()]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let mut used = fs::File::open(held.join("AGENTS.md")).unwrap();
+    // The last other mount, so that the daemon lives by this one.
+    fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]).success();
+    rustix::mount::unmount(&held, rustix::mount::UnmountFlags::DETACH).unwrap();
+    send_signal(child.id(), Signal::TERM);
+    assert!(child.wait().unwrap().success());
+    used.read_to_end(&mut Vec::new()).unwrap();
+    expect_known_and_given_back(&fixture, &held, used, 0);
+}
+
+fn expect_known_and_given_back(fixture: &Fixture, held: &Path, used: fs::File, others: usize) {
     // It is known for what it is, and nothing is in the way of what is done there next.
     let known = fixture.workfs(&["ps", "--json"]).success().json()["mounts"].clone();
-    assert_eq!((&known[2]["dir"], &known[2]["detached"]), (&held.to_str().into(), &true.into()));
+    let known = &known[others];
+    assert_eq!((&known["dir"], &known["detached"]), (&held.to_str().into(), &true.into()));
     let ran = fixture.workfs(&["unmount", held.to_str().unwrap()]).failure();
     assert!(ran.stderr.contains("nothing is mounted"), "{ran}");
     fs::write(held.join("file"), b"x").unwrap();
     drop(used);
     until_polled("it ends with its last user", || {
         let known = fixture.workfs(&["ps", "--json"]).json()["mounts"].clone();
-        (known.as_array().unwrap().len() == 2).then_some(())
+        (known.as_array().map_or(0, Vec::len) == others).then_some(())
     });
 }

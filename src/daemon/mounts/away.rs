@@ -47,7 +47,8 @@ impl Mounts {
     }
 
     fn take_away(&self, mount: &Mount, dir: &Path) -> std::io::Result<()> {
-        if mount.unmount().is_ok() {
+        // One that somebody else took from sight is unmounted, and may be in use all the same.
+        if mount.unmount().is_ok() && mount.has_ended() {
             self.finish(mount.id());
         } else {
             mount.detach()?;
