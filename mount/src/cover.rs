@@ -19,10 +19,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
 use crate::heal::resolved;
 use crate::hold;
@@ -167,6 +168,30 @@ impl Underlay {
     #[must_use]
     pub fn is_bare(&self) -> bool {
         self.directory.metadata().is_ok_and(|found| found.mode() & WRITE_BITS == 0)
+    }
+
+    /// Whether its owner is who runs this process, and what this process closes on its file system is made
+    /// immutable, too: then bits alone are no cover.
+    #[must_use]
+    pub fn is_covered_by_flag(&self) -> bool {
+        let is_own = |found: std::fs::Metadata| found.uid() == rustix::process::geteuid().as_raw();
+        let may_set =
+            |sets: CapabilitySets| sets.effective.contains(CapabilitySet::LINUX_IMMUTABLE);
+        self.directory.metadata().is_ok_and(is_own)
+            && flags(&self.directory).is_some()
+            && capabilities(None).is_ok_and(may_set)
+    }
+
+    /// Whether its bits, flags or owner were changed so short a time ago.
+    #[must_use]
+    pub fn changed_within(&self, time: Duration) -> bool {
+        let Ok(found) = self.directory.metadata() else { return false };
+        let since = Duration::new(
+            u64::try_from(found.ctime()).unwrap_or_default(),
+            u32::try_from(found.ctime_nsec()).unwrap_or_default(),
+        );
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(since) < time
     }
 
     /// Puts the cover on. Idempotent.

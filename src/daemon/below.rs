@@ -73,7 +73,7 @@ impl Point<'_> {
             covers.of(below).or_else(of_other)
         };
         let mut known = below.as_ref().ok().and_then(listed);
-        if !is_dead && known.is_none() && below.as_ref().is_ok_and(Underlay::is_bare) {
+        if !is_dead && known.is_none() && below.as_ref().is_ok_and(may_be_given_back) {
             await_given_back(below.as_ref());
             below = below.and_then(Underlay::anew);
             known = below.as_ref().ok().and_then(listed);
@@ -187,9 +187,15 @@ fn lies_below_a_mount(below: Result<&Underlay, &io::Error>) -> bool {
 /// moment.
 fn await_given_back(below: Result<&Underlay, &io::Error>) {
     let begin = Instant::now();
-    while below.is_ok_and(Underlay::is_bare) && begin.elapsed() < GIVEN_BACK_WAIT {
+    while below.is_ok_and(may_be_given_back) && begin.elapsed() < GIVEN_BACK_WAIT {
         std::thread::sleep(LOOK_AGAIN);
     }
+}
+
+/// Whether it is as a cover leaves it, or one that is just being taken off: not what its owner keeps read-only.
+fn may_be_given_back(below: &Underlay) -> bool {
+    let may_be_bits_alone = || !below.is_covered_by_flag() || below.changed_within(GIVEN_BACK_WAIT);
+    below.looks_covered() || below.is_bare() && may_be_bits_alone()
 }
 
 /// Takes dead mounts away; where the last can be replaced it stays, and what is below is returned.
@@ -245,6 +251,19 @@ mod tests {
         assert!(failure.reason.ends_with("has files: a\\nb"), "{failure}");
         assert_eq!(notes(&point, true).unwrap().len(), 1);
         assert_eq!(notes(&point.join("a\nb"), true).unwrap_err().cause, Cause::Usage);
+    }
+
+    #[test]
+    fn what_its_owner_keeps_read_only_is_not_waited_for_where_covers_are_told_from_that() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let point = dir.path().join("m");
+        std::fs::create_dir(&point).unwrap();
+        std::fs::set_permissions(&point, std::fs::Permissions::from_mode(0o555)).unwrap();
+        let below = Underlay::open(&point).unwrap();
+        assert!(may_be_given_back(&below));
+        std::thread::sleep(GIVEN_BACK_WAIT);
+        assert_eq!(may_be_given_back(&below), !below.is_covered_by_flag());
     }
 
     #[test]
