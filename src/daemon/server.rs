@@ -29,6 +29,7 @@ use super::room::{Room, give_back};
 use super::socket::{self, Peer, SocketFile};
 use super::wire::{Answer, Ask, DaemonInfo};
 use super::working::Work;
+use crate::engine::runs_the_store;
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
     Caller, ClaimArgs, ClaimReport, Effect, Of, Properties, Reply, Request, Service, dispatch,
@@ -263,6 +264,11 @@ fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
 
 fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
     let shared = served.shared;
+    // Of whom modes are asked.
+    let groups: Arc<[u32]> = match runs_the_store(peer.uid) {
+        true => Arc::default(),
+        false => socket::peer_groups(lines.stream()).into(),
+    };
     let mut has_asked = false;
     // Who held a mount or followed asks again, if there is a place.
     while shared.places.change(served.number, Seat::Asks).is_ok()
@@ -276,7 +282,8 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
         if let Some(failure) = refused(shared, peer) {
             return lines.send(&Answer::Failed(failure));
         }
-        let caller = || Caller::new(peer.uid, peer.gid, Some(peer.pid));
+        let caller =
+            || Caller::new(peer.uid, peer.gid, Some(peer.pid)).of_groups(Arc::clone(&groups));
         let mut command = None;
         let is_first = !std::mem::replace(&mut has_asked, true);
         let answer = match ask.and_then(|ask| permitted(shared, peer, ask)) {

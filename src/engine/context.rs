@@ -1,12 +1,14 @@
 //! Who makes a change, and through which door.
 
+use std::sync::Arc;
+
 use crate::kind::Role;
 use crate::ledger::{self, Actor};
 use crate::names::AgentName;
 use crate::refusal::Door;
 use workfs_mount::MountId;
 
-use super::Bits;
+use super::{Bits, Who};
 
 /// The daemon's name in the ledger.
 const DAEMON: &str = "workfs";
@@ -52,6 +54,8 @@ pub struct Context {
     pub role: Role,
     /// The group that new files get.
     pub gid: u32,
+    /// The caller's further groups, where the socket says them.
+    pub groups: Arc<[u32]>,
     /// What permission bits are to the caller.
     pub bits: Bits,
     /// Which errors the caller can be given.
@@ -81,7 +85,14 @@ impl Context {
             .expect("an agent's name");
         let actor = Actor { name, role: ledger::Role::DAEMON, uid: 0, mount: None, pid: None };
         let (origin, role, door) = (Origin::Daemon, Role::Operator, Door::Socket);
-        Context { origin, actor, role, gid: 0, bits: Bits::Kernel, door }
+        let groups = Arc::default();
+        Context { origin, actor, role, gid: 0, groups, bits: Bits::Kernel, door }
+    }
+
+    /// Whom modes are asked for.
+    #[must_use]
+    pub fn who(&self) -> Who<'_> {
+        Who { uid: self.actor.uid, gid: self.gid, groups: &self.groups }
     }
 
     /// The same caller at another door.

@@ -104,7 +104,7 @@ pub use link::Link;
 pub use lock_files::ExpireLocks;
 pub use make_dirs::MakeDirs;
 pub use modes::{
-    Bits, for_roles, forbids_taking, forbids_writing, goes_by_roles, has_bits, is_stuck,
+    Bits, Who, for_roles, forbids_taking, forbids_writing, goes_by_roles, has_bits, is_stuck,
     mode_allows, runs_the_store,
 };
 pub use no_room::AskRoom;

@@ -3,8 +3,8 @@
 //! It asks for every call in a mount. Left are commands, and names that change without a call that
 //! names their directory: a claim by copy, and the end of a hold. And what is governed, once a user is
 //! an agent: there the bits to write are no matter of the kernel's any more, which has one answer for
-//! all users ([`Bits`]). What must stay true: the answer is the kernel's, but that of a user's groups
-//! only the first is known.
+//! all users ([`Bits`]). What must stay true: the answer is the kernel's, but that of the groups of a user in a
+//! mount only the first is known.
 
 use crate::config::Config;
 use crate::kind::Place;
@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, StoreError};
 
 use super::governed::{governed, path_of, path_of_dir};
-use super::{Context, Stop, Turn};
+use super::{Context, Origin, Stop, Turn};
 
 /// What the bits to write, of what is governed, are to a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +67,22 @@ pub fn has_bits(mode: u32, is_owner: bool, is_of_group: impl FnOnce() -> bool, b
     mode >> shift & bits == bits
 }
 
+/// Whom a mode is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Who<'g> {
+    /// The user.
+    pub uid: u32,
+    /// The first group.
+    pub gid: u32,
+    /// The further ones, as far as they are known.
+    pub groups: &'g [u32],
+}
+
 /// Whether a node's mode has all these bits for a user.
 #[must_use]
-pub fn mode_allows(node: &Node, (uid, gid): (u32, u32), bits: u32) -> bool {
-    runs_the_store(uid) || has_bits(node.mode, node.uid == uid, || node.gid == gid, bits)
+pub fn mode_allows(node: &Node, who: Who<'_>, bits: u32) -> bool {
+    let is_of_group = || node.gid == who.gid || who.groups.contains(&node.gid);
+    runs_the_store(who.uid) || has_bits(node.mode, node.uid == who.uid, is_of_group, bits)
 }
 
 /// Whether a directory of this mode lets only its owner, or that of the file, take a file away, and `uid` is
@@ -81,9 +93,9 @@ pub fn is_stuck(mode: u32, owners: [u32; 2], uid: u32) -> bool {
 }
 
 /// Whether this user may take the name of `file` out of `dir`, as `rename` would ask.
-fn may_take_out((uid, gid): (u32, u32), dir: &Node, file: &Node) -> bool {
-    let is_stuck = is_stuck(dir.mode, [dir.uid, file.uid], uid);
-    mode_allows(dir, (uid, gid), 0o3) && (!is_stuck || runs_the_store(uid))
+fn may_take_out(who: Who<'_>, dir: &Node, file: &Node) -> bool {
+    let is_stuck = is_stuck(dir.mode, [dir.uid, file.uid], who.uid);
+    mode_allows(dir, who, 0o3) && (!is_stuck || runs_the_store(who.uid))
 }
 
 /// Refuses to take the file `ino` out of the directory `dir`, which is called `shown`, to whom its
@@ -101,16 +113,18 @@ pub fn forbids_taking(
     if context.bits == Bits::Roles {
         dir.mode = for_roles(dir.mode);
     }
-    if !as_stored || may_take_out((context.actor.uid, context.gid), &dir, &file) {
+    if !as_stored || may_take_out(context.who(), &dir, &file) {
         return Ok(None);
     }
+    // The socket tells them all.
+    let by_group = match context.origin {
+        Origin::Mount(_) => "if another of your groups than the first may, `mv` does it; else ",
+        Origin::Socket | Origin::Daemon => "",
+    };
     Ok(Some(Refusal::new(
         Rule::Forbidden,
         format!("user {} may not take a name out of `{shown}`", context.actor.uid),
-        format!(
-            "if another of your groups than the first may, `mv` does it; else ask its owner, user {}",
-            dir.uid
-        ),
+        format!("{by_group}ask its owner, user {}", dir.uid),
     )))
 }
 
@@ -129,7 +143,7 @@ pub fn forbids_writing(
         return Ok(None);
     }
     let (uid, Some(node)) = (context.actor.uid, read.node(ino)?) else { return Ok(None) };
-    if mode_allows(&node, (uid, context.gid), 0o2) || !goes_by_roles(read, config, &node)? {
+    if mode_allows(&node, context.who(), 0o2) || !goes_by_roles(read, config, &node)? {
         return Ok(None);
     }
     let shown = match (node.node_type, read.record_at(ino)?) {
@@ -153,7 +167,7 @@ impl Turn<'_> {
     /// kernel was asked for.
     pub(super) fn require_mode(&self, dir: &Node, bits: u32) -> Result<(), Stop> {
         let uid = self.context.actor.uid;
-        if mode_allows(dir, (uid, self.context.gid), bits) {
+        if mode_allows(dir, self.context.who(), bits) {
             return Ok(());
         }
         let shown = path_of_dir(self.txn, dir.ino)?;

@@ -2,8 +2,11 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::engine::{Bits, Context, Origin, Registry, is_reserved, ledger_role, runs_the_store};
+use crate::engine::{
+    Bits, Context, Origin, Registry, Who, is_reserved, ledger_role, runs_the_store,
+};
 use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
@@ -22,6 +25,8 @@ pub struct Caller {
     pub uid: u32,
     /// The group.
     pub gid: u32,
+    /// The further groups.
+    pub groups: Arc<[u32]>,
     /// The process, a label.
     pub pid: Option<u32>,
     /// Whether it is an agent by its user.
@@ -43,11 +48,25 @@ impl Caller {
             role: Role::Operator,
             uid,
             gid,
+            groups: Arc::default(),
             pid,
             is_bound: false,
             observes: false,
             part: Part::default(),
         }
+    }
+
+    /// The same caller, who is of these groups, too.
+    #[must_use]
+    pub fn of_groups(mut self, groups: Arc<[u32]>) -> Self {
+        self.groups = groups;
+        self
+    }
+
+    /// Whom modes are asked for.
+    #[must_use]
+    pub(super) fn who(&self) -> Who<'_> {
+        Who { uid: self.uid, gid: self.gid, groups: &self.groups }
     }
 
     /// The same caller, who sees this of the tree.
@@ -74,7 +93,9 @@ impl Caller {
     #[must_use]
     pub fn this_process() -> Self {
         let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
+        let groups = rustix::process::getgroups().unwrap_or_default();
         Caller::new(uid.as_raw(), gid.as_raw(), Some(std::process::id()))
+            .of_groups(groups.into_iter().map(rustix::process::Gid::as_raw).collect())
     }
 
     /// Whom the caller acts for who asks to act for `agent`: a user who is bound to an agent is
@@ -121,6 +142,7 @@ impl Caller {
             },
             role: self.role,
             gid: self.gid,
+            groups: Arc::clone(&self.groups),
             bits: if self.is_bound { Bits::Roles } else { Bits::Kernel },
             door: Door::Socket,
         }

@@ -35,7 +35,7 @@ pub(super) fn may_read_parked(
         return Ok(true);
     }
     let backup = read.backup_of(record.key)?.map(|ino| read.node(ino)).transpose()?.flatten();
-    Ok(backup.is_some_and(|node| mode_allows(&node, (caller.uid, caller.gid), 0o4)))
+    Ok(backup.is_some_and(|node| mode_allows(&node, caller.who(), 0o4)))
 }
 
 /// Fails unless the caller's user may read what lies at a path in its sight.
@@ -75,7 +75,7 @@ pub(super) fn expect_takeable(
 /// Where nothing lies there is nothing to hide.
 fn is_readable(read: &dyn Read, caller: &Caller, path: &TreePath) -> Result<bool, Failure> {
     let at = reach(read, caller, path)?;
-    Ok(at.is_some_and(|at| at.is_none_or(|node| mode_allows(&node, (caller.uid, caller.gid), 0o4))))
+    Ok(at.is_some_and(|at| at.is_none_or(|node| mode_allows(&node, caller.who(), 0o4))))
 }
 
 /// Whether a directory on the way to a path in the caller's sight lets its user not pass.
@@ -97,7 +97,7 @@ fn reach(
     let top = caller.part.root().names().len();
     let mut at = node_at(read, caller.part.root())?;
     for name in names.iter().skip(top) {
-        let Some(dir) = at.filter(|dir| mode_allows(dir, (caller.uid, caller.gid), 0o1)) else {
+        let Some(dir) = at.filter(|dir| mode_allows(dir, caller.who(), 0o1)) else {
             return Ok(None);
         };
         at = read.lookup(dir.ino, name)?;

@@ -112,6 +112,7 @@ fn context(caller: &Caller, identity: Option<&Identity>, agents: &Registry, door
         },
         role,
         gid: caller.gid,
+        groups: Arc::default(),
         bits,
         door,
     }

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use crate::config::Config;
 use crate::engine::{
-    Outlook, breach, flaw, for_roles, governed, mode_allows, path_of, path_of_dir, sees_refusal,
+    Outlook, Who, breach, flaw, for_roles, governed, mode_allows, path_of, path_of_dir,
+    sees_refusal,
 };
 use crate::names::{FileName, TreePath, path_text, printable};
 use crate::numbers::{Ino, RefusalKey};
@@ -138,7 +139,8 @@ fn push_mode(out: &mut String, read: &dyn Read, viewer: &Viewer, ino: Ino) -> Re
     {
         node.mode = for_roles(node.mode);
     }
-    if !mode_allows(&node, (viewer.uid, viewer.gid), 0o2) {
+    let who = Who { uid: viewer.uid, gid: viewer.gid, groups: &[] };
+    if !mode_allows(&node, who, 0o2) {
         let (mode, owner, uid) = (node.mode & 0o7777, node.uid, viewer.uid);
         let _ = writeln!(out, "  mode:   {mode:03o} of user {owner}: user {uid} may not write it");
     }

@@ -108,6 +108,27 @@ fn a_user_who_is_bound_to_an_agent_is_that_agent_through_every_mount() {
 
 // P10.2
 #[test]
+fn at_the_socket_a_bound_user_has_the_rights_of_all_its_groups() {
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Fixture::new();
+    open_to_all(&fixture);
+    fixture.workfs(&["agent", "add", "bob", "--uid", "64001"]).success();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.sh("chown 0:64010 work/inbox && chmod 770 work/inbox").success();
+    let as_bob = |groups: &str, arguments: &str| {
+        let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+        let user = format!("setpriv --reuid 64001 --regid 64001 {groups}");
+        fixture.sh(&format!("cd /; HOME=/tmp {user} {workfs} --store {store} {arguments}"))
+    };
+    let refused = as_bob("--clear-groups", "claim t-1").failure();
+    assert!(refused.code == 6 && refused.stderr.contains("may not read"), "{refused}");
+    as_bob("--groups 64010", "claim t-1").success();
+}
+
+// P10.2
+#[test]
 fn at_the_socket_a_bound_user_is_its_agent_and_no_operator() {
     if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
         return left_out("acting as another user needs root and setpriv");
