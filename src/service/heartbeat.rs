@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Heartbeat;
 use crate::names::{AgentName, ShownPath};
 use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
+use crate::refusal::Rule;
 use crate::store::{Read, Record};
 
 use super::find::{dir_of, path_of, record};
+use super::import::is_of_the_store;
 use super::{Caller, Exit, Failure, HeartbeatArgs, Service};
 
 /// A lease.
@@ -107,6 +109,10 @@ pub(super) fn heartbeat(
     for key in keys {
         let until = match service.engine.run(caller.context(), Heartbeat { record: key }) {
             Ok(until) => until,
+            // What failed for want of the store fails for the next, too.
+            Err(refusal) if is_of_the_store(&refusal) && refusal.rule != Rule::Quota => {
+                return Err(refusal.into());
+            }
             // Its others are renewed all the same.
             Err(refusal) => {
                 first.get_or_insert(refusal);
