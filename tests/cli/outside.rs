@@ -48,6 +48,24 @@ fn what_cannot_be_written_is_left_out_and_named_and_all_else_is_exported() {
 
 // P8.4
 #[test]
+fn a_target_that_is_closed_itself_keeps_nothing_from_the_directories_in_it() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("docs")).unwrap();
+    fs::write(fixture.path("docs/a"), "a").unwrap();
+    fs::write(fixture.path("z"), "z").unwrap();
+    let to = fixture.outside("to");
+    fs::create_dir_all(to.join("docs")).unwrap();
+    // Bits alone close nothing to root.
+    let cover = workfs_mount::cover(&to).unwrap();
+    let is_closed = fs::write(to.join("probe"), "").is_err();
+    let ran = fixture.workfs(&["export", "--force", text(&to)]);
+    workfs_mount::uncover(&cover).unwrap();
+    assert!(!is_closed || ran.code == 11 && ran.stdout.contains("z: "), "{ran}");
+    assert_eq!(fs::read_to_string(to.join("docs/a")).unwrap(), "a");
+}
+
+// P8.4
+#[test]
 fn an_export_fills_no_mount_of_its_own_store() {
     let fixture = Fixture::new();
     let to = fixture.outside("to");

@@ -46,9 +46,14 @@ pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
     };
     let opened = open(&args.to)
         .map_err(|errno| usage(format!("{shown}: {errno}"), "name a directory that is yours"))?;
+    let may = |asked| accessat(&opened, ".", asked, AtFlags::empty());
     // Else each name would be told of by itself.
-    let may = accessat(&opened, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty());
-    may.map_err(|errno| {
+    let may_write = may(Access::WRITE_OK | Access::EXEC_OK).or_else(|errno| match errno {
+        // A directory that is there already may be open where this one is not.
+        Errno::ACCESS | Errno::PERM if args.force => may(Access::EXEC_OK),
+        _ => Err(errno),
+    });
+    may_write.map_err(|errno| {
         let error = std::io::Error::from(errno);
         let remedy = "name a directory in which you may make something";
         Failure::new(error.kind().into(), format!("{shown}: {error}"), remedy)
