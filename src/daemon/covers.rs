@@ -361,7 +361,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let list = || Covers::kept_in(dir.path().join("t.db.covers"));
         let all: Vec<Cover> =
-            (0..64).map(|nth| directory(&dir.path().join(nth.to_string())).1).collect();
+            (0..16).map(|nth| directory(&dir.path().join(nth.to_string())).1).collect();
         // As of different processes, but for the name by which a list is written.
         let (one, other) = (list(), list());
         all[..8].iter().for_each(|cover| one.keep(cover, "").unwrap());
