@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
 use workfs_mount::{Caller, Errno, Handle, Reply, WriteAt};
 
 use crate::engine::{AskRoom, Late, RefuseLate, RefuseText};
@@ -31,9 +32,29 @@ enum Lateness {
     Surely(Refusal, TreePath),
 }
 
+/// A write for which there was no room: the handle takes that one, when there is, and no other.
+pub(super) struct Unmade {
+    at: WriteAt,
+    length: usize,
+    sha256: [u8; 32],
+    pub refusal: Refusal,
+}
+
+impl Unmade {
+    fn new(at: WriteAt, data: &[u8], refusal: Refusal) -> Self {
+        Unmade { at, length: data.len(), sha256: Sha256::digest(data).into(), refusal }
+    }
+
+    /// Whether this write makes it: programs keep what they could not write, and may have more by then.
+    pub fn is_made_by(&self, at: WriteAt, data: &[u8]) -> bool {
+        let same = data.get(..self.length).map(|begin| <[u8; 32]>::from(Sha256::digest(begin)));
+        self.at == at && same == Some(self.sha256)
+    }
+}
+
 impl WorkTree {
     /// Stages a write where there was no room for its save, if there is by now. Else nothing of it is staged, so
-    /// that it can be made later; but what was written before it is not saved without it.
+    /// that it can be made later; but what was written before it, or comes after it, is not saved without it.
     pub(super) fn stage_if_room(
         &self,
         caller: &Caller,
@@ -50,10 +71,12 @@ impl WorkTree {
                 Err(refusal) if refusal.rule == Rule::NoSpace => {
                     let errno = refusal.rule.errno(Door::Handle);
                     let mut own = staged.lock();
-                    if own.unsaved.is_any() {
+                    let is_another = |unmade: &Unmade| !unmade.is_made_by(at, &data);
+                    if own.unsaved.is_any() || own.unmade.as_ref().is_some_and(is_another) {
                         drop(own);
                         me.poison(by.0, staged, refusal);
                     } else {
+                        own.unmade = Some(Unmade::new(at, &data, refusal.clone()));
                         (own.emptied, own.failed) = (None, Some(refusal));
                     }
                     reply.send(Err(errno));

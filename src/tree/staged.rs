@@ -20,6 +20,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, StoreError};
 
 use super::judging::Judging;
+use super::late::Unmade;
 use super::pins::{Charge, Text};
 use super::unsaved::Unsaved;
 
@@ -87,6 +88,8 @@ pub(super) struct Staged {
     poison: Option<Refusal>,
     /// How the last judgement ended, if badly; until something is written again.
     pub failed: Option<Refusal>,
+    /// For what there was no room at last.
+    pub unmade: Option<Unmade>,
 }
 
 /// What the kernel has of what a handle reads. It says nothing of mmap(2), only asks for what somebody then
@@ -152,6 +155,7 @@ impl Staged {
             pages: Pages::None,
             poison: None,
             failed: None,
+            unmade: None,
         }
     }
 
@@ -261,6 +265,9 @@ impl Staged {
     pub fn write(&mut self, files: Option<u64>, at: WriteAt, data: &[u8]) -> Result<(), Refusal> {
         if let Some(poison) = &self.poison {
             return Err(poison.clone());
+        }
+        if let Some(unmade) = self.unmade.take().filter(|unmade| !unmade.is_made_by(at, data)) {
+            return Err(self.poison(unmade.refusal));
         }
         let end = self.text().len();
         let at = match at {
@@ -410,8 +417,7 @@ impl Staged {
             self.emptied = None;
             self.sequential = size == 0;
             (self.appended_from, self.taken_to) = (None, None);
-            self.failed = None;
-            self.poison = None;
+            (self.failed, self.poison, self.unmade) = (None, None, None);
             self.status = None;
         }
         Ok(())

@@ -1,10 +1,11 @@
 //! What is heard of a full disk, and what is over there all the same.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use super::disk::{fill, small_disk};
-use crate::harness::{Fixture, Setup, Task};
+use crate::harness::{Errno, Fixture, Setup, Task, close, save, until_polled};
 
 const LAYOUT: &str = "workspaces: [{ path: work, kind: task }]
 checks: [{ path: 'scratchpad/*.yaml', syntax: yaml }]
@@ -59,5 +60,38 @@ fn a_shell_hears_that_there_is_no_room_for_what_is_saved_as_a_whole_and_why_tell
         shell.run("printf %s \"$T\" > \"$F\"").success();
         assert_eq!(fs::read_to_string(file).unwrap(), text);
     }
+    fixture.fsck_clean();
+}
+
+// P4.3 P3.3
+#[test]
+fn what_a_full_disk_refused_no_later_write_of_an_open_file_goes_without() {
+    let Some((fixture, ballast)) = on_small_disk(LAYOUT) else { return };
+    let tasks = ["skips", "repeats", "grows"].map(Task::new);
+    let paths = tasks.each_ref().map(|task| fixture.task("inbox", task));
+    assert!(fill(&fixture).len() > 10);
+    let new = tasks.each_ref().map(|task| format!("{}# new\n", task.text()));
+    let pieces = new.each_ref().map(|new| new.split_at(new.find('\n').unwrap() + 1));
+    let [mut skips, mut repeats, mut grows] = [0, 1, 2].map(|nth| {
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).truncate(true).open(&paths[nth]).unwrap();
+        let refused = file.write_all(pieces[nth].0.as_bytes()).unwrap_err();
+        assert_eq!(Errno::from_io_error(&refused), Some(Errno::NOSPC));
+        file
+    });
+    fs::remove_file(ballast).unwrap();
+    let other = fixture.work().join("inbox/other.yaml");
+    until_polled("room", || save(&other, Task::new("other").text().as_bytes()).ok());
+
+    let refused = skips.write_all(pieces[0].1.as_bytes()).unwrap_err();
+    assert_eq!(Errno::from_io_error(&refused), Some(Errno::NOSPC));
+    assert_eq!(close(skips), Err(Errno::NOSPC));
+    repeats.write_all(pieces[1].0.as_bytes()).unwrap();
+    repeats.write_all(pieces[1].1.as_bytes()).unwrap();
+    close(repeats).unwrap();
+    grows.write_all(new[2].as_bytes()).unwrap();
+    close(grows).unwrap();
+    let texts = paths.map(|path| fs::read_to_string(path).unwrap());
+    assert_eq!(texts, [tasks[0].text(), new[1].clone(), new[2].clone()]);
     fixture.fsck_clean();
 }
