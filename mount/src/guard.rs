@@ -15,7 +15,7 @@ use crate::line::Line;
 use crate::locks::{Family, Kind, Lock, Locks, Owner};
 use crate::reply::Reply;
 use crate::seen::LastSeen;
-use crate::tree::{Caller, Handle, Ino, MountId, Tree};
+use crate::tree::{Caller, ELSEWHERE, Handle, Ino, MountId, Tree};
 use crate::view::View;
 
 /// One mount's ear at the kernel.
@@ -113,9 +113,13 @@ impl Adapter {
         }
     }
 
-    /// The thread that asks, as this process would call it; 0 where that is not known.
+    /// The thread that asks, as [`Caller::pid`] has it.
     fn thread(&self, request: &Request) -> u32 {
-        if self.other_numbers { 0 } else { request.pid() }
+        match request.pid() {
+            0 => 0,
+            pid if self.other_numbers => pid | ELSEWHERE,
+            pid => pid,
+        }
     }
 
     /// Who asks.

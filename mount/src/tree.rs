@@ -30,6 +30,16 @@ pub struct Handle(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MountId(pub u32);
 
+/// Set in the numbers of threads that are counted in another name space: they tell the requests of one mount
+/// apart, and are no thread's here.
+pub const ELSEWHERE: u32 = 1 << 31;
+
+/// The thread of this number ([`Caller::pid`]) as `/proc` here has it, if it is one of here.
+#[must_use]
+pub fn thread_here(pid: u32) -> Option<u32> {
+    (pid != 0 && pid & ELSEWHERE == 0).then_some(pid)
+}
+
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
@@ -39,7 +49,8 @@ pub struct Caller {
     pub uid: u32,
     /// The caller's file-system group id.
     pub gid: u32,
-    /// The caller's thread id in the daemon's name space, or 0: a label, never a right.
+    /// The caller's thread id: in the daemon's name space, or with [`ELSEWHERE`] set; 0 where there is none, as for
+    /// what the kernel does of itself. A label, never a right.
     pub pid: u32,
     /// The table of open files, where `read`, `write` and `flush` say it: tells who closes what it wrote
     /// from a child that has the descriptor, too. A `read` that does not fills a page for a mapping.

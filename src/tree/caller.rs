@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use workfs_mount::{Attr, Caller};
+use workfs_mount::{Attr, Caller, thread_here};
 
 use super::WorkTree;
 use super::computed::Viewer;
@@ -108,7 +108,7 @@ fn context(caller: &Caller, identity: Option<&Identity>, agents: &Registry, door
             role: ledger_role(role),
             uid: caller.uid,
             mount: Some(caller.mount.0),
-            pid: (caller.pid != 0).then_some(caller.pid),
+            pid: thread_here(caller.pid),
         },
         role,
         gid: caller.gid,

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use workfs_mount::thread_here;
 
 use crate::limits::{ANCESTORS_MAX, LINEAGES_KEPT_FOR, LINEAGES_MAX};
 
@@ -105,9 +106,6 @@ impl Lineages {
 }
 
 fn ask(thread: u32) -> Option<Known> {
-    if thread == 0 {
-        return None;
-    }
     let status = status(thread)?;
     let number = |name| field(&status, name)?.split_whitespace().next()?.parse().ok();
     let (process, parent) = (number("Tgid:")?, number("PPid:")?);
@@ -205,6 +203,7 @@ pub(super) fn age(process: u32) -> Option<Duration> {
 }
 
 fn status(thread: u32) -> Option<String> {
+    let thread = thread_here(thread)?;
     std::fs::read_to_string(format!("/proc/{thread}/status")).ok()
 }
 

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use workfs_mount::thread_here;
 
 use crate::engine::Base;
 use crate::limits::{SEEN_READERS_MAX, SEEN_RECORDS_MAX};
@@ -52,7 +53,7 @@ impl Seen {
         version: Version,
         moved: Option<Version>,
     ) {
-        if thread != 0 {
+        if let Some(thread) = thread_here(thread) {
             let (who, at) = (self.lineages.of(thread), Instant::now());
             self.add(record, Look { who, version, moved, at });
         }
@@ -75,7 +76,7 @@ impl Seen {
     /// What the process of `thread` has seen last.
     pub fn base(&self, record: RecordKey, thread: u32) -> Base {
         let looks = match self.looks.lock().get(&record) {
-            Some(looks) if thread != 0 => looks.clone(),
+            Some(looks) if thread_here(thread).is_some() => looks.clone(),
             _ => return Base::Unseen,
         };
         let writer = self.lineages.of(thread);

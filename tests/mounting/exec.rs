@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::harness::{
     DEADLINE, Fixture, Ran, Setup, Task, await_end, await_exit, is_ignored, left_out,
-    mounted_below, needs, pid_alive, processes_of, run, send_signal, until_polled,
+    mounted_below, needs, pid_alive, processes_of, python, run, send_signal, until_polled,
 };
 
 /// Where the mounts of a fixture's commands lie.
@@ -334,6 +334,42 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     nothing_is_left(&fixture);
 }
 
+/// A script where processes are numbered otherwise, as in a container.
+fn numbered(fixture: &Fixture, script: &str) -> Command {
+    let given = exec(fixture, &["--", "bash", "-c", script]);
+    let mut numbered = Command::new("unshare");
+    numbered.args(["--pid", "--fork", "--mount-proc"]).arg(given.get_program());
+    numbered.args(given.get_args()).current_dir(fixture.base());
+    numbered.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    numbered
+}
+
+// P3.2 P7.6
+#[test]
+fn where_processes_are_numbered_otherwise_one_is_told_from_another() {
+    if !may_have_a_name_space() || !needs(&["unshare"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let task = fixture.task("inbox", &Task::new("t-1"));
+    let saved = fs::metadata(task).unwrap().len();
+    let writer = "import os, time
+fd = os.open('work/inbox/t-1.yaml', os.O_WRONLY | os.O_APPEND)
+os.write(fd, b'# unsaved\\n')
+print(os.stat('work/inbox/t-1.yaml').st_size, flush=True)
+open(os.environ['OUT'] + '/written', 'w').close()
+while not os.path.exists(os.environ['OUT'] + '/seen'): time.sleep(0.01)
+";
+    fs::write(fixture.outside("writer.py"), writer).unwrap();
+    let script = format!(
+        "{} $OUT/writer.py & until [ -e $OUT/written ]; do sleep 0.01; done
+         stat -c %s work/inbox/t-1.yaml; touch $OUT/seen; wait $!",
+        python().display()
+    );
+    let ran = run(&mut numbered(&fixture, &script)).success();
+    assert_eq!(ran.stdout, format!("{}\n{saved}\n", saved + 10));
+}
+
 /// A container numbers its processes anew: one of them has the number of the daemon's thread that tells watchers,
 /// whose calls change nothing, and is not the one that `/proc` here has by that number.
 // P7.6
@@ -356,11 +392,7 @@ fn where_processes_are_numbered_otherwise_none_is_taken_for_its_namesake() {
         "{next}; chmod 600 f; stat -c %a f; {next}; touch new; {next}; rm new; {next}; \
          flock f true; echo $?"
     );
-    let given = exec(&fixture, &["--", "bash", "-c", &script]);
-    let mut numbered = Command::new("unshare");
-    numbered.args(["--pid", "--fork", "--mount-proc"]).arg(given.get_program());
-    numbered.args(given.get_args()).current_dir(fixture.base());
-    numbered.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut numbered = numbered(&fixture, &script);
     let held = fs::File::open(fixture.path("f")).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let release = std::thread::spawn(move || {
