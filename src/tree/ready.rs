@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply};
+use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply, Shows};
 
 use crate::engine::{
     self, About, Effect, NEXT, Origin, Refuse, Take, Wanted, best_claimable, best_ready, governed,
@@ -50,6 +50,15 @@ pub(super) struct Nexts {
     /// How many commits there were.
     commits: AtomicU64,
     best: Mutex<Option<Best>>,
+}
+
+/// What is asked of who comes by a `ready/`.
+struct Asks {
+    shows: Shows,
+    /// Where the kernel has asked it.
+    asked: Ino,
+    /// The workspace's directory.
+    root: Ino,
 }
 
 /// The best ready record of the workspace at `dir`, as of a commit or a later one.
@@ -200,7 +209,8 @@ impl WorkTree {
                 let why = other.strip_suffix(b".why").and_then(|stem| FileName::new(stem).ok());
                 let found = self.ready_file(read, &workspace, why.as_ref().unwrap_or(name))?;
                 let Some((record, node)) = found else { return Ok(None) };
-                if !self.is_open(read, caller, (&workspace, dir), (&record, SEARCH))? {
+                let asks = self.asks(read, caller, (&workspace, dir))?;
+                if !is_open(read, caller, asks.as_ref(), (&record, SEARCH))? {
                     return Ok(None);
                 }
                 if why.is_none() {
@@ -226,29 +236,17 @@ impl WorkTree {
         Ok(node.map(|node| (record, node)))
     }
 
-    /// Whether a caller that its kernel let into `ready/` may come to what lies elsewhere than where that is asked:
-    /// there its bits are asked here, to search or to list.
-    fn is_open(
+    /// What is asked of who comes by the `ready/` of the workspace at `root`, if anything is.
+    fn asks(
         &self,
         read: &dyn Read,
         caller: &Caller,
         (workspace, root): (&engine::Governed, Ino),
-        (record, bits): (&Record, u32),
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Asks>, StoreError> {
         let asks = self.hub.identity(caller.mount).and_then(|identity| identity.asks);
-        let (Some(shows), Standing::Live { dir, .. }) = (asks, &record.standing) else {
-            return Ok(true);
-        };
+        let Some(shows) = asks.filter(|_| caller.uid != 0) else { return Ok(None) };
         let asked = shown_as_ready(read, workspace, root, self.engine.now())?;
-        let mut at = *dir;
-        while caller.uid != 0 && at != asked && at != root {
-            let bits = if at == *dir { bits } else { SEARCH };
-            match read.node(at)? {
-                Some(node) if allows(&shows.shown(&attr(&node)), caller, bits) => at = node.parent,
-                _ => return Ok(false),
-            }
-        }
-        Ok(true)
+        Ok(Some(Asks { shows, asked, root }))
     }
 
     /// The `ready/` that shows what lies in `dir`, if that is where records are claimed from.
@@ -298,9 +296,9 @@ impl WorkTree {
         let mut skip = cookie.saturating_sub(at);
         loop {
             let page = self.read(|read| {
-                let is_open = |record: &Record| {
-                    self.is_open(read, caller, (&workspace, dir), (record, SEARCH | LIST))
-                };
+                let asks = self.asks(read, caller, (&workspace, dir))?;
+                let is_open =
+                    |record: &Record| is_open(read, caller, asks.as_ref(), (record, SEARCH | LIST));
                 ready_page(read, workspace.workspace, after, &is_open)
             })?;
             let last_page = page.len() < LISTING_PAGE;
@@ -421,6 +419,31 @@ fn name_of(record: Record) -> Option<FileName> {
 
 /// What is ready after a place in the order, and of what is open its name and its file.
 type ReadyPage = Vec<(OrderKey, Option<(FileName, Node)>)>;
+
+/// Whether a caller that its kernel let into `ready/` may come to what lies elsewhere than where that is asked:
+/// there its bits are asked here, to search or to list.
+fn is_open(
+    read: &dyn Read,
+    caller: &Caller,
+    asks: Option<&Asks>,
+    (record, bits): (&Record, u32),
+) -> Result<bool, StoreError> {
+    let (Some(Asks { shows, asked, root }), Standing::Live { dir, .. }) = (asks, &record.standing)
+    else {
+        return Ok(true);
+    };
+    let mut at = *dir;
+    while at != *asked && at != *root {
+        let bits = if at == *dir { bits } else { SEARCH };
+        match read.node(at)? {
+            // Of a damaged store: it lies in nothing.
+            Some(node) if node.parent == at => return Ok(false),
+            Some(node) if allows(&shows.shown(&attr(&node)), caller, bits) => at = node.parent,
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
 
 fn ready_page(
     read: &dyn Read,
