@@ -36,7 +36,8 @@ impl WorkTree {
         self.engine.submit(context, cut, move |result| {
             reply.send(match (result, me.handles.get(handle)) {
                 (Ok(_), Some(open)) => {
-                    Ok(Opened { handle, caching: me.caching(&caller, ino, &open) })
+                    let caching = me.caching(&caller, ino, me.kept(ino, &open));
+                    Ok(Opened { handle, caching })
                 }
                 // Its mount has ended.
                 (Ok(_), None) => Err(Errno::ENODEV),

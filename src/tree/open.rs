@@ -103,8 +103,9 @@ impl WorkTree {
     }
 
     pub(super) fn opened(&self, caller: &Caller, held: Held, open: Open) -> Answer<Opened> {
-        let caching = self.caching(caller, held.ino(), &open);
-        Ok(Opened { handle: self.handle_of(caller, held, open)?, caching })
+        let (ino, kept) = (held.ino(), self.kept(held.ino(), &open));
+        let handle = self.handle_of(caller, held, open)?;
+        Ok(Opened { handle, caching: self.caching(caller, ino, kept) })
     }
 
     /// A handle of what is opened, if there is one left.
@@ -119,13 +120,25 @@ impl WorkTree {
         })
     }
 
-    /// What the kernel of who opens may keep of it.
-    pub(super) fn caching(&self, caller: &Caller, ino: Ino, open: &Open) -> Caching {
+    /// What the kernel of who has opened it may keep of it, where it would be `kept`. It is asked when the handle is
+    /// there, since by an open that fails no pages go.
+    pub(super) fn caching(&self, caller: &Caller, ino: Ino, kept: Caching) -> Caching {
+        match kept {
+            Caching::KeepCache | Caching::KeepCacheUnflushed
+                if self.hub.takes_stale(caller.mount, ino) =>
+            {
+                Caching::Cached
+            }
+            kept => kept,
+        }
+    }
+
+    /// What any kernel may keep of it whose pages are those of now.
+    pub(super) fn kept(&self, ino: Ino, open: &Open) -> Caching {
         match open {
             // Of what goes through its pages a kernel makes one write for each page that it does not
             // have, and between two of them another mount's may come to lie.
             Open::Plain { append: true, .. } => Caching::Direct,
-            Open::Plain { .. } if self.hub.takes_stale(caller.mount, ino) => Caching::Cached,
             // Who only reads has nothing to flush. Of a file that is used to be locked each close is to be heard:
             // it ends locks.
             Open::Plain { reads: true, .. } if !self.hub.locks.was_held(ino) => {
