@@ -79,6 +79,7 @@ use crate::store::{Node, Read, StoreError};
 
 use computed::Computed;
 use handles::Handles;
+use taken::Try;
 
 /// The tree of one store, served by all its mounts.
 pub struct WorkTree {
@@ -372,7 +373,7 @@ impl Tree for WorkTree {
         if self.teller(caller).is_some() {
             return reply.send(Err(Errno::EPERM));
         }
-        self.create_file(caller, parent, name, mode, flags, reply);
+        self.create_file(caller, (parent, name), mode, flags, Try::First, reply);
     }
 
     fn setattr(

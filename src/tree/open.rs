@@ -21,6 +21,7 @@ use super::handles::{Held, Open};
 use super::pins::Text;
 use super::plain_save::{Wrote, dir_that_counts};
 use super::staged::{Staged, to_judge};
+use super::taken::Try;
 use super::waits::Waited;
 use super::{Answer, WorkTree, events};
 
@@ -331,10 +332,10 @@ impl WorkTree {
     pub(super) fn create_file(
         &self,
         caller: &Caller,
-        parent: Ino,
-        name: FileName,
+        (parent, name): (Ino, FileName),
         mode: u32,
         flags: OpenFlags,
+        nth: Try,
         reply: Reply<(Entry, Opened)>,
     ) {
         if Computed::of(parent).is_some() {
@@ -363,7 +364,7 @@ impl WorkTree {
         self.engine.submit(context, command, move |result| {
             // Somebody else was faster: without O_EXCL that file is the one to open.
             if shared && matches!(&result, Err(refusal) if refusal.rule == Rule::Taken) {
-                return me.open_taken(&caller, (parent, &name), flags, reply);
+                return me.open_taken(&caller, (parent, name), (mode, flags), nth, reply);
             }
             reply.send(match result {
                 Ok(node) => {

@@ -20,10 +20,20 @@ use super::caller::allows;
 /// What lies under the name.
 enum Found {
     File(Node, Attr),
-    /// Something that the kernel must look at, or nothing any more.
+    /// Something that the kernel must look at.
     Another,
+    /// Nothing any more.
+    Gone,
     /// It is not there, and may not be made.
     Refused,
+}
+
+/// Which attempt to make a name it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Try {
+    First,
+    /// What was in its way was gone again.
+    Second,
 }
 
 impl WorkTree {
@@ -31,14 +41,20 @@ impl WorkTree {
     pub(super) fn open_taken(
         &self,
         caller: &Caller,
-        at: (Ino, &FileName),
-        flags: OpenFlags,
+        (parent, name): (Ino, FileName),
+        (mode, flags): (u32, OpenFlags),
+        nth: Try,
         reply: Reply<(Entry, Opened)>,
     ) {
-        let (node, shown) = match self.read(|read| self.find_taken(read, caller, at)) {
+        let (node, shown) = match self.read(|read| self.find_taken(read, caller, (parent, &name))) {
             Ok(Found::File(node, shown)) => (node, shown),
-            // It looks the name up once more, and goes on by what it finds.
-            Ok(Found::Another) => return reply.send(Err(Rule::Elsewhere.errno(Door::Name))),
+            Ok(Found::Gone) if nth == Try::First => {
+                return self.create_file(caller, (parent, name), mode, flags, Try::Second, reply);
+            }
+            // It looks the name up once more, not oftener, and goes on by what it finds.
+            Ok(Found::Another | Found::Gone) => {
+                return reply.send(Err(Rule::Elsewhere.errno(Door::Name)));
+            }
             Ok(Found::Refused) => return reply.send(Err(Rule::Taken.errno(Door::Name))),
             Err(errno) => return reply.send(Err(errno)),
         };
@@ -68,7 +84,7 @@ impl WorkTree {
             // A record's name may be refused because its id is in use.
             None => match slot(read, &self.engine.config(), parent, name)? {
                 Slot::Record(_) => Found::Refused,
-                Slot::Plain => Found::Another,
+                Slot::Plain => Found::Gone,
             },
         })
     }
