@@ -130,7 +130,8 @@ fn require_homes(readers: &dyn Readers, config: &Config) -> Result<(), Stop> {
     );
     let remedy = "keep their workspaces in it as they were; or take the records out first (`workfs export \
                   DIR`, remove them through a mount, and the backups of those that `workfs list` calls parked), \
-                  then bring them in again with `workfs import`";
+                  then bring them in again with `workfs import`. Where `workfs list` does not show them, a former layout \
+                  left them so: first set one that has their workspaces as they were";
     Err(Stop::failed(Exit::Conflict, reason, remedy))
 }
 
@@ -143,7 +144,7 @@ fn require_statuses(misfits: &Misfits) -> Result<(), Stop> {
     let reason =
         format!("the layout has no place for the status of records where they lie, {named}");
     let remedy = "keep the status in their state's list until none has it: save or move them first, \
-                  through a mount";
+                  through a mount (give a parked one its name back for that, or mend its backup)";
     Err(Stop::failed(Exit::Conflict, reason, remedy))
 }
 

@@ -91,14 +91,23 @@ pub(super) fn tell_of_backup(turn: &Turn<'_>, home: &Home, file: &Node, stop: St
     let Stop::Refused(mut why) = stop else { return stop };
     let is_of_text = matches!(
         why.refusal.rule,
-        Rule::Syntax | Rule::Schema | Rule::IdDiffers | Rule::StatusDiffers | Rule::Required
+        Rule::Syntax
+            | Rule::Schema
+            | Rule::IdDiffers
+            | Rule::StatusDiffers
+            | Rule::Required
+            | Rule::TooLarge
+            | Rule::Cycle
     );
+    let remedy = why.refusal.remedy.trim_end_matches('.').to_owned();
     match turn.txn.parked_by(file.ino) {
-        Ok(Some(record)) if is_of_text && is_parked_at(&record, home) => {
-            let remedy = &mut why.refusal.remedy;
-            *remedy = format!(
-                "{remedy}, here in the backup, which is a plain file; then rename it again"
-            );
+        Ok(Some(record)) if is_parked_at(&record, home) => {
+            if is_of_text {
+                why.refusal.remedy = format!(
+                    "{remedy}; do it in the backup, and write into that file (an editor that renames a new one \
+                     over it removes the record), then rename it again"
+                );
+            }
             return Stop::Refused(why);
         }
         Ok(_) => {}
@@ -106,8 +115,7 @@ pub(super) fn tell_of_backup(turn: &Turn<'_>, home: &Home, file: &Node, stop: St
     }
     match turn.txn.record_named(home.governed.workspace, &home.id) {
         Ok(Some(Record { standing: Standing::Parked { .. }, .. })) => {
-            let remedy = &mut why.refusal.remedy;
-            *remedy = format!(
+            why.refusal.remedy = format!(
                 "{remedy}. The record has no file now, its text is in the backup that was made of it: \
                  rename that to `{}` first",
                 home.name

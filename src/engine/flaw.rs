@@ -10,6 +10,7 @@
 use crate::config::{Config, Policy};
 use crate::kind::Role;
 use crate::ledger::EventName;
+use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
@@ -19,7 +20,7 @@ use super::backup::{home_of_parked, is_parked_at, name_of_parked};
 use super::governed::{Home, Slot, governed, slot};
 use super::ready::links_of;
 use super::record::Step;
-use super::{Stop, Text, Turn};
+use super::{Stop, Text, Turn, plain};
 
 /// Why a record is flagged, or would be if it came back from its backup; `None`: it is not. `role` is whose
 /// ways out are told.
@@ -107,11 +108,24 @@ pub fn breach(
     };
     let Some(home) = home else { return Ok(None) };
     let content = read.version(record.version_g)?.map(|version| version.content);
-    let text = Text::new(content.unwrap_or_default());
+    let saved = Text::new(content.unwrap_or_default());
+    // What comes back is what the backup says by then.
+    let backup = match &record.standing {
+        Standing::Parked { .. } => backup_text(read, record)?,
+        Standing::Live { .. } | Standing::Gone => None,
+    };
+    let text = backup.as_ref().unwrap_or(&saved);
     let Err(refusal) = text.judge(&home) else { return Ok(None) };
     let here = &home.kind().state(home.state).status;
-    let is_astray = text.status(&home).is_some_and(|said| !here.contains(&said));
-    Ok(Some(Breach { refusal, is_astray }))
+    let is_out = |text: &Text| text.status(&home).is_some_and(|said| !here.contains(&said));
+    Ok(Some(Breach { refusal, is_astray: is_out(text) && is_out(&saved) }))
+}
+
+/// What the backup of a parked record says now; of one that is too large for a record, its beginning.
+fn backup_text(read: &dyn Read, record: &Record) -> Result<Option<Text>, StoreError> {
+    let Some(ino) = read.backup_of(record.key)? else { return Ok(None) };
+    let Some(file) = read.node(ino)? else { return Ok(None) };
+    Ok(Some(Text::new(plain::read(read, &file, 0, RECORD_BYTES_MAX + 1)?)))
 }
 
 /// Where a flagged record lies, or one lay that would be flagged.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Breach, Outlook, breach, flaw, sees_refusal};
+use crate::engine::{Breach, Outlook, breach, flaw, path_of_backup, sees_refusal};
 use crate::names::{ShownPath, TreePath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::store::{Read, RefusalRow};
@@ -139,8 +139,13 @@ pub(super) fn why(
                     None => breach(read, &config, &found.record)?.map(Breach::told),
                     flaw => flaw,
                 };
-                let path = found.path.as_ref().map(|path| part.show(path)).unwrap_or_default();
-                rows.extend(flaw.map(|flaw| wrong_now(path, Some(&flaw.into()))));
+                // A parked one lies where its backup does.
+                let lies = match &found.path {
+                    Some(path) => Some(path.clone()),
+                    None => path_of_backup(read, &found.record)?.filter(|path| part.has(path)),
+                };
+                let lies = lies.map(|path| part.show(&path)).unwrap_or_default();
+                rows.extend(flaw.map(|flaw| wrong_now(lies, Some(&flaw.into()))));
                 (found.path.clone(), Some(found.record.id.to_string()))
             }
             Ok(Found::Draft(path, _, draft)) => {

@@ -252,6 +252,7 @@ fn a_layout_that_has_no_place_for_records_is_refused() {
     let ran = fixture.workfs(&["init", "--layout", path]).failure();
     assert!(ran.code == 5 && ran.stderr.contains(": work/assigned/bob (1)"), "{ran}");
     assert!(ran.stderr.contains("`workfs list` calls parked"), "{ran}");
+    assert!(ran.stderr.contains("does not show them, a former layout left them so"), "{ran}");
     fixture.mount_all();
     fixture.sh("rm work/assigned/bob/*").success();
     fixture.unmount_all();

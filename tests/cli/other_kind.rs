@@ -174,7 +174,7 @@ fn init(fixture: &Fixture, workspace: &str, more: &[&str]) -> Ran {
 // P3.1 P9.1
 #[test]
 fn a_backup_that_a_new_schema_does_not_take_is_mended_itself() {
-    let fixture = errands(&kind("", ""), &[("e-1", "title: x\n")]);
+    let fixture = errands(&kind("", "needs"), &[("e-1", "title: x\n")]);
     fixture.sh("cd errands/open; mv e-1.yaml e-1.yaml~").success();
     fixture.unmount_all();
     let schema = SCHEMA.replace(r#""title": {"type": "string"}"#, r#""title": {"type": "number"}"#);
@@ -182,11 +182,24 @@ fn a_backup_that_a_new_schema_does_not_take_is_mended_itself() {
     let ran = init(&fixture, "{ path: errands, kind: errand }", &[]).success();
     assert!(ran.stderr.contains("errands/open/e-1.yaml~ (`title` is text"), "{ran}");
     fixture.mount_at(fixture.root()).success();
+    let why = fixture.workfs(&["why", "e-1"]).success().stdout;
+    assert!(why.contains("errands/open/e-1.yaml~\n"), "{why}");
     fixture.sh("cd errands/open; mv e-1.yaml~ e-1.yaml").failure();
     let why = fixture.workfs(&["why"]).success().stdout;
-    assert!(why.contains("here in the backup, which is a plain file; then rename it"), "{why}");
+    assert!(why.contains("do it in the backup, and write into that file"), "{why}");
     assert!(!why.contains("first"), "{why}");
-    fixture.sh("cd errands/open; sed -i s/x/7/ e-1.yaml~; mv e-1.yaml~ e-1.yaml").success();
+    // A backup that could not come back for what it says now is mended the same way.
+    let waiting = "printf 'id: e-1\\nneeds: [e-1]\\n' >e-1.yaml~";
+    let huge = "head -c 1100000 /dev/zero | tr '\\0' '#' >e-1.yaml~";
+    for (text, rule) in [(waiting, "W016"), (huge, "W008"), ("echo 'title: \"' >e-1.yaml~", "")] {
+        fixture.sh(&format!("cd errands/open; {text}; mv e-1.yaml~ e-1.yaml")).failure();
+        let why = fixture.workfs(&["why", "--limit", "1"]).success().stdout;
+        assert!(why.contains(rule) && why.contains("do it in the backup"), "{why}");
+        assert!(!why.contains("first") && !why.contains(".;"), "{why}");
+    }
+    let mend = "printf 'id: e-1\\nstatus: open\\ntitle: 7\\n' >e-1.yaml~; mv e-1.yaml~ e-1.yaml";
+    fixture.sh(&format!("cd errands/open; {mend}")).success();
+    assert!(!fixture.ledger().names("e-1").contains(&"removed"));
     fixture.fsck_clean();
 }
 
@@ -271,12 +284,15 @@ fn a_layout_that_has_no_place_for_a_status_is_refused() {
     fixture.unmount_all();
     let ran = init(&fixture, workspace, &[]).failure();
     assert!(ran.code == 5 && ran.stderr.contains(", 1: errands/open/e-2.yaml~"), "{ran}");
+    assert!(ran.stderr.contains("give a parked one its name back for that, or mend"), "{ran}");
     fixture.mount_at(fixture.root()).success();
-    fixture.sh("cd errands/open; mv e-2.yaml~ e-2.yaml").success();
-    fixture.sh("sed -i 's/status: taken/status: open/' errands/open/e-2.yaml").success();
+    fixture.sh("printf 'id: e-2\\nstatus: open\\n' >errands/open/e-2.yaml~").success();
     fixture.unmount_all();
     let ran = init(&fixture, workspace, &[]).success();
     assert_eq!(ran.stderr, "");
     fixture.mount_at(fixture.root()).success();
+    fixture.fsck_clean();
+    fixture.sh("cd errands/open; mv e-2.yaml~ e-2.yaml").success();
+    assert!(!fixture.ledger().names("e-2").contains(&"removed"));
     fixture.fsck_clean();
 }
