@@ -34,11 +34,12 @@ pub struct Chores {
     holder: Arc<str>,
     /// Whether it was looked for what an earlier daemon could not do.
     recalled: AtomicBool,
-    /// How many records of a sort were tried in vain by the rounds before, which came to no end of them: the next
-    /// goes on with those after them, so that what cannot be done keeps nothing else from being done.
-    in_vain: Mutex<HashMap<Sort, usize>>,
+    /// How many records of a sort were tried in vain by the rounds before, which came to no end of them, and how
+    /// many rounds these were: the next goes on with those after them, so that what cannot be done keeps nothing
+    /// else from being done.
+    in_vain: Mutex<HashMap<Sort, (usize, usize)>>,
     /// Drafts that this round is to put aside.
-    drafts: Mutex<HashMap<WorkspaceKey, Vec<Ino>>>,
+    drafts: Mutex<Result<HashMap<WorkspaceKey, Vec<Ino>>, Refusal>>,
 }
 
 /// Records that are looked for together: of a workspace, those of a state to be put away, or to be told of by
@@ -65,7 +66,8 @@ impl Chores {
     /// The rounds of one process; `name` tells it from all others that serve the store.
     #[must_use]
     pub fn new(engine: &Engine, name: &str) -> Chores {
-        let (recalled, in_vain, drafts) = Default::default();
+        let (recalled, in_vain) = Default::default();
+        let drafts = Mutex::new(Ok(HashMap::new()));
         Chores { engine: engine.clone(), holder: name.into(), recalled, in_vain, drafts }
     }
 
@@ -87,10 +89,7 @@ impl Chores {
         let readers = self.engine.readers();
         let workspaces = crate::store::read(&**readers, |read| read.workspaces());
         let workspaces = workspaces?;
-        *self.drafts.lock() = self.old_drafts(&workspaces).unwrap_or_else(|refusal| {
-            tracing::warn!(%refusal, "old drafts are left for later");
-            HashMap::new()
-        });
+        *self.drafts.lock() = self.old_drafts(&workspaces);
         let mut done = 0;
         for workspace in workspaces {
             let binding = self.engine.config().bind(&workspace.path);
@@ -161,8 +160,12 @@ impl Chores {
 
     fn put_aside(&self, row: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
         let Some((since, into)) = self.old_from(binding) else { return Ok(0) };
+        let drafts = match &mut *self.drafts.lock() {
+            Ok(all) => all.remove(&row.key).unwrap_or_default(),
+            Err(refusal) => return Err(refusal.clone()),
+        };
         let mut done = 0;
-        for ino in self.drafts.lock().remove(&row.key).unwrap_or_default() {
+        for ino in drafts {
             let into = into.clone();
             done += self.act(dir, PutAside { ino, since, dir, into })?;
         }
@@ -241,7 +244,8 @@ impl Chores {
         act: impl Fn(Record) -> Result<u64, Refusal>,
     ) -> Result<u64, Refusal> {
         let sort = (row.key, which);
-        let in_vain = self.in_vain.lock().remove(&sort).unwrap_or(0);
+        let (in_vain, rounds) = self.in_vain.lock().remove(&sort).unwrap_or_default();
+        self.engine.undone().goes_on(rounds);
         let found = self.idle(row, binding, stand, (in_vain, fit))?;
         let (mut done, count) = (0, found.len());
         for record in found {
@@ -249,7 +253,7 @@ impl Chores {
         }
         if count == CHORES_AT_ONCE {
             let failed = count.saturating_sub(usize::try_from(done).unwrap_or(count));
-            self.in_vain.lock().insert(sort, in_vain + failed);
+            self.in_vain.lock().insert(sort, (in_vain + failed, rounds + 1));
         }
         Ok(done)
     }

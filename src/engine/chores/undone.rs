@@ -22,10 +22,12 @@ pub struct Undone(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// As the last whole round found it: paths, and why.
-    told: BTreeMap<String, String>,
+    /// As the last whole round found it: paths, and why, and how many rounds ago.
+    told: BTreeMap<String, (String, usize)>,
     /// The same of what was tried since: by the round that is made, or by changes.
     found: BTreeMap<String, String>,
+    /// So many rounds before the one that is made have tried what it does not, in turn.
+    rounds: usize,
     /// What followed from changes and could not be done.
     owed: BTreeSet<Follow>,
 }
@@ -35,7 +37,8 @@ impl Undone {
     #[must_use]
     pub fn told(&self) -> Vec<(String, String)> {
         let state = self.0.lock();
-        let mut all = state.told.clone();
+        let told = state.told.iter().map(|(path, (why, _))| (path.clone(), why.clone()));
+        let mut all: BTreeMap<_, _> = told.collect();
         all.extend(state.found.clone());
         all.into_iter().collect()
     }
@@ -44,7 +47,8 @@ impl Undone {
     pub(super) fn begin_round(&self) {
         let mut state = self.0.lock();
         let found = std::mem::take(&mut state.found);
-        state.told.extend(found);
+        state.told.extend(found.into_iter().map(|(path, why)| (path, (why, 0))));
+        state.rounds = 0;
     }
 
     pub(super) fn found(&self, path: &str, why: &str) {
@@ -54,10 +58,23 @@ impl Undone {
         }
     }
 
-    /// A round is over.
+    /// The round goes on behind what so many before it have tried.
+    pub(super) fn goes_on(&self, rounds: usize) {
+        let mut state = self.0.lock();
+        state.rounds = state.rounds.max(rounds);
+    }
+
+    /// A round is over. What was not its turn waits as it did, as far as there is room to tell of it.
     pub(super) fn end_round(&self) {
         let mut state = self.0.lock();
-        state.told = std::mem::take(&mut state.found);
+        let found = std::mem::take(&mut state.found);
+        let found = found.into_iter().map(|(path, why)| (path, (why, 0))).collect();
+        let before = std::mem::replace(&mut state.told, found);
+        for (path, (why, ago)) in before {
+            if ago < state.rounds && state.told.len() < UNDONE_TOLD_MAX {
+                state.told.entry(path).or_insert((why, ago + 1));
+            }
+        }
     }
 
     /// That is to be tried again.
