@@ -58,7 +58,13 @@ pub(super) fn handed_on_is_apart(form: &KindForm) -> Result<(), Wrong> {
     let FieldsForm { id, status, owner, .. } = &form.fields;
     let own = OWN.into_iter().zip([Some(id), status.as_ref(), owner.as_ref()]);
     let own: Vec<_> = own.filter_map(|(what, field)| Some((what, &field?.value))).collect();
-    let copied = handoff.copy.0.iter().map(|(to, _)| (to, Some(to.value.clone())));
+    // Who goes on is the owner anyway.
+    let is_next = |(to, from): &&(Spanned<String>, Spanned<String>)| {
+        let is_owner = owner.as_ref().is_some_and(|owner| owner.value == to.value);
+        is_owner && from.value == handoff.agent.value
+    };
+    let copied = handoff.copy.0.iter().filter(|one| !is_next(one));
+    let copied = copied.map(|(to, _)| (to, Some(to.value.clone())));
     let first = |path: &str| FieldPath::parse(path).ok()?.first_way().first().cloned();
     let paths = [Some(&handoff.previous), form.order.since.as_ref()];
     let paths = paths.into_iter().flatten().map(|path| (path, first(&path.value)));
@@ -214,10 +220,11 @@ mod tests {
             Kind::load("errand.kind.yaml", &format!("{SOUND}{chores}{more}"), SCHEMA)
         };
         load("previous: at", "").unwrap();
+        load("previous: at, copy: { by: at }", "").unwrap();
         for (handoff, more, said) in [
             ("previous: at, copy: { id: at }", "", "has its own id, and `id`"),
             ("previous: at, copy: { status: at }", "", "`status` is that"),
-            ("previous: at, copy: { by: at }", "", "`by` is that"),
+            ("previous: at, copy: { by: id }", "", "`by` is that"),
             ("previous: id", "", "`id` is that"),
             ("previous: at", "order: { since: status }\n", "`status` is that"),
         ] {
