@@ -10,17 +10,18 @@ use super::files::{self, FilesForm};
 use super::kinds::{self, OwnKindForm};
 use super::path_glob::PathGlob;
 use super::quotas;
-use super::{
-    Binding, Chores, Config, ConfigError, Given, Policy, SCRATCH_DIR, Subject, literal_start,
-};
+use super::{Binding, Chores, Config, ConfigError, Given, Policy, SCRATCH_DIR, Subject};
 use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
-use crate::kind::{Kind, Kinds, Place, Role};
+use crate::kind::{Component, Kind, Kinds, Pattern, Place, Role};
 use crate::limits::CONFIG_BYTES_MAX;
 use crate::names::{AGENTS_FILE, FileName, StateName, TreePath, expect_not_computed};
 use crate::record::word_or_quoted;
 
 /// Most bindings: each is asked at every mkdir.
 const BINDINGS_MAX: usize = 64;
+
+/// Stands for whatever name a directory could have; hardly one that somebody means.
+const ANY_NAME: &str = "any";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -246,9 +247,9 @@ fn disagree((earlier, at): (&Binding, Option<u32>), later: &Binding) -> Result<(
 
 /// A glob that would make a workspace of its own of a directory in which another one has a state's records.
 fn keeps_states(binding: &Binding, (glob, at): (&Binding, Option<u32>)) -> Result<(), Wrong> {
-    let Some(root) = binding.path.literal().filter(|_| glob.path.literal().is_none()) else {
-        return Ok(());
-    };
+    let any = FileName::new(ANY_NAME).map_err(|why| (at, why.to_string()))?;
+    let root = binding.path.example(&any).filter(|_| glob.path.literal().is_none());
+    let Some(root) = root else { return Ok(()) };
     // There it has no say.
     let is_scratch =
         |name: Option<&FileName>| name.is_some_and(|name| name.as_bytes() == SCRATCH_DIR);
@@ -256,21 +257,33 @@ fn keeps_states(binding: &Binding, (glob, at): (&Binding, Option<u32>)) -> Resul
         return Ok(());
     }
     let dirs = binding.kind.states().flat_map(|(_, state)| &state.dirs);
-    for last in dirs.filter_map(|dir| literal_start(&root, dir)) {
+    for last in dirs.map(|dir| example(&root, dir, &any)) {
         let own = root.names().len() + 1..=last.names().len();
         let mut on_the_way = own.map(|len| &last.names()[..len]);
         if let Some(dir) = on_the_way.find(|dir| glob.path.matches(dir)) {
             let dir: TreePath = dir.iter().cloned().collect();
             let reason = format!(
                 "`{}` would make a workspace of `{dir}`, which is a directory of the lifecycle of `{}` in the \
-                 workspace `{root}`: name what is meant more exactly",
+                 workspace `{}`: name what is meant more exactly",
                 glob.path,
-                binding.kind.name()
+                binding.kind.name(),
+                binding.path
             );
             return Err((at, reason));
         }
     }
     Ok(())
+}
+
+/// One of the directories that a pattern stands for in the workspace `root`.
+fn example(root: &TreePath, dir: &Pattern, any: &FileName) -> TreePath {
+    let month = FileName::new("2026-01").unwrap_or_else(|_| any.clone());
+    let name = |part: &Component| match part {
+        Component::Literal(name) => name.clone(),
+        Component::Owner | Component::Any => any.clone(),
+        Component::YearMonth => month.clone(),
+    };
+    root.names().iter().cloned().chain(dir.components().iter().map(name)).collect()
 }
 
 fn entry(line: Option<u32>) -> String {
@@ -390,8 +403,15 @@ mod tests {
             let entries = paths.map(|path| format!("- path: \"{path}\"\n  kind: task\n"));
             Config::parse("layout", &format!("workspaces:\n{}", entries.concat()))
         };
-        for (paths, line) in [(["work", "work/*"], 4), (["**/inbox", "."], 2), (["w", "*/done"], 4)]
-        {
+        for (paths, line) in [
+            (["work", "work/*"], 4),
+            (["**/inbox", "."], 2),
+            (["w", "*/done"], 4),
+            (["work", "work/assigned/*"], 4),
+            (["work/archive/*", "work"], 2),
+            (["teams/*", "teams/*/inbox"], 4),
+            (["**/tasks", "**/inbox"], 4),
+        ] {
             let error = layout(paths).unwrap_err();
             assert!(error.reason.contains("would make a workspace of"), "{error}");
             assert_eq!(error.line, Some(line), "{error}");
@@ -400,6 +420,8 @@ mod tests {
             ["work", "work/teams/*"],
             ["**/tasks", "work"],
             ["*", "work/inner"],
+            ["teams/*", "teams/*/notes/*"],
+            ["work", "**/tasks"],
             ["scratchpad/w", "**/inbox"],
         ] {
             layout(paths).unwrap();

@@ -122,6 +122,18 @@ impl PathGlob {
         Some(PathGlob { text: text.join("/"), segments })
     }
 
+    /// One of these directories; `None` where none is known. What may be of any name is called `any` there.
+    #[must_use]
+    pub fn example(&self, any: &FileName) -> Option<TreePath> {
+        let named = self.segments.iter().filter_map(|segment| match segment {
+            Segment::Literal(name) => Some(name.clone()),
+            Segment::Glob(_) => Some(any.clone()),
+            Segment::AnyDepth => None,
+        });
+        let path: TreePath = named.collect();
+        self.matches(path.names()).then_some(path)
+    }
+
     /// Its components that are no globs.
     pub fn literals(&self) -> impl Iterator<Item = &FileName> {
         self.segments.iter().filter_map(|segment| match segment {
