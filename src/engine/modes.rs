@@ -8,7 +8,7 @@
 
 use crate::config::Config;
 use crate::kind::Place;
-use crate::names::TreePath;
+use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, StoreError};
@@ -181,7 +181,7 @@ impl Turn<'_> {
     pub(super) fn require_loose(
         &self,
         dir: &Node,
-        (name, file): (&crate::names::FileName, &Node),
+        (name, file): (&FileName, &Node),
     ) -> Result<(), Stop> {
         let uid = self.context.actor.uid;
         let mount = self.context.origin.mount();

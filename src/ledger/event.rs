@@ -278,6 +278,13 @@ impl Line {
     }
 }
 
+/// Whether a record's event, as a line has it, is a transition. Its name does not say so: a kind calls its
+/// transitions as it likes, also like events of workfs's own; but they alone have where they led from.
+#[must_use]
+pub fn is_transition(event: &serde_json::Value) -> bool {
+    event.pointer("/payload/from").is_some()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::canonical::canonical;

@@ -17,7 +17,7 @@ mod via;
 
 pub use canonical::{CanonicalError, canonical};
 pub use chain::{ChainBreak, ChainError, Checked, Verifier, verify};
-pub use event::{Actor, Event, EventName, Role, SCHEMA, Sealed, seal};
+pub use event::{Actor, Event, EventName, Role, SCHEMA, Sealed, is_transition, seal};
 pub use hash::{Hash, NotAHash};
 pub use payload::{Field, Payload};
 pub use trace::{NotATraceparent, SpanId, Trace, TraceId};

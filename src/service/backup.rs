@@ -1,13 +1,12 @@
 //! A copy of the store, taken while it is in use.
 
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use crate::store::sqlite::{is_name_of_store, restoring_path};
+use crate::store::sqlite::is_name_of_store;
 use crate::store::{StoreError, has_one_name, is_full, or_too_long};
 
 use super::status::size;
@@ -81,11 +80,7 @@ pub(super) fn backup(
 
 /// Whether a store, or who opens it next, takes a file of this name for its own, and may remove it.
 fn is_own_name(store: &Path, file: &Path) -> bool {
-    let is_restoring = |file: &Path| {
-        file.as_os_str().as_bytes().starts_with(restoring_path(store).as_os_str().as_bytes())
-    };
-    let is_beside = BESIDE.iter().any(|end| beside(store, end) == *file);
-    is_name_of_store(store, file) || is_beside || is_restoring(file)
+    is_name_of_store(store, file) || OF_DAEMON.iter().any(|end| beside(store, end) == *file)
 }
 
 /// An empty file that is its owner's alone from the beginning, and ours until it is closed. What a
@@ -195,8 +190,8 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// What else a store has beside it.
-const BESIDE: [&str; 5] = [".lock", ".sock", ".log", ".log.1", ".covers"];
+/// What a daemon has beside its store.
+const OF_DAEMON: [&str; 4] = [".sock", ".log", ".log.1", ".covers"];
 
 /// What SQLite may leave beside a database.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::config::Config;
 use crate::kind::Place;
-use crate::ledger::EventName;
+use crate::ledger::{EventName, is_transition};
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
 use crate::store::{EventRow, FileVersion, Read, Record, WorkspaceRow, earlier};
@@ -81,9 +81,7 @@ fn event_of_record(read: &dyn Read, g: G) -> Result<Option<PastEvent>, Failure> 
     let Some(row) = read.event(g)? else { return Ok(None) };
     let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
     let name = field(&event, "/event");
-    // A kind may call a transition so, too.
-    let is_transition = event.pointer("/payload/from").is_some();
-    let is_end = !is_transition
+    let is_end = !is_transition(&event)
         && [EventName::REMOVED, EventName::LEFT].iter().any(|end| end.as_str() == name);
     let before = earlier(g, row.before_g)?;
     Ok(Some(PastEvent { row, event, before, is_end }))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::ledger::EventName;
+use crate::ledger::{EventName, is_transition};
 use crate::numbers::{G, UnixNanos};
 use crate::store::{Read, StoreError, earlier};
 
@@ -50,8 +50,7 @@ pub(super) enum Told {
 pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<(G, Told), StoreError> {
     let (mut at, mut told) = (last, Told::Not);
     while let Some(said) = event(read, at)? {
-        // A kind may call a transition so, too.
-        if said["payload"].get("from").is_some() {
+        if is_transition(&said) {
             break;
         }
         if said["event"] == EventName::ESCALATED.as_str() {

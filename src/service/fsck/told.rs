@@ -75,7 +75,7 @@ impl Stands {
 impl Told {
     /// Where the event put the record, if it put it somewhere.
     fn stands(&self) -> Option<Stands> {
-        // A kind may call a transition as it likes.
+        // As `ledger::is_transition` has it, of a payload that is read here already.
         let is_transition = self.payload.from.is_some();
         let is = |events: &[EventName]| {
             !is_transition && events.iter().any(|event| event.as_str() == self.event)

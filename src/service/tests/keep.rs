@@ -48,7 +48,7 @@ fn a_backup_of_a_store_in_use_comes_back() {
 fn a_backup_gets_no_name_that_is_taken_for_the_store_s() {
     let bench = Bench::new();
     bench.mkdir("work/inbox");
-    let ends = ["-journal", "-extents", ".covers", ".restoring", ".restoring-wal", ".restoring-1"];
+    let ends = ["-journal", "-extents", ".covers", ".restoring", ".restoring-wal"];
     for name in ends.map(|end| format!("store.db{end}")) {
         let refused = backup(&bench, &bench.path(&name)).unwrap_err();
         assert_eq!(refused.exit, Exit::Usage, "{name}: {refused:?}");
