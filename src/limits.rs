@@ -174,9 +174,6 @@ pub const READ_AT_ONCE_WITHIN: Duration = Duration::from_millis(20);
 /// Open handles in the daemon: EMFILE above it.
 pub const HANDLES_MAX: usize = 1 << 18;
 
-/// Those of one user who does not run the store; so many are left to who does, too.
-pub const HANDLES_OF_ONE_MAX: usize = HANDLES_MAX / 4;
-
 /// What the open files of one user may keep in memory, of records, drafts, checked and computed files:
 /// what they read, each text once, and what is written to them and not judged; and of directories. Ten thousand open ones of
 /// 25 KB; without it a program that opens a file of 1 MiB again and again takes all memory.
@@ -408,10 +405,6 @@ pub const CONNECTIONS_MAX: usize = 256;
 
 /// Clients that follow what happens (`watch`, `log --follow`) at once: each costs a thread, too.
 pub const FOLLOWERS_MAX: usize = 256;
-
-/// The clients' places are so many parts: who does not run the store has one of them at most, and one
-/// is kept for who does. So no user can keep all others, and the operator, from the daemon.
-pub const PLACES_PARTS: usize = 4;
 
 /// Clients that wait for a record to claim: each costs a descriptor, and no thread.
 pub const CLAIM_WAITERS_MAX: usize = 16_384;

@@ -20,6 +20,9 @@ pub const CONTROL_DIR: &[u8] = b".workfs";
 /// The file at the root of each mount that tells how to work in it.
 pub const AGENTS_FILE: &[u8] = b"AGENTS.md";
 
+/// `X.yaml.why`, by this extension, tells why of the file `X.yaml` beside it.
+pub const WHY: &str = "why";
+
 /// Why a name is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -78,6 +81,13 @@ impl FileName {
             return Err(NameError::Reserved);
         }
         Ok(FileName(bytes.into()))
+    }
+
+    /// The name beside this one of which this one would tell why, by its extension [`WHY`].
+    #[must_use]
+    pub fn tells_why_of(&self) -> Option<FileName> {
+        let stem = self.0.strip_suffix(WHY.as_bytes())?.strip_suffix(b".")?;
+        FileName::new(stem).ok()
     }
 
     /// Whether workfs shows something of its own under this name at the root of a mount, which any

@@ -32,6 +32,7 @@ mod reply;
 mod run;
 mod seen;
 mod session;
+mod shares;
 mod spare;
 mod stale;
 mod standing;
@@ -59,6 +60,7 @@ pub use reply::Reply;
 pub use session::{
     Mount, Silence, connect, lazy_buffers, serve, serve_connection, serve_in_place_of_dead,
 };
+pub use shares::{Shares, UsedUp, runs_this_process};
 pub use standing::{mount_here, mount_number};
 pub use tree::*;
 pub use view::Shows;

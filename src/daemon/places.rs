@@ -10,64 +10,23 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 use parking_lot::Mutex;
+use workfs_mount::{Shares, UsedUp};
 
 use super::failure::{Cause, Failure};
-use crate::engine::runs_the_store;
-use crate::limits::{CONNECTIONS_MAX, FOLLOWERS_MAX, MOUNTS_MAX, PLACES_PARTS};
+use crate::limits::{CONNECTIONS_MAX, FOLLOWERS_MAX, MOUNTS_MAX};
 
-/// So many places of one sort, by the users who have them.
-#[derive(Debug)]
-pub struct Shares {
-    places: usize,
-    taken: HashMap<u32, usize>,
-}
-
-impl Shares {
-    /// So many places, all free.
-    #[must_use]
-    pub fn of(places: usize) -> Shares {
-        Shares { places, taken: HashMap::new() }
-    }
-
-    /// Takes a place for a user; `what` is the word for those who have one.
-    ///
-    /// # Errors
-    /// If there is none for that user.
-    pub fn take(&mut self, uid: u32, what: &str) -> Result<(), Failure> {
-        let part = self.places / PLACES_PARTS;
-        let count = |counts: &dyn Fn(u32) -> bool| {
-            let theirs = self.taken.iter().filter(|(uid, _)| counts(**uid));
-            theirs.map(|(_, taken)| taken).sum::<usize>()
-        };
-        let all = count(&|_| true);
-        let (own, others) = (count(&|one| one == uid), count(&|one| !runs_the_store(one)));
-        let mut reason = None;
-        if all >= self.places {
-            reason = Some(format!("the daemon has {all} {what} already"));
-        } else if !runs_the_store(uid) && own >= part {
-            reason = Some(format!("the daemon has {own} {what} of user {uid} already, its share"));
-        } else if !runs_the_store(uid) && others >= self.places - part {
-            reason =
-                Some(format!("the daemon has {all} {what} already; the rest is its own user's"));
+/// What a user is told who can have no place; `what` is the word for those who have one.
+pub fn no_place(user: u32, why: UsedUp, what: &str) -> Failure {
+    let reason = match why {
+        UsedUp::All(all) => format!("the daemon has {all} {what} already"),
+        UsedUp::Own(own) => {
+            format!("the daemon has {own} {what} of user {user} already, its share")
         }
-        match reason {
-            Some(reason) => Err(Failure::new(Cause::Busy, reason, "try again in a moment")),
-            None => {
-                *self.taken.entry(uid).or_default() += 1;
-                Ok(())
-            }
+        UsedUp::Rest(all) => {
+            format!("the daemon has {all} {what} already; the rest is its own user's")
         }
-    }
-
-    /// Gives a user's place back.
-    pub fn give_back(&mut self, uid: u32) {
-        if let Some(taken) = self.taken.get_mut(&uid) {
-            *taken -= 1;
-            if *taken == 0 {
-                self.taken.remove(&uid);
-            }
-        }
-    }
+    };
+    Failure::new(Cause::Busy, reason, "try again in a moment")
 }
 
 /// What a client has its place for.
@@ -122,7 +81,7 @@ impl Table {
 
     fn take(&mut self, seat: Seat, uid: u32) -> Result<(), Failure> {
         let (shares, what) = self.shares(seat);
-        shares.take(uid, what)
+        shares.take(uid).map_err(|why| no_place(uid, why, what))
     }
 }
 
@@ -190,25 +149,6 @@ mod tests {
 
     const RUNS: u32 = 0;
 
-    /// Takes places until there is none.
-    fn fill(shares: &mut Shares, uid: u32) -> usize {
-        (0..).find(|_| shares.take(uid, "clients").is_err()).unwrap()
-    }
-
-    #[test]
-    fn each_user_has_a_share_and_who_runs_the_store_the_rest() {
-        let mut shares = Shares::of(16);
-        for uid in 64_001..64_004 {
-            assert_eq!(fill(&mut shares, uid), 4);
-        }
-        assert_eq!(fill(&mut shares, 64_004), 0, "the last part is who runs the store's");
-        assert_eq!(fill(&mut shares, RUNS), 4);
-        shares.give_back(64_001);
-        assert_eq!((fill(&mut shares, 64_002), fill(&mut shares, 64_004)), (0, 1));
-        shares.give_back(RUNS);
-        assert_eq!((fill(&mut shares, 64_005), fill(&mut shares, RUNS)), (0, 1));
-    }
-
     #[test]
     fn who_holds_or_follows_has_a_place_of_its_own() {
         let places = Places::default();
@@ -220,6 +160,6 @@ mod tests {
         }
         (0..2 * CONNECTIONS_MAX as u64).for_each(|number| places.leave(number));
         assert!(places.is_empty());
-        assert!(places.0.lock().hold.taken.is_empty() && places.0.lock().follow.taken.is_empty());
+        assert!(places.0.lock().hold.is_empty() && places.0.lock().follow.is_empty());
     }
 }

@@ -24,10 +24,11 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
+use workfs_mount::Shares;
 
 use self::jobs::{Job, serve};
 use super::lines::Lines;
-use super::places::Shares;
+use super::places::no_place;
 use super::socket;
 use super::wire::Answer;
 use crate::engine::Place;
@@ -279,7 +280,8 @@ impl Keeper {
 
     fn enters(&mut self, mut client: Client) {
         let uid = client.caller.uid;
-        if let Err(failure) = self.shares.take(uid, "clients that wait for a record") {
+        if let Err(why) = self.shares.take(uid) {
+            let failure = no_place(uid, why, "clients that wait for a record");
             let _ = client.lines.send_at_once(&Answer::Failed(failure));
             return;
         }
@@ -387,8 +389,7 @@ impl Keeper {
         let (watched, data) = (EventFlags::RDHUP | EventFlags::IN, EventData::new_u64(number));
         let uid = answered.caller.uid;
         // It just had a place there.
-        if epoll::add(&self.watched, stream, data, watched).is_ok()
-            && self.shares.take(uid, "clients that wait for a record").is_ok()
+        if epoll::add(&self.watched, stream, data, watched).is_ok() && self.shares.take(uid).is_ok()
         {
             self.answered.insert(number, answered);
         }

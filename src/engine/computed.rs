@@ -12,7 +12,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::StoreError;
 
-use super::governed::{WHY_SUFFIX, path_of};
+use super::governed::path_of;
 use super::quota::ROOT;
 use super::{Home, Slot, Stop, Turn, governed};
 
@@ -51,8 +51,7 @@ impl Turn<'_> {
 
     /// The record of which this name beside it tells why, whether there is one.
     fn told_why(&self, dir: Ino, name: &FileName) -> Result<Option<Box<Home>>, StoreError> {
-        let stem = name.as_bytes().strip_suffix(WHY_SUFFIX);
-        let Some(stem) = stem.and_then(|stem| FileName::new(stem).ok()) else { return Ok(None) };
+        let Some(stem) = name.tells_why_of() else { return Ok(None) };
         Ok(match self.slot(dir, &stem)? {
             Slot::Record(home) => Some(home),
             Slot::Plain => None,

@@ -14,9 +14,6 @@ use super::quota::charge_dir;
 use super::turn::Happening;
 use super::{Stop, Turn};
 
-/// What the computed name beside a record ends in that tells why.
-pub const WHY_SUFFIX: &[u8] = b".why";
-
 /// A directory of a workspace.
 #[derive(Clone, Debug)]
 pub struct Governed {

@@ -52,7 +52,7 @@ const S_ISVTX: u32 = 0o1000;
 /// Whether no mode binds this user: root, and who has the store's file itself.
 #[must_use]
 pub fn runs_the_store(uid: u32) -> bool {
-    uid == 0 || uid == rustix::process::geteuid().as_raw()
+    workfs_mount::runs_this_process(uid)
 }
 
 /// Whether a mode has all these bits (4 to read, 2 to write, 1 to search) for its owner, else for its group,

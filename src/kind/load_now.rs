@@ -8,10 +8,7 @@ use super::load_written::{fields_are_apart, handed_on_is_apart, written_is_taken
 use super::state::Statuses;
 use super::yaml::{line, unknown};
 use super::{Kind, Role};
-use crate::names::expect_not_computed;
-
-/// What a computed name beside a record ends in.
-const WHY: &str = "why";
+use crate::names::{WHY, expect_not_computed};
 
 /// See [`Kind::expect_taken_now`].
 pub(super) fn taken_now(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {

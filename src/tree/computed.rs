@@ -10,9 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::config::{Binding, Config, Reader, agents_md};
-use crate::engine::{
-    Ends, LeaseClock, Registry, Slot, WHY_SUFFIX, governed, path_of, path_of_dir, slot,
-};
+use crate::engine::{Ends, LeaseClock, Registry, Slot, governed, path_of, path_of_dir, slot};
 use crate::kind::Role;
 use crate::names::{AGENTS_FILE, AgentName, CONTROL_DIR, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
@@ -330,8 +328,7 @@ pub(super) fn lookup(
             {
                 return Ok(Some(Computed::Ready(parent)));
             }
-            let Some(stem) = name.as_bytes().strip_suffix(WHY_SUFFIX) else { return Ok(None) };
-            let Ok(stem) = FileName::new(stem) else { return Ok(None) };
+            let Some(stem) = name.tells_why_of() else { return Ok(None) };
             let Some(node) = read.lookup(parent, &stem)? else {
                 if !is_checked(read, config, parent, &stem)? {
                     return Ok(None);
@@ -352,7 +349,7 @@ pub(super) fn lookup(
 
 /// Whether a name of a plain directory may come to be computed there.
 pub(super) fn is_computed_name(config: &Config, name: &FileName) -> bool {
-    name.as_bytes().ends_with(WHY_SUFFIX)
+    name.tells_why_of().is_some()
         || name.as_bytes() == crate::engine::NEXT
         || config.bindings().iter().any(|binding| binding.kind.order().dir == *name)
 }

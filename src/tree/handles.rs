@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
-use workfs_mount::{Caller, Handle, MountId};
+use workfs_mount::{Caller, Handle, MountId, Shares, UsedUp};
 
-use crate::limits::READ_AT_ONCE_WITHIN;
+use crate::limits::{HANDLES_MAX, READ_AT_ONCE_WITHIN};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
@@ -19,7 +19,6 @@ use super::hold::Hold;
 use super::kept_listing::Short;
 use super::pins::{Pins, Text};
 use super::plain_save::Wrote;
-use super::shares::Shares;
 use super::sizes::Sizes;
 use super::staged::{Pages, Staged};
 use super::waits::Waited;
@@ -148,7 +147,6 @@ struct Row {
     open: Arc<Open>,
 }
 
-#[derive(Default)]
 struct Table {
     rows: HashMap<u64, Row>,
     shares: Shares,
@@ -197,10 +195,21 @@ impl Drop for Held {
     }
 }
 
+/// What a user is told who can have no handle.
+fn no_handle(user: u32, why: UsedUp) -> Refusal {
+    let reason = match why {
+        UsedUp::Own(own) => {
+            format!("user {user} has {own} files open, which is one user's share")
+        }
+        UsedUp::All(all) | UsedUp::Rest(all) => format!("{all} files are open in this daemon"),
+    };
+    Refusal::new(Rule::TooManyHandles, reason, "close some")
+}
+
 impl Handles {
     pub fn new(hub: Arc<super::Hub>) -> Self {
         Handles {
-            table: RwLock::default(),
+            table: RwLock::new(Table { rows: HashMap::new(), shares: Shares::of(HANDLES_MAX) }),
             next: AtomicU64::new(1),
             running: OpenCounts::default(),
             sizes: Sizes::default(),
@@ -222,7 +231,7 @@ impl Handles {
         if self.hub.identity(by.mount).is_none() {
             return Err(Refusal::new(Rule::Gone, "the mount has ended", "mount it again"));
         }
-        table.shares.take(by.uid)?;
+        table.shares.take(by.uid).map_err(|why| no_handle(by.uid, why))?;
         held.kept = true;
         if matches!(open, Open::Plain { runs: true, .. }) {
             self.running.add(held.ino);
@@ -243,7 +252,7 @@ impl Handles {
 
     /// Whether who asks could have one more handle.
     pub fn require_room(&self, by: &Caller) -> Result<(), Refusal> {
-        self.table.read().shares.require(by.uid)
+        self.table.read().shares.require(by.uid).map_err(|why| no_handle(by.uid, why))
     }
 
     /// The thread that opened a handle.

@@ -39,7 +39,6 @@ mod ready;
 mod release;
 mod seek;
 mod seen;
-mod shares;
 mod sizes;
 mod staged;
 mod stale;

@@ -205,8 +205,8 @@ impl WorkTree {
             NEXT => return Ok(None),
             WAIT => Some(Computed::Wait(dir)),
             GIT_IGNORE => Some(Computed::Ignored(dir)),
-            other => {
-                let why = other.strip_suffix(b".why").and_then(|stem| FileName::new(stem).ok());
+            _ => {
+                let why = name.tells_why_of();
                 let found = self.ready_file(read, &workspace, why.as_ref().unwrap_or(name))?;
                 let Some((record, node)) = found else { return Ok(None) };
                 let asks = self.asks(read, caller, (&workspace, dir))?;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 use serde_json::json;
-use workfs::limits::{CONNECTIONS_MAX, PLACES_PARTS, SOCKET_PATIENCE};
+use workfs::limits::{CONNECTIONS_MAX, SOCKET_PATIENCE};
+use workfs_mount::Shares;
 
 use crate::harness::{DEADLINE, Fixture, Task, ask_line, asked, left_out, until_polled};
 
@@ -44,7 +45,7 @@ fn one_user_s_connections_are_in_nobody_else_s_way_and_end() {
     let Some(fixture) = shared() else { return };
     let begin = Instant::now();
     let all: Vec<UnixStream> = (0..CONNECTIONS_MAX).map(|_| fixture.connected_as(BOB)).collect();
-    let share = CONNECTIONS_MAX / PLACES_PARTS;
+    let share = CONNECTIONS_MAX / Shares::PARTS;
     // They are accepted in their order.
     let mut said = String::new();
     BufReader::new(all.last().unwrap()).read_line(&mut said).unwrap();

@@ -24,7 +24,7 @@ const LONG_FILES: &[(&str, &str)] = &[
 ];
 
 /// Who may name `workfs_mount`: who serves the tree or looks at mounts, and who re-exports one of
-/// its plain types (an inode number, a node type, a mount's number, an errno).
+/// its plain types (an inode number, a node type, a mount's number, an errno) or asks who runs this process.
 const NAMES_THE_MOUNT: &[&str] = &[
     "src/tree/",
     "src/daemon/",
@@ -32,6 +32,7 @@ const NAMES_THE_MOUNT: &[&str] = &[
     "src/service/doctor.rs",
     "src/service/export/target.rs",
     "src/engine/context.rs",
+    "src/engine/modes.rs",
     "src/store/rows.rs",
     "src/numbers.rs",
     "src/refusal.rs",

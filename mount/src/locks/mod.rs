@@ -14,7 +14,6 @@
 //! Locks are about open files of living processes; nothing of them is stored. Deliberately not
 //! here: fairness (who asks next may be faster than who waits, as on other file systems).
 
-mod shares;
 mod signals;
 mod table;
 mod wire;
@@ -27,9 +26,9 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::errno::Errno;
 use crate::reply::Reply;
+use crate::shares::used_up;
 use crate::tree::{Handle, Ino, MountId};
 
-use shares::are_used_up;
 use signals::Thread;
 use table::Table;
 pub(crate) use table::{Family, Kind, Lock, Owner};
@@ -208,15 +207,19 @@ impl State {
         if lock.family == Family::Posix && self.would_deadlock(ino, lock) {
             return Some(Errno::EDEADLK);
         }
-        let own = || self.waiters.iter().filter(|waiter| waiter.lock.user == lock.user).count();
+        let count = |counts: &dyn Fn(u32) -> bool| {
+            self.waiters.iter().filter(|waiter| counts(waiter.lock.user)).count()
+        };
         let places = (self.waiters.len(), WAITERS_MAX);
-        are_used_up(lock.user, places, own).then_some(Errno::ENOLCK)
+        used_up(lock.user, places, count).map(|_| Errno::ENOLCK)
     }
 
     /// Whether a user may have no more locks.
     fn has_none_for(&self, user: u32) -> bool {
-        let own = || self.files.values().map(|table| table.count_of(user)).sum();
-        are_used_up(user, (self.held, LOCKS_MAX), own)
+        let count = |counts: &dyn Fn(u32) -> bool| {
+            self.files.values().map(|table| table.count_of(counts)).sum()
+        };
+        used_up(user, (self.held, LOCKS_MAX), count).is_some()
     }
 }
 

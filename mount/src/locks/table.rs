@@ -77,9 +77,9 @@ impl Table {
         self.held.len()
     }
 
-    /// How many are a user's.
-    pub(crate) fn count_of(&self, user: u32) -> usize {
-        self.held.iter().filter(|held| held.user == user).count()
+    /// How many are of users that count.
+    pub(crate) fn count_of(&self, counts: &dyn Fn(u32) -> bool) -> usize {
+        self.held.iter().filter(|held| counts(held.user)).count()
     }
 
     /// The first lock that stands in the way of `wanted`, from the file's beginning.

@@ -7,7 +7,6 @@ use crate::numbers::Ino;
 use crate::store::{Chunks, Class, Node, NodeType, Part, Read};
 
 use super::super::Failure;
-use super::report::LOST;
 use super::tree::Nodes;
 use super::{Check, shown_file};
 
@@ -82,9 +81,8 @@ fn content(read: &dyn Read, node: &Node, chunks: Option<&Chunks>, check: &mut Ch
     }
     if chunks.lost > 0 {
         let (lost, count) = (chunks.lost, chunks.count);
-        let what = format!("{lost} of its {count} {LOST}");
-        check.report.lost += 1;
-        check.problem(shown_file(read, node), what);
+        let what = format!("{lost} of its {count} chunks are lost: write it anew, or remove it");
+        check.lost(shown_file(read, node), what);
     }
 }
 
@@ -107,8 +105,7 @@ pub(super) fn outline(read: &dyn Read, check: &mut Check<'_>) -> Result<(), Fail
             "{chunks} chunks of big files were not on the disk when power failed: `workfs fsck` names the files, \
              which are to be written anew or removed"
         );
-        check.report.lost += 1;
-        check.problem("store", what);
+        check.lost("store", what);
     }
     Ok(())
 }

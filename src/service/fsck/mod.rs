@@ -44,9 +44,19 @@ impl<'s> Check<'s> {
     }
 
     fn problem(&mut self, thing: impl Into<String>, what: impl Into<String>) {
+        self.add(Problem { thing: thing.into(), what: what.into(), lost: false });
+    }
+
+    /// Power loss took a part of it.
+    fn lost(&mut self, thing: impl Into<String>, what: impl Into<String>) {
+        self.report.lost += 1;
+        self.add(Problem { thing: thing.into(), what: what.into(), lost: true });
+    }
+
+    fn add(&mut self, problem: Problem) {
         self.report.count += 1;
         if self.report.problems.len() < LISTED_MAX {
-            self.report.problems.push(Problem { thing: thing.into(), what: what.into() });
+            self.report.problems.push(problem);
         }
     }
 

@@ -12,6 +12,9 @@ pub struct Problem {
     pub thing: String,
     /// What is wrong with it.
     pub what: String,
+    /// Power loss took a part of a file, and damaged nothing else.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 /// See [`super::Request::Fsck`].
@@ -51,15 +54,11 @@ pub struct FsckReport {
     pub reached: Option<String>,
 }
 
-/// What is said last of a file of which power loss took a part.
-pub(super) const LOST: &str = "chunks are lost: write it anew, or remove it";
-
 impl FsckReport {
     /// The first problem that is none of those files.
     #[must_use]
     pub fn first_damage(&self) -> Option<&Problem> {
-        let is_damage = |problem: &&Problem| !problem.what.ends_with(LOST);
-        self.problems.iter().find(is_damage).or_else(|| self.problems.first())
+        self.problems.iter().find(|problem| !problem.lost).or_else(|| self.problems.first())
     }
 
     /// The problems, then what was checked.

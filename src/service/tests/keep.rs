@@ -233,8 +233,11 @@ fn what_root_restores_is_whose_the_store_was() {
 
 #[test]
 fn what_a_restoring_tells_of_is_damage_before_it_is_what_power_loss_took() {
-    let [lost, damage] = ["1 of its 17 chunks are lost: write it anew, or remove it", "is bent"]
-        .map(|what| Problem { thing: "node 7".to_owned(), what: what.to_owned() });
+    let [lost, damage] = [true, false].map(|lost| Problem {
+        thing: "node 7".to_owned(),
+        what: "is bent, or gone".to_owned(),
+        lost,
+    });
     let with = |problems: &[&Problem]| {
         let problems = problems.iter().map(|one| (*one).clone()).collect();
         let report = FsckReport { problems, ..FsckReport::default() };

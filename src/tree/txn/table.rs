@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, Errno, Handle, MountId};
+use workfs_mount::{Caller, Errno, Handle, MountId, Shares};
 
-use crate::limits::{TXNS_IN_MOUNT_MAX, TXNS_MAX, TXNS_OF_ONE_MAX};
+use crate::limits::{HANDLES_MAX, TXNS_IN_MOUNT_MAX, TXNS_MAX, TXNS_OF_ONE_MAX};
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
@@ -15,7 +15,6 @@ use super::number::Slot;
 use super::view::{TxnEntry, View};
 use crate::tree::handles::{Held, OpenCounts};
 use crate::tree::pins::{Charge, Text};
-use crate::tree::shares::Shares;
 
 /// An open transaction: it belongs to the mount that it was made through.
 #[derive(Clone)]
@@ -153,7 +152,6 @@ pub fn is_ours(handle: Handle) -> bool {
 }
 
 /// All that are open.
-#[derive(Default)]
 pub struct Handles {
     /// Each with the mount that it was opened through, and who opened it.
     table: HashMap<u64, ((MountId, u32), Arc<TxnOpen>)>,
@@ -163,10 +161,21 @@ pub struct Handles {
     last: u64,
 }
 
+impl Default for Handles {
+    fn default() -> Self {
+        Handles {
+            table: HashMap::new(),
+            writers: OpenCounts::default(),
+            shares: Shares::of(HANDLES_MAX),
+            last: 0,
+        }
+    }
+}
+
 impl Handles {
     /// Makes a handle for who opens it.
     pub fn insert(&mut self, by: &Caller, open: TxnOpen) -> Result<Handle, Errno> {
-        self.shares.take(by.uid).map_err(|refusal| refusal.rule.errno(Door::Name))?;
+        self.shares.take(by.uid).map_err(|_| Rule::TooManyHandles.errno(Door::Name))?;
         self.last += 1;
         if let Some(ino) = open.writes() {
             self.writers.add(ino);
