@@ -386,8 +386,9 @@ impl Keeper {
     fn await_read(&mut self, number: u64, answered: Answered) {
         let stream = answered.lines.stream();
         let _ = stream.shutdown(Shutdown::Write);
-        let (watched, data) = (EventFlags::RDHUP | EventFlags::IN, EventData::new_u64(number));
-        let uid = answered.caller.uid;
+        // Once for each thing that it does: one that sends no more has hung up from now on.
+        let watched = EventFlags::RDHUP | EventFlags::IN | EventFlags::ET;
+        let (uid, data) = (answered.caller.uid, EventData::new_u64(number));
         // It just had a place there.
         if epoll::add(&self.watched, stream, data, watched).is_ok() && self.shares.take(uid).is_ok()
         {
@@ -418,6 +419,11 @@ impl Keeper {
 
     /// A client hung up, or talks instead of waiting: either way it does not wait. Who only sends no more does.
     fn stirs(&mut self, number: u64) {
+        let answered = self.answered.get(&number);
+        if answered.is_some_and(|answered| socket::may_read_yet(answered.lines.stream())) {
+            // That it goes is told all the same.
+            return;
+        }
         let waiting = self.clients.get(&number).map(|client| &client.lines);
         let lines = waiting.or_else(|| self.answered.get(&number).map(|answered| &answered.lines));
         let stream = lines.map(Lines::stream).filter(|stream| socket::only_sends_no_more(stream));

@@ -199,6 +199,20 @@ pub fn has_left_unread(stream: &UnixStream) -> bool {
     matches!(sockopt::socket_error(stream), Ok(Err(rustix::io::Errno::CONNRESET)))
 }
 
+/// Whether the other end is there, and has something unread of what it was sent. Asks for no error, which that would
+/// take from [`has_left_unread`].
+#[must_use]
+pub fn may_read_yet(stream: &UnixStream) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(stream, PollFlags::ERR)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let is_there = poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::ERR);
+    let mut unread: libc::c_int = 0;
+    // SAFETY: this call (SIOCOUTQ, by its other name) writes one `int`, to a place that is one.
+    let said = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) };
+    is_there && said == 0 && unread > 0
+}
+
 /// What ended first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {

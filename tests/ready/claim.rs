@@ -64,7 +64,7 @@ impl Waiter {
     }
 
     /// Whether it has been answered.
-    fn is_answered(&self) -> bool {
+    pub(super) fn is_answered(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&now)).unwrap() == 1
     }
