@@ -10,7 +10,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
-use super::governed::{governed, path_of};
+use super::governed::{governed, is_plain, path_of};
 use super::{
     About, Command, Placed, Put, PutContent, Remove, RemoveWhat, Slot, Stop, Text, Turn, plain,
 };
@@ -41,7 +41,7 @@ impl Command for Govern {
         turn.require_operator("govern a directory", &self)?;
         let dir = turn.existing(self.parent, &self.name)?;
         let dir = turn.directory(dir.ino)?;
-        if governed(turn.txn, turn.config, dir.ino)?.is_none() {
+        if is_plain(turn.txn, turn.config, dir.ino)? {
             turn.settle_dir(self.parent, &self.name, dir.ino)?;
         }
         let mut files = Vec::new();

@@ -113,6 +113,15 @@ pub fn governed(read: &dyn Read, config: &Config, dir: Ino) -> Result<Option<Gov
     Ok(Some(Governed { workspace, path, relative, binding, place }))
 }
 
+/// Whether directory `dir` is none of a workspace's: no row says so, or the row of one that the configuration has
+/// makes nothing of it any more.
+///
+/// # Errors
+/// A failure of the store.
+pub fn is_plain(read: &dyn Read, config: &Config, dir: Ino) -> Result<bool> {
+    Ok(governed(read, config, dir)?.is_none_or(|here| here.place == Place::Outside))
+}
+
 /// What the name `name` in directory `dir` stands for.
 ///
 /// # Errors

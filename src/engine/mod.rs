@@ -92,7 +92,8 @@ pub use finish::SaveAndMove;
 pub use flaw::{Breach, breach, flaw};
 pub use govern::{Govern, GovernRoot};
 pub use governed::{
-    Governed, Home, Slot, governed, path_below, path_of, path_of_dir, slot, would_be_governed,
+    Governed, Home, Slot, governed, is_plain, path_below, path_of, path_of_dir, slot,
+    would_be_governed,
 };
 pub use judge::Text;
 pub use lane::IntoLane;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::engine::{
-    Engine, Govern, GovernRoot, Governed, Placed, governed, home_of_parked, path_of_backup,
-    would_be_governed,
+    Engine, Govern, GovernRoot, Governed, Placed, governed, home_of_parked, is_plain,
+    path_of_backup, would_be_governed,
 };
 use crate::kind::Place;
 use crate::names::{FileName, ShownPath, TreePath};
@@ -248,8 +248,7 @@ fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<B
     }
     for (ino, name) in found {
         let path = path.join(name.clone());
-        let is_plain = governed(read, config, ino)?.is_none();
-        if is_plain && would_be_governed(read, config, dir, &path)? {
+        if is_plain(read, config, ino)? && would_be_governed(read, config, dir, &path)? {
             below.plain.push((name, path.clone()));
         }
         below.all.push((ino, path));

@@ -289,6 +289,33 @@ fn a_glob_finds_directories_at_any_depth_and_a_new_name_of_a_state_those_in_a_wo
 
 // P8.5
 #[test]
+fn a_directory_that_was_a_state_s_can_be_a_workspace_of_its_own() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p work/done/inbox; echo n > work/inbox/notes.md").success();
+    fixture.unmount_all();
+    let layout = fixture.outside("layout.yaml");
+    let text = "workspaces:
+  - { path: work, kind: task, dirs: { inbox: pending, done: 'ended/{owner}' } }
+  - { path: work/inbox, kind: task }
+  - { path: '*/done', kind: task }
+";
+    fs::write(&layout, text).unwrap();
+    let ran = fixture.workfs(&["init", "--json", "--layout", layout.to_str().unwrap()]).success();
+    let taken = ran.json()["taken_over"]["directories"]["listed"].to_string();
+    assert_eq!(taken, r#"["work/done","work/inbox","work/done/inbox"]"#);
+    fixture.workfs(&["doctor"]).success();
+    fixture.mount_at(fixture.root()).success();
+    for dir in ["work/inbox", "work/done"] {
+        write(&fixture, &format!("{dir}/inbox/t-1.yaml"), &Task::new("t-1").text());
+        fixture
+            .sh(&format!("cd {dir}; mkdir -p assigned/bob; mv ready/.next assigned/bob/"))
+            .success();
+    }
+    fixture.fsck_clean();
+}
+
+// P8.5
+#[test]
 fn the_root_of_the_mount_can_be_a_workspace() {
     let fixture = Setup::default().prepare();
     let layout = fixture.outside("layout.yaml");
