@@ -72,6 +72,9 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         }
         return Ok(Exit::Done);
     }
+    if let Some(config) = &config {
+        require_fit_before(&paths, config, output)?;
+    }
     let store = local::open(&paths, Durability::Power, config.clone());
     let store = store.map_err(|stop| stop.of(paths.store()))?;
     let (is_new, config) = (store.is_new, store.engine.config());
@@ -146,6 +149,25 @@ fn require_statuses(misfits: &Misfits) -> Result<(), Stop> {
     let remedy = "keep the status in their state's list until none has it: save or move them first, \
                   through a mount (give a parked one its name back for that, or mend its backup)";
     Err(Stop::failed(Exit::Conflict, reason, remedy))
+}
+
+/// Refuses it before the store is opened by it: at once the time that locks have left would be cut to what it
+/// gives them, and what is over would end as it says.
+fn require_fit_before(paths: &StorePaths, config: &Config, output: &Output) -> Result<(), Stop> {
+    if !paths.exists() {
+        return Ok(());
+    }
+    let store = match local::open(paths, Durability::Power, None) {
+        Ok(store) => store,
+        Err(Stop::Failed(failed)) if failed.exit == Exit::Held => return Err(Stop::Failed(failed)),
+        // What cannot be opened by its own configuration may be by this one.
+        Err(_) => return Ok(()),
+    };
+    let readers = &**store.engine.readers();
+    let asked = require_homes(readers, config)
+        .and_then(|()| require_statuses(&look(readers, config, output)?));
+    local::close(store);
+    asked
 }
 
 fn look(readers: &dyn Readers, config: &Config, output: &Output) -> Result<Misfits, Stop> {

@@ -314,6 +314,31 @@ fn a_directory_that_was_a_state_s_can_be_a_workspace_of_its_own() {
     fixture.fsck_clean();
 }
 
+// P8.5 P11.10
+#[test]
+fn a_layout_that_is_refused_cuts_no_lock_s_lease() {
+    let fixture = Fixture::new();
+    fixture.unmount_all();
+    let layout = fixture.outside("layout.yaml");
+    let set = |workspaces: &str, lease: &str| {
+        let text = format!("{workspaces}\nlocks: [{{ path: '**/*.lock', lease: {lease} }}]\n");
+        fs::write(&layout, text).unwrap();
+        fixture.workfs(&["init", "--layout", layout.to_str().unwrap()])
+    };
+    set("workspaces: [{ path: work, kind: task }]", "1h").success();
+    fixture.mount_all();
+    fixture.tasks(1);
+    fixture.sh("mkdir locks; touch locks/a.lock").success();
+    fixture.unmount_all();
+    let until = || -> i64 {
+        let open = rusqlite::Connection::open(fixture.store()).unwrap();
+        open.query_row("SELECT until FROM lock_leases", [], |row| row.get(0)).unwrap()
+    };
+    let before = until();
+    assert_eq!(set("workspaces: []", "1s").failure().code, 5);
+    assert_eq!(until(), before);
+}
+
 // P8.5
 #[test]
 fn the_root_of_the_mount_can_be_a_workspace() {
