@@ -95,6 +95,23 @@ fn who_has_a_record_has_a_lease_of_it_when_its_kind_comes_to_give_one() {
     fixture.fsck_clean();
 }
 
+// P12.1 P12.2
+#[test]
+fn who_was_only_told_of_a_lease_s_end_has_one_again_by_a_kind_that_takes_records_back() {
+    let tells = kind("1s", "").replace("on_expiry: open", "on_expiry: event");
+    let fixture = errands(&tells, &[("e-1", "")]);
+    fixture.workfs(&["claim", "e-1", "--agent", "ann"]).success();
+    let is_told = || fixture.ledger().names("e-1").contains(&"expired").then_some(());
+    until_polled("nobody is heard of", is_told);
+    // Told of it once is enough by a kind that does no more.
+    change(&fixture, &tells.replace("1s", "2s"));
+    assert!(leases(&fixture).contains("over ann's lease of errands/by/ann/e-1.yaml"));
+    change(&fixture, &kind("1s", ""));
+    let back = fixture.path("errands/open/e-1.yaml");
+    until_polled("nobody is heard of", || back.exists().then_some(()));
+    fixture.fsck_clean();
+}
+
 const TEXTS: [(&str, &str); 4] =
     [("a", "needs: [b]\n"), ("b", ""), ("c", "waits_for: [d]\n"), ("d", "")];
 

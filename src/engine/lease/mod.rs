@@ -29,7 +29,7 @@ pub(super) use signs::Signs;
 
 use std::time::Duration;
 
-use crate::kind::{Kind, Lease};
+use crate::kind::{Kind, Lease, OnExpiry};
 use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
@@ -243,10 +243,14 @@ impl Turn<'_> {
     }
 
     /// Where other rules made the lease of a record, or none: somebody who has it by these has a lease from
-    /// now on, if there is none, and what gives none by these ends it. One that runs is not renewed by that.
+    /// now on, if none runs, and what gives none by these ends it. One that runs is not renewed by that.
     pub(super) fn lease_anew(&mut self, record: &Record, kind: &Kind) -> Result<(), StoreError> {
         match (lease_of(kind, record), self.txn.lease(record.key)?) {
             (Some(lease), None) => self.put_lease(record, lease),
+            // The rules before only told of its end. By these it is to go back, and would stay for ever.
+            (Some(lease), Some(row)) if !row.runs() && lease.on_expiry != OnExpiry::Event => {
+                self.put_lease(record, lease)
+            }
             (None, Some(_)) => {
                 self.txn.delete_record_lease(record.key)?;
                 self.effect(Effect::Lease(LeaseNote::Ended(record.key)));
