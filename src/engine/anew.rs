@@ -31,7 +31,7 @@ pub struct RowsMade;
 impl Command for MakeRows {
     /// Those that would wait for themselves by what they say now, and why. They go on waiting for what they
     /// waited for before.
-    type Out = Vec<(TreePath, Refusal)>;
+    type Out = Vec<(RecordKey, (TreePath, Refusal))>;
 
     fn operation(&self) -> &'static str {
         "init"
@@ -47,7 +47,7 @@ impl Command for MakeRows {
         let mut circles = Vec::new();
         for key in self.records {
             if let Some(record) = turn.txn.record(key)? {
-                circles.extend(turn.make_row(record)?);
+                circles.extend(turn.make_row(record)?.map(|circle| (key, circle)));
             }
         }
         Ok(circles)

@@ -37,15 +37,25 @@ pub fn make_rows(
     })?;
     let Some(all) = all.filter(|_| engine.refuses().is_none()) else { return Ok(()) };
     let mut done = 0;
+    let mut circles = Vec::new();
     for records in all.chunks(ROWS_AT_ONCE) {
-        let circles = engine.run(caller.context(), MakeRows { records: records.to_vec() })?;
-        for (path, refusal) in circles {
-            let remedy = &refusal.remedy;
-            let why = format!("{refusal}: {remedy}; until then it waits for what it waited for");
-            left.push(Unreadable { path: (&path).into(), why });
-        }
+        circles.extend(engine.run(caller.context(), MakeRows { records: records.to_vec() })?);
         done += records.len() as u64;
         progress(done, all.len() as u64);
+    }
+    // What one made later waited for by the rules before may have closed a circle that is none now.
+    let mut before = all.len();
+    while !circles.is_empty() && circles.len() < before {
+        before = circles.len();
+        let again: Vec<RecordKey> = circles.drain(..).map(|(record, _)| record).collect();
+        for records in again.chunks(ROWS_AT_ONCE) {
+            circles.extend(engine.run(caller.context(), MakeRows { records: records.to_vec() })?);
+        }
+    }
+    for (_, (path, refusal)) in circles {
+        let remedy = &refusal.remedy;
+        let why = format!("{refusal}: {remedy}; until then it waits for what it waited for");
+        left.push(Unreadable { path: (&path).into(), why });
     }
     Ok(engine.run(caller.context(), RowsMade)?)
 }

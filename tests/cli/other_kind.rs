@@ -158,6 +158,19 @@ fn what_would_wait_for_itself_by_the_new_kind_is_named_and_waits_as_before() {
     fixture.fsck_clean();
 }
 
+// P9.1 P9.4
+#[test]
+fn what_is_waited_for_by_the_old_kind_alone_closes_no_circle() {
+    // The old edges are there yet when the first of them is made anew.
+    let texts =
+        [("a", "waits_for: [b]\n"), ("b", "waits_for: [c]\nneeds: [a]\n"), ("c", "needs: [b]\n")];
+    let fixture = errands(&kind("", "needs"), &texts);
+    assert_eq!(ready(&fixture), ["a.yaml"]);
+    change(&fixture, &kind("", "waits_for"));
+    assert_eq!(ready(&fixture), ["c.yaml"]);
+    fixture.fsck_clean();
+}
+
 // P4.2 P9.1
 #[test]
 fn a_change_of_the_kind_that_is_killed_is_gone_on_with_by_whoever_opens_the_store() {
