@@ -42,6 +42,8 @@ impl Command for Govern {
         let dir = turn.existing(self.parent, &self.name)?;
         let dir = turn.directory(dir.ino)?;
         if is_plain(turn.txn, turn.config, dir.ino)? {
+            // By the configuration before it may have been a workspace's, or one of its own.
+            turn.unsettle_dir(dir.ino)?;
             turn.settle_dir(self.parent, &self.name, dir.ino)?;
         }
         let mut files = Vec::new();

@@ -299,10 +299,19 @@ fn a_directory_that_was_a_state_s_can_be_a_workspace_of_its_own() {
   - { path: work/inbox, kind: task }
   - { path: '*/done', kind: task }
 ";
-    fs::write(&layout, text).unwrap();
-    let ran = fixture.workfs(&["init", "--json", "--layout", layout.to_str().unwrap()]).success();
-    let taken = ran.json()["taken_over"]["directories"]["listed"].to_string();
-    assert_eq!(taken, r#"["work/done","work/inbox","work/done/inbox"]"#);
+    let set = |text: &str| {
+        fs::write(&layout, text).unwrap();
+        let layout = layout.to_str().unwrap();
+        let ran = fixture.workfs(&["init", "--json", "--layout", layout]).success();
+        ran.json()["taken_over"]["directories"]["listed"].to_string()
+    };
+    let taken = r#"["work/done","work/inbox","work/done/inbox"]"#;
+    assert_eq!(set(text), taken);
+    // And back.
+    set("workspaces: [{ path: work, kind: task }]");
+    let doctor = fixture.workfs(&["doctor"]).success().stdout;
+    assert!(!doctor.contains("work/inbox"), "{doctor}");
+    assert_eq!(set(text), taken);
     fixture.workfs(&["doctor"]).success();
     fixture.mount_at(fixture.root()).success();
     for dir in ["work/inbox", "work/done"] {
