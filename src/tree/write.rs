@@ -46,6 +46,7 @@ impl WorkTree {
             }
             Open::Staged(staged) => {
                 let by = (ino, handle);
+                let caller = &self.handles.in_whose_name(handle, caller);
                 let reply = self.noting_unsaved(caller, by, &staged.lock(), reply);
                 if self.engine.had_no_room() && !staged.lock().was_asked {
                     return self.stage_if_room(caller, by, &open, (at, data), reply);
@@ -144,6 +145,7 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
+        let caller = &self.handles.in_whose_name(handle, caller);
         let is_put_off = |wrote: bool| {
             let opener = self.handles.opener(handle).filter(|_| !sync);
             opener.is_some_and(|opener| {

@@ -13,6 +13,7 @@ mod forging;
 mod guide;
 mod history;
 mod hold;
+mod hostile;
 mod identity;
 mod late;
 mod leases;

@@ -5,14 +5,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use crate::harness::{Fixture, Ran, Setup, Task, asked, left_out, needs, until_polled};
 
-const BOB: u32 = 64001;
+pub const BOB: u32 = 64001;
 const ANN: u32 = 64002;
 const LEAD: u32 = 64003;
-const NOBODY: u32 = 64004;
+pub const NOBODY: u32 = 64004;
 
 /// One mount that others may use, with bob, ann and a coordinator by their users; `None` if that
 /// cannot be had.
-fn shared() -> Option<Fixture> {
+pub fn shared() -> Option<Fixture> {
     if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
         left_out("acting as other users needs root and setpriv");
         return None;
@@ -36,7 +36,7 @@ fn shared() -> Option<Fixture> {
 }
 
 /// Bash as a user, at the mount's root.
-fn by(fixture: &Fixture, uid: u32, command: &str) -> Ran {
+pub fn by(fixture: &Fixture, uid: u32, command: &str) -> Ran {
     let user = format!("setpriv --reuid {uid} --regid {uid} --clear-groups");
     fixture.sh(&format!("exec {user} bash -c \"$(cat <<'END'\n{command}\nEND\n)\""))
 }

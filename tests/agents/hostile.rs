@@ -1,0 +1,39 @@
+//! What agents by their users try to get from each other, and from who runs the store, by what is no file's name.
+
+use std::fs;
+use std::io::Write as _;
+
+use crate::users::{BOB, by, shared};
+
+// P10.5
+#[test]
+fn what_a_user_has_written_is_saved_in_its_name_whoever_closes_it() {
+    let Some(fixture) = shared() else { return };
+    by(&fixture, BOB, "mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    let own = fixture.path("work/assigned/bob/t-1.yaml");
+    // As a set-user-id program that is started with the descriptor: what it is closed by is the same table of files.
+    let save = |from: &str, to: &str| {
+        use rustix::thread::{Uid, set_thread_res_uid};
+        let text = fs::read_to_string(&own).unwrap().replace(from, to);
+        let become_user = |uid| {
+            let (root, user) = (Uid::ROOT, Uid::from_raw(uid));
+            set_thread_res_uid(root, user, root).unwrap();
+        };
+        let save = || {
+            become_user(BOB);
+            let mut file = fs::File::create(&own).unwrap();
+            // Some of it is refused at once.
+            let _ = file.write_all(text.as_bytes());
+            become_user(0);
+        };
+        std::thread::scope(|scope| scope.spawn(save).join().unwrap());
+    };
+    save("agent: bob", "agent: ann");
+    let read = || fs::read_to_string(&own).unwrap();
+    assert!(read().contains("agent: bob"), "{}", read());
+    save("title:", "title: bob said so, of");
+    assert!(read().contains("bob said so"), "{}", read());
+    let last = fixture.ledger().0.pop().unwrap();
+    assert_eq!((last.name(), last.text("actor"), &last.0["uid"]), ("saved", "bob", &BOB.into()));
+    fixture.fsck_clean();
+}
