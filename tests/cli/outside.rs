@@ -118,3 +118,38 @@ fn a_disk_without_room_for_a_file_is_full() {
     }
     assert!(ran.stderr.contains("no space left for the store"), "{ran}");
 }
+
+// P8.4
+#[test]
+fn what_somebody_puts_in_place_of_what_is_exported_stays_what_it_was() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    if !rustix::process::geteuid().is_root() {
+        return left_out("to give a file to another user needs root");
+    }
+    let fixture = Fixture::new();
+    fs::write(fixture.path("x"), vec![7; 8 << 20]).unwrap();
+    fs::set_permissions(fixture.path("x"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let (out, trap) = (fixture.outside("out"), fixture.outside("trap"));
+    let place = out.join("x");
+    for _ in 0..3 {
+        let _ = fs::remove_dir_all(&out);
+        fs::create_dir(&out).unwrap();
+        fs::write(&trap, "a program of another's").unwrap();
+        chown(&trap, Some(64_001), Some(64_001)).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) && !place.exists() {
+                    std::hint::spin_loop();
+                }
+                // Where the export was faster there is nothing to replace.
+                let _ = fs::rename(&trap, &place);
+            });
+            fixture.workfs(&["export", "--path", "x", text(&out)]).success();
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let found = place.metadata().unwrap();
+        assert_eq!((found.uid(), found.mode() & 0o6000), (64_001, 0));
+    }
+}

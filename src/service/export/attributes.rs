@@ -1,12 +1,13 @@
 //! What a file has besides its content, given to what was written of it.
 //!
-//! What must stay true: nobody gets another's rights by an export, neither who makes it nor who finds it.
+//! What must stay true: nobody gets another's rights by an export, neither who makes it nor who finds it, nor whose
+//! directory it goes to: what was written is given them, and not what has its name by then.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fsetxattr, openat,
-    utimensat,
+    AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fsetxattr,
+    futimens, utimensat,
 };
 
 use crate::names::{FileName, TreePath};
@@ -20,17 +21,25 @@ use super::{Broken, Export, Io};
 const SET_IDS: u32 = 0o6000;
 const SET_GROUP_ID: u32 = 0o2000;
 
+/// What was written.
+#[derive(Clone, Copy)]
+pub(super) enum Written<'w> {
+    /// A file or directory, which is open.
+    Open(BorrowedFd<'w>),
+    /// A symbolic link of this name, which has no bits.
+    Link(BorrowedFd<'w>, &'w FileName),
+}
+
 impl Export<'_, '_> {
     /// Owner (where that is allowed), extended attributes, permissions and time, in the order in
     /// which they hold.
     pub(super) fn attributes(
         &mut self,
-        dir: BorrowedFd<'_>,
-        name: &FileName,
+        written: Written<'_>,
         node: &Node,
         path: &TreePath,
     ) -> Io<()> {
-        match self.give(dir, name, node, path) {
+        match self.give(written, node, path) {
             Err(Broken::Target(error)) if is_of_one_name(&error) => {
                 self.leave_out(path, format!("its owner, mode or times: {error}"));
                 Ok(())
@@ -39,27 +48,26 @@ impl Export<'_, '_> {
         }
     }
 
-    fn give(
-        &mut self,
-        dir: BorrowedFd<'_>,
-        name: &FileName,
-        node: &Node,
-        path: &TreePath,
-    ) -> Io<()> {
-        let name = name.as_bytes();
-        if self.root {
-            let (uid, gid) = (Uid::from_raw(node.uid), Gid::from_raw(node.gid));
-            chownat(dir, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
-        }
-        if node.node_type != NodeType::Symlink {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let fd = openat(dir, name, flags, Mode::empty())?;
-            let kept = self.xattrs(&fd, node, path);
-            self.or_leave_out(path, kept)?;
-            rustix::fs::fchmod(&fd, Mode::from_raw_mode(self.mode(node)))?;
-        }
+    fn give(&mut self, written: Written<'_>, node: &Node, path: &TreePath) -> Io<()> {
+        let owner = (Some(Uid::from_raw(node.uid)), Some(Gid::from_raw(node.gid)));
         let times = times(node.atime, node.mtime);
-        utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+        match written {
+            Written::Open(fd) => {
+                if self.root {
+                    fchown(fd, owner.0, owner.1)?;
+                }
+                let kept = self.xattrs(fd, node, path);
+                self.or_leave_out(path, kept)?;
+                fchmod(fd, Mode::from_raw_mode(self.mode(node)))?;
+                futimens(fd, &times)?;
+            }
+            Written::Link(dir, name) => {
+                if self.root {
+                    chownat(dir, name.as_bytes(), owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)?;
+                }
+                utimensat(dir, name.as_bytes(), &times, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+        }
         Ok(())
     }
 
@@ -77,7 +85,7 @@ impl Export<'_, '_> {
         }
     }
 
-    fn xattrs(&mut self, fd: &OwnedFd, node: &Node, path: &TreePath) -> Io<()> {
+    fn xattrs(&mut self, fd: BorrowedFd<'_>, node: &Node, path: &TreePath) -> Io<()> {
         for name in self.read.xattr_names(node.ino)? {
             let value = self.read.xattr(node.ino, &name)?.unwrap_or_default();
             if let Err(errno) = fsetxattr(fd, &name[..], &value, XattrFlags::empty()) {

@@ -29,6 +29,7 @@ use super::find::node_at;
 use super::pace::Pace;
 use super::status::size;
 use super::{Exit, ExportArgs, Failure, Part, Sink, Unreadable};
+use attributes::Written;
 use target::{Others, is_of_one_name, target};
 
 /// Deepest directory that is exported: each level on the way holds a descriptor.
@@ -282,9 +283,13 @@ impl Export<'_, '_> {
                 done => return self.there(done, path).map(|_| ()),
             }
         }
-        let made = match node.node_type {
+        let file;
+        let written = match node.node_type {
             NodeType::Directory => return self.directory(dir, name, node, path),
-            NodeType::File => self.file(dir, name, node, path)?,
+            NodeType::File => {
+                file = self.file(dir, name, node, path)?;
+                file.as_ref().map(|file| Written::Open(file.as_fd()))
+            }
             NodeType::Symlink => {
                 let target = self.read.symlink(node.ino)?;
                 let missing =
@@ -292,20 +297,18 @@ impl Export<'_, '_> {
                 let target = target.ok_or_else(missing)?;
                 let made = self.there(symlinkat(target, dir, name.as_bytes()), path)?;
                 self.report.links += u64::from(made);
-                made
+                made.then_some(Written::Link(dir, name))
             }
             NodeType::Fifo | NodeType::Socket | NodeType::CharDevice | NodeType::BlockDevice => {
                 self.leave_out(path, "a pipe, socket or device");
                 return Ok(());
             }
         };
-        if !made {
-            return Ok(());
-        }
+        let Some(written) = written else { return Ok(()) };
         if node.nlink > 1 {
             self.links.insert(node.ino, path.clone());
         }
-        self.attributes(dir, name, node, path)
+        self.attributes(written, node, path)
     }
 
     /// Whether it was made; false, and listed, if something is there already.
@@ -354,24 +357,26 @@ impl Export<'_, '_> {
         self.fill(below.as_fd(), node, path)?;
         if made {
             self.report.directories += 1;
-            self.attributes(dir, name, node, path)?;
+            self.attributes(Written::Open(below.as_fd()), node, path)?;
         }
         Ok(())
     }
 
+    /// The file that was written; `None`, and listed, if something is there already, and where nobody waits for it
+    /// any more.
     fn file(
         &mut self,
         dir: BorrowedFd<'_>,
         name: &FileName,
         node: &Node,
         path: &TreePath,
-    ) -> Io<bool> {
+    ) -> Io<Option<File>> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = openat(dir, name.as_bytes(), flags, Mode::RUSR | Mode::WUSR);
         let mut file = match made {
             Ok(fd) => File::from(fd),
-            Err(errno) => return self.there(Err(errno), path),
+            Err(errno) => return self.there(Err(errno), path).map(|_| None),
         };
         let written = self.content(node, &mut file);
         if written.is_err() || self.pace.is_over() {
@@ -380,11 +385,11 @@ impl Export<'_, '_> {
         }
         let bytes = written?;
         if self.pace.is_over() {
-            return Ok(false);
+            return Ok(None);
         }
         self.report.files += 1;
         self.report.bytes += bytes;
-        Ok(true)
+        Ok(Some(file))
     }
 
     /// Tells how far it is, now and then; false when nobody waits for the end any more.
