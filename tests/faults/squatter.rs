@@ -113,3 +113,20 @@ fn who_only_reads_a_store_is_kept_from_it_by_nobody_who_listens_beside_it() {
     );
     assert!(ran.success().stdout.contains("served by process"));
 }
+
+// P4.1
+#[test]
+fn nothing_is_written_to_what_a_link_in_place_of_the_log_leads_to() {
+    let Some((fixture, _)) = among_others() else { return };
+    fixture.mount_all();
+    let (log, precious) = (fixture.store().with_extension("db-wal"), fixture.outside("precious"));
+    fs::write(&precious, "kept").unwrap();
+    fs::rename(&log, fixture.outside("log")).unwrap();
+    std::os::unix::fs::symlink(&precious, &log).unwrap();
+    for nth in 0..40 {
+        fs::write(fixture.path(&format!("f{nth}")), vec![nth; 100_000]).unwrap();
+    }
+    assert_eq!(fs::read(&precious).unwrap(), b"kept");
+    fs::rename(fixture.outside("log"), &log).unwrap();
+    fixture.fsck_clean();
+}

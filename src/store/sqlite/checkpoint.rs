@@ -17,7 +17,7 @@ use rusqlite::ErrorCode;
 
 use super::room::{MainFile, Room};
 use super::{Conn, fail, log_index};
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, open_own};
 
 /// From this length on the log is moved beside the writer, in pages of 4 KiB. Each time is two
 /// flushes, so that a big file is written the faster the longer the log is; and the longer takes a
@@ -195,7 +195,8 @@ impl Checkpointer {
     /// are wrong, so recovery ends where they begin. Where there is no space for them, nothing is
     /// lost.
     fn write_ahead(&mut self, pages: u64, log: &Path) {
-        let Ok(file) = std::fs::File::options().write(true).open(log) else { return };
+        // Where others may make files somebody may have put another in its place, or what leads to one.
+        let Ok(file) = open_own(std::fs::File::options().write(true), log) else { return };
         let Ok(length) = file.metadata().map(|metadata| metadata.len()) else { return };
         self.ahead = length;
         if length >= enough(pages) {

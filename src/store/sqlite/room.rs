@@ -23,7 +23,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::checkpoint::FRAME_BYTES;
 use super::fail;
-use crate::store::{Result, StoreError, is_full};
+use crate::store::{Result, StoreError, is_full, open_own};
 
 /// So many pages are taken ahead: those that come between two looks, and the largest write of a kernel
 /// (1 MiB) besides.
@@ -89,7 +89,7 @@ impl Room {
         let free = count("PRAGMA freelist_count").map_err(fail)?;
         let wanted = (pages + AHEAD_PAGES.saturating_sub(free)) * PAGE_BYTES;
         let of_main = take(&self.main, wanted)?;
-        let of_log = match File::options().write(true).open(&self.log) {
+        let of_log = match open_own(File::options().write(true), &self.log) {
             Ok(log) => take(&log, (log_pages + AHEAD_PAGES) * FRAME_BYTES)?,
             // There is none yet, or no descriptor for it: the next commit says more.
             Err(_) => true,
