@@ -204,7 +204,7 @@ impl Serving {
         (listener, socket): (UnixListener, &SocketFile),
         wake: Sender<Event>,
     ) -> Result<Serving, Failure> {
-        let unmounted = Service::new(store.engine.clone(), options.paths.store());
+        let unmounted = store.service(&options.paths);
         let (is_written, until_unwritten) = (hub.is_written(), hub.until_unwritten());
         let service = Arc::new(Service { is_written, until_unwritten, ..unmounted });
         let (looks, ends) = bounded(0);

@@ -17,7 +17,7 @@ use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
 use crate::limits::{DAEMON_END_WAIT, LOCK_LEFT_WAIT};
 use crate::numbers::Ino;
-use crate::service::{Caller, Listed, make_rows};
+use crate::service::{Caller, Listed, Service, make_rows};
 use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
 use crate::store::{Durability, Identity, Readers, StoreError, Writer};
 
@@ -273,6 +273,12 @@ impl OpenStore {
                     looked => break looked.unwrap_or(false),
                 }
             }
+    }
+
+    /// What serves requests on it, where it is not mounted.
+    #[must_use]
+    pub fn service(&self, paths: &StorePaths) -> Service {
+        Service::new(self.engine.clone(), paths.store(), self.identity)
     }
 
     /// Which file it is, and its name.

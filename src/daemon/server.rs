@@ -157,7 +157,7 @@ impl Shared {
     /// The socket's mode follows the register, and who has the store's file: nobody else has anything to ask.
     fn let_others_in(&self) {
         let service = &self.service;
-        let let_in = service.engine.agents().binds_users() || Caller::is_of_another(&service.store);
+        let let_in = service.engine.agents().binds_users() || service.is_of_another();
         if let Err(error) = self.socket.let_others_in(let_in) {
             tracing::warn!(%error, let_in, "the socket's mode stays as it is");
         }

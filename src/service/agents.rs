@@ -116,7 +116,7 @@ fn refuse_operator(service: &Service, uid: u32) -> Result<(), Failure> {
         let reason = format!("{uid} is no user's id");
         return Err(Failure::new(Exit::Usage, reason, "`id -u NAME` tells a user's"));
     }
-    if Caller::is_operator(&service.store, uid) {
+    if service.is_operator(uid) {
         let reason = format!("user {uid} runs this store and is its operator");
         let remedy = "give the agent a user of its own, or leave --uid out";
         return Err(Failure::new(Exit::Usage, reason, remedy));

@@ -1,12 +1,8 @@
 //! Who asks.
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
-use crate::engine::{
-    Bits, Context, Origin, Registry, Who, is_reserved, ledger_role, runs_the_store,
-};
+use crate::engine::{Bits, Context, Origin, Registry, Who, is_reserved, ledger_role};
 use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
@@ -74,19 +70,6 @@ impl Caller {
     pub fn seeing(mut self, part: Part) -> Self {
         self.part = part;
         self
-    }
-
-    /// Whether a user is an operator of this store, whom no agent's name binds: who runs it, and who
-    /// has its file.
-    #[must_use]
-    pub fn is_operator(store: &Path, uid: u32) -> bool {
-        runs_the_store(uid) || owner_of(store) == Some(uid)
-    }
-
-    /// Whether the file of this store is somebody's who does not run it.
-    #[must_use]
-    pub fn is_of_another(store: &Path) -> bool {
-        owner_of(store).is_some_and(|owner| !runs_the_store(owner))
     }
 
     /// This process.
@@ -161,10 +144,6 @@ fn name_of(uid: u32, passwd: &str) -> AgentName {
     name.or_else(|| AgentName::new(format!("uid-{uid}")).ok())
         // PROOF: `uid-` and at most ten digits keep the grammar of agents' names.
         .unwrap_or_else(|| unreachable!("uid-{uid} is an agent's name"))
-}
-
-fn owner_of(store: &Path) -> Option<u32> {
-    std::fs::metadata(store).map(|metadata| metadata.uid()).ok()
 }
 
 #[cfg(test)]

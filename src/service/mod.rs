@@ -84,7 +84,7 @@ pub use why::{WhyReport, WhyRow};
 use crate::engine::{Engine, IsWritten, runs_the_store};
 use crate::names::AgentName;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Read, Readers, Record, StoreError};
+use crate::store::{Identity, Read, Readers, Record, StoreError};
 
 /// What serves requests: an engine, and where its store lies.
 pub struct Service {
@@ -92,6 +92,8 @@ pub struct Service {
     pub engine: Engine,
     /// The store's file.
     pub store: PathBuf,
+    /// Which file that is: its name may be another's by now.
+    pub file: Identity,
     /// Whether a program writes a file through a mount.
     pub is_written: IsWritten,
     /// Waits a moment until none does; false: one still does.
@@ -101,13 +103,31 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service on a running engine whose store lies at `store`, and that is not mounted.
+    /// A service on a running engine whose store lies at `store`, and is that file, and that is not mounted.
     #[must_use]
-    pub fn new(engine: Engine, store: impl Into<PathBuf>) -> Self {
+    pub fn new(engine: Engine, store: impl Into<PathBuf>, file: Identity) -> Self {
         let (is_written, until_unwritten): (IsWritten, IsWritten) =
             (Arc::new(|_, _| false), Arc::new(|_, _| true));
         let (store, importing) = (store.into(), Parts::default());
-        Service { engine, store, is_written, until_unwritten, importing }
+        Service { engine, store, file, is_written, until_unwritten, importing }
+    }
+
+    /// The user whose the store's file is; of one whose name somebody gave to another nobody knows.
+    fn owner(&self) -> Option<u32> {
+        self.file.owner(&self.store)
+    }
+
+    /// Whether a user is an operator of this store, whom no agent's name binds: who runs it, and who
+    /// has its file.
+    #[must_use]
+    pub fn is_operator(&self, uid: u32) -> bool {
+        runs_the_store(uid) || self.owner() == Some(uid)
+    }
+
+    /// Whether the store's file is somebody's who does not run it.
+    #[must_use]
+    pub fn is_of_another(&self) -> bool {
+        self.owner().is_some_and(|owner| !runs_the_store(owner))
     }
 
     /// Refuses a user of whom a daemon serves nothing: who neither runs the store, has its file, nor is bound
@@ -116,7 +136,7 @@ impl Service {
     /// # Errors
     /// Whom it refuses.
     pub fn admits(&self, uid: u32) -> Result<(), Failure> {
-        if self.engine.agents().bound(uid).is_some() || Caller::is_operator(&self.store, uid) {
+        if self.engine.agents().bound(uid).is_some() || self.is_operator(uid) {
             return Ok(());
         }
         let reason = format!("this store is not user {uid}'s");

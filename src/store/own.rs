@@ -54,6 +54,13 @@ impl Identity {
         Identity::named(path).is_ok_and(|there| there == self)
     }
 
+    /// The user whose it is, if it has this name still.
+    #[must_use]
+    pub fn owner(self, path: &Path) -> Option<u32> {
+        let there = std::fs::symlink_metadata(path).ok()?;
+        (Identity::of(&there) == self).then(|| there.uid())
+    }
+
     /// Removes it, by its name; says whether that was its name still, and is free now.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Somebody who listens at the name of a store's socket, where the directory lets him.
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use workfs::daemon::StorePaths;
 
-use crate::harness::{Fixture, Setup, left_out, needs, run};
+use crate::harness::{Fixture, Setup, asked, left_out, needs, run};
 
 const BOB: u32 = 64_031;
 const ANN: u32 = 64_032;
@@ -112,6 +112,32 @@ fn who_only_reads_a_store_is_kept_from_it_by_nobody_who_listens_beside_it() {
          \"$W\" status && \"$W\" unmount --all && wait",
     );
     assert!(ran.success().stdout.contains("served by process"));
+}
+
+// P10.2
+#[test]
+fn who_gives_the_store_s_name_to_a_file_of_its_own_is_no_operator() {
+    let Some((fixture, _)) = among_others() else { return };
+    fs::set_permissions(fixture.store().parent().unwrap(), fs::Permissions::from_mode(0o777))
+        .unwrap();
+    fixture.mount_all();
+    fs::write(fixture.path("secret"), "root's alone").unwrap();
+    // Others come to the socket then.
+    fixture.workfs(&["agent", "add", "ann", "--uid", &ANN.to_string()]).success();
+    let aside = fixture.outside("aside");
+    fs::rename(fixture.store(), &aside).unwrap();
+    fs::write(fixture.store(), "").unwrap();
+    chown(fixture.store(), Some(BOB), None).unwrap();
+    let show = serde_json::json!({"do": {"show": {"what": "secret"}}});
+    // He is sent away unheard.
+    let mut said = String::new();
+    BufReader::new(fixture.connected_as(BOB)).read_line(&mut said).unwrap();
+    assert!(said.contains(&format!("this store is not user {BOB}'s")), "{said}");
+    fs::rename(&aside, fixture.store()).unwrap();
+    // To whom it is given is one.
+    chown(fixture.store(), Some(BOB), None).unwrap();
+    let said = asked(&fixture.connected_as(BOB), &show);
+    assert!(said.contains("root's alone"), "{said}");
 }
 
 // P4.1

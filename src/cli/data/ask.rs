@@ -16,9 +16,7 @@ use crate::daemon::{
 use crate::limits::{
     DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, HELD_BYTES_MAX, LOCK_PATIENCE,
 };
-use crate::service::{
-    Caller, Effect, Part, Reply, Report, Request, Service, Sink, dispatch, export, fsck,
-};
+use crate::service::{Caller, Effect, Part, Reply, Report, Request, Sink, dispatch, export, fsck};
 use crate::store::Readers;
 
 /// What to do where there is no store.
@@ -256,7 +254,7 @@ fn in_process(
     patience: &Patience,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let service = Service::new(store.engine.clone(), paths.store());
+    let service = store.service(paths);
     let caller = Caller::this_process().seeing(part);
     let only_tells = request.properties().effect == Effect::Reads && !is_long(&request);
     // What is told waits until others can have the store again: who reads it may take all the time, in a pager say.

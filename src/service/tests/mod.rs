@@ -25,7 +25,7 @@ use crate::engine::{
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Durability, Node};
+use crate::store::{Durability, Identity, Node};
 
 struct Nobody;
 
@@ -207,7 +207,7 @@ fn open(store: &Path, config: Config) -> Service {
         Doors::default(),
         Arc::new(Nobody),
     );
-    Service::new(started.unwrap().0, store)
+    Service::new(started.unwrap().0, store, Identity::named(store).unwrap())
 }
 
 fn agent(name: &str) -> AgentName {
