@@ -391,6 +391,18 @@ impl Mounts {
         all.into_iter().map(|info| self.as_of_now(info)).collect()
     }
 
+    /// The directories of the tree that are shown by mounts which others than their makers may use.
+    #[must_use]
+    pub fn shown_to_others(&self) -> Vec<TreePath> {
+        let lets_in = |info: &MountInfo| {
+            let kernel = OwnOptions::parse(&info.options).and_then(|own| own.kernel());
+            kernel.is_ok_and(|kernel| kernel.allow_other)
+        };
+        let all = self.list();
+        let roots = all.iter().filter(|info| lets_in(info));
+        roots.filter_map(|info| TreePath::asked(info.root.as_bytes()).ok()).collect()
+    }
+
     /// What tells of each mount's end.
     #[must_use]
     pub fn ends(&self) -> Vec<Receiver<()>> {

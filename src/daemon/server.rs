@@ -33,7 +33,7 @@ use crate::engine::runs_the_store;
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
     Caller, ClaimArgs, ClaimReport, Effect, Of, Properties, Reply, Request, Service, dispatch,
-    expect_runner,
+    expect_runner, expect_way_to_part,
 };
 
 /// The serving of one socket.
@@ -262,6 +262,19 @@ fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
     }
 }
 
+/// Who asks as from a part of the tree, if it may.
+fn within(shared: &Shared, caller: Result<Caller, Failure>) -> Result<Caller, Failure> {
+    let caller = caller?;
+    let shown = || shared.mounts.shown_to_others();
+    match expect_way_to_part(&shared.service, &caller, shown) {
+        Ok(()) => Ok(caller),
+        Err(refused) => {
+            let rule = refused.rule;
+            Err(Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) })
+        }
+    }
+}
+
 fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
     let shared = served.shared;
     // Of whom modes are asked.
@@ -292,7 +305,7 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
                 command = Some((caller(), request));
                 None
             }
-            Ok(Ask::Within(ask)) => match ask.of(caller()) {
+            Ok(Ask::Within(ask)) => match within(shared, ask.of(caller())) {
                 Ok(caller) => {
                     command = Some((caller, ask.request));
                     None

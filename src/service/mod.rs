@@ -69,6 +69,7 @@ pub use list::{ListReport, ListRow};
 pub use log::LogReport;
 pub use misfits::{Misfit, Misfits, misfits};
 pub use part::Part;
+pub use permitted::expect_way_to_part;
 pub use project::{PARTS, ProjectReport, SCRATCHPAD};
 pub use ready::{ReadyReport, ReadyRow};
 pub use refused::expect_runner;

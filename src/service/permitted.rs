@@ -16,6 +16,38 @@ pub(super) fn is_bound(service: &Service, caller: &Caller) -> bool {
     service.engine.agents().bound(caller.uid).is_some()
 }
 
+/// Fails where the caller asks as from a part of the tree to which its user has no way, neither from the root nor from
+/// what mounts show that others may use (`shown`): which part that is the caller says itself.
+///
+/// # Errors
+/// Then, and for a failure of the store.
+pub fn expect_way_to_part(
+    service: &Service,
+    caller: &Caller,
+    shown: impl FnOnce() -> Vec<TreePath>,
+) -> Result<(), Failure> {
+    let part = caller.part.root();
+    if !is_bound(service, caller) || caller.part.is_whole() {
+        return Ok(());
+    }
+    let shown = shown();
+    let is_open = service.read(|read| {
+        for from in [TreePath::root()].iter().chain(&shown) {
+            let is_above = part.below(from).is_some();
+            if is_above && reach_from(read, caller, (from, part))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })?;
+    if is_open {
+        return Ok(());
+    }
+    let reason = format!("user {} may not pass to `{part}`", caller.uid);
+    let remedy = "ask its owner to allow it (`chmod`), or whoever runs the store for a mount of it that others may use";
+    Err(Failure::by(Rule::Forbidden, reason, remedy))
+}
+
 /// Whether the caller is told what lies at a path in its sight: no user is asked who is no agent.
 pub(super) fn may_read(
     (service, read): (&Service, &dyn Read),
@@ -93,9 +125,18 @@ fn reach(
     caller: &Caller,
     path: &TreePath,
 ) -> Result<Option<Option<Node>>, Failure> {
+    reach_from(read, caller, (caller.part.root(), path))
+}
+
+/// The same of a path below `from`, at which its user is already.
+fn reach_from(
+    read: &dyn Read,
+    caller: &Caller,
+    (from, path): (&TreePath, &TreePath),
+) -> Result<Option<Option<Node>>, Failure> {
     let names = path.names();
-    let top = caller.part.root().names().len();
-    let mut at = node_at(read, caller.part.root())?;
+    let top = from.names().len();
+    let mut at = node_at(read, from)?;
     for name in names.iter().skip(top) {
         let Some(dir) = at.filter(|dir| mode_allows(dir, caller.who(), 0o1)) else {
             return Ok(None);

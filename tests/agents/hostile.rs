@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
 
+use crate::harness::asked;
 use crate::users::{BOB, by, shared};
 
 // P10.5
@@ -36,4 +38,29 @@ fn what_a_user_has_written_is_saved_in_its_name_whoever_closes_it() {
     let last = fixture.ledger().0.pop().unwrap();
     assert_eq!((last.name(), last.text("actor"), &last.0["uid"]), ("saved", "bob", &BOB.into()));
     fixture.fsck_clean();
+}
+
+// P10.2
+#[test]
+fn no_part_of_the_tree_is_a_way_round_what_is_closed_above_it() {
+    let Some(fixture) = shared() else { return };
+    fixture.sh("mkdir -p closed/part && echo secret > closed/part/f && chmod 700 closed").success();
+    fs::set_permissions(fixture.store().parent().unwrap(), fs::Permissions::from_mode(0o711))
+        .unwrap();
+    let show = serde_json::json!({"show": {"what": "f"}});
+    let ask = serde_json::json!({"within": {"root": "closed/part", "do": show}});
+    let shown = || asked(&fixture.connected_as(BOB), &ask);
+    assert!(shown().contains("user 64001 may not pass to `closed/part`"), "{}", shown());
+    // Who runs the store may let him in.
+    let part = fixture.outside("part");
+    fs::create_dir(&part).unwrap();
+    let arguments = ["mount", part.to_str().unwrap(), "--root", "closed/part"];
+    fixture.workfs(&arguments).success();
+    assert!(!shown().contains("secret"), "that one is root's alone");
+    fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
+    fixture.workfs(&[&arguments[..], &["-o", "allow_other"]].concat()).success();
+    assert!(shown().contains("secret"), "{}", shown());
+    fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
+    fixture.sh("chmod 711 closed").success();
+    assert!(shown().contains("secret"), "{}", shown());
 }
