@@ -7,6 +7,7 @@ mod agents;
 mod checkpoint;
 mod chunks;
 mod columns;
+mod copying;
 mod extents;
 #[cfg(test)]
 mod extents_faults_test;
@@ -439,13 +440,11 @@ impl Readers for Sqlite {
     fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<bool> {
         let _look = self.extents.look();
         let source = self.take()?;
-        let mut copy = open_copy(target).map_err(fail)?;
-        let restricted = std::fs::set_permissions(target, owners_alone());
-        restricted.map_err(|e| StoreError::of_writing(&target.display().to_string(), &e))?;
+        let mut copy = copying::open(target)?;
         // One snapshot for all steps: without it the copy begins anew with every commit of the
         // writer, and under load never ends.
         source.sql.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(fail)?;
-        let copied = copy_pages(&source.sql, &mut copy, progress);
+        let copied = copying::pages(&source.sql, &mut copy, progress);
         let is_whole = copied.map_err(|error| cause(&copy, error))?;
         let is_whole = is_whole && self.extents.copy_into(&copy, progress)?;
         source.sql.execute_batch("COMMIT").map_err(fail)?;
@@ -455,39 +454,5 @@ impl Readers for Sqlite {
             logged.map_err(|error| cause(&copy, error))?;
         }
         Ok(is_whole)
-    }
-}
-
-/// Opens a copy that is nobody else's. SQLite opens, locks and closes what others may have, and the shared index
-/// of its log, under a lock of the whole process, which each commit takes, too: on a file system that does not
-/// answer a copy would hold up all. So it has none of that.
-fn open_copy(target: &Path) -> rusqlite::Result<Connection> {
-    let copy =
-        Connection::open_with_flags_and_vfs(target, OpenFlags::default(), reading::WITHOUT_LOCKS)?;
-    copy.pragma_update(None, "locking_mode", "exclusive")?;
-    // One that fails is thrown away as a whole; of a file that one would stay beside it.
-    copy.pragma_update(None, "journal_mode", "memory")?;
-    Ok(copy)
-}
-
-fn copy_pages(
-    source: &Connection,
-    copy: &mut Connection,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> rusqlite::Result<bool> {
-    use rusqlite::backup::{Backup, StepResult};
-    let backup = Backup::new(source, copy)?;
-    loop {
-        let more = backup.step(2_000)?;
-        let now = backup.progress();
-        let pages = now.pagecount.unsigned_abs();
-        let left = now.remaining.unsigned_abs();
-        let goes_on = progress(u64::from(pages - left), u64::from(pages));
-        match more {
-            _ if !goes_on => return Ok(false),
-            StepResult::Done => return Ok(true),
-            StepResult::More => {}
-            _ => std::thread::yield_now(),
-        }
     }
 }

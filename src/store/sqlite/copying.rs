@@ -1,0 +1,141 @@
+//! The file that a backup is written to.
+//!
+//! What must stay true: it is the one that was opened here, by one name and whoever runs this process its owner,
+//! whatever somebody puts in its place: the directory may be another's, who would read the store in a file of his, or
+//! have a link there to what is not to be overwritten. Deliberately not here: its name, and when it is whole
+//! (`service`).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use super::{fail, owners_alone, reading};
+use crate::store::{Identity, Result, StoreError, open_own};
+
+/// Opens the copy. SQLite opens, locks and closes what others may have, and the shared index
+/// of its log, under a lock of the whole process, which each commit takes, too: on a file system that does not
+/// answer a copy would hold up all. So it has none of that.
+pub(super) fn open(target: &Path) -> Result<Connection> {
+    let failed = |error| StoreError::of_writing(&target.display().to_string(), &error);
+    let own = own(target).map_err(failed)?;
+    let path = without_links(target).map_err(failed)?;
+    let before = descriptors_of(&own);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let copy = Connection::open_with_flags_and_vfs(path, flags, reading::WITHOUT_LOCKS);
+    let copy = copy.map_err(fail)?;
+    let is_it = match (before, descriptors_of(&own)) {
+        (Ok(before), Ok(now)) => now > before,
+        // Where `/proc` is not there, as far as its name tells.
+        _ => own.metadata().is_ok_and(|own| Identity::of(&own).has_name(target)),
+    };
+    if !is_it {
+        return Err(failed(io::Error::other("another file was put in its place meanwhile")));
+    }
+    copy.pragma_update(None, "locking_mode", "exclusive").map_err(fail)?;
+    // One that fails is thrown away as a whole; of a file that one would stay beside it.
+    copy.pragma_update(None, "journal_mode", "memory").map_err(fail)?;
+    Ok(copy)
+}
+
+/// The file itself, made where it is not there, and its owner's alone.
+fn own(target: &Path) -> io::Result<File> {
+    let own = open_own(File::options().read(true).write(true).create(true), target)?;
+    let by = own.metadata()?.uid();
+    if by != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other(format!("it is user {by}'s")));
+    }
+    own.set_permissions(owners_alone())?;
+    Ok(own)
+}
+
+/// SQLite takes no link then, wherever it is in the path.
+fn without_links(target: &Path) -> io::Result<PathBuf> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let (dir, name) = target.parent().zip(target.file_name()).ok_or_else(invalid)?;
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    Ok(dir.canonicalize()?.join(name))
+}
+
+/// How many descriptors of a file this process has. SQLite does not say which file it has opened.
+fn descriptors_of(file: &File) -> io::Result<usize> {
+    // Others may be of file systems that do not answer.
+    let number = |path: &Path| {
+        let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
+        Some((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
+    };
+    let all = Path::new("/proc/self/fd");
+    let own = number(&all.join(file.as_raw_fd().to_string()));
+    let own = own.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let open = std::fs::read_dir(all)?.flatten();
+    Ok(open.filter(|one| number(&one.path()) == Some(own)).count())
+}
+
+/// Copies page by page; false where that was not to go on.
+pub(super) fn pages(
+    source: &Connection,
+    copy: &mut Connection,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> rusqlite::Result<bool> {
+    use rusqlite::backup::{Backup, StepResult};
+    let backup = Backup::new(source, copy)?;
+    loop {
+        let more = backup.step(2_000)?;
+        let now = backup.progress();
+        let pages = now.pagecount.unsigned_abs();
+        let left = now.remaining.unsigned_abs();
+        let goes_on = progress(u64::from(pages - left), u64::from(pages));
+        match more {
+            _ if !goes_on => return Ok(false),
+            StepResult::Done => return Ok(true),
+            StepResult::More => {}
+            _ => std::thread::yield_now(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_put_in_its_place_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let (target, victim) = (path("copy"), path("victim"));
+        let write = || {
+            open(&target).and_then(|copy| copy.execute_batch("CREATE TABLE t (n)").map_err(fail))
+        };
+        write().unwrap();
+        std::fs::remove_file(&target).unwrap();
+        std::fs::write(&victim, "").unwrap();
+        symlink(&victim, path("trap")).unwrap();
+        let _place = File::create(&target).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                use rustix::fs::{RenameFlags, renameat_with};
+                while !is_over.load(Ordering::Relaxed) {
+                    let (trap, target) = (path("trap"), path("copy"));
+                    renameat_with(CWD, trap, CWD, target, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            for _ in 0..2_000 {
+                // Which of both it meets is chance.
+                let _ = write();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let found = victim.metadata().unwrap();
+        assert_eq!((found.len(), found.permissions().mode() & 0o777 == 0o600), (0, false));
+    }
+}
