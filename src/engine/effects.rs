@@ -148,6 +148,10 @@ pub trait Audience: Send + Sync {
     fn shows_stored(&self, _: u32) -> bool {
         true
     }
+    /// Whether a thread that waits for its call may do with any file what its owner may, as its kernel asks it.
+    fn acts_as_owner(&self, _: u32) -> bool {
+        false
+    }
     /// Whether a descriptor holds a record for its owner, under this claim.
     fn is_held(&self, _: RecordKey, _: Attempt) -> bool {
         false

@@ -188,6 +188,7 @@ impl Turn<'_> {
         if uid == 0
             || !is_stuck(dir.mode, [dir.uid, file.uid], uid)
             || !mount.is_some_and(|mount| self.audience.shows_stored(mount.0))
+            || self.context.actor.pid.is_some_and(|thread| self.audience.acts_as_owner(thread))
         {
             return Ok(());
         }

@@ -148,9 +148,24 @@ pub(super) fn allows(attr: &Attr, caller: &Caller, bits: u32) -> bool {
 
 /// Whether a group is one of the further ones of a thread that waits for its call.
 fn has_group(thread: u32, group: u32) -> bool {
+    told(thread, "Groups:").split_whitespace().any(|one| one.parse() == Ok(group))
+}
+
+/// Whether a thread that waits for its call has CAP_FOWNER where this process is. In a name space of users of its own
+/// it has that of its own users' files.
+pub(super) fn acts_as_owner(thread: u32) -> bool {
+    const CAP_FOWNER: u32 = 3;
+    let space = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/user")).ok();
+    let has = u64::from_str_radix(&told(thread, "CapEff:"), 16)
+        .is_ok_and(|all| all >> CAP_FOWNER & 1 == 1);
+    has && space("self").is_some_and(|own| space(&thread.to_string()) == Some(own))
+}
+
+/// What `/proc` says of a thread under this word.
+fn told(thread: u32, word: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
-    groups.split_whitespace().any(|one| one.parse() == Ok(group))
+    let told = status.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_default();
+    told.trim().to_owned()
 }
 
 /// The user's name where it fits the grammar of agents, else `uid-N`.

@@ -482,6 +482,10 @@ impl Audience for Hub {
         self.identity(MountId(mount)).is_none_or(|identity| identity.shows_stored)
     }
 
+    fn acts_as_owner(&self, thread: u32) -> bool {
+        super::caller::acts_as_owner(thread)
+    }
+
     fn is_held(&self, record: RecordKey, attempt: Attempt) -> bool {
         self.holds.has(record, attempt)
     }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::harness::asked;
-use crate::users::{BOB, by, shared};
+use crate::users::{BOB, NOBODY, by, shared};
 
 // P10.5
 #[test]
@@ -63,4 +63,20 @@ fn no_part_of_the_tree_is_a_way_round_what_is_closed_above_it() {
     fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
     fixture.sh("chmod 711 closed").success();
     assert!(shown().contains("secret"), "{}", shown());
+}
+
+// P7.1
+#[test]
+fn who_may_act_as_any_owner_may_in_a_sticky_directory() {
+    let Some(fixture) = shared() else { return };
+    fixture.sh("mkdir s && chmod 1777 s && touch s/a s/b").success();
+    let user = format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
+    fixture.sh(&format!("{user} rm -f s/a")).failure();
+    let capable = "--inh-caps +fowner --ambient-caps +fowner";
+    fixture.sh(&format!("{user} {capable} rm -f s/a && {user} {capable} mv s/b s/c")).success();
+    // Not where it is one in a name space of users of its own.
+    let own = fixture.sh(&format!("{user} unshare -Ur true")).code == 0;
+    if own {
+        fixture.sh(&format!("{user} unshare -Ur rm -f s/c")).failure();
+    }
 }
