@@ -27,6 +27,7 @@ mod negotiate;
 mod notifier;
 mod options;
 mod poll;
+mod proc_text;
 mod replace;
 mod reply;
 mod run;
@@ -56,6 +57,7 @@ pub use mountinfo::{
 };
 pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use poll::{PollReady, PollWake};
+pub use proc_text::proc_text;
 pub use reply::Reply;
 pub use session::{
     Mount, Silence, connect, lazy_buffers, serve, serve_connection, serve_in_place_of_dead,

@@ -437,7 +437,7 @@ fn silent(paths: &StorePaths, process: Option<u32>) -> Failure {
 
 /// Whether a process was stopped, by a signal or from a terminal.
 fn is_stopped(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = workfs_mount::proc_text(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
 }
 

@@ -38,7 +38,9 @@ impl Caller {
     /// The caller with these credentials: an operator.
     #[must_use]
     pub fn new(uid: u32, gid: u32, pid: Option<u32>) -> Self {
-        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        // Names of people in it may be of any encoding.
+        let passwd = std::fs::read("/etc/passwd").unwrap_or_default();
+        let passwd = String::from_utf8_lossy(&passwd);
         Caller {
             name: name_of(uid, &passwd),
             role: Role::Operator,

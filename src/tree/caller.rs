@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use workfs_mount::{Attr, Caller, thread_here};
+use workfs_mount::{Attr, Caller, proc_text, thread_here};
 
 use super::WorkTree;
 use super::computed::Viewer;
@@ -163,7 +163,7 @@ pub(super) fn acts_as_owner(thread: u32) -> bool {
 
 /// What `/proc` says of a thread under this word.
 fn told(thread: u32, word: &str) -> String {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let status = proc_text(format!("/proc/{thread}/status")).unwrap_or_default();
     let told = status.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_default();
     told.trim().to_owned()
 }
@@ -171,7 +171,7 @@ fn told(thread: u32, word: &str) -> String {
 /// The user's name where it fits the grammar of agents, else `uid-N`.
 #[must_use]
 pub fn user_name(uid: u32) -> AgentName {
-    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let passwd = proc_text("/etc/passwd").unwrap_or_default();
     let named = passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;

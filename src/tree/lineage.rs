@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use workfs_mount::thread_here;
+use workfs_mount::{proc_text, thread_here};
 
 use crate::limits::{ANCESTORS_MAX, LINEAGES_KEPT_FOR, LINEAGES_MAX};
 
@@ -137,14 +137,14 @@ pub(super) fn family(line: &[u32]) -> impl Iterator<Item = u32> {
 
 /// Whether a process has ended, waited for or not.
 pub(super) fn has_ended(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let stat = proc_text(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     matches!(state, None | Some('Z' | 'X'))
 }
 
 /// Whether a thread runs a program that only removes files.
 pub(super) fn removes_files(thread: u32) -> bool {
-    let name = std::fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
+    let name = proc_text(format!("/proc/{thread}/comm")).unwrap_or_default();
     matches!(name.trim_end(), "rm" | "unlink")
 }
 
@@ -152,9 +152,8 @@ pub(super) fn removes_files(thread: u32) -> bool {
 /// reads that; where the process is another user's, its name must do.
 pub(super) fn is_shell(process: u32) -> bool {
     let program = std::fs::read_link(format!("/proc/{process}/exe"));
-    let program = program.or_else(|_| {
-        std::fs::read_to_string(format!("/proc/{process}/comm")).map(|name| name.trim_end().into())
-    });
+    let program = program
+        .or_else(|_| proc_text(format!("/proc/{process}/comm")).map(|name| name.trim_end().into()));
     let Ok(program) = program else { return false };
     let name = letters(&program);
     // That one is many programs, each by the name that it is called by.
@@ -192,7 +191,7 @@ pub(super) fn is_there(thread: u32) -> bool {
 
 /// How long ago a process was started, as `/proc` counts it: in ticks of 10 ms.
 pub(super) fn age(process: u32) -> Option<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let stat = proc_text(format!("/proc/{process}/stat")).ok()?;
     // The name in parentheses may contain anything; the start time is the 20th field after it.
     let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     let per_second = rustix::param::clock_ticks_per_second().max(1);
@@ -204,7 +203,7 @@ pub(super) fn age(process: u32) -> Option<Duration> {
 
 fn status(thread: u32) -> Option<String> {
     let thread = thread_here(thread)?;
-    std::fs::read_to_string(format!("/proc/{thread}/status")).ok()
+    proc_text(format!("/proc/{thread}/status")).ok()
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
@@ -287,6 +286,19 @@ mod tests {
         assert_eq!(line[..2], [child.id(), std::process::id()]);
         assert!(line.len() <= 1 + ANCESTORS_MAX && !line.contains(&1), "{line:?}");
         assert!(line_of(0).is_empty());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn whatever_a_program_is_called_it_is_known() {
+        let renamed = "printf 'warteschlange-\\303' > /proc/$$/comm; echo begun; read end";
+        let mut child = begun(Command::new("sh").args(["-c", renamed]));
+        let comm = std::fs::read(format!("/proc/{}/comm", child.id())).unwrap();
+        assert_eq!(comm, b"warteschlange-\xc3\n");
+        assert_eq!(process_of(child.id()), Some(child.id()));
+        assert!(Lineages::default().of(child.id()).is_of(std::process::id()));
+        assert!(!has_ended(child.id()) && age(child.id()).is_some());
         drop(child.stdin.take());
         child.wait().unwrap();
     }

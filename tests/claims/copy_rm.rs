@@ -27,6 +27,12 @@ const CLAIMS: &[(&str, &str)] = &[
     ("python -c", "copy(); sys.exit(os.system('rm ' + A) != 0)"),
     ("python -c", "copy(); os.execvp('rm', ['rm', A])"),
     ("python -c", "copy(); os.unlink(A)"),
+    // A name is cut after fifteen bytes, also within a character.
+    (
+        "python -c",
+        "open('/proc/self/comm', 'wb').write(b'warteschlange-\\xc3\\xbc'); copy(); os.unlink(A)",
+    ),
+    ("dash -c", "printf 'warteschlange-\\303\\274' > /proc/$$/comm; cat $A > $B && rm $A; exit $?"),
     ("python -c", "shutil.copy(A, B); subprocess.run(['rm', A], check=True)"),
     (
         "python -c",

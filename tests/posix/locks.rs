@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
@@ -87,6 +88,26 @@ else:
         for nth in 0..50 {
             fs::write(fixture.path(&format!("scratchpad/other-{nth}")), b"x").unwrap();
         }
+        send_signal(workers.pids()[0], rustix::process::Signal::KILL);
+        assert_eq!(workers.next().unwrap().line, "got");
+    });
+}
+
+// P7.6
+#[test]
+fn who_waits_waits_on_whatever_its_program_is_called() {
+    let program = r#"
+if sys.argv[1] == "0":
+    lock("x", True); ready(); sys.stdin.readline()
+else:
+    open("/proc/self/comm", "wb").write(b"warteschlange-\xc3")
+    ready(); say("waits"); lock("x", True); say("got")
+"#;
+    each_mode(program, |_, mut workers| {
+        workers.go_on();
+        assert_eq!(workers.next().unwrap().line, "waits");
+        // Whoever cannot be seen waits for two seconds.
+        std::thread::sleep(Duration::from_millis(2500));
         send_signal(workers.pids()[0], rustix::process::Signal::KILL);
         assert_eq!(workers.next().unwrap().line, "got");
     });

@@ -24,7 +24,7 @@ pub(crate) fn look(id: u32) -> Thread {
     if id == 0 {
         return Thread::Unseen;
     }
-    let status = |id: u32| std::fs::read_to_string(format!("/proc/{id}/status")).ok();
+    let status = |id: u32| crate::proc_text(format!("/proc/{id}/status")).ok();
     match status(id) {
         Some(own) => judge(id, &own, status),
         None => Thread::Unseen,
