@@ -313,7 +313,9 @@ pub(super) fn lookup(
         Some(Computed::History(dir)) => history::lookup(read, config, pasts, dir, name),
         Some(Computed::HoldDir) => super::hold::find(read, (root, name), None),
         Some(Computed::RejectedDir) => {
-            let number = name.as_str().and_then(|name| name.split('-').next()?.parse().ok());
+            // What follows the number is of the file's own name, which may be any bytes, or cut.
+            let number = name.as_bytes().split(|byte| *byte == b'-').next();
+            let number = number.and_then(|number| std::str::from_utf8(number).ok()?.parse().ok());
             let Some(key) = number.map(RefusalKey) else { return Ok(None) };
             Ok(read.rejected(key)?.map(|_| Computed::Rejected(key)))
         }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use crate::harness::{Errno, Fixture};
+use crate::harness::{Errno, Fixture, Setup};
 
 // P7.2
 #[test]
@@ -89,4 +89,22 @@ fn a_deep_path_works() {
         for i in $(seq 1 200); do mkdir d; cd d; done; echo deep > f; cat f";
     assert_eq!(fixture.sh(script).success().stdout, "deep\n");
     fixture.sh("rm -r scratchpad").success();
+}
+
+// P3.2
+#[test]
+fn what_was_refused_can_be_read_whatever_its_file_is_called() {
+    let layout = "workspaces: []\nchecks: [{ path: \"f/*\", syntax: json }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fs::create_dir(fixture.path("f")).unwrap();
+    // The longest is cut for its number, within a character.
+    let long = format!("{}xx", "ü".repeat(126));
+    let names: [&[u8]; 4] = [b"a\xff", b"b\n\xfe", long.as_bytes(), b"7-c"];
+    for (nth, name) in names.iter().enumerate() {
+        let path = fixture.path("f").join(OsStr::from_bytes(name));
+        fs::write(path, format!("{{]{nth}")).unwrap_err();
+    }
+    let mut kept = fixture.rejected();
+    kept.sort();
+    assert_eq!(kept, [b"{]0", b"{]1", b"{]2", b"{]3"]);
 }
