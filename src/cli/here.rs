@@ -17,7 +17,7 @@ use crate::daemon::{
     mounted_here, part_of,
 };
 use crate::kind::Role;
-use crate::names::{AgentName, TreePath, printable, unsteering};
+use crate::names::{AgentName, TreePath, printable, shell_word, unsteering};
 use crate::refusal::Rule;
 use crate::service::{self, Effect, Part, Properties, Request};
 
@@ -230,7 +230,10 @@ pub fn dead(line: &MountLine, or: &str) -> Stop {
     let reason = format!("{shown} is a dead mount: its daemon has ended without unmounting it");
     let remedy = match Covers::words_of(line) {
         Some(words) => format!("mount it again (`workfs mount {}`){or}", unsteering(&words)),
-        None => format!("mount it again as it was mounted (`workfs mount … {shown}`){or}"),
+        None => {
+            let word = shell_word(line.dir.as_os_str().as_bytes());
+            format!("mount it again as it was mounted (`workfs mount … {word}`){or}")
+        }
     };
     Stop::failed(Exit::Mount, reason, remedy)
 }

@@ -19,7 +19,7 @@ use crate::kind::Role;
 use crate::limits::{
     DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE,
 };
-use crate::names::printable;
+use crate::names::{printable, shell_word};
 use crate::store::Durability;
 
 /// See `workfs mount --help`.
@@ -327,6 +327,6 @@ fn hold(
         return Ok(Some(Exit::Done));
     }
     let reason = format!("the mount on {} broke off: its daemon has ended", mount.dir);
-    let remedy = format!("mount it again (`workfs mount {}`)", mount.dir);
+    let remedy = format!("mount it again (`workfs mount {}`)", shell_word(mount.dir.as_bytes()));
     Err(Stop::failed(Exit::Mount, reason, remedy))
 }

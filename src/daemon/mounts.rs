@@ -32,7 +32,7 @@ use super::wire::{MountAsk, MountInfo};
 use crate::engine::{Engine, PutAgent, path_of_dir};
 use crate::kind::Role;
 use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
-use crate::names::{AgentName, ShownPath, TreePath};
+use crate::names::{AgentName, ShownPath, TreePath, shell_word};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
@@ -452,7 +452,8 @@ fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, options: &str) -> Result<
     let root = who.root.as_ref().map(ShownPath::from).unwrap_or_default();
     if info.agent.as_deref() != agent || info.options != options || info.root != root {
         let reason = format!("{} is mounted already, with other options", info.dir);
-        let remedy = format!("unmount it first (`workfs unmount {}`)", info.dir);
+        let remedy =
+            format!("unmount it first (`workfs unmount {}`)", shell_word(info.dir.as_bytes()));
         return Err(Failure::new(Cause::Conflict, reason, remedy));
     }
     let notes = vec![format!("{} is mounted already", info.dir)];

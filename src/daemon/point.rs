@@ -11,6 +11,7 @@ use std::time::Instant;
 use workfs_mount::{DirState, Mount, Underlay, detach_dead, state_of};
 
 use crate::limits::UNMOUNT_PATIENCE;
+use crate::names::shell_word;
 
 use super::covers::Covers;
 use super::failure::{Cause, Failure};
@@ -106,6 +107,7 @@ pub fn expect_free(dir: &Path, crashed: bool, nonempty: bool) -> Result<Option<S
         DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {
             let source = crate::names::printable(source.as_encoded_bytes());
             let dir_name = dir.display();
+            let word = shell_word(dir.as_os_str().as_encoded_bytes());
             let reason = format!("{dir_name} is mounted already ({fs_type}, {source})");
             // Of such a one it is not even told whether it is dead.
             let own = rustix::process::geteuid();
@@ -113,9 +115,9 @@ pub fn expect_free(dir: &Path, crashed: bool, nonempty: bool) -> Result<Option<S
             let remedy = match another.filter(|user| !own.is_root() && *user != own.as_raw()) {
                 Some(user) => format!(
                     "it is user {user}'s, perhaps left by a daemon that was killed: that user or root can \
-                     unmount it (`workfs unmount {dir_name}`)"
+                     unmount it (`workfs unmount {word}`)"
                 ),
-                None => format!("unmount it first (`workfs unmount {dir_name}`)"),
+                None => format!("unmount it first (`workfs unmount {word}`)"),
             };
             Err(Failure::new(Cause::Conflict, reason, remedy))
         }
@@ -177,7 +179,7 @@ pub fn expect_nothing_inside(dir: &Path) -> Result<(), Failure> {
     let reason = format!("{} is {what}, and others lie in it: {named}", dir.display());
     let remedy = format!(
         "unmount those first, or take all of them from sight (`workfs unmount --lazy {}`)",
-        dir.display()
+        shell_word(dir.as_os_str().as_encoded_bytes())
     );
     Err(Failure::new(Cause::Conflict, reason, remedy))
 }

@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
-use crate::names::{ShownPath, TreePath, printable_start, shell_quoted};
+use crate::names::{ShownPath, TreePath, printable_start, shell_word};
 use crate::service::{Caller, Part, Reply, Request};
 
 /// The protocol's number; it changes when an older client would misunderstand.
@@ -102,17 +102,11 @@ impl MountAsk {
         let named = named.into_iter().map(|(flag, value)| (flag, value.as_ref()));
         let said = named.chain([("-o", options)]).filter_map(|(flag, value)| Some((flag, value?)));
         let mut words: Vec<String> =
-            said.map(|(flag, value)| format!("{flag} {}", shell_word(value))).collect();
+            said.map(|(flag, value)| format!("{flag} {}", shell_word(value.as_bytes()))).collect();
         words.extend(self.nonempty.then(|| "--nonempty".to_owned()));
-        words.push(shell_word(&self.dir));
+        words.push(shell_word(self.dir.as_bytes()));
         words.join(" ")
     }
-}
-
-/// Quoted where a shell would read it otherwise.
-fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./,=:+@".contains(c);
-    if text.chars().all(is_plain) { text.to_owned() } else { shell_quoted(text) }
 }
 
 /// See [`Ask::Unmount`].

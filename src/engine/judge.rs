@@ -138,6 +138,7 @@ impl Turn<'_> {
         let remedy = if dir == home.dir {
             format!("say `id: {}` in it, or save it as `{from}`", home.id)
         } else {
+            let (from, to) = (from.in_shell(), to.in_shell());
             format!("a copy moves nothing: mv {from} {to}/; or say `id: {}` in it", home.id)
         };
         Ok(Refusal { reason, remedy, ..refusal })

@@ -113,8 +113,8 @@ impl RestoreFile {
         let Slot::Record(home) = turn.slot(self.parent, &self.name)? else { return Ok(()) };
         let (path, g) = (home.file_path(), self.from_g);
         let reason = format!("`{}` is a record's name now", self.name);
-        let remedy =
-            format!("save it there, which judges it: cp .workfs/history/{path}/{g} {path}");
+        let to = path.in_shell();
+        let remedy = format!("save it there, which judges it: cp .workfs/history/{to}/{g} {to}");
         Err(Stop::kept(Refusal::new(Rule::Transition, reason, remedy), path))
     }
 

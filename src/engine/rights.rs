@@ -233,7 +233,8 @@ impl Turn<'_> {
         }
         let lane = above.dir_path().join(name.clone());
         let reason = format!("there is no directory `{lane}` for `{}` to go into", lies.id);
-        let refusal = Refusal::new(Rule::Absent, reason, format!("make it first: mkdir {lane}"));
+        let refusal =
+            Refusal::new(Rule::Absent, reason, format!("make it first: mkdir {}", lane.in_shell()));
         Err(Stop::kept(refusal, lies.file_path()))
     }
 
@@ -264,18 +265,19 @@ impl Turn<'_> {
         let lane = FileName::new(you).map_err(|_| super::turn::absent(name))?;
         let make = match self.txn.lookup(parent, &lane)? {
             Some(_) => String::new(),
-            None => format!("mkdir {dir}/{lane} && "),
+            None => format!("mkdir {} && ", dir.join(lane.clone()).in_shell()),
         };
+        let into = dir.join(lane).in_shell();
         let reason =
             format!("`{dir}` has a lane for each agent, and no {}s beside them", kind.name());
         let record = source.map(|node| self.txn.record_at(node.ino)).transpose()?.flatten();
         let (path, remedy) = match record {
             Some(record) => {
                 let from = super::save::home_of(self, &record)?.file_path();
-                let remedy = format!("name a lane: {make}mv {from} {dir}/{lane}/");
+                let remedy = format!("name a lane: {make}mv {} {into}/", from.in_shell());
                 (from, remedy)
             }
-            None => (dir.join(name.clone()), format!("name a lane: {make}cp FILE {dir}/{lane}/")),
+            None => (dir.join(name.clone()), format!("name a lane: {make}cp FILE {into}/")),
         };
         Err(Stop::kept(Refusal::new(Rule::Transition, reason, remedy), path))
     }

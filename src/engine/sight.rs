@@ -138,11 +138,11 @@ pub(super) fn is_blind(record: &Record, home: &Home, base: Base) -> bool {
 
 /// The refusal of a text at `home` that is not the one of the record which lies at `lies`.
 pub(super) fn no_text_of(lies: &TreePath, home: &Home) -> Refusal {
-    let to = home.governed.dir_path();
+    let (from, to) = (lies.in_shell(), home.governed.dir_path().in_shell());
     Refusal::new(
         Rule::Taken,
         format!("`{lies}` is there already, and this is no text of it"),
-        format!("if it is: move it first, mv {lies} {to}/, then write; else take another id"),
+        format!("if it is: move it first, mv {from} {to}/, then write; else take another id"),
     )
 }
 

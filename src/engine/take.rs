@@ -61,7 +61,7 @@ impl Turn<'_> {
         let refusal = Refusal::new(
             Rule::Transition,
             format!("a copy of `.next` in `{lane}` claims nothing"),
-            format!("move it: mv {ready}/.next {lane}/"),
+            format!("move it: mv {}/.next {}/", ready.in_shell(), lane.in_shell()),
         );
         Err(Stop::kept(refusal, lane.join(name.clone())))
     }

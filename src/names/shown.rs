@@ -47,6 +47,48 @@ pub fn shell_quoted(text: &str) -> String {
     out
 }
 
+/// A word for a shell that stands for these bytes and no others, wherever it is typed in; printable. It is as it is
+/// where that is enough.
+#[must_use]
+pub fn shell_word(bytes: &[u8]) -> String {
+    let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+,@%:=".contains(b);
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.is_empty() && bytes.iter().all(is_plain) => text.to_owned(),
+        Ok(text) if !text.contains(steers) => format!("'{}'", text.replace('\'', "'\\''")),
+        // What no quotes keep printable is written by its number.
+        _ => {
+            let mut out = String::from("$'");
+            for chunk in bytes.utf8_chunks() {
+                for c in chunk.valid().chars() {
+                    match c {
+                        '\'' | '\\' => out.extend(['\\', c]),
+                        c if steers(c) => {
+                            push_octal(&mut out, c.encode_utf8(&mut [0; 4]).as_bytes());
+                        }
+                        c => out.push(c),
+                    }
+                }
+                push_octal(&mut out, chunk.invalid());
+            }
+            out.push('\'');
+            out
+        }
+    }
+}
+
+fn push_octal(out: &mut String, bytes: &[u8]) {
+    bytes.iter().for_each(|byte| out.push_str(&format!("\\{byte:03o}")));
+}
+
+/// A path for a shell, which no program takes for an option.
+fn shell_path(path: &[u8]) -> String {
+    match path.first() {
+        None => ".".to_owned(),
+        Some(b'-') => shell_word(&[&b"./"[..], path].concat()),
+        Some(_) => shell_word(path),
+    }
+}
+
 /// The text of a name or path, printable and for one name only: two that differ have texts that
 /// differ, also where a text is normalized (the ledger's are in NFC). Backslashes are doubled, and in
 /// a name that is not NFC the marks that normalization would join or move are escaped.
@@ -149,6 +191,22 @@ impl ShownPath {
     }
 }
 
+impl ShownPath {
+    /// It as a word of a command that somebody is told to give.
+    #[must_use]
+    pub fn in_shell(&self) -> String {
+        shell_path(&self.0)
+    }
+}
+
+impl TreePath {
+    /// It, from the root of the mount, as a word of a command that somebody is told to give.
+    #[must_use]
+    pub fn in_shell(&self) -> String {
+        shell_path(&self.to_bytes())
+    }
+}
+
 impl From<&TreePath> for ShownPath {
     /// The root is a dot: to no command an empty path is one.
     fn from(path: &TreePath) -> Self {
@@ -243,6 +301,37 @@ mod tests {
         texts.sort();
         texts.dedup();
         assert_eq!(texts.len(), escaped.len(), "two names have one text");
+    }
+
+    #[test]
+    fn a_shell_reads_a_word_as_what_it_stands_for() {
+        let words: [&[u8]; 12] = [
+            b"work/inbox/a-1.yaml",
+            b"my work/x",
+            b"q'u\"o $HOME `id` \\ !",
+            b"~",
+            b"",
+            b"*?[a]{b,c}#&|;<>()",
+            "caf\u{e9}/cafe\u{301}".as_bytes(),
+            b"two\nlines\t'\\n",
+            b"not\xffUTF-8\x017",
+            "\u{202e}x\u{85}".as_bytes(),
+            b"trail ",
+            b"a\\",
+        ];
+        for word in words {
+            let text = shell_word(word);
+            assert_eq!(printable(text.as_bytes()), text);
+            let printed = std::process::Command::new("bash")
+                .args(["-c", &format!("printf %s {text}x{text}")])
+                .output()
+                .unwrap();
+            assert_eq!(printed.stdout, [word, b"x", word].concat(), "{text}");
+        }
+        assert_eq!(shell_word(words[0]), "work/inbox/a-1.yaml");
+        assert_eq!(shell_word(words[1]), "'my work/x'");
+        let path = |text: &str| TreePath::parse(text).unwrap().in_shell();
+        assert_eq!((path("-a/b"), path("")), ("./-a/b".to_owned(), ".".to_owned()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use workfs_mount::{DirState, MountLine};
 
 use crate::config::{CONFIG_KEY, Config};
-use crate::names::{first_few, printable};
+use crate::names::{first_few, printable, shell_word};
 use crate::store::sqlite::refuse_other;
 
 use super::fsck::outline;
@@ -367,7 +367,8 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
             Some(Err(error)) => format!("{dir} is dead: {error}"),
             None => format!("{dir} does not answer"),
         };
-        let way = format!("workfs unmount {dir}");
+        let way =
+            format!("workfs unmount {}", shell_word(mount.dir.as_os_str().as_encoded_bytes()));
         if mount.source == store.as_os_str() {
             report.bad("mount", found, way);
         } else {

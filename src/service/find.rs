@@ -397,7 +397,7 @@ fn instead(
         return Ok(remedy.to_owned());
     }
     if read.history(path)?.is_some() {
-        let path = part.show(path);
+        let path = part.show(path).in_shell();
         return Ok(format!(
             "`workfs log {path}` tells what became of it, `workfs restore {path} --at G` makes it again"
         ));
@@ -408,7 +408,7 @@ fn instead(
     let names = names.saturating_sub(usize::from(!is_dir));
     let dir: TreePath = path.names().iter().take(names).cloned().collect();
     if part.has(&dir) && !dir.names().is_empty() {
-        let dir = part.show(&dir);
+        let dir = part.show(&dir).in_shell();
         return Ok(format!("`workfs show {dir}` lists what is there, `workfs list` the records"));
     }
     Ok("`workfs list` lists the records, `workfs show .` what lies at the root".to_owned())

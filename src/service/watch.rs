@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::FileGlob;
-use crate::names::{json_path, path_of_text};
+use crate::names::{json_path, path_of_text, shell_word};
 use crate::numbers::G;
 
 use super::log::{IDLE_AFTER, readable};
@@ -61,7 +61,8 @@ pub(super) fn watch(
     })?;
     if args.glob.ends_with('/') {
         let reason = format!("`{}` names a directory, and events are of files", args.glob);
-        let remedy = format!("for all files below it: '{}**'", args.glob);
+        let all = shell_word(format!("{}**", args.glob).as_bytes());
+        let remedy = format!("for all files below it: {all}");
         return Err(Failure::new(Exit::Usage, reason, remedy));
     }
     let news = service.engine.bell().subscribe();

@@ -11,6 +11,22 @@ fn way_out(fixture: &Fixture, index: usize) -> String {
     told.trim().strip_prefix("name a lane: ").unwrap_or_else(|| panic!("{why}")).to_owned()
 }
 
+// P3.2
+#[test]
+fn the_way_out_can_be_typed_in_whatever_a_workspace_is_called() {
+    for name in ["my work", "it's $HOME", "-r", "two\\nlines"] {
+        let layout = format!("workspaces: [{{ path: \"{name}\", kind: task }}]\n");
+        let fixture = Setup::default().layout(&layout).start();
+        let mount = fixture.mount(0).to_owned();
+        let work = mount.join(name.replace("\\n", "\n"));
+        fs::write(work.join("inbox/t-1.yaml"), "status: new\n").unwrap();
+        fs::rename(work.join("inbox/t-1.yaml"), work.join("assigned/t-1.yaml")).unwrap_err();
+        let told = way_out(&fixture, 0);
+        fixture.bash().run(&format!("cd '{}' && {told}", mount.display())).success();
+        assert!(work.join("assigned/YOU/t-1.yaml").exists(), "{told}");
+    }
+}
+
 /// The first mount is the operator's, the second zoe's, who has no lane.
 fn operator_and_zoe() -> Fixture {
     let fixture = Setup::default().mounts(2).prepare();

@@ -9,7 +9,7 @@ use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, each_reply, print};
 use crate::daemon::{Covers, answered, left_covered};
-use crate::names::printable;
+use crate::names::{printable, shell_word};
 use crate::service::{DoctorReport, Finding, Health, Reply, Report, Request, doctor};
 
 /// Runs it: also where the store is missing or cannot be opened, which it then says.
@@ -73,7 +73,8 @@ fn left_closed(here: &Here<'_>) -> Vec<Finding> {
             health: Health::Warn,
             found: format!("{shown} is read-only: so a daemon left it that was killed"),
             remedy: Some(format!(
-                "`workfs unmount {shown}` gives it back, `workfs mount` takes it"
+                "`workfs unmount {}` gives it back, `workfs mount` takes it",
+                shell_word(dir.as_os_str().as_bytes())
             )),
         }
     };

@@ -11,7 +11,7 @@ mod steps;
 use super::path_glob::PathGlob;
 use super::{Binding, Config};
 use crate::kind::{Component, Kind, Pattern, Role, State, Transition};
-use crate::names::{AgentName, FileName, TreePath};
+use crate::names::{AgentName, FileName, TreePath, shell_word};
 
 /// More would not be read.
 #[cfg(test)]
@@ -186,9 +186,5 @@ fn itself(name: &FileName) -> &str {
 
 /// A path as a shell reads it, or the beginning of one.
 fn word(path: String) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%:=".contains(c);
-    match path.chars().all(is_plain) {
-        true => path,
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
+    shell_word(path.as_bytes())
 }
