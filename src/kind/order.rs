@@ -272,10 +272,13 @@ impl Priority {
     }
 }
 
-/// A time stamp: RFC 3339, or a date, which means its first moment in UTC.
+/// A time stamp: RFC 3339, which YAML libraries write with a blank for its `T`; without a zone, which YAML takes
+/// for UTC; or a date, which means its first moment in UTC.
 fn time_of(text: &str) -> Option<UnixNanos> {
     let text = text.trim();
-    UnixNanos::parse_rfc3339(text).or_else(|| UnixNanos::parse_day(text))
+    UnixNanos::parse_rfc3339(text)
+        .or_else(|| UnixNanos::parse_day(text))
+        .or_else(|| UnixNanos::parse_rfc3339(&format!("{text}Z")))
 }
 
 #[cfg(test)]
@@ -322,7 +325,12 @@ mod tests {
         assert_eq!(wants("1970-01-01T00:00:01Z"), Some(UnixNanos(1_000_000_000)));
         assert_eq!(wants("1970-01-01T01:00:01+01:00"), Some(UnixNanos(1_000_000_000)));
         assert_eq!(wants("1970-01-02"), Some(UnixNanos(86_400_000_000_000)));
-        assert_eq!(wants("next week"), Some(Wants::NO_TIME));
+        for utc in ["1970-01-01 00:00:01+00:00", "1970-01-01 00:00:01", "1970-01-01T00:00:01.0"] {
+            assert_eq!(wants(utc), Some(UnixNanos(1_000_000_000)), "{utc}");
+        }
+        for no_time in ["next week", "1970-01-01T00:00:01ZZ", "Z", "", "10:00"] {
+            assert_eq!(wants(no_time), Some(Wants::NO_TIME), "{no_time:?}");
+        }
         for never in ["9999-12-31T23:59:59Z", "9999-12-31", "2262-04-12"] {
             assert_eq!(wants(never), Some(UnixNanos::LAST), "{never}");
         }
