@@ -30,7 +30,8 @@ impl Segment {
             return Err("`**` stands alone between slashes".to_owned());
         }
         if text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
-            let glob = GlobBuilder::new(text).literal_separator(true).build();
+            let glob =
+                GlobBuilder::new(text).literal_separator(true).empty_alternates(true).build();
             return glob.map(|glob| Segment::Glob(glob.compile_matcher())).map_err(|error| {
                 let shown = printable_start(text.as_bytes());
                 format!("`{shown}` is no glob ({}); braces cannot hold a slash", error.kind())
@@ -346,6 +347,8 @@ mod tests {
             ("a/**/b", "a/x/y/b", "a/x/y/b/c"),
             ("**/**/b", "b", "c"),
             ("team-[ab]/{todo,work}", "team-a/work", "team-c/work"),
+            ("w{,ork}", "w", "wor"),
+            ("*.y{a,}ml", "x.yml", "x.yaaml"),
         ] {
             assert!(glob(text).matches(&path(yes)), "{text} and {yes}");
             assert!(!glob(text).matches(&path(no)), "{text} and {no}");
