@@ -241,7 +241,8 @@ fn silence(request: &Request) -> Duration {
 fn time_given(request: &Request) -> Option<Duration> {
     match request {
         Request::Claim(args) => args.wait_ms.map(Duration::from_millis),
-        Request::Watch(args) => args.timeout_s.map(Duration::from_secs),
+        // Who gives no time at all wants what there is, however long that takes to read.
+        Request::Watch(args) => args.timeout_s.filter(|time| *time > 0).map(Duration::from_secs),
         _ => None,
     }
 }
@@ -354,4 +355,19 @@ pub fn no_store(paths: &StorePaths) -> Stop {
     let reason = format!("there is no store {}", paths.store().display());
     let remedy = "`workfs mount DIR` or `workfs init` makes it; `--store` names another";
     Stop::failed(Exit::Absent, reason, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::WatchArgs;
+
+    #[test]
+    fn who_asks_for_the_past_alone_has_all_the_time_that_takes() {
+        let given = |timeout_s| {
+            time_given(&Request::Watch(WatchArgs { timeout_s, ..WatchArgs::default() }))
+        };
+        assert_eq!(given(Some(2)), Some(Duration::from_secs(2)));
+        assert_eq!((given(Some(0)), given(None)), (None, None));
+    }
 }
