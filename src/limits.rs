@@ -331,6 +331,9 @@ pub const LEASE_WARNING_MIN: Duration = Duration::from_secs(1);
 /// Renewals of leases that come within this time of each other share a commit.
 pub const LEASE_BATCH: Duration = Duration::from_secs(1);
 
+/// Users that are remembered to have been seen through mounts that have ended.
+pub const PARTED_USERS_MAX: usize = 4096;
+
 /// Leases that end, or are renewed, in one change: bounds how long others wait for it.
 pub const LEASE_CHANGES_MAX: usize = 4096;
 

@@ -59,6 +59,12 @@ impl LastSeen {
         self.anybody.load(Ordering::Relaxed)
     }
 
+    /// When each user was seen who is not the one that the mount is served for.
+    pub(crate) fn others(&self) -> Vec<(u32, u64)> {
+        let others = self.others.read();
+        others.iter().map(|(uid, seen)| (*uid, seen.load(Ordering::Relaxed))).collect()
+    }
+
     /// When a user was seen who is not the one that the mount is served for.
     pub(crate) fn other(&self, uid: u32) -> Option<u64> {
         self.others.read().get(&uid).map(|seen| seen.load(Ordering::Relaxed))

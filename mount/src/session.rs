@@ -327,6 +327,12 @@ impl Mount {
         self.seen.other(uid)
     }
 
+    /// The same of each such user that was seen.
+    #[must_use]
+    pub fn last_seen_of_each_ns(&self) -> Vec<(u32, u64)> {
+        self.seen.others()
+    }
+
     /// Becomes ready when the session has ended, for whatever reason: the channel never carries a
     /// message, it is *disconnected* then. Any number of clones may wait.
     #[must_use]

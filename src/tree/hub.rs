@@ -22,6 +22,7 @@ use super::handles::{OpenCounts, Unread};
 use super::hold::Holds;
 use super::kept_listing::KeptListings;
 use super::moved_away::MovedAway;
+use super::parted::Parted;
 use super::ready::Nexts;
 use super::seen::Seen;
 use super::stale::Stale;
@@ -79,6 +80,7 @@ pub struct Hub {
     members: RwLock<Arc<Vec<Member>>>,
     /// Whom the mounts act for; known before a mount answers its first request.
     identities: RwLock<HashMap<MountId, Arc<Identity>>>,
+    parted: Parted,
     pub(super) open: OpenCounts,
     /// Records and drafts of which kernels have pages.
     pub(super) mapped: OpenCounts,
@@ -157,10 +159,8 @@ impl Hub {
     /// Where the mounts are that this process finds, and the device number of each.
     #[must_use]
     pub fn mount_dirs(&self) -> Vec<(MountId, (PathBuf, u64))> {
-        let members = self.members();
-        let found =
-            members.iter().filter_map(|member| Some((member.mount.id(), member.place.clone()?)));
-        found.collect()
+        let place = |member: &Member| Some((member.mount.id(), member.place.clone()?));
+        self.members().iter().filter_map(place).collect()
     }
 
     /// Where a mount is by now, if this process finds it: a directory above may have another name.
@@ -187,6 +187,11 @@ impl Hub {
 
     /// Forgets a mount.
     pub fn remove_mount(&self, id: MountId) {
+        let (members, identity) = (self.members(), self.identity(id));
+        let ended = members.iter().find(|member| member.mount.id() == id);
+        if let Some((member, identity)) = ended.zip(identity) {
+            self.parted.note(&identity, &member.mount);
+        }
         Arc::make_mut(&mut *self.members.write()).retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
         self.stale.lock().remove_mount(id);
@@ -460,12 +465,14 @@ impl Audience for Hub {
             identity.is_some_and(|identity| identity.agent.as_ref() == Some(agent))
         };
         let members = self.members();
-        members.iter().filter(acts).map(|member| member.mount.last_seen_ns()).max()
+        let seen = members.iter().filter(acts).map(|member| member.mount.last_seen_ns()).max();
+        seen.max(self.parted.agent(agent))
     }
 
     fn last_seen_user(&self, uid: u32) -> Option<u64> {
         let members = self.members();
-        members.iter().filter_map(|member| member.mount.last_seen_of_ns(uid)).max()
+        let seen = members.iter().filter_map(|member| member.mount.last_seen_of_ns(uid)).max();
+        seen.max(self.parted.user(uid))
     }
 
     fn listen_for(&self, agent: &AgentName, uid: Option<u32>) {

@@ -32,6 +32,7 @@ mod lookup;
 mod moved_away;
 mod open;
 mod overtaken;
+mod parted;
 mod pins;
 mod plain_save;
 mod quota;

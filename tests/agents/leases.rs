@@ -5,6 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant, SystemTime};
 
+use workfs::numbers::UnixNanos;
+
 use crate::harness::{Errno, Event, Setup, Task, close, left_out, needs, save, until_polled};
 use crate::team::{Team, errno, mv};
 
@@ -264,6 +266,26 @@ fn what_is_told_of_leases_after_a_start_is_the_end_that_counts() {
     assert!(after > before, "it has some time more: {before}, {after}");
     let expired = await_event(&team, "t-1", "expired");
     assert!(expired["at"].as_str().unwrap()[..19] >= after[..19], "{expired}");
+    team.fixture.fsck_clean();
+}
+
+// P12.2 P12.5
+#[test]
+fn signs_of_life_count_also_where_their_mount_or_the_daemon_has_ended_since() {
+    let team = bob_has("1h");
+    let until = || {
+        let leases = fs::read_to_string(team.fixture.path(".workfs/leases")).unwrap();
+        UnixNanos::parse_rfc3339(leases.split(' ').next().unwrap()).unwrap()
+    };
+    let claimed = until();
+    std::thread::sleep(Duration::from_secs(3));
+    fs::read(team.work(1).join("assigned/bob/t-1.yaml")).unwrap();
+    // Ann's goes last.
+    team.fixture.unmount_all();
+    team.fixture.await_no_daemon();
+    team.fixture.mount_at(team.fixture.root()).success();
+    let now = until();
+    assert!(now.0 - claimed.0 >= 2_000_000_000, "{claimed:?} {now:?}");
     team.fixture.fsck_clean();
 }
 
