@@ -431,7 +431,10 @@ fn serve_request(
             shared.let_others_in();
         }
         let is_end = matches!(reply, Reply::Report(_) | Reply::Error(_));
-        was_interrupted |= !is_end && lines.was_interrupted().unwrap_or(false);
+        // The daemon's end does not wait for what takes long: it says how far it came. Who reads lines would take
+        // what he has for all.
+        let ends = || !at_leisure && shared.stopping.load(Ordering::SeqCst);
+        was_interrupted |= !is_end && (ends() || lines.was_interrupted().unwrap_or(false));
         if was_interrupted && !is_end {
             return false;
         }

@@ -74,6 +74,26 @@ fn an_import_and_an_export_say_how_far_they_came_with_a_daemon_and_without() {
     fixture.fsck_clean();
 }
 
+// P6.3 P8.1
+#[test]
+fn a_daemon_that_is_told_to_end_breaks_off_what_takes_long_and_closes_the_store() {
+    let fixture = Setup::default().start();
+    let from = fixture.outside("from");
+    fs::create_dir(&from).unwrap();
+    for nth in 0..20_000 {
+        fs::write(from.join(format!("f{nth}")), "text\n").unwrap();
+    }
+    let import = started(&fixture, &["import", from.to_str().unwrap(), "notes"]);
+    until_polled("the import has begun", || has_some(&fixture.path("notes")));
+    fixture.workfs(&["unmount", "--all"]).success();
+    let (code, said) = ended(import);
+    assert!(code == 11 && said.contains("interrupted: import again"), "{code}: {said}");
+    fixture.await_no_daemon();
+    let log = fixture.store().with_extension("db-wal");
+    assert!(!log.exists());
+    fixture.fsck_clean();
+}
+
 // P8.1
 #[test]
 fn a_backup_and_a_restore_that_are_interrupted_say_that_nothing_was_kept() {
