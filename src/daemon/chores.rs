@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
 use crate::engine::{Chores, Engine};
 use crate::limits::CHORES_EVERY;
@@ -19,6 +19,9 @@ pub fn start(engine: &Engine, ends: Receiver<()>) -> std::io::Result<()> {
     }
     let since = engine.now().0;
     let chores = Chores::new(engine, &format!("process {} of {since}", std::process::id()));
+    // Many records make a long round, and it keeps the store open.
+    let over = ends.clone();
+    let chores = chores.until(move || over.try_recv() == Err(TryRecvError::Disconnected));
     let rounds = move || {
         let mut wait = Duration::ZERO;
         while ends.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {

@@ -46,6 +46,25 @@ fn what_was_finished_a_month_ago_is_put_away() {
     desk.fsck_clean();
 }
 
+// P6.3 P14.4
+#[test]
+fn a_round_is_broken_off_when_its_process_ends_and_the_next_goes_on() {
+    let (desk, chores) = desk("archive: true");
+    for nth in 0..5 {
+        desk.put_at("done", &format!("t-{nth}"), "status: done");
+    }
+    desk.pass(31 * DAY);
+    let engine = desk.engine().clone();
+    let events = move || {
+        let last = workfs::store::read(&**engine.readers(), |read| read.last_event());
+        last.unwrap().unwrap().g.0
+    };
+    let before = events();
+    assert_eq!(chores.until(move || events() > before).round(), Ok(1));
+    assert_eq!(Chores::new(desk.engine(), "one").round(), Ok(4));
+    desk.fsck_clean();
+}
+
 // P14.4 P14.8 P3.6
 #[test]
 fn a_flagged_record_that_cannot_be_put_away_is_told_of() {

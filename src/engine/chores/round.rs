@@ -40,6 +40,8 @@ pub struct Chores {
     in_vain: Mutex<HashMap<Sort, (usize, usize)>>,
     /// Drafts that this round is to put aside.
     drafts: Mutex<Result<HashMap<WorkspaceKey, Vec<Ino>>, Refusal>>,
+    /// Whether the process ends: then nothing more is begun.
+    is_over: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// Records that are looked for together: of a workspace, those of a state to be put away, or to be told of by
@@ -68,7 +70,15 @@ impl Chores {
     pub fn new(engine: &Engine, name: &str) -> Chores {
         let (recalled, in_vain) = Default::default();
         let drafts = Mutex::new(Ok(HashMap::new()));
-        Chores { engine: engine.clone(), holder: name.into(), recalled, in_vain, drafts }
+        let (engine, holder, is_over) = (engine.clone(), name.into(), Box::new(|| false));
+        Chores { engine, holder, recalled, in_vain, drafts, is_over }
+    }
+
+    /// The same of a process that ends when this says so: a round is broken off then, and what it did not come to
+    /// the next makes.
+    #[must_use]
+    pub fn until(self, is_over: impl Fn() -> bool + Send + Sync + 'static) -> Chores {
+        Chores { is_over: Box::new(is_over), ..self }
     }
 
     /// Makes a round, if this process leads or can take the lead; says what it did.
@@ -216,8 +226,11 @@ impl Chores {
     }
 
     /// Tries one thing for the workspace at `dir`, whose owner's the files are that it makes; whether it did
-    /// anything (`None`: somebody else leads), or what is in its way.
+    /// anything (`None`: somebody else leads, or the process ends), or what is in its way.
     fn attempt(&self, dir: Ino, chore: impl Chore) -> Result<Tried, Refusal> {
+        if (self.is_over)() {
+            return Ok(Ok(None));
+        }
         let mut context = Context::daemon();
         if let Some(node) = crate::store::read(&**self.engine.readers(), |read| read.node(dir))? {
             (context.actor.uid, context.gid) = (node.uid, node.gid);
@@ -299,7 +312,7 @@ impl Chores {
                     Ok(false) => {}
                     Err(error) => failed = Some(error),
                 }
-                failed.is_none() && found.len() < CHORES_AT_ONCE
+                failed.is_none() && found.len() < CHORES_AT_ONCE && !(self.is_over)()
             })?;
             failed.map_or(Ok(found), Err)
         };
@@ -342,7 +355,7 @@ impl Chores {
                     Ok(None) => {}
                     Err(error) => failed = Some(error),
                 }
-                failed.is_none()
+                failed.is_none() && !(self.is_over)()
             })?;
             failed.map_or(Ok(found), Err)
         };
