@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
@@ -16,7 +17,9 @@ use workfs_mount::{Caller, Reply};
 use crate::config::Scope;
 use crate::engine::{Digest, SaveFile, Sync, read_plain};
 use crate::ledger::Hash;
-use crate::limits::{HASH_AWAITED_BYTES_MAX, HASHED_BYTES_MAX, HASHED_IN_TURN_BYTES_MAX};
+use crate::limits::{
+    DAEMON_END_WAIT, HASH_AWAITED_BYTES_MAX, HASHED_BYTES_MAX, HASHED_IN_TURN_BYTES_MAX,
+};
 use crate::numbers::Ino;
 use crate::refusal::Door;
 use crate::store::{Class, Durability, Node, Read, StoreError};
@@ -84,6 +87,8 @@ pub(super) struct Hashers {
     awaited: Arc<Hasher>,
     /// The others.
     others: Arc<Hasher>,
+    /// The daemon ends, and waits for no hash.
+    is_over: AtomicBool,
 }
 
 impl Hasher {
@@ -113,6 +118,10 @@ impl Hasher {
         let next = state.0.pop_front();
         state.1 = next.is_some();
         next
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.waiting.lock().1
     }
 }
 
@@ -148,6 +157,17 @@ impl WorkTree {
             return self.submit(caller, Door::Handle, Sync, reply, |()| ());
         }
         reply.send(Ok(()));
+    }
+
+    /// At the daemon's end: large files that were saved and are not hashed yet have their events without.
+    pub(super) fn end_saves(&self) {
+        let Hashers { awaited, others, is_over } = &self.hashers;
+        is_over.store(true, Ordering::Release);
+        let begin = Instant::now();
+        // A piece at most is read to its end.
+        while (awaited.is_at_work() || others.is_at_work()) && begin.elapsed() < DAEMON_END_WAIT {
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// The last descriptor is gone: a file that was made or emptied and not written is saved now;
@@ -212,20 +232,20 @@ pub(super) fn dir_that_counts(read: &dyn Read, node: &Node) -> Result<Ino, Store
     Ok(noted.map_or(node.parent, |(dir, _)| dir))
 }
 
-/// Hashes a file, from as many snapshots as it takes; nothing if it changed meanwhile.
+/// Hashes a file, from as many snapshots as it takes; nothing if it changed meanwhile, or the daemon ends.
 fn digest(tree: &Weak<WorkTree>, ino: Ino) -> Option<Digest> {
     let mut hash = Sha256::new();
     let mut first: Option<Node> = None;
     let mut at = 0;
     loop {
-        let (node, piece) = tree
-            .upgrade()?
-            .read(|read| {
-                let Some(node) = read.node(ino)? else { return Ok(None) };
-                let piece = read_plain(read, &node, at, PIECE_BYTES)?;
-                Ok(Some((node, piece)))
-            })
-            .ok()??;
+        let tree = tree.upgrade().filter(|tree| !tree.hashers.is_over.load(Ordering::Acquire))?;
+        let read = tree.read(|read| {
+            let Some(node) = read.node(ino)? else { return Ok(None) };
+            let piece = read_plain(read, &node, at, PIECE_BYTES)?;
+            Ok(Some((node, piece)))
+        });
+        drop(tree);
+        let (node, piece) = read.ok()??;
         let begun = first.get_or_insert_with(|| node.clone());
         if (begun.size, begun.ctime) != (node.size, node.ctime) {
             return None;
@@ -241,8 +261,6 @@ fn digest(tree: &Weak<WorkTree>, ino: Ino) -> Option<Digest> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

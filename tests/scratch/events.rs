@@ -188,3 +188,23 @@ fn a_name_that_a_link_took_is_not_noted_for_the_file_that_had_it() {
         "{saved:?}"
     );
 }
+
+// P11.1
+#[test]
+fn a_very_large_file_that_is_saved_just_before_the_daemon_ends_has_its_event() {
+    let fixture = scratch();
+    let before = fixture.ledger().last_g();
+    fixture
+        .sh("truncate -s 400M scratchpad/info/001/big; echo more > scratchpad/info/001/f")
+        .success();
+    fixture.sh("echo x >> scratchpad/info/001/big").success();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    let told = fixture.workfs(&["log", "--json", "--since", &before.to_string()]).success();
+    let big = "scratchpad/info/001/big";
+    let sizes = told.json_lines();
+    let sizes = sizes.iter().filter(|event| event["payload"]["path"] == big);
+    let sizes: Vec<_> = sizes.filter_map(|event| event["payload"]["size"].as_u64()).collect();
+    assert_eq!(sizes.last(), Some(&((400 << 20) + 2)), "{sizes:?}");
+    fixture.fsck_clean();
+}

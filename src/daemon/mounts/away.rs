@@ -69,6 +69,7 @@ impl Mounts {
             }
             self.finish(mount.id());
         }
+        self.tree.end_saves();
     }
 
     fn detached(&self, mount: &Mount, dir: &Path) {

@@ -50,6 +50,11 @@ impl TxnTree {
         self.below.end_mount(mount);
     }
 
+    /// At the daemon's end, when no mount is left: what was saved and has no event yet gets it.
+    pub fn end_saves(&self) {
+        self.below.end_saves();
+    }
+
     /// Does something in the transaction that `ino` is of; `None` if it is of none.
     fn inside<T>(
         &self,
