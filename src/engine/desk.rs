@@ -176,7 +176,7 @@ impl Desk {
         let again = (self.doors.clock)().0.saturating_add(CLOCK_LOOK.as_nanos() as i64);
         self.due = Some(UnixNanos(again));
         let next = Arc::clone(&self.next_due);
-        let ripen = Ripen { was_set_back: self.wall.is_behind };
+        let ripen = Ripen { was_set_back: self.wall.is_behind, clock: self.clock.clone() };
         Queued::new(Context::daemon(), ripen, move |ran| *next.lock() = ran.ok())
     }
 

@@ -20,7 +20,7 @@ use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, Standing, S
 
 use super::draft::has_draft;
 use super::governed::Home;
-use super::lease::told_of_return;
+use super::lease::{LeaseClock, told_of_return};
 use super::{Command, Effect, Stop, Text, Turn};
 
 /// Why a record is not ready: the first reason that holds.
@@ -448,10 +448,11 @@ impl Turn<'_> {
 }
 
 /// Makes those ready whose time has come.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Ripen {
     /// The wall clock was set back: what is ready before its time by now is not any more.
     pub was_set_back: bool,
+    /// Kept with what it makes ready, so that the next daemon, too, sees that it was set back after that.
+    pub clock: LeaseClock,
 }
 
 impl Command for Ripen {
@@ -478,6 +479,9 @@ impl Command for Ripen {
                 due.push(record);
                 true
             })?;
+        }
+        if !due.is_empty() {
+            self.clock.keep(turn.txn, turn.now)?;
         }
         for mut record in due {
             let workspace = turn.txn.workspace(record.workspace)?;

@@ -40,6 +40,22 @@ fn what_a_clock_that_was_ahead_made_ready_is_not_when_it_is_right_again() {
     assert_eq!(ready(&desk), [When::Now, When::Now]);
 }
 
+// P9.3
+#[test]
+fn what_a_clock_that_was_ahead_made_ready_is_not_when_the_next_daemon_sees_it_right() {
+    let mut desk = Desk::new(&["bob"]);
+    let hour = 3600 * SECOND as i64;
+    let in_an_hour = UnixNanos(desk.engine().now().0 + hour).rfc3339();
+    desk.put("t-0", &format!("not_before: '{in_an_hour}'"));
+    desk.set_wall(2 * hour);
+    assert_eq!(desk.record("t-0").readiness.when, When::Now);
+    desk.restart_after(-2 * hour, false);
+    desk.settle();
+    assert!(matches!(desk.record("t-0").readiness.when, When::At(_)));
+    desk.pass(3601 * SECOND);
+    assert_eq!(desk.record("t-0").readiness.when, When::Now);
+}
+
 // P12.5
 #[test]
 fn time_goes_on_over_restarts_and_boots_and_owners_get_time_to_come_back() {
