@@ -149,6 +149,19 @@ fn who_cannot_be_seen_does_not_wait_for_ever() {
 }
 
 #[test]
+fn nobody_waits_whom_no_thread_sees() {
+    let locks =
+        Arc::new(Locks { start: |_| Err(io::ErrorKind::WouldBlock.into()), ..Locks::default() });
+    take(&locks, 1, flock(1, Kind::Exclusive)).unwrap();
+    let wait = || ask(&locks, 1, flock(2, Kind::Exclusive), false, true).try_recv();
+    assert_eq!(wait(), Ok(Err(Errno::ENOLCK)));
+    locks.closed(Ino(1), Owner { mount: MountId(7), number: 0 }, Handle(1));
+    assert_eq!(take(&locks, 1, flock(2, Kind::Exclusive)), Err(Errno::EAGAIN));
+    locks.released(Ino(1), Handle(1));
+    take(&locks, 1, flock(2, Kind::Exclusive)).unwrap();
+}
+
+#[test]
 fn who_does_not_want_to_wait_waits_for_a_lock_that_is_about_to_go() {
     let locks = Arc::new(Locks::default());
     let close =

@@ -19,6 +19,7 @@ mod table;
 mod wire;
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -100,10 +101,21 @@ struct State {
 }
 
 /// All locks of one tree. Every mount of the tree shares them.
-#[derive(Default)]
 pub struct Locks {
     state: Mutex<State>,
     waits: Condvar,
+    /// Starts the thread that looks at who waits.
+    start: fn(Arc<Locks>) -> io::Result<()>,
+}
+
+impl Default for Locks {
+    fn default() -> Locks {
+        let start = |locks: Arc<Locks>| {
+            let thread = std::thread::Builder::new().name("locks".into());
+            thread.spawn(move || locks.look()).map(drop)
+        };
+        Locks { state: Mutex::default(), waits: Condvar::new(), start }
+    }
 }
 
 /// What a request of the kernel asks for.
@@ -256,6 +268,9 @@ impl Locks {
                 // Who was only given a moment to see a lock go hears of nothing but the lock.
                 true => {
                     let refused = state.refuses_to_wait(ino, &lock);
+                    // Nobody could end that.
+                    let unseen = || (!self.watch(&mut state)).then_some(Errno::ENOLCK);
+                    let refused = refused.or_else(unseen);
                     refused.map(|why| Err(if wait { why } else { Errno::EAGAIN }))
                 }
                 false => Some(Err(Errno::EAGAIN)),
@@ -272,7 +287,6 @@ impl Locks {
             state.next_waiter += 1;
             let waiter = Waiter { number, ino, lock, thread, since, until, perhaps: 0, reply };
             state.waiters.push(waiter);
-            self.watch(&mut state);
             if until.is_some() {
                 self.waits.notify_one();
             }
@@ -339,17 +353,16 @@ impl Locks {
         answer(granted);
     }
 
-    /// Starts the thread that looks at who waits, if it does not run.
-    fn watch(self: &Arc<Self>, state: &mut State) {
-        if state.watched {
-            return;
+    /// Sees to it that the thread runs that looks at who waits, of whom one is to come; false if it cannot.
+    fn watch(self: &Arc<Self>, state: &mut State) -> bool {
+        if !state.watched {
+            let started = (self.start)(Arc::clone(self));
+            state.watched = started.is_ok();
+            if let Err(error) = started {
+                tracing::error!(%error, "nobody can wait for a lock");
+            }
         }
-        let locks = Arc::clone(self);
-        let started = std::thread::Builder::new().name("locks".into()).spawn(move || locks.look());
-        state.watched = started.is_ok();
-        if let Err(error) = started {
-            tracing::error!(%error, "who waits for a lock cannot be interrupted");
-        }
+        state.watched
     }
 
     /// The watching thread: ends when nobody waits.
