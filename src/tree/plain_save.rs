@@ -5,6 +5,7 @@
 //! writer.
 
 use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -72,12 +73,24 @@ impl Wrote {
     }
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+/// The save of a large file: whether that can be hashed before.
+type Job = Box<dyn FnOnce(bool) + Send>;
+
+/// What a thread does.
+type Work = Box<dyn FnOnce() + Send>;
 
 /// Hashes large files one after the other; its thread lives as long as there are any.
-#[derive(Default)]
 struct Hasher {
     waiting: Mutex<(VecDeque<Job>, bool)>,
+    start: fn(Work) -> io::Result<()>,
+}
+
+impl Default for Hasher {
+    fn default() -> Self {
+        let start =
+            |work: Work| std::thread::Builder::new().name("hasher".into()).spawn(work).map(drop);
+        Hasher { waiting: Mutex::default(), start }
+    }
 }
 
 /// Small ones do not wait for large ones.
@@ -95,20 +108,25 @@ impl Hasher {
     fn run(self: &Arc<Self>, job: Job) {
         let mut state = self.waiting.lock();
         state.0.push_back(job);
-        if !state.1 {
-            let hasher = Arc::clone(self);
-            let work = move || {
-                while let Some(job) = hasher.next() {
-                    // Whoever closes a file next must not wait for a thread that is no more.
-                    if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                        tracing::error!("the save of a large file panicked");
-                    }
+        if state.1 {
+            return;
+        }
+        let hasher = Arc::clone(self);
+        let work = move || {
+            while let Some(job) = hasher.next() {
+                // Whoever closes a file next must not wait for a thread that is no more.
+                if catch_unwind(AssertUnwindSafe(|| job(true))).is_err() {
+                    tracing::error!("the save of a large file panicked");
                 }
-            };
-            state.1 = std::thread::Builder::new().name("hasher".into()).spawn(work).is_ok();
-            if !state.1 {
-                // Without a thread there is no hash; the reply that a job holds answers EIO.
-                state.0.clear();
+            }
+        };
+        match (self.start)(Box::new(work)) {
+            Ok(()) => state.1 = true,
+            Err(error) => {
+                let left = std::mem::take(&mut state.0);
+                drop(state);
+                tracing::warn!(%error, "a large file is saved without its hash");
+                left.into_iter().for_each(|job| job(false));
             }
         }
     }
@@ -215,8 +233,8 @@ impl WorkTree {
             (&self.hashers.others, Reply::new(|_| {}))
         };
         let (tree, caller) = (self.me.clone(), *caller);
-        hasher.run(Box::new(move || {
-            let digest = digest(&tree, ino);
+        hasher.run(Box::new(move |hashes| {
+            let digest = hashes.then(|| digest(&tree, ino)).flatten();
             // The daemon may have ended meanwhile.
             if let Some(me) = tree.upgrade() {
                 let command = SaveFile { ino, digest, durability };
@@ -267,8 +285,21 @@ mod tests {
     fn one_that_panics_leaves_the_others_their_turn() {
         let hasher = Arc::new(Hasher::default());
         let (tell, told) = std::sync::mpsc::channel();
-        hasher.run(Box::new(|| panic!("a panic that a test asked for")));
-        hasher.run(Box::new(move || tell.send(()).unwrap()));
-        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(()));
+        hasher.run(Box::new(|_| panic!("a panic that a test asked for")));
+        hasher.run(Box::new(move |hashes| tell.send(hashes).unwrap()));
+        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
+    }
+
+    #[test]
+    fn without_a_thread_a_large_file_is_saved_without_its_hash() {
+        let none = Hasher { start: |_| Err(io::ErrorKind::WouldBlock.into()), ..Hasher::default() };
+        let hasher = Arc::new(none);
+        let (tell, told) = std::sync::mpsc::channel();
+        for _ in 0..2 {
+            let tell = tell.clone();
+            hasher.run(Box::new(move |hashes| tell.send(hashes).unwrap()));
+            assert_eq!(told.try_recv(), Ok(false));
+        }
+        assert!(!hasher.is_at_work());
     }
 }
