@@ -232,13 +232,16 @@ impl WorkTree {
             self.submit(caller, Door::Handle, Sync, reply, |()| ());
             (&self.hashers.others, Reply::new(|_| {}))
         };
-        let (tree, caller) = (self.me.clone(), *caller);
+        // Whom the mount acts for is known now: it may have ended by then.
+        let (tree, context) = (self.me.clone(), self.context(caller, Door::Handle));
         hasher.run(Box::new(move |hashes| {
             let digest = hashes.then(|| digest(&tree, ino)).flatten();
             // The daemon may have ended meanwhile.
             if let Some(me) = tree.upgrade() {
                 let command = SaveFile { ino, digest, durability };
-                me.submit(&caller, Door::Handle, command, reply, |()| ());
+                me.engine.submit(context, command, move |saved| {
+                    reply.send(saved.map_err(|refusal| refusal.rule.errno(Door::Handle)));
+                });
             }
         }));
     }
