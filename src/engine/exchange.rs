@@ -60,7 +60,12 @@ impl Rename {
             }
             turn.effect(Effect::Times(node.ino));
         }
-        for (from, to, ino) in [(old, new, a_ino), (new, old, b_ino)] {
+        let mut moved = [(old, new, a_ino), (new, old, b_ino)];
+        // Where only one of the names counts, its last event is what it stands for now.
+        if !turn.counts(self.parent, &self.name)? {
+            moved.reverse();
+        }
+        for (from, to, ino) in moved {
             if let Some(node) = turn.txn.node(ino)? {
                 turn.file_moved(from, to, &node, Via::Exchange)?;
                 let (parent, name) = (from.0, from.1.clone());

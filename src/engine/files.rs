@@ -117,6 +117,11 @@ impl Turn<'_> {
         Ok(keep.map(|keep| (keep, scope.path.join(name.clone()))))
     }
 
+    /// Whether changes of the name `name` in `dir` count.
+    pub(super) fn counts(&self, dir: Ino, name: &FileName) -> Result<bool, StoreError> {
+        Ok(self.kept(dir, name)?.is_some())
+    }
+
     /// Notes the name of the file `ino`, where rules count.
     pub(super) fn name_file(
         &mut self,

@@ -41,6 +41,7 @@ mod rewind;
 mod show;
 mod status;
 mod watch;
+mod whence;
 mod why;
 
 #[cfg(test)]

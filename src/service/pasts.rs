@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::config::Config;
 use crate::kind::Place;
-use crate::ledger::{EventName, is_transition};
+use crate::ledger::{EventName, Via, is_transition};
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
 use crate::store::{EventRow, FileVersion, Read, Record, WorkspaceRow, earlier};
@@ -24,6 +24,9 @@ pub(super) struct PastEvent {
     pub before: G,
     /// It took away what lay there: by a removal, or to another path (a record: out of its workspace).
     pub is_end: bool,
+    /// It is one of this path since that was left by it. After an exchange, whose two events both paths have,
+    /// something lies there all the same.
+    pub is_left: bool,
 }
 
 impl PastEvent {
@@ -36,11 +39,20 @@ impl PastEvent {
     }
 
     /// How it took away what lay there.
-    fn how(&self, part: &Part) -> String {
+    pub fn how(&self, part: &Part) -> String {
         let g = self.row.g;
         match self.to().map(|to| part.show_text(to)) {
             Some(to) => format!("event {g} moved it to `{to}`"),
             None => format!("event {g} removed it"),
+        }
+    }
+
+    /// How it took away what lay in the directory `dir`, of which it is.
+    pub fn how_with(&self, dir: &TreePath, part: &Part) -> String {
+        let (g, shown) = (self.row.g, part.show(dir));
+        match self.to().map(|to| part.show_text(to)) {
+            Some(to) => format!("event {g} moved `{shown}` to `{to}`"),
+            None => format!("event {g} removed `{shown}`"),
         }
     }
 
@@ -63,17 +75,25 @@ pub(super) fn event_of(
     let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
     let is_here = field(&event, "/payload/path") == path.to_string();
     let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64);
-    let (before, is_end) = match left {
-        Some(before) if !is_here && before < g.0 => (G(before), true),
+    Ok(Some(match left {
+        Some(before) if !is_here && before < g.0 => {
+            let is_end = !is_exchange(&event);
+            PastEvent { row, event, before: G(before), is_end, is_left: true }
+        }
         _ => {
             // A lock that nobody renewed is gone, too.
             let name = field(&event, "/event");
             let is_end =
                 [EventName::REMOVED, EventName::EXPIRED].iter().any(|end| end.as_str() == name);
-            (earlier(g, row.before_g)?, is_end)
+            let before = earlier(g, row.before_g)?;
+            PastEvent { row, event, before, is_end, is_left: false }
         }
-    };
-    Ok(Some(PastEvent { row, event, before, is_end }))
+    }))
+}
+
+/// Whether an event is one of the two of an exchange.
+pub(super) fn is_exchange(event: &Value) -> bool {
+    field(event, "/payload/via") == Via::Exchange.as_str()
 }
 
 /// The event `g` of a record.
@@ -84,7 +104,7 @@ fn event_of_record(read: &dyn Read, g: G) -> Result<Option<PastEvent>, Failure> 
     let is_end = !is_transition(&event)
         && [EventName::REMOVED, EventName::LEFT].iter().any(|end| end.as_str() == name);
     let before = earlier(g, row.before_g)?;
-    Ok(Some(PastEvent { row, event, before, is_end }))
+    Ok(Some(PastEvent { row, event, before, is_end, is_left: false }))
 }
 
 /// The last event of a path.
@@ -203,7 +223,7 @@ pub(super) fn was_last(
     while let Some(event) = at.filter(|event| event.row.g > version.g) {
         let tells = ["/payload/size", "/payload/type"];
         if includes(&event)
-            && !event.is_end
+            && !(event.is_end || event.is_left)
             && tells.iter().any(|tells| event.event.pointer(tells).is_some())
         {
             let hash = field(&event.event, "/payload/content_sha256");
@@ -214,53 +234,11 @@ pub(super) fn was_last(
     Ok(true)
 }
 
-/// Fails where the file at `path` was gone at a moment, to which `includes` belongs what happened until
-/// then: event `version` made what it had been before.
+/// Fails where a record was gone at a moment, to which `includes` belongs what happened until then: event
+/// `version` made what it had been before.
 ///
 /// # Errors
 /// It was gone, or a failure of the store.
-pub(super) fn require_there(
-    (read, part): (&dyn Read, &Part),
-    path: &TreePath,
-    version: G,
-    includes: impl Fn(&PastEvent) -> bool,
-) -> Result<(), Failure> {
-    let of_path = |path: &TreePath| {
-        until(last_of(read, path)?, &includes, |before| event_of(read, path, before))
-    };
-    let (found, after) = of_path(path)?;
-    let since = found.as_ref().map_or(version, |found| found.row.g);
-    if let Some(end) = found.filter(|found| found.is_end) {
-        return Err(was_gone(&part.show(path).to_string(), &end.how(part), (version, after)));
-    }
-    // With a directory above it went, too.
-    let mut above = path.split_last().map(|(above, _)| above);
-    while let Some(dir) = above.filter(|dir| !dir.names().is_empty()) {
-        let (mut at, _) = of_path(&dir)?;
-        while let Some(event) = at.filter(|event| event.row.g > since) {
-            if event.is_end {
-                let shown = part.show(&dir);
-                let went =
-                    event.to().map(|to| format!(" moved `{shown}` to `{}`", part.show_text(to)));
-                let how = went.unwrap_or_else(|| format!(" removed `{shown}`"));
-                let how = format!("event {}{how}", event.row.g);
-                return Err(was_gone(&part.show(path).to_string(), &how, (version, after)));
-            }
-            // What came there may be what had gone.
-            if field(&event.event, "/event") == EventName::RENAMED.as_str() {
-                break;
-            }
-            at = event_of(read, &dir, event.before)?;
-        }
-        above = dir.split_last().map(|(above, _)| above);
-    }
-    Ok(())
-}
-
-/// The same of a record.
-///
-/// # Errors
-/// As [`require_there`].
 pub(super) fn require_record_there(
     (read, part): (&dyn Read, &Part),
     record: &Record,
@@ -276,7 +254,7 @@ pub(super) fn require_record_there(
 }
 
 /// The last event that belongs to a moment, from `last` on back, and the next after it.
-fn until(
+pub(super) fn until(
     last: Option<PastEvent>,
     includes: impl Fn(&PastEvent) -> bool,
     event: impl Fn(G) -> Result<Option<PastEvent>, Failure>,
@@ -292,7 +270,7 @@ fn until(
     Ok((None, after))
 }
 
-fn was_gone(what: &str, how: &str, (version, after): (G, Option<G>)) -> Failure {
+pub(super) fn was_gone(what: &str, how: &str, (version, after): (G, Option<G>)) -> Failure {
     let next = after.map_or_else(String::new, |g| format!(", event {g} the next after it"));
     let reason = format!("there was no `{what}` then: {how}");
     let remedy = format!("event {version} made the last version before that{next}");

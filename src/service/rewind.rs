@@ -15,11 +15,10 @@ use crate::refusal::Refusal;
 use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow, earlier};
 
 use super::find::{Found, FoundRecord, find_past, node_at, past_of};
-use super::pasts::{
-    PastEvent, event_of, last_of, require_record_there, require_there, was_last, was_of,
-};
+use super::pasts::{PastEvent, event_of, last_of, require_record_there, was_last, was_of};
 use super::permitted::{expect_own, is_bound, not_the_past};
 use super::refused::note_refused;
+use super::whence::{Whence, whence};
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
 
 /// See [`super::Request::Rewind`].
@@ -265,7 +264,7 @@ pub(super) fn require_past(read: &dyn Read, g: G) -> Result<(), Failure> {
 fn was_saved(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
     let mut at = last_of(read, path)?;
     while let Some(event) = at {
-        if !event.is_end && event.event.pointer("/payload/size").is_some() {
+        if !event.is_end && !event.is_left && event.event.pointer("/payload/size").is_some() {
             return Ok(true);
         }
         at = event_of(read, path, event.before)?;
@@ -287,16 +286,28 @@ pub(super) fn kept_version(
             true
         })?;
     }
-    if let Some(version) = kept.iter().find(|version| includes(version.g, version.at))
-        && let Some(content) = read.file_version(version.g)?
-    {
-        let includes = |event: &PastEvent| includes(event.row.g, event.at());
-        require_there((read, part), path, version.g, includes)?;
-        if was_last(read, path, version, includes)? {
+    let reason = format!("no version of `{}` is kept from then", part.show(path));
+    if let Some(version) = kept.iter().find(|version| includes(version.g, version.at)) {
+        let of_path = |event: &PastEvent| includes(event.row.g, event.at());
+        let before = match whence((read, part), path, version.g, of_path)? {
+            Whence::Own { before } => before,
+            Whence::Brought { by, from } => {
+                let from =
+                    from.map_or_else(String::new, |from| format!(" from `{}`", part.show(&from)));
+                let remedy =
+                    format!("what lay there then had come{from} with its directory, by event {by}");
+                return Err(Failure::new(Exit::Absent, reason, remedy));
+            }
+        };
+        let includes = |g, at| g < before && includes(g, at);
+        let of_path = |event: &PastEvent| includes(event.row.g, event.at());
+        if let Some(version) = kept.iter().find(|version| includes(version.g, version.at))
+            && let Some(content) = read.file_version(version.g)?
+            && was_last(read, path, version, of_path)?
+        {
             return Ok((version.clone(), content));
         }
     }
-    let reason = format!("no version of `{}` is kept from then", part.show(path));
     let is_file = node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::File);
     let remedy = match (kept.last(), kept.first()) {
         (Some(oldest), Some(newest)) => {

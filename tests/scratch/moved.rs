@@ -137,3 +137,96 @@ fn what_is_renamed_where_no_saves_count_is_no_damage_and_is_told_of_when_it_is_b
     assert_eq!(told(&fixture, "n").len(), 3, "linked, and saved twice");
     fixture.fsck_clean();
 }
+
+/// What was at a path then, as `show` has it; and that `restore` makes it just that.
+#[track_caller]
+fn was(fixture: &Fixture, path: &str, at: u64, text: &str) {
+    let (path, at) = (format!("scratchpad/{path}"), at.to_string());
+    let shown = fixture.workfs(&["show", "--json", &path, "--g", &at]).success().json();
+    assert_eq!(shown["text"], text, "{path}");
+    fixture.workfs(&["restore", &path, "--at", &at]).success();
+    assert_eq!(fs::read_to_string(fixture.path(&path)).unwrap(), text);
+}
+
+/// A moment at which something lay there of which no version is kept, since a directory had brought it.
+#[track_caller]
+fn was_brought(fixture: &Fixture, path: &str, at: u64, from: &str) {
+    let (path, at) = (format!("scratchpad/{path}"), at.to_string());
+    let before = fs::read(fixture.path(&path));
+    for ran in [
+        fixture.workfs(&["show", &path, "--g", &at]),
+        fixture.workfs(&["restore", &path, "--at", &at]),
+    ] {
+        let ran = ran.failure();
+        let from = format!("from `scratchpad/{from}` with its directory");
+        let said = ["no version of", "is kept from then", &from];
+        assert!(ran.code == 4 && said.iter().all(|said| ran.stderr.contains(said)), "{ran}");
+    }
+    assert_eq!(fs::read(fixture.path(&path)).ok(), before.ok());
+}
+
+// P11.3
+#[test]
+fn what_another_directory_brought_is_not_what_had_been_saved_there() {
+    let fixture = Fixture::new();
+    let last = || fixture.ledger().last_g();
+    fixture
+        .sh("mkdir -p scratchpad/d/e new/e scratchpad/new/e && cd scratchpad && echo 1 > d/e/f && \
+             echo 1 > d/e/g && rm d/e/g && echo 2 > new/e/f && echo 2 > new/e/g && mv d old && mv new d")
+        .success();
+    was_brought(&fixture, "d/e/f", last(), "new/e/f");
+    was_brought(&fixture, "d/e/g", last(), "new/e/g");
+    // Back, by a detour, and another again.
+    fixture.sh("cd scratchpad; mv d new; mv old x; mv x/e y; mv y x/e; mv x d").success();
+    let back = last();
+    fixture.sh("cd scratchpad; mv d old; mv new d; mkdir -p z/d; mv d z/d; mv z z2").success();
+    fixture.sh("cd scratchpad; mv old d; echo 3 > d/e/f").success();
+    was(&fixture, "d/e/f", back, "1\n");
+    // One came from where nothing is told of.
+    fixture
+        .sh("mv scratchpad/d scratchpad/old; mv new scratchpad/d; echo 4 > scratchpad/x")
+        .success();
+    let at = last().to_string();
+    let none = fixture.workfs(&["show", "scratchpad/d/e/f", "--g", &at]).failure();
+    assert!(none.stderr.contains("had come with its directory"), "{none}");
+    fixture.fsck_clean();
+}
+
+// P11.3
+#[test]
+fn what_two_names_are_after_an_exchange_is_told_and_comes_back() {
+    let fixture = Fixture::new();
+    let last = || fixture.ledger().last_g();
+    fixture
+        .sh("mkdir -p scratchpad/c scratchpad/d && cd scratchpad && echo 1 > a && echo 2 > b && \
+             echo 1 > c/f && echo 2 > d/f && echo 1 > x.tmp && echo 2 > x")
+        .success();
+    let exchange = |a: &str, b: &str| {
+        let [a, b] = [a, b].map(|name| fixture.path(&format!("scratchpad/{name}")));
+        rename_with(&a, &b, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+        last()
+    };
+    let before = last();
+    let (one, two) = (exchange("a", "b"), exchange("b", "a"));
+    fixture.sh("cd scratchpad; echo 3 > a; echo 3 > b").success();
+    for (at, [a, b]) in [(before, ["1\n", "2\n"]), (one, ["2\n", "1\n"]), (two, ["1\n", "2\n"])] {
+        was(&fixture, "a", at, a);
+        was(&fixture, "b", at, b);
+    }
+    let (one, two, three) = (exchange("c", "d"), exchange("c", "d"), exchange("d", "c"));
+    for at in [one, three] {
+        was_brought(&fixture, "c/f", at, "d/f");
+        was_brought(&fixture, "d/f", at, "c/f");
+    }
+    exchange("c", "d");
+    was(&fixture, "c/f", two, "1\n");
+    was(&fixture, "d/f", two, "2\n");
+    // Of a name that does not count the other tells last what it stands for, whichever comes first.
+    for (a, b, text) in [("x.tmp", "x", "1\n"), ("x", "x.tmp", "2\n")] {
+        let at = exchange(a, b);
+        let told = told(&fixture, "x");
+        assert_eq!(told[told.len() - 2..], ["removed x", "saved x"], "{told:?}");
+        was(&fixture, "x", at, text);
+    }
+    fixture.fsck_clean();
+}
