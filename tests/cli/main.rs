@@ -16,6 +16,7 @@ mod exits;
 mod govern;
 mod import;
 mod interrupt;
+mod noticed;
 mod other_kind;
 mod outside;
 mod own_kind;

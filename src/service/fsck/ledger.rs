@@ -32,18 +32,19 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    fn key(&self, workspace: &str, id: &str) -> u64 {
+    /// Of a record, or of a plain file, which has no workspace: that at the root has an empty path.
+    fn key(&self, workspace: Option<&str>, id: &str) -> u64 {
         self.keys.hash_one((workspace, id))
     }
 
     /// The last event of a plain file.
     pub fn of_file(&self, path: &str) -> Option<G> {
-        self.of("", path)
+        self.last.get(&self.key(None, path)).copied()
     }
 
     /// The last event of a record.
     pub fn of(&self, workspace: &str, id: &str) -> Option<G> {
-        self.last.get(&self.key(workspace, id)).copied()
+        self.last.get(&self.key(Some(workspace), id)).copied()
     }
 
     /// The kind with which a workspace was registered, and by which event.
@@ -142,10 +143,11 @@ impl Walk {
         let Ok(event) = serde_json::from_str::<Value>(&row.line) else { return };
         let text = |key: &str| event.get(key).and_then(Value::as_str);
         let path = event.pointer("/payload/path").and_then(Value::as_str).unwrap_or_default();
+        let is_file = text("workspace").is_none() && text("kind") == Some(FILE_KIND);
         let key = match (text("workspace"), text("id")) {
-            (Some(workspace), Some(id)) => Some(self.ledger.key(workspace, id)),
+            (Some(workspace), Some(id)) => Some(self.ledger.key(Some(workspace), id)),
             // A plain file is known by its path.
-            _ if text("kind") == Some(FILE_KIND) => Some(self.ledger.key("", path)),
+            _ if is_file => Some(self.ledger.key(None, path)),
             (Some(workspace), None) => {
                 // Below it lanes are registered, too.
                 if text("event") == Some(EventName::REGISTERED.as_str())
@@ -171,7 +173,7 @@ impl Walk {
         let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64).map(G);
         let from = event.pointer("/payload/from_path").and_then(Value::as_str);
         if let (Some(left), Some(from)) = (left, from) {
-            let key = self.ledger.key("", from);
+            let key = self.ledger.key(None, from);
             let known = self.ledger.last.insert(key, row.g).unwrap_or(G(0));
             if left != known {
                 let what = format!(
