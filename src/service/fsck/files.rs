@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::ledger::Hash;
 use crate::names::TreePath;
+use crate::numbers::UnixNanos;
 use crate::store::{FileVersion, History, Read};
 
 use super::super::Failure;
@@ -32,6 +33,10 @@ pub(super) fn check(
     });
     check.got(|| "histories of files".to_owned(), listed)?;
     let total = histories.len() as u64;
+    if ledger.is_unbroken && ledger.files > total {
+        let what = format!("of {} of which events tell {total} are there", ledger.files);
+        check.problem("histories of files", what);
+    }
     for (nth, history) in histories.into_iter().enumerate() {
         one(read, &history, (nth as u64, total), ledger, check)?;
         if check.report.interrupted {
@@ -41,16 +46,21 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether the event by which a version is called has saved it.
-fn was_saved_by(
+/// What the event by which a version is called says otherwise.
+fn misnoted(
     read: &dyn Read,
     version: &FileVersion,
     check: &mut Check<'_>,
-) -> Result<bool, Failure> {
+) -> Result<Option<String>, Failure> {
     let event = check.got(|| format!("event {}", version.g), read.event(version.g))?.flatten();
     let event: Option<Value> = event.and_then(|row| serde_json::from_str(&row.line).ok());
-    let said = event.as_ref().and_then(|event| event.pointer("/payload/content_sha256"));
-    Ok(said.and_then(Value::as_str) == Some(version.sha256.to_string().as_str()))
+    let said = |at: &str| event.as_ref().and_then(|event| event.pointer(at)?.as_str());
+    let g = version.g;
+    if said("/payload/content_sha256") != Some(version.sha256.to_string().as_str()) {
+        return Ok(Some(format!("event {g} has not saved the version that is noted as its")));
+    }
+    let is_of_then = said("/at").and_then(UnixNanos::parse_rfc3339) == Some(version.at);
+    Ok((!is_of_then).then(|| format!("version {g} is noted as of another time than event {g}")))
 }
 
 fn one(
@@ -86,9 +96,9 @@ fn one(
         let Some(content) = check.got(thing, read.file_version(version.g))? else { continue };
         if Hash::of(content.unwrap_or_default()) != version.sha256 {
             check.problem(thing(), format!("version {} is not what was saved", version.g));
-        } else if ledger.is_unbroken && !was_saved_by(read, &version, check)? {
-            let what =
-                format!("event {} has not saved the version that is noted as its", version.g);
+        } else if ledger.is_unbroken
+            && let Some(what) = misnoted(read, &version, check)?
+        {
             check.problem(thing(), what);
         }
     }

@@ -21,6 +21,8 @@ pub(super) struct Ledger {
     /// records need 32 MB, and a collision (1 in 10^7 then) shows as a wrong link.
     last: HashMap<u64, G>,
     keys: RandomState,
+    /// How many of them are plain files'.
+    pub files: u64,
     /// The kind with which each workspace was registered last, by its path.
     kinds: HashMap<String, (G, String)>,
     /// What the events say of registered agents.
@@ -71,6 +73,7 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Ledger, Fa
         ledger: Ledger {
             last,
             keys,
+            files: 0,
             kinds,
             agents: Told::default(),
             is_whole: false,
@@ -164,6 +167,7 @@ impl Walk {
             }
         };
         let known = key.and_then(|key| self.ledger.last.insert(key, row.g)).unwrap_or(G(0));
+        self.ledger.files += u64::from(is_file && known == G(0));
         if row.before_g != known {
             let before = row.before_g;
             let what = format!("points to event {before} as the one before it, not to {known}");
@@ -175,6 +179,7 @@ impl Walk {
         if let (Some(left), Some(from)) = (left, from) {
             let key = self.ledger.key(None, from);
             let known = self.ledger.last.insert(key, row.g).unwrap_or(G(0));
+            self.ledger.files += u64::from(known == G(0));
             if left != known {
                 let what = format!(
                     "points to event {left} as the one before it of `{from}`, not to {known}"

@@ -7,7 +7,7 @@ use crate::config::Binding;
 use crate::engine::path_of_dir;
 use crate::ledger::Hash;
 use crate::names::{FileName, TreePath};
-use crate::numbers::{G, Ino, Version, WorkspaceKey};
+use crate::numbers::{G, Ino, UnixNanos, Version, WorkspaceKey};
 use crate::store::{Class, Read, Record, Standing, WorkspaceRow};
 
 use super::super::Failure;
@@ -126,8 +126,24 @@ fn places(
     {
         check.problem(thing(), format!("its directory, node {}, is {}", dir.0, named(&path)));
     }
-    let places = check.got(thing, read.places_of(workspace.key))?.unwrap_or_default();
-    for (dir, place) in places {
+    let places = check.got(thing, read.places_of(workspace.key))?;
+    if let Some(places) = &places {
+        let is_root = |dir| places.iter().any(|(at, row)| *at == dir && row.relative.is_empty());
+        match workspace.dir {
+            Some(dir) if !is_root(dir) => {
+                check.problem(
+                    thing(),
+                    format!("its directory, node {}, is not noted as its", dir.0),
+                );
+            }
+            None if !places.is_empty() => {
+                let count = places.len();
+                check.problem(thing(), format!("is noted as gone, and has {count} directories"));
+            }
+            _ => {}
+        }
+    }
+    for (dir, place) in places.unwrap_or_default() {
         let Some(path) = path_of(dir, check)? else { continue };
         let wanted: TreePath = place.path.names().iter().chain(&place.relative).cloned().collect();
         let there = match nodes.get(dir) {
@@ -291,9 +307,16 @@ impl One<'_, '_> {
                 self.problem(format!("event {at} made another version than {wanted}"));
                 return Ok(newest);
             }
-            if let Some(told) = self.event(at)?
-                && told.payload.content_sha256 != Some(Hash::of(&row.content).to_string())
-            {
+            let told = self.event(at)?;
+            let then = told.as_ref().and_then(|told| UnixNanos::parse_rfc3339(&told.at));
+            if then.is_some_and(|then| then != row.at) {
+                self.problem(format!(
+                    "version {wanted} is noted as of another time than event {at}"
+                ));
+            }
+            if told.is_some_and(|told| {
+                told.payload.content_sha256 != Some(Hash::of(&row.content).to_string())
+            }) {
                 self.problem(format!("version {wanted} is not what event {at} says it is"));
             } else if wanted == self.record.version {
                 newest = Some(row.content);

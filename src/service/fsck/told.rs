@@ -19,6 +19,8 @@ use super::records::One;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Told {
+    /// When it happened, RFC 3339.
+    pub at: String,
     event: String,
     pub payload: Payload,
     /// The record's event before it.
