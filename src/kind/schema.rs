@@ -251,10 +251,10 @@ fn beyond_judging() -> Fault {
     }
 }
 
-/// Of what may be valid or not, and was not looked at.
+/// Of what may be valid or not, and was not looked at: no word about what it says.
 fn without_thread() -> Fault {
     Fault {
-        rule: Rule::Schema,
+        rule: Rule::Deadline,
         pointer: String::new(),
         reason: "judging the record takes a thread of its own, and the daemon gets none".to_owned(),
         remedy: "save it again; if that helps nothing, the daemon may have too few processes"
