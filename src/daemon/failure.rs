@@ -127,6 +127,7 @@ impl From<StoreError> for Failure {
                 (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
             }
             StoreError::NoDescriptors(_) => (Cause::Busy, MORE_DESCRIPTORS),
+            StoreError::NoThread(_) => (Cause::Busy, MORE_THREADS),
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),
             StoreError::Held { pid, .. } => {
                 let remedy = format!(

@@ -147,8 +147,7 @@ pub fn start(
         line: Arc::clone(&line),
         doors: doors.clone(),
     });
-    let announcer = announcer
-        .map_err(|error| StoreError::Failed(format!("starting the announcer: {error}")))?;
+    let announcer = announcer.map_err(|error| StoreError::NoThread(error.to_string()))?;
     let desk = Arc::new(Mutex::new(Desk {
         writer,
         readers: Arc::clone(&readers),
@@ -174,7 +173,7 @@ pub fn start(
     let handle = std::thread::Builder::new()
         .name("writer".into())
         .spawn(move || keep(&queue, &desk))
-        .map_err(|error| StoreError::Failed(format!("starting the writer: {error}")))?;
+        .map_err(|error| StoreError::NoThread(error.to_string()))?;
     let engine = Engine {
         door,
         readers,

@@ -205,6 +205,7 @@ impl From<StoreError> for Failure {
             StoreError::Full(_)
             | StoreError::ReadOnly(_)
             | StoreError::NoDescriptors(_)
+            | StoreError::NoThread(_)
             | StoreError::Busy(_)
             | StoreError::Impossible(_)
             | StoreError::Failed(_) => None,

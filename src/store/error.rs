@@ -14,6 +14,9 @@ pub enum StoreError {
     /// There is no descriptor left to open its files with.
     #[error("the store cannot be opened: {0} ({limit})", limit = descriptors())]
     NoDescriptors(String),
+    /// There can be no thread that it needs.
+    #[error("a thread that the store needs cannot be started: {0}")]
+    NoThread(String),
     /// Nor can it be read.
     #[error("the store cannot be read: {0}")]
     Unreadable(String),
@@ -151,6 +154,11 @@ impl From<StoreError> for Refusal {
                 Rule::TooManyHandles,
                 reason,
                 "raise the limit, or close some files, then try again: nothing was changed",
+            ),
+            StoreError::NoThread(_) => Refusal::new(
+                Rule::Deadline,
+                reason,
+                "raise the limit of processes, or end some, then try again: nothing was changed",
             ),
             StoreError::Busy(_) => Refusal::new(
                 Rule::Deadline,

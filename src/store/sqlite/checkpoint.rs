@@ -88,7 +88,7 @@ impl Checkpointer {
                     ended.store(false, Ordering::Relaxed);
                 }
             })
-            .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
+            .map_err(|error| StoreError::NoThread(error.to_string()))?;
         let room = Room::new(main, log);
         let (wake, thread) = (Some(wake), Some(thread));
         Ok(Checkpointer { pages, moved, times, is_moving, moving, ahead: 0, room, wake, thread })

@@ -48,8 +48,7 @@ impl Freeing {
         let shared = (Arc::clone(&waiting), Arc::clone(&given_back));
         let work = Work { extents, log, told, stopped, waiting: shared.0, given_back: shared.1 };
         let thread = std::thread::Builder::new().name("freeing".into()).spawn(move || work.run());
-        let thread =
-            thread.map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
+        let thread = thread.map_err(|error| StoreError::NoThread(error.to_string()))?;
         let (tell, stop, thread) = (Some(tell), Some(stop), Some(thread));
         let freeing = Freeing { waiting, given_back, tell, stop, thread };
         freeing.free(freed);

@@ -409,8 +409,7 @@ impl Readers for Sqlite {
             };
             let started = std::thread::Builder::new().name("integrity".into());
             let started = started.spawn_scoped(scope, check);
-            let check = started
-                .map_err(|error| StoreError::Failed(format!("starting a thread: {error}")))?;
+            let check = started.map_err(|error| StoreError::NoThread(error.to_string()))?;
             let mut is_given_up = false;
             loop {
                 match receive.recv_timeout(TOLD_EVERY) {
