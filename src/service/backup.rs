@@ -166,8 +166,19 @@ pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, F
         Err(error) => return Err(failed(error)),
     }
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
-    Ok(bytes)
+    let flushed = File::open(dir).and_then(|dir| dir.sync_all());
+    // One that may be written and not read (a drop box) is flushed with all of its file system.
+    match flushed.or_else(|_| rustix::fs::syncfs(&copy).map_err(std::io::Error::from)) {
+        Ok(()) => Ok(bytes),
+        Err(error) => {
+            let what = format!(
+                "{} is there and whole, but its directory cannot be flushed",
+                file.display()
+            );
+            let reason = format!("{what}: {error}");
+            Err(Failure::new(error.kind().into(), reason, "flush the disk that it is on (`sync`)"))
+        }
+    }
 }
 
 /// Renames to a name that nothing has, where no rename looks at that: a second name is given to none that is taken.
@@ -217,6 +228,31 @@ fn taken(file: &Path) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // P4.6
+    #[test]
+    fn a_directory_that_takes_files_and_shows_none_takes_a_backup() {
+        use std::os::unix::fs::PermissionsExt as _;
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let (aside, file) = (dir.path().join("aside"), dir.path().join("file"));
+        std::fs::write(&aside, "backup").unwrap();
+        set(&aside, 0o666);
+        set(dir.path(), 0o733);
+        let target = file.clone();
+        // Of a thread of its own no other is changed.
+        let settled = std::thread::spawn(move || {
+            rustix::thread::set_thread_uid(rustix::thread::Uid::from_raw(64_001)).unwrap();
+            settle(&aside, &target, false)
+        });
+        assert_eq!(settled.join().unwrap().unwrap(), 6);
+        assert_eq!(std::fs::read(&file).unwrap(), b"backup");
+    }
 
     #[test]
     fn where_no_rename_looks_at_what_is_there_nothing_is_replaced_either() {
