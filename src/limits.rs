@@ -409,6 +409,14 @@ pub const CONNECTIONS_MAX: usize = 256;
 /// Clients that follow what happens (`watch`, `log --follow`) at once: each costs a thread, too.
 pub const FOLLOWERS_MAX: usize = 256;
 
+/// Of the descriptors that a daemon may have one in so many is kept for its mounts from who asks at the socket, and
+/// as many more from who stays there (waits, follows, makes a mount), but no more than [`DESCRIPTORS_KEPT_MAX`] each:
+/// who reads in a mount beside many others needs two.
+pub const DESCRIPTORS_PARTS: usize = 16;
+
+/// See [`DESCRIPTORS_PARTS`].
+pub const DESCRIPTORS_KEPT_MAX: usize = 128;
+
 /// Clients that wait for a record to claim: each costs a descriptor, and no thread.
 pub const CLAIM_WAITERS_MAX: usize = 16_384;
 

@@ -28,6 +28,7 @@ mod server;
 mod setup;
 mod signals;
 mod socket;
+mod spare;
 mod spawn;
 mod users;
 mod wanted;

@@ -27,9 +27,11 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use workfs_mount::Shares;
 
 use self::jobs::{Job, serve};
+use super::failure::Failure;
 use super::lines::Lines;
 use super::places::no_place;
 use super::socket;
+use super::spare;
 use super::wire::Answer;
 use crate::engine::Place;
 use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
@@ -124,7 +126,7 @@ impl Room {
         }
         let (service, own) = (Arc::clone(service), bell.clone());
         let (clients, answered) = (HashMap::new(), HashMap::new());
-        let (ends, shares) = (BTreeSet::new(), Shares::of(CLAIM_WAITERS_MAX));
+        let (ends, shares) = (BTreeSet::new(), Shares::of(spare::places(CLAIM_WAITERS_MAX)));
         let keeper = Keeper {
             service,
             bell: own,
@@ -292,6 +294,8 @@ impl Keeper {
         if let Err(error) = epoll::add(&self.watched, client.lines.stream(), data, watched) {
             tracing::warn!(%error, "a client cannot wait");
             self.shares.give_back(uid);
+            let failure = Failure::io("waiting for a record", &error.into());
+            let _ = client.lines.send_at_once(&Answer::Failed(failure));
             return;
         }
         self.ends.insert((client.until, number));

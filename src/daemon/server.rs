@@ -27,6 +27,7 @@ use super::options::sync_name;
 use super::places::{Places, Seat};
 use super::room::{Room, give_back};
 use super::socket::{self, Peer, SocketFile};
+use super::spare;
 use super::wire::{Answer, Ask, DaemonInfo};
 use super::working::Work;
 use crate::engine::runs_the_store;
@@ -184,18 +185,22 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
 
 fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()> {
     stream.set_read_timeout(Some(SOCKET_PATIENCE))?;
-    let copy = stream.try_clone()?;
     let mut lines = Lines::within(stream, SOCKET_PATIENCE);
     let peer = socket::peer(lines.stream())?;
+    let copies =
+        || -> io::Result<_> { Ok((lines.stream().try_clone()?, lines.stream().try_clone()?)) };
     let admitted = match refused(shared, peer) {
         Some(failure) => Err(failure),
-        None => shared.places.admit(number, peer.uid, copy),
+        None => spare::expect(lines.stream(), spare::Use::Asks)
+            .and_then(|()| copies().map_err(|error| Failure::io("taking a connection", &error)))
+            .and_then(|(copy, spare)| shared.places.admit(number, peer.uid, copy).map(|()| spare)),
     };
-    if let Err(failure) = admitted {
+    let spare = match admitted {
+        Ok(spare) => spare,
         // Whoever accepts waits for nobody.
-        return lines.send_at_once(&Answer::Failed(failure));
-    }
-    let (own, spare) = (Arc::clone(shared), lines.stream().try_clone()?);
+        Err(failure) => return lines.send_at_once(&Answer::Failed(failure)),
+    };
+    let own = Arc::clone(shared);
     let serving = std::thread::Builder::new().name(format!("client-{number}")).spawn(move || {
         let served = Served { shared: &own, number };
         if let Err(error) = serve(&served, peer, lines) {
@@ -385,6 +390,9 @@ fn enter_room(
     if shared.stopping.load(Ordering::SeqCst) {
         return Ok(());
     }
+    if let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays) {
+        return lines.send(&Answer::Failed(failure));
+    }
     let open = match room.take() {
         Some(open) => open,
         None => match Room::open(&shared.service) {
@@ -415,7 +423,10 @@ fn serve_request(
     let endless = effect == Effect::Follows;
     // Who reads lines may do so in a pager, or do something for each.
     let at_leisure = matches!(request, Request::Log(_) | Request::Watch(_));
-    if endless && let Err(failure) = shared.places.change(served.number, Seat::Follows) {
+    if endless
+        && let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays)
+            .and_then(|()| shared.places.change(served.number, Seat::Follows))
+    {
         return (None, lines.send(&Answer::Failed(failure)));
     }
     let registers = of == Of::Store && effect == Effect::Changes;

@@ -126,6 +126,47 @@ fn ten_thousand_open_files_hinder_nobody() {
     fixture.fsck_clean();
 }
 
+// P6.6
+#[test]
+fn who_is_at_the_socket_leaves_descriptors_to_who_reads_in_a_mount() {
+    if !needs(&["prlimit"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let daemon = fixture.daemon_pid();
+    for nth in 0..100 {
+        fs::write(fixture.path(&format!("f{nth}")), format!("plain {nth}")).unwrap();
+    }
+    let open = || fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count() as u64;
+    let limit = |soft: &str| {
+        let mut command = std::process::Command::new("prlimit");
+        run(command.args([&format!("--pid={daemon}"), &format!("--nofile={soft}:")])).success();
+    };
+    limit(&(open() + 20).to_string());
+    // Each stays for as long as it may say nothing.
+    let socket = || fixture.connected_as(rustix::process::geteuid().as_raw());
+    let mut clients: Vec<_> = (0..20).map(|_| socket()).collect();
+    let mut said = String::new();
+    clients.pop().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("keeps the last for its mounts"), "{said}");
+    let refused = fixture.workfs(&["list"]);
+    assert!(refused.code == 75 && refused.stderr.contains("`ulimit -n`"), "{refused}");
+    // More at once than there are connections to the store, or descriptors for them.
+    let root = fixture.root().to_owned();
+    let read = || {
+        for nth in 0..10 {
+            let text = fs::read_to_string(root.join(format!("f{nth}"))).unwrap();
+            assert_eq!(text, format!("plain {nth}"));
+            assert!(fs::read_dir(&root).unwrap().count() > 100);
+        }
+    };
+    std::thread::scope(|scope| (0..16).for_each(|_| drop(scope.spawn(read))));
+    drop(clients);
+    limit("1024");
+    fixture.workfs(&["list"]).success();
+    fixture.fsck_clean();
+}
+
 // P6.3 P6.6
 #[test]
 fn a_mount_that_cannot_be_held_for_want_of_a_descriptor_does_not_stay() {

@@ -15,6 +15,7 @@ use super::super::lines::Lines;
 use super::super::mounts::Place;
 use super::super::places::Seat;
 use super::super::socket::{self, End, Peer};
+use super::super::spare;
 use super::super::wire::{Answer, MountAsk};
 use super::{Served, Shared};
 
@@ -36,6 +37,10 @@ pub(super) fn serve(
     }
     if !shared.lingers() && shared.mounts.leaves_to_next(ask) {
         return Ok(());
+    }
+    if let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays) {
+        shared.mounts.note_try();
+        return lines.send(&Answer::Failed(failure));
     }
     let place = if ask.private {
         let sent = lines.send(&Answer::SendConnection);

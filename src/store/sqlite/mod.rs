@@ -21,6 +21,7 @@ mod lock;
 mod log_index;
 mod nodes;
 mod places;
+mod pool;
 #[macro_use]
 mod read;
 mod checks;
@@ -42,11 +43,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::RecvTimeoutError;
-use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use chunks::Space;
 use extents::Extents;
+use pool::Pool;
 
 pub use head::refuse_other;
 pub use lock::{
@@ -80,7 +81,7 @@ struct Conn {
 /// An open store; the lock is held until it is dropped.
 pub struct Sqlite {
     path: PathBuf,
-    idle: Mutex<Vec<Conn>>,
+    idle: Pool,
     extents: Arc<Extents>,
     /// Why it cannot be written.
     protection: Option<String>,
@@ -214,7 +215,7 @@ impl Sqlite {
         }
         let (main_lock, extents, writer) =
             opened.map_err(|error| for_want_of_files(error, path))?;
-        let (path, idle) = (path.to_owned(), Mutex::new(Vec::new()));
+        let (path, idle) = (path.to_owned(), Pool::default());
         let (_lock, main_lock) = (Some(lock), main_lock);
         Ok((Sqlite { path, idle, extents, protection: None, is_made, _lock, main_lock }, writer))
     }
@@ -273,9 +274,10 @@ impl Sqlite {
     }
 
     fn take(&self) -> Result<Conn> {
-        if let Some(connection) = self.idle.lock().pop() {
-            return Ok(connection);
-        }
+        self.idle.take(|| self.open_one())
+    }
+
+    fn open_one(&self) -> Result<Conn> {
         self.expect_in_place()?;
         let sql = match self.protection {
             Some(_) => reading::connect(&self.path),
@@ -381,7 +383,7 @@ impl Readers for Sqlite {
         let result = connection.snapshot(work);
         // One whose snapshot could not be ended gives no other.
         if connection.sql.is_autocommit() {
-            self.idle.lock().push(connection);
+            self.idle.give_back(connection);
         }
         result
     }
@@ -416,7 +418,7 @@ impl Readers for Sqlite {
                     Ok(_) if is_given_up => return Ok(None),
                     // Not before: while nobody was told to give up, another's statement would be interrupted.
                     Ok((found, connection)) => {
-                        self.idle.lock().push(connection);
+                        self.idle.give_back(connection);
                         return found.map(Some);
                     }
                     // Again and again: one that comes before the statement begins says nothing to it.
@@ -447,7 +449,7 @@ impl Readers for Sqlite {
         let is_whole = copied.map_err(|error| cause(&copy, error))?;
         let is_whole = is_whole && self.extents.copy_into(&copy, progress)?;
         source.sql.execute_batch("COMMIT").map_err(fail)?;
-        self.idle.lock().push(source);
+        self.idle.give_back(source);
         if is_whole {
             let logged = copy.pragma_update(None, "journal_mode", "wal");
             logged.map_err(|error| cause(&copy, error))?;

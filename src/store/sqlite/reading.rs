@@ -12,7 +12,6 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -20,6 +19,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use super::chunks::End;
 use super::extents::Extents;
 use super::lock::{self, Lock, beside};
+use super::pool::Pool;
 use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
 
@@ -80,7 +80,7 @@ impl Sqlite {
         schema::check(&sql, &shown).map_err(|error| named(error, path))?;
         let extents = Extents::open(path, &sql, None)?;
         let connection = Conn::new(sql, &extents);
-        let (path, idle) = (path.to_owned(), Mutex::default());
+        let (path, idle) = (path.to_owned(), Pool::default());
         let (protection, _lock) = (Some(why.clone()), lock);
         let store = Sqlite { path, idle, extents, protection, is_made: false, _lock, main_lock };
         Ok((store, ProtectedWriter { connection, why, refusal }))
