@@ -343,8 +343,15 @@ impl Handles {
         }
     }
 
-    /// Whether the kernel runs this file.
+    /// Whether this file is run.
     pub fn is_running(&self, ino: Ino) -> bool {
         self.running.is_open(ino)
+    }
+
+    /// Whether it is run through another mount than this.
+    pub fn is_running_beside(&self, mount: MountId, ino: Ino) -> bool {
+        let runs = |row: &Row| matches!(*row.open, Open::Plain { runs: true, .. });
+        let beside = |row: &Row| row.ino == ino && row.mount != mount && runs(row);
+        self.is_running(ino) && self.table.read().rows.values().any(beside)
     }
 }

@@ -75,11 +75,7 @@ impl WorkTree {
     ) {
         match looked {
             Looked::Refused(refusal, about) => self.refuse_open(caller, refusal, about, reply),
-            // A file that is open for writing cannot be run, and the other way round: the kernel
-            // sees to that, but O_TRUNC without writing it checks when we have cut already.
-            Looked::Open(Open::Plain { .. })
-                if flags.truncate && self.handles.is_running(held.ino()) =>
-            {
+            Looked::Open(Open::Plain { .. }) if self.breaks_running(caller, held.ino(), flags) => {
                 reply.send(Err(Rule::Running.errno(Door::Name)));
             }
             Looked::Open(open @ Open::Plain { .. }) if flags.truncate => {
@@ -91,6 +87,15 @@ impl WorkTree {
                 self.open_after(caller, (held, Open::Staged(staged)), empty, reply);
             }
             Looked::Open(open) => reply.send(self.opened(caller, held, open)),
+        }
+    }
+
+    /// A file that is run cannot be opened for writing. Each kernel sees to that in its own mount (and knows who has
+    /// ended before we hear of it), but O_TRUNC without writing it checks when we have cut already.
+    fn breaks_running(&self, caller: &Caller, ino: Ino, flags: OpenFlags) -> bool {
+        match flags.write {
+            true => self.handles.is_running_beside(caller.mount, ino),
+            false => flags.truncate && self.handles.is_running(ino),
         }
     }
 

@@ -372,6 +372,9 @@ impl WorkTree {
                 return reply.send(Err(Rule::Gone.errno(Door::Handle)));
             }
             self.overtaken.end(caller);
+            if self.handles.is_running_beside(caller.mount, ino) {
+                return reply.send(Err(Rule::Running.errno(Door::Name)));
+            }
         }
         // For `chown(-1, -1)` the kernel sets nothing, and leaves it to us to take set-user-id away.
         let is_chown = set == SetAttr::default();

@@ -270,23 +270,30 @@ fn locks_hold_between_processes() {
 // P7.1
 #[test]
 fn a_running_program_is_not_emptied() {
-    let (fixture, dir) = scratch();
-    let path = dir.join("program");
+    let fixture = Setup::default().mounts(2).start();
+    let [path, beside] = [0, 1].map(|nth| fixture.mount(nth).join("program"));
     // Another process writes it: a child that another test starts in that moment would inherit this
     // one's descriptor, and what is open for writing cannot be run.
     fixture.bash().with("F", &path).run("cp \"$(command -v sleep)\" \"$F\"").success();
     let length = fs::metadata(&path).unwrap().len();
     let mut running = std::process::Command::new(&path).arg("600").spawn().unwrap();
-    for (write, flags) in [(true, 0), (true, libc::O_TRUNC), (false, libc::O_TRUNC)] {
-        let mut options = OpenOptions::new();
-        let opened = options.read(true).write(write).custom_flags(flags).open(&path);
-        assert_eq!(Errno::from_io_error(&opened.unwrap_err()), Some(Errno::TXTBSY));
+    for path in [&path, &beside] {
+        for (write, flags) in [(true, 0), (true, libc::O_TRUNC), (false, libc::O_TRUNC)] {
+            let mut options = OpenOptions::new();
+            let opened = options.read(true).write(write).custom_flags(flags).open(path);
+            assert_eq!(Errno::from_io_error(&opened.unwrap_err()), Some(Errno::TXTBSY));
+        }
+        let cut =
+            format!("{} -c 'import os; os.truncate(os.environ[\"F\"], 0)'", python().display());
+        assert!(fixture.bash().with("F", path).run(&cut).stderr.contains("Text file busy"));
     }
     assert_eq!(fs::metadata(&path).unwrap().len(), length);
     assert!(running.try_wait().unwrap().is_none(), "it still runs");
     running.kill().unwrap();
     running.wait().unwrap();
     drop(OpenOptions::new().write(true).open(&path).unwrap());
+    // The kernel tells a moment later that it has ended.
+    until_polled("a writer beside", || fs::write(&beside, "new").ok());
 }
 
 // P7.1
