@@ -187,9 +187,10 @@ impl WorkTree {
         }
         let open = self.handles.of_file(caller.mount, found.ino);
         let gone = read.node(found.ino)?;
-        // One that has become empty may have been reclaimed in part, if nobody has it open.
+        // One that has become empty may have been reclaimed in part, if nobody has it open and it had chunks: it
+        // counts them still.
         let stays = found.was_empty || !open.is_empty();
-        let is_whole = |gone: &Node| gone.nlink > 0 || gone.size > 0 || stays;
+        let is_whole = |gone: &Node| gone.nlink > 0 || gone.size > 0 || gone.chunks == 0 || stays;
         let gone = gone.filter(|gone| {
             gone.class == Class::Plain && is_whole(gone) && !self.is_hidden(&gone.kind(), caller)
         });

@@ -177,14 +177,19 @@ def hold(way, name):
     return pipe, path
 def still(pipe, path):
     assert os.write(pipe, b'x') == 1 and os.read(pipe, 1) == b'x'
+    for flags in [os.O_RDONLY, os.O_RDWR | os.O_CREAT]:
+        again = os.open(f'/proc/self/fd/{path}', flags)
+        assert os.read(again, 9) == text.encode()
+        os.close(again)
     for what in [pipe, path, '.']:
         # What a kernel remembers is not asked for: a change is.
         os.chmod(what if what == '.' else f'/proc/self/fd/{what}', 0o700)
         assert os.stat(what).st_nlink == 0, what
     assert os.listdir('.') == []
-for way in [lambda name: name, lambda name: f'{os.environ[\"OTHER\"]}/{name}']:
+other = lambda name: f'{os.environ[\"OTHER\"]}/{name}'
+for way, text in [(lambda name: name, 'text'), (other, 'text'), (lambda name: name, ''), (other, '')]:
     here = os.getcwd()
-    open('text', 'w').write('text')
+    open('text', 'w').write(text)
     held = hold(way, 'text')
     end = time.monotonic() + 1
     while time.monotonic() < end:
