@@ -542,7 +542,8 @@ impl Filesystem for Adapter {
         let (family, owner) = (family_of(request, fh.0, owner.0), owner.0);
         let (handle, user) = (handle(fh), request.uid());
         let asked = LockRequest { family, owner, handle, start, end, kind, pid, user };
-        answer::lock(self.locks.test(self.ino(number), &self.lock(&asked).0), reply);
+        let (lock, unlock) = self.lock(&asked);
+        answer::lock(self.locks.test(self.ino(number), &lock, unlock), reply);
     }
 
     fn setlk(

@@ -39,7 +39,7 @@ fn who_waits_is_answered_when_the_lock_is_let_go() {
     let locks = Arc::new(Locks::default());
     take(&locks, 1, lock(1, Kind::Exclusive)).unwrap();
     assert_eq!(take(&locks, 1, lock(2, Kind::Exclusive)), Err(Errno::EAGAIN));
-    assert_eq!(locks.test(Ino(1), &lock(2, Kind::Shared)).unwrap().owner.number, 1);
+    assert_eq!(locks.test(Ino(1), &lock(2, Kind::Shared), false).unwrap().owner.number, 1);
     let (two, three) = (
         ask(&locks, 1, lock(2, Kind::Shared), false, true),
         ask(&locks, 1, lock(3, Kind::Shared), false, true),

@@ -245,9 +245,12 @@ fn answer(answers: Vec<Answer>) {
 }
 
 impl Locks {
-    /// What stands in the way of a lock.
-    pub(crate) fn test(&self, ino: Ino, lock: &Lock) -> Option<Lock> {
-        self.state.lock().conflict(ino, lock).copied()
+    /// What stands in the way of a lock; of its end nothing does, and who asks for that wants to know what its own
+    /// open file holds there (`F_OFD_GETLK` with `F_UNLCK`).
+    pub(crate) fn test(&self, ino: Ino, lock: &Lock, unlock: bool) -> Option<Lock> {
+        let state = self.state.lock();
+        let table = state.files.get(&ino)?;
+        if unlock { table.own(lock).copied() } else { table.conflict(lock).copied() }
     }
 
     /// Takes, changes or lets go of a lock, or queues who waits for it.

@@ -87,6 +87,12 @@ impl Table {
         self.conflicts(wanted).min_by_key(|held| held.start)
     }
 
+    /// The first that `asked`'s owner itself holds in its range.
+    pub(crate) fn own(&self, asked: &Lock) -> Option<&Lock> {
+        let own = |held: &&Lock| held.is_same_owners(asked) && held.overlaps(asked);
+        self.held.iter().filter(own).min_by_key(|held| held.start)
+    }
+
     /// All locks that stand in the way of `wanted`.
     pub(crate) fn conflicts(&self, wanted: &Lock) -> impl Iterator<Item = &Lock> {
         self.held.iter().filter(move |held| {

@@ -57,6 +57,20 @@ fn of_several_in_the_way_the_first_in_the_file_is_told() {
 }
 
 #[test]
+fn an_owners_own_locks_are_told_to_it_alone() {
+    let mut table = Table::default();
+    table.put(lock(1, Kind::Exclusive, 20, 29));
+    table.put(lock(1, Kind::Shared, 0, 9));
+    table.put(lock(2, Kind::Shared, 5, 6));
+    let own = |number, start| {
+        table.own(&lock(number, Kind::Exclusive, start, END)).map(|held| (held.start, held.kind))
+    };
+    assert_eq!(own(1, 0), Some((0, Kind::Shared)));
+    assert_eq!(own(1, 10), Some((20, Kind::Exclusive)));
+    assert_eq!([own(1, 30), own(2, 7), own(3, 0)], [None; 3]);
+}
+
+#[test]
 fn a_range_is_cut_out_joined_and_replaced() {
     let mut table = Table::default();
     table.put(lock(1, Kind::Exclusive, 0, END));
