@@ -14,9 +14,14 @@ struct Tracer(Child);
 impl Tracer {
     /// Attaches to all threads of the daemon.
     fn start(fixture: &Fixture) -> Tracer {
+        Tracer::start_with(fixture, &["-e", "trace=fsync,fdatasync"])
+    }
+
+    /// The same, with what is to be traced, or made to fail.
+    fn start_with(fixture: &Fixture, what: &[&str]) -> Tracer {
         let pid = fixture.daemon_pid();
         let mut command = Command::new("strace");
-        command.args(["-f", "-qq", "-e", "trace=fsync,fdatasync", "-o"]);
+        command.args(["-f", "-qq", "-y"]).args(what).arg("-o");
         command.arg(fixture.outside("calls")).args(["-p", &pid.to_string()]);
         let tracer = Tracer(command.spawn().unwrap());
         let is_traced = |thread: fs::DirEntry| {
@@ -31,12 +36,17 @@ impl Tracer {
     }
 
     /// Detaches; gives how often `fsync` and `fdatasync` were called.
-    fn end(mut self, fixture: &Fixture) -> (usize, usize) {
-        send_signal(self.0.id(), Signal::INT);
-        self.0.wait().unwrap();
-        let calls = fs::read_to_string(fixture.outside("calls")).unwrap();
+    fn end(self, fixture: &Fixture) -> (usize, usize) {
+        let calls = self.calls(fixture);
         let count = |call: &str| calls.lines().filter(|line| line.contains(call)).count();
         (count(" fsync("), count(" fdatasync("))
+    }
+
+    /// Detaches; gives what was traced.
+    fn calls(mut self, fixture: &Fixture) -> String {
+        send_signal(self.0.id(), Signal::INT);
+        self.0.wait().unwrap();
+        fs::read_to_string(fixture.outside("calls")).unwrap()
     }
 }
 
@@ -111,4 +121,39 @@ fn who_flushes_what_is_judged_by_its_new_name_has_that_on_the_disk() {
         task.sync_all().unwrap();
     });
     assert_eq!(touched, (0, 1), "the time of a record");
+}
+
+// P4.4
+#[test]
+fn nothing_is_moved_from_a_log_that_a_flush_has_not_kept_before_it_is_on_the_disk() {
+    if !needs(&["strace"]) {
+        return;
+    }
+    let fixture = Setup::default().start();
+    let task = fixture.task("inbox", &Task::new("t-1"));
+    fs::create_dir_all(fixture.path("work/assigned/bob")).unwrap();
+    // Of each thread the first one.
+    let fails = ["-e", "trace=fdatasync,pwrite64", "-e", "inject=fdatasync:error=EIO:when=1"];
+    let tracer = Tracer::start_with(&fixture, &fails);
+    let lane = fixture.path("work/assigned/bob/t-1.yaml");
+    let mut failed = 0;
+    while fs::rename(&task, &lane).is_err() {
+        failed += 1;
+        assert!(failed < 100, "it goes on failing");
+    }
+    let calls = tracer.calls(&fixture);
+    let calls: Vec<&str> = calls.lines().collect();
+    let is_of_log = |call: &str| call.contains("team.db-wal>");
+    let failure = calls.iter().rposition(|call| is_of_log(call) && call.contains("EIO"));
+    let (failure, after) = calls.split_at(failure.unwrap() + 1);
+    assert!(failed > 0 && !failure.is_empty());
+    let moved =
+        after.iter().position(|call| call.contains("pwrite64(") && call.contains("team.db>"));
+    let before = &after[..moved.expect("the log is moved after that")];
+    let is_rewritten = |call: &&str| is_of_log(call) && call.contains("pwrite64(");
+    let rewritten = before.iter().position(is_rewritten);
+    let rewritten = rewritten.unwrap_or_else(|| panic!("{before:#?}"));
+    let is_flushed = |call: &&str| is_of_log(call) && call.contains("fdatasync(");
+    assert!(before[rewritten..].iter().any(is_flushed), "{before:#?}");
+    fixture.fsck_clean();
 }

@@ -253,7 +253,7 @@ fn what_was_to_be_written_once_more_is_forgotten_by_no_flush_before_that() {
     writer.sync().unwrap_err();
     drop(unflushable);
     // As where the log is moved: the kernel says that all is well.
-    store.extents.flush_in_order(|| Ok(())).unwrap();
+    store.extents.flush_to_move(|| Ok(())).unwrap();
     store.extents.flush_with(|| Ok(())).unwrap_err();
     let before = store.extents.times_written();
     writer.sync().unwrap();
@@ -311,13 +311,15 @@ fn what_was_freed_while_a_flush_was_in_doubt_is_given_back_after() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.db");
     let log = super::lock::beside(&path, "-wal");
-    let (_store, mut writer) = Sqlite::open(&path).unwrap();
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
     put(&mut writer, FIRST, &[b'a'; 32]);
     put(&mut writer, FIRST + 32, b"z");
     writer.sync().unwrap();
     change(&mut writer, |txn| txn.delete_chunks(FILE, FIRST, FIRST + 31).map(drop));
     let unflushable = unflushable_log(&log);
     writer.sync().unwrap_err();
+    // Nor is anything moved from a log that is not on the disk.
+    store.extents.flush_to_move(|| Ok(())).unwrap_err();
     drop(unflushable);
     // Who waits for the space asks for a flush, of which nothing can be believed yet.
     writer.find_room();

@@ -313,13 +313,13 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
             if code != ffi::SQLITE_OK
                 && let Some(extents) = &gathered.extents
             {
-                extents.doubt();
+                extents.doubt_log();
             }
             return code;
         }
         let flush = || gathered.file.sync_data();
         let flushed = match &gathered.extents {
-            Some(extents) if flushes.is_none() => extents.flush_in_order(flush),
+            Some(extents) if flushes.is_none() => extents.flush_to_move(flush),
             Some(extents) => extents.flush_with(flush),
             None => flush(),
         };

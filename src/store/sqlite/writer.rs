@@ -2,6 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +17,9 @@ use super::read_mark::ReadMark;
 use super::room::MainFile;
 use super::{BUSY_PATIENCE, Conn, fail};
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
+
+/// Bytes of the log that are written once more at a time.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The one writer of a store.
 pub struct SqliteWriter {
@@ -147,15 +152,22 @@ impl SqliteWriter {
     }
 
     /// After a flush that failed: the kernel tells that once, and says then that all is well of what it did not
-    /// write. So all that the log has is written anew, in the main file, and the log begins anew.
+    /// write. So all that the log has is written anew, in the main file, and the log begins anew; but before that it
+    /// is written anew itself, since the main file is none while the half of it is moved.
     fn write_anew(&mut self) -> Result<()> {
         let extents = Arc::clone(&self.connection.extents);
         if !extents.is_doubtful() {
             return Ok(());
         }
-        let doubts = extents.doubts();
+        let (doubts, of_log) = (extents.doubts(), extents.log_doubts());
         self.mark.let_go();
         extents.write_anew(&self.connection.sql)?;
+        if extents.is_log_doubtful() {
+            write_once_more(&self.wal_path).map_err(|error| {
+                StoreError::Failed(format!("writing {} anew: {error}", self.wal_path.display()))
+            })?;
+            extents.trust_log(of_log);
+        }
         if !self.checkpointer.begin_anew(&self.connection, BUSY_PATIENCE)? {
             let what = "the disk has not kept the log, which cannot be moved while somebody reads it for long";
             return Err(StoreError::Failed(what.to_owned()));
@@ -215,7 +227,8 @@ impl Writer for SqliteWriter {
     fn find_room(&mut self) -> bool {
         self.freeing.hurry();
         self.mark.let_go();
-        self.checkpointer.find_room(&self.connection).unwrap_or_else(|error| {
+        let found = self.write_anew().and_then(|()| self.checkpointer.find_room(&self.connection));
+        found.unwrap_or_else(|error| {
             tracing::warn!(%error, "no room is found");
             false
         })
@@ -226,11 +239,36 @@ impl Writer for SqliteWriter {
     }
 
     fn checkpoint(&mut self) -> Result<()> {
+        self.write_anew()?;
         if self.checkpointer.is_due() {
             self.mark.let_go();
         }
         self.checkpointer.consider(&self.connection, &self.wal_path)?;
         self.forget_freed()
+    }
+}
+
+impl Drop for SqliteWriter {
+    fn drop(&mut self) {
+        // Whoever opens it next knows of no flush that failed.
+        if let Err(error) = self.write_anew() {
+            tracing::error!(%error, "the disk has not kept all, and does not take it either");
+        }
+    }
+}
+
+/// Writes a log once more where it is, and flushes it. For the one writer: meanwhile nobody else writes there, and
+/// who reads finds what was there.
+fn write_once_more(log: &Path) -> io::Result<()> {
+    let log = File::options().read(true).write(true).open(log)?;
+    let (mut piece, mut at) = (vec![0; PIECE_BYTES], 0);
+    loop {
+        let length = log.read_at(&mut piece, at)?;
+        if length == 0 {
+            return log.sync_data();
+        }
+        log.write_all_at(&piece[..length], at)?;
+        at += length as u64;
     }
 }
 

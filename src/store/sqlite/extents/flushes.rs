@@ -41,6 +41,9 @@ pub(in crate::store::sqlite) struct Flush(u64);
 pub(super) struct Doubts {
     all: AtomicU64,
     trusted: AtomicU64,
+    /// Those of the log among them, and of how many of these it was written anew since.
+    of_log: AtomicU64,
+    log_trusted: AtomicU64,
 }
 
 impl Extents {
@@ -62,14 +65,30 @@ impl Extents {
         }
     }
 
-    /// The same for whoever needs no more than the order: what is moved from the log is flushed where it comes.
+    /// The same for whoever moves the log: what lies here is flushed where it comes. But the log must be on the disk,
+    /// since power loss leaves a half of what is moved.
     ///
     /// # Errors
-    /// If the disk fails.
-    pub fn flush_in_order(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    /// If the disk fails, or has failed and the log was not written anew since.
+    pub fn flush_to_move(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.expect_log()?;
+        self.flush_in_order(flush_log)?;
+        self.expect_log()
+    }
+
+    fn expect_log(&self) -> io::Result<()> {
+        match self.is_log_doubtful() {
+            true => {
+                Err(io::Error::other("the log is not written anew, which it did not keep before"))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn flush_in_order(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let nth = self.log_flushes.begun.fetch_add(1, Ordering::AcqRel) + 1;
         let flushed = self.flush().and_then(|()| {
-            flush_log().inspect_err(|_| self.doubt())?;
+            flush_log().inspect_err(|_| self.doubt_log())?;
             // It may have taken along what was committed meanwhile. No commit waits for this: until it is done power
             // loss can take content of files that nobody has flushed.
             self.flush()
@@ -107,6 +126,27 @@ impl Extents {
     /// Whether a flush has failed, and not all was written anew since.
     pub fn is_doubtful(&self) -> bool {
         self.doubts.trusted.load(Ordering::Acquire) < self.doubts()
+    }
+
+    /// Whether a flush of the log has failed, and it was not written anew since.
+    pub fn is_log_doubtful(&self) -> bool {
+        self.doubts.log_trusted.load(Ordering::Acquire) < self.log_doubts()
+    }
+
+    /// How many flushes of the log have failed.
+    pub fn log_doubts(&self) -> u64 {
+        self.doubts.of_log.load(Ordering::Acquire)
+    }
+
+    /// A flush of the log has failed.
+    pub fn doubt_log(&self) {
+        self.doubts.of_log.fetch_add(1, Ordering::AcqRel);
+        self.doubt();
+    }
+
+    /// The log was written anew, and flushed, after so many of its flushes had failed.
+    pub fn trust_log(&self, doubts: u64) {
+        self.doubts.log_trusted.store(doubts, Ordering::Release);
     }
 
     /// How many flushes have failed.
