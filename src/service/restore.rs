@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::names::FileName;
 use crate::numbers::G;
 use crate::store::sqlite::{
-    FILES, Lock, Sqlite, give_to_owner, lock_path, refuse_other, restoring_path,
+    EXTENTS, FILES, Lock, Sqlite, give_to_owner, lock_path, refuse_other, restoring_path,
 };
-use crate::store::{Readers, StoreError, is_full, or_too_long};
+use crate::store::{Identity, Readers, StoreError, is_full, or_too_long};
 
 use super::backup::{beside, remove_with_log, settle};
 use super::find::ROOT;
@@ -128,6 +128,9 @@ pub fn restore(
         }
         remove_with_log(&aside);
         return Err(failure);
+    }
+    if let Some(kept) = &kept {
+        leave_to(kept, store);
     }
     Ok(RestoreReport {
         store: store.display().to_string(),
@@ -266,8 +269,9 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<Checked, Failure> 
 }
 
 /// Moves the old store to a name of its own, with its log; a log that was left alone, too: SQLite
-/// would take it for the restored store's. The main file is there by both names until the restored one
-/// replaces it: who is killed leaves a store, and not a place in which the next start makes an empty one.
+/// would take it for the restored store's. The main file, and what of big files lies beside it, are there by both names
+/// until the restored one replaces it: who is killed leaves a store, and not a place in which the next start makes an
+/// empty one.
 fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
     if is_free(store) {
         return Ok(None);
@@ -277,10 +281,12 @@ fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
     let free = std::iter::once(first).chain(more);
     let kept = free.into_iter().find(|path| is_free(path));
     let Some(kept) = kept else { return Ok(None) };
-    let moved = move_beside(store, &kept).and_then(|()| {
-        // Not every file system has files with two names.
-        std::fs::hard_link(store, &kept).or_else(|_| move_one(store, &kept))
-    });
+    let both = ["", EXTENTS];
+    let mut alone = FILES.iter().filter(|end| !both.contains(end));
+    let moved = alone
+        .try_for_each(|end| move_one(&beside(store, end), &beside(&kept, end)))
+        .and_then(|()| name_twice(&beside(store, EXTENTS), &beside(&kept, EXTENTS)))
+        .and_then(|()| name_twice(store, &kept));
     moved.inspect_err(|_| {
         if let Err(error) = move_back(&kept, store) {
             tracing::error!(%error, kept = %kept.display(), "a part of the store stays aside");
@@ -296,27 +302,37 @@ fn is_free(store: &Path) -> bool {
 
 /// Undoes [`move_aside`]. The store's file goes last: with all that belongs to it, it is what it was.
 fn move_back(kept: &Path, store: &Path) -> std::io::Result<()> {
-    move_beside(kept, store)?;
-    move_one(kept, store)?;
-    // Of two names of one file a rename takes none away.
-    match std::fs::remove_file(kept) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+    FILES.iter().try_for_each(|end| move_one(&beside(kept, end), &beside(store, end)))
+}
+
+/// Gives a file another name as well, if there is one. Not every file system has files with two names.
+fn name_twice(from: &Path, to: &Path) -> std::io::Result<()> {
+    match std::fs::hard_link(from, to) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => move_one(from, to),
         _ => Ok(()),
     }
 }
 
-/// Moves what lies beside a store's main file.
-fn move_beside(from: &Path, to: &Path) -> std::io::Result<()> {
-    let ends = FILES.iter().filter(|end| !end.is_empty());
-    ends.into_iter().try_for_each(|end| move_one(&beside(from, end), &beside(to, end)))
+/// Takes from the restored store what lies beside it and is the old one's. Who is killed before leaves that to the next
+/// start.
+fn leave_to(kept: &Path, store: &Path) {
+    let old = Identity::named(&beside(kept, EXTENTS));
+    if let Ok(old) = old
+        && let Err(error) = old.remove(&beside(store, EXTENTS))
+    {
+        tracing::warn!(%error, "what is the old store's stays beside the restored one");
+    }
 }
 
 /// Moves a file, if there is one.
 fn move_one(from: &Path, to: &Path) -> std::io::Result<()> {
-    match std::fs::rename(from, to) {
+    let none = |done: std::io::Result<()>| match done {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        moved => moved,
-    }
+        done => done,
+    };
+    none(std::fs::rename(from, to))?;
+    // Of two names of one file a rename takes none away.
+    none(std::fs::remove_file(from))
 }
 
 #[cfg(test)]
@@ -342,6 +358,8 @@ mod tests {
         put_old();
         assert_eq!(move_aside(&store).unwrap().as_ref(), Some(&kept));
         assert!(is_old(&kept) && read(&store).unwrap() == b"old", "it has both names");
+        let big = read(beside(&store, EXTENTS));
+        assert!(big.is_ok_and(|big| big == b"old-extents"), "and what of big files lies beside it");
         move_back(&kept, &store).unwrap();
         assert!(is_old(&store) && is_free(&kept));
 
@@ -350,12 +368,15 @@ mod tests {
         write(&new, "new").unwrap();
         settle(&new, &store, true).unwrap();
         assert!(is_old(&kept) && read(&store).unwrap() == b"new");
+        leave_to(&kept, &store);
+        assert!(is_old(&kept) && !beside(&store, EXTENTS).exists());
         move_back(&kept, &store).unwrap();
         assert!(is_old(&store) && is_free(&kept));
 
         // Of a store that is gone its log may be left.
         std::fs::remove_file(&store).unwrap();
         move_aside(&store).unwrap();
+        leave_to(&kept, &store);
         assert!(is_free(&store) && beside(&kept, "-wal").exists());
     }
 }

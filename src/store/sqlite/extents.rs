@@ -24,7 +24,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -41,7 +41,7 @@ use crate::limits::CHUNK_BYTES;
 use crate::store::{Identity, Result, StoreError, open_own};
 
 /// What the file's name has more than the store's.
-pub(super) const ENDING: &str = "-extents";
+pub const ENDING: &str = "-extents";
 
 /// What the file begins with; two keys follow, of which the store has one.
 const MAGIC: &str = "workfs extents 1 ";
@@ -432,6 +432,11 @@ fn find(store: &Path, path: &Path, sql: &Connection, write: bool) -> Result<Foun
     let of_store = String::from_utf8_lossy(&there)
         .strip_prefix(MAGIC)
         .is_some_and(|keys| keys.lines().any(|known| known == key));
+    // A restoring that was killed left the old store's there; whoever has it aside has it by another name.
+    let is_left = write && !is_needed && found.nlink() > 1;
+    if is_read && !of_store && is_left && std::fs::remove_file(path).is_ok() {
+        return Ok(none(key));
+    }
     if !is_read || !of_store {
         let way = if is_needed { "bring the one that was with it" } else { "move it away" };
         let store = store.display();

@@ -363,3 +363,20 @@ fn what_lies_in_a_file_that_takes_nothing_is_read() {
     assert_eq!(got(&store, FIRST, 3), left);
     await_taken(&mut writer, &path, 2 * CHUNK_BYTES as u64);
 }
+
+// P4.6
+#[test]
+fn what_a_restoring_that_was_killed_left_of_the_old_store_goes_by_this_name_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+    let (store, mut writer) = Sqlite::open(&old).unwrap();
+    put(&mut writer, FIRST, b"a");
+    drop((store, writer));
+    std::fs::hard_link(extents(&old), extents(&new)).unwrap();
+    let (store, mut writer) = Sqlite::open(&new).unwrap();
+    put(&mut writer, FIRST, b"b");
+    assert_eq!(store.integrity(&mut || true).unwrap(), Some(vec![]));
+    let (kept, _writer) = Sqlite::open(&old).unwrap();
+    assert_eq!((got(&kept, FIRST, 1), got(&store, FIRST, 1)), (vec![Some(b'a')], vec![Some(b'b')]));
+    assert!(extents(&new).exists());
+}

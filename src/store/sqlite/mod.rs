@@ -49,6 +49,7 @@ use chunks::Space;
 use extents::Extents;
 use pool::Pool;
 
+pub use extents::ENDING as EXTENTS;
 pub use head::refuse_other;
 pub use lock::{
     FILES, Lock, give_to_owner, is_name_of_store, is_of_store, lock_holder, remove_files,
