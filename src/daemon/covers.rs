@@ -265,7 +265,8 @@ impl Covers {
         let written = file
             .write_all(&text)
             .and_then(|()| if flush { file.sync_all() } else { Ok(()) })
-            .and_then(|()| std::fs::rename(&new, &self.file));
+            .and_then(|()| std::fs::rename(&new, &self.file))
+            .and_then(|()| if flush { self.flush_name() } else { Ok(()) });
         if written.is_err() {
             // As good as gone: it is used by nobody.
             let _ = std::fs::remove_file(&new);
@@ -274,6 +275,15 @@ impl Covers {
             self.remove_left();
         }
         written
+    }
+
+    /// Makes the list's name survive power loss: the directory that is closed next may lie on another disk. Where its own
+    /// cannot be opened, that is left to the system.
+    fn flush_name(&self) -> std::io::Result<()> {
+        match self.file.parent().map(File::open) {
+            Some(Ok(dir)) => dir.sync_all(),
+            _ => Ok(()),
+        }
     }
 
     /// Removes what processes left that were killed while they wrote the list. One that is at it is done soon.

@@ -157,3 +157,22 @@ fn nothing_is_moved_from_a_log_that_a_flush_has_not_kept_before_it_is_on_the_dis
     assert!(before[rewritten..].iter().any(is_flushed), "{before:#?}");
     fixture.fsck_clean();
 }
+
+// P6.8
+#[test]
+fn what_a_covered_directory_was_like_is_on_the_disk_before_it_is_closed() {
+    if !needs(&["strace"]) {
+        return;
+    }
+    let fixture = Setup::default().start();
+    let point = fixture.outside("second");
+    fs::create_dir(&point).unwrap();
+    let tracer = Tracer::start_with(&fixture, &["-e", "trace=fsync,rename,fchmod"]);
+    fixture.mount_at(&point).success();
+    let calls = tracer.calls(&fixture);
+    let listed = calls.lines().position(|call| call.contains("team.db.covers\") = 0"));
+    let after: Vec<&str> = calls.lines().skip(listed.expect(&calls) + 1).collect();
+    let closed = after.iter().position(|call| call.contains("fchmod(")).unwrap();
+    assert!(after[..closed].iter().any(|call| call.contains(" fsync(")), "{calls}");
+    fixture.workfs(&["unmount", point.to_str().unwrap()]).success();
+}
