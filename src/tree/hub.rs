@@ -66,8 +66,8 @@ impl Identity {
 }
 
 #[derive(Clone)]
-struct Member {
-    mount: Arc<Mount>,
+pub(super) struct Member {
+    pub(super) mount: Arc<Mount>,
     /// Where this process finds it, and the device number of its files.
     place: Option<(PathBuf, u64)>,
 }
@@ -187,11 +187,7 @@ impl Hub {
 
     /// Forgets a mount.
     pub fn remove_mount(&self, id: MountId) {
-        let (members, identity) = (self.members(), self.identity(id));
-        let ended = members.iter().find(|member| member.mount.id() == id);
-        if let Some((member, identity)) = ended.zip(identity) {
-            self.parted.note(&identity, &member.mount);
-        }
+        self.parted.note(&self.members(), self.identity(id), id);
         Arc::make_mut(&mut *self.members.write()).retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
         self.stale.lock().remove_mount(id);
@@ -465,14 +461,14 @@ impl Audience for Hub {
             identity.is_some_and(|identity| identity.agent.as_ref() == Some(agent))
         };
         let members = self.members();
-        let seen = members.iter().filter(acts).map(|member| member.mount.last_seen_ns()).max();
-        seen.max(self.parted.agent(agent))
+        let seen = members.iter().filter(acts).map(|member| member.mount.last_seen_ns());
+        seen.chain(self.parted.agent(agent)).max()
     }
 
     fn last_seen_user(&self, uid: u32) -> Option<u64> {
         let members = self.members();
-        let seen = members.iter().filter_map(|member| member.mount.last_seen_of_ns(uid)).max();
-        seen.max(self.parted.user(uid))
+        let seen = members.iter().filter_map(|member| member.mount.last_seen_of_ns(uid));
+        seen.chain(self.parted.user(uid)).max()
     }
 
     fn listen_for(&self, agent: &AgentName, uid: Option<u32>) {

@@ -5,14 +5,16 @@
 //! that are there have heard.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::Mount;
+use workfs_mount::MountId;
 
 use crate::limits::PARTED_USERS_MAX;
 use crate::names::AgentName;
 
 use super::Identity;
+use super::hub::Member;
 
 /// See the module; in nanoseconds of the steady clock.
 #[derive(Default)]
@@ -26,10 +28,12 @@ struct Signs {
 }
 
 impl Parted {
-    /// A mount has ended.
-    pub fn note(&self, identity: &Identity, mount: &Mount) {
+    /// One of the mounts ends, which acts for this identity.
+    pub fn note(&self, members: &[Member], identity: Option<Arc<Identity>>, ends: MountId) {
+        let ended = members.iter().find(|member| member.mount.id() == ends);
+        let Some(Member { mount, .. }) = ended else { return };
         let mut signs = self.0.lock();
-        if let Some(agent) = &identity.agent {
+        if let Some(agent) = identity.as_ref().and_then(|identity| identity.agent.as_ref()) {
             let seen = signs.agents.entry(agent.clone()).or_default();
             *seen = (*seen).max(mount.last_seen_ns());
         }
