@@ -194,7 +194,13 @@ impl Lines {
     /// by its end.
     #[must_use]
     pub fn is_read(&self, patience: Duration) -> bool {
-        let shows = self.await_some(patience).unwrap_or(false);
+        let begin = Instant::now();
+        let mut shows = self.await_some(patience).unwrap_or(false);
+        // One that only sends no more shows that at once, and may read yet.
+        if shows && socket::only_sends_no_more(self.stream()) {
+            let left = patience.saturating_sub(begin.elapsed());
+            shows = socket::await_gone(self.stream(), left).unwrap_or(false);
+        }
         !(shows && socket::has_left_unread(self.stream()))
     }
 

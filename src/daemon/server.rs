@@ -36,6 +36,7 @@ use crate::service::{
     Caller, ClaimArgs, ClaimReport, Effect, Of, Properties, Reply, Request, Service, dispatch,
     expect_runner, expect_way_to_part,
 };
+use crate::store::Readers;
 
 /// The serving of one socket.
 pub struct Server {
@@ -155,6 +156,10 @@ impl Server {
 }
 
 impl Shared {
+    fn readers(&self) -> &dyn Readers {
+        &**self.service.engine.readers()
+    }
+
     /// The socket's mode follows the register, and who has the store's file: nobody else has anything to ask.
     fn let_others_in(&self) {
         let service = &self.service;
@@ -191,7 +196,7 @@ fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()
         || -> io::Result<_> { Ok((lines.stream().try_clone()?, lines.stream().try_clone()?)) };
     let admitted = match refused(shared, peer) {
         Some(failure) => Err(failure),
-        None => spare::expect(lines.stream(), spare::Use::Asks)
+        None => spare::expect(lines.stream(), spare::Use::Asks, shared.readers())
             .and_then(|()| copies().map_err(|error| Failure::io("taking a connection", &error)))
             .and_then(|(copy, spare)| shared.places.admit(number, peer.uid, copy).map(|()| spare)),
     };
@@ -390,7 +395,7 @@ fn enter_room(
     if shared.stopping.load(Ordering::SeqCst) {
         return Ok(());
     }
-    if let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays) {
+    if let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays, shared.readers()) {
         return lines.send(&Answer::Failed(failure));
     }
     let open = match room.take() {
@@ -424,7 +429,7 @@ fn serve_request(
     // Who reads lines may do so in a pager, or do something for each.
     let at_leisure = matches!(request, Request::Log(_) | Request::Watch(_));
     if endless
-        && let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays)
+        && let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays, shared.readers())
             .and_then(|()| shared.places.change(served.number, Seat::Follows))
     {
         return (None, lines.send(&Answer::Failed(failure)));

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -180,7 +181,6 @@ pub fn peer_groups(stream: &UnixStream) -> Vec<u32> {
 /// Whether the other end has gone away. One that only sends no more still wants its answer.
 #[must_use]
 pub fn is_gone(stream: &UnixStream) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let gone = PollFlags::HUP | PollFlags::ERR;
     let mut fds = [PollFd::new(stream, gone)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -203,7 +203,6 @@ pub fn has_left_unread(stream: &UnixStream) -> bool {
 /// take from [`has_left_unread`].
 #[must_use]
 pub fn may_read_yet(stream: &UnixStream) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds = [PollFd::new(stream, PollFlags::ERR)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let is_there = poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::ERR);
@@ -227,7 +226,6 @@ pub enum End {
 /// # Errors
 /// A failure of poll(2).
 pub fn await_end(watched: &OwnedFd, client: Option<&UnixStream>) -> io::Result<End> {
-    use rustix::event::{PollFd, PollFlags, poll};
     let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
     let mut fds = vec![PollFd::new(watched, PollFlags::HUP)];
     fds.extend(client.map(|client| PollFd::new(client, gone)));
@@ -251,12 +249,24 @@ pub fn await_end(watched: &OwnedFd, client: Option<&UnixStream>) -> io::Result<E
 /// # Errors
 /// A failure of poll(2).
 pub fn await_input(stream: &UnixStream, patience: Duration) -> io::Result<bool> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    await_event(stream, PollFlags::IN, patience)
+}
+
+/// Waits until the other end is gone, and does more than send no more; false if it does not in time.
+///
+/// # Errors
+/// A failure of poll(2).
+pub fn await_gone(stream: &UnixStream, patience: Duration) -> io::Result<bool> {
+    // That is told to whoever waits for nothing.
+    await_event(stream, PollFlags::empty(), patience)
+}
+
+fn await_event(stream: &UnixStream, wanted: PollFlags, patience: Duration) -> io::Result<bool> {
     let until = Instant::now().checked_add(patience);
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut [PollFd::new(stream, PollFlags::IN)], left.as_ref()) {
+        match poll(&mut [PollFd::new(stream, wanted)], left.as_ref()) {
             Ok(ready) => return Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -295,7 +305,6 @@ pub fn send_while(
 /// Whether the other side has taken most of what it was sent, so that a little more does not wait for it.
 #[must_use]
 pub fn has_room(stream: &UnixStream) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds = [PollFd::new(stream, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::OUT)
@@ -303,7 +312,6 @@ pub fn has_room(stream: &UnixStream) -> bool {
 
 /// Sends; what the other side did not take in time is left in `bytes`.
 fn send_some(stream: &UnixStream, bytes: &mut &[u8], patience: Duration) -> io::Result<()> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::io::Errno;
     let until = Instant::now() + patience;
     while !bytes.is_empty() {

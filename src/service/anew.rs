@@ -47,7 +47,8 @@ pub fn make_rows(
     let mut before = all.len();
     while !circles.is_empty() && circles.len() < before {
         before = circles.len();
-        let again: Vec<RecordKey> = circles.drain(..).map(|(record, _)| record).collect();
+        // The other way round each time: a chain that was turned round comes to its end at once then.
+        let again: Vec<RecordKey> = circles.drain(..).rev().map(|(record, _)| record).collect();
         for records in again.chunks(ROWS_AT_ONCE) {
             circles.extend(engine.run(caller.context(), MakeRows { records: records.to_vec() })?);
         }

@@ -7,7 +7,7 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use crate::store::sqlite::is_name_of_store;
-use crate::store::{StoreError, has_one_name, is_full, or_too_long};
+use crate::store::{Identity, StoreError, has_one_name, is_full, or_too_long};
 
 use super::status::size;
 use super::{BackupArgs, Exit, Failure, Reply, Service, Sink};
@@ -60,8 +60,13 @@ pub(super) fn backup(
     }
     // Under another name until it is whole: a backup that has its name is one.
     let aside = beside(file, ".workfs-part");
-    let _held = hold(&aside, file)?;
-    let copied = service.engine.readers().backup(&aside, &mut |done, total| {
+    let held = hold(&aside, file)?;
+    let made = held.metadata().map_err(|error| {
+        let reason = format!("{}: {error}", aside.display());
+        Failure::new(error.kind().into(), reason, "try again")
+    })?;
+    let made = Identity::of(&made);
+    let copied = service.engine.readers().backup((&aside, made), &mut |done, total| {
         sink(Reply::Progress { done, total, what: "pages".to_owned() })
     });
     let finished = match copied {
@@ -166,9 +171,12 @@ pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, F
         Err(error) => return Err(failed(error)),
     }
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let flushed = File::open(dir).and_then(|dir| dir.sync_all());
-    // One that may be written and not read (a drop box) is flushed with all of its file system.
-    match flushed.or_else(|_| rustix::fs::syncfs(&copy).map_err(std::io::Error::from)) {
+    let flushed = match File::open(dir) {
+        Ok(dir) => dir.sync_all(),
+        // One that may be written and not read (a drop box) is flushed with all of its file system.
+        Err(_) => rustix::fs::syncfs(&copy).map_err(std::io::Error::from),
+    };
+    match flushed {
         Ok(()) => Ok(bytes),
         Err(error) => {
             let what = format!(

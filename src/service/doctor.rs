@@ -316,8 +316,12 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
             "set a layout that has their workspaces as they were: `workfs init --layout FILE`";
         report.bad("configuration", found, remedy);
     }
-    let mut progress =
-        |done, total| sink(Reply::Progress { done, total, what: "records".to_owned() });
+    let mut is_cut = false;
+    let mut progress = |done, total| {
+        let goes_on = sink(Reply::Progress { done, total, what: "records".to_owned() });
+        is_cut |= !goes_on && done < total;
+        goes_on
+    };
     match misfits(&**service.engine.readers(), &config, &mut progress) {
         Ok(Misfits { all, .. }) if all.count > 0 => {
             let named = Misfits::named(&all);
@@ -328,6 +332,10 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
         }
         // What of the store cannot be read is told of elsewhere.
         Ok(_) | Err(_) => {}
+    }
+    if is_cut {
+        let found = "its records were not looked at to the end: interrupted";
+        report.warn("configuration", found, "call it again");
     }
     if !left.is_empty() {
         let named = first_few(left.iter().map(ToString::to_string), NAMED_MAX);

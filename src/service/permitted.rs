@@ -30,17 +30,18 @@ pub fn expect_way_to_part(
     if !is_bound(service, caller) || caller.part.is_whole() {
         return Ok(());
     }
-    let shown = shown();
-    let is_open = service.read(|read| {
-        for from in [TreePath::root()].iter().chain(&shown) {
-            let is_above = part.below(from).is_some();
-            if is_above && reach_from(read, caller, (from, part))?.is_some() {
-                return Ok(true);
+    let leads_from = |from: &[TreePath]| {
+        service.read(|read| {
+            for from in from {
+                let is_above = part.below(from).is_some();
+                if is_above && reach_from(read, caller, (from, part))?.is_some() {
+                    return Ok(true);
+                }
             }
-        }
-        Ok(false)
-    })?;
-    if is_open {
+            Ok(false)
+        })
+    };
+    if leads_from(&[TreePath::root()])? || leads_from(&shown())? {
         return Ok(());
     }
     let reason = format!("user {} may not pass to `{part}`", caller.uid);

@@ -267,6 +267,8 @@ pub trait Readers: Send + Sync {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
     /// Where the store lies.
     fn path(&self) -> &std::path::Path;
+    /// Closes most of what stays open for those who read next, for want of descriptors.
+    fn close_idle(&self);
     /// Why nothing can be changed, where nothing can: what hinders writing the store.
     fn write_protection(&self) -> Option<&str>;
     /// Every problem that the engine's own integrity check of the file finds, as of one commit; empty is well.
@@ -275,11 +277,11 @@ pub trait Readers: Send + Sync {
     /// # Errors
     /// What the store said.
     fn integrity(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<String>>>;
-    /// Copies the whole store, as of one commit, to `target`. `progress` hears of pages that are
+    /// Copies the whole store, as of one commit, to `target`, which is this file and no other. `progress` hears of pages that are
     /// done and of all; where it says false the copy is given up, and this is false.
     fn backup(
         &self,
-        target: &std::path::Path,
+        target: (&std::path::Path, Identity),
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<bool>;
 }

@@ -185,3 +185,34 @@ pub fn user_name(uid: u32) -> AgentName {
         // PROOF: `uid-` and digits fit the grammar and the length of an agent's name.
         .expect("uid-N is an agent's name")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_capability_counts_where_it_is_one_over_the_files_of_this_process() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let is_root = rustix::process::geteuid().is_root();
+        assert_eq!(acts_as_owner(own), is_root);
+        // Root of a name space of users of its own has them all, as it is told.
+        let mut child = Command::new("unshare")
+            .args(["-Ur", "sh", "-c", "echo begun; read end"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        // Not every user may have one.
+        if said == "begun\n" {
+            assert_ne!(told(child.id(), "CapEff:").trim_matches('0'), "");
+            assert!(!acts_as_owner(child.id()));
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}

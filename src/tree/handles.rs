@@ -8,7 +8,6 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Caller, Handle, MountId, Shares, UsedUp};
 
-use crate::engine::runs_the_store;
 use crate::limits::{HANDLES_MAX, READ_AT_ONCE_WITHIN};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -141,8 +140,8 @@ struct Row {
     ino: Ino,
     /// The mount that it was opened through.
     mount: MountId,
-    /// Who opened it: user and group.
-    by: (u32, u32),
+    /// Who opened it.
+    user: u32,
     /// The thread that opened it.
     opener: u32,
     open: Arc<Open>,
@@ -169,7 +168,7 @@ pub(super) struct Handles {
 impl Table {
     fn remove(&mut self, handle: Handle) -> Option<Row> {
         let row = self.rows.remove(&handle.0)?;
-        self.shares.give_back(row.by.0);
+        self.shares.give_back(row.user);
         Some(row)
     }
 }
@@ -238,7 +237,7 @@ impl Handles {
             self.running.add(held.ino);
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (mount, opener, open) = (by.mount, by.pid, Arc::new(open));
+        let (mount, user, opener, open) = (by.mount, by.uid, by.pid, Arc::new(open));
         if let Open::Staged(staged) = &*open {
             let mut staged = staged.lock();
             staged.opened_by = Some(*by);
@@ -247,19 +246,8 @@ impl Handles {
                 self.note_pages(held.ino, &mut staged, Pages::Perhaps(Instant::now()));
             }
         }
-        table.rows.insert(number, Row { ino: held.ino, mount, by: (by.uid, by.gid), opener, open });
+        table.rows.insert(number, Row { ino: held.ino, mount, user, opener, open });
         Ok(Handle(number))
-    }
-
-    /// In whose name this thread writes and saves by a handle: in that of who opened it, unless that is who runs the
-    /// store. Whoever has the descriptor by now may have more rights than who handed it over: a set-user-id program
-    /// closes what it was started with.
-    pub fn in_whose_name(&self, handle: Handle, thread: &Caller) -> Caller {
-        let table = self.table.read();
-        let by = table.rows.get(&handle.0).map(|row| row.by);
-        let (uid, gid) =
-            by.filter(|(user, _)| !runs_the_store(*user)).unwrap_or((thread.uid, thread.gid));
-        Caller { uid, gid, ..*thread }
     }
 
     /// Whether who asks could have one more handle.

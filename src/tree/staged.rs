@@ -11,7 +11,7 @@ use std::time::Instant;
 use workfs_mount::{Caller, OpenFlags, WriteAt};
 
 use crate::config::Check;
-use crate::engine::{Base, Fence, Home, Written, renamed_over};
+use crate::engine::{Base, Fence, Home, Written, renamed_over, runs_the_store};
 use crate::kind::Fault;
 use crate::limits::{JUDGED_BYTES_FREE, JUDGED_TIMES, RECORD_BYTES_MAX};
 use crate::numbers::{RecordKey, UnixNanos, Version};
@@ -124,6 +124,16 @@ pub(super) struct Emptied {
 }
 
 impl Staged {
+    /// In whose name a thread writes and saves by this: in that of who opened it, unless that is who runs the store.
+    /// Whoever has the descriptor by now may have more rights than who handed it over: a set-user-id program closes
+    /// what it was started with.
+    pub fn in_whose_name(&self, thread: &Caller) -> Caller {
+        match self.opened_by.filter(|by| !runs_the_store(by.uid)) {
+            Some(Caller { uid, gid, .. }) => Caller { uid, gid, ..*thread },
+            None => *thread,
+        }
+    }
+
     pub fn new(home: Option<Home>, pinned: Text, base: Base) -> Self {
         Staged {
             home,

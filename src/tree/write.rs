@@ -46,7 +46,7 @@ impl WorkTree {
             }
             Open::Staged(staged) => {
                 let by = (ino, handle);
-                let caller = &self.handles.in_whose_name(handle, caller);
+                let caller = &staged.lock().in_whose_name(caller);
                 let reply = self.noting_unsaved(caller, by, &staged.lock(), reply);
                 if self.engine.had_no_room() && !staged.lock().was_asked {
                     return self.stage_if_room(caller, by, &open, (at, data), reply);
@@ -145,7 +145,6 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
-        let caller = &self.handles.in_whose_name(handle, caller);
         let is_put_off = |wrote: bool| {
             let opener = self.handles.opener(handle).filter(|_| !sync);
             opener.is_some_and(|opener| {
@@ -161,6 +160,7 @@ impl WorkTree {
             };
         };
         let mut staged = staged.lock();
+        let caller = &staged.in_whose_name(caller);
         let is_unsaved = staged.unsaved.is_any();
         if let Some(judging) = staged.judging.as_mut().filter(|_| is_unsaved) {
             return judging.after.push(Ending { caller: *caller, handle, sync, reply });
@@ -408,7 +408,13 @@ impl WorkTree {
                 Ok(Sized::Cut(sight, text)) => {
                     return self.save_cut(caller, ino, sight, text, reply);
                 }
-                Ok(Sized::EmptiesDraft) => return self.empty_draft(caller, ino, reply),
+                Ok(Sized::EmptiesDraft) => {
+                    let by = match open.as_deref() {
+                        Some(Open::Staged(staged)) => staged.lock().in_whose_name(caller),
+                        _ => *caller,
+                    };
+                    return self.empty_draft(&by, ino, reply);
+                }
                 Ok(Sized::Plain) => {}
             }
         }

@@ -44,7 +44,7 @@ fn a_workspace_whose_directory_is_not_noted_and_a_past_that_is_missing_are_notic
             "DELETE FROM file_versions; UPDATE histories SET versions = 0, bytes = 0; {past}"
         );
         let told = told(&fixture, &versions);
-        assert!(told.len() == 1 && told[0].starts_with("histories of files: of "), "{told:?}");
+        assert!(told.len() == 1 && told[0].starts_with("histories of files: "), "{told:?}");
     }
 }
 

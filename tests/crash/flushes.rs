@@ -46,7 +46,7 @@ impl Tracer {
     fn calls(mut self, fixture: &Fixture) -> String {
         send_signal(self.0.id(), Signal::INT);
         self.0.wait().unwrap();
-        fs::read_to_string(fixture.outside("calls")).unwrap()
+        whole_calls(&fs::read_to_string(fixture.outside("calls")).unwrap())
     }
 }
 
@@ -55,6 +55,25 @@ impl Drop for Tracer {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// A call in the midst of which another thread was traced is two lines: one, where it ended.
+fn whole_calls(traced: &str) -> String {
+    let mut begun = std::collections::HashMap::new();
+    let mut whole = String::new();
+    for line in traced.lines() {
+        let (thread, call) = line.split_once(' ').unwrap_or((line, ""));
+        if let Some(begin) = call.strip_suffix(" <unfinished ...>") {
+            begun.insert(thread, begin);
+            continue;
+        }
+        let end = call.trim_start().strip_prefix("<... ").and_then(|it| it.split_once(" resumed>"));
+        match end.zip(begun.remove(thread)) {
+            Some(((_, end), begin)) => whole.push_str(&format!("{thread} {begin}{end}\n")),
+            None => whole.push_str(&format!("{line}\n")),
+        }
+    }
+    whole
 }
 
 /// The flushes of twenty claims.

@@ -41,8 +41,13 @@ fn big_task(nth: usize) -> Task {
 
 /// Saves tasks until the disk is full; gives those that were acknowledged.
 pub fn fill(fixture: &Fixture) -> Vec<String> {
+    fill_from(fixture, 0)
+}
+
+/// The same with tasks of other numbers.
+fn fill_from(fixture: &Fixture, first: usize) -> Vec<String> {
     let mut acknowledged = Vec::new();
-    for nth in 0..2000 {
+    for nth in first..first + 2000 {
         let task = big_task(nth);
         let path = fixture.work().join("inbox").join(task.file());
         match save(&path, task.text().as_bytes()) {
@@ -116,11 +121,15 @@ fn a_lease_ends_on_a_full_disk_too_and_nothing_late_is_taken() {
     let task = Task::new("t-1").with("lease: 10s\n");
     fixture.task("inbox", &task);
     let (own, inbox) = (bob.join("work/assigned/bob/t-1.yaml"), bob.join("work/inbox/t-1.yaml"));
+    // On a slow machine it may take longer than the lease does: so it is full before, and has little room for the claim.
+    let spare = ballast.with_file_name("spare");
+    fs::write(&spare, vec![1; 2 << 20]).unwrap();
+    let before = fill(&fixture).len();
+    fs::remove_file(spare).unwrap();
     fs::rename(inbox, &own).unwrap();
     let open = fs::OpenOptions::new().append(true).open(&own).unwrap();
-    // At once: by records it may take longer than the lease does.
     Shell::bash(ballast.parent().unwrap()).run("cat /dev/zero > rest").failure();
-    fill(&fixture);
+    fill_from(&fixture, before + 1);
     until_polled("its end is told", || {
         let told = fs::read_to_string(fixture.path(".workfs/leases")).unwrap();
         told.contains("over bob's lease").then_some(())

@@ -50,7 +50,7 @@ impl Waiter {
         Waiter::asking(fixture, &serde_json::json!({"within": within}))
     }
 
-    fn asking(fixture: &Fixture, ask: &serde_json::Value) -> Waiter {
+    pub(super) fn asking(fixture: &Fixture, ask: &serde_json::Value) -> Waiter {
         let socket: PathBuf = StorePaths::of(fixture.store()).unwrap().socket();
         let mut stream = UnixStream::connect(socket).unwrap();
         let ask = serde_json::json!({"workfs": 1, "ask": ask});

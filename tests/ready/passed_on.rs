@@ -89,17 +89,23 @@ fn who_only_sends_no_more_waits_on_and_has_what_it_is_told() {
     // Nobody waits any more.
     assert_eq!(fixture.workfs(&["ready"]).success().stdout, "work/inbox/t-3.yaml\n");
     // What is there to be read is kept for who has not gone, and costs nothing meanwhile.
-    let slow = Waiter::among(&fixture, "bob", None, DEADLINE);
-    slow.sends_no_more();
-    until_polled("an answer", || slow.is_answered().then_some(()));
-    let before = cpu_time(fixture.daemon_pid());
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(cpu_time(fixture.daemon_pid()) - before < 10, "in hundredths of a second");
-    assert_eq!(fixture.workfs(&["ready"]).stdout, "nothing is ready\n");
-    drop(slow);
-    until_polled("what nobody read to be given back", || {
-        (fixture.workfs(&["ready"]).stdout == "work/inbox/t-3.yaml\n").then_some(())
-    });
+    let claim = serde_json::json!({"do": {"claim": {"agent": "bob"}}});
+    for waits in [true, false] {
+        let slow = match waits {
+            true => Waiter::among(&fixture, "bob", None, DEADLINE),
+            false => Waiter::asking(&fixture, &claim),
+        };
+        slow.sends_no_more();
+        until_polled("an answer", || slow.is_answered().then_some(()));
+        let before = cpu_time(fixture.daemon_pid());
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(cpu_time(fixture.daemon_pid()) - before < 10, "in hundredths of a second");
+        assert_eq!(fixture.workfs(&["ready"]).stdout, "nothing is ready\n");
+        drop(slow);
+        until_polled("what nobody read to be given back", || {
+            (fixture.workfs(&["ready"]).stdout == "work/inbox/t-3.yaml\n").then_some(())
+        });
+    }
     fixture.fsck_clean();
 }
 

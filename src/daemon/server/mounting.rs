@@ -38,7 +38,7 @@ pub(super) fn serve(
     if !shared.lingers() && shared.mounts.leaves_to_next(ask) {
         return Ok(());
     }
-    if let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays) {
+    if let Err(failure) = spare::expect(lines.stream(), spare::Use::Stays, shared.readers()) {
         shared.mounts.note_try();
         return lines.send(&Answer::Failed(failure));
     }

@@ -34,7 +34,7 @@ pub(super) fn check(
     check.got(|| "histories of files".to_owned(), listed)?;
     let total = histories.len() as u64;
     if ledger.is_unbroken && ledger.files > total {
-        let what = format!("of {} of which events tell {total} are there", ledger.files);
+        let what = format!("{total} are there, and events tell of {}", ledger.files);
         check.problem("histories of files", what);
     }
     for (nth, history) in histories.into_iter().enumerate() {

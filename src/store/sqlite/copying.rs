@@ -1,14 +1,12 @@
 //! The file that a backup is written to.
 //!
-//! What must stay true: it is the one that was opened here, by one name and whoever runs this process its owner,
-//! whatever somebody puts in its place: the directory may be another's, who would read the store in a file of his, or
-//! have a link there to what is not to be overwritten. Deliberately not here: its name, and when it is whole
-//! (`service`).
+//! What must stay true: it is the one that was made for it, whatever somebody puts in its place: the directory may be
+//! another's, who would read the store in a file of his, or have a link there to what is not to be overwritten.
+//! Deliberately not here: its name, and when it is whole (`service`).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
@@ -20,9 +18,9 @@ use crate::store::{Identity, Result, StoreError, open_own};
 /// Opens the copy. SQLite opens, locks and closes what others may have, and the shared index
 /// of its log, under a lock of the whole process, which each commit takes, too: on a file system that does not
 /// answer a copy would hold up all. So it has none of that.
-pub(super) fn open(target: &Path) -> Result<Connection> {
+pub(super) fn open((target, made): (&Path, Identity)) -> Result<Connection> {
     let failed = |error| StoreError::of_writing(&target.display().to_string(), &error);
-    let own = own(target).map_err(failed)?;
+    let own = own(target, made).map_err(failed)?;
     let path = without_links(target).map_err(failed)?;
     let before = descriptors_of(&own);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -36,7 +34,7 @@ pub(super) fn open(target: &Path) -> Result<Connection> {
         _ => own.metadata().is_ok_and(|own| Identity::of(&own).has_name(target)),
     };
     if !is_it {
-        return Err(failed(io::Error::other("another file was put in its place meanwhile")));
+        return Err(failed(replaced()));
     }
     copy.pragma_update(None, "locking_mode", "exclusive").map_err(fail)?;
     // One that fails is thrown away as a whole; of a file that one would stay beside it.
@@ -44,15 +42,18 @@ pub(super) fn open(target: &Path) -> Result<Connection> {
     Ok(copy)
 }
 
-/// The file itself, made where it is not there, and its owner's alone.
-fn own(target: &Path) -> io::Result<File> {
-    let own = open_own(File::options().read(true).write(true).create(true), target)?;
-    let by = own.metadata()?.uid();
-    if by != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::other(format!("it is user {by}'s")));
+/// The file itself, its owner's alone.
+fn own(target: &Path, made: Identity) -> io::Result<File> {
+    let own = open_own(File::options().read(true).write(true), target)?;
+    if Identity::of(&own.metadata()?) != made {
+        return Err(replaced());
     }
     own.set_permissions(owners_alone())?;
     Ok(own)
+}
+
+fn replaced() -> io::Error {
+    io::Error::other("another file was put in its place meanwhile")
 }
 
 /// SQLite takes no link then, wherever it is in the path.
@@ -112,14 +113,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let (target, victim) = (path("copy"), path("victim"));
+        File::create(&target).unwrap();
+        let made = Identity::named(&target).unwrap();
         let write = || {
-            open(&target).and_then(|copy| copy.execute_batch("CREATE TABLE t (n)").map_err(fail))
+            open((&target, made))
+                .and_then(|copy| copy.execute_batch("CREATE TABLE t (n)").map_err(fail))
         };
         write().unwrap();
-        std::fs::remove_file(&target).unwrap();
+        File::create(&target).unwrap();
         std::fs::write(&victim, "").unwrap();
         symlink(&victim, path("trap")).unwrap();
-        let _place = File::create(&target).unwrap();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

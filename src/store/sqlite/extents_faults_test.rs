@@ -6,7 +6,9 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use super::Sqlite;
 use super::extents_test::{FILE, await_taken, change, chunks, extents, got, noted, put};
 use crate::limits::{BESIDE_FROM_CHUNK as FIRST, CHUNK_BYTES};
-use crate::store::{Chunks, Durability, Readers as _, StoreError, Txn, Writer as _, read};
+use crate::store::{
+    Chunks, Durability, Identity, Readers as _, StoreError, Txn, Writer as _, read,
+};
 
 /// Chunks of which nothing can be read.
 fn assert_lost(store: &Sqlite, first: u32, count: u32) {
@@ -49,7 +51,9 @@ fn what_did_not_survive_a_power_cut_is_lost_alone_and_stays_lost() {
         assert_lost(&store, FIRST + 2, 2);
     }
     let (store, mut writer) = Sqlite::open(&path).unwrap();
-    assert!(store.backup(&copy, &mut |_, _| true).unwrap());
+    std::fs::File::create(&copy).unwrap();
+    let made = Identity::named(&copy).unwrap();
+    assert!(store.backup((&copy, made), &mut |_, _| true).unwrap());
     let (copied, _writer) = Sqlite::open(&copy).unwrap();
     assert_eq!(got(&copied, FIRST, 2), [Some(b'a'), Some(b'b')]);
     assert_lost(&copied, FIRST + 2, 2);

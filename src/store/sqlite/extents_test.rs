@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use super::{FILES, Sqlite, SqliteWriter};
 use crate::limits::{BESIDE_FROM_CHUNK as FIRST, CHUNK_BYTES, EXTENTS_BYTES_MAX};
 use crate::numbers::Ino;
-use crate::store::{Durability, Readers as _, Result, StoreError, Txn, Writer, read, read_by};
+use crate::store::{
+    Durability, Identity, Readers as _, Result, StoreError, Txn, Writer, read, read_by,
+};
 
 pub(super) const FILE: Ino = Ino(7);
 
@@ -350,7 +352,9 @@ fn a_backup_is_one_file_that_has_all() {
     change(&mut writer, |txn| txn.delete_chunks(FILE, 300, 399).map(drop));
     // SQLite opens an index beside it under a lock that commits take, too.
     let mut alone = |_, _| !super::lock::beside(&copy, "-shm").exists();
-    assert!(store.backup(&copy, &mut alone).unwrap());
+    std::fs::File::create(&copy).unwrap();
+    let made = Identity::named(&copy).unwrap();
+    assert!(store.backup((&copy, made), &mut alone).unwrap());
     drop((store, writer));
     FILES.iter().for_each(|end| drop(std::fs::remove_file(super::lock::beside(&path, end))));
     let (store, mut writer) = Sqlite::open(&copy).unwrap();

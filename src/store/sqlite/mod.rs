@@ -393,6 +393,10 @@ impl Readers for Sqlite {
         &self.path
     }
 
+    fn close_idle(&self) {
+        self.idle.close_most();
+    }
+
     fn write_protection(&self) -> Option<&str> {
         self.protection.as_deref()
     }
@@ -439,7 +443,11 @@ impl Readers for Sqlite {
         })
     }
 
-    fn backup(&self, target: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<bool> {
+    fn backup(
+        &self,
+        target: (&Path, Identity),
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<bool> {
         let _look = self.extents.look();
         let source = self.take()?;
         let mut copy = copying::open(target)?;

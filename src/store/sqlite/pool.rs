@@ -11,6 +11,12 @@ use super::Conn;
 use crate::limits::REQUEST_DEADLINE;
 use crate::store::{Result, StoreError};
 
+/// Who reads in a mount has these at least, where all descriptors are wanted by others.
+const KEPT: usize = 4;
+
+/// That a descriptor is given back is told to nobody.
+const TRIED_EVERY: Duration = Duration::from_millis(50);
+
 /// See the head of this file.
 #[derive(Default)]
 pub(super) struct Pool {
@@ -21,15 +27,34 @@ pub(super) struct Pool {
 
 impl Pool {
     /// One that nobody has, else a new one; where there is no descriptor for that, one that somebody has by now is
-    /// waited for, though not without end.
-    pub fn take(&self, open: impl FnOnce() -> Result<Conn>) -> Result<Conn> {
+    /// waited for, or a descriptor, though not without end.
+    pub fn take(&self, open: impl Fn() -> Result<Conn>) -> Result<Conn> {
         if let Some(connection) = self.idle.lock().pop() {
             return Ok(connection);
         }
-        open().or_else(|error| match error {
-            StoreError::NoDescriptors(_) => self.await_one(REQUEST_DEADLINE).ok_or(error),
-            error => Err(error),
-        })
+        let mut until = None;
+        loop {
+            let error = match open() {
+                Err(error @ StoreError::NoDescriptors(_)) => error,
+                opened => return opened,
+            };
+            let until = *until.get_or_insert_with(|| Instant::now() + REQUEST_DEADLINE);
+            if let Some(connection) = self.await_one(TRIED_EVERY) {
+                return Ok(connection);
+            }
+            if Instant::now() >= until {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Closes those that nobody has, but for a few.
+    pub fn close_most(&self) {
+        let mut idle = self.idle.lock();
+        let most = idle.len().saturating_sub(KEPT);
+        let closed: Vec<Conn> = idle.drain(..most).collect();
+        drop(idle);
+        drop(closed);
     }
 
     pub fn give_back(&self, connection: Conn) {
