@@ -257,6 +257,17 @@ impl FileGlob {
         self.glob.may_lie_below(dir)
     }
 
+    /// Are all files below `dir` such, however deep?
+    #[must_use]
+    pub fn takes_all_below(&self, dir: &[FileName]) -> bool {
+        let any_depth = self.glob.segments.len().checked_sub(2);
+        let is_any_depth = |at: &usize| matches!(self.glob.segments[*at], Segment::AnyDepth);
+        self.takes_every_name()
+            && any_depth.filter(is_any_depth).is_some_and(|any_depth| {
+                self.glob.after(dir).is_some_and(|at| at.contains(&any_depth))
+            })
+    }
+
     /// Whether a file of this name is one, in a directory where one may lie.
     #[must_use]
     pub fn takes_name(&self, name: &FileName) -> bool {
@@ -311,6 +322,17 @@ mod tests {
         }
         assert!(FileGlob::parse("a/**").unwrap().takes_every_name());
         assert!(!FileGlob::parse("**/*.lock").unwrap().takes_every_name());
+        for (text, dir, wanted) in [
+            ("**/target/**", "a/target", true),
+            ("**/target/**", "a/target/b", true),
+            ("**/target/**", "a", false),
+            ("**/target/*", "a/target", false),
+            ("**", "", true),
+            ("*", "", false),
+        ] {
+            let found = FileGlob::parse(text).unwrap().takes_all_below(&path(dir));
+            assert_eq!(found, wanted, "{text}: {dir}");
+        }
         for bad in ["", ".", "/a", "a**", "a//b", "[", ".."] {
             assert!(FileGlob::parse(bad).is_err(), "{bad:?} was taken");
         }

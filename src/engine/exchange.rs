@@ -42,6 +42,8 @@ impl Rename {
             }
         }
         let (a_ino, b_ino) = (a.ino, b.ino);
+        // Where only one of the names counts, its last event is what it stands for now.
+        let counts = turn.counts_exchange(self.parent, &self.name, [&a, &b])?;
         for node in [&a, &b] {
             turn.unsettle_dir(node.ino)?;
         }
@@ -61,8 +63,7 @@ impl Rename {
             turn.effect(Effect::Times(node.ino));
         }
         let mut moved = [(old, new, a_ino), (new, old, b_ino)];
-        // Where only one of the names counts, its last event is what it stands for now.
-        if !turn.counts(self.parent, &self.name)? {
+        if !counts {
             moved.reverse();
         }
         for (from, to, ino) in moved {

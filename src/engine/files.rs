@@ -117,9 +117,32 @@ impl Turn<'_> {
         Ok(keep.map(|keep| (keep, scope.path.join(name.clone()))))
     }
 
-    /// Whether changes of the name `name` in `dir` count.
-    pub(super) fn counts(&self, dir: Ino, name: &FileName) -> Result<bool, StoreError> {
-        Ok(self.kept(dir, name)?.is_some())
+    /// The path of `name` in `dir`, if it counts what comes there or leaves it: of a directory also where only
+    /// what lies in it does, whose events do not tell of that.
+    fn counts(
+        &self,
+        dir: Ino,
+        name: &FileName,
+        is_dir: bool,
+    ) -> Result<Option<TreePath>, StoreError> {
+        let kept = self.kept(dir, name)?.map(|(_, path)| path);
+        if kept.is_some() || !is_dir {
+            return Ok(kept);
+        }
+        let path = path_of(self.txn, dir, name)?;
+        let counts = self.config.files().may_keep_below(&path) && path.can_be_named();
+        Ok(counts.then_some(path))
+    }
+
+    /// Whether that counts of one of these two nodes, which are exchanged.
+    pub(super) fn counts_exchange(
+        &self,
+        dir: Ino,
+        name: &FileName,
+        nodes: [&Node; 2],
+    ) -> Result<bool, StoreError> {
+        let is_dir = nodes.iter().any(|node| node.node_type == NodeType::Directory);
+        Ok(self.counts(dir, name, is_dir)?.is_some())
     }
 
     /// Notes the name of the file `ino`, where rules count.
@@ -153,12 +176,28 @@ impl Turn<'_> {
                 None => Ok(()),
             };
         }
-        match next {
-            Some((dir, name)) if self.txn.file_name(node.ino)?.is_none() => {
-                self.name_file(dir, &name, node.ino)
-            }
-            _ => Ok(()),
+        if self.txn.file_name(node.ino)?.is_some() {
+            return Ok(());
         }
+        let next = match next {
+            None => self.counting_further_name(node.ino)?,
+            first => first,
+        };
+        let Some((dir, name)) = next else { return Ok(()) };
+        self.take_over(node, dir, &name)
+    }
+
+    /// Saves of a file are told under this name from now on; what was saved until now was told of the name before.
+    fn take_over(&mut self, node: &Node, dir: Ino, name: &FileName) -> Result<(), StoreError> {
+        self.name_file(dir, name, node.ino)?;
+        self.file_saved(dir, name, node, Saved::by(Some(Via::Link)))
+    }
+
+    /// A further name of a file, if it counts; no others are looked at, of which there may be thousands.
+    fn counting_further_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>, StoreError> {
+        let further = self.txn.further_name(ino)?;
+        let Some((dir, name)) = further else { return Ok(None) };
+        Ok(self.kept(dir, &name)?.map(|_| (dir, name)))
     }
 
     /// A plain file has the further name `name` in `dir` from now on.
@@ -170,9 +209,9 @@ impl Turn<'_> {
     ) -> Result<(), StoreError> {
         // It stands for the file where nothing is told of the name that did.
         if node.node_type == NodeType::File && self.kept(dir, name)?.is_some() {
-            let told = match self.txn.file_name(node.ino)? {
+            let told = match self.name_of_file(node)? {
                 Some((dir, name)) => self.kept(dir, &name)?.is_some(),
-                None => self.scope(node.parent)?.is_some(),
+                None => false,
             };
             if !told {
                 self.txn.put_file_name(node.ino, dir, name)?;
@@ -200,6 +239,41 @@ impl Turn<'_> {
         Ok(Some((node.parent, name)))
     }
 
+    /// The path under which saves of a file of several names are told, where that is not `name` in `dir`.
+    fn told_as(
+        &self,
+        node: &Node,
+        dir: Ino,
+        name: &FileName,
+    ) -> Result<Option<TreePath>, StoreError> {
+        if node.node_type != NodeType::File || node.nlink < 2 {
+            return Ok(None);
+        }
+        let noted = self.txn.file_name(node.ino)?;
+        let Some((told_dir, told)) = noted.filter(|(d, n)| (*d, n) != (dir, name)) else {
+            return Ok(None);
+        };
+        Ok(self.kept(told_dir, &told)?.map(|(_, path)| path))
+    }
+
+    /// [`Turn::file_saved`] of what was changed by the name `name`: where saves of the file are told under another
+    /// of its names, it is a save there, too.
+    pub(super) fn file_changed(
+        &mut self,
+        dir: Ino,
+        name: &FileName,
+        node: &Node,
+        saved: Saved,
+    ) -> Result<(), StoreError> {
+        if node.nlink > 1
+            && let Some((told_dir, told)) = self.name_of_file(node)?
+            && (told_dir, &told) != (dir, name)
+        {
+            self.file_saved(told_dir, &told, node, Saved::by(None))?;
+        }
+        self.file_saved(dir, name, node, saved)
+    }
+
     /// The event, and where it is wanted the version, of what lies at `dir/name` now.
     pub(super) fn file_saved(
         &mut self,
@@ -209,10 +283,23 @@ impl Turn<'_> {
         saved: Saved,
     ) -> Result<(), StoreError> {
         let Some((keep, path)) = self.kept(dir, name)? else { return Ok(()) };
+        self.file_told((&path, Some(&keep)), (dir, name), node, saved)
+    }
+
+    /// The same of what lies at `path`, of which `keep` is kept.
+    fn file_told(
+        &mut self,
+        (path, keep): (&TreePath, Option<&Retention>),
+        (dir, name): (Ino, &FileName),
+        node: &Node,
+        saved: Saved,
+    ) -> Result<(), StoreError> {
         let file = node.node_type == NodeType::File;
-        let wanted =
-            file && keep.versions > 0 && node.size <= keep.file_bytes.min(VERSION_BYTES_MAX);
-        let content = if wanted || (file && node.size <= HASHED_IN_TURN_BYTES_MAX) {
+        let is_wanted = |keep: &&Retention| {
+            keep.versions > 0 && node.size <= keep.file_bytes.min(VERSION_BYTES_MAX)
+        };
+        let wanted = keep.filter(|_| file).filter(is_wanted);
+        let content = if wanted.is_some() || (file && node.size <= HASHED_IN_TURN_BYTES_MAX) {
             Some(plain::read(self.txn, node, 0, node.size as usize)?)
         } else {
             None
@@ -223,6 +310,11 @@ impl Turn<'_> {
         let shown = path.to_string();
         let from = saved.from.as_ref().map(ToString::to_string);
         let left = saved.from.as_ref().map(|from| self.txn.history(from)).transpose()?;
+        let mut told_as = self.told_as(node, dir, name)?;
+        if file && told_as.is_none() && saved.via == Some(Via::Link) {
+            told_as = Some(path.clone());
+        }
+        let told_as = told_as.map(|told| told.to_string());
         let left_g = left.as_ref().map(|left| left.as_ref().map_or(0, |left| left.last_g.0));
         let payload = Payload::of(&[
             ("content_sha256", sha256.into()),
@@ -236,10 +328,12 @@ impl Turn<'_> {
             ),
             ("path", Field::Text(&shown)),
             ("size", if file { node.size.into() } else { Field::Absent }),
+            // Saves of this file are told under another of its names.
+            ("told_as", told_as.as_deref().into()),
             ("type", if file { Field::Absent } else { Field::Text(type_name(node.node_type)) }),
             ("via", saved.via.into()),
         ]);
-        let mut history = self.file_event(saved.event, &path, payload)?;
+        let mut history = self.file_event(saved.event, path, payload)?;
         if let Some(from) = &saved.from {
             match left.flatten() {
                 Some(left) => {
@@ -248,8 +342,8 @@ impl Turn<'_> {
                 None => drop(self.txn.insert_history(from, history.last_g)?),
             }
         }
-        if let (true, Some(content), Some(sha256)) = (wanted, content, sha256) {
-            self.keep_version(&mut history, &keep, sha256, &content)?;
+        if let (Some(keep), Some(content), Some(sha256)) = (wanted, content, sha256) {
+            self.keep_version(&mut history, keep, sha256, &content)?;
         }
         self.txn.update_history(&history)
     }
@@ -262,10 +356,21 @@ impl Turn<'_> {
         event: EventName,
         to: Option<&TreePath>,
     ) -> Result<(), StoreError> {
-        let Some((_, path)) = self.kept(dir, name)? else { return Ok(()) };
+        match self.kept(dir, name)? {
+            Some((_, path)) => self.path_gone(&path, event, to),
+            None => Ok(()),
+        }
+    }
+
+    fn path_gone(
+        &mut self,
+        path: &TreePath,
+        event: EventName,
+        to: Option<&TreePath>,
+    ) -> Result<(), StoreError> {
         let (shown, to) = (path.to_string(), to.map(ToString::to_string));
         let payload = Payload::of(&[("path", Field::Text(&shown)), ("to", to.as_deref().into())]);
-        let history = self.file_event(event, &path, payload)?;
+        let history = self.file_event(event, path, payload)?;
         self.txn.update_history(&history)
     }
 
@@ -306,8 +411,12 @@ impl Turn<'_> {
         }
         let comes_from_scope = self.scope(from_dir)?.is_some();
         let goes_to_scope = self.scope(dir)?.is_some();
+        // Who asks for the name that its saves are told under hears of all of them, as long as it has that name.
+        let is_told_otherwise = self.told_as(node, dir, name)?.is_some();
         if file && goes_to_scope {
-            self.txn.put_file_name(node.ino, dir, name)?;
+            if !is_told_otherwise {
+                self.txn.put_file_name(node.ino, dir, name)?;
+            }
             if !comes_from_scope {
                 self.effect(Effect::Counts(node.ino));
             }
@@ -316,21 +425,28 @@ impl Turn<'_> {
                 self.txn.delete_lease(node.ino)?;
             }
             self.renew_lock_named(dir, name, node.ino)?;
-        } else if file && comes_from_scope {
+        } else if file && comes_from_scope && !is_told_otherwise {
             self.txn.delete_file_name(node.ino)?;
+            if node.nlink > 1
+                && let Some((dir, name)) = self.counting_further_name(node.ino)?
+            {
+                self.take_over(node, dir, &name)?;
+            }
         }
-        let from = self.kept(from_dir, from_name)?.map(|(_, path)| path);
-        if self.kept(dir, name)?.is_some() {
+        let is_dir = node.node_type == NodeType::Directory;
+        let from = self.counts(from_dir, from_name, is_dir)?;
+        if let Some(path) = self.counts(dir, name, is_dir)? {
             let event = match (&from, file) {
                 (None, true) => EventName::SAVED,
                 (None, false) => EventName::CREATED,
                 (Some(_), _) => EventName::RENAMED,
             };
             let saved = Saved { event, via: Some(via), from, from_g: None, digest: None };
-            self.file_saved(dir, name, node, saved)?;
-        } else if from.is_some() {
+            let keep = self.kept(dir, name)?.map(|(keep, _)| keep);
+            self.file_told((&path, keep.as_ref()), (dir, name), node, saved)?;
+        } else if let Some(from) = from {
             let to = Some(path_of(self.txn, dir, name)?).filter(TreePath::can_be_named);
-            self.file_gone(from_dir, from_name, EventName::REMOVED, to.as_ref())?;
+            self.path_gone(&from, EventName::REMOVED, to.as_ref())?;
         }
         Ok(())
     }

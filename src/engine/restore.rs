@@ -101,7 +101,7 @@ impl Command for RestoreFile {
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         let from_g = Some(self.from_g);
         let saved = Saved { event: EventName::RESTORED, from_g, ..Saved::by(None) };
-        turn.file_saved(self.parent, &self.name, &node, saved)?;
+        turn.file_changed(self.parent, &self.name, &node, saved)?;
         Ok(is_new)
     }
 }

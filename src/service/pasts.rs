@@ -219,19 +219,33 @@ pub(super) fn was_last(
     version: &FileVersion,
     includes: impl Fn(&PastEvent) -> bool,
 ) -> Result<bool, Failure> {
+    let told = last_told(read, path, G(version.g.0 + 1), &includes)?;
+    let hash = told.map(|told| field(&told.event, "/payload/content_sha256"));
+    Ok(hash.is_none_or(|hash| hash == version.sha256.to_string()))
+}
+
+/// The last event, from event `since` on, of those that belong to a moment, which tells what lies at `path`.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn last_told(
+    read: &dyn Read,
+    path: &TreePath,
+    since: G,
+    includes: impl Fn(&PastEvent) -> bool,
+) -> Result<Option<PastEvent>, Failure> {
     let mut at = last_of(read, path)?;
-    while let Some(event) = at.filter(|event| event.row.g > version.g) {
+    while let Some(event) = at.filter(|event| event.row.g >= since) {
         let tells = ["/payload/size", "/payload/type"];
         if includes(&event)
             && !(event.is_end || event.is_left)
             && tells.iter().any(|tells| event.event.pointer(tells).is_some())
         {
-            let hash = field(&event.event, "/payload/content_sha256");
-            return Ok(hash == version.sha256.to_string());
+            return Ok(Some(event));
         }
         at = event_of(read, path, event.before)?;
     }
-    Ok(true)
+    Ok(None)
 }
 
 /// Fails where a record was gone at a moment, to which `includes` belongs what happened until then: event

@@ -18,7 +18,7 @@ use super::find::{Found, FoundRecord, find_past, node_at, past_of};
 use super::pasts::{PastEvent, event_of, last_of, require_record_there, was_last, was_of};
 use super::permitted::{expect_own, is_bound, not_the_past};
 use super::refused::note_refused;
-use super::whence::{Whence, whence};
+use super::whence::{Whence, require_told_here, whence};
 use super::{Caller, Exit, Failure, Part, RewindArgs, Service};
 
 /// See [`super::Request::Rewind`].
@@ -305,6 +305,7 @@ pub(super) fn kept_version(
             && let Some(content) = read.file_version(version.g)?
             && was_last(read, path, version, of_path)?
         {
+            require_told_here((read, part), path, version, of_path)?;
             return Ok((version.clone(), content));
         }
     }

@@ -2,19 +2,22 @@
 //!
 //! What must stay true: a directory that comes, or goes, is one event, and none of what lies in it. So what was
 //! saved at a path before is not taken for what a directory above has brought there since, but where that
-//! is the same one that had gone.
+//! is the same one that had gone. Nor for what a file of several names was, of which saves are told under one.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::engine::path_of;
+use crate::ledger::Via;
 use crate::names::TreePath;
 use crate::numbers::G;
-use crate::store::Read;
+use crate::store::{FileVersion, Read};
 
+use super::find::node_at;
 use super::log::field;
 use super::part::path_of_ledger;
-use super::pasts::{PastEvent, event_of, is_exchange, last_of, until, was_gone};
-use super::{Failure, Part};
+use super::pasts::{PastEvent, event_of, is_exchange, last_of, last_told, until, was_gone};
+use super::{Exit, Failure, Part};
 
 /// How what lay at a path came there.
 pub(super) enum Whence {
@@ -59,8 +62,8 @@ impl<F: Fn(&PastEvent) -> bool> Walks<'_, F> {
     fn turned(&mut self, dir: &TreePath, since: G) -> Result<Option<Rc<PastEvent>>, Failure> {
         let mut at = self.last(dir)?;
         while let Some(event) = at.filter(|event| event.row.g > since) {
-            let of = |at: &str| field(&event.event, at);
-            let came = of("/payload/type") == "directory" && !of("/payload/via").is_empty();
+            let came = of(&event, "/payload/type") == "directory";
+            let came = came && !of(&event, "/payload/via").is_empty();
             if event.is_end || came || is_exchange(&event.event) {
                 return Ok(Some(event));
             }
@@ -162,5 +165,91 @@ pub(super) fn whence(
                 return Ok(Whence::Brought { by, from });
             }
         }
+    }
+}
+
+/// Under which name saves of the file are told that `path` was when event `told` told of it.
+enum ToldAs {
+    /// Its own.
+    This,
+    /// Another.
+    Other(TreePath),
+    /// Another; a ledger of a former version does not say which.
+    Unknown,
+}
+
+/// What an event says there.
+fn of(event: &PastEvent, at: &str) -> String {
+    field(&event.event, at)
+}
+
+fn told_as(read: &dyn Read, path: &TreePath, told: &PastEvent) -> Result<ToldAs, Failure> {
+    let noted = path_of_ledger(&of(told, "/payload/told_as"));
+    if let Some(other) = noted.filter(|other| !other.names().is_empty()) {
+        return Ok(if other == *path { ToldAs::This } else { ToldAs::Other(other) });
+    }
+    // As a former version has it: of what is as it was then, the name that is noted is known.
+    let is_last = read.history(path)?.is_some_and(|history| history.last_g == told.row.g);
+    let node = node_at(read, path)?.filter(|node| is_last && node.nlink > 1);
+    let noted = node.map(|node| read.file_name(node.ino)).transpose()?.flatten();
+    let noted = noted.map(|(dir, name)| path_of(read, dir, &name)).transpose()?;
+    Ok(match noted {
+        Some(noted) if noted != *path => ToldAs::Other(noted),
+        None if of(told, "/payload/via") == Via::Link.as_str() => ToldAs::Unknown,
+        _ => ToldAs::This,
+    })
+}
+
+/// Fails where the file at `path` may have been saved by another of its names after a version and by a moment,
+/// to which `includes` belongs what happened until then.
+///
+/// # Errors
+/// It may, or a failure of the store.
+pub(super) fn require_told_here(
+    (read, part): (&dyn Read, &Part),
+    path: &TreePath,
+    version: &FileVersion,
+    includes: impl Fn(&PastEvent) -> bool,
+) -> Result<(), Failure> {
+    let Some(told) = last_told(read, path, version.g, &includes)? else { return Ok(()) };
+    let other = match told_as(read, path, &told)? {
+        ToldAs::This => return Ok(()),
+        ToldAs::Other(other) => Some(other),
+        ToldAs::Unknown => None,
+    };
+    let reason = format!("no version of `{}` is kept from then", part.show(path));
+    let lost = |remedy| Err(Failure::new(Exit::Absent, reason, remedy));
+    let Some(other) = other.filter(|other| part.has(other)) else {
+        let remedy =
+            "it was another name of a file then, and saves of that are told under one alone";
+        return lost(remedy.to_owned());
+    };
+    let shown = part.show(&other);
+    let (since, mut ends, mut newest) = (told.row.g, None, None);
+    let mut at = last_of(read, &other)?;
+    while let Some(event) = at.filter(|event| event.row.g > since) {
+        let (g, before) = (event.row.g, event.before);
+        if includes(&event) {
+            // Something else may lie there since.
+            let ended = event.is_end || event.is_left || !of(&event, "/payload/via").is_empty();
+            ends = if ended { Some(g) } else { ends };
+            newest = newest.or(Some((g, of(&event, "/payload/content_sha256"))));
+        }
+        at = event_of(read, &other, before)?;
+    }
+    let is_there = match whence((read, part), &other, since, &includes) {
+        Ok(whence) => matches!(whence, Whence::Own { .. }),
+        Err(failure) if failure.exit == Exit::Absent => false,
+        Err(failure) => return Err(failure),
+    };
+    match (ends, newest) {
+        (None, Some((g, hash))) if is_there && hash != version.sha256.to_string() => lost(format!(
+            "it was the file of `{shown}` by another name, and event {g} tells what that was: ask for that name"
+        )),
+        (None, _) if is_there => Ok(()),
+        _ => lost(format!(
+            "it was the file of `{shown}` by another name, which was moved or replaced: what was saved by others \
+             is not told of this one"
+        )),
     }
 }

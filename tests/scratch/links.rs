@@ -64,7 +64,10 @@ fn of_a_file_made_elsewhere_the_name_that_counts_is_told_while_it_has_both() {
     let fixture = fixture();
     fixture.sh("echo 1 > out/f; ln out/f kept/a/f; echo 2 > kept/a/f; echo 3 > out/f").success();
     assert_eq!(events(&fixture, "kept/a/f").len(), 3);
+    // So it is while another one of them counts, and that has another one's content from then on.
     fixture.sh("ln kept/a/f kept/b/g; rm kept/a/f; echo 4 > out/f").success();
+    assert_eq!(events(&fixture, "kept/b/g").len(), 3);
+    was(&fixture, "kept/b/g", fixture.ledger().last_g(), Ok("4\n"));
     fixture.fsck_clean();
 }
 
@@ -149,5 +152,66 @@ fn a_lock_made_by_link_vanishes_although_its_first_name_is_gone() {
     let gone = |name: &str| !fixture.path(name).exists();
     until_polled("both are gone", || (gone("kept/b/z.lock") && gone("out/y.lock")).then_some(()));
     fixture.sh("cat kept/a/w").success();
+    fixture.fsck_clean();
+}
+
+/// What `show --g` and `restore --at` say a path was at a moment; that it is refused, where this names another.
+#[track_caller]
+fn was(fixture: &Fixture, path: &str, at: u64, was: Result<&str, &str>) {
+    let at = at.to_string();
+    let (shown, there) =
+        (fixture.workfs(&["show", "--json", path, "--g", &at]), fs::read(fixture.path(path)).ok());
+    match was {
+        Ok(text) => assert_eq!(shown.success().json()["text"], text, "{path} at {at}"),
+        Err(other) => {
+            for ran in [shown, fixture.workfs(&["restore", path, "--at", &at])] {
+                let ran = ran.failure();
+                let named = ran.stderr.contains("another name") && ran.stderr.contains(other);
+                assert!(ran.code == 4 && named, "{path} at {at}: {ran}");
+            }
+            assert_eq!(fs::read(fixture.path(path)).ok(), there);
+        }
+    }
+}
+
+// P11.3
+#[test]
+fn of_what_was_saved_by_another_name_no_older_version_is_given() {
+    let fixture = fixture();
+    let last = || fixture.ledger().last_g();
+    fixture.sh("cd kept/a; echo 1 > h1; ln h1 h2; ln h1 h3").success();
+    let linked = last();
+    fixture.sh("cd kept/a; echo 2 > h1").success();
+    let (saved, h1) = (last(), Err("`kept/a/h1`"));
+    for at in [linked, saved] {
+        was(&fixture, "kept/a/h1", at, Ok(if at == linked { "1\n" } else { "2\n" }));
+        for other in ["kept/a/h2", "kept/a/h3"] {
+            was(&fixture, other, at, if at == linked { Ok("1\n") } else { h1 });
+        }
+    }
+    // What another name is renamed to is told of by the same one.
+    fixture.sh("cd kept/a; mv h3 h4; echo 3 > h4").success();
+    was(&fixture, "kept/a/h1", last(), Ok("3\n"));
+    was(&fixture, "kept/a/h4", last() - 1, Ok("2\n"));
+    was(&fixture, "kept/a/h4", last(), h1);
+    // Gone, they were what they were all the same.
+    let before = last();
+    fixture.sh("cd kept/a; rm h2").success();
+    was(&fixture, "kept/a/h2", linked, Ok("1\n"));
+    was(&fixture, "kept/a/h2", before, h1);
+    // What comes back by one name is told of the other.
+    fixture.workfs(&["restore", "kept/a/h4", "--at", &(saved + 1).to_string()]).success();
+    for path in ["kept/a/h1", "kept/a/h4"] {
+        was(&fixture, path, last(), Ok("2\n"));
+    }
+    // Who takes the place of the name that goes begins with what it has.
+    fixture.sh("cd kept/a; echo 5 > h1; rm h1").success();
+    was(&fixture, "kept/a/h4", last(), Ok("5\n"));
+    fixture.sh("cd kept/a; echo 6 > h4; ln h4 h5; echo 7 > new; mv new h4").success();
+    was(&fixture, "kept/a/h4", last(), Ok("7\n"));
+    was(&fixture, "kept/a/h5", last(), Ok("6\n"));
+    // Nor is it known of what moved away with its directory.
+    fixture.sh("ln kept/a/h5 kept/b/h6; mv kept/a away; echo 8 > away/h5").success();
+    was(&fixture, "kept/b/h6", last(), Err("`kept/a/h5`"));
     fixture.fsck_clean();
 }

@@ -230,3 +230,40 @@ fn what_two_names_are_after_an_exchange_is_told_and_comes_back() {
     }
     fixture.fsck_clean();
 }
+
+// P11.1 P11.3
+#[test]
+fn a_directory_of_which_only_the_files_count_tells_that_it_came_and_went() {
+    let fixture = Fixture::new();
+    let last = || fixture.ledger().last_g();
+    fixture
+        .sh("mkdir scratchpad new other && echo 1 > scratchpad/f && echo 2 > new/f && echo 3 > other/f")
+        .success();
+    let saved = last();
+    fixture.sh("mv scratchpad old").success();
+    was_gone(&fixture, "f", last(), last());
+    fixture.sh("mv new scratchpad").success();
+    let brought = |at: u64| {
+        let at = at.to_string();
+        for ran in [
+            fixture.workfs(&["show", "scratchpad/f", "--g", &at]),
+            fixture.workfs(&["restore", "scratchpad/f", "--at", &at]),
+        ] {
+            let ran = ran.failure();
+            assert!(ran.code == 4 && ran.stderr.contains("had come with its directory"), "{ran}");
+        }
+    };
+    brought(last());
+    let [a, b] = ["scratchpad", "other"].map(|name| fixture.path(name));
+    for (a, b, text) in [(&a, &b, "3\n"), (&b, &a, "2\n")] {
+        rename_with(a, b, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+        brought(last());
+        assert_eq!(fs::read_to_string(fixture.path("scratchpad/f")).unwrap(), text);
+    }
+    // What it was before is known all the same, and what is saved there from now on.
+    was(&fixture, "f", saved, "1\n");
+    let before = last();
+    fixture.sh("mkdir scratchpad/node_modules; mv scratchpad/node_modules/ x; mv x y").success();
+    assert_eq!(last(), before + 2, "made, and moved away; nothing counts in the others");
+    fixture.fsck_clean();
+}

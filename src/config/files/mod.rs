@@ -133,6 +133,20 @@ impl FileRules {
         self.locks.iter().any(|lock| lock.path.may_lie_below(dir.names()))
     }
 
+    /// Whether saves of files in `dir` or below it may count.
+    #[must_use]
+    pub fn may_keep_below(&self, dir: &TreePath) -> bool {
+        for keep in &self.keeps {
+            if keep.log && keep.path.may_lie_below(dir.names()) {
+                return true;
+            }
+            if !keep.log && keep.path.takes_all_below(dir.names()) {
+                return false;
+            }
+        }
+        false
+    }
+
     /// The rules that may count for files of the directory `dir`; `None` if there are none.
     #[must_use]
     pub fn scope(&self, dir: &TreePath) -> Option<Scope> {
