@@ -309,7 +309,8 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
     if !homeless.is_empty() {
         let named = first_few(homeless.iter().map(|(dir, _)| dir.to_string()), NAMED_MAX);
         let found = format!(
-            "{} directories have records for which it has no place, and which nobody can change: {named}",
+            "{} directories have records for which it has no place as they are, and which nobody, or not who \
+             should, can change: {named}",
             homeless.len(),
         );
         let remedy =

@@ -127,8 +127,8 @@ pub struct Unfit {
     /// Directories in which something is not as it wants it, and which `govern` names: those that it leaves
     /// as they were, what lies where one is to be, and what hides a workspace's ready records.
     pub left: Vec<TreePath>,
-    /// Directories whose records and drafts would belong to no workspace, or be in other states than they
-    /// are, and how many they have. Nobody could move, save or remove them.
+    /// Directories whose records and drafts would belong to no workspace, or be in other states or of other
+    /// owners than they are, and how many they have. Nobody, or not who should, could move, save or remove them.
     pub homeless: Vec<(TreePath, u64)>,
 }
 
@@ -210,10 +210,14 @@ fn in_the_way(read: &dyn Read, config: &Config) -> Result<Vec<TreePath>, StoreEr
 /// holds for all in its directory.
 fn is_at_home(read: &dyn Read, here: Option<&Governed>, ino: Ino) -> Result<bool, StoreError> {
     let Some(here) = here else { return Ok(false) };
-    let Place::State { state, .. } = &here.place else { return Ok(false) };
+    let Place::State { state, owner } = &here.place else { return Ok(false) };
     let record = read.record_at(ino)?;
     let state = &here.binding.kind.state(*state).name;
-    Ok(record.is_none_or(|record| record.workspace == here.workspace && record.state == *state))
+    // Without a lane nothing would take it back from its owner; with another's it would be nobody's to move.
+    Ok(record.is_none_or(|record| {
+        let is_same = record.state == *state && record.owner == *owner;
+        record.workspace == here.workspace && is_same
+    }))
 }
 
 fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<Below, StoreError> {

@@ -342,3 +342,31 @@ fn a_workspace_that_was_removed_is_none() {
     fixture.sh("mkdir -p teams/b/bugs/new && echo 'title: x' > teams/b/bugs/new/d-1.bug").success();
     fixture.workfs(&["ready", "teams/b/bugs"]).success();
 }
+
+// P8.5
+#[test]
+fn a_layout_that_would_leave_records_with_an_owner_and_no_lane_is_refused() {
+    let fixture = errands(KIND);
+    fixture.unmount_all();
+    let (kind, layout) = (fixture.outside("errand.kind.yaml"), fixture.outside("layout.yaml"));
+    let set = |text: &str| {
+        fs::write(&kind, text).unwrap();
+        fixture.workfs(&["init", "--layout", layout.to_str().unwrap()])
+    };
+    let open = KIND.replace("['by/{owner}']", "[by, 'by/{any}']");
+    let ran = set(&open).failure();
+    assert!(ran.code == 5 && ran.stderr.contains(": errands/by/ann (3)"), "{ran}");
+    set(KIND).success();
+    fixture.mount_all();
+    fixture.sh("for e in 1 2 3; do mv errands/by/ann/e-$e.yaml errands/open/; done").success();
+    fixture.unmount_all();
+    set(&open).success();
+    fixture.mount_all();
+    // And back: nobody has what lies there.
+    fixture.sh("mv errands/open/e-1.yaml errands/by/ann/").success();
+    fixture.unmount_all();
+    let ran = set(KIND).failure();
+    assert!(ran.code == 5 && ran.stderr.contains(": errands/by/ann (1)"), "{ran}");
+    fixture.mount_all();
+    fixture.fsck_clean();
+}
