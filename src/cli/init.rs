@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::{local, ps, store};
 use crate::config::{Binding, Config};
-use crate::daemon::{self, Failure, Made, Setup, StorePaths};
+use crate::daemon::{self, Crowded, Failure, Made, Setup, StorePaths};
 use crate::engine::Engine;
 use crate::names::{first_few, printable};
 use crate::service::{self, Caller, GovernReport, Misfits};
@@ -41,7 +41,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     let paths = store::paths(global, &[])?;
     if args.dry_run {
         let config = config.unwrap_or_default();
-        let misfits = look_ahead(&paths, &config, output)?;
+        let misfits = look_ahead(&paths, &config, args.bare, output)?;
         if output.json {
             output.value(&json!({
                 "governs": governs(&config), "warnings": warnings(&config),
@@ -73,7 +73,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         return Ok(Exit::Done);
     }
     if let Some(config) = &config {
-        require_fit_before(&paths, config, output)?;
+        require_fit_before(&paths, config, args.bare, output)?;
     }
     let store = local::open(&paths, Durability::Power, config.clone());
     let store = store.map_err(|stop| stop.of(paths.store()))?;
@@ -139,6 +139,26 @@ fn require_homes(readers: &dyn Readers, config: &Config) -> Result<(), Stop> {
     Err(Stop::failed(Exit::Conflict, reason, remedy))
 }
 
+/// Refuses a layout whose quotas have no room for the directories that are made by it.
+fn require_room(readers: Option<&dyn Readers>, config: &Config, bare: bool) -> Result<(), Stop> {
+    if bare {
+        return Ok(());
+    }
+    let found = match readers {
+        Some(readers) => crate::store::read(readers, |read| daemon::crowded(Some(read), config)),
+        None => daemon::crowded(None, config),
+    };
+    let Some(Crowded { name, limit, wanted }) = found.map_err(Failure::from)? else {
+        return Ok(());
+    };
+    let reason = format!(
+        "by the layout's quota `{name}` may hold {limit} files and directories, and would have {wanted} with the \
+         directories that are made in it"
+    );
+    let remedy = "give it more `inodes`, or make no directories (`--bare`)";
+    Err(Stop::failed(Exit::Conflict, reason, remedy))
+}
+
 /// Refuses a layout by which the status of some records would not be their directory's.
 fn require_statuses(misfits: &Misfits) -> Result<(), Stop> {
     if misfits.astray.count == 0 {
@@ -154,7 +174,12 @@ fn require_statuses(misfits: &Misfits) -> Result<(), Stop> {
 
 /// Refuses it before the store is opened by it: at once the time that locks have left would be cut to what it
 /// gives them, and what is over would end as it says.
-fn require_fit_before(paths: &StorePaths, config: &Config, output: &Output) -> Result<(), Stop> {
+fn require_fit_before(
+    paths: &StorePaths,
+    config: &Config,
+    bare: bool,
+    output: &Output,
+) -> Result<(), Stop> {
     if !paths.exists() {
         return Ok(());
     }
@@ -166,6 +191,7 @@ fn require_fit_before(paths: &StorePaths, config: &Config, output: &Output) -> R
     };
     let readers = &**store.engine.readers();
     let asked = require_homes(readers, config)
+        .and_then(|()| require_room(Some(readers), config, bare))
         .and_then(|()| require_statuses(&look(readers, config, output)?));
     local::close(store);
     asked
@@ -184,14 +210,17 @@ fn look(readers: &dyn Readers, config: &Config, output: &Output) -> Result<Misfi
 fn look_ahead(
     paths: &StorePaths,
     config: &Config,
+    bare: bool,
     output: &Output,
 ) -> Result<Option<Misfits>, Stop> {
     if !paths.exists() {
+        require_room(None, config, bare)?;
         return Ok(Some(Misfits::default()));
     }
     match daemon::open_to_look(paths) {
         Ok(store) => {
             require_homes(&store, config)?;
+            require_room(Some(&store), config, bare)?;
             let misfits = look(&store, config, output)?;
             require_statuses(&misfits)?;
             Ok(Some(misfits))
@@ -220,6 +249,7 @@ fn prepare(
 ) -> Result<Prepared, Stop> {
     if let Some(config) = &config {
         require_homes(&**engine.readers(), config)?;
+        require_room(Some(&**engine.readers()), config, bare)?;
     }
     let misfits = look(&**engine.readers(), &engine.config(), output)?;
     if config.is_some() {

@@ -5,6 +5,7 @@
 //! moment is set up by whoever opens it next.
 //! Deliberately not here: the form of a configuration (`config`).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -198,6 +199,74 @@ fn scratchpad(config: &Config) -> Vec<TreePath> {
         return Vec::new();
     }
     PARTS.iter().filter_map(|part| FileName::new(part).ok()).map(|part| root.join(part)).collect()
+}
+
+/// A directory whose quota has no room for the directories that a configuration wants in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crowded {
+    /// The directory.
+    pub name: FileName,
+    /// How many files and directories it may hold.
+    pub limit: u64,
+    /// How many it would have.
+    pub wanted: u64,
+}
+
+/// The first such directory, in a store, or in one that is still to be made.
+///
+/// # Errors
+/// A failure of the store.
+pub fn crowded(read: Option<&dyn Read>, config: &Config) -> Result<Option<Crowded>, StoreError> {
+    let limit = |top: &FileName| config.quota(top).and_then(|quota| quota.inodes);
+    let mut missing: BTreeMap<FileName, BTreeSet<TreePath>> = BTreeMap::new();
+    for path in config.directories().into_iter().chain(scratchpad(config)) {
+        let Some(top) = path.names().first().filter(|top| limit(top).is_some()) else { continue };
+        let (mut at, mut made) = (read.map(|read| (read, workfs_mount::ROOT)), TreePath::root());
+        for name in path.names() {
+            made = made.join(name.clone());
+            let found = at.map(|(read, dir)| read.lookup(dir, name)).transpose()?.flatten();
+            match found {
+                // Nothing is made there.
+                Some(node) if node.node_type != NodeType::Directory => break,
+                Some(node) => at = at.map(|(read, _)| (read, node.ino)),
+                None => {
+                    at = None;
+                    missing.entry(top.clone()).or_default().insert(made.clone());
+                }
+            }
+        }
+    }
+    for (name, missing) in missing {
+        let there = match read {
+            Some(read) => count(read, &name)?,
+            None => 0,
+        };
+        let wanted = there + missing.len() as u64;
+        if let Some(limit) = limit(&name).filter(|limit| wanted > *limit) {
+            return Ok(Some(Crowded { name, limit, wanted }));
+        }
+    }
+    Ok(None)
+}
+
+/// How many files and directories a directory at the root has, with itself, as its quota counts them.
+fn count(read: &dyn Read, name: &FileName) -> Result<u64, StoreError> {
+    let Some(top) = read.lookup(workfs_mount::ROOT, name)? else { return Ok(0) };
+    let (mut dirs, mut count, mut several) = (vec![top.ino], 1, BTreeSet::new());
+    while let Some(dir) = dirs.pop() {
+        read.list(dir, None, &mut |(_, node)| {
+            let is_dir = node.node_type == NodeType::Directory;
+            if is_dir {
+                dirs.push(node.ino);
+            }
+            // Of several names one counts, the first.
+            let is_first =
+                node.parent == dir && (is_dir || node.nlink < 2 || several.insert(node.ino));
+            count += u64::from(is_first);
+            true
+        })?;
+    }
+    Ok(count)
 }
 
 /// Makes a directory and those above it; says whether it was there. `None` where something that is no

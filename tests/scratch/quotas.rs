@@ -114,6 +114,38 @@ fn a_new_configuration_counts_what_is_there() {
 
 // P11.11
 #[test]
+fn a_layout_whose_quota_has_no_room_for_its_own_directories_is_refused_before_anything_is_done() {
+    let fixture = Setup::default().layout("workspaces: []\n").start();
+    fixture.sh("mkdir -p work/inbox; echo 'status: new' > work/inbox/t-1.yaml").success();
+    fixture.unmount_all();
+    let file = fixture.outside("other.yaml");
+    let init = |inodes: u64, more: &[&str]| {
+        let text = format!(
+            "workspaces: [{{ path: work, kind: task }}]\nquotas: [{{ path: work, inodes: {inodes} }}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        fixture.workfs(&[&["init", "--layout", file.to_str().unwrap()], more].concat())
+    };
+    for more in [&["--dry-run"][..], &[]] {
+        let ran = init(4, more).failure();
+        let told = "`work` may hold 4 files and directories, and would have";
+        assert!(ran.code == 5 && ran.stderr.contains(told), "{ran}");
+    }
+    fixture.mount_all();
+    let kept = fixture.sh("cat .workfs/config.yaml; ls work").success().stdout;
+    assert!(kept.contains("workspaces: []") && kept.ends_with("\ninbox\n"), "{kept}");
+    fixture.unmount_all();
+    init(4, &["--bare"]).success();
+    let wanted = init(4, &[]).failure().stderr;
+    let wanted = wanted.split_once("would have ").unwrap().1.split_once(' ').unwrap().0;
+    init(wanted.parse().unwrap(), &[]).success();
+    fixture.mount_all();
+    assert_eq!(quota(&fixture, "work").1.to_string(), wanted);
+    fixture.fsck_clean();
+}
+
+// P11.11
+#[test]
 fn a_directory_that_leaves_its_quota_and_comes_back_in_one_commit_is_counted_once() {
     let fixture = Setup::default().layout(LAYOUT).start();
     fixture.sh("mkdir -p team-a/b; printf 12345 > team-a/b/c; touch team-a/d").success();
