@@ -131,6 +131,14 @@ fn what_does_not_go_on_is_told_of_once() {
     assert_eq!(chores.round(), Ok(1), "something had happened to it");
     let log = String::from_utf8(desk.at_path("WORKFLOW_LOG.md").unwrap()).unwrap();
     assert!(log.lines().count() == 2 && log.ends_with("(no\\nkey)\n"), "{log}");
+    // What a text says at length it says itself.
+    let long = "ä".repeat(300_000);
+    desk.rewrite("stuck", &format!("status: blocked\nagent: bob\nlast_error: '{long}'"));
+    hours(5);
+    assert_eq!(chores.round(), Ok(1));
+    let log = String::from_utf8(desk.at_path("WORKFLOW_LOG.md").unwrap()).unwrap();
+    let last = log.lines().last().unwrap();
+    assert!(last.len() < 1_200 && last.ends_with("ä…: its `last_error` says the rest)"), "{last}");
     desk.fsck_clean();
 }
 

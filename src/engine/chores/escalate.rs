@@ -15,6 +15,10 @@ use super::super::{About, Command, Create, Effect, NewContent, Refused, Stop, Te
 use super::past::{Told, UNLOGGED, last_activity, time_of};
 use super::round::{Chore, is_unchanged};
 
+/// So much of why its last attempt failed is told: a text may say a million bytes, and its line stays in the
+/// file for good.
+const REASON_CHARS_MAX: usize = 500;
+
 /// Tells of a record to which nothing has happened since it was found.
 pub(super) struct Escalate {
     /// The workspace's directory.
@@ -91,7 +95,16 @@ fn reason(turn: &Turn<'_>, record: &Record, home: &Home) -> Result<Option<String
     let text = Text::new(turn.content(record)?);
     let said = text.parsed.as_ref().ok().and_then(|document| document.value().get(field));
     let said = said.and_then(serde_json::Value::as_str);
-    Ok(said.map(|said| crate::names::printable(said.trim().as_bytes())))
+    Ok(said.map(|said| {
+        let said = said.trim();
+        match said.char_indices().nth(REASON_CHARS_MAX) {
+            Some((end, _)) => {
+                let begin = crate::names::printable(&said.as_bytes()[..end]);
+                format!("{begin}…: its `{field}` says the rest")
+            }
+            None => crate::names::printable(said.as_bytes()),
+        }
+    }))
 }
 
 /// What is told where something else has the file's name: the event alone tells of the record then,
@@ -120,7 +133,7 @@ fn append_line(turn: &mut Turn<'_>, dir: Ino, name: &FileName, line: &str) -> Re
     (node.mtime, node.ctime) = (turn.now, turn.now);
     turn.txn.update_node(&node)?;
     turn.effect(Effect::Data(node.ino));
-    turn.file_saved(dir, name, &node, Saved::by(None))?;
+    turn.file_changed(dir, name, &node, Saved::by(None))?;
     Ok(true)
 }
 
