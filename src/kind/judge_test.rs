@@ -45,6 +45,9 @@ fn known_fields_may_be_null_or_in_any_case() {
     assert_eq!(judge(&content, "inbox"), Ok(()));
     // It would bind nobody, and nobody would hear of it.
     assert!(judge(&json!({"dependencies": [{"id": 7}]}), "inbox").is_err());
+    for one in [json!("a"), json!({"task_id": "a"}), json!(["a"]), json!(null)] {
+        assert!(judge(&json!({"blocked_by": one, "blocks": one}), "inbox").is_ok(), "{one}");
+    }
 }
 
 // P12.1
@@ -98,6 +101,9 @@ fn types_and_enumerations_of_known_fields_are_checked() {
         (json!({"context": {"dependencies": 1}}), "/context/dependencies", "context.dependencies"),
         (json!({"dependencies": "a"}), "/dependencies", "`dependencies` is text, not a list"),
         (json!({"dependencies": [[]]}), "/dependencies/0", "`dependencies[0]` is a list"),
+        (json!({"blocked_by": 12}), "/blocked_by", "`blocked_by` is a number, not text"),
+        (json!({"blocks": true}), "/blocks", "`blocks` is true or false, not text"),
+        (json!({"blocked_by": {"id": 7}}), "/blocked_by/id", "`blocked_by.id` is a number"),
         (json!({"created_at": 2026}), "/created_at", "`created_at` is a number, not text"),
         (json!({"result": "done"}), "/result", "`result` is text, not a mapping"),
         (json!({"result": {"summary": []}}), "/result/summary", "`result.summary` is a list"),
