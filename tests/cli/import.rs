@@ -220,3 +220,22 @@ fn an_import_goes_on_where_a_file_that_is_there_has_lost_a_part() {
     fixture.workfs(&["import", &from, "notes"]).success();
     assert!(fs::read_to_string(fixture.path("notes/b")).unwrap() == larger);
 }
+
+// P8.2
+#[test]
+fn what_is_no_record_since_its_directory_is_no_lane_is_named() {
+    let fixture = Fixture::new();
+    let task = "title: x\nstatus: assigned\n";
+    let files = [
+        ("assigned/my agent/t-1.yaml", task),
+        ("assigned/my agent/notes.md", "x\n"),
+        ("assigned/bob/t-2.yaml", task),
+        ("inbox/sub/t-3.yaml", task),
+    ];
+    let from = source(&fixture, "from", &files);
+    let ran = fixture.workfs(&["import", &from, "work"]).success();
+    let told = "no agent's lane: only letters, digits";
+    let named = ran.stdout.lines().filter(|line| line.contains(told)).collect::<Vec<_>>();
+    assert!(named.len() == 1 && named[0].contains("work/assigned/my agent/t-1.yaml"), "{ran}");
+    assert!(ran.stdout.contains("1 records"), "{ran}");
+}

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::engine::{Placed, PutContent, Text, governed};
 use crate::kind::{Kind, Place};
-use crate::names::FileName;
+use crate::names::{FileName, NameError};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 
@@ -43,11 +43,19 @@ struct FilePlace {
     parent: Ino,
     /// The kind whose state directory it is.
     kind: Option<Arc<Kind>>,
+    /// The kind of which it would be a lane, and why its name is none's.
+    no_lane: Option<(Arc<Kind>, NameError)>,
 }
 
 impl FilePlace {
     fn is_record_like(&self, name: &FileName) -> bool {
         self.kind.as_ref().is_some_and(|kind| kind.record_id(name).is_some())
+    }
+
+    /// Why a file that is called like a record becomes none, where that is for the name of its directory.
+    fn no_lane(&self, name: &FileName) -> Option<NameError> {
+        let no_lane = self.no_lane.as_ref();
+        no_lane.filter(|(kind, _)| kind.record_id(name).is_some()).map(|(_, why)| *why)
     }
 }
 
@@ -90,7 +98,7 @@ impl Import<'_> {
                     further.push((dir, name, meta));
                     continue;
                 }
-                let about = About { shared, ..about };
+                let about = About { shared, no_lane: place.no_lane(name), ..about };
                 self.file((&place, name, meta), about, &mut flow, (report, &mut outcome, pace));
             }
         }
@@ -134,8 +142,9 @@ impl Import<'_> {
     ) -> Result<Option<FilePlace>, Failure> {
         let Some((parent, _)) = made.get(&dir.path) else { return Ok(None) };
         let (parent, kind) = (*parent, self.kind_of(*parent)?);
+        let no_lane = if kind.is_some() { None } else { self.no_lane(parent)? };
         match self.source.dir(&dir.path) {
-            Ok(from) => Ok(Some(FilePlace { from, parent, kind })),
+            Ok(from) => Ok(Some(FilePlace { from, parent, kind, no_lane })),
             Err(why) => {
                 report.unreadable.push(Unreadable { path: (&dir.path).into(), why });
                 Ok(None)
@@ -181,6 +190,20 @@ impl Import<'_> {
             let governed = governed(read, &config, dir)?;
             let state = |place: &Place| matches!(place, Place::State { .. });
             Ok(governed.filter(|one| state(&one.place)).map(|one| one.binding.kind.clone()))
+        })
+    }
+
+    /// The kind of which this would be a lane if its name were an agent's, and why it is not.
+    fn no_lane(&self, dir: Ino) -> Result<Option<(Arc<Kind>, NameError)>, Failure> {
+        let config = self.service.engine.config();
+        self.service.read(|read| {
+            let (Some(node), Some(name)) = (read.node(dir)?, read.dir_name(dir)?) else {
+                return Ok(None);
+            };
+            let Some(above) = governed(read, &config, node.parent)? else { return Ok(None) };
+            let relative: Vec<FileName> = above.relative.into_iter().chain([name]).collect();
+            let kind = &above.binding.kind;
+            Ok(kind.misnamed_lane(&relative).map(|why| (Arc::clone(kind), why)))
         })
     }
 
@@ -248,6 +271,10 @@ impl Import<'_> {
         match placed {
             Ok(Placed::Plain(ino)) => {
                 report.plain += 1;
+                if let Some(why) = about.no_lane {
+                    let why = format!("its directory is no agent's lane: {why}");
+                    report.no_lane.push(Unreadable { path, why });
+                }
                 if let Err(refusal) = self.set_xattrs(ino, &about, report) {
                     outcome.failed = Some(refusal);
                 }

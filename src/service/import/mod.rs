@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use crate::engine::{
     MayPut, Placed, Put, PutContent, SetAttributes, SetXattr, TimeOrNow, XattrMode,
 };
-use crate::names::{FileName, ShownPath, TreePath};
+use crate::names::{FileName, NameError, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
@@ -88,6 +88,8 @@ struct About {
     xattrs: Xattrs,
     /// The inode that it comes from, if that may have further names.
     shared: Option<Inode>,
+    /// It is called like a record, and why its directory is no lane by its name alone.
+    no_lane: Option<NameError>,
 }
 
 impl Import<'_> {
@@ -239,7 +241,8 @@ impl Import<'_> {
     ) -> Result<(), Failure> {
         for dir in found {
             let Some((ino, true)) = made.get(&dir.path) else { continue };
-            let about = About { path: dir.path.clone(), xattrs: dir.xattrs.clone(), shared: None };
+            let (path, xattrs) = (dir.path.clone(), dir.xattrs.clone());
+            let about = About { path, xattrs, ..About::default() };
             self.set_xattrs(*ino, &about, report)?;
         }
         Ok(())

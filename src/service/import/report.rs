@@ -106,6 +106,10 @@ pub struct ImportReport {
     pub corrected: Listed<Correction>,
     /// Files that are drafts now.
     pub drafts: Listed<DraftReason>,
+    /// Files that are called like records, and are ordinary ones, since their directory would be a lane and has
+    /// no agent's name.
+    #[serde(default)]
+    pub no_lane: Listed<Unreadable>,
     /// Files that were imported before, or are there with the same content.
     pub unchanged: u64,
     /// Records that were left alone: they have moved on since they were imported.
@@ -143,6 +147,12 @@ impl ImportReport {
             format!("{}: {}", one.path, one.why)
         });
         show_lists(&mut out, &self.corrected, &self.drafts, &self.left_alone);
+        section(
+            &mut out,
+            "no records: rename their directories and import again",
+            &self.no_lane,
+            |one| format!("{}: {}", one.path, one.why),
+        );
         section(&mut out, "could not be read", &self.unreadable, |one| {
             format!("{}: {}", one.path, one.why)
         });
