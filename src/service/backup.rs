@@ -7,7 +7,7 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use crate::store::sqlite::is_name_of_store;
-use crate::store::{Identity, StoreError, has_one_name, is_full, or_too_long};
+use crate::store::{Identity, StoreError, has_one_name, is_full, open_itself, or_too_long};
 
 use super::status::size;
 use super::{BackupArgs, Exit, Failure, Reply, Service, Sink};
@@ -154,7 +154,7 @@ pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, F
             "see that the directory is there and can be written",
         )
     };
-    let copy = File::open(aside).map_err(failed)?;
+    let copy = open_itself(File::options().read(true), aside).map_err(failed)?;
     copy.sync_all().map_err(failed)?;
     let bytes = copy.metadata().map_err(failed)?.len();
     let flags = if replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };

@@ -1,8 +1,9 @@
 //! Files of a store's own beside it: its lock, its log, its list of covers. Whoever runs the store may
 //! do so in a directory of somebody else, who could have put there what leads to a file of theirs.
 //!
-//! What must stay true: what is opened here has one name, which is the one it was opened by; what is
-//! removed here, or gets another mode, is still the file that it was taken for.
+//! What must stay true: what is opened here is what has that name itself, and nobody waits for the other end of a
+//! pipe; what [`open_own`] opens has no second name; what is removed here, or gets another mode, is still the file
+//! that it was taken for.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -15,15 +16,32 @@ use std::path::Path;
 /// # Errors
 /// Where something else lies there: a link, a file with another name as well, no file.
 pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let file = options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
-    let file = file.map_err(|error| match error.raw_os_error() {
-        Some(libc::ELOOP) => io::Error::other("it is a symbolic link; remove it"),
-        _ => error,
-    })?;
+    let file = open_there(options, path)?;
     if has_one_name(&file)? {
         return Ok(file);
     }
     Err(io::Error::other("it is no file, or has another name as well; remove it"))
+}
+
+/// Opens a store's own file that may have a second name: a log, which whoever copies a store by links (`cp -al`) has
+/// there as well, and which is not to be removed for that.
+///
+/// # Errors
+/// Where a link lies there, or no file.
+pub fn open_itself(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = open_there(options, path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::other("it is no file; remove it"))
+}
+
+fn open_there(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    file.map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other("it is a symbolic link; remove it"),
+        _ => error,
+    })
 }
 
 /// Which file something is, whatever has its name by now.
@@ -138,6 +156,11 @@ mod tests {
             open_own(&mut options, &path(name)).unwrap_err();
         }
         assert!(!path("none").exists());
+        let mut there = File::options();
+        for name in ["soft", "dangling", "pipe"] {
+            open_itself(there.read(true), &path(name)).unwrap_err();
+        }
+        open_itself(there.read(true), &path("hard")).unwrap();
         let made = open_own(&mut options, &path("new")).unwrap();
         assert_eq!(made.metadata().unwrap().mode() & 0o777, 0o600);
     }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
+use super::beside::never_wait;
 use super::{fail, owners_alone, reading};
 use crate::store::{Identity, Result, StoreError, open_own};
 
@@ -22,6 +23,7 @@ pub(super) fn open((target, made): (&Path, Identity)) -> Result<Connection> {
     let failed = |error| StoreError::of_writing(&target.display().to_string(), &error);
     let own = own(target, made).map_err(failed)?;
     let path = without_links(target).map_err(failed)?;
+    never_wait();
     let before = descriptors_of(&own);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX

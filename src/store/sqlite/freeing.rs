@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use super::extents::{Extent, Extents, Flush};
 use crate::limits::{FREED_GATHERED_FOR, FREED_PATIENCE};
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, open_itself};
 
 /// What the thread is told.
 enum Told {
@@ -183,7 +183,7 @@ impl Work {
         if wanted.is_none_or(|flush| self.extents.was_flushed(flush)) {
             return Ok(());
         }
-        match File::open(&self.log) {
+        match open_itself(File::options().read(true), &self.log) {
             Ok(log) => self.extents.flush_with(|| log.sync_data()),
             // A log that has gone meanwhile was moved into the main file, and that is flushed.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

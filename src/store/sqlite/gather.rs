@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
 use super::extents::{self, Extents};
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, open_itself};
 
 /// The name under which SQLite knows it.
 pub(super) const NAME: &CStr = c"workfs";
@@ -225,7 +225,7 @@ unsafe extern "C" fn open(
         }
         // A log has a name.
         let path = PathBuf::from(OsStr::from_bytes(CStr::from_ptr(name).to_bytes()));
-        let Ok(again) = File::open(&path) else {
+        let Ok(again) = open_itself(File::options().read(true), &path) else {
             let _ = forward!(file, xClose);
             return ffi::SQLITE_CANTOPEN;
         };

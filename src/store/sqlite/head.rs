@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::lock::beside;
@@ -43,7 +44,9 @@ pub fn refuse_other(path: &Path) -> Result<()> {
         return Ok(());
     }
     let mut head = [0; APPLICATION_AT.end];
-    match File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
+    // Another may have put a pipe there since.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    match opened.and_then(|mut file| file.read_exact(&mut head)) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Err(other()),
         // Who may not read it is told so when it is opened.

@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::extents::ENDING;
 use super::room::MainFile;
-use crate::store::{Identity, Result, StoreError, is_full, open_own};
+use crate::store::{Identity, Result, StoreError, is_full, open_itself, open_own};
 
 /// What a store's file is locked for.
 #[derive(Clone, Copy)]
@@ -197,7 +197,7 @@ impl Lock {
     /// Held by a process that writes, or not to be read: then that cannot be told.
     pub fn share(path: &Path) -> Result<Option<Lock>> {
         let lock = lock_path(path);
-        let mut file = match File::open(&lock) {
+        let mut file = match open_itself(File::options().read(true), &lock) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -247,7 +247,7 @@ pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<Lock> {
 /// the lock is shared for a moment where nobody has it: whoever takes it just then tries again.
 #[must_use]
 pub fn lock_holder(path: &Path) -> Option<u32> {
-    let mut file = File::open(lock_path(path)).ok()?;
+    let mut file = open_itself(File::options().read(true), &lock_path(path)).ok()?;
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(_) => Some(locker(&file).unwrap_or_else(|| holder(&mut file))),
         Ok(()) => {

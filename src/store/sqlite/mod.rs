@@ -4,6 +4,7 @@
 //! values in SQL text; the file is 0600 and locked by one daemon at a time.
 
 mod agents;
+mod beside;
 mod checkpoint;
 mod chunks;
 mod columns;
@@ -311,6 +312,7 @@ fn connect(path: &Path, write: bool) -> Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_WRITE
     };
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    beside::expect_files(path)?;
     gather::register()?;
     configure(Connection::open_with_flags_and_vfs(path, flags, gather::NAME).map_err(fail)?, write)
 }

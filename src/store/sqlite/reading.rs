@@ -10,18 +10,20 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use super::beside::expect_files;
 use super::chunks::End;
 use super::extents::Extents;
 use super::lock::{self, Lock, beside};
 use super::pool::Pool;
 use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
-use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
+use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself};
 
 /// SQLite's file system without locks: ours holds for the whole store.
 pub(super) const WITHOUT_LOCKS: &std::ffi::CStr = c"unix-none";
@@ -47,7 +49,9 @@ pub fn write_protection(path: &Path) -> Option<String> {
     let by_access = of_directory.or_else(|| files.find_map(|file| refused(&file)));
     // A file system that was found damaged says only by this that it takes no changes.
     let lock = lock::lock_path(path);
-    let open = || File::options().read(true).write(true).open(&lock).err();
+    let open = || open_itself(File::options().read(true).write(true), &lock).err();
+    // That something else lies there hears who takes the lock.
+    let open = || open().filter(|error| error.raw_os_error().is_some());
     by_access.or_else(|| open().and_then(|error| told(&lock, error)))
 }
 
@@ -73,7 +77,8 @@ impl Sqlite {
             let what = format!("{} was being made when that was broken off", path.display());
             return Err(StoreError::ReadOnly(what));
         }
-        let main = File::open(path).map_err(|error| cannot(path, error))?;
+        let main = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let main = main.map_err(|error| cannot(path, error))?;
         let main_lock = lock::lock_main(path, &main.into(), lock::Use::Read)?;
         let sql = connect(path).map_err(|error| named(error, path))?;
         let shown = path.display().to_string();
@@ -98,7 +103,8 @@ fn cannot(what: &Path, error: std::io::Error) -> StoreError {
 /// A connection that reads, with what is in the log.
 pub(super) fn connect(path: &Path) -> Result<Connection> {
     let log = log_path(path);
-    let has_log = match File::open(&log) {
+    expect_files(path)?;
+    let has_log = match open_itself(File::options().read(true), &log) {
         Ok(file) => file.metadata().map_err(|error| cannot(&log, error))?.len() > 0,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
         Err(error) => return Err(cannot(&log, error)),

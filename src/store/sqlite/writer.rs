@@ -16,7 +16,7 @@ use super::places::Places;
 use super::read_mark::ReadMark;
 use super::room::MainFile;
 use super::{BUSY_PATIENCE, Conn, fail};
-use crate::store::{Durability, Read, Result, StoreError, Txn, Writer};
+use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself};
 
 /// Bytes of the log that are written once more at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -212,7 +212,7 @@ impl Writer for SqliteWriter {
         let failed = |error| StoreError::Failed(format!("flushing the log: {error}"));
         let wal = match self.wal.take() {
             Some(wal) => wal,
-            None => File::open(&self.wal_path).map_err(failed)?,
+            None => open_itself(File::options().read(true), &self.wal_path).map_err(failed)?,
         };
         self.connection.extents.flush_with(|| wal.sync_data()).map_err(failed)?;
         self.wal = Some(wal);
@@ -260,7 +260,7 @@ impl Drop for SqliteWriter {
 /// Writes a log once more where it is, and flushes it. For the one writer: meanwhile nobody else writes there, and
 /// who reads finds what was there.
 fn write_once_more(log: &Path) -> io::Result<()> {
-    let log = File::options().read(true).write(true).open(log)?;
+    let log = open_itself(File::options().read(true).write(true), log)?;
     let (mut piece, mut at) = (vec![0; PIECE_BYTES], 0);
     loop {
         let length = log.read_at(&mut piece, at)?;

@@ -1,0 +1,130 @@
+//! What SQLite itself opens beside a store, by name: log, index, journal.
+//!
+//! What must stay true: nobody waits there. SQLite follows no link that lies in such a place, but opens a journal to
+//! read it before it knows what that is, and a pipe is opened to be read when somebody writes it: in a directory where
+//! others may make files that would be never. A second name is none of ours: it is there where a store was copied by
+//! links (`cp -al`).
+
+use std::ffi::{c_char, c_int};
+use std::path::Path;
+use std::sync::Once;
+
+use rusqlite::ffi;
+
+use super::lock::beside;
+use crate::store::{Result, StoreError};
+
+/// What it opens, beside the store.
+const OPENED: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Before a connection to the store at `path` is made.
+///
+/// # Errors
+/// Something that is no file is where one of its files should be, of which SQLite would tell nothing.
+pub(super) fn expect_files(path: &Path) -> Result<()> {
+    never_wait();
+    let is_other = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|it| !it.is_file());
+    match OPENED.into_iter().map(|end| beside(path, end)).find(|path| is_other(path)) {
+        None => Ok(()),
+        Some(other) => {
+            let what = "is no file of a store, but a link, a pipe or the like: move it away";
+            Err(StoreError::Failed(format!("{} {what}", other.display())))
+        }
+    }
+}
+
+/// Has SQLite wait for nothing that it opens, whatever is put there after a look; once for the process.
+pub(super) fn never_wait() {
+    static DONE: Once = Once::new();
+    DONE.call_once(|| {
+        type Open = unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int;
+        // SAFETY: a null name asks for the default; SQLite initializes itself. What it is given is called as it calls
+        // its own, by the type that it has it for (`posixOpen`), and lives as long as the process.
+        let set = unsafe {
+            let default = ffi::sqlite3_vfs_find(std::ptr::null());
+            let method = default.as_ref().and_then(|vfs| vfs.xSetSystemCall);
+            method.map(|set| {
+                let open = std::mem::transmute::<Open, unsafe extern "C" fn()>(open_at_once);
+                set(default, c"open".as_ptr(), Some(open))
+            })
+        };
+        if set != Some(ffi::SQLITE_OK) {
+            tracing::warn!(?set, "SQLite waits for pipes that lie where its files should be");
+        }
+    });
+}
+
+unsafe extern "C" fn open_at_once(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    // SAFETY: SQLite gives a path that ends in NUL.
+    unsafe { libc::open(path, flags | libc::O_NONBLOCK, mode) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use rusqlite::{Connection, OpenFlags};
+    use rustix::fs::{CWD, FileType, mknodat};
+
+    use super::*;
+    use crate::store::read;
+    use crate::store::sqlite::{Sqlite, reading};
+
+    /// Does it where others may make files, in a thread: it must not wait.
+    fn in_time<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (tell, told) = channel();
+        std::thread::spawn(move || tell.send(work()));
+        told.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("{what} waits"))
+    }
+
+    #[test]
+    fn nobody_waits_for_a_pipe_in_the_place_of_a_store_s_file() {
+        for end in OPENED {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("s.db");
+            let pipe = beside(&path, end);
+            drop(Sqlite::open(&path).unwrap());
+            mknodat(CWD, &pipe, FileType::Fifo, 0o600.into(), 0).unwrap();
+            let (of_writer, of_reader) = (path.clone(), path.clone());
+            let told = |error: StoreError| error.to_string();
+            let wrote = in_time(end, move || Sqlite::open(&of_writer).map(drop).map_err(told));
+            assert!(wrote.as_ref().unwrap_err().contains(end), "{wrote:?}");
+            let why = "a test".to_owned();
+            let protected =
+                move || Sqlite::open_protected(&of_reader, why, StoreError::ReadOnly).map(drop);
+            let read = in_time(end, move || protected().map_err(told));
+            assert!(read.as_ref().unwrap_err().contains(end), "{read:?}");
+            // As if it were put there after the look.
+            let by_sqlite = in_time(end, move || {
+                let sql = Connection::open_with_flags_and_vfs(
+                    &path,
+                    OpenFlags::SQLITE_OPEN_READ_ONLY,
+                    reading::WITHOUT_LOCKS,
+                );
+                let count = "SELECT count(*) FROM sqlite_schema";
+                sql.and_then(|sql| sql.query_row(count, [], |row| row.get::<_, i64>(0))).is_ok()
+            });
+            assert!(!by_sqlite || end != "-journal", "SQLite read it");
+            std::fs::remove_file(pipe).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_store_whose_files_have_second_names_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (store, writer) = Sqlite::open(&path).unwrap();
+        for end in ["", "-wal", "-shm"] {
+            let copy = beside(&dir.path().join("copy.db"), end);
+            std::fs::hard_link(beside(&path, end), copy).unwrap();
+        }
+        read(&store, |read| read.meta("any")).unwrap();
+        // Its log stays, as that of a daemon that was killed.
+        let lasting = Connection::open(&path).unwrap();
+        lasting.query_row("SELECT count(*) FROM meta", [], |_| Ok(())).unwrap();
+        drop((store, writer));
+        assert!(beside(&path, "-wal").exists());
+        drop(Sqlite::open(&path).unwrap());
+    }
+}
