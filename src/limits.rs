@@ -94,6 +94,9 @@ pub const HASHED_IN_TURN_BYTES_MAX: u64 = 1 << 20;
 /// Largest plain file whose hash `close` waits for: some 0.1 s. The event of a larger one follows.
 pub const HASH_AWAITED_BYTES_MAX: u64 = 64 << 20;
 
+/// Large files of one user that wait to be hashed; of one more that is saved there is no hash: each is some 300 bytes.
+pub const HASHES_OF_ONE_MAX: usize = 1024;
+
 /// Largest plain file that is hashed at all: some 10 s; a sparse one may be a thousand times larger.
 pub const HASHED_BYTES_MAX: u64 = 4 << 30;
 

@@ -2,16 +2,17 @@
 //!
 //! What must stay true: a handle that did not write, and a file for which no rule counts, cost no
 //! change. A large file is hashed by a thread, never by one that serves the kernel nor by the
-//! writer.
+//! writer; each user has a turn there, one file at a time, and none can have so many wait that they
+//! take memory without end.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use sha2::{Digest as _, Sha256};
 use workfs_mount::{Caller, Reply};
 
@@ -20,6 +21,7 @@ use crate::engine::{Digest, SaveFile, Sync, read_plain};
 use crate::ledger::Hash;
 use crate::limits::{
     DAEMON_END_WAIT, HASH_AWAITED_BYTES_MAX, HASHED_BYTES_MAX, HASHED_IN_TURN_BYTES_MAX,
+    HASHES_OF_ONE_MAX,
 };
 use crate::numbers::Ino;
 use crate::refusal::Door;
@@ -81,15 +83,54 @@ type Work = Box<dyn FnOnce() + Send>;
 
 /// Hashes large files one after the other; its thread lives as long as there are any.
 struct Hasher {
-    waiting: Mutex<(VecDeque<Job>, bool)>,
+    waiting: Mutex<Waiting>,
+    /// Its thread has ended.
+    ended: Condvar,
     start: fn(Work) -> io::Result<()>,
+}
+
+/// The files that wait to be hashed.
+#[derive(Default)]
+struct Waiting {
+    of_users: HashMap<u32, VecDeque<Job>>,
+    /// The users that have some, by whose turn it is.
+    turns: VecDeque<u32>,
+    /// There is a thread that takes them.
+    at_work: bool,
+}
+
+impl Waiting {
+    /// Gives it back where its user has too many already.
+    fn push(&mut self, user: u32, job: Job) -> Result<(), Job> {
+        let own = self.of_users.entry(user).or_default();
+        if own.len() >= HASHES_OF_ONE_MAX {
+            return Err(job);
+        }
+        if own.is_empty() {
+            self.turns.push_back(user);
+        }
+        own.push_back(job);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        let user = self.turns.pop_front()?;
+        let own = self.of_users.get_mut(&user)?;
+        let job = own.pop_front();
+        if own.is_empty() {
+            self.of_users.remove(&user);
+        } else {
+            self.turns.push_back(user);
+        }
+        job
+    }
 }
 
 impl Default for Hasher {
     fn default() -> Self {
         let start =
             |work: Work| std::thread::Builder::new().name("hasher".into()).spawn(work).map(drop);
-        Hasher { waiting: Mutex::default(), start }
+        Hasher { waiting: Mutex::default(), ended: Condvar::new(), start }
     }
 }
 
@@ -105,10 +146,17 @@ pub(super) struct Hashers {
 }
 
 impl Hasher {
-    fn run(self: &Arc<Self>, job: Job) {
-        let mut state = self.waiting.lock();
-        state.0.push_back(job);
-        if state.1 {
+    fn run(self: &Arc<Self>, user: u32, job: Job) {
+        let mut waiting = self.waiting.lock();
+        if let Err(job) = waiting.push(user, job) {
+            drop(waiting);
+            tracing::warn!(
+                user,
+                "so many large files wait that one more is saved without its hash"
+            );
+            return job(false);
+        }
+        if waiting.at_work {
             return;
         }
         let hasher = Arc::clone(self);
@@ -121,25 +169,32 @@ impl Hasher {
             }
         };
         match (self.start)(Box::new(work)) {
-            Ok(()) => state.1 = true,
+            Ok(()) => waiting.at_work = true,
             Err(error) => {
-                let left = std::mem::take(&mut state.0);
-                drop(state);
+                let mut left = std::mem::take(&mut *waiting);
+                drop(waiting);
                 tracing::warn!(%error, "a large file is saved without its hash");
-                left.into_iter().for_each(|job| job(false));
+                while let Some(job) = left.pop() {
+                    job(false);
+                }
             }
         }
     }
 
     fn next(&self) -> Option<Job> {
-        let mut state = self.waiting.lock();
-        let next = state.0.pop_front();
-        state.1 = next.is_some();
+        let mut waiting = self.waiting.lock();
+        let next = waiting.pop();
+        waiting.at_work = next.is_some();
+        if next.is_none() {
+            self.ended.notify_all();
+        }
         next
     }
 
-    fn is_at_work(&self) -> bool {
-        self.waiting.lock().1
+    /// Waits until nothing is hashed any more.
+    fn await_end(&self, until: Instant) {
+        let mut waiting = self.waiting.lock();
+        while waiting.at_work && !self.ended.wait_until(&mut waiting, until).timed_out() {}
     }
 }
 
@@ -181,11 +236,10 @@ impl WorkTree {
     pub(super) fn end_saves(&self) {
         let Hashers { awaited, others, is_over } = &self.hashers;
         is_over.store(true, Ordering::Release);
-        let begin = Instant::now();
-        // A piece at most is read to its end.
-        while (awaited.is_at_work() || others.is_at_work()) && begin.elapsed() < DAEMON_END_WAIT {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let until = Instant::now() + DAEMON_END_WAIT;
+        // A piece at most of each is read to its end.
+        awaited.await_end(until);
+        others.await_end(until);
     }
 
     /// The last descriptor is gone: a file that was made or emptied and not written is saved now;
@@ -234,16 +288,19 @@ impl WorkTree {
         };
         // Whom the mount acts for is known now: it may have ended by then.
         let (tree, context) = (self.me.clone(), self.context(caller, Door::Handle));
-        hasher.run(Box::new(move |hashes| {
-            let digest = hashes.then(|| digest(&tree, ino)).flatten();
-            // The daemon may have ended meanwhile.
-            if let Some(me) = tree.upgrade() {
-                let command = SaveFile { ino, digest, durability };
-                me.engine.submit(context, command, move |saved| {
-                    reply.send(saved.map_err(|refusal| refusal.rule.errno(Door::Handle)));
-                });
-            }
-        }));
+        hasher.run(
+            caller.uid,
+            Box::new(move |hashes| {
+                let digest = hashes.then(|| digest(&tree, ino)).flatten();
+                // The daemon may have ended meanwhile.
+                if let Some(me) = tree.upgrade() {
+                    let command = SaveFile { ino, digest, durability };
+                    me.engine.submit(context, command, move |saved| {
+                        reply.send(saved.map_err(|refusal| refusal.rule.errno(Door::Handle)));
+                    });
+                }
+            }),
+        );
     }
 }
 
@@ -282,14 +339,65 @@ fn digest(tree: &Weak<WorkTree>, ino: Ino) -> Option<Digest> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn each_user_has_a_turn_however_many_files_another_saves() {
+        let hasher = Arc::new(Hasher::default());
+        let (tell, told) = std::sync::mpsc::channel();
+        let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
+        let (begin, begun) = std::sync::mpsc::channel();
+        hasher.run(1, Box::new(move |_| (begin.send(()).unwrap(), goes_on.recv().unwrap()).1));
+        begun.recv_timeout(Duration::from_secs(20)).unwrap();
+        let save = |user: u32, name: u32| {
+            let tell = tell.clone();
+            hasher.run(user, Box::new(move |hashes| tell.send((user, name, hashes)).unwrap()));
+        };
+        (0..3).for_each(|name| save(1, name));
+        (0..2).for_each(|name| save(2, name));
+        save(3, 0);
+        go_on.send(()).unwrap();
+        let order: Vec<_> =
+            (0..6).map(|_| told.recv_timeout(Duration::from_secs(20)).unwrap()).collect();
+        let ours = [(1, 0), (2, 0), (3, 0), (1, 1), (2, 1), (1, 2)];
+        assert_eq!(order, ours.map(|(user, name)| (user, name, true)));
+        hasher.await_end(Instant::now() + Duration::from_secs(20));
+        assert!(!hasher.waiting.lock().at_work);
+    }
+
+    #[test]
+    fn what_one_user_has_waiting_has_a_limit() {
+        let hasher = Arc::new(Hasher::default());
+        let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
+        let (begin, begun) = std::sync::mpsc::channel();
+        hasher.run(1, Box::new(move |_| (begin.send(()).unwrap(), goes_on.recv().unwrap()).1));
+        begun.recv_timeout(Duration::from_secs(20)).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let save = |user: u32| {
+            let tell = tell.clone();
+            hasher.run(user, Box::new(move |hashes| tell.send((user, hashes)).unwrap()));
+        };
+        (0..HASHES_OF_ONE_MAX).for_each(|_| save(1));
+        told.try_recv().unwrap_err();
+        save(1);
+        save(2);
+        assert_eq!(told.try_recv(), Ok((1, false)));
+        told.try_recv().unwrap_err();
+        hasher.await_end(Instant::now() + Duration::from_millis(20));
+        assert!(hasher.waiting.lock().at_work, "it waits no longer than it was told to");
+        go_on.send(()).unwrap();
+        hasher.await_end(Instant::now() + Duration::from_secs(20));
+        assert_eq!(told.try_iter().filter(|(_, hashes)| *hashes).count(), HASHES_OF_ONE_MAX + 1);
+    }
 
     #[test]
     fn one_that_panics_leaves_the_others_their_turn() {
         let hasher = Arc::new(Hasher::default());
         let (tell, told) = std::sync::mpsc::channel();
-        hasher.run(Box::new(|_| panic!("a panic that a test asked for")));
-        hasher.run(Box::new(move |hashes| tell.send(hashes).unwrap()));
+        hasher.run(1, Box::new(|_| panic!("a panic that a test asked for")));
+        hasher.run(1, Box::new(move |hashes| tell.send(hashes).unwrap()));
         assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
     }
 
@@ -300,9 +408,9 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel();
         for _ in 0..2 {
             let tell = tell.clone();
-            hasher.run(Box::new(move |hashes| tell.send(hashes).unwrap()));
+            hasher.run(1, Box::new(move |hashes| tell.send(hashes).unwrap()));
             assert_eq!(told.try_recv(), Ok(false));
         }
-        assert!(!hasher.is_at_work());
+        assert!(!hasher.waiting.lock().at_work);
     }
 }
