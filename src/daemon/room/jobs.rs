@@ -3,12 +3,15 @@
 //! What must stay true: what somebody may be at work on by now is given back by nobody. Deliberately not here: for
 //! whom a claim is made, and when (`room`).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crossbeam_channel::Receiver;
 
 use super::{Bell, Told};
 use crate::names::AgentName;
 use crate::service::{
-    self, Caller, ClaimArgs, ClaimReport, ReleaseArgs, Reply, Request, Service, dispatch,
+    self, Caller, ClaimArgs, ClaimReport, Exit, Failure, ReleaseArgs, Reply, Request, Service,
+    dispatch,
 };
 
 /// What is to be done.
@@ -22,19 +25,44 @@ pub(super) fn serve(work: &Receiver<Job>, service: &Service, bell: &Bell) {
     while let Ok(job) = work.recv() {
         match job {
             Job::Claim { number, caller, args, registered } => {
-                let known = || match registered {
-                    true => service.expect_registered(args.agent.as_ref()),
-                    false => Ok(()),
-                };
-                let reply = match service.admits(caller.uid).and_then(|()| known()) {
-                    Ok(()) => ask(service, &caller, Request::Claim(args)),
-                    Err(failure) => Reply::Error(failure),
-                };
+                let reply = in_any_case(|| claim(service, &caller, args, registered));
                 bell.ring(Told::Tried(number, reply));
             }
-            Job::GiveBack(caller, agent, claimed) => give_back(service, &caller, agent, claimed),
+            Job::GiveBack(caller, agent, claimed) => {
+                in_any_case(|| {
+                    give_back(service, &caller, agent, claimed);
+                    Reply::Idle
+                });
+            }
         }
     }
+}
+
+fn claim(service: &Service, caller: &Caller, args: ClaimArgs, registered: bool) -> Reply {
+    let known = || match registered {
+        true => service.expect_registered(args.agent.as_ref()),
+        false => Ok(()),
+    };
+    match service.admits(caller.uid).and_then(|()| known()) {
+        Ok(()) => ask(service, caller, Request::Claim(args)),
+        Err(failure) => Reply::Error(failure),
+    }
+}
+
+/// What comes of it also where it panics: whoever waits would wait for an answer that nobody gives, and the others
+/// for a thread that is no more.
+fn in_any_case(work: impl FnOnce() -> Reply) -> Reply {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        tracing::error!("a claim for one who waits, or its way back, panicked");
+        Reply::Error(Failure {
+            exit: Exit::Failed,
+            rule: None,
+            reason: "the daemon failed while it made this claim".to_owned(),
+            remedy: "see the daemon's log beside the store, and whether it was made: `workfs list`"
+                .to_owned(),
+            place: None,
+        })
+    })
 }
 
 /// Gives back what was claimed for a client that has gone without having read it.
@@ -62,4 +90,17 @@ fn ask(service: &Service, caller: &Caller, request: Request) -> Reply {
         true
     });
     last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_hears_of_a_claim_that_panicked() {
+        let reply = in_any_case(|| panic!("a panic that a test asked for"));
+        let Reply::Error(failure) = reply else { panic!("{reply:?}") };
+        assert_eq!(failure.exit, Exit::Failed);
+        assert!(!service::waits_on(&failure), "it would be tried again");
+    }
 }
