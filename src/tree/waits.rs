@@ -6,6 +6,7 @@
 //! here: whom a record wakes (`wakes`); those who wait to take a record (the engine's line).
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,11 @@ use crossbeam_channel::{Receiver, Select, Sender, unbounded};
 use parking_lot::Mutex;
 use workfs_mount::{Caller, Errno, Handle, PollWake, Reply};
 
+use crate::engine::{About, Refuse};
 use crate::limits::REQUEST_DEADLINE;
 use crate::numbers::WorkspaceKey;
+use crate::refusal::{Door, Refusal};
+use crate::store::StoreError;
 
 use super::wakes::{Call, Looker, Lookers, Whose};
 use super::{Answer, WorkTree};
@@ -73,11 +77,16 @@ impl WorkTree {
                 // An epoll that is told of edges polls no more once it heard of one: it waits for the
                 // next from where a read finds nothing.
                 if let Some((handle, wake)) = waited.polled.lock().clone() {
-                    self.waits.poll(&self.me, waited, handle, wake);
+                    // Where that cannot be, the next poll says so.
+                    let _ = self.waits.poll(&self.me, waited, handle, wake);
                 }
                 reply.send(Err(Errno::EAGAIN));
             }
-            Ok(None) => self.waits.read(&self.me, waited, reply),
+            Ok(None) => {
+                if let Err((error, reply)) = self.waits.read(&self.me, waited, reply) {
+                    reply.send(Err(self.refuse_to_wait(caller, &error)));
+                }
+            }
             Err(errno) => reply.send(Err(errno)),
         }
     }
@@ -101,11 +110,26 @@ impl WorkTree {
             self.waits.came(waited.workspace, handle);
             return Ok(true);
         }
-        match wake.is_none_or(|wake| self.waits.poll(&self.me, waited, handle, wake)) {
-            true => Ok(false),
-            false => Err(Errno::EIO),
+        match wake.map_or(Ok(true), |wake| self.waits.poll(&self.me, waited, handle, wake)) {
+            Ok(true) => Ok(false),
+            Ok(false) => Err(Errno::EIO),
+            // It hears that there is an error, and a read says which, and has `why` tell.
+            Err(error) => Err(no_thread(&error).rule.errno(Door::Handle)),
         }
     }
+
+    fn refuse_to_wait(&self, caller: &Caller, error: &io::Error) -> Errno {
+        let refusal = no_thread(error);
+        let errno = refusal.rule.errno(Door::Handle);
+        let command = Refuse { operation: "wait", about: About::Nothing, refusal };
+        self.engine.submit(self.context(caller, Door::Handle), command, |_| ());
+        errno
+    }
+}
+
+/// There can be no thread that knows of who waits.
+fn no_thread(error: &io::Error) -> Refusal {
+    StoreError::NoThread(error.to_string()).into()
 }
 
 /// What the thread is told.
@@ -116,26 +140,58 @@ enum Told {
     Closed(Handle),
 }
 
+/// What the thread does.
+type Work = Box<dyn FnOnce() + Send>;
+
 /// The way to the thread that knows all who wait. It is started by the first of them.
-#[derive(Default)]
-pub(super) struct Waits(Mutex<Option<Sender<Told>>>);
+pub(super) struct Waits {
+    thread: Mutex<Option<Sender<Told>>>,
+    start: fn(Work) -> io::Result<()>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        let start = |work: Work| {
+            let thread = std::thread::Builder::new().name("waits".into()).stack_size(512 << 10);
+            thread.spawn(work).map(drop)
+        };
+        Waits { thread: Mutex::default(), start }
+    }
+}
 
 impl Waits {
-    /// A read of `.wait` that found nothing.
-    pub fn read(&self, tree: &Weak<WorkTree>, waited: &Waited, reply: Reply<Vec<u8>>) {
-        let until = Instant::now() + REQUEST_DEADLINE - MARGIN;
-        self.wait(tree, waited, Call::Read { until, reply });
+    /// A read of `.wait` that found nothing; gives it back where there can be no thread.
+    pub fn read(
+        &self,
+        tree: &Weak<WorkTree>,
+        waited: &Waited,
+        reply: Reply<Vec<u8>>,
+    ) -> Result<(), (io::Error, Reply<Vec<u8>>)> {
+        let mut thread = self.thread.lock();
+        match self.started(&mut thread, tree) {
+            Ok(()) => {
+                let until = Instant::now() + REQUEST_DEADLINE - MARGIN;
+                tell_of(&mut thread, waited, Call::Read { until, reply });
+                Ok(())
+            }
+            Err(error) => Err((error, reply)),
+        }
     }
 
     /// A poll that found nothing. False if nobody would wake it.
+    ///
+    /// # Errors
+    /// There can be no thread that would.
     pub fn poll(
         &self,
         tree: &Weak<WorkTree>,
         waited: &Waited,
         handle: Handle,
         wake: PollWake,
-    ) -> bool {
-        self.wait(tree, waited, Call::Poll { handle, wake })
+    ) -> io::Result<bool> {
+        let mut thread = self.thread.lock();
+        self.started(&mut thread, tree)?;
+        Ok(tell_of(&mut thread, waited, Call::Poll { handle, wake }))
     }
 
     /// A poll that found something: the one who was woken, perhaps.
@@ -149,41 +205,40 @@ impl Waits {
     }
 
     fn tell(&self, told: Told) {
-        if let Some(thread) = &*self.0.lock() {
+        if let Some(thread) = &*self.thread.lock() {
             // A thread that is gone knows nobody.
             let _ = thread.send(told);
         }
     }
 
-    /// False if nobody knows of it: a read is answered by the drop of its reply then. For the next that
-    /// waits a thread is started again.
-    fn wait(&self, tree: &Weak<WorkTree>, waited: &Waited, call: Call) -> bool {
-        let mut thread = self.0.lock();
-        let sender = thread.get_or_insert_with(|| start(tree.clone()));
-        let told = Told::Waits(waited.workspace, Looker { whose: waited.whose, call });
-        let is_told = sender.send(told).is_ok();
-        if !is_told {
-            *thread = None;
+    fn started(&self, thread: &mut Option<Sender<Told>>, tree: &Weak<WorkTree>) -> io::Result<()> {
+        if thread.is_some() {
+            return Ok(());
         }
-        is_told
+        let ((sender, told), tree) = (unbounded(), tree.clone());
+        (self.start)(Box::new(move || {
+            let Some(news) = tree.upgrade().map(|tree| tree.engine.line().watch()) else { return };
+            Waiting { tree, lookers: HashMap::new() }.run(&told, &news);
+        }))
+        .inspect_err(|error| tracing::error!(%error, "nobody can wait"))?;
+        *thread = Some(sender);
+        Ok(())
     }
+}
+
+/// False if nobody knows of it: a read is answered by the drop of its reply then. For the next that
+/// waits a thread is started again.
+fn tell_of(thread: &mut Option<Sender<Told>>, waited: &Waited, call: Call) -> bool {
+    let told = Told::Waits(waited.workspace, Looker { whose: waited.whose, call });
+    let is_told = thread.as_ref().is_some_and(|thread| thread.send(told).is_ok());
+    if !is_told {
+        *thread = None;
+    }
+    is_told
 }
 
 /// A read is answered a little before its time is over.
 const MARGIN: Duration = Duration::from_millis(100);
-
-fn start(tree: Weak<WorkTree>) -> Sender<Told> {
-    let (sender, told) = unbounded();
-    let run = move || {
-        let Some(news) = tree.upgrade().map(|tree| tree.engine.line().watch()) else { return };
-        Waiting { tree, lookers: HashMap::new() }.run(&told, &news);
-    };
-    let started = std::thread::Builder::new().name("waits".into()).stack_size(512 << 10).spawn(run);
-    if let Err(error) = started {
-        tracing::error!(%error, "nobody can wait");
-    }
-    sender
-}
 
 struct Waiting {
     tree: Weak<WorkTree>,
@@ -289,21 +344,37 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_thread_that_could_not_be_started_is_not_told_of_the_next() {
-        // As where the start failed: what the thread was to hear by is gone.
-        let (sender, _) = unbounded();
-        let waits = Waits(Mutex::new(Some(sender)));
-        let waited = Waited {
+    fn waited() -> Waited {
+        Waited {
             workspace: WorkspaceKey(1),
             whose: (MountId(1), 0),
             rest: Arc::default(),
             polled: Mutex::default(),
-        };
+        }
+    }
+
+    #[test]
+    fn without_a_thread_nobody_is_left_waiting() {
+        let start = |_: Work| Err(io::ErrorKind::WouldBlock.into());
+        let waits = Waits { start, ..Waits::default() };
+        let waited = waited();
+        let reply = Reply::new(|_: Result<Vec<u8>, Errno>| panic!("it is for the caller"));
+        let (error, reply) = waits.read(&Weak::new(), &waited, reply).unwrap_err();
+        assert_eq!(no_thread(&error).rule.errno(Door::Handle), Errno::ETIMEDOUT);
+        std::mem::forget(reply);
+        assert!(waits.thread.lock().is_none(), "the next tries again");
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_told_of_the_next() {
+        // What the thread was to hear by is gone.
+        let (sender, _) = unbounded();
+        let waits = Waits { thread: Mutex::new(Some(sender)), ..Waits::default() };
+        let waited = waited();
         let (tell, told) = std::sync::mpsc::channel();
         let reply = Reply::new(move |read: Result<Vec<u8>, Errno>| tell.send(read).unwrap());
-        waits.read(&Weak::new(), &waited, reply);
+        assert!(waits.read(&Weak::new(), &waited, reply).is_ok());
         assert_eq!(told.recv().unwrap(), Err(Errno::EIO));
-        assert!(waits.0.lock().is_none());
+        assert!(waits.thread.lock().is_none());
     }
 }
