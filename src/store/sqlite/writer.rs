@@ -261,15 +261,16 @@ impl Drop for SqliteWriter {
 /// who reads finds what was there.
 fn write_once_more(log: &Path) -> io::Result<()> {
     let log = open_itself(File::options().read(true).write(true), log)?;
-    let (mut piece, mut at) = (vec![0; PIECE_BYTES], 0);
-    loop {
+    let (mut piece, mut at, end) = (vec![0; PIECE_BYTES], 0, log.metadata()?.len());
+    while at < end {
         let length = log.read_at(&mut piece, at)?;
         if length == 0 {
-            return log.sync_data();
+            break;
         }
         log.write_all_at(&piece[..length], at)?;
         at += length as u64;
     }
+    log.sync_data()
 }
 
 #[cfg(test)]
