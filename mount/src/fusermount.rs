@@ -100,6 +100,10 @@ fn refusal(dir: &Path, text: &str) -> MountError {
     let dir = dir.to_owned();
     if text.contains("user_allow_other") {
         MountError::OthersRefused
+    } else if text.contains("Too many open files") {
+        // Its own limit is that of who starts it.
+        let errno = if text.contains("in system") { libc::ENFILE } else { libc::EMFILE };
+        MountError::Other { dir, source: io::Error::from_raw_os_error(errno) }
     } else if text.contains("/dev/fuse") && text.contains("denied") {
         MountError::DeviceRefused(io::Error::other(text.to_owned()))
     } else if text.contains("fuse device not found") || text.contains("/dev/fuse") {
@@ -200,5 +204,10 @@ mod tests {
         let text = "fusermount3: mount failed: Operation not permitted";
         assert!(matches!(kind(text), MountError::NotPermitted { .. }));
         assert!(matches!(kind("something else"), MountError::Other { .. }));
+        for (of, errno) in [("", libc::EMFILE), (" in system", libc::ENFILE)] {
+            let text = format!("fusermount3: failed to open /dev/fuse: Too many open files{of}");
+            let MountError::Other { source, .. } = kind(&text) else { panic!("{text}") };
+            assert_eq!(source.raw_os_error(), Some(errno));
+        }
     }
 }

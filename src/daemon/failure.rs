@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, Subject};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{StoreError, is_full};
+use crate::store::{MORE_DESCRIPTORS, StoreError, is_full, wants_descriptors};
 
 /// What kind of failure it is; the command line makes an exit code of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,16 +35,9 @@ pub enum Cause {
     Other,
 }
 
-/// The way out where a process may open no more files.
-const MORE_DESCRIPTORS: &str = "raise the limit (`ulimit -n`), or close some files";
-
 /// The way out where a user, or a group of processes, may have no more threads.
 const MORE_THREADS: &str =
     "raise the limit of processes (`ulimit -u`, or that of the container), or end some";
-
-fn lacks_descriptors(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
-}
 
 /// Something that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -74,7 +67,7 @@ impl Failure {
     /// A failure of a system call while doing `what`.
     pub fn io(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
-        if lacks_descriptors(error) {
+        if wants_descriptors(error) {
             return Failure::new(Cause::Busy, format!("{what}: {error}"), MORE_DESCRIPTORS);
         }
         let cause = match error.kind() {
@@ -162,10 +155,10 @@ impl From<StoreError> for Failure {
 impl From<workfs_mount::MountError> for Failure {
     fn from(error: workfs_mount::MountError) -> Self {
         use workfs_mount::MountError as E;
-        if let E::Other { source: why, .. } = &error {
+        if let E::Other { source: why, .. } | E::NoFuseDevice(why) = &error {
             let (is_short, remedy) = match why.raw_os_error() {
                 Some(libc::EAGAIN) => (true, MORE_THREADS),
-                _ => (lacks_descriptors(why), MORE_DESCRIPTORS),
+                _ => (wants_descriptors(why), MORE_DESCRIPTORS),
             };
             if is_short {
                 return Failure::new(Cause::Busy, error.to_string(), remedy);

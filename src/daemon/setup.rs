@@ -5,6 +5,7 @@
 //! moment is set up by whoever opens it next.
 //! Deliberately not here: the form of a configuration (`config`).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
@@ -22,7 +23,9 @@ use crate::limits::CONFIG_BYTES_MAX;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::refusal::Refusal;
 use crate::service::{Caller, PARTS, SCRATCHPAD};
-use crate::store::{MAKING_BEGUN, MAKING_DONE, MAKING_KEY, NodeType, Read, Readers, StoreError};
+use crate::store::{
+    MAKING_BEGUN, MAKING_DONE, MAKING_KEY, NodeType, Read, Readers, StoreError, wants_descriptors,
+};
 
 /// What a store is to become.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +54,11 @@ pub struct Made {
 pub fn layout(file: &Path) -> Result<Config, Failure> {
     let cannot = |error: &std::io::Error| {
         let remedy = "give a layout file that you may read: `workfs init --layout FILE`";
-        Failure { remedy: remedy.into(), ..Failure::io(file.display(), error) }
+        let failure = Failure::io(file.display(), error);
+        if failure.cause == Cause::Busy {
+            return failure;
+        }
+        Failure { remedy: remedy.into(), ..failure }
     };
     // It may come by a pipe, too.
     let opened = File::open(file).map_err(|error| cannot(&error))?;
@@ -63,14 +70,26 @@ pub fn layout(file: &Path) -> Result<Config, Failure> {
         }
     })?;
     let dir = file.parent().unwrap_or(Path::new("."));
+    let lacking = Cell::new(None);
     let load = |name: &str| {
         let beside = dir.join(name);
         let text = regular(&beside)
             .map_err(Wrong::Io)
             .and_then(|file| text_of(file, DEFINITION_BYTES_MAX));
-        text.map_err(|wrong| format!("{}: {wrong}", beside.display()))
+        text.map_err(|wrong| {
+            if let Wrong::Io(error) = &wrong
+                && wants_descriptors(error)
+            {
+                lacking.set(Some(Failure::io(beside.display(), error)));
+            }
+            format!("{}: {wrong}", beside.display())
+        })
     };
-    let config = Config::from_layout(&file.display().to_string(), &text, &load)?;
+    let config = Config::from_layout(&file.display().to_string(), &text, &load);
+    if let Some(failure) = lacking.take() {
+        return Err(failure);
+    }
+    let config = config?;
     // Told before a store is opened for it, and where it is only looked at, too.
     config.to_keep()?;
     Ok(config)

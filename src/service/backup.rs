@@ -96,9 +96,8 @@ fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
         if is_full(error.kind()) {
             return no_space(file);
         }
-        let reason = format!("{}: {error}", file.display());
         let remedy = "name a file in a directory that is there and yours";
-        Failure::new(error.kind().into(), reason, remedy)
+        Failure::of_file(file.display(), &error, remedy)
     };
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut options = File::options();
@@ -147,12 +146,8 @@ fn restrict(file: &File) -> std::io::Result<()> {
 /// Flushes a finished file and gives it its name; over what has it only if `replaces`.
 pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
-        let reason = format!("{}: {error}", file.display());
-        Failure::new(
-            error.kind().into(),
-            reason,
-            "see that the directory is there and can be written",
-        )
+        let remedy = "see that the directory is there and can be written";
+        Failure::of_file(file.display(), &error, remedy)
     };
     let copy = open_itself(File::options().read(true), aside).map_err(failed)?;
     copy.sync_all().map_err(failed)?;

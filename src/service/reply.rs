@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::{Refusal, Rule, TextPlace};
-use crate::store::{StoreError, is_full};
+use crate::store::{MORE_DESCRIPTORS, StoreError, is_full, wants_descriptors};
 
 use super::{
     AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, GcReport,
@@ -165,6 +165,20 @@ impl Failure {
     /// A failure that no rule of the tree made.
     pub(super) fn new(exit: Exit, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Failure { exit, rule: None, reason: reason.into(), remedy: remedy.into(), place: None }
+    }
+
+    /// A failure of a system call at a file outside of the store. Whatever is the way out for that file, there is
+    /// another one where it only wants a descriptor.
+    pub(super) fn of_file(
+        what: impl std::fmt::Display,
+        error: &std::io::Error,
+        remedy: &str,
+    ) -> Self {
+        let (exit, remedy) = match wants_descriptors(error) {
+            true => (Exit::Busy, MORE_DESCRIPTORS),
+            false => (error.kind().into(), remedy),
+        };
+        Failure::new(exit, format!("{what}: {error}"), remedy)
     }
 
     /// A failure that a rule made, found before the tree was asked.

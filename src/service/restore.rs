@@ -63,9 +63,8 @@ impl RestoreReport {
 }
 
 fn failed(what: &Path, error: std::io::Error) -> Failure {
-    let reason = format!("{}: {error}", what.display());
     let remedy = "see that it is there and that its directory is yours";
-    Failure::new(error.kind().into(), reason, remedy)
+    Failure::of_file(what.display(), &error, remedy)
 }
 
 /// Puts the backup `file` in the place of the store `store`, which nobody may hold. With `force`

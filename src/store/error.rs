@@ -91,7 +91,7 @@ impl StoreError {
     pub(crate) fn of_writing(what: &str, error: &std::io::Error) -> StoreError {
         let text = format!("{what}: {error}");
         match error.raw_os_error() {
-            Some(libc::EMFILE | libc::ENFILE) => StoreError::NoDescriptors(text),
+            _ if wants_descriptors(error) => StoreError::NoDescriptors(text),
             _ if is_full(error.kind()) => StoreError::Full(text),
             _ => StoreError::ReadOnly(text),
         }
@@ -112,6 +112,15 @@ fn descriptors() -> String {
     let of_process = limit
         .map(|limit| format!("`ulimit -n`, which is {limit} for process {}", std::process::id()));
     of_process.unwrap_or_else(|| "the system has no file left".to_owned())
+}
+
+/// The way out where a process, or the system, may open no more files.
+pub const MORE_DESCRIPTORS: &str = "raise the limit (`ulimit -n`), or close some files";
+
+/// Whether a system call failed for want of a descriptor: of this process, or of the system.
+#[must_use]
+pub fn wants_descriptors(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// Whether a system call failed for want of space: the disk's, a quota's, or under the limit of this process

@@ -68,6 +68,37 @@ fn a_store_is_not_left_behind_for_want_of_descriptors() {
 
 // P6.6
 #[test]
+fn who_takes_in_or_out_without_descriptors_hears_of_that_limit() {
+    let fixture = Setup::default().prepare();
+    let beside = fixture.store().parent().unwrap();
+    let (from, to) = (beside.join("from"), beside.join("to"));
+    fs::create_dir_all(from.join("a/b")).unwrap();
+    for name in ["x", "a/y", "a/b/z"] {
+        fs::write(from.join(name), name).unwrap();
+    }
+    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+    let made = fixture.sh(&format!("cd /; {workfs} --store {store} init"));
+    assert_eq!(made.code, 0, "{made}");
+    let commands =
+        [format!("import {} taken", from.display()), format!("export {} --force", to.display())];
+    let mut done = [false; 2];
+    for limit in 4..40 {
+        for (nth, command) in commands.iter().enumerate() {
+            let script = format!("ulimit -n {limit}; exec {workfs} --store {store} {command}");
+            let ran = fixture.sh(&format!("cd /; ({script})"));
+            let is_told = ran.code == 75 && ran.to_string().contains("raise the limit");
+            // What an export has written before it lacked one, the next does not overwrite.
+            let is_done = ran.code == 0 || (nth == 1 && ran.code == 11);
+            assert!(is_told || is_done && limit > 10, "{limit} {command}: {ran}");
+            assert!(is_done || !done[nth], "{limit} {command}: {ran}");
+            done[nth] |= is_done;
+        }
+    }
+    assert_eq!(done, [true; 2]);
+}
+
+// P6.6
+#[test]
 fn what_is_written_to_open_records_has_a_limit_for_a_user() {
     let fixture = Fixture::new();
     let path = fixture.task("inbox", &Task::new("t-1"));

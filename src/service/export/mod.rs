@@ -133,10 +133,12 @@ pub fn export(
             Broken::Target(error) => error,
             Broken::Store(error) => return error.into(),
         };
-        let reason = format!("{}: {error}", args.to.display());
-        let exit = Exit::from(error.kind());
-        let reason = if exit == Exit::NoSpace { or_too_long(&reason) } else { reason };
-        Failure::new(exit, reason, "what was written until then is there, incomplete")
+        let remedy = "what was written until then is there, incomplete";
+        let failure = Failure::of_file(args.to.display(), &error, remedy);
+        if failure.exit != Exit::NoSpace {
+            return failure;
+        }
+        Failure { reason: or_too_long(&failure.reason), ..failure }
     };
     super::ask(readers, |read| {
         let Some(start) = node_at(read, &from)? else {

@@ -17,8 +17,12 @@ use super::super::{Exit, ExportArgs, Failure};
 
 /// The target: made, its owner's alone, or there and empty.
 pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
-    let shown = args.to.display();
+    let shown = &args.to.display();
     let usage = |reason: String, remedy: &str| Failure::new(Exit::Usage, reason, remedy);
+    let unusable = |error: std::io::Error, remedy: &str| {
+        let failure = Failure::of_file(shown, &error, remedy);
+        if failure.exit == Exit::Busy { failure } else { Failure { exit: Exit::Usage, ..failure } }
+    };
     if !args.to.is_absolute() {
         let reason = format!("{shown} is no absolute path");
         return Err(usage(reason, "name it from the root of the host"));
@@ -26,8 +30,8 @@ pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
     match DirBuilder::new().mode(0o700).create(&args.to) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let mut entries = std::fs::read_dir(&args.to)
-                .map_err(|error| usage(format!("{shown}: {error}"), "name a directory"))?;
+            let entries = std::fs::read_dir(&args.to);
+            let mut entries = entries.map_err(|error| unusable(error, "name a directory"))?;
             if !args.force && entries.next().is_some() {
                 let reason = format!("{shown} is not empty");
                 let remedy = "name a new directory; with --force files are added to it, and none \
@@ -36,16 +40,15 @@ pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
             }
         }
         Err(error) => {
-            let reason = format!("{shown}: {error}");
-            return Err(Failure::new(error.kind().into(), reason, "make its parent first"));
+            return Err(Failure::of_file(shown, &error, "make its parent first"));
         }
     }
     let open = |path: &Path| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         openat(CWD, path, flags, Mode::empty())
     };
-    let opened = open(&args.to)
-        .map_err(|errno| usage(format!("{shown}: {errno}"), "name a directory that is yours"))?;
+    let opened =
+        open(&args.to).map_err(|errno| unusable(errno.into(), "name a directory that is yours"))?;
     let may = |asked| accessat(&opened, ".", asked, AtFlags::empty());
     // Else each name would be told of by itself.
     let may_write = may(Access::WRITE_OK | Access::EXEC_OK).or_else(|errno| match errno {
@@ -54,9 +57,8 @@ pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
         _ => Err(errno),
     });
     may_write.map_err(|errno| {
-        let error = std::io::Error::from(errno);
         let remedy = "name a directory in which you may make something";
-        Failure::new(error.kind().into(), format!("{shown}: {error}"), remedy)
+        Failure::of_file(shown, &errno.into(), remedy)
     })?;
     Ok(opened)
 }

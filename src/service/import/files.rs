@@ -17,7 +17,7 @@ use crate::refusal::{Refusal, Rule};
 use super::super::Failure;
 use super::super::pace::Pace;
 use super::flow::Flow;
-use super::walk::{FoundDir, Inode, Meta, Xattrs, open, shared, xattrs};
+use super::walk::{FoundDir, Inode, Meta, Xattrs, shared, xattrs};
 use super::{
     About, Correction, DraftReason, Import, ImportReport, Made, Unreadable, big, flow,
     is_of_the_store,
@@ -72,14 +72,14 @@ impl Import<'_> {
         let (mut flow, mut outcome) = (Flow::new(self.service, self.caller), Outcome::default());
         let (mut done, mut further) = (0, Vec::new());
         for dir in found {
-            if pace.is_over() || outcome.failed.is_some() {
+            if pace.is_over() || self.is_off(&outcome) {
                 break;
             }
             let Some(place) = self.place(dir, made, report)? else { continue };
             let links = dir.links.iter().map(|(name, meta, target)| (name, meta, Some(target)));
             let files = dir.files.iter().map(|(name, meta)| (name, meta, None));
             for (name, meta, link) in files.chain(links) {
-                if !pace.goes_on(done, total, "files") || outcome.failed.is_some() {
+                if !pace.goes_on(done, total, "files") || self.is_off(&outcome) {
                     break;
                 }
                 done += 1;
@@ -104,7 +104,7 @@ impl Import<'_> {
         }
         flow.finish(&mut |answer| self.answered(answer, report, &mut outcome));
         for (dir, name, meta) in further {
-            if !pace.goes_on(done, total, "files") || outcome.failed.is_some() {
+            if !pace.goes_on(done, total, "files") || self.is_off(&outcome) {
                 break;
             }
             let Some(place) = self.place(dir, made, report)? else { continue };
@@ -129,8 +129,13 @@ impl Import<'_> {
         flow.finish(&mut |answer| self.answered(answer, report, &mut outcome));
         match outcome.failed {
             Some(refusal) => Err(refusal.into()),
-            None => Ok(()),
+            None => self.source.lacking().map_or(Ok(()), |failure| Err(failure.clone())),
         }
+    }
+
+    /// Whether the rest is not taken.
+    fn is_off(&self, outcome: &Outcome) -> bool {
+        outcome.failed.is_some() || self.source.lacking().is_some()
     }
 
     /// Where the files of a directory come from and go to; `None`, and told, if they cannot be read.
@@ -223,7 +228,8 @@ impl Import<'_> {
             return Err(Kept::Big);
         }
         let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
-        let file = open(&place.from, name, &self.service.store).map_err(Kept::Unreadable)?;
+        let file = self.source.file(&place.from, name, &self.service.store);
+        let file = file.map_err(Kept::Unreadable)?;
         let xattrs = xattrs(&file).map_err(Kept::Unreadable)?;
         let read = file.take(ONE_CHANGE_BYTES_MAX + 1).read_to_end(&mut bytes);
         read.map_err(|error| Kept::Unreadable(error.to_string()))?;
@@ -247,8 +253,8 @@ impl Import<'_> {
         meta: &Meta,
         pace: &mut Pace<'_>,
     ) -> Result<(Placed, Xattrs), big::Why> {
-        let mut file =
-            open(&place.from, name, &self.service.store).map_err(big::Why::Unreadable)?;
+        let file = self.source.file(&place.from, name, &self.service.store);
+        let mut file = file.map_err(big::Why::Unreadable)?;
         let xattrs = xattrs(&file).map_err(big::Why::Unreadable)?;
         let empty = PutContent::File(Arc::from(Vec::new()));
         let put = self.put(place.parent, name, meta, empty);

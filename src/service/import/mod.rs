@@ -61,6 +61,9 @@ pub(super) fn import(
     };
     let mut pace = Pace::new(sink);
     let found = source.walk(&mut pace, &mut |one| report.unreadable.push(one));
+    if let Some(failure) = source.lacking() {
+        return Err(failure.clone());
+    }
     report.files = found.iter().map(|dir| (dir.files.len() + dir.links.len()) as u64).sum();
     let import = Import { service, caller, to, source };
     let target = import.target()?;

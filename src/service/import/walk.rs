@@ -4,11 +4,12 @@
 //! whatever is swapped meanwhile; other file systems mounted in it are not entered (one of them
 //! may be a mount of this very store).
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fgetxattr, flistxattr, openat, readlinkat,
@@ -18,8 +19,8 @@ use rustix::io::Errno;
 
 use crate::names::{FileName, TreePath};
 use crate::numbers::UnixNanos;
-use crate::store::Identity;
 use crate::store::sqlite::is_of_store;
+use crate::store::{Identity, wants_descriptors};
 
 use super::super::Failure;
 use super::super::pace::Pace;
@@ -80,21 +81,36 @@ pub(super) struct FoundDir {
 pub(super) struct Source {
     root: OwnedFd,
     device: u64,
+    from: PathBuf,
+    /// There was no descriptor to read it with: then there is no use in going on with other files.
+    lacking: OnceCell<Failure>,
 }
 
 impl Source {
     /// Opens the directory `from`.
     pub fn open(from: &Path) -> Result<Source, Failure> {
         let wrong = |errno: Errno| {
-            let reason = format!("{}: {errno}", from.display());
-            let exit = std::io::Error::from(errno).kind().into();
-            Failure::new(exit, reason, "name a directory that can be read")
+            Failure::of_file(from.display(), &errno.into(), "name a directory that can be read")
         };
         // The directory itself may be named through a link; nothing in it may.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, from, flags, Mode::empty()).map_err(wrong)?;
         let device = rustix::fs::fstat(&root).map_err(wrong)?.st_dev;
-        Ok(Source { root, device })
+        Ok(Source { root, device, from: from.to_owned(), lacking: OnceCell::new() })
+    }
+
+    /// What ended the import for want of descriptors.
+    pub fn lacking(&self) -> Option<&Failure> {
+        self.lacking.get()
+    }
+
+    /// Why something in it cannot be opened.
+    fn why(&self, error: impl Into<std::io::Error>) -> String {
+        let error = error.into();
+        if wants_descriptors(&error) {
+            self.lacking.get_or_init(|| Failure::of_file(self.from.display(), &error, ""));
+        }
+        error.to_string()
     }
 
     /// Everything in it, each directory before what lies below it, in the order of names; less, once nobody waits
@@ -111,7 +127,9 @@ impl Source {
         };
         let mut found = Vec::new();
         let mut stack = vec![TreePath::root()];
-        while let Some(path) = stack.pop() {
+        while self.lacking.get().is_none()
+            && let Some(path) = stack.pop()
+        {
             match self.list(&path, &mut met, unreadable) {
                 Ok((dir, below)) => {
                     found.push(dir);
@@ -129,7 +147,8 @@ impl Source {
             return Err(format!("it is over {DEPTH_MAX} directories deep"));
         }
         let open = |at: &OwnedFd, name: &[u8]| {
-            openat(at, name, OPEN_DIR, Mode::empty()).map_err(|errno| errno.to_string())
+            let opened = openat(at, name, OPEN_DIR, Mode::empty());
+            opened.map_err(|errno| self.why(errno))
         };
         let mut at = open(&self.root, b".")?;
         for name in path.names() {
@@ -158,7 +177,8 @@ impl Source {
             links: vec![],
         };
         let mut names = Vec::new();
-        for entry in Dir::read_from(&fd).map_err(text)? {
+        let entries = Dir::read_from(&fd);
+        for entry in entries.map_err(|errno| self.why(errno))? {
             // `.` and `..` are no file names; the kernel gives no others that are none.
             if let Ok(name) = FileName::new(entry.map_err(text)?.file_name().to_bytes()) {
                 names.push(name);
@@ -193,28 +213,28 @@ impl Source {
         }
         Ok((dir, below))
     }
+
+    /// Opens a regular file of the directory `dir`, but none of those of the store itself: a process that closes any
+    /// descriptor of a file loses all locks of fcntl(2) that it has on it, and SQLite has some on its files.
+    pub fn file(&self, dir: &OwnedFd, name: &FileName, store: &Path) -> Result<File, String> {
+        let text = |error: std::io::Error| self.why(error);
+        // Such a descriptor has no part in that.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = openat(dir, name.as_bytes(), flags, Mode::empty());
+        let found = File::from(found.map_err(|errno| text(errno.into()))?);
+        expect_foreign(&found, store)?;
+        let same = format!("/proc/self/fd/{}", found.as_raw_fd());
+        match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(same) {
+            Err(error) if error.kind() == ErrorKind::NotFound => by_name(dir, name, store),
+            opened => opened.map_err(text),
+        }
+    }
 }
 
 /// Which file has a name in the directory `dir` now, if that may have several.
 pub(super) fn shared(dir: &OwnedFd, name: &FileName) -> Option<Inode> {
     let stat = statat(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Meta::of(&stat).shared
-}
-
-/// Opens a regular file of the directory `dir`, but none of those of the store itself: a process that closes any
-/// descriptor of a file loses all locks of fcntl(2) that it has on it, and SQLite has some on its files.
-pub(super) fn open(dir: &OwnedFd, name: &FileName, store: &Path) -> Result<File, String> {
-    let text = |error: std::io::Error| error.to_string();
-    // Such a descriptor has no part in that.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let found = openat(dir, name.as_bytes(), flags, Mode::empty());
-    let found = File::from(found.map_err(|errno| errno.to_string())?);
-    expect_foreign(&found, store)?;
-    let same = format!("/proc/self/fd/{}", found.as_raw_fd());
-    match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(same) {
-        Err(error) if error.kind() == ErrorKind::NotFound => by_name(dir, name, store),
-        opened => opened.map_err(text),
-    }
 }
 
 /// The same where `/proc` is not there, or another name space's.
