@@ -263,6 +263,31 @@ fn what_refuses_a_commit_is_told_with_its_rule_and_its_place() {
 
 // P13.5
 #[test]
+fn what_all_transactions_of_one_user_have_written_has_a_limit() {
+    const MIB: usize = 1 << 20;
+    let fixture = Fixture::new();
+    let begin = |nth: usize| {
+        let txn = fixture.path(&format!(".workfs/txn/t{nth}"));
+        fs::create_dir(&txn).unwrap();
+        txn
+    };
+    let full: Vec<_> = (0..8).map(begin).collect();
+    for txn in &full {
+        fs::write(txn.join("big"), vec![b'x'; 31 * MIB]).unwrap();
+    }
+    let one_more = begin(8);
+    let refused = fs::write(one_more.join("big"), vec![b'x'; 31 * MIB]).unwrap_err();
+    assert_eq!(Errno::from_io_error(&refused), Some(Errno::MFILE));
+    until_polled("it says which limit", || {
+        fixture.why().contains("one user keep 256 MiB").then_some(())
+    });
+    // Who ends one has its room again.
+    fs::remove_dir(&full[0]).unwrap();
+    fs::write(begin(9).join("big"), vec![b'x'; 10 * MIB]).unwrap();
+}
+
+// P13.5
+#[test]
 fn there_is_a_limit_on_everything() {
     let fixture = Fixture::new();
     let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap();

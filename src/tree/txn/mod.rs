@@ -97,7 +97,8 @@ impl TxnTree {
             Ok(out) => return Ok(out),
             Err(refusal) => refusal,
         };
-        let is_news = refusal.rule == Rule::TooLarge && view.is_news(&refusal.reason);
+        let is_limit = matches!(refusal.rule, Rule::TooLarge | Rule::TooManyHandles);
+        let is_news = is_limit && view.is_news(&refusal.reason);
         drop(view);
         let errno = refusal.rule.errno(door);
         if is_news {
@@ -139,7 +140,8 @@ impl TxnTree {
         let root = self.below.root(caller);
         let begun = self.below.read(|read| path_of_dir(read, root)).and_then(|path| {
             let whose = (caller, context.actor.name);
-            let txn = self.table.lock().begin(whose, name, View::new(root, path))?;
+            let view = View::new(root, path, self.below.pins.charge(caller.uid));
+            let txn = self.table.lock().begin(whose, name, view)?;
             self.root_entry(caller, &txn)
         });
         reply.send(begun);

@@ -22,6 +22,7 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
 use crate::tree::open::part;
+use crate::tree::pins::Charge;
 use crate::tree::unsaved::Unsaved;
 
 pub use below::Below;
@@ -61,6 +62,8 @@ pub struct View {
     made: u32,
     /// Bytes that were written, or copied to be written.
     held: u64,
+    /// They count with what else its maker keeps in memory.
+    charge: Charge,
     steps: Vec<Noted>,
     /// Steps that are to come of what was written and is not saved yet: there is room for each.
     owed: usize,
@@ -76,7 +79,7 @@ const IN_PARTS: &str = "throw it away, and make the changes in several transacti
 
 impl View {
     /// A new one over the directory `root`, which has this path.
-    pub fn new(root: Ino, path: TreePath) -> View {
+    pub fn new(root: Ino, path: TreePath, charge: Charge) -> View {
         View {
             root: TxnNode::Stored(root),
             path,
@@ -86,6 +89,7 @@ impl View {
             places: HashMap::new(),
             made: 0,
             held: 0,
+            charge,
             steps: Vec::new(),
             owed: 0,
             used: HashMap::new(),
@@ -317,6 +321,7 @@ impl View {
                 format!("a transaction writes at most {mib} MiB, with what it copies for that");
             return Err(Refusal::new(Rule::TooLarge, reason, IN_PARTS));
         }
+        self.charge.raise(usize::try_from(held).unwrap_or(usize::MAX))?;
         self.held = held;
         Ok(())
     }
