@@ -206,7 +206,9 @@ mod tests {
         assert!(matches!(kind("something else"), MountError::Other { .. }));
         for (of, errno) in [("", libc::EMFILE), (" in system", libc::ENFILE)] {
             let text = format!("fusermount3: failed to open /dev/fuse: Too many open files{of}");
-            let MountError::Other { source, .. } = kind(&text) else { panic!("{text}") };
+            let MountError::Other { source, .. } = refusal(Path::new("/x"), &text) else {
+                panic!("{text}")
+            };
             assert_eq!(source.raw_os_error(), Some(errno));
         }
     }
