@@ -492,21 +492,3 @@ fn what_a_full_disk_refused_an_open_file_takes_when_there_is_space_again() {
     assert_eq!(text, format!("{}# more\n", Task::new("a-1").text()), "once, and nothing refused");
     fixture.fsck_clean();
 }
-
-// P4.3
-#[test]
-fn a_disk_that_is_full_of_the_log_takes_what_it_has_room_for() {
-    let Some((fixture, _)) = on_small_disk() else { return };
-    // 16 MiB are free. Each of many small writes puts all of a chunk into the log.
-    let filled = fixture.sh("head -c 20000000 /dev/zero | tr '\\0' x > big").failure();
-    assert!(filled.stderr.contains("No space left"), "{filled}");
-    let size = fs::metadata(fixture.path("big")).unwrap().len();
-    assert!(size > 8 << 20, "{size} bytes fit");
-    fixture.sh("rm big").success();
-    // What is removed goes a moment later.
-    let free = || rustix::fs::statvfs(fixture.root()).map(|stat| stat.f_bavail * stat.f_frsize);
-    until_polled("`df` to tell of it", || free().is_ok_and(|free| free > 8 << 20).then_some(()));
-    let task = fixture.work().join("inbox/t-1.yaml");
-    until_polled("room", || save(&task, Task::new("t-1").text().as_bytes()).ok());
-    fixture.fsck_clean();
-}
