@@ -11,7 +11,5 @@ use std::path::Path;
 /// # Errors
 /// If it cannot be read.
 pub fn proc_text(path: impl AsRef<Path>) -> io::Result<String> {
-    let bytes = std::fs::read(path)?;
-    Ok(String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }

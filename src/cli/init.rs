@@ -72,14 +72,15 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         }
         return Ok(Exit::Done);
     }
-    if let Some(config) = &config {
-        require_fit_before(&paths, config, args.bare, output)?;
-    }
+    let judged = match &config {
+        Some(config) => require_fit_before(&paths, config, args.bare, output)?,
+        None => None,
+    };
     let store = local::open(&paths, Durability::Power, config.clone());
     let store = store.map_err(|stop| stop.of(paths.store()))?;
     let (is_new, config) = (store.is_new, store.engine.config());
     let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));
-    let done = prepare(&store.engine, keep, args.bare, output).and_then(|prepared| {
+    let done = prepare(&store.engine, (keep, judged), args.bare, output).and_then(|prepared| {
         if is_new {
             daemon::finish(&store.engine)?;
         }
@@ -172,29 +173,45 @@ fn require_statuses(misfits: &Misfits) -> Result<(), Stop> {
     Err(Stop::failed(Exit::Conflict, reason, remedy))
 }
 
-/// Refuses it before the store is opened by it: at once the time that locks have left would be cut to what it
-/// gives them, and what is over would end as it says.
+/// The same before the store is opened by the layout: at once the time that locks have left would be cut to what it
+/// gives them, and what is over would end as it says. `None` where there is no store that can be opened without it.
 fn require_fit_before(
     paths: &StorePaths,
     config: &Config,
     bare: bool,
     output: &Output,
-) -> Result<(), Stop> {
+) -> Result<Option<Misfits>, Stop> {
     if !paths.exists() {
-        return Ok(());
+        return Ok(None);
     }
     let store = match local::open(paths, Durability::Power, None) {
         Ok(store) => store,
         Err(Stop::Failed(failed)) if failed.exit == Exit::Held => return Err(Stop::Failed(failed)),
         // What cannot be opened by its own configuration may be by this one.
-        Err(_) => return Ok(()),
+        Err(_) => return Ok(None),
     };
-    let readers = &**store.engine.readers();
-    let asked = require_homes(readers, config)
-        .and_then(|()| require_room(Some(readers), config, bare))
-        .and_then(|()| require_statuses(&look(readers, config, output)?));
+    let asked = require_fit(&**store.engine.readers(), config, bare, output);
     local::close(store);
-    asked
+    asked.map(Some)
+}
+
+/// Refuses a layout for which a store has what it has no place or no room for; says which records it would not take
+/// as they are.
+fn require_fit(
+    readers: &dyn Readers,
+    config: &Config,
+    bare: bool,
+    output: &Output,
+) -> Result<Misfits, Stop> {
+    require_place(readers, config, bare)?;
+    let misfits = look(readers, config, output)?;
+    require_statuses(&misfits)?;
+    Ok(misfits)
+}
+
+fn require_place(readers: &dyn Readers, config: &Config, bare: bool) -> Result<(), Stop> {
+    require_homes(readers, config)?;
+    require_room(Some(readers), config, bare)
 }
 
 fn look(readers: &dyn Readers, config: &Config, output: &Output) -> Result<Misfits, Stop> {
@@ -218,13 +235,7 @@ fn look_ahead(
         return Ok(Some(Misfits::default()));
     }
     match daemon::open_to_look(paths) {
-        Ok(store) => {
-            require_homes(&store, config)?;
-            require_room(Some(&store), config, bare)?;
-            let misfits = look(&store, config, output)?;
-            require_statuses(&misfits)?;
-            Ok(Some(misfits))
-        }
+        Ok(store) => require_fit(&store, config, bare, output).map(Some),
         Err(failure) => {
             output
                 .note(&format!("the records in the store were not looked at: {}", failure.reason));
@@ -240,21 +251,20 @@ struct Prepared {
     misfits: Misfits,
 }
 
-/// Keeps the configuration, takes over what it wants of what is there, and makes what is missing.
+/// Keeps the configuration, of which the records were `judged` before, takes over what it wants of what is there, and makes what is missing.
 fn prepare(
     engine: &Engine,
-    config: Option<Arc<Config>>,
+    (config, judged): (Option<Arc<Config>>, Option<Misfits>),
     bare: bool,
     output: &Output,
 ) -> Result<Prepared, Stop> {
-    if let Some(config) = &config {
-        require_homes(&**engine.readers(), config)?;
-        require_room(Some(&**engine.readers()), config, bare)?;
-    }
-    let misfits = look(&**engine.readers(), &engine.config(), output)?;
-    if config.is_some() {
-        require_statuses(&misfits)?;
-    }
+    let readers = &**engine.readers();
+    let misfits = match (&config, judged) {
+        // Nobody looks at all records twice; where they may lie is asked once more, now that the store is held.
+        (Some(config), Some(misfits)) => require_place(readers, config, bare).map(|()| misfits)?,
+        (Some(config), None) => require_fit(readers, config, bare, output)?,
+        (None, _) => look(readers, &engine.config(), output)?,
+    };
     daemon::set_up(engine, &Setup { config, bare: true, scratchpad: false })?;
     let mut progress = |done, total| output.progress(done, total, "directories");
     let mut taken = service::govern(engine, &Caller::this_process(), &mut progress)?;

@@ -29,14 +29,14 @@ use super::point;
 use super::reach::{Reach, numbers_otherwise};
 use super::wanted::Who;
 use super::wire::{MountAsk, MountInfo};
-use crate::engine::{Engine, PutAgent, path_of_dir};
+use crate::engine::{Engine, PutAgent, path_of_dir, user_name};
 use crate::kind::Role;
 use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
 use crate::names::{AgentName, ShownPath, TreePath, shell_word};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
-use crate::tree::{Hub, Identity, TxnTree, user_name};
+use crate::tree::{Hub, Identity, TxnTree};
 
 /// The mounts of one daemon.
 pub struct Mounts {

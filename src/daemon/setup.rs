@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
 use crate::config::{CONFIG_KEY, Config};
-use crate::engine::{Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn};
+use crate::engine::{
+    Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn, inodes_in,
+};
 use crate::kind::yaml::DEFINITION_BYTES_MAX;
 use crate::limits::CONFIG_BYTES_MAX;
 use crate::names::{FileName, ShownPath, TreePath};
@@ -257,7 +259,10 @@ pub fn crowded(read: Option<&dyn Read>, config: &Config) -> Result<Option<Crowde
     }
     for (name, missing) in missing {
         let there = match read {
-            Some(read) => count(read, &name)?,
+            Some(read) => {
+                let top = read.lookup(workfs_mount::ROOT, &name)?;
+                top.map_or(Ok(0), |top| inodes_in(read, &top))?
+            }
             None => 0,
         };
         let wanted = there + missing.len() as u64;
@@ -266,26 +271,6 @@ pub fn crowded(read: Option<&dyn Read>, config: &Config) -> Result<Option<Crowde
         }
     }
     Ok(None)
-}
-
-/// How many files and directories a directory at the root has, with itself, as its quota counts them.
-fn count(read: &dyn Read, name: &FileName) -> Result<u64, StoreError> {
-    let Some(top) = read.lookup(workfs_mount::ROOT, name)? else { return Ok(0) };
-    let (mut dirs, mut count, mut several) = (vec![top.ino], 1, BTreeSet::new());
-    while let Some(dir) = dirs.pop() {
-        read.list(dir, None, &mut |(_, node)| {
-            let is_dir = node.node_type == NodeType::Directory;
-            if is_dir {
-                dirs.push(node.ino);
-            }
-            // Of several names one counts, the first.
-            let is_first =
-                node.parent == dir && (is_dir || node.nlink < 2 || several.insert(node.ino));
-            count += u64::from(is_first);
-            true
-        })?;
-    }
-    Ok(count)
 }
 
 /// Makes a directory and those above it; says whether it was there. `None` where something that is no

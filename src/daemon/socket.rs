@@ -181,10 +181,17 @@ pub fn peer_groups(stream: &UnixStream) -> Vec<u32> {
 /// Whether the other end has gone away. One that only sends no more still wants its answer.
 #[must_use]
 pub fn is_gone(stream: &UnixStream) -> bool {
-    let gone = PollFlags::HUP | PollFlags::ERR;
-    let mut fds = [PollFd::new(stream, gone)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(gone)
+    now(stream, PollFlags::empty()).intersects(PollFlags::HUP | PollFlags::ERR)
+}
+
+/// What is there of what is wanted, and of a hang-up or an error, which whoever wants nothing is told of, too.
+fn now(stream: &UnixStream, wanted: PollFlags) -> PollFlags {
+    let mut fds = [PollFd::new(stream, wanted)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut fds, Some(&at_once)) {
+        Ok(_) => fds[0].revents(),
+        Err(_) => PollFlags::empty(),
+    }
 }
 
 /// Whether the other end is there, and has only said that it sends no more: of one that does something.
@@ -203,9 +210,7 @@ pub fn has_left_unread(stream: &UnixStream) -> bool {
 /// take from [`has_left_unread`].
 #[must_use]
 pub fn may_read_yet(stream: &UnixStream) -> bool {
-    let mut fds = [PollFd::new(stream, PollFlags::ERR)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let is_there = poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::ERR);
+    let is_there = !now(stream, PollFlags::empty()).contains(PollFlags::ERR);
     let mut unread: libc::c_int = 0;
     // SAFETY: this call (SIOCOUTQ, by its other name) writes one `int`, to a place that is one.
     let said = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) };
@@ -257,7 +262,6 @@ pub fn await_input(stream: &UnixStream, patience: Duration) -> io::Result<bool> 
 /// # Errors
 /// A failure of poll(2).
 pub fn await_gone(stream: &UnixStream, patience: Duration) -> io::Result<bool> {
-    // That is told to whoever waits for nothing.
     await_event(stream, PollFlags::empty(), patience)
 }
 
@@ -305,9 +309,7 @@ pub fn send_while(
 /// Whether the other side has taken most of what it was sent, so that a little more does not wait for it.
 #[must_use]
 pub fn has_room(stream: &UnixStream) -> bool {
-    let mut fds = [PollFd::new(stream, PollFlags::OUT)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::OUT)
+    now(stream, PollFlags::OUT).contains(PollFlags::OUT)
 }
 
 /// Sends; what the other side did not take in time is left in `bytes`.

@@ -68,6 +68,7 @@ mod sight;
 mod sync;
 mod take;
 mod turn;
+mod users;
 mod versions;
 mod while_named;
 mod writer;
@@ -112,6 +113,7 @@ pub use outlook::Outlook;
 pub use past_names::{names_below, record_version_name, usual_extension, version_name};
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};
 pub use put::{Corrected, MayPut, Placed, Put, PutContent};
+pub use quota::inodes_in;
 pub use ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};
 pub use refuse::{About, Refuse, RefuseText};
 pub use remove::{Remove, RemoveWhat};
@@ -129,6 +131,7 @@ pub use take::{
     IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, ready_named, shown_as_ready,
 };
 pub use turn::{Refused, Stop, Turn, absent, taken};
+pub use users::user_name;
 pub use versions::{late_versions, retention};
 pub use while_named::WhileNamed;
 pub use writer::{Engine, start};

@@ -6,11 +6,13 @@
 //! (`store::quotas`). A directory with all below it that comes under another quota is walked, so
 //! that such a rename costs what lies there.
 
+use std::collections::HashSet;
+
 use crate::config::{Config, Quota};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Node, NodeType, Result, Txn};
+use crate::store::{Node, NodeType, Read, Result, Txn};
 
 use super::{About, Stop, Turn};
 
@@ -36,15 +38,7 @@ pub(super) fn charge_dir(
     }
     let mut left = vec![node.clone()];
     while let Some(mut node) = left.pop() {
-        if node.node_type == NodeType::Directory {
-            txn.list(node.ino, None, &mut |(_, below)| {
-                // Others have a further name here.
-                if below.parent == node.ino {
-                    left.push(below);
-                }
-                true
-            })?;
-        }
+        charged_below(txn, &node, &mut left)?;
         node.quota = quota;
         txn.update_node(&node)?;
     }
@@ -52,6 +46,37 @@ pub(super) fn charge_dir(
         txn.close_quota(dir)?;
     }
     Ok(())
+}
+
+/// What lies in a node, and is charged where that is; a file with several names there as often as it has some.
+fn charged_below(read: &dyn Read, node: &Node, below: &mut Vec<Node>) -> Result<()> {
+    if node.node_type == NodeType::Directory {
+        read.list(node.ino, None, &mut |(_, found)| {
+            // Others have a further name here.
+            if found.parent == node.ino {
+                below.push(found);
+            }
+            true
+        })?;
+    }
+    Ok(())
+}
+
+/// How many nodes are charged to a directory at the root, or would be if it had a quota.
+///
+/// # Errors
+/// A failure of the store.
+pub fn inodes_in(read: &dyn Read, dir: &Node) -> Result<u64> {
+    if let Some(charged) = read.quota(dir.ino)? {
+        return Ok(charged.inodes);
+    }
+    let (mut left, mut count, mut several) = (vec![dir.clone()], 0, HashSet::new());
+    while let Some(node) = left.pop() {
+        charged_below(read, &node, &mut left)?;
+        let has_several = node.node_type != NodeType::Directory && node.nlink > 1;
+        count += u64::from(!has_several || several.insert(node.ino));
+    }
+    Ok(count)
 }
 
 /// Brings the quotas in line with a configuration that may have changed since the store was open.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Bits, Context, Origin, Registry, Who, is_reserved, ledger_role};
+use crate::engine::{Bits, Context, Origin, Registry, Who, is_reserved, ledger_role, user_name};
 use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
@@ -38,11 +38,8 @@ impl Caller {
     /// The caller with these credentials: an operator.
     #[must_use]
     pub fn new(uid: u32, gid: u32, pid: Option<u32>) -> Self {
-        // Names of people in it may be of any encoding.
-        let passwd = std::fs::read("/etc/passwd").unwrap_or_default();
-        let passwd = String::from_utf8_lossy(&passwd);
         Caller {
-            name: name_of(uid, &passwd),
+            name: user_name(uid),
             role: Role::Operator,
             uid,
             gid,
@@ -134,32 +131,12 @@ impl Caller {
     }
 }
 
-/// The user's name, where it is one that an agent can have.
-fn name_of(uid: u32, passwd: &str) -> AgentName {
-    let found = passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        let number: u32 = fields.nth(1)?.parse().ok()?;
-        (number == uid).then_some(name)
-    });
-    let name = found.and_then(|name| AgentName::new(name).ok());
-    name.or_else(|| AgentName::new(format!("uid-{uid}")).ok())
-        // PROOF: `uid-` and at most ten digits keep the grammar of agents' names.
-        .unwrap_or_else(|| unreachable!("uid-{uid} is an agent's name"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_user_s_name_is_the_actor_s_where_it_can_be() {
-        let passwd =
-            "root:x:0:0:root:/root:/bin/bash\n+weird:x:7:7::/:/bin/sh\nbob:x:1000:1000:::\n";
-        assert_eq!(name_of(0, passwd).as_str(), "root");
-        assert_eq!(name_of(1000, passwd).as_str(), "bob");
-        assert_eq!(name_of(7, passwd).as_str(), "uid-7");
-        assert_eq!(name_of(4_294_967_295, "").as_str(), "uid-4294967295");
+    fn who_asks_at_the_socket_is_an_operator_until_it_is_known_to_be_bound() {
         let context = Caller::new(0, 0, None).context();
         assert_eq!(context.origin, Origin::Socket);
         assert_eq!(context.role, Role::Operator);

@@ -5,7 +5,6 @@
 //! it is not taken any more; who writes a record is known by that, whichever file it has by now.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +14,8 @@ use crate::engine::Fence;
 use crate::limits::BUSY_WAIT;
 use crate::numbers::{Ino, RecordKey, Version};
 use crate::store::Record;
+
+use super::start::Start;
 
 /// A change that waits; told whether the record is still busy.
 type Waiting = Box<dyn FnOnce(bool) + Send>;
@@ -98,21 +99,11 @@ impl State {
 }
 
 /// Inodes with unjudged writes, and the changes that wait for them.
+#[derive(Default)]
 pub(super) struct Busy {
     state: Mutex<State>,
     changed: Condvar,
-    /// Starts the timer's thread.
-    start: fn(Arc<Busy>) -> io::Result<()>,
-}
-
-impl Default for Busy {
-    fn default() -> Busy {
-        let start = |busy: Arc<Busy>| {
-            let thread = std::thread::Builder::new().name("busy".into());
-            thread.spawn(move || busy.time()).map(drop)
-        };
-        Busy { state: Mutex::default(), changed: Condvar::new(), start }
-    }
+    start: Start,
 }
 
 impl Busy {
@@ -185,7 +176,8 @@ impl Busy {
             return change(false);
         }
         if !state.timer {
-            if let Err(error) = (self.start)(Arc::clone(self)) {
+            let timer = Arc::clone(self);
+            if let Err(error) = self.start.thread("busy", move || timer.time()) {
                 drop(state);
                 tracing::warn!(%error, "no thread to wait for a writer");
                 return change(true);
@@ -229,8 +221,7 @@ mod tests {
 
     #[test]
     fn where_no_thread_is_to_be_had_nothing_waits_for_ever() {
-        let start = |_| Err(io::Error::from(io::ErrorKind::WouldBlock));
-        let busy = Arc::new(Busy { start, ..Busy::default() });
+        let busy = Arc::new(Busy { start: Start::none(), ..Busy::default() });
         busy.begin(Ino(7), WRITER);
         let (tell, told) = std::sync::mpsc::channel();
         busy.when_idle((Ino(7), None), Box::new(move |is_busy| tell.send(is_busy).unwrap()));

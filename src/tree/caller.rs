@@ -7,7 +7,9 @@ use workfs_mount::{Attr, Caller, proc_text, thread_here};
 use super::WorkTree;
 use super::computed::Viewer;
 use super::hub::Identity;
-use crate::engine::{Bits, Context, Origin, Registry, has_bits, ledger_role, runs_the_store};
+use crate::engine::{
+    Bits, Context, Origin, Registry, has_bits, ledger_role, runs_the_store, user_name,
+};
 use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
@@ -166,24 +168,6 @@ fn told(thread: u32, word: &str) -> String {
     let status = proc_text(format!("/proc/{thread}/status")).unwrap_or_default();
     let told = status.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_default();
     told.trim().to_owned()
-}
-
-/// The user's name where it fits the grammar of agents, else `uid-N`.
-#[must_use]
-pub fn user_name(uid: u32) -> AgentName {
-    let passwd = proc_text("/etc/passwd").unwrap_or_default();
-    let named = passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
-    });
-    let fallback = || AgentName::new(format!("uid-{uid}"));
-    named
-        .map(AgentName::new)
-        .and_then(Result::ok)
-        .or_else(|| fallback().ok())
-        // PROOF: `uid-` and digits fit the grammar and the length of an agent's name.
-        .expect("uid-N is an agent's name")
 }
 
 #[cfg(test)]

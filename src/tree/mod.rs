@@ -43,6 +43,7 @@ mod seen;
 mod sizes;
 mod staged;
 mod stale;
+mod start;
 mod taken;
 mod told;
 mod touched;
@@ -63,7 +64,6 @@ use workfs_mount::{
     PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
 };
 
-pub use caller::user_name;
 pub use computed::ready_dir;
 pub use hub::{Hub, Identity};
 pub use told::{At, Going, Scene, Stage, StandIn};

@@ -6,7 +6,6 @@
 //! take memory without end.
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -27,6 +26,7 @@ use crate::numbers::Ino;
 use crate::refusal::Door;
 use crate::store::{Class, Durability, Node, Read, StoreError};
 
+use super::start::Start;
 use super::{Touch, WorkTree};
 
 /// Bytes that are hashed from one snapshot at a time.
@@ -78,15 +78,13 @@ impl Wrote {
 /// The save of a large file: whether that can be hashed before.
 type Job = Box<dyn FnOnce(bool) + Send>;
 
-/// What a thread does.
-type Work = Box<dyn FnOnce() + Send>;
-
 /// Hashes large files one after the other; its thread lives as long as there are any.
+#[derive(Default)]
 struct Hasher {
     waiting: Mutex<Waiting>,
     /// Its thread has ended.
     ended: Condvar,
-    start: fn(Work) -> io::Result<()>,
+    start: Start,
 }
 
 /// The files that wait to be hashed.
@@ -126,14 +124,6 @@ impl Waiting {
     }
 }
 
-impl Default for Hasher {
-    fn default() -> Self {
-        let start =
-            |work: Work| std::thread::Builder::new().name("hasher".into()).spawn(work).map(drop);
-        Hasher { waiting: Mutex::default(), ended: Condvar::new(), start }
-    }
-}
-
 /// Small ones do not wait for large ones.
 #[derive(Default)]
 pub(super) struct Hashers {
@@ -168,7 +158,7 @@ impl Hasher {
                 }
             }
         };
-        match (self.start)(Box::new(work)) {
+        match self.start.thread("hasher", work) {
             Ok(()) => waiting.at_work = true,
             Err(error) => {
                 let mut left = std::mem::take(&mut *waiting);
@@ -403,7 +393,7 @@ mod tests {
 
     #[test]
     fn without_a_thread_a_large_file_is_saved_without_its_hash() {
-        let none = Hasher { start: |_| Err(io::ErrorKind::WouldBlock.into()), ..Hasher::default() };
+        let none = Hasher { start: Start::none(), ..Hasher::default() };
         let hasher = Arc::new(none);
         let (tell, told) = std::sync::mpsc::channel();
         for _ in 0..2 {

@@ -20,6 +20,7 @@ use crate::numbers::WorkspaceKey;
 use crate::refusal::{Door, Refusal};
 use crate::store::StoreError;
 
+use super::start::Start;
 use super::wakes::{Call, Looker, Lookers, Whose};
 use super::{Answer, WorkTree};
 
@@ -140,23 +141,11 @@ enum Told {
     Closed(Handle),
 }
 
-/// What the thread does.
-type Work = Box<dyn FnOnce() + Send>;
-
 /// The way to the thread that knows all who wait. It is started by the first of them.
+#[derive(Default)]
 pub(super) struct Waits {
     thread: Mutex<Option<Sender<Told>>>,
-    start: fn(Work) -> io::Result<()>,
-}
-
-impl Default for Waits {
-    fn default() -> Self {
-        let start = |work: Work| {
-            let thread = std::thread::Builder::new().name("waits".into()).stack_size(512 << 10);
-            thread.spawn(work).map(drop)
-        };
-        Waits { thread: Mutex::default(), start }
-    }
+    start: Start,
 }
 
 impl Waits {
@@ -216,11 +205,12 @@ impl Waits {
             return Ok(());
         }
         let ((sender, told), tree) = (unbounded(), tree.clone());
-        (self.start)(Box::new(move || {
+        let run = move || {
             let Some(news) = tree.upgrade().map(|tree| tree.engine.line().watch()) else { return };
             Waiting { tree, lookers: HashMap::new() }.run(&told, &news);
-        }))
-        .inspect_err(|error| tracing::error!(%error, "nobody can wait"))?;
+        };
+        let started = self.start.thread("waits", run);
+        started.inspect_err(|error| tracing::error!(%error, "nobody can wait"))?;
         *thread = Some(sender);
         Ok(())
     }
@@ -355,8 +345,7 @@ mod tests {
 
     #[test]
     fn without_a_thread_nobody_is_left_waiting() {
-        let start = |_: Work| Err(io::ErrorKind::WouldBlock.into());
-        let waits = Waits { start, ..Waits::default() };
+        let waits = Waits { start: Start::none(), ..Waits::default() };
         let waited = waited();
         let reply = Reply::new(|_: Result<Vec<u8>, Errno>| panic!("it is for the caller"));
         let (error, reply) = waits.read(&Weak::new(), &waited, reply).unwrap_err();
