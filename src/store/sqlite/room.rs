@@ -9,17 +9,20 @@
 //!   `SQLITE_FCNTL_SIZE_HINT`, writes zeros where it has no `posix_fallocate`, and damaged a store.)
 //! - The main file as it is opened here is closed after all of SQLite's connections: to close any
 //!   descriptor of a file ends all POSIX locks that the process has on it.
+//! - What was taken counts only while the file still has it: SQLite gives it back whenever all of the log has been
+//!   moved (`walCheckpoint` cuts the main file to the length that it has).
 //! - Where there is no room ahead, only what needs none is done ([`Room::is_tight`]).
 //!
 //! Deliberately not here: who is refused then, and when the log is moved otherwise (`checkpoint`).
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use super::checkpoint::FRAME_BYTES;
 use super::fail;
@@ -29,11 +32,18 @@ use crate::store::{Result, StoreError, is_full, open_own};
 /// (1 MiB) besides.
 const AHEAD_PAGES: u64 = 512;
 
+/// Where something is missing so much more is taken, if the disk has it: to take it costs a claim half of what its
+/// change does, and each look finds some twenty pages to be missing.
+const STEP_PAGES: u64 = 512;
+
 /// After so many pages that came into the log one looks again.
 const LOOK_EVERY_PAGES: u64 = 128;
 
 /// What a page has.
 const PAGE_BYTES: u64 = 4096;
+
+/// The unit in which stat(2) tells what a file takes.
+const BLOCK_BYTES: u64 = 512;
 
 /// The main file, opened once more to take room in it.
 pub(super) type MainFile = Arc<File>;
@@ -50,6 +60,10 @@ pub(super) fn open_main(path: &Path) -> std::io::Result<MainFile> {
 pub(super) struct Room {
     main: MainFile,
     log: PathBuf,
+    /// Up to where room was taken in the main file, in bytes.
+    taken_of_main: u64,
+    /// The same of the log.
+    taken_of_log: u64,
     /// How long the log was at the last look, in pages; `None` before the first.
     looked_at: Option<u64>,
     is_tight: bool,
@@ -57,7 +71,7 @@ pub(super) struct Room {
 
 impl Room {
     pub fn new(main: MainFile, log: PathBuf) -> Self {
-        Room { main, log, looked_at: None, is_tight: false }
+        Room { main, log, taken_of_main: 0, taken_of_log: 0, looked_at: None, is_tight: false }
     }
 
     /// Whether the disk was full at the last look or change.
@@ -82,15 +96,17 @@ impl Room {
     /// If the store cannot be asked; that there is no space is none.
     pub fn look(&mut self, sql: &Connection, log_pages: u64) -> Result<()> {
         let count = |pragma: &str| {
-            let count = sql.query_row(pragma, [], |row| row.get::<_, i64>(0));
+            let count = sql.prepare_cached(pragma)?.query_row([], |row| row.get::<_, i64>(0));
             count.map(i64::unsigned_abs)
         };
         let pages = count("PRAGMA page_count").map_err(fail)?;
         let free = count("PRAGMA freelist_count").map_err(fail)?;
         let wanted = (pages + AHEAD_PAGES.saturating_sub(free)) * PAGE_BYTES;
-        let of_main = take(&self.main, wanted)?;
+        let of_main = take(&self.main, wanted, &mut self.taken_of_main)?;
         let of_log = match open_own(File::options().write(true), &self.log) {
-            Ok(log) => take(&log, (log_pages + AHEAD_PAGES) * FRAME_BYTES)?,
+            Ok(log) => {
+                take(&log, (log_pages + AHEAD_PAGES) * FRAME_BYTES, &mut self.taken_of_log)?
+            }
             // There is none yet, or no descriptor for it: the next commit says more.
             Err(_) => true,
         };
@@ -100,22 +116,29 @@ impl Room {
     }
 }
 
-/// Takes room in a file up to this length; false where the disk has none.
-fn take(file: &File, wanted: u64) -> Result<bool> {
-    let length = file.metadata().map(|metadata| metadata.len());
-    let length = length.map_err(|error| StoreError::Failed(format!("its size: {error}")))?;
-    let taken = match wanted.checked_sub(length) {
-        None | Some(0) => Ok(()),
-        Some(more) => fallocate(file, FallocateFlags::KEEP_SIZE, length, more),
+/// Sees to it that a file has room up to the length that is wanted; false where the disk has none. Up to `taken` it
+/// was taken before.
+fn take(file: &File, wanted: u64, taken: &mut u64) -> Result<bool> {
+    let metadata = file.metadata();
+    let metadata = metadata.map_err(|error| StoreError::Failed(format!("its size: {error}")))?;
+    let length = metadata.len();
+    // A file system that compresses says less than it has: then it is taken each time.
+    let is_kept = wanted <= *taken && wanted <= metadata.blocks() * BLOCK_BYTES;
+    if wanted <= length || is_kept {
+        return Ok(true);
+    }
+    let mut up_to = |end: u64| {
+        fallocate(file, FallocateFlags::KEEP_SIZE, length, end - length)?;
+        *taken = end;
+        Ok(())
     };
+    let done = up_to(wanted + STEP_PAGES * PAGE_BYTES).or_else(|_: Errno| up_to(wanted));
     // A file system that takes nothing ahead hinders nobody.
-    Ok(!taken.is_err_and(|errno| is_full(std::io::Error::from(errno).kind())))
+    Ok(!done.is_err_and(|errno| is_full(std::io::Error::from(errno).kind())))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt as _;
-
     use super::*;
 
     /// SQLite's way of taking room wrote zeros, and did so where a checkpoint had just put a page.
@@ -187,7 +210,29 @@ mod tests {
         room.look(&sql, LOOK_EVERY_PAGES).unwrap();
         assert!(!room.is_tight() && !room.wants_look(LOOK_EVERY_PAGES));
         assert_eq!(std::fs::read(&path).unwrap(), before.0, "and it is as long as it was");
-        let taken = (main.metadata().unwrap().blocks() - before.1) * 512;
+        let taken = (main.metadata().unwrap().blocks() - before.1) * BLOCK_BYTES;
         assert!(taken >= (AHEAD_PAGES - 1) * PAGE_BYTES, "{taken} bytes were taken");
+    }
+
+    /// SQLite cuts the main file to its own length when all of the log was moved.
+    #[test]
+    fn room_that_was_given_back_is_taken_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let sql = Connection::open(&path).unwrap();
+        sql.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(100000))")
+            .unwrap();
+        let main = open_main(&path).unwrap();
+        let length = main.metadata().unwrap().len();
+        let mut room = Room::new(Arc::clone(&main), dir.path().join("s.db-wal"));
+        let mut taken_by_looking = || {
+            room.look(&sql, 0).unwrap();
+            main.metadata().unwrap().blocks() * BLOCK_BYTES - length
+        };
+        let first = taken_by_looking();
+        assert_eq!(taken_by_looking(), first, "what is there is not taken again");
+        main.set_len(length).unwrap();
+        assert_eq!(main.metadata().unwrap().blocks() * BLOCK_BYTES, length, "it is given back");
+        assert_eq!(taken_by_looking(), first);
     }
 }
