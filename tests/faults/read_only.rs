@@ -48,6 +48,7 @@ fn a_store_gone_read_only_can_be_read_and_refuses_changes() {
 
     // Mended and mounted anew, all of it is there.
     fixture.unmount_all();
+    fixture.await_no_daemon();
     let mend = "umount disk && fsck.ext4 -fy image > fsck.log; mount -o loop image disk";
     Shell::bash(&base).run(mend).success();
     fixture.mount_all();
