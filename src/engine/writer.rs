@@ -52,18 +52,40 @@ struct Door {
 }
 
 impl Door {
+    /// Lends the desk, if it is free. What was put into the queue meanwhile nobody else would make.
+    fn at_desk<T>(&self, work: impl FnOnce(&mut Desk) -> T) -> Option<T> {
+        let mut desk = self.desk.as_ref()?.try_lock()?;
+        let done = work(&mut desk);
+        drop(desk);
+        self.look_at_queue();
+        Some(done)
+    }
+
+    /// Calls the writer's thread, if something waits.
+    fn look_at_queue(&self) {
+        if !self.queue.is_empty() {
+            self.queue.call();
+        }
+    }
+
     /// Makes what waits, if nobody else does.
     fn help(&self) {
-        let Some(desk) = &self.desk else { return };
-        if let Some(mut desk) = desk.try_lock() {
+        let thread_is_needed = self.at_desk(|desk| {
             let alarm = desk.alarm();
-            work(&mut desk, &self.queue);
-            let thread_is_needed = desk.has_chores() || desk.alarm().is_sooner(&alarm);
-            drop(desk);
-            if thread_is_needed || !self.queue.is_empty() {
-                self.queue.call();
-            }
+            work(desk, &self.queue);
+            desk.has_chores() || desk.alarm().is_sooner(&alarm)
+        });
+        if thread_is_needed == Some(true) {
+            self.queue.call();
         }
+    }
+
+    /// Makes what waits, and what the clock says, as soon as nobody else is at the desk.
+    fn take_turn(&self) {
+        if let Some(desk) = &self.desk {
+            work(&mut desk.lock(), &self.queue);
+        }
+        self.look_at_queue();
     }
 }
 
@@ -107,40 +129,17 @@ pub fn start(
     audience: Arc<dyn Audience>,
 ) -> Result<(Engine, JoinHandle<()>)> {
     let head = crate::store::read(&*readers, |snapshot| read_head(snapshot))?;
-    let can_be_written = readers.write_protection().is_none();
-    let protection = writer.refuses().map(Refusal::from);
     let clock = crate::store::read(&*readers, |snapshot| LeaseClock::start(snapshot, &doors))?;
-    if can_be_written {
-        at_start(&mut *writer, &mut |txn| {
-            for ino in txn.orphans()? {
-                // One that says that it has a name is left to `fsck`.
-                if txn.node(ino)?.is_none_or(|node| node.nlink == 0) {
-                    txn.delete_node(ino)?;
-                }
-            }
-            super::rules::note_rules(txn, &config, head.g)?;
-            super::quota::charge_all(txn, &config)?;
-            super::lock_files::shorten_locks(txn, &config, clock.now())?;
-            clock.keep(txn, (doors.clock)())?;
-            Ok(Durability::Process)
-        })?;
-    }
-    let queue = Arc::new(Queue::bounded(QUEUE_CHANGES_MAX));
-    let config = Arc::new(RwLock::new(config));
-    let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
-    let agents = Arc::new(RwLock::new(Arc::new(agents)));
-    let (leases, due) = if can_be_written {
+    let (leases, due) = if readers.write_protection().is_none() {
+        first_changes(&mut *writer, (&config, head.g), (&clock, &doors))?;
         let leases = crate::store::read(&*readers, |read| Book::load(read, &clock))?;
         (leases, crate::store::read(&*readers, |read| read.next_turn())?)
     } else {
         (Book::default(), None)
     };
-    let bell = Arc::new(Bell::default());
+    let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
+    let (bell, line) = (Arc::new(Bell::default()), Arc::new(Line::default()));
     bell.ring(head.g);
-    let line = Arc::new(Line::default());
-    let undone = Arc::new(Undone::default());
-    let (let_go, ends) = (Arc::new(LetGo::default()), leases.ends());
-    let no_room = Arc::new(NoRoom::default());
     let announcer = Announcer::start(Ears {
         audience: Arc::clone(&audience),
         bell: Arc::clone(&bell),
@@ -148,48 +147,49 @@ pub fn start(
         doors: doors.clone(),
     });
     let announcer = announcer.map_err(|error| StoreError::NoThread(error.to_string()))?;
-    let desk = Arc::new(Mutex::new(Desk {
+    let desk = Desk {
         writer,
-        readers: Arc::clone(&readers),
-        config: Arc::clone(&config),
-        agents: Arc::clone(&agents),
+        readers,
+        config: Arc::new(RwLock::new(config)),
+        agents: Arc::new(RwLock::new(Arc::new(agents))),
         sync,
-        doors: doors.clone(),
+        doors,
         audience,
         announcer,
         head,
         nameless: Nameless::default(),
         scopes: Scopes::default(),
-        undone: Arc::clone(&undone),
-        let_go: Arc::clone(&let_go),
-        no_room: Arc::clone(&no_room),
+        undone: Arc::default(),
+        let_go: Arc::default(),
+        no_room: Arc::default(),
         leases,
-        clock: clock.clone(),
+        wall: Wall::at(clock.wall_before()),
+        clock,
         due,
         next_due: Arc::default(),
-        wall: Wall::at(clock.wall_before()),
-    }));
-    let door = Arc::new(Door { queue: Arc::clone(&queue), desk: Some(Arc::clone(&desk)) });
-    let handle = std::thread::Builder::new()
-        .name("writer".into())
-        .spawn(move || keep(&queue, &desk))
-        .map_err(|error| StoreError::NoThread(error.to_string()))?;
-    let engine = Engine {
-        door,
-        readers,
-        config,
-        agents,
-        doors,
-        clock,
-        bell,
-        line,
-        undone,
-        let_go,
-        ends,
-        no_room,
-        protection,
     };
-    Ok((engine, handle))
+    Engine::before(desk, bell, line)
+}
+
+/// What is made of a store before anybody asks for a change.
+fn first_changes(
+    writer: &mut dyn Writer,
+    (config, g): (&Config, G),
+    (clock, doors): (&LeaseClock, &Doors),
+) -> Result<()> {
+    at_start(writer, &mut |txn| {
+        for ino in txn.orphans()? {
+            // One that says that it has a name is left to `fsck`.
+            if txn.node(ino)?.is_none_or(|node| node.nlink == 0) {
+                txn.delete_node(ino)?;
+            }
+        }
+        super::rules::note_rules(txn, config, g)?;
+        super::quota::charge_all(txn, config)?;
+        super::lock_files::shorten_locks(txn, config, clock.now())?;
+        clock.keep(txn, (doors.clock)())?;
+        Ok(Durability::Process)
+    })
 }
 
 /// A first transaction. On a full disk the log, which a daemon that was killed has left long, must
@@ -236,6 +236,39 @@ fn read_head(snapshot: &dyn Read) -> Result<Head> {
 }
 
 impl Engine {
+    /// The way to this desk, and the thread that works there.
+    fn before(desk: Desk, bell: Arc<Bell>, line: Arc<Line>) -> Result<(Engine, JoinHandle<()>)> {
+        let queue = Arc::new(Queue::bounded(QUEUE_CHANGES_MAX));
+        let (readers, doors, clock) =
+            (Arc::clone(&desk.readers), desk.doors.clone(), desk.clock.clone());
+        let (config, agents) = (Arc::clone(&desk.config), Arc::clone(&desk.agents));
+        let (undone, let_go) = (Arc::clone(&desk.undone), Arc::clone(&desk.let_go));
+        let (ends, no_room) = (desk.leases.ends(), Arc::clone(&desk.no_room));
+        let protection = desk.writer.refuses().map(Refusal::from);
+        let desk = Arc::new(Mutex::new(desk));
+        let door = Arc::new(Door { queue: Arc::clone(&queue), desk: Some(Arc::clone(&desk)) });
+        let handle = std::thread::Builder::new()
+            .name("writer".into())
+            .spawn(move || keep(&queue, &desk))
+            .map_err(|error| StoreError::NoThread(error.to_string()))?;
+        let engine = Engine {
+            door,
+            readers,
+            config,
+            agents,
+            doors,
+            clock,
+            bell,
+            line,
+            undone,
+            let_go,
+            ends,
+            no_room,
+            protection,
+        };
+        Ok((engine, handle))
+    }
+
     /// Makes `command`, or queues it where somebody else is writing; `answer` is called once, from
     /// the thread that wrote, after the commit. Not for a thread that holds a gate of a mount: what
     /// the audience tells the kernels waits for those.
@@ -291,12 +324,7 @@ impl Engine {
     /// Makes what the clock says before anybody asks: leases that are over end. The writer's thread does it
     /// by itself, a moment after the start.
     pub fn catch_up(&self) {
-        if let Some(desk) = &self.door.desk {
-            work(&mut desk.lock(), &self.door.queue);
-        }
-        if !self.door.queue.is_empty() {
-            self.door.queue.call();
-        }
+        self.door.take_turn();
     }
 
     /// Reads little of what is committed now: through the writer, which has the pages at hand that were
@@ -304,16 +332,9 @@ impl Engine {
     ///
     /// # Errors
     /// What the store or `work` said.
-    pub fn glance<T>(&self, work: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
-        let Some(desk) = self.door.desk.as_ref().and_then(|desk| desk.try_lock()) else {
-            return crate::store::read(&*self.readers, work);
-        };
-        let read = crate::store::read_by(&*desk.writer, work);
-        drop(desk);
-        if !self.door.queue.is_empty() {
-            self.door.queue.call();
-        }
-        read
+    pub fn glance<T>(&self, mut work: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
+        let read = self.door.at_desk(|desk| crate::store::read_by(&*desk.writer, &mut work));
+        read.unwrap_or_else(|| crate::store::read(&*self.readers, work))
     }
 
     /// Snapshots of what is committed.
@@ -359,14 +380,8 @@ impl Engine {
         if self.protection.is_some() {
             return self.protection.clone();
         }
-        if self.no_room.is_noted()
-            && let Some(mut desk) = self.door.desk.as_ref().and_then(|desk| desk.try_lock())
-        {
-            desk.look_for_room();
-            drop(desk);
-            if !self.door.queue.is_empty() {
-                self.door.queue.call();
-            }
+        if self.no_room.is_noted() {
+            self.door.at_desk(Desk::look_for_room);
         }
         self.no_room.is_noted().then(no_room)
     }
