@@ -377,12 +377,8 @@ impl Round<'_> {
     fn run(&mut self, txn: &mut dyn Txn, queued: Queued) -> Result<()> {
         let Queued { context, operation, is_told_apart, trace, job, .. } = queued;
         self.batch.is_told_here |= !is_told_apart;
-        let head_before = *self.head;
-        let mut effects = Vec::new();
-        let mut nameless = Vec::new();
-        let mut follows = Vec::new();
         txn.savepoint()?;
-        let ran = job(Ok(&mut Turn {
+        let mut turn = Turn {
             txn: &mut *txn,
             now: self.now,
             lease_now: self.lease_now,
@@ -396,18 +392,22 @@ impl Round<'_> {
             undone: self.undone,
             ends: self.ends,
             audience: self.audience,
-            head: &mut *self.head,
-            effects: &mut effects,
-            nameless: &mut nameless,
-            durability: &mut self.batch.durability,
-            follows: &mut follows,
-        }));
+            head: *self.head,
+            effects: Vec::new(),
+            nameless: Vec::new(),
+            durability: Durability::default(),
+            follows: Vec::new(),
+        };
+        let ran = job(Ok(&mut turn));
+        let Turn { head, effects, nameless, durability, follows, .. } = turn;
         let Some((finish, result)) = ran else { return txn.release() };
         let batch = &mut self.batch;
         batch.finishes.push(finish);
+        batch.durability = batch.durability.max(durability);
         match result {
             Ok(()) => {
                 txn.release()?;
+                *self.head = head;
                 for effect in &effects {
                     if let Effect::Name { parent, name, ino, fate, .. } = effect
                         && matches!(fate, Fate::Moved { node_type: NodeType::Directory, .. })
@@ -422,7 +422,6 @@ impl Round<'_> {
             Err(Stop::Store(error)) => return Err(error),
             Err(Stop::Refused(why)) => {
                 txn.rollback()?;
-                *self.head = head_before;
                 // What a directory that did not move after all would have been is not remembered.
                 if effects.contains(&Effect::DirectoryMoved) {
                     self.scopes.forget();

@@ -107,15 +107,15 @@ pub struct Turn<'a> {
     pub(crate) doors: &'a Doors,
     pub(crate) scopes: &'a Scopes,
     pub(crate) audience: &'a dyn Audience,
-    pub(crate) head: &'a mut Head,
-    pub(crate) effects: &'a mut Vec<Effect>,
-    pub(crate) nameless: &'a mut Vec<Ino>,
-    pub(crate) durability: &'a mut Durability,
+    pub(crate) head: Head,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) nameless: Vec<Ino>,
+    pub(crate) durability: Durability,
     pub(super) undone: &'a Arc<Undone>,
     /// Leases that are over, of which the rows do not say so yet.
     pub(super) ends: &'a Ends,
     /// What follows in the same transaction.
-    pub(super) follows: &'a mut Vec<Queued>,
+    pub(super) follows: Vec<Queued>,
 }
 
 /// What happened to a record, for [`Turn::append`].
@@ -138,7 +138,7 @@ impl Turn<'_> {
     /// The commit must survive power loss although the command does not say so of itself: it has
     /// turned out to be about what is governed.
     pub fn must_survive_power_loss(&mut self) {
-        *self.durability = (*self.durability).max(Durability::Power);
+        self.durability = self.durability.max(Durability::Power);
     }
 
     /// Adds an effect.
@@ -157,7 +157,8 @@ impl Turn<'_> {
     /// # Errors
     /// A failure of the store.
     pub fn keep(&mut self, refused: Refused) -> Result<(), StoreError> {
-        keep_refusal(self.txn, self.context, (self.operation, self.now), refused, self.follows)
+        let what = (self.operation, self.now);
+        keep_refusal(self.txn, self.context, what, refused, &mut self.follows)
     }
 
     /// The trace of a new piece of work: random bytes, if this is not a part of a larger one.
@@ -218,7 +219,7 @@ impl Turn<'_> {
         let sealed = ledger::seal(&event, g, self.now, &self.head.hash);
         let end = self.head.end + sealed.line.len() as u64 + 1;
         self.txn.insert_event(&EventRow { g, before_g, end, line: sealed.line })?;
-        *self.head = Head { g, hash: sealed.hash, end };
+        self.head = Head { g, hash: sealed.hash, end };
         Ok(g)
     }
 
