@@ -73,7 +73,7 @@ impl Turn<'_> {
 
     /// A new inode with the attributes of another one.
     fn copy_of(&mut self, node: &Node) -> Result<Ino, StoreError> {
-        let ino = self.txn.insert_node(&NewNode {
+        let copy = self.txn.insert_node(&NewNode {
             node_type: node.node_type,
             class: node.class,
             mode: node.mode,
@@ -86,9 +86,9 @@ impl Turn<'_> {
             parent: node.parent,
             quota: node.quota,
         })?;
-        self.txn.update_node(&Node { ino, ..node.clone() })?;
-        self.copy_xattrs(node.ino, ino)?;
-        Ok(ino)
+        self.txn.update_node(&Node { ino: copy.ino, ..node.clone() })?;
+        self.copy_xattrs(node.ino, copy.ino)?;
+        Ok(copy.ino)
     }
 
     /// Gives an inode the extended attributes of another one.

@@ -27,6 +27,21 @@ pub enum NewContent {
     Special(NodeType, u32),
 }
 
+impl NewContent {
+    /// Its type, size and device number.
+    fn shape(&self) -> Result<(NodeType, u64, u32), Refusal> {
+        Ok(match self {
+            NewContent::Directory => (NodeType::Directory, 0, 0),
+            NewContent::File => (NodeType::File, 0, 0),
+            NewContent::Symlink(target) => {
+                check_target(target)?;
+                (NodeType::Symlink, target.len() as u64, 0)
+            }
+            NewContent::Special(node_type, rdev) => (*node_type, 0, *rdev),
+        })
+    }
+}
+
 /// Told of a new draft or checked file before it is committed, so that it can be hidden before
 /// anybody sees it.
 #[derive(Clone)]
@@ -84,15 +99,7 @@ impl Command for Create {
         if turn.txn.lookup(self.parent, &self.name)?.is_some() {
             return Err(taken(&self.name).into());
         }
-        let (node_type, size, rdev) = match &self.content {
-            NewContent::Directory => (NodeType::Directory, 0, 0),
-            NewContent::File => (NodeType::File, 0, 0),
-            NewContent::Symlink(target) => {
-                check_target(target)?;
-                (NodeType::Symlink, target.len() as u64, 0)
-            }
-            NewContent::Special(node_type, rdev) => (*node_type, 0, *rdev),
-        };
+        let (node_type, size, rdev) = self.content.shape()?;
         turn.require_new_lane(self.parent, &self.name, node_type)?;
         turn.require_not_computed(self.parent, &self.name)?;
         let draft = match turn.slot(self.parent, &self.name)? {
@@ -117,7 +124,8 @@ impl Command for Create {
             parent: self.parent,
             quota: parent.quota,
         };
-        let ino = turn.txn.insert_node(&new)?;
+        let node = turn.txn.insert_node(&new)?;
+        let ino = node.ino;
         turn.txn.insert_entry(self.parent, &self.name, ino)?;
         if let NewContent::Symlink(target) = &self.content {
             turn.txn.put_symlink(ino, target)?;
@@ -130,36 +138,13 @@ impl Command for Create {
             tell(ino);
         }
         if draft {
-            let draft = Draft {
-                ino,
-                dir: self.parent,
-                name: self.name.clone(),
-                why: None,
-                content: Vec::new(),
-            };
-            turn.txn.put_draft(&draft)?;
+            let (dir, name) = (self.parent, self.name.clone());
+            turn.txn.put_draft(&Draft { ino, dir, name, why: None, content: Vec::new() })?;
         }
         if directory {
             turn.settle_dir(self.parent, &self.name, ino)?;
         }
         turn.touch_dir(parent, i32::from(directory))?;
-        let node = Node {
-            ino,
-            node_type: new.node_type,
-            class: new.class,
-            mode: new.mode,
-            uid: new.uid,
-            gid: new.gid,
-            rdev,
-            nlink: new.nlink,
-            size,
-            atime: new.at,
-            mtime: new.at,
-            ctime: new.at,
-            parent: self.parent,
-            chunks: 0,
-            quota: new.quota,
-        };
         match (node.node_type, node.class) {
             // Its `close` is its event.
             (NodeType::File, Class::Plain) => turn.name_file(self.parent, &self.name, ino)?,

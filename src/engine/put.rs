@@ -183,27 +183,11 @@ impl Put {
             parent: self.parent,
             quota,
         };
-        let ino = turn.txn.insert_node(&new)?;
-        turn.txn.insert_entry(self.parent, &self.name, ino)?;
+        let made = turn.txn.insert_node(&new)?;
+        turn.txn.insert_entry(self.parent, &self.name, made.ino)?;
         let (parent, name) = (self.parent, self.name.clone());
         turn.effect(super::Effect::Appeared { parent, name, node_type });
-        Ok(Node {
-            ino,
-            node_type,
-            class,
-            mode: new.mode,
-            uid: new.uid,
-            gid: new.gid,
-            rdev: 0,
-            nlink: new.nlink,
-            size,
-            atime: self.mtime,
-            mtime: self.mtime,
-            ctime: turn.now,
-            parent: self.parent,
-            chunks: 0,
-            quota,
-        })
+        Ok(Node { ctime: turn.now, ..made })
     }
 
     fn plain(&self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {

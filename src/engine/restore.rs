@@ -132,11 +132,11 @@ impl RestoreFile {
             parent: self.parent,
             quota,
         };
-        let ino = turn.txn.insert_node(&new)?;
-        turn.txn.insert_entry(self.parent, &self.name, ino)?;
-        turn.name_file(self.parent, &self.name, ino)?;
+        let made = turn.txn.insert_node(&new)?;
+        turn.txn.insert_entry(self.parent, &self.name, made.ino)?;
+        turn.name_file(self.parent, &self.name, made.ino)?;
         let (parent, name) = (self.parent, self.name.clone());
         turn.effect(Effect::Appeared { parent, name, node_type: NodeType::File });
-        turn.txn.node(ino)?.ok_or_else(|| super::setattr::gone().into())
+        Ok(made)
     }
 }

@@ -127,8 +127,8 @@ pub trait Txn:
 {
     /// Notes of a record that is parked which name goes, and to which file.
     fn put_backup(&mut self, record: RecordKey, name: &FileName, ino: Ino) -> Result<()>;
-    /// Makes an inode.
-    fn insert_node(&mut self, node: &NewNode) -> Result<Ino>;
+    /// Makes an inode; its number is chosen here.
+    fn insert_node(&mut self, node: &NewNode) -> Result<Node>;
     /// Writes an inode's attributes back.
     fn update_node(&mut self, node: &Node) -> Result<()>;
     /// Deletes an inode with its chunks and extended attributes.

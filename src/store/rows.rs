@@ -101,6 +101,30 @@ pub struct NewNode {
     pub quota: Option<Ino>,
 }
 
+impl NewNode {
+    /// The inode with its number.
+    #[must_use]
+    pub fn made(&self, ino: Ino) -> Node {
+        Node {
+            ino,
+            node_type: self.node_type,
+            class: self.class,
+            mode: self.mode,
+            uid: self.uid,
+            gid: self.gid,
+            rdev: self.rdev,
+            nlink: self.nlink,
+            size: self.size,
+            atime: self.at,
+            mtime: self.at,
+            ctime: self.at,
+            parent: self.parent,
+            chunks: 0,
+            quota: self.quota,
+        }
+    }
+}
+
 /// What a directory is to a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceRow {

@@ -104,9 +104,7 @@ impl Room {
         let wanted = (pages + AHEAD_PAGES.saturating_sub(free)) * PAGE_BYTES;
         let of_main = take(&self.main, wanted, &mut self.taken_of_main)?;
         let of_log = match open_own(File::options().write(true), &self.log) {
-            Ok(log) => {
-                take(&log, (log_pages + AHEAD_PAGES) * FRAME_BYTES, &mut self.taken_of_log)?
-            }
+            Ok(log) => take(&log, (log_pages + AHEAD_PAGES) * FRAME_BYTES, &mut self.taken_of_log)?,
             // There is none yet, or no descriptor for it: the next commit says more.
             Err(_) => true,
         };

@@ -114,7 +114,7 @@ impl Txn for Conn {
         Ok(())
     }
 
-    fn insert_node(&mut self, node: &NewNode) -> Result<Ino> {
+    fn insert_node(&mut self, node: &NewNode) -> Result<Node> {
         let ino = self.new_ino()?;
         self.change(
             "INSERT INTO nodes (ino, type, class, mode, uid, gid, rdev, nlink, size, atime, mtime, \
@@ -135,11 +135,9 @@ impl Txn for Conn {
                 node.quota.map(|dir| int(dir.0)),
             ],
         )?;
-        if node.quota.is_some() {
-            let made = self.node(ino)?;
-            self.nodes.get_mut().charges.replace(None, made.as_ref());
-        }
-        Ok(ino)
+        let made = node.made(ino);
+        self.nodes.get_mut().charges.replace(None, Some(&made));
+        Ok(made)
     }
 
     fn update_node(&mut self, node: &Node) -> Result<()> {
