@@ -33,8 +33,8 @@ use super::working::Work;
 use crate::engine::runs_the_store;
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
 use crate::service::{
-    Caller, ClaimArgs, ClaimReport, Effect, Of, Properties, Reply, Request, Service, dispatch,
-    expect_runner, expect_way_to_part,
+    self, Caller, ClaimArgs, ClaimReport, Effect, Of, Properties, Reply, Request, Service,
+    dispatch, expect_runner, expect_way_to_part,
 };
 use crate::store::Readers;
 
@@ -247,8 +247,13 @@ impl Shared {
 
 /// What a user hears whom the daemon does not serve, or not any more.
 fn refused(shared: &Shared, peer: Peer) -> Option<Failure> {
-    let failure = shared.service.admits(peer.uid).err()?;
-    Some(Failure::new(Cause::Denied, failure.reason, failure.remedy))
+    shared.service.admits(peer.uid).err().map(denied)
+}
+
+/// What `service` refuses to who asks.
+fn denied(refused: service::Failure) -> Failure {
+    let rule = refused.rule;
+    Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) }
 }
 
 /// Refuses who only has the store's file, or is an agent, what the daemon does outside of the tree; of
@@ -265,10 +270,7 @@ fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
         // Nobody would find what is written in a new mount.
         Ok(()) if matches!(ask, Ask::Mount(_)) => shared.info().expect_store().map(|()| ask),
         Ok(()) => Ok(ask),
-        Err(refused) => {
-            let rule = refused.rule;
-            Err(Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) })
-        }
+        Err(refused) => Err(denied(refused)),
     }
 }
 
@@ -276,13 +278,8 @@ fn permitted(shared: &Shared, peer: Peer, ask: Ask) -> Result<Ask, Failure> {
 fn within(shared: &Shared, caller: Result<Caller, Failure>) -> Result<Caller, Failure> {
     let caller = caller?;
     let shown = || shared.mounts.shown_to_others();
-    match expect_way_to_part(&shared.service, &caller, shown) {
-        Ok(()) => Ok(caller),
-        Err(refused) => {
-            let rule = refused.rule;
-            Err(Failure { rule, ..Failure::new(Cause::Denied, refused.reason, refused.remedy) })
-        }
-    }
+    expect_way_to_part(&shared.service, &caller, shown).map_err(denied)?;
+    Ok(caller)
 }
 
 fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
@@ -307,81 +304,89 @@ fn serve(served: &Served<'_>, peer: Peer, mut lines: Lines) -> io::Result<()> {
         }
         let caller =
             || Caller::new(peer.uid, peer.gid, Some(peer.pid)).of_groups(Arc::clone(&groups));
-        let mut command = None;
         let is_first = !std::mem::replace(&mut has_asked, true);
-        let answer = match ask.and_then(|ask| permitted(shared, peer, ask)) {
-            Err(failure) => Some(Answer::Failed(failure)),
-            Ok(Ask::Do(request)) => {
-                command = Some((caller(), request));
-                None
-            }
-            Ok(Ask::Within(ask)) => match within(shared, ask.of(caller())) {
-                Ok(caller) => {
-                    command = Some((caller, ask.request));
-                    None
-                }
-                Err(failure) => Some(Answer::Failed(failure)),
-            },
-            Ok(Ask::Mount(ask)) => {
-                mounting::serve(served, peer, &ask, &mut lines)?;
-                None
-            }
-            Ok(Ask::Unmount(ask)) => {
-                let _working = shared.work.begin(true);
-                Some(match shared.mounts.remove(&ask) {
-                    Ok(was_last) => {
-                        let ending = was_last && !shared.lingers();
-                        if ending {
-                            shared.farewells.lock().push(lines.stream().try_clone()?);
-                        }
-                        Answer::Unmounted { ending }
-                    }
-                    Err(failure) => Answer::Failed(failure),
-                })
-            }
-            Ok(Ask::Ps) => {
-                Some(Answer::Mounts { daemon: shared.info(), mounts: shared.mounts.list() })
-            }
-            Ok(Ask::Interrupt) if is_first => {
-                let reason = "nothing was asked that could be interrupted";
-                let remedy = "ask for something first, over the same connection";
-                Some(Answer::Failed(Failure::new(Cause::Usage, reason, remedy)))
-            }
-            // What it was about has ended already.
-            Ok(Ask::Interrupt) => None,
-            Ok(Ask::Stop) => {
-                shared.farewells.lock().push(lines.stream().try_clone()?);
-                lines.send(&Answer::Stopping)?;
-                let _ = shared.wake.send(Event::Stop);
-                None
-            }
+        let asked = match ask.and_then(|ask| permitted(shared, peer, ask)) {
+            Ok(ask) => attend(served, (peer, caller), (ask, is_first), &mut lines)?,
+            Err(failure) => lines.send(&Answer::Failed(failure)).map(|()| None)?,
         };
-        if let Some(answer) = answer {
-            lines.send(&answer)?;
-        }
-        if let Some((caller, request)) = command {
-            match request {
-                Request::Claim(args) if args.wait_ms.is_some() && args.what.is_none() => {
-                    return enter_room(shared, caller, args, lines);
-                }
-                request => {
-                    let agent = request.agent().cloned();
-                    let (claimed, sent) = serve_request(served, &caller, request, &mut lines);
-                    if let Some(claimed) =
-                        claimed.filter(|_| sent.is_err() || !lines.is_read(SOCKET_PATIENCE))
-                    {
-                        let _working = shared.work.begin(true);
-                        give_back(&shared.service, &caller, agent, claimed);
-                    }
-                    sent?;
-                }
+        match asked {
+            None => {}
+            Some((caller, Request::Claim(args)))
+                if args.wait_ms.is_some() && args.what.is_none() =>
+            {
+                return enter_room(shared, caller, args, lines);
             }
+            Some((caller, request)) => serve_command(served, &caller, request, &mut lines)?,
         }
         if shared.stopping.load(Ordering::SeqCst) {
             break;
         }
     }
     Ok(())
+}
+
+/// Answers what is asked of the daemon; what is asked of the store is the caller's to do.
+fn attend(
+    served: &Served<'_>,
+    (peer, caller): (Peer, impl Fn() -> Caller),
+    (ask, is_first): (Ask, bool),
+    lines: &mut Lines,
+) -> io::Result<Option<(Caller, Request)>> {
+    let shared = served.shared;
+    let answer = match ask {
+        Ask::Do(request) => return Ok(Some((caller(), request))),
+        Ask::Within(ask) => match within(shared, ask.of(caller())) {
+            Ok(caller) => return Ok(Some((caller, ask.request))),
+            Err(failure) => Answer::Failed(failure),
+        },
+        Ask::Mount(ask) => {
+            return mounting::serve(served, peer, &ask, lines).map(|()| None);
+        }
+        Ask::Unmount(ask) => {
+            let _working = shared.work.begin(true);
+            match shared.mounts.remove(&ask) {
+                Ok(was_last) => {
+                    let ending = was_last && !shared.lingers();
+                    if ending {
+                        shared.farewells.lock().push(lines.stream().try_clone()?);
+                    }
+                    Answer::Unmounted { ending }
+                }
+                Err(failure) => Answer::Failed(failure),
+            }
+        }
+        Ask::Ps => Answer::Mounts { daemon: shared.info(), mounts: shared.mounts.list() },
+        Ask::Interrupt if is_first => {
+            let reason = "nothing was asked that could be interrupted";
+            let remedy = "ask for something first, over the same connection";
+            Answer::Failed(Failure::new(Cause::Usage, reason, remedy))
+        }
+        // What it was about has ended already.
+        Ask::Interrupt => return Ok(None),
+        Ask::Stop => {
+            shared.farewells.lock().push(lines.stream().try_clone()?);
+            lines.send(&Answer::Stopping)?;
+            let _ = shared.wake.send(Event::Stop);
+            return Ok(None);
+        }
+    };
+    lines.send(&answer).map(|()| None)
+}
+
+/// Does what is asked of the store. What was claimed for a client that has not heard of it is given back.
+fn serve_command(
+    served: &Served<'_>,
+    caller: &Caller,
+    request: Request,
+    lines: &mut Lines,
+) -> io::Result<()> {
+    let agent = request.agent().cloned();
+    let (claimed, sent) = serve_request(served, caller, request, lines);
+    if let Some(claimed) = claimed.filter(|_| sent.is_err() || !lines.is_read(SOCKET_PATIENCE)) {
+        let _working = served.shared.work.begin(true);
+        give_back(&served.shared.service, caller, agent, claimed);
+    }
+    sent
 }
 
 /// Who waits for a record waits in the room, and its thread is free.
