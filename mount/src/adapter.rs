@@ -20,9 +20,9 @@ use fuser::{
 
 use crate::answer::{self, or_answer};
 use crate::errno::Errno;
-use crate::guard::{Adapter, LockRequest, handle};
+use crate::guard::{Adapter, handle};
 use crate::listing::{self, Place};
-use crate::locks::{Wanted, family_of};
+use crate::locks::Wanted;
 use crate::negotiate::negotiate;
 use crate::tree::{Caller, NewNode, SetAttr};
 use crate::view;
@@ -191,15 +191,8 @@ impl Filesystem for Adapter {
         let reply = answer::empty(reply);
         let mode = or_answer!(view::rename_mode(flags), reply);
         self.hand("rename", |tree| {
-            tree.rename(
-                &self.caller(request),
-                self.ino(parent),
-                name,
-                self.ino(new_parent),
-                new_name,
-                mode,
-                reply,
-            );
+            let (from, to) = ((self.ino(parent), name), (self.ino(new_parent), new_name));
+            tree.rename(&self.caller(request), from, to, mode, reply);
         });
     }
 
@@ -499,15 +492,8 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         self.hand("fallocate", |tree| {
-            tree.fallocate(
-                &self.caller(request),
-                self.ino(number),
-                handle(fh),
-                offset,
-                length,
-                mode,
-                reply,
-            );
+            let (caller, range) = (self.caller(request), (offset, length));
+            tree.fallocate(&caller, self.ino(number), handle(fh), range, mode, reply);
         });
     }
 
@@ -539,10 +525,7 @@ impl Filesystem for Adapter {
         pid: u32,
         reply: ReplyLock,
     ) {
-        let (family, owner) = (family_of(request, fh.0, owner.0), owner.0);
-        let (handle, user) = (handle(fh), request.uid());
-        let asked = LockRequest { family, owner, handle, start, end, kind, pid, user };
-        let (lock, unlock) = self.lock(&asked);
+        let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
         answer::lock(self.locks.test(self.ino(number), &lock, unlock), reply);
     }
 
@@ -559,10 +542,7 @@ impl Filesystem for Adapter {
         wait: bool,
         reply: ReplyEmpty,
     ) {
-        let (family, owner) = (family_of(request, fh.0, owner.0), owner.0);
-        let (handle, user) = (handle(fh), request.uid());
-        let asked = LockRequest { family, owner, handle, start, end, kind, pid, user };
-        let (lock, unlock) = self.lock(&asked);
+        let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
         let (ino, thread) = (self.ino(number), self.caller(request).pid);
         let wanted = Wanted { ino, lock, unlock, wait, thread };
         self.locks.set(wanted, answer::empty(reply));

@@ -7,12 +7,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use fuser::{FileHandle, INodeNo, Request};
+use fuser::{FileHandle, INodeNo, LockOwner, Request};
 
 use crate::errno::Errno;
 use crate::gate::Gate;
 use crate::line::Line;
-use crate::locks::{Family, Kind, Lock, Locks, Owner};
+use crate::locks::{Kind, Lock, Locks, Owner, family_of};
 use crate::reply::Reply;
 use crate::seen::LastSeen;
 use crate::tree::{Caller, ELSEWHERE, Handle, Ino, MountId, Tree};
@@ -29,19 +29,6 @@ pub(crate) struct Adapter {
     pub(crate) gate: Arc<Gate>,
     line: Arc<Line>,
     pub(crate) locks: Arc<Locks>,
-}
-
-/// What a lock request of the kernel says besides who asks.
-pub(crate) struct LockRequest {
-    pub(crate) family: Family,
-    pub(crate) owner: u64,
-    pub(crate) handle: Handle,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// F_RDLCK, F_WRLCK or F_UNLCK.
-    pub(crate) kind: i32,
-    pub(crate) pid: u32,
-    pub(crate) user: u32,
 }
 
 /// The tree's handle that the kernel names.
@@ -72,13 +59,19 @@ impl Adapter {
         Owner { mount: self.mount, number }
     }
 
-    /// The lock that is asked for, and whether it is to be let go of.
-    pub(crate) fn lock(&self, request: &LockRequest) -> (Lock, bool) {
-        let LockRequest { family, handle, start, end, pid, user, .. } = *request;
-        let kind = if request.kind == libc::F_RDLCK { Kind::Shared } else { Kind::Exclusive };
-        let owner = self.owner(request.owner);
+    /// The lock that is asked for, and whether it is to be let go of; `kind` is F_RDLCK, F_WRLCK or F_UNLCK.
+    pub(crate) fn lock(
+        &self,
+        request: &Request,
+        (fh, owner): (FileHandle, LockOwner),
+        (start, end): (u64, u64),
+        (kind, pid): (i32, u32),
+    ) -> (Lock, bool) {
+        let (family, owner) = (family_of(request, fh.0, owner.0), self.owner(owner.0));
+        let (handle, user, is_unlock) = (handle(fh), request.uid(), kind == libc::F_UNLCK);
+        let kind = if kind == libc::F_RDLCK { Kind::Shared } else { Kind::Exclusive };
         let lock = Lock { family, owner, handle, kind, start, end, pid, user, closed: None };
-        (lock, request.kind == libc::F_UNLCK)
+        (lock, is_unlock)
     }
 
     /// The kernel asks for more of a listing, or closes it: what it was told of it before it has read.

@@ -357,7 +357,6 @@ pub trait Tree: Send + Sync + 'static {
     fn forget(&self, ino: Ino, lookups: u64);
 
     /// Makes a directory, link or special node.
-    #[allow(clippy::too_many_arguments)]
     fn make(
         &self,
         caller: &Caller,
@@ -368,7 +367,6 @@ pub trait Tree: Send + Sync + 'static {
         reply: Reply<Entry>,
     );
     /// Makes and opens a file.
-    #[allow(clippy::too_many_arguments)]
     fn create(
         &self,
         caller: &Caller,
@@ -391,15 +389,12 @@ pub trait Tree: Send + Sync + 'static {
     fn unlink(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>);
     /// Removes an empty directory.
     fn rmdir(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>);
-    /// Renames.
-    #[allow(clippy::too_many_arguments)]
+    /// Renames one name of a directory to one of another directory, or the same.
     fn rename(
         &self,
         caller: &Caller,
-        parent: Ino,
-        name: &OsStr,
-        new_parent: Ino,
-        new_name: &OsStr,
+        from: (Ino, &OsStr),
+        to: (Ino, &OsStr),
         mode: RenameMode,
         reply: Reply<()>,
     );
@@ -423,20 +418,17 @@ pub trait Tree: Send + Sync + 'static {
     fn fsyncdir(&self, caller: &Caller, ino: Ino, reply: Reply<()>);
     /// The last reference to the handle is gone. Reports to nobody: decide nothing here.
     fn release(&self, ino: Ino, handle: Handle);
-    /// Reserves or frees space; `mode` are the bits of `fallocate(2)`.
-    #[allow(clippy::too_many_arguments)]
+    /// Reserves or frees a range, an offset and a length; `mode` are the bits of `fallocate(2)`.
     fn fallocate(
         &self,
         caller: &Caller,
         ino: Ino,
         handle: Handle,
-        offset: u64,
-        length: u64,
+        range: (u64, u64),
         mode: i32,
         reply: Reply<()>,
     );
     /// Sets an extended attribute.
-    #[allow(clippy::too_many_arguments)]
     fn setxattr(
         &self,
         caller: &Caller,

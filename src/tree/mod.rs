@@ -406,10 +406,8 @@ impl Tree for WorkTree {
     fn rename(
         &self,
         caller: &Caller,
-        parent: Ino,
-        name: &OsStr,
-        new_parent: Ino,
-        new_name: &OsStr,
+        (parent, name): (Ino, &OsStr),
+        (new_parent, new_name): (Ino, &OsStr),
         mode: RenameMode,
         reply: Reply<()>,
     ) {
@@ -462,12 +460,11 @@ impl Tree for WorkTree {
         caller: &Caller,
         ino: Ino,
         handle: Handle,
-        offset: u64,
-        length: u64,
+        range: (u64, u64),
         mode: i32,
         reply: Reply<()>,
     ) {
-        self.allocate(caller, ino, handle, (offset, length), mode, reply);
+        self.allocate(caller, ino, handle, range, mode, reply);
     }
 
     fn setxattr(

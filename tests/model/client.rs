@@ -127,11 +127,8 @@ impl Client {
     }
 
     pub fn rename(&self, from: &str, to: &str, mode: RenameMode) -> Answer<()> {
-        let (parent, name) = self.parent(from)?;
-        let (new_parent, new_name) = self.parent(to)?;
-        wait(|reply| {
-            self.tree.rename(&self.caller, parent, name, new_parent, new_name, mode, reply);
-        })
+        let (from, to) = (self.parent(from)?, self.parent(to)?);
+        wait(|reply| self.tree.rename(&self.caller, from, to, mode, reply))
     }
 
     /// Opens as the kernel does: where the inode is gone since it was looked up, it looks again.
@@ -275,9 +272,8 @@ impl Client {
     }
 
     pub fn rename_into(&self, from: &str, to: Ino, name: &str) -> Answer<()> {
-        let (parent, old) = self.parent(from)?;
-        let (name, mode) = (OsStr::new(name), RenameMode::Replace);
-        wait(|reply| self.tree.rename(&self.caller, parent, old, to, name, mode, reply))
+        let (from, to) = (self.parent(from)?, (to, OsStr::new(name)));
+        wait(|reply| self.tree.rename(&self.caller, from, to, RenameMode::Replace, reply))
     }
 
     pub fn make_in(&self, dir: Ino, name: &str) -> Answer<()> {
@@ -291,8 +287,8 @@ impl Client {
     }
 
     pub fn rename_in(&self, dir: Ino, from: &str, to: &str, mode: RenameMode) -> Answer<()> {
-        let (from, to) = (OsStr::new(from), OsStr::new(to));
-        wait(|reply| self.tree.rename(&self.caller, dir, from, dir, to, mode, reply))
+        let (from, to) = ((dir, OsStr::new(from)), (dir, OsStr::new(to)));
+        wait(|reply| self.tree.rename(&self.caller, from, to, mode, reply))
     }
 
     pub fn unlink_in(&self, dir: Ino, name: &str) -> Answer<()> {

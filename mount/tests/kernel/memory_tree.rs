@@ -380,10 +380,8 @@ impl Tree for MemoryTree {
     fn rename(
         &self,
         _: &Caller,
-        parent: Ino,
-        name: &OsStr,
-        new_parent: Ino,
-        new_name: &OsStr,
+        (parent, name): (Ino, &OsStr),
+        (new_parent, new_name): (Ino, &OsStr),
         mode: RenameMode,
         reply: Reply<()>,
     ) {
@@ -448,8 +446,7 @@ impl Tree for MemoryTree {
         _: &Caller,
         ino: Ino,
         _: Handle,
-        offset: u64,
-        length: u64,
+        (offset, length): (u64, u64),
         mode: i32,
         reply: Reply<()>,
     ) {

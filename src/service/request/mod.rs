@@ -74,8 +74,7 @@ macro_rules! requests {
         #[serde(rename_all = "snake_case", deny_unknown_fields)]
         pub enum Request { $($(#[$doc])* $name $(($type))?,)* }
 
-        // Most rows do not look at their arguments.
-        #[allow(unused_variables)]
+        #[expect(unused_variables, reason = "most rows do not look at their arguments")]
         impl Request {
             /// What it is.
             #[must_use]

@@ -306,16 +306,15 @@ impl Tree for TxnTree {
     fn rename(
         &self,
         caller: &Caller,
-        parent: Ino,
-        name: &OsStr,
-        new_parent: Ino,
-        new_name: &OsStr,
+        (parent, name): (Ino, &OsStr),
+        (new_parent, new_name): (Ino, &OsStr),
         mode: RenameMode,
         reply: Reply<()>,
     ) {
         let at = (node_of(parent), node_of(new_parent));
         if at == (None, None) && !is_txns(parent) {
-            return self.below.rename(caller, parent, name, new_parent, new_name, mode, reply);
+            let (from, to) = ((parent, name), (new_parent, new_name));
+            return self.below.rename(caller, from, to, mode, reply);
         }
         let (from, to) = match (name_of(name), name_of(new_name)) {
             (Ok(from), Ok(to)) => (from, to),
@@ -411,14 +410,13 @@ impl Tree for TxnTree {
         caller: &Caller,
         ino: Ino,
         handle: Handle,
-        offset: u64,
-        length: u64,
+        range: (u64, u64),
         mode: i32,
         reply: Reply<()>,
     ) {
         match node_of(ino) {
             Some(_) => reply.send(Err(unsupported(Door::Handle))),
-            None => self.below.fallocate(caller, ino, handle, offset, length, mode, reply),
+            None => self.below.fallocate(caller, ino, handle, range, mode, reply),
         }
     }
 
