@@ -3,6 +3,7 @@
 //! What must stay true: a record is never shown cut; a size that is set by its name is a save of what
 //! is left. A draft is emptied where a program empties it.
 
+use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, Handle, OpenFlags, Opened, Reply};
 
 use crate::engine::{
@@ -14,7 +15,8 @@ use crate::refusal::{Door, Rule};
 use crate::store::{Class, Node};
 
 use super::handles::{Held, Open};
-use super::{Touch, WorkTree};
+use super::staged::Staged;
+use super::{Answer, Touch, WorkTree};
 
 impl WorkTree {
     /// O_TRUNC of a plain file or of a draft is a change like any other. It is made when there is a handle: what
@@ -52,7 +54,7 @@ impl WorkTree {
     }
 
     /// `truncate(2)` asks what an open for writing would.
-    pub(super) fn refuse_cut(&self, caller: &Caller, ino: Ino) -> Result<(), Errno> {
+    fn refuse_cut(&self, caller: &Caller, ino: Ino) -> Answer<()> {
         let (config, context) = (self.engine.config(), self.context(caller, Door::Name));
         let forbidden = self.read(|read| forbids_writing(read, &config, &context, ino))?;
         let Some(refusal) = forbidden else { return Ok(()) };
@@ -76,49 +78,85 @@ impl WorkTree {
     }
 
     /// A change of size goes to the handle of a governed file, or is a save of its own.
-    pub(super) fn stage_size(
+    pub(super) fn size(
         &self,
         caller: &Caller,
         ino: Ino,
-        handle: Option<Handle>,
+        (handle, open): (Option<Handle>, Option<&Open>),
         size: u64,
-    ) -> Result<Sized, Errno> {
-        if let Some(handle) = handle
-            && let Some(open) = self.handles.get(handle)
-            && let Open::Staged(staged) = &*open
-        {
-            let mut staged = staged.lock();
-            let was = staged.unsaved.is_any();
-            let resized = staged.resize(size);
-            let ended = self.note_dirty(ino, &staged, was);
-            self.handles.note_text(caller, (ino, handle), &staged);
-            let is_draft = staged.is_draft();
-            drop(staged);
-            self.end_writing(ino, ended);
-            return match resized {
-                Ok(()) if size == 0 && is_draft => Ok(Sized::EmptiesDraft),
-                Ok(()) => Ok(Sized::Staged),
-                Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
-            };
-        }
-        let (ticket, cut) = (self.hub.scopes.ticket(), OpenFlags::default());
-        let text = self.read(|read| {
-            let Some(node) = read.node(ino)? else { return Ok(None) };
-            match node.class {
-                Class::Plain => {
-                    let checked = self.open_checked(ticket, read, (caller, &node), cut)?;
-                    Ok(checked.and_then(|open| match open {
-                        Open::Staged(staged) => Some((
-                            node.class,
-                            Sight::Known(Base::Unseen),
-                            staged.lock().text().to_vec(),
-                        )),
-                        _ => None,
-                    }))
+    ) -> Answer<Sized> {
+        match (handle, open) {
+            (Some(handle), Some(Open::Staged(staged))) => {
+                return self.stage_size(caller, (ino, handle), staged, size);
+            }
+            (_, Some(Open::Plain { wrote, .. })) => wrote.note(),
+            (_, Some(_)) => {}
+            (handle, None) => {
+                if handle.is_none() {
+                    self.refuse_other_file(caller, ino)?;
                 }
-                Class::Draft => Ok(read
-                    .draft(ino)?
-                    .map(|draft| (node.class, self.sight(caller), draft.content))),
+                self.refuse_cut(caller, ino)?;
+            }
+        }
+        let Some((class, sight, mut text)) = self.text_to_cut(caller, ino)? else {
+            return Ok(Sized::Plain);
+        };
+        if size == 0 && class == Class::Draft {
+            return Ok(Sized::EmptiesDraft);
+        }
+        let limit = crate::limits::RECORD_BYTES_MAX;
+        let size = usize::try_from(size).ok().filter(|size| *size <= limit);
+        text.resize(size.ok_or(Rule::TooLarge.errno(Door::Handle))?, 0);
+        Ok(Sized::Cut(sight, text))
+    }
+
+    /// By a path: the name may have left the file, or the file may be run.
+    fn refuse_other_file(&self, caller: &Caller, ino: Ino) -> Answer<()> {
+        if self.is_to_look_again(caller, ino) {
+            return Err(Rule::Gone.errno(Door::Handle));
+        }
+        self.overtaken.end(caller);
+        if self.handles.is_running_beside(caller.mount, ino) {
+            return Err(Rule::Running.errno(Door::Name));
+        }
+        Ok(())
+    }
+
+    fn stage_size(
+        &self,
+        caller: &Caller,
+        (ino, handle): (Ino, Handle),
+        staged: &Mutex<Staged>,
+        size: u64,
+    ) -> Answer<Sized> {
+        let mut staged = staged.lock();
+        let was = staged.unsaved.is_any();
+        let resized = staged.resize(size);
+        let ended = self.note_dirty(ino, &staged, was);
+        self.handles.note_text(caller, (ino, handle), &staged);
+        let is_draft = staged.is_draft();
+        drop(staged);
+        self.end_writing(ino, ended);
+        match resized {
+            Ok(()) if size == 0 && is_draft => Ok(Sized::EmptiesDraft),
+            Ok(()) => Ok(Sized::Staged),
+            Err(refusal) => Err(refusal.rule.errno(Door::Handle)),
+        }
+    }
+
+    /// The text of a governed file that is cut without a handle, and what its cutter has seen.
+    fn text_to_cut(&self, caller: &Caller, ino: Ino) -> Answer<Option<(Class, Sight, Vec<u8>)>> {
+        let (ticket, cut) = (self.hub.scopes.ticket(), OpenFlags::default());
+        self.read(|read| {
+            let Some(node) = read.node(ino)? else { return Ok(None) };
+            let found = match node.class {
+                Class::Plain => match self.open_checked(ticket, read, (caller, &node), cut)? {
+                    Some(Open::Staged(staged)) => {
+                        Some((Sight::Known(Base::Unseen), staged.lock().text().to_vec()))
+                    }
+                    _ => None,
+                },
+                Class::Draft => read.draft(ino)?.map(|draft| (self.sight(caller), draft.content)),
                 Class::Record => {
                     let Some(record) = read.record_at(ino)? else { return Ok(None) };
                     let version = read.version(record.version_g)?;
@@ -127,18 +165,11 @@ impl WorkTree {
                         Base::Unseen => Base::Seen(record.version),
                         seen => seen,
                     };
-                    Ok(version.map(|version| (node.class, Sight::Known(base), version.content)))
+                    version.map(|version| (Sight::Known(base), version.content))
                 }
-            }
-        })?;
-        let Some((class, sight, mut text)) = text else { return Ok(Sized::Plain) };
-        if size == 0 && class == Class::Draft {
-            return Ok(Sized::EmptiesDraft);
-        }
-        let limit = crate::limits::RECORD_BYTES_MAX;
-        let size = usize::try_from(size).ok().filter(|size| *size <= limit);
-        text.resize(size.ok_or(Rule::TooLarge.errno(Door::Handle))?, 0);
-        Ok(Sized::Cut(sight, text))
+            };
+            Ok(found.map(|(sight, text)| (node.class, sight, text)))
+        })
     }
 
     /// `truncate(2)` of a record by its name: a save of what is left.

@@ -40,6 +40,7 @@ mod ready;
 mod release;
 mod seek;
 mod seen;
+mod set_attr;
 mod sizes;
 mod staged;
 mod stale;

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use workfs_mount::{Caller, Entry, Errno, Handle, Reply, SetAttr, WriteAt};
+use workfs_mount::{Caller, Errno, Handle, Reply, WriteAt};
 
 use crate::engine::{
-    self, Allocate, Audience as _, Base, Command, Home, Made, Save, SaveDraft, Saved,
-    SetAttributes, Sight, Sync, Text, TimeOrNow, Write,
+    self, Allocate, Audience as _, Base, Command, Home, Made, Save, SaveDraft, Saved, Sight, Sync,
+    Text, Write,
 };
-use crate::numbers::{Ino, UnixNanos};
+use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Record, Standing, When};
 
 use super::busy::Writer;
-use super::cut::Sized;
 use super::handles::Open;
 use super::inherited::is_kept_open;
 use super::judging::{Ending, Judging};
@@ -340,113 +339,6 @@ impl WorkTree {
             let dirs = (left.parent, self.ready_beside(left.parent));
             self.ghosts.add(caller, dirs, left.name, super::attr::attr(&left.node));
         }
-    }
-
-    pub(super) fn set_attributes(
-        &self,
-        caller: &Caller,
-        ino: Ino,
-        handle: Option<Handle>,
-        set: SetAttr,
-        reply: Reply<Entry>,
-    ) {
-        match super::Computed::of(ino) {
-            None => {}
-            // It shows the attributes of the directory in which its records lie first. `chmod -R` and `chown -R`
-            // have just changed those and come here, too: that is no reason to fail.
-            Some(ready @ super::Computed::Ready(_)) => {
-                let viewer = self.viewer(caller);
-                return reply.send(self.read(|read| self.computed_entry(read, &viewer, ready)));
-            }
-            Some(_) => return reply.send(Err(Rule::ReadOnly.errno(Door::Name))),
-        }
-        if self.teller(caller).is_some() {
-            // It raises an event for those who watch through this mount, and changes nothing.
-            let node = self.read(|read| read.node(ino));
-            let gone = Rule::Gone.errno(Door::Handle);
-            return reply.send(node.and_then(|node| Ok(self.entry(caller, &node.ok_or(gone)?))));
-        }
-        // By a path, and not by a descriptor.
-        if handle.is_none() && set.size.is_some() {
-            if self.is_to_look_again(caller, ino) {
-                return reply.send(Err(Rule::Gone.errno(Door::Handle)));
-            }
-            self.overtaken.end(caller);
-            if self.handles.is_running_beside(caller.mount, ino) {
-                return reply.send(Err(Rule::Running.errno(Door::Name)));
-            }
-        }
-        // For `chown(-1, -1)` the kernel sets nothing, and leaves it to us to take set-user-id away.
-        let is_chown = set == SetAttr::default();
-        let mut set = set;
-        let mut staged_size = None;
-        let open = handle.and_then(|handle| self.handles.get(handle));
-        let reply = match (handle, open.as_deref()) {
-            (Some(handle), Some(Open::Staged(staged))) => {
-                self.noting_unsaved(caller, (ino, handle), &staged.lock(), reply)
-            }
-            _ => reply,
-        };
-        let mut cuts_by_name = set.size.is_some();
-        if let (Some(_), Some(Open::Plain { wrote, .. })) = (set.size, open.as_deref()) {
-            wrote.note();
-            cuts_by_name = false;
-        }
-        if set.size.is_some()
-            && open.is_none()
-            && let Err(errno) = self.refuse_cut(caller, ino)
-        {
-            return reply.send(Err(errno));
-        }
-        if let Some(size) = set.size {
-            match self.stage_size(caller, ino, handle, size) {
-                Err(errno) => return reply.send(Err(errno)),
-                Ok(Sized::Staged) => {
-                    set.size = None;
-                    staged_size = Some(size);
-                }
-                Ok(Sized::Cut(sight, text)) => {
-                    return self.save_cut(caller, ino, sight, text, reply);
-                }
-                Ok(Sized::EmptiesDraft) => {
-                    let by = match open.as_deref() {
-                        Some(Open::Staged(staged)) => staged.lock().in_whose_name(caller),
-                        _ => *caller,
-                    };
-                    return self.empty_draft(&by, ino, reply);
-                }
-                Ok(Sized::Plain) => {}
-            }
-        }
-        if set.mtime.is_some() && self.busy.is_any((ino, None)) {
-            self.timed.lock().insert(ino);
-        }
-        let time = |time: workfs_mount::TimeOrNow| match time {
-            workfs_mount::TimeOrNow::At(at) => TimeOrNow::At(UnixNanos(at)),
-            workfs_mount::TimeOrNow::Now => TimeOrNow::Now,
-        };
-        let command = SetAttributes {
-            ino,
-            mode: set.mode,
-            uid: set.uid,
-            gid: set.gid,
-            is_chown,
-            size: set.size,
-            atime: set.atime.map(time),
-            mtime: set.mtime.map(time),
-        };
-        if cuts_by_name && staged_size.is_none() {
-            return self.cut_by_name(caller, command, reply);
-        }
-        let door = if open.is_some() { Door::Handle } else { Door::Name };
-        let reply = reply.map(move |mut entry: Entry| {
-            if let Some(size) = staged_size {
-                entry.attr.size = size;
-                entry.ttl = std::time::Duration::ZERO;
-            }
-            entry
-        });
-        self.submit_for_entry(caller, door, command, reply);
     }
 
     pub(super) fn allocate(
