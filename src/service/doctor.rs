@@ -254,6 +254,41 @@ fn space(report: &mut DoctorReport, store: &Path) {
 }
 
 fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
+    rows(report, service, sink);
+    if let Some(why) = service.engine.write_protection() {
+        let found = format!("cannot be written: {why}");
+        let remedy = "make it writable, unmount it (`workfs unmount --all`) and mount it again; till then it \
+                      can be read";
+        report.warn("store", found, remedy);
+    }
+    entries(report, service);
+    kept_layout(report, service);
+    let config = service.engine.config();
+    let unfit = crate::store::read(&**service.engine.readers(), |read| unfit(read, &config));
+    let Unfit { left, homeless } = unfit.unwrap_or_default();
+    if !homeless.is_empty() {
+        let named = first_few(homeless.iter().map(|(dir, _)| dir.to_string()), NAMED_MAX);
+        let found = format!(
+            "{} directories have records for which it has no place as they are, and which nobody, or not who \
+             should, can change: {named}",
+            homeless.len(),
+        );
+        let remedy =
+            "set a layout that has their workspaces as they were: `workfs init --layout FILE`";
+        report.bad("configuration", found, remedy);
+    }
+    not_valid(report, service, sink);
+    if !left.is_empty() {
+        let named = first_few(left.iter().map(ToString::to_string), NAMED_MAX);
+        let found = format!("{} directories are not as it wants them: {named}", left.len());
+        let remedy = "`workfs init` says of each what is in its way, and tries again \
+                      (`workfs unmount --all` first)";
+        report.warn("configuration", found, remedy);
+    }
+}
+
+/// Whether the store's rows can be.
+fn rows(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
     match outline(&**service.engine.readers(), sink) {
         Ok(found) if found.interrupted => {
             report.warn("store", "not looked at to the end: interrupted", "call it again");
@@ -275,12 +310,10 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
         }
         Err(failure) => report.bad("store", failure.reason, RESTORE),
     }
-    if let Some(why) = service.engine.write_protection() {
-        let found = format!("cannot be written: {why}");
-        let remedy = "make it writable, unmount it (`workfs unmount --all`) and mount it again; till then it \
-                      can be read";
-        report.warn("store", found, remedy);
-    }
+}
+
+/// Whether each workspace that there is has an entry.
+fn entries(report: &mut DoctorReport, service: &Service) {
     let config = service.engine.config();
     let rows = crate::store::read(&**service.engine.readers(), |read| read.workspaces());
     let rows = rows.unwrap_or_default();
@@ -298,32 +331,27 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
         let remedy = "put the entry back, if records are to be there again";
         report.warn("configuration", found, remedy);
     }
+}
+
+/// Whether the layout that is kept would be taken today.
+fn kept_layout(report: &mut DoctorReport, service: &Service) {
     let kept = crate::store::read(&**service.engine.readers(), |read| read.meta(CONFIG_KEY));
     if let Some(why) = Config::would_be_refused(kept.unwrap_or_default().as_deref()) {
         let found = format!("a former version took it, and none takes it any more: {why}");
         let remedy = "set a layout without it, once no records lie in what it would not take: `workfs init --layout FILE`";
         report.warn("configuration", found, remedy);
     }
-    let unfit = crate::store::read(&**service.engine.readers(), |read| unfit(read, &config));
-    let Unfit { left, homeless } = unfit.unwrap_or_default();
-    if !homeless.is_empty() {
-        let named = first_few(homeless.iter().map(|(dir, _)| dir.to_string()), NAMED_MAX);
-        let found = format!(
-            "{} directories have records for which it has no place as they are, and which nobody, or not who \
-             should, can change: {named}",
-            homeless.len(),
-        );
-        let remedy =
-            "set a layout that has their workspaces as they were: `workfs init --layout FILE`";
-        report.bad("configuration", found, remedy);
-    }
+}
+
+/// Records that the configuration would not take as they are.
+fn not_valid(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
     let mut is_cut = false;
     let mut progress = |done, total| {
         let goes_on = sink(Reply::Progress { done, total, what: "records".to_owned() });
         is_cut |= !goes_on && done < total;
         goes_on
     };
-    match misfits(&**service.engine.readers(), &config, &mut progress) {
+    match misfits(&**service.engine.readers(), &service.engine.config(), &mut progress) {
         Ok(Misfits { all, .. }) if all.count > 0 => {
             let named = Misfits::named(&all);
             let found = format!(
@@ -337,13 +365,6 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
     if is_cut {
         let found = "its records were not looked at to the end: interrupted";
         report.warn("configuration", found, "call it again");
-    }
-    if !left.is_empty() {
-        let named = first_few(left.iter().map(ToString::to_string), NAMED_MAX);
-        let found = format!("{} directories are not as it wants them: {named}", left.len());
-        let remedy = "`workfs init` says of each what is in its way, and tries again \
-                      (`workfs unmount --all` first)";
-        report.warn("configuration", found, remedy);
     }
 }
 
