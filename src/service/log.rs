@@ -89,50 +89,13 @@ pub(super) fn log(
     args: &LogArgs,
     sink: Sink<'_>,
 ) -> Result<LogReport, Failure> {
-    let config = service.engine.config();
     let since = args.since.unwrap_or(G(0));
-    let (filter, wanted, last) = service.read(|read| {
+    let (last, Wanted { filter, gs }) = service.read(|read| {
         let last = read.last_event()?.map_or(G(0), |row| row.g);
-        let Some(what) = &args.what else {
-            return Ok((Filter::All, None, last));
-        };
-        let of_record = |record: &Record, workspace: &WorkspaceRow| {
-            let gs = linked(read, (record.last_g, None), since, args.limit)?;
-            let filter = Filter::Record(workspace.path.to_string(), record.id.to_string());
-            Ok((filter, Some(gs), last))
-        };
-        let found = match find_past(read, &config, part, what) {
-            Err(failure) if failure.exit == Exit::Absent => {
-                if let Some((record, workspace)) = lay_there((read, &config), &part.path(what)?)? {
-                    return of_record(&record, &workspace);
-                }
-                // A plain file that is gone has its past all the same, and so has what lay in a
-                // directory that is.
-                let Some(path) = past_of(read, part, what)? else {
-                    let goes_on = &mut || sink(Reply::Idle);
-                    return match draft_past_of(read, &config, part, what, goes_on)? {
-                        Some(path) => Ok((Filter::Below(path.to_string()), None, last)),
-                        None => Err(failure),
-                    };
-                };
-                let gs = match was_dir(read, &path)? {
-                    true => None,
-                    false => history_of(read, &path, since, args.limit)?,
-                };
-                return Ok((Filter::Below(path.to_string()), gs, last));
-            }
-            found => found?,
-        };
-        match found {
-            Found::Record(found) => of_record(&found.record, &found.workspace),
-            Found::Draft(path, ..) | Found::Node(path, _) => {
-                let gs = history_of(read, &path, since, args.limit)?;
-                Ok((Filter::Below(path.to_string()), gs, last))
-            }
-        }
+        Ok((last, wanted((service, part), read, args, sink)?))
     })?;
     let mut report = LogReport { events: 0, last_g: since };
-    match (&wanted, args.limit) {
+    match (&gs, args.limit) {
         (Some(gs), _) => {
             for page in gs.chunks(PAGE as usize) {
                 let page = lines((service, part), page.iter().copied(), &Filter::All)?;
@@ -166,6 +129,55 @@ pub(super) fn log(
         follow((service, part), args, &filter, &mut report, sink)?;
     }
     Ok(report)
+}
+
+/// Which events are asked for.
+struct Wanted {
+    /// What tells whether one that comes is.
+    filter: Filter,
+    /// Those that there are, where they are linked.
+    gs: Option<Vec<G>>,
+}
+
+/// The events of what `args` name, whether it is there or was.
+fn wanted(
+    (service, part): (&Service, &Part),
+    read: &dyn Read,
+    args: &LogArgs,
+    sink: Sink<'_>,
+) -> Result<Wanted, Failure> {
+    let config = service.engine.config();
+    let since = args.since.unwrap_or(G(0));
+    let Some(what) = &args.what else { return Ok(Wanted { filter: Filter::All, gs: None }) };
+    let of_record = |record: &Record, workspace: &WorkspaceRow| {
+        let gs = linked(read, (record.last_g, None), since, args.limit)?;
+        let filter = Filter::Record(workspace.path.to_string(), record.id.to_string());
+        Ok(Wanted { filter, gs: Some(gs) })
+    };
+    let below = |path: &TreePath, gs| Wanted { filter: Filter::Below(path.to_string()), gs };
+    match find_past(read, &config, part, what) {
+        Ok(Found::Record(found)) => of_record(&found.record, &found.workspace),
+        Ok(Found::Draft(path, ..) | Found::Node(path, _)) => {
+            Ok(below(&path, history_of(read, &path, since, args.limit)?))
+        }
+        Err(failure) if failure.exit == Exit::Absent => {
+            if let Some((record, workspace)) = lay_there((read, &config), &part.path(what)?)? {
+                return of_record(&record, &workspace);
+            }
+            // A plain file that is gone has its past all the same, and so has what lay in a directory that is.
+            let Some(path) = past_of(read, part, what)? else {
+                let goes_on = &mut || sink(Reply::Idle);
+                let draft = draft_past_of(read, &config, part, what, goes_on)?;
+                return draft.map(|path| below(&path, None)).ok_or(failure);
+            };
+            let gs = match was_dir(read, &path)? {
+                true => None,
+                false => history_of(read, &path, since, args.limit)?,
+            };
+            Ok(below(&path, gs))
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Gives the wanted lines of a page. Of one that has none the client hears, too: it may be gone, and there

@@ -119,81 +119,104 @@ pub(super) fn rewind(
         }
         When::Time(_) => {}
     }
-    let config = service.engine.config();
-    let part = &caller.part;
-    let is_bound = is_bound(service, caller);
-    let past = service.read(|read| {
-        let found = find_past(read, &config, part, &args.what);
-        if is_bound && let Ok(found) = &found {
-            // What it was is not shown to whom the past is closed but by becoming it.
-            expect_own(read, caller, found.path().ok_or_else(|| not_the_past(caller))?)?;
-        }
-        let past = match found {
-            Ok(Found::Record(found)) => record_past((read, part), found, when),
-            Ok(Found::Node(path, _) | Found::Draft(path, ..)) => {
-                file_past((read, &config, part), path, when)
-            }
-            Err(failure) if failure.exit == Exit::Absent => {
-                match past_of(read, part, &args.what)? {
-                    Some(_) if is_bound => Err(not_the_past(caller)),
-                    Some(path) => file_past((read, &config, part), path, when),
-                    None => Err(failure),
-                }
-            }
-            Err(failure) => Err(failure),
-        }?;
-        // The past goes by the path: what lay there then may have been another's.
-        if is_bound && !was_of(read, past.made_by(), caller.uid)? {
-            return Err(not_the_past(caller));
-        }
-        Ok(past)
-    });
+    let past = service.read(|read| past(service, read, caller, (&args.what, when)));
     let past = past.inspect_err(|failure| {
         note_refused(service, caller, ("restore", Some(&args.what)), failure);
     })?;
     match past {
-        Past::Record(found, g, version) => {
-            if found.record.standing == Standing::Gone {
-                return Err(write_anew(&config, &found, g));
-            }
-            found.entry()?;
-            let report = RewindReport {
-                path: found.path.map_or_else(
-                    || ShownPath::new(found.record.id.as_str()),
-                    |path| part.show(&path),
-                ),
-                from_g: g,
-                from_at: version.at.rfc3339_seconds(),
-                size: version.content.len() as u64,
-                made: false,
-            };
-            let (record, seen) = (found.record.key, found.record.version);
-            let text = Text::new(version.content);
-            let restore = RestoreRecord { record, seen, from_g: g, text };
-            let restored = service.engine.run(caller.context(), restore);
-            restored.map_err(|refusal| not_now(&report.path, g, refusal))?;
-            Ok(report)
-        }
+        Past::Record(found, g, version) => restore_record(service, caller, *found, (g, version)),
         Past::File(path, version, content) => {
-            let Some((above, name)) = path.split_last() else { return Err(lost("the root")) };
-            let parent = service.read(|read| node_at(read, &above))?.ok_or_else(|| {
-                let reason = format!("the directory `{}` is gone", part.show(&above));
-                Failure::new(Exit::Absent, reason, "make it first, then restore the file")
-            })?;
-            let name = name.clone();
-            let restore = RestoreFile { parent: parent.ino, name, from_g: version.g, content };
-            let restored = service.engine.run(caller.context(), restore);
-            let made =
-                restored.map_err(|refusal| not_now(&part.show(&path), version.g, refusal))?;
-            Ok(RewindReport {
-                path: part.show(&path),
-                from_g: version.g,
-                from_at: version.at.rfc3339_seconds(),
-                size: version.size,
-                made,
-            })
+            restore_file(service, caller, &path, (version, content))
         }
     }
+}
+
+/// What `what` was then, if its past is open to who asks.
+fn past(
+    service: &Service,
+    read: &dyn Read,
+    caller: &Caller,
+    (what, when): (&str, When),
+) -> Result<Past, Failure> {
+    let (config, part) = (service.engine.config(), &caller.part);
+    let is_bound = is_bound(service, caller);
+    let found = find_past(read, &config, part, what);
+    if is_bound && let Ok(found) = &found {
+        // What it was is not shown to whom the past is closed but by becoming it.
+        expect_own(read, caller, found.path().ok_or_else(|| not_the_past(caller))?)?;
+    }
+    let past = match found {
+        Ok(Found::Record(found)) => record_past((read, part), found, when),
+        Ok(Found::Node(path, _) | Found::Draft(path, ..)) => {
+            file_past((read, &config, part), path, when)
+        }
+        Err(failure) if failure.exit == Exit::Absent => match past_of(read, part, what)? {
+            Some(_) if is_bound => Err(not_the_past(caller)),
+            Some(path) => file_past((read, &config, part), path, when),
+            None => Err(failure),
+        },
+        Err(failure) => Err(failure),
+    }?;
+    // The past goes by the path: what lay there then may have been another's.
+    if is_bound && !was_of(read, past.made_by(), caller.uid)? {
+        return Err(not_the_past(caller));
+    }
+    Ok(past)
+}
+
+/// Saves a record's former version anew.
+fn restore_record(
+    service: &Service,
+    caller: &Caller,
+    found: FoundRecord,
+    (g, version): (G, VersionRow),
+) -> Result<RewindReport, Failure> {
+    if found.record.standing == Standing::Gone {
+        return Err(write_anew(&service.engine.config(), &found, g));
+    }
+    found.entry()?;
+    let report = RewindReport {
+        path: found.path.map_or_else(
+            || ShownPath::new(found.record.id.as_str()),
+            |path| caller.part.show(&path),
+        ),
+        from_g: g,
+        from_at: version.at.rfc3339_seconds(),
+        size: version.content.len() as u64,
+        made: false,
+    };
+    let (record, seen) = (found.record.key, found.record.version);
+    let text = Text::new(version.content);
+    let restore = RestoreRecord { record, seen, from_g: g, text };
+    let restored = service.engine.run(caller.context(), restore);
+    restored.map_err(|refusal| not_now(&report.path, g, refusal))?;
+    Ok(report)
+}
+
+/// Writes a file's former content at its path, where it is made if it is gone.
+fn restore_file(
+    service: &Service,
+    caller: &Caller,
+    path: &TreePath,
+    (version, content): (FileVersion, Vec<u8>),
+) -> Result<RewindReport, Failure> {
+    let part = &caller.part;
+    let Some((above, name)) = path.split_last() else { return Err(lost("the root")) };
+    let parent = service.read(|read| node_at(read, &above))?.ok_or_else(|| {
+        let reason = format!("the directory `{}` is gone", part.show(&above));
+        Failure::new(Exit::Absent, reason, "make it first, then restore the file")
+    })?;
+    let name = name.clone();
+    let restore = RestoreFile { parent: parent.ino, name, from_g: version.g, content };
+    let restored = service.engine.run(caller.context(), restore);
+    let made = restored.map_err(|refusal| not_now(&part.show(path), version.g, refusal))?;
+    Ok(RewindReport {
+        path: part.show(path),
+        from_g: version.g,
+        from_at: version.at.rfc3339_seconds(),
+        size: version.size,
+        made,
+    })
 }
 
 /// What a rule refuses to become what it was.
