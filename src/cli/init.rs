@@ -76,7 +76,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         Some(config) => require_fit_before(&paths, config, args.bare, output)?,
         None => None,
     };
-    let store = local::open(&paths, Durability::Power, config.clone());
+    let store = local::open(&paths, Durability::Power, config);
     let store = store.map_err(|stop| stop.of(paths.store()))?;
     let (is_new, config) = (store.is_new, store.engine.config());
     let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));

@@ -15,7 +15,8 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use workfs_mount::{
-    Mount, MountId, NodeType, ROOT, Tree, Underlay, serve, serve_connection, serve_in_place_of_dead,
+    Mount, MountId, MountOptions, NodeType, ROOT, Tree, Underlay, serve, serve_connection,
+    serve_in_place_of_dead,
 };
 
 use super::Event;
@@ -173,15 +174,7 @@ impl Mounts {
             kernel.fs_name = self.paths.source();
         }
         notes.extend(options::protect(&mut kernel, self.engine.write_protection()));
-        let id = {
-            let mut table = self.table.lock();
-            if table.rows.len() >= MOUNTS_MAX {
-                let reason = format!("this daemon has {MOUNTS_MAX} mounts already");
-                return Err(Failure::new(Cause::Busy, reason, "unmount one first"));
-            }
-            table.last += 1;
-            MountId(table.last)
-        };
+        let id = self.next_id()?;
         let maker = user_name(uid);
         self.register(&who, uid)?;
         let shows_stored = kernel.shows_stored();
@@ -192,17 +185,7 @@ impl Mounts {
         let identity =
             Identity { agent, maker, root, shows_stored, is_checked, is_read_only, asks };
         self.hub.introduce(id, identity);
-        let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
-        let served = match on {
-            On::Point(point) => point.mount(&mut notes, |dir, is_dead| match is_dead {
-                false => serve(tree, id, dir, &kernel),
-                true => serve_in_place_of_dead(tree, id, dir, &kernel),
-            }),
-            On::Connection(connection) => {
-                let served = serve_connection(tree, id, &dir, &kernel, connection);
-                served.map(|mount| (mount, None)).map_err(Failure::from)
-            }
-        };
+        let served = self.serve_on(on, id, (&dir, &kernel), &mut notes);
         drop(none_ends);
         let (mount, below) = served.inspect_err(|_| self.hub.remove_mount(id))?;
         let mount = Arc::new(mount);
@@ -229,6 +212,38 @@ impl Mounts {
         drop(table);
         let info = self.as_of_now(info);
         Ok(Added { mount, info, already: false, notes })
+    }
+
+    /// A number for one mount more, if there may be one.
+    fn next_id(&self) -> Result<MountId, Failure> {
+        let mut table = self.table.lock();
+        if table.rows.len() >= MOUNTS_MAX {
+            let reason = format!("this daemon has {MOUNTS_MAX} mounts already");
+            return Err(Failure::new(Cause::Busy, reason, "unmount one first"));
+        }
+        table.last += 1;
+        Ok(MountId(table.last))
+    }
+
+    /// Serves the tree there; gives what lies below, too.
+    fn serve_on(
+        &self,
+        on: On<'_>,
+        id: MountId,
+        (dir, kernel): (&Path, &MountOptions),
+        notes: &mut Vec<String>,
+    ) -> Result<(Mount, Option<Underlay>), Failure> {
+        let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
+        match on {
+            On::Point(point) => point.mount(notes, |dir, is_dead| match is_dead {
+                false => serve(tree, id, dir, kernel),
+                true => serve_in_place_of_dead(tree, id, dir, kernel),
+            }),
+            On::Connection(connection) => {
+                let served = serve_connection(tree, id, dir, kernel, connection);
+                served.map(|mount| (mount, None)).map_err(Failure::from)
+            }
+        }
     }
 
     /// The directory of the tree that a mount is to show.
