@@ -193,7 +193,7 @@ impl Rename {
         turn.drafted(home, refusal)?;
         source.size = text.bytes.len() as u64;
         turn.lose_backup(self.parent, &before, None)?;
-        self.relink(turn, &source, target)?;
+        turn.relink(self.from(), self.to(), &source, target)?;
         if before.class == Class::Plain {
             turn.file_left(self.parent, &self.name, source.ino, &home.file_path())?;
         }

@@ -8,10 +8,9 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::Class;
 
 use super::record::Moving;
-use super::rename::{Rename, RenameMode};
 use super::save::{home_of, judge_on_the_way};
 use super::setattr::gone;
-use super::sight::{Base, Sight, stale};
+use super::sight::stale;
 use super::turn::taken;
 use super::{About, Command, Slot, Stop, Text, Turn};
 
@@ -76,15 +75,7 @@ impl Command for SaveAndMove {
         judge_on_the_way(turn, &record, &lies, &home, &self.text)?;
         node.mtime = turn.now;
         let moved = turn.transition(record, &home, &mut node, Moving::New(&self.text), None)?;
-        let rename = Rename {
-            parent: self.parent,
-            name: self.name.clone(),
-            new_parent: self.new_parent,
-            new_name: self.name,
-            mode: RenameMode::NoReplace,
-            sight: Sight::Known(Base::Seen(self.seen)),
-        };
-        rename.relink(turn, &node, None)?;
+        turn.relink((self.parent, &self.name), (self.new_parent, &self.name), &node, None)?;
         Ok(moved.version)
     }
 }

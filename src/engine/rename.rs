@@ -123,6 +123,16 @@ impl Command for Rename {
 }
 
 impl Rename {
+    /// The name that moves.
+    pub(super) fn from(&self) -> (Ino, &FileName) {
+        (self.parent, &self.name)
+    }
+
+    /// What it is to be.
+    pub(super) fn to(&self) -> (Ino, &FileName) {
+        (self.new_parent, &self.new_name)
+    }
+
     /// The source is gone. In a workspace that is worth a line in `why`: a race was lost.
     fn lost(&self, turn: &Turn<'_>, refusal: Refusal) -> Result<Stop, Stop> {
         Ok(match turn.slot(self.parent, &self.name)? {
@@ -203,7 +213,7 @@ impl Rename {
         }
         // It may have been another record's backup.
         turn.lose_backup(self.parent, &before, None)?;
-        self.relink(turn, &source, target)?;
+        turn.relink(self.from(), self.to(), &source, target)?;
         if was == Class::Plain {
             let to = home.file_path();
             turn.file_left(self.parent, &self.name, source.ino, &to)?;
@@ -276,7 +286,7 @@ impl Rename {
         } else {
             turn.transition(record, home, &mut source, Moving::Own, None)?
         };
-        self.relink(turn, &source, None)?;
+        turn.relink(self.from(), self.to(), &source, None)?;
         Ok(Some(Made { moved: Some(before), ..Made::of(&moved) }))
     }
 
@@ -336,7 +346,8 @@ impl Rename {
                 let mut draft = found.ok_or_else(super::setattr::gone)?;
                 draft.name = self.new_name.clone();
                 turn.txn.put_draft(&draft)?;
-                self.relink(turn, &source, None)
+                turn.relink(self.from(), self.to(), &source, None)?;
+                Ok(None)
             }
             Slot::Record(home) => {
                 let why = turn.txn.draft(source.ino)?.and_then(|draft| draft.why);
@@ -388,63 +399,65 @@ impl Rename {
         if let Some(target) = &target {
             turn.lose_backup(self.new_parent, target, None)?;
         }
-        self.relink(turn, &source, target)?;
-        let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
-        turn.file_moved(from, to, &source, Via::Rename)?;
+        turn.relink(self.from(), self.to(), &source, target)?;
+        turn.file_moved(self.from(), self.to(), &source, Via::Rename)?;
         Ok(None)
     }
+}
 
-    /// Moves the name from the old directory to the new one, over `target`.
+impl Turn<'_> {
+    /// Moves a name of `source` to another one, over `target`.
     pub(super) fn relink(
-        &self,
-        turn: &mut Turn<'_>,
+        &mut self,
+        from: (Ino, &FileName),
+        to: (Ino, &FileName),
         source: &Node,
         target: Option<Node>,
-    ) -> Result<Option<Made>, Stop> {
-        let directory = source.node_type == NodeType::Directory;
-        let over_directory =
-            target.as_ref().is_some_and(|target| target.node_type == NodeType::Directory);
-        turn.txn.delete_entry(self.parent, &self.name)?;
+    ) -> Result<(), Stop> {
+        let ((parent, name), (new_parent, new_name)) = (from, to);
+        let is_dir = |node: &Node| node.node_type == NodeType::Directory;
+        let directory = is_dir(source);
+        let over_directory = i32::from(target.as_ref().is_some_and(is_dir));
+        self.txn.delete_entry(parent, name)?;
         match &target {
             Some(target) => {
-                turn.txn.replace_entry(self.new_parent, &self.new_name, source.ino)?;
-                turn.unname(target, self.new_parent, &self.new_name)?;
+                self.txn.replace_entry(new_parent, new_name, source.ino)?;
+                self.unname(target, new_parent, new_name)?;
             }
-            None => turn.txn.insert_entry(self.new_parent, &self.new_name, source.ino)?,
+            None => self.txn.insert_entry(new_parent, new_name, source.ino)?,
         }
         let mut source = source.clone();
-        source.ctime = turn.now;
-        let (from, to) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
-        turn.shift_name(&mut source, from, to)?;
-        turn.txn.update_node(&source)?;
-        turn.effect(Effect::Times(source.ino));
+        source.ctime = self.now;
+        self.shift_name(&mut source, from, to)?;
+        self.txn.update_node(&source)?;
+        self.effect(Effect::Times(source.ino));
         if directory {
-            turn.unsettle_dir(source.ino)?;
-            turn.settle_dir(self.new_parent, &self.new_name, source.ino)?;
-            turn.require_quota_of_name(from, to, source.ino)?;
+            self.unsettle_dir(source.ino)?;
+            self.settle_dir(new_parent, new_name, source.ino)?;
+            self.require_quota_of_name(from, to, source.ino)?;
         }
-        let moved = i32::from(directory && self.parent != self.new_parent);
-        let from = turn.directory(self.parent)?;
-        if self.parent == self.new_parent {
-            turn.touch_dir(from, -i32::from(over_directory))?;
+        let left = self.directory(parent)?;
+        if parent == new_parent {
+            self.touch_dir(left, -over_directory)?;
         } else {
-            turn.touch_dir(from, -moved)?;
-            let to = turn.directory(self.new_parent)?;
-            turn.touch_dir(to, moved - i32::from(over_directory))?;
+            let moved = i32::from(directory);
+            self.touch_dir(left, -moved)?;
+            let entered = self.directory(new_parent)?;
+            self.touch_dir(entered, moved - over_directory)?;
         }
         let fate = Fate::Moved {
-            to: (self.new_parent, self.new_name.clone()),
+            to: (new_parent, new_name.clone()),
             node_type: source.node_type,
             over: target.as_ref().map(|target| (target.ino, target.node_type)),
         };
-        let (parent, name, ino) = (self.parent, self.name.clone(), source.ino);
-        turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
+        let (name, ino) = (name.clone(), source.ino);
+        self.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         if let Some(target) = target {
-            let (parent, name, ino) = (self.new_parent, self.new_name.clone(), target.ino);
+            let (parent, name, ino) = (new_parent, new_name.clone(), target.ino);
             let fate = Fate::Replaced;
-            turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
+            self.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         }
-        Ok(None)
+        Ok(())
     }
 }
 

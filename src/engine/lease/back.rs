@@ -18,10 +18,7 @@ use super::super::governed::{Governed, Home, governed, path_of};
 use super::super::record::{Entry, Moving};
 use super::super::save::home_of;
 use super::super::setattr::gone;
-use super::super::sight::{Base, Sight};
-use super::super::{
-    Command, Create, Effect, NewContent, Rename, RenameMode, Slot, Stop, Text, Turn,
-};
+use super::super::{Command, Create, Effect, NewContent, Slot, Stop, Text, Turn};
 use super::LeaseNote;
 
 /// A record that somebody had, and where it is.
@@ -195,17 +192,8 @@ impl Had {
             turn.enter(record, &home, &mut node, entry, Some(Via::Expiry))?;
             return Ok(());
         };
-        let rename = Rename {
-            parent: lies.dir,
-            name: lies.name.clone(),
-            new_parent: home.dir,
-            new_name: home.name.clone(),
-            mode: RenameMode::NoReplace,
-            sight: Sight::Known(Base::Unseen),
-        };
         turn.enter(record, &home, &mut node, entry, Some(Via::Expiry))?;
-        rename.relink(turn, &node, None)?;
-        Ok(())
+        turn.relink((lies.dir, &lies.name), (home.dir, &home.name), &node, None)
     }
 }
 
