@@ -328,39 +328,20 @@ pub(super) fn admit(
         return move_by_copy(turn, record, (dir, name, ino), home, node, (sight, text));
     }
     turn.context.may_make(home, known.as_ref()).map_err(refuse)?;
-    let parked_in = match &known {
-        Some(Record { standing: Standing::Parked { dir }, .. }) => Some(*dir),
-        _ => None,
-    };
-    let is_parked = parked_in.is_some();
-    let (mut is_next, mut comes_back) = (false, false);
-    let judged = match &known {
-        // Its name went to a backup and comes back: this is its next version.
-        Some(record) if is_parked_at(record, home) => {
-            is_next = true;
-            turn.revives(record, home).map_err(refuse)?;
-            // Who gives it its own file back needs to have read nothing.
-            comes_back = turn.content(record)?[..] == text.bytes[..] && !record.is_lapsed();
-            if !comes_back {
-                sight.require_current(record, home).map_err(refuse)?;
-            }
-            match home.governed.binding.policy {
-                // It comes back as it was: whether that is flagged it is asked anew.
-                Policy::Flag if comes_back => Ok(()),
-                _ => text.judge_next(home, record.status.as_deref(), turn.context.role),
-            }
-        }
-        _ => {
-            if let (Some(record), Some(dir)) = (&known, parked_in) {
-                let lay = turn.path_of_parked(record, dir, home)?;
-                turn.require_made_of(record, (&lay, home), (sight, text))?;
-            }
-            text.judge(home)
+    let is_parked = matches!(&known, Some(Record { standing: Standing::Parked { .. }, .. }));
+    let arrival = arrival(turn, known.as_ref(), home, (sight, text))?;
+    let judged = match (arrival, home.governed.binding.policy) {
+        (Arrival::Anew, _) => text.judge(home),
+        // It comes back as it was: whether that is flagged it is asked anew.
+        (Arrival::AsItWas, Policy::Flag) => Ok(()),
+        (Arrival::AsItWas | Arrival::Next, _) => {
+            let status = known.as_ref().and_then(|record| record.status.as_deref());
+            text.judge_next(home, status, turn.context.role)
         }
     };
     let valid = judged.is_ok();
     if let Err(refusal) = judged
-        && !(is_next && turn.flags(home, text, &refusal))
+        && (arrival == Arrival::Anew || !turn.flags(home, text, &refusal))
     {
         return Err(refuse(refusal));
     }
@@ -371,14 +352,13 @@ pub(super) fn admit(
         && (record.state != home.kind().state(home.state).name || record.owner != home.owner)
     {
         turn.legal(record, home).map_err(refuse)?;
-        let via = Some(Via::Backup);
-        let moved = turn.transition(record.clone(), home, node, Moving::New(text), via)?;
-        return Ok(Made::of(&moved));
+        let (record, via) = (record.clone(), Some(Via::Backup));
+        return Ok(Made::of(&turn.transition(record, home, node, Moving::New(text), via)?));
     }
-    let links = if valid && !comes_back { turn.links(home, text)? } else { None };
+    let links = if valid && arrival != Arrival::AsItWas { turn.links(home, text)? } else { None };
     let links = links.as_ref();
     let record = match known {
-        Some(record) if comes_back => come_back(turn, record, home, node)?,
+        Some(record) if arrival == Arrival::AsItWas => come_back(turn, record, home, node)?,
         None => turn.create_record(home, node, event, (text, links), None)?,
         Some(mut record) => {
             let event = if is_parked { EventName::SAVED } else { event };
@@ -390,11 +370,46 @@ pub(super) fn admit(
                 record.status = text.status(home);
             }
             let content = Some(&text.bytes[..]);
-            let step = Step { content, valid, links, ..Step::of(event) };
-            turn.step(record, home, node, step)?
+            turn.step(record, home, node, Step { content, valid, links, ..Step::of(event) })?
         }
     };
     Ok(Made::of(&record))
+}
+
+/// What the text of a file that is to be a record is to the one that has its id.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arrival {
+    /// The text of a record that is new here.
+    Anew,
+    /// The next version of one whose name went to a backup, and comes back.
+    Next,
+    /// The text that such a one had.
+    AsItWas,
+}
+
+/// How a text arrives at `home`, where the record that has its id has no file.
+fn arrival(
+    turn: &mut Turn<'_>,
+    known: Option<&Record>,
+    home: &Home,
+    (sight, text): (&Sight, &Text),
+) -> Result<Arrival, Stop> {
+    let Some(record) = known else { return Ok(Arrival::Anew) };
+    if is_parked_at(record, home) {
+        let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
+        turn.revives(record, home).map_err(refuse)?;
+        // Who gives it its own file back needs to have read nothing.
+        if turn.content(record)?[..] == text.bytes[..] && !record.is_lapsed() {
+            return Ok(Arrival::AsItWas);
+        }
+        sight.require_current(record, home).map_err(refuse)?;
+        return Ok(Arrival::Next);
+    }
+    if let Standing::Parked { dir } = record.standing {
+        let lay = turn.path_of_parked(record, dir, home)?;
+        turn.require_made_of(record, (&lay, home), (sight, text))?;
+    }
+    Ok(Arrival::Anew)
 }
 
 /// A record that lives elsewhere was written here: the transition by copy.
