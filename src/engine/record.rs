@@ -128,29 +128,7 @@ impl Turn<'_> {
             Some(_) => record.version.next(),
             None => record.version,
         };
-        let path = home.file_path().to_string();
-        // A step that is nothing but another name says which it had, as that of a plain file does.
-        let from_path = match &record.standing {
-            _ if step.event != EventName::RENAMED => None,
-            Standing::Live { dir, name, .. } => Some(path_of(self.txn, *dir, name)?),
-            Standing::Parked { .. } => path_of_backup(self.txn, &record)?,
-            Standing::Gone => None,
-        };
-        let from_path = from_path.map(|path| path.to_string());
-        let state = state_name(home);
-        let payload = Payload::of(&[
-            ("attempt", Field::Integer(record.attempt.0.cast_signed())),
-            ("content_sha256", step.content.map_or(Field::Absent, |c| Hash::of(c).into())),
-            ("flagged", if step.valid { Field::Absent } else { Field::Flag(true) }),
-            ("from", step.from.map_or(Field::Absent, |from| Field::Text(from.as_str()))),
-            ("from_g", step.from_g.map(|g| g.0).into()),
-            ("from_path", from_path.as_deref().into()),
-            ("owner", Field::from(home.owner.as_ref())),
-            ("path", Field::Text(&path)),
-            ("size", step.content.map_or(Field::Absent, |c| Field::Integer(c.len() as i64))),
-            ("state", Field::Text(state.as_str())),
-            ("via", step.via.into()),
-        ]);
+        let payload = self.told_of_step(&record, home, &step)?;
         let happening = Happening {
             name: step.event,
             kind: Some(home.kind().name()),
@@ -175,7 +153,7 @@ impl Turn<'_> {
             node.size = content.len() as u64;
         }
         record.last_g = g;
-        record.state = state;
+        record.state = state_name(home);
         record.owner.clone_from(&home.owner);
         record.standing = Standing::Live {
             ino: node.ino,
@@ -195,6 +173,38 @@ impl Turn<'_> {
             self.effect(Effect::Made { record, version, moved, by });
         }
         Ok(record)
+    }
+
+    /// What the ledger is told of a step, beside what each event has.
+    fn told_of_step(
+        &self,
+        record: &Record,
+        home: &Home,
+        step: &Step<'_>,
+    ) -> Result<Payload, StoreError> {
+        let path = home.file_path().to_string();
+        // A step that is nothing but another name says which it had, as that of a plain file does.
+        let from_path = match &record.standing {
+            _ if step.event != EventName::RENAMED => None,
+            Standing::Live { dir, name, .. } => Some(path_of(self.txn, *dir, name)?),
+            Standing::Parked { .. } => path_of_backup(self.txn, record)?,
+            Standing::Gone => None,
+        };
+        let from_path = from_path.map(|path| path.to_string());
+        let state = &home.kind().state(home.state).name;
+        Ok(Payload::of(&[
+            ("attempt", Field::Integer(record.attempt.0.cast_signed())),
+            ("content_sha256", step.content.map_or(Field::Absent, |c| Hash::of(c).into())),
+            ("flagged", if step.valid { Field::Absent } else { Field::Flag(true) }),
+            ("from", step.from.map_or(Field::Absent, |from| Field::Text(from.as_str()))),
+            ("from_g", step.from_g.map(|g| g.0).into()),
+            ("from_path", from_path.as_deref().into()),
+            ("owner", Field::from(home.owner.as_ref())),
+            ("path", Field::Text(&path)),
+            ("size", step.content.map_or(Field::Absent, |c| Field::Integer(c.len() as i64))),
+            ("state", Field::Text(state.as_str())),
+            ("via", step.via.into()),
+        ]))
     }
 
     /// Writes a changed record, and what follows for those that wait for it.
