@@ -103,86 +103,108 @@ fn read(text: &str, from: Option<usize>) -> Option<Written> {
     let mut options = parser_options();
     options.emit_anchor_events = true;
     let mut parser = Parser::new_from_str_with_options(text, options);
-    let mut written: Option<Written> = None;
-    // Of the mapping itself: its entries lie one deeper.
-    let (mut depth, mut base) = (0usize, 0usize);
-    let mut is_over = false;
-    let mut key: Option<Entry> = None;
-    // Anchor events follow their node; this tells whether the node was a value of the mapping.
-    let mut after_value = false;
+    let mut reader = Reader { from, ..Reader::default() };
     while let Some(next) = parser.next_event() {
         let (event, span) = next.ok()?;
+        reader.hear(text, &event, &span)?;
+    }
+    reader.written
+}
+
+/// What was heard so far of a mapping, which it looks for.
+#[derive(Default)]
+struct Reader {
+    from: Option<usize>,
+    written: Option<Written>,
+    depth: usize,
+    /// Of the mapping itself: its entries lie one deeper.
+    base: usize,
+    is_over: bool,
+    /// A key whose value comes next.
+    key: Option<Entry>,
+    /// Anchor events follow their node; this tells whether the node was a value of the mapping.
+    after_value: bool,
+}
+
+impl Reader {
+    fn hear(&mut self, text: &str, event: &Event<'_>, span: &Span) -> Option<()> {
         let range = span.byte_range()?;
-        if let (Event::Alias(anchor), Some(written)) = (&event, &mut written) {
-            written.aliased.push(*anchor);
-        }
-        if let (Event::DocumentEnd, Some(written)) = (&event, &mut written)
-            && text.get(range.start..).is_some_and(|rest| rest.starts_with("..."))
-        {
-            written.end = range.start;
-        }
-        if is_over {
-            continue;
+        if let Some(written) = &mut self.written {
+            match event {
+                Event::Alias(anchor) => written.aliased.push(*anchor),
+                Event::DocumentEnd if is_marked_end(text, &range) => written.end = range.start,
+                _ => {}
+            }
         }
         match event {
+            _ if self.is_over => {}
             Event::MappingStart(style, ..)
-                if written.is_none() && from.is_none_or(|from| from == range.start) =>
+                if self.written.is_none() && self.from.is_none_or(|from| from == range.start) =>
             {
-                written = Some(Written {
-                    is_flow: style == StructureStyle::Flow,
+                self.written = Some(Written {
+                    is_flow: *style == StructureStyle::Flow,
                     start: range,
                     column: span.start.col(),
                     entries: Vec::new(),
                     aliased: Vec::new(),
                     end: text.len(),
                 });
-                base = depth;
-                depth += 1;
+                self.base = self.depth;
+                self.depth += 1;
             }
-            Event::MappingEnd | Event::SequenceEnd => {
-                depth = depth.checked_sub(1)?;
-                is_over = written.is_some() && depth == base;
-                let last = written.as_mut().and_then(|written| written.entries.last_mut());
-                if let Some(last) = last.filter(|_| !is_over) {
-                    if depth == base + 1 {
-                        last.value.end = range.end;
-                    }
-                    if is_closed(text, &range) {
-                        last.value_end = last.value_end.max(range.end);
-                    }
-                }
+            Event::MappingEnd | Event::SequenceEnd => self.hear_end(text, &range)?,
+            Event::Anchor(_, _) if self.after_value => {
+                self.after_value = false;
+                self.written.as_mut()?.entries.last_mut()?.properties.push(range);
             }
-            Event::Anchor(_, _) => {
-                if after_value {
-                    written.as_mut()?.entries.last_mut()?.properties.push(range);
-                }
-                after_value = false;
-                continue;
-            }
-            ref node if node.is_node() => {
-                after_value = false;
-                let is_entry = written.is_some() && depth == base + 1;
-                if is_entry {
-                    match key.take() {
-                        None => key = Some(key_of(node, range)?),
-                        Some(entry) => {
-                            let entry = with_value(entry, node, &span, range);
-                            written.as_mut()?.entries.push(entry);
-                            after_value = true;
-                        }
-                    }
-                } else if let (None, Some(written)) = (&key, &mut written) {
-                    let last = written.entries.last_mut()?;
-                    last.value_end = last.value_end.max(range.end);
-                }
-                if matches!(node, Event::MappingStart(..) | Event::SequenceStart(..)) {
-                    depth += 1;
-                }
-            }
+            node if node.is_node() => self.hear_node(node, span, range)?,
             _ => {}
         }
+        Some(())
     }
-    written
+
+    /// The end of a collection: of the mapping, or of something in a value.
+    fn hear_end(&mut self, text: &str, range: &Range<usize>) -> Option<()> {
+        self.depth = self.depth.checked_sub(1)?;
+        self.is_over = self.written.is_some() && self.depth == self.base;
+        let last = self.written.as_mut().and_then(|written| written.entries.last_mut());
+        if let Some(last) = last.filter(|_| !self.is_over) {
+            if self.depth == self.base + 1 {
+                last.value.end = range.end;
+            }
+            if is_closed(text, range) {
+                last.value_end = last.value_end.max(range.end);
+            }
+        }
+        Some(())
+    }
+
+    /// A key, a value, or something in one of both.
+    fn hear_node(&mut self, node: &Event<'_>, span: &Span, range: Range<usize>) -> Option<()> {
+        self.after_value = false;
+        if self.written.is_some() && self.depth == self.base + 1 {
+            match self.key.take() {
+                None => self.key = Some(key_of(node, range)?),
+                Some(entry) => {
+                    let entry = with_value(entry, node, span, range);
+                    self.written.as_mut()?.entries.push(entry);
+                    self.after_value = true;
+                }
+            }
+        } else if let (None, Some(written)) = (&self.key, &mut self.written) {
+            let last = written.entries.last_mut()?;
+            last.value_end = last.value_end.max(range.end);
+        }
+        if matches!(node, Event::MappingStart(..) | Event::SequenceStart(..)) {
+            self.depth += 1;
+        }
+        Some(())
+    }
+}
+
+/// Whether a document ends with a line `...`, and not with the text.
+fn is_marked_end(text: &str, end: &Range<usize>) -> bool {
+    text.get(end.start..).is_some_and(|rest| rest.starts_with("..."))
 }
 
 /// Whether a collection ends with a bracket, and not with what follows it.
