@@ -4,10 +4,12 @@ use std::os::unix::fs::MetadataExt as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Config;
+use crate::kind::State;
 use crate::names::ShownPath;
 use crate::numbers::G;
-use crate::store::Class;
 use crate::store::sqlite::FILES;
+use crate::store::{Class, Read};
 
 use super::backup::beside;
 use super::find::state_dirs;
@@ -138,48 +140,11 @@ pub(super) fn size(bytes: u64) -> String {
 pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
     let config = service.engine.config();
     service.read(|read| {
-        let mut workspaces = Vec::new();
-        for workspace in read.workspaces()?.iter().filter(|row| row.dir.is_some()) {
-            let Some(binding) = config.bind(&workspace.path) else { continue };
-            let zero = |state: &crate::kind::State| StateCount {
-                state: state.name.to_string(),
-                records: 0,
-                drafts: 0,
-            };
-            let mut states: Vec<StateCount> =
-                binding.kind.states().map(|(_, state)| zero(state)).collect();
-            for place in state_dirs(read, &config, workspace)? {
-                let name = binding.kind.state(place.state).name.as_str();
-                let Some(count) = states.iter_mut().find(|one| one.state == name) else { continue };
-                read.list(place.dir, None, &mut |(_, node)| {
-                    match node.class {
-                        Class::Record => count.records += 1,
-                        Class::Draft => count.drafts += 1,
-                        Class::Plain => {}
-                    }
-                    true
-                })?;
-            }
-            let (path, kind) = (ShownPath::from(&workspace.path), binding.kind.name().to_string());
-            workspaces.push(WorkspaceStatus { path, kind, states });
-        }
         let mut leases = 0;
         read.leases(&mut |(row, _)| {
             leases += u64::from(row.runs());
             true
         })?;
-        let mut quotas = Vec::new();
-        for (dir, charged) in read.quotas()? {
-            let Some(name) = read.dir_name(dir)? else { continue };
-            let Some(limits) = config.quota(&name) else { continue };
-            quotas.push(QuotaStatus {
-                path: ShownPath::from(&name),
-                bytes: charged.bytes,
-                bytes_limit: limits.bytes,
-                inodes: charged.inodes,
-                inodes_limit: limits.inodes,
-            });
-        }
         let last = read.last_event()?;
         let last_at = last.as_ref().and_then(|row| {
             let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
@@ -195,9 +160,53 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             last_g: last.map_or(G(0), |row| row.g),
             last_at,
             leases,
-            workspaces,
-            quotas,
+            workspaces: workspaces(read, &config)?,
+            quotas: quotas(read, &config)?,
             undone: service.engine.undone().told(),
         })
     })
+}
+
+/// The records and drafts of each workspace, state by state.
+fn workspaces(read: &dyn Read, config: &Config) -> Result<Vec<WorkspaceStatus>, Failure> {
+    let mut workspaces = Vec::new();
+    for workspace in read.workspaces()?.iter().filter(|row| row.dir.is_some()) {
+        let Some(binding) = config.bind(&workspace.path) else { continue };
+        let zero =
+            |state: &State| StateCount { state: state.name.to_string(), records: 0, drafts: 0 };
+        let mut states: Vec<StateCount> =
+            binding.kind.states().map(|(_, state)| zero(state)).collect();
+        for place in state_dirs(read, config, workspace)? {
+            let name = binding.kind.state(place.state).name.as_str();
+            let Some(count) = states.iter_mut().find(|one| one.state == name) else { continue };
+            read.list(place.dir, None, &mut |(_, node)| {
+                match node.class {
+                    Class::Record => count.records += 1,
+                    Class::Draft => count.drafts += 1,
+                    Class::Plain => {}
+                }
+                true
+            })?;
+        }
+        let (path, kind) = (ShownPath::from(&workspace.path), binding.kind.name().to_string());
+        workspaces.push(WorkspaceStatus { path, kind, states });
+    }
+    Ok(workspaces)
+}
+
+/// What each quota has left.
+fn quotas(read: &dyn Read, config: &Config) -> Result<Vec<QuotaStatus>, Failure> {
+    let mut quotas = Vec::new();
+    for (dir, charged) in read.quotas()? {
+        let Some(name) = read.dir_name(dir)? else { continue };
+        let Some(limits) = config.quota(&name) else { continue };
+        quotas.push(QuotaStatus {
+            path: ShownPath::from(&name),
+            bytes: charged.bytes,
+            bytes_limit: limits.bytes,
+            inodes: charged.inodes,
+            inodes_limit: limits.inodes,
+        });
+    }
+    Ok(quotas)
 }
