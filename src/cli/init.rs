@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::{local, ps, store};
 use crate::config::{Binding, Config};
-use crate::daemon::{self, Crowded, Failure, Made, Setup, StorePaths};
+use crate::daemon::{self, Crowded, DaemonInfo, Failure, Made, Setup, StorePaths};
 use crate::engine::Engine;
 use crate::names::{first_few, printable};
 use crate::service::{self, Caller, GovernReport, Misfits};
@@ -40,37 +40,10 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     let config = args.layout.as_deref().map(daemon::layout).transpose()?.map(Arc::new);
     let paths = store::paths(global, &[])?;
     if args.dry_run {
-        let config = config.unwrap_or_default();
-        let misfits = look_ahead(&paths, &config, args.bare, output)?;
-        if output.json {
-            output.value(&json!({
-                "governs": governs(&config), "warnings": warnings(&config),
-                "misfits": misfits.map(|misfits| misfits.all),
-            }))?;
-        } else {
-            tell(&config, output)?;
-            warn(&config, misfits.as_ref(), output);
-        }
-        return Ok(Exit::Done);
+        return only_say(&paths, &config.unwrap_or_default(), args.bare, output);
     }
     if let Some((daemon, _)) = ps::ask(&paths)? {
-        daemon.expect_store()?;
-        let served = format!("{} is served by process {}", daemon.store, daemon.pid);
-        if config.is_some() {
-            let remedy = "unmount it first (`workfs unmount --all`): a daemon reads its \
-                          configuration when it starts";
-            return Err(Stop::failed(Exit::Held, served, remedy));
-        }
-        if output.json {
-            // What it governs stands in its own `.workfs/config.yaml`; here nothing was done.
-            output.value(&json!({
-                "store": daemon.store, "new": false, "served_by": daemon.pid,
-                "made": [], "there": [], "warnings": [], "misfits": null,
-            }))?;
-        } else {
-            output.note(&format!("{served}; nothing to do"));
-        }
-        return Ok(Exit::Done);
+        return leave_to(&daemon, config.is_some(), output);
     }
     let judged = match &config {
         Some(config) => require_fit_before(&paths, config, args.bare, output)?,
@@ -92,24 +65,77 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     } else {
         local::close(store);
     }
-    let Prepared { made, taken, misfits } = done?;
-    let exit = if taken.left.count > 0 { Exit::Problems } else { Exit::Done };
+    let prepared = done?;
+    let exit = if prepared.taken.left.count > 0 { Exit::Problems } else { Exit::Done };
+    tell_done(&paths, is_new, (&config, &prepared), output)?;
+    Ok(exit)
+}
+
+/// Says what a layout would govern; nothing is changed.
+fn only_say(
+    paths: &StorePaths,
+    config: &Config,
+    bare: bool,
+    output: &Output,
+) -> Result<Exit, Stop> {
+    let misfits = look_ahead(paths, config, bare, output)?;
+    if output.json {
+        output.value(&json!({
+            "governs": governs(config), "warnings": warnings(config),
+            "misfits": misfits.map(|misfits| misfits.all),
+        }))?;
+    } else {
+        tell(config, output)?;
+        warn(config, misfits.as_ref(), output);
+    }
+    Ok(Exit::Done)
+}
+
+/// A store that is served is there, and is given no layout.
+fn leave_to(daemon: &DaemonInfo, has_layout: bool, output: &Output) -> Result<Exit, Stop> {
+    daemon.expect_store()?;
+    let served = format!("{} is served by process {}", daemon.store, daemon.pid);
+    if has_layout {
+        let remedy = "unmount it first (`workfs unmount --all`): a daemon reads its \
+                      configuration when it starts";
+        return Err(Stop::failed(Exit::Held, served, remedy));
+    }
+    if output.json {
+        // What it governs stands in its own `.workfs/config.yaml`; here nothing was done.
+        output.value(&json!({
+            "store": daemon.store, "new": false, "served_by": daemon.pid,
+            "made": [], "there": [], "warnings": [], "misfits": null,
+        }))?;
+    } else {
+        output.note(&format!("{served}; nothing to do"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Says what was made of the store.
+fn tell_done(
+    paths: &StorePaths,
+    is_new: bool,
+    (config, prepared): (&Config, &Prepared),
+    output: &Output,
+) -> Result<(), Stop> {
+    let Prepared { made, taken, misfits } = prepared;
     let path = paths.source();
     if output.json {
         output.value(&json!({
-            "store": path, "new": is_new, "governs": governs(&config),
+            "store": path, "new": is_new, "governs": governs(config),
             "made": made.made, "there": made.there, "taken_over": taken,
-            "warnings": warnings(&config), "misfits": misfits.all,
+            "warnings": warnings(config), "misfits": misfits.all,
         }))?;
-        return Ok(exit);
+        return Ok(());
     }
     output.line(&format!(
         "{} {}",
         if is_new { "made the store" } else { "set up the store" },
         printable(path.as_bytes())
     ))?;
-    tell(&config, output)?;
-    warn(&config, Some(&misfits), output);
+    tell(config, output)?;
+    warn(config, Some(misfits), output);
     if !made.made.is_empty() {
         let made: Vec<String> = made.made.iter().map(ToString::to_string).collect();
         output.line(&format!("made {}", made.join(", ")))?;
@@ -118,7 +144,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         output.line(&taken)?;
     }
     output.line("mount it: workfs mount DIR")?;
-    Ok(exit)
+    Ok(())
 }
 
 /// Refuses a layout that some records would not fit into; nothing was changed.
