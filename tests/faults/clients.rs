@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::harness::{
-    Errno, Fixture, Setup, Task, Worker, Workers, send_signal, until_polled, whole,
+    Errno, Fixture, Setup, Task, Worker, Workers, send_signal, state_of, until_polled, whole,
 };
 
 /// Writes half of a task, so that it cannot be taken for a whole one, and waits for the end.
@@ -41,10 +41,7 @@ fn a_client_that_stops_in_the_middle_of_a_save_holds_up_nobody_else() {
     let mut worker = half_written(&fixture);
     let pid = worker.pids()[0];
     send_signal(pid, Signal::STOP);
-    until_polled("the client stops", || {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        stat.rsplit_once(") ").unwrap().1.starts_with('T').then_some(())
-    });
+    until_polled("the client stops", || (state_of(pid) == Some('T')).then_some(()));
 
     assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").text());
     let start = Instant::now();

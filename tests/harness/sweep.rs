@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
+use super::proc::started;
 use super::teardown::take_down;
 
 /// The start of the name of each fixture's directory.
@@ -60,15 +61,4 @@ fn sweep(base: &Path) {
 /// The name space in which process numbers of this process count.
 fn name_space() -> String {
     fs::read_link("/proc/self/ns/pid").unwrap_or_default().display().to_string()
-}
-
-/// When a process was started, in the kernel's ticks: tells it from a later one of its number. One
-/// that has ended and was not waited for is none.
-fn started(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    (!matches!(*fields.first()?, "Z" | "X"))
-        .then(|| fields.get(19).copied())
-        .flatten()
-        .map(str::to_owned)
 }

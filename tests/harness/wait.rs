@@ -32,12 +32,6 @@ pub fn await_end(pid: u32) {
     assert!(await_exit(pid, DEADLINE), "process {pid} does not end");
 }
 
-/// Is it there, and more than a zombie?
-pub fn pid_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
-}
-
 /// Sends a signal to a process that a test has started.
 #[track_caller]
 pub fn send_signal(pid: u32, signal: Signal) {

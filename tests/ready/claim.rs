@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use workfs::daemon::StorePaths;
 
 use crate::harness::{
-    DEADLINE, Fixture, Setup, await_end, close, long, save, send_signal, until_polled,
+    DEADLINE, Fixture, Setup, await_end, close, long, save, send_signal, ticks_of, until_polled,
 };
 
 fn put(fixture: &Fixture, task: &str, fields: &str) {
@@ -349,13 +349,6 @@ fn who_waits_for_an_agent_that_is_removed_meanwhile_takes_nothing() {
 /// Nobody's name can be written into it: another field has it, too.
 const UNCLAIMABLE: &str = "status: new\nagent: &a x\nother: *a\n";
 
-/// The processor time that the daemon has taken, in ticks of 10 ms.
-fn ticks(pid: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
-}
-
 // P9.9
 #[test]
 fn a_record_that_nobody_can_claim_ends_nobodys_waiting() {
@@ -377,9 +370,9 @@ fn a_record_that_nobody_can_claim_ends_nobodys_waiting() {
     assert_eq!(late.code, 124, "{late}");
     assert!(begin.elapsed() >= Duration::from_secs(1) && late.stderr.contains("passed over"));
     assert_eq!(fixture.workfs(&["claim", "--next", "--agent", "ann"]).code, 7, "it is told");
-    let before = ticks(pid);
+    let before = ticks_of(pid);
     std::thread::sleep(Duration::from_secs(1));
-    assert!(ticks(pid) - before < 30, "who waits for another sleeps");
+    assert!(ticks_of(pid) - before < 30, "who waits for another sleeps");
     assert!(waiters.iter().all(|waiter| !waiter.is_answered()));
     // Each gets what comes; the last what was in the way, as soon as it is mended.
     put(&fixture, "a", "");

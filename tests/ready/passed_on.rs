@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::claim::Waiter;
-use crate::harness::{DEADLINE, Fixture, Setup, until_polled};
+use crate::harness::{DEADLINE, Fixture, Setup, ticks_of, until_polled};
 
 /// Somebody who waits by now, most likely; what must come out is the same if not yet.
 fn waits(fixture: &Fixture, agent: &str, workspace: Option<&str>) -> Waiter {
@@ -97,9 +97,9 @@ fn who_only_sends_no_more_waits_on_and_has_what_it_is_told() {
         };
         slow.sends_no_more();
         until_polled("an answer", || slow.is_answered().then_some(()));
-        let before = cpu_time(fixture.daemon_pid());
+        let before = ticks_of(fixture.daemon_pid());
         std::thread::sleep(Duration::from_millis(300));
-        assert!(cpu_time(fixture.daemon_pid()) - before < 10, "in hundredths of a second");
+        assert!(ticks_of(fixture.daemon_pid()) - before < 10, "in hundredths of a second");
         assert_eq!(fixture.workfs(&["ready"]).stdout, "nothing is ready\n");
         drop(slow);
         until_polled("what nobody read to be given back", || {
@@ -107,13 +107,6 @@ fn who_only_sends_no_more_waits_on_and_has_what_it_is_told() {
         });
     }
     fixture.fsck_clean();
-}
-
-/// What a process has used of processors, in ticks.
-fn cpu_time(pid: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields = stat.rsplit(')').next().unwrap().split_whitespace().skip(11).take(2);
-    fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
 // P3.5 P9.6

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::thread::Pid;
 
-use crate::harness::{Fixture, Setup, save, until_polled};
+use crate::harness::{Fixture, Setup, save, state_of, until_polled};
 
 fn put(fixture: &Fixture, task: &str) -> Instant {
     let path = fixture.work().join("inbox").join(format!("{task}.yaml"));
@@ -26,12 +26,8 @@ fn about_to_wait(tell: &Sender<Pid>) {
 
 /// Waits until a thread sleeps in the call that it was about to make.
 fn await_waiting(told: &Receiver<Pid>) {
-    let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap().as_raw_nonzero());
-    until_polled("the call to wait", || {
-        let stat = fs::read_to_string(&stat).unwrap();
-        let state = stat.rsplit(')').next().unwrap().trim_start().chars().next();
-        (state == Some('S')).then_some(())
-    });
+    let thread = format!("self/task/{}", told.recv().unwrap().as_raw_nonzero());
+    until_polled("the call to wait", || (state_of(&thread) == Some('S')).then_some(()));
 }
 
 fn read(fixture: &Fixture, mount: usize) -> String {

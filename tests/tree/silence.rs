@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crossbeam_channel::bounded;
 use tempfile::TempDir;
@@ -14,6 +13,8 @@ use workfs::store::sqlite::Sqlite;
 use workfs::store::{Durability, NodeType};
 use workfs::tree::{Hub, Identity, WorkTree};
 use workfs_mount::{Mount, MountId, MountOptions, serve};
+
+use crate::harness::{state_of, until_polled};
 
 /// A store that is mounted, by this process.
 struct Served {
@@ -118,12 +119,8 @@ fn a_name_that_comes_with_a_transaction_is_not_remembered_as_absent() {
         tell.send(rustix::thread::gettid()).unwrap();
         drop(hub.silence(&[(Origin::Daemon, effect)]));
     });
-    let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap().as_raw_nonzero());
-    let until = Instant::now() + Duration::from_secs(60);
-    while !std::fs::read_to_string(&stat).unwrap().contains(") S ") {
-        assert!(Instant::now() < until);
-        std::thread::yield_now();
-    }
+    let thread = format!("self/task/{}", told.recv().unwrap().as_raw_nonzero());
+    until_polled("it waits", || (state_of(&thread) == Some('S')).then_some(()));
     // The first look only notes that names there are told of; on kernels that cannot be told none is kept.
     let kept = [served.asks(1, "dir/name"), served.asks(1, "dir/name"), served.asks(1, "dir/name")];
     assert_eq!(kept[..2], [true, true]);

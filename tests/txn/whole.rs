@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::harness::{
-    DEADLINE, Errno, Event, Fixture, Task, await_exit, close, python, run, send_signal,
+    DEADLINE, Errno, Event, Fixture, Task, await_exit, close, python, run, send_signal, state_of,
     until_polled, whole,
 };
 
@@ -343,10 +343,7 @@ fn who_waits_for_the_commit_can_be_interrupted() {
     let script = format!("echo x > y && kill -STOP {daemon} && sleep 0.5");
     let mut command = fixture.command(&["txn", "--", "sh", "-c", &script]);
     let mut child = command.current_dir(fixture.root()).spawn().unwrap();
-    until_polled("the daemon is stopped", || {
-        let status = fs::read_to_string(format!("/proc/{daemon}/status")).ok()?;
-        status.contains("State:\tT").then_some(())
-    });
+    until_polled("the daemon is stopped", || (state_of(daemon) == Some('T')).then_some(()));
     std::thread::sleep(Duration::from_secs(1));
     send_signal(child.id(), Signal::INT);
     let ended = await_exit(child.id(), Duration::from_secs(5));
@@ -382,10 +379,7 @@ fn a_signal_that_comes_when_the_command_has_ended_throws_all_away() {
     let script = "echo x > y && kill -STOP $PPID";
     let mut command = fixture.command(&["txn", "--", "sh", "-c", script]);
     let mut child = command.current_dir(fixture.root()).spawn().unwrap();
-    until_polled("it is stopped", || {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-        status.contains("State:\tT").then_some(())
-    });
+    until_polled("it is stopped", || (state_of(child.id()) == Some('T')).then_some(()));
     send_signal(child.id(), Signal::INT);
     send_signal(child.id(), Signal::CONT);
     child.wait().unwrap();
