@@ -321,11 +321,9 @@ pub(super) fn admit(
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
     let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
     if let Some(record) = &known
-        && let Standing::Live { ino, dir, name, .. } = record.standing.clone()
-        && ino != node.ino
+        && record.ino().is_some_and(|ino| ino != node.ino)
     {
-        let record = record.clone();
-        return move_by_copy(turn, record, (dir, name, ino), home, node, (sight, text));
+        return move_by_copy(turn, record.clone(), home, node, (sight, text));
     }
     turn.context.may_make(home, known.as_ref()).map_err(refuse)?;
     let is_parked = matches!(&known, Some(Record { standing: Standing::Parked { .. }, .. }));
@@ -416,24 +414,23 @@ fn arrival(
 fn move_by_copy(
     turn: &mut Turn<'_>,
     record: Record,
-    old: (Ino, FileName, Ino),
     home: &Home,
     node: &mut Node,
     (sight, text): (&Sight, &Text),
 ) -> Result<Made, Stop> {
     let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
-    let (old_dir, old_name, old_ino) = old;
     let lies = home_of(turn, &record)?;
+    let old_ino = record.ino().ok_or_else(gone)?;
     require_not_theirs(&record, &lies, home).map_err(refuse)?;
     turn.require_taking(&lies, old_ino)?;
     turn.require_made_of(&record, (&lies.file_path(), home), (sight, text))?;
     judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, Moving::New(text), Some(Via::Copy))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
-    turn.drop_old_file(old_dir, &old_name, old_ino)?;
-    let (parent, name, fate) = (old_dir, old_name.clone(), Fate::Removed(old.node_type));
+    turn.drop_old_file(lies.dir, &lies.name, old_ino)?;
+    let (parent, name, fate) = (lies.dir, lies.name.clone(), Fate::Removed(old.node_type));
     turn.effect(Effect::Name { parent, name, ino: old_ino, also_origin: true, fate });
-    let left = Left { parent: old_dir, name: old_name, node: old };
+    let left = Left { parent: lies.dir, name: lies.name, node: old };
     Ok(Made { left: Some(left), ..Made::of(&moved) })
 }
 
