@@ -8,7 +8,7 @@
 use crate::names::TreePath;
 use crate::numbers::RecordKey;
 use crate::refusal::Refusal;
-use crate::store::{Durability, Record, Standing, StoreError};
+use crate::store::{Durability, Record, Standing};
 
 use super::backup::name_of_parked;
 use super::governed::path_of;
@@ -104,11 +104,7 @@ impl Turn<'_> {
         }
         let turned = self.put_in_order(&mut record, kind, links.as_ref())?;
         self.lease_anew(&record, kind)?;
-        if !self.txn.update_record(&record, &expected)? {
-            let id = &record.id;
-            let changed = format!("record {id} changed under the writer");
-            return Err(StoreError::Impossible(changed).into());
-        }
+        self.put_record(&record, &expected)?;
         if turned {
             self.tell_dependants(&record, kind)?;
         }

@@ -218,11 +218,21 @@ impl Turn<'_> {
         let asked_s = record.lease_s;
         let turned = self.put_in_order(record, kind, links)?;
         self.settle_lease(record, (expected, asked_s), kind)?;
-        if !self.txn.update_record(record, expected)? {
-            let id = &record.id;
-            return Err(StoreError::Impossible(format!("record {id} changed under the writer")));
-        }
+        self.put_record(record, expected)?;
         if turned { self.tell_dependants(record, kind) } else { Ok(()) }
+    }
+
+    /// Writes a record's row, which is still as expected: nobody else writes in this turn.
+    pub(super) fn put_record(
+        &mut self,
+        record: &Record,
+        expected: &Expected,
+    ) -> Result<(), StoreError> {
+        if self.txn.update_record(record, expected)? {
+            return Ok(());
+        }
+        let id = &record.id;
+        Err(StoreError::Impossible(format!("record {id} changed under the writer")))
     }
 
     /// The current content of a record.

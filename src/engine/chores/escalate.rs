@@ -84,7 +84,7 @@ impl Chore for Escalate {
             ]),
         };
         record.last_g = turn.append(Some(&record), happening)?;
-        turn.txn.update_record(&record, &expected)?;
+        turn.put_record(&record, &expected)?;
         Ok(true)
     }
 }

@@ -103,7 +103,7 @@ fn lease_event(
         payload: Payload::of(&fields),
     };
     record.last_g = turn.append(Some(&record), happening)?;
-    turn.txn.update_record(&record, &expected)?;
+    turn.put_record(&record, &expected)?;
     Ok(())
 }
 
