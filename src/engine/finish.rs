@@ -61,13 +61,7 @@ impl Command for SaveAndMove {
         if record.version != self.seen {
             return Err(refuse(stale(&lies, self.seen, record.version)));
         }
-        if lies.governed.workspace != home.governed.workspace {
-            return Err(refuse(Refusal::new(
-                Rule::Transition,
-                format!("`{}` belongs to another workspace", lies.file_path()),
-                "copy its text to a new record there",
-            )));
-        }
+        lies.require_same_workspace(&home).map_err(refuse)?;
         if turn.txn.lookup(self.new_parent, &self.name)?.is_some() {
             return Err(refuse(taken(&self.name)));
         }

@@ -84,6 +84,18 @@ impl Home {
         self.governed.dir_path().join(self.name.clone())
     }
 
+    /// Refuses to move the record that lives here to a place of another workspace.
+    pub(super) fn require_same_workspace(&self, to: &Home) -> std::result::Result<(), Refusal> {
+        if self.governed.workspace == to.governed.workspace {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Rule::Transition,
+            format!("`{}` belongs to another workspace", self.file_path()),
+            "copy its text to a new record there",
+        ))
+    }
+
     /// The kind of record that lives here.
     #[must_use]
     pub fn kind(&self) -> &crate::kind::Kind {

@@ -105,8 +105,8 @@ pub use link::Link;
 pub use lock_files::ExpireLocks;
 pub use make_dirs::MakeDirs;
 pub use modes::{
-    Bits, Who, for_roles, forbids_taking, forbids_writing, goes_by_roles, has_bits, is_stuck,
-    mode_allows, runs_the_store,
+    Bits, Who, for_roles, forbids_taking, forbids_writing, goes_by_roles, has_bits, how_to_bind,
+    is_stuck, mode_allows, runs_the_store,
 };
 pub use no_room::AskRoom;
 pub use outlook::Outlook;

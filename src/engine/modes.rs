@@ -158,8 +158,14 @@ pub fn forbids_writing(
             node.mode & 0o7777,
             node.uid
         ),
-        format!("an operator may bind the user: workfs agent add NAME --uid {uid}"),
+        how_to_bind(uid),
     )))
+}
+
+/// The way out for a user who is bound to no agent.
+#[must_use]
+pub fn how_to_bind(uid: u32) -> String {
+    format!("an operator may bind the user: workfs agent add NAME --uid {uid}")
 }
 
 impl Turn<'_> {

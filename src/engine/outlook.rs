@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::store::{Read, Record, Standing, StoreError};
 
 use super::governed::governed;
-use super::lease::Ends;
+use super::lease::{Ends, ran_out};
 use super::ready::{explain, unwritable};
 
 /// How it stands with a record.
@@ -54,9 +54,7 @@ impl Outlook {
         let Standing::Live { dir, .. } = record.standing else { return Ok(None) };
         let home = governed(read, config, dir)?;
         let hindered = match (&home, ends.told(record)) {
-            (_, Some(told)) => {
-                Some(format!("it is in {}; its lease ran out, and {told}", record.state))
-            }
+            (_, Some(told)) => Some(ran_out(record, told)),
             (None, None) => Some("its directory is no workspace's any more".to_owned()),
             (Some(home), None) => explain(read, &home.binding.kind, record, now)?,
         };

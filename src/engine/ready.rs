@@ -20,7 +20,7 @@ use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, Standing, S
 
 use super::draft::has_draft;
 use super::governed::Home;
-use super::lease::{LeaseClock, told_of_return};
+use super::lease::{LeaseClock, ran_out, told_of_return};
 use super::{Command, Effect, Stop, Text, Turn};
 
 /// Why a record is not ready: the first reason that holds.
@@ -123,7 +123,7 @@ pub fn explain(
     let Some(hindrance) = hindrance(kind, record, now) else { return Ok(None) };
     let inbox = kind.state(kind.initial()).shown(None);
     if let Some(told) = told_of_return(read, record)? {
-        return Ok(Some(format!("it is in {}; its lease ran out, and {told}", record.state)));
+        return Ok(Some(ran_out(record, &told)));
     }
     Ok(Some(match hindrance {
         Hindrance::NotValid => "its content is not valid".to_owned(),

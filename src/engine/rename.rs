@@ -259,23 +259,17 @@ impl Rename {
         lies: &Home,
         home: &Home,
     ) -> Result<Option<Made>, Stop> {
-        let refuse = |refusal| Err(Stop::kept(refusal, lies.file_path()));
-        if lies.governed.workspace != home.governed.workspace {
-            return refuse(Refusal::new(
-                Rule::Transition,
-                format!("`{}` belongs to another workspace", lies.file_path()),
-                "copy its text to a new record there",
-            ));
-        }
+        let refuse = |refusal| Stop::kept(refusal, lies.file_path());
+        lies.require_same_workspace(home).map_err(refuse)?;
         if lies.id != home.id {
-            return refuse(Refusal::new(
+            return Err(refuse(Refusal::new(
                 Rule::Renamed,
                 format!("`{}` would become `{}`: a record keeps its id", lies.id, home.id),
                 "keep the file's name, or copy the text to a new record",
-            ));
+            )));
         }
         if target.is_some() {
-            return refuse(taken(&self.new_name));
+            return Err(refuse(taken(&self.new_name)));
         }
         let before = record.version;
         let moved = if self.parent == self.new_parent {

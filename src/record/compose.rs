@@ -242,9 +242,7 @@ impl Composer {
         if self.open.len() + more <= RECORD_DEPTH_MAX {
             return Ok(());
         }
-        let reason = format!("the text is nested deeper than {RECORD_DEPTH_MAX} levels");
-        let remedy = "Nest less deeply, or put the content into a file of its own.";
-        Err(Flaw::syntax(at, reason, remedy))
+        Err(Flaw::too_deep(at))
     }
 
     fn count_node(&mut self, at: &Marker, more: usize) -> Result<(), Flaw> {

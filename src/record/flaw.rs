@@ -5,6 +5,7 @@
 
 use granit_parser::{ErrorKind, Marker, ScanError};
 
+use crate::limits::RECORD_DEPTH_MAX;
 use crate::refusal::{Refusal, Rule, TextPlace};
 
 /// A flaw in a record's text.
@@ -61,6 +62,13 @@ impl Flaw {
     /// The same at a byte of `text`.
     pub(super) fn at_byte(self, text: &[u8], byte: usize) -> Flaw {
         Flaw { place: Some(place_of_byte(text, byte)), ..self }
+    }
+
+    /// More is open at once than may be.
+    pub(super) fn too_deep(marker: &Marker) -> Flaw {
+        let reason = format!("the text is nested deeper than {RECORD_DEPTH_MAX} levels");
+        let remedy = "Nest less deeply, or put the content into a file of its own.";
+        Flaw::syntax(marker, reason, remedy)
     }
 
     /// What the parser found in `text`.

@@ -105,9 +105,7 @@ impl Walk {
 
     fn begin(&mut self, open: Open, at: &Marker) -> Result<(), Flaw> {
         if self.open.len() >= RECORD_DEPTH_MAX {
-            let reason = format!("the text is nested deeper than {RECORD_DEPTH_MAX} levels");
-            let remedy = "Nest less deeply, or put the content into a file of its own.";
-            return Err(Flaw::syntax(at, reason, remedy));
+            return Err(Flaw::too_deep(at));
         }
         self.open.push(open);
         Ok(())

@@ -45,10 +45,7 @@ pub(super) fn backup(
     sink: Sink<'_>,
 ) -> Result<BackupReport, Failure> {
     let file = &args.file;
-    if !file.is_absolute() {
-        let reason = format!("{} is no absolute path", file.display());
-        return Err(Failure::new(Exit::Usage, reason, "name it from the root of the host"));
-    }
+    Failure::unless_absolute(file)?;
     if std::fs::symlink_metadata(file).is_ok() {
         return Err(taken(file));
     }

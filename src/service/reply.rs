@@ -1,5 +1,7 @@
 //! What is answered: progress, lines, and at the end a report or a failure.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::{Refusal, Rule, TextPlace};
@@ -179,6 +181,15 @@ impl Failure {
             false => (error.kind().into(), remedy),
         };
         Failure::new(exit, format!("{what}: {error}"), remedy)
+    }
+
+    /// Refuses a path of the host that would be another one to the daemon than to who names it.
+    pub(super) fn unless_absolute(path: &Path) -> Result<(), Self> {
+        if path.is_absolute() {
+            return Ok(());
+        }
+        let reason = format!("{} is no absolute path", path.display());
+        Err(Failure::new(Exit::Usage, reason, "name it from the root of the host"))
     }
 
     /// A failure that a rule made, found before the tree was asked.

@@ -8,7 +8,7 @@ use super::WorkTree;
 use super::computed::Viewer;
 use super::hub::Identity;
 use crate::engine::{
-    Bits, Context, Origin, Registry, has_bits, ledger_role, runs_the_store, user_name,
+    Bits, Context, Origin, Registry, has_bits, how_to_bind, ledger_role, runs_the_store, user_name,
 };
 use crate::kind::Role;
 use crate::ledger::Actor;
@@ -49,7 +49,7 @@ impl WorkTree {
             return Err(Refusal::new(
                 Rule::Forbidden,
                 format!("user {uid} is no agent, and has no transactions"),
-                format!("an operator may bind the user: workfs agent add NAME --uid {uid}"),
+                how_to_bind(uid),
             ));
         }
         Ok(())

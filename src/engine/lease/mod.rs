@@ -144,6 +144,11 @@ pub fn told_of_return(read: &dyn Read, record: &Record) -> Result<Option<String>
     }))
 }
 
+/// What is said of a record whose lease ran out, and of which this is told.
+pub(super) fn ran_out(record: &Record, told: &str) -> String {
+    format!("it is in {}; its lease ran out, and {told}", record.state)
+}
+
 /// The lease that a record's state gives to its owner, where it has one whose lease has not run out.
 #[must_use]
 pub fn lease_of<'k>(kind: &'k Kind, record: &Record) -> Option<&'k Lease> {

@@ -18,15 +18,11 @@ use super::super::{Exit, ExportArgs, Failure};
 /// The target: made, its owner's alone, or there and empty.
 pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
     let shown = &args.to.display();
-    let usage = |reason: String, remedy: &str| Failure::new(Exit::Usage, reason, remedy);
     let unusable = |error: std::io::Error, remedy: &str| {
         let failure = Failure::of_file(shown, &error, remedy);
         if failure.exit == Exit::Busy { failure } else { Failure { exit: Exit::Usage, ..failure } }
     };
-    if !args.to.is_absolute() {
-        let reason = format!("{shown} is no absolute path");
-        return Err(usage(reason, "name it from the root of the host"));
-    }
+    Failure::unless_absolute(&args.to)?;
     match DirBuilder::new().mode(0o700).create(&args.to) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

@@ -47,10 +47,7 @@ pub(super) fn import(
     args: &ImportArgs,
     sink: Sink<'_>,
 ) -> Result<ImportReport, Failure> {
-    if !args.from.is_absolute() {
-        let reason = format!("{} is no absolute path", args.from.display());
-        return Err(Failure::new(Exit::Usage, reason, "name it from the root of the host"));
-    }
+    Failure::unless_absolute(&args.from)?;
     let to = caller.part.path(&args.to)?;
     service.engine.run(caller.context(), MayPut { to: to.clone() })?;
     let source = Source::open(&args.from)?;
