@@ -66,8 +66,7 @@ impl Flaw {
 
     /// More is open at once than may be.
     pub(super) fn too_deep(marker: &Marker) -> Flaw {
-        let reason = format!("the text is nested deeper than {RECORD_DEPTH_MAX} levels");
-        let remedy = "Nest less deeply, or put the content into a file of its own.";
+        let (reason, remedy) = too_deep();
         Flaw::syntax(marker, reason, remedy)
     }
 
@@ -110,6 +109,12 @@ fn is_unclosed(kind: &ErrorKind) -> bool {
             | ErrorKind::UnexpectedEofBlockMapping
             | ErrorKind::UnexpectedEof
     )
+}
+
+/// What is said of a text that has too much open at once.
+fn too_deep() -> (String, String) {
+    let reason = format!("the text is nested deeper than {RECORD_DEPTH_MAX} levels");
+    (reason, "Nest less deeply, or put the content into a file of its own.".into())
 }
 
 /// The parser's words are for people who know the YAML specification; these are for the others.
@@ -160,10 +165,7 @@ fn explain(kind: &ErrorKind) -> (String, String) {
             "an alias names no anchor that stands before it",
             "Quote the value if the `*` is meant as text.",
         ),
-        ErrorKind::RecursionLimitExceeded => (
-            "the text is nested deeper than 64 levels",
-            "Nest less deeply, or put the content into a file of its own.",
-        ),
+        ErrorKind::RecursionLimitExceeded => return too_deep(),
         ErrorKind::SimpleKeyExpected | ErrorKind::ExpectedBlockMappingKey => (
             "a line is neither `key: value` nor part of the value above it",
             "Write `key: value`, or indent the line so that it belongs to the value above.",
