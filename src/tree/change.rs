@@ -22,6 +22,16 @@ use super::computed::{self, Computed, is_computed_name};
 /// A directory and a name in it.
 type Name = (Ino, FileName);
 
+/// What the engine makes of what the kernel asks for.
+pub(super) fn content_of(node: NewNode) -> NewContent {
+    match node {
+        NewNode::Directory => NewContent::Directory,
+        NewNode::File => NewContent::File,
+        NewNode::Symlink(target) => NewContent::Symlink(target),
+        NewNode::Special(node_type, rdev) => NewContent::Special(node_type, rdev),
+    }
+}
+
 impl WorkTree {
     pub(super) fn make_node(
         &self,
@@ -36,12 +46,7 @@ impl WorkTree {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
         self.ghosts.remove(caller, parent, &name);
-        let content = match node {
-            NewNode::Directory => NewContent::Directory,
-            NewNode::File => NewContent::File,
-            NewNode::Symlink(target) => NewContent::Symlink(target),
-            NewNode::Special(node_type, rdev) => NewContent::Special(node_type, rdev),
-        };
+        let content = content_of(node);
         let command = Create { parent, name, mode, content, on_draft: None };
         self.submit_for_entry(caller, Door::Name, command, reply);
     }

@@ -12,6 +12,7 @@ use workfs_mount::{
 use crate::engine::{NewContent, RemoveWhat, TxnNode};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
+use crate::tree::change::content_of;
 use crate::tree::computed::Computed;
 use crate::tree::{Answer, name_of};
 
@@ -213,12 +214,7 @@ impl Tree for TxnTree {
                 _ => reply.send(Err(unsupported(Door::Name))),
             };
         }
-        let content = match &node {
-            NewNode::Directory => NewContent::Directory,
-            NewNode::File => NewContent::File,
-            NewNode::Symlink(target) => NewContent::Symlink(target.clone()),
-            NewNode::Special(node_type, rdev) => NewContent::Special(*node_type, *rdev),
-        };
+        let content = content_of(node.clone());
         match self.create_inside(caller, (parent, name), (mode, content), false) {
             Some(made) => reply.send(made),
             None => self.below.make(caller, parent, name, mode, node, reply),
