@@ -212,6 +212,14 @@ pub struct OpenFlags {
     pub execute: bool,
 }
 
+impl OpenFlags {
+    /// Whether whoever opens the file so may change it.
+    #[must_use]
+    pub fn changes(self) -> bool {
+        self.write || self.truncate
+    }
+}
+
 /// A directory entry to list.
 #[derive(Clone, Debug)]
 pub struct DirEntry {

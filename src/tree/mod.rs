@@ -36,6 +36,7 @@ mod parted;
 mod pins;
 mod plain_save;
 mod quota;
+mod read;
 mod ready;
 mod release;
 mod seek;

@@ -1,11 +1,9 @@
-//! Opening, creating, reading, releasing.
+//! Opening and creating.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{
-    Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, PollReady, PollWake, Reply,
-};
+use workfs_mount::{Caching, Caller, Entry, Errno, Handle, OpenFlags, Opened, Reply};
 
 use crate::engine::{
     About, Base, Create, EmptyDraft, Fence, Home, NewContent, OnDraft, Refuse, ScopeTicket,
@@ -14,7 +12,7 @@ use crate::engine::{
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError, VersionRow};
+use crate::store::{Class, Node, Read, Record, Standing, StoreError, VersionRow};
 
 use super::computed::{self, Computed, Viewer};
 use super::handles::{Held, Open};
@@ -23,7 +21,7 @@ use super::plain_save::{Wrote, dir_that_counts};
 use super::staged::{Staged, to_judge};
 use super::taken::Try;
 use super::waits::Waited;
-use super::{Answer, WorkTree, events};
+use super::{Answer, WorkTree};
 
 /// What there is to open.
 pub(super) enum Looked {
@@ -186,7 +184,7 @@ impl WorkTree {
                     return Ok(None);
                 }
                 let Some(draft) = read.draft(ino)? else { return Ok(None) };
-                let home = if flags.write || flags.truncate {
+                let home = if flags.changes() {
                     home(slot(read, &config, draft.dir, &draft.name)?)
                 } else {
                     None
@@ -208,28 +206,39 @@ impl WorkTree {
                 staged
             }
         };
-        if let Some(home) = &staged.home
-            && (flags.write || flags.truncate)
+        if let Some(home) = staged.home.as_ref().filter(|_| flags.changes())
+            && let Some(refusal) = self.forbidden(read, caller, ino, (home, lapsed.as_ref()))?
         {
-            let writer = self.context(caller, Door::Name);
-            let may = writer.may_change();
-            let owner = home.owner.as_ref();
-            let may = may.and_then(|()| writer.may_write(home.kind(), home.state, owner));
-            let may = may.and_then(|()| match &lapsed {
-                Some(record) => writer.revives(record, home).map(drop),
-                None => Ok(()),
-            });
-            let forbidden = forbids_writing(read, &config, &writer, ino)?;
-            if let Err(refusal) = may.and_then(|()| forbidden.map_or(Ok(()), Err)) {
-                let about = About::Name(home.dir, home.name.clone());
-                return Ok(Some(Looked::Refused(refusal, about)));
-            }
+            let about = About::Name(home.dir, home.name.clone());
+            return Ok(Some(Looked::Refused(refusal, about)));
         }
         if node.class == Class::Draft {
             staged.home = to_judge(read, staged.home)?;
         }
         staged.opened(flags);
         Ok(Some(Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))))
+    }
+
+    /// Why the caller may not write a record or draft that lies at `home`, if it may not; of a record whose lease ran
+    /// out, that.
+    fn forbidden(
+        &self,
+        read: &dyn Read,
+        caller: &Caller,
+        ino: Ino,
+        (home, lapsed): (&Home, Option<&Record>),
+    ) -> Result<Option<Refusal>, StoreError> {
+        let (config, writer) = (self.engine.config(), self.context(caller, Door::Name));
+        let may = writer.may_change();
+        let may = may.and_then(|()| writer.may_write(home.kind(), home.state, home.owner.as_ref()));
+        let may = may.and_then(|()| match lapsed {
+            Some(record) => writer.revives(record, home).map(drop),
+            None => Ok(()),
+        });
+        match may {
+            Ok(()) => forbids_writing(read, &config, &writer, ino),
+            Err(refusal) => Ok(Some(refusal)),
+        }
     }
 
     /// A plain file for which the rules of `dir` count, where nothing more is known of it.
@@ -239,7 +248,7 @@ impl WorkTree {
         (dir, ino): (Ino, Ino),
         flags: OpenFlags,
     ) -> Looked {
-        if flags.write || flags.truncate {
+        if flags.changes() {
             let writer = self.context(caller, Door::Name);
             if let Err(refusal) = writer.may_change() {
                 return Looked::Refused(refusal, About::Node(ino));
@@ -276,17 +285,6 @@ impl WorkTree {
         staged
     }
 
-    /// A handle reads what it was opened at, unless it has changed that already.
-    fn note_read(&self, staged: &mut Staged) {
-        if let Some(record) = staged.record
-            && !staged.is_changed()
-            && let Some((thread, version)) = staged.unread.take()
-        {
-            staged.base = Base::Seen(version);
-            self.seen.note(record, thread, version);
-        }
-    }
-
     /// A version of a record that a program reads.
     pub(super) fn pinned(&self, caller: &Caller, record: &Record, version: VersionRow) -> Open {
         Open::Staged(Box::new(Mutex::new(self.staged(
@@ -306,7 +304,7 @@ impl WorkTree {
         if let Computed::Hold(key) = computed {
             return self.open_hold(caller, key);
         }
-        if flags.write || flags.truncate {
+        if flags.changes() {
             return Err(Rule::ReadOnly.errno(Door::Name));
         }
         let open = match computed {
@@ -414,66 +412,6 @@ impl WorkTree {
         let opened = self.opened(caller, self.handles.hold(node.ino), open)?;
         Ok((entry, opened))
     }
-
-    pub(super) fn read_file(
-        &self,
-        caller: &Caller,
-        ino: Ino,
-        handle: Handle,
-        (offset, size): (u64, usize),
-        reply: Reply<Vec<u8>>,
-    ) {
-        let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
-        match &*open {
-            Open::Wait(waited) => self.await_ready(caller, waited, size, reply),
-            // Only to fill a page the kernel names no table of open files.
-            _ => reply.send(self.read_now(ino, &open, (offset, size), caller.files.is_none())),
-        }
-    }
-
-    /// Whether a handle can be read and written without waiting: all can, but `.wait`.
-    pub(super) fn poll_file(&self, handle: Handle, wake: Option<PollWake>) -> Answer<PollReady> {
-        let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
-        let Open::Wait(waited) = &*open else { return Ok(PollReady::BOTH) };
-        Ok(PollReady { read: self.poll_ready(waited, handle, wake)?, write: false })
-    }
-
-    fn read_now(
-        &self,
-        ino: Ino,
-        open: &Open,
-        (offset, size): (u64, usize),
-        fills_page: bool,
-    ) -> Answer<Vec<u8>> {
-        match open {
-            Open::Staged(staged) => {
-                let mut staged = staged.lock();
-                self.handles.note_asked(ino, &mut staged, fills_page);
-                self.note_read(&mut staged);
-                Ok(part(staged.text(), offset, size))
-            }
-            Open::Fixed(bytes) => Ok(part(bytes, offset, size)),
-            Open::Hold(hold) => Ok(part(&hold.text, offset, size)),
-            Open::Events => self.read(|read| events::at(read, offset, size)),
-            Open::Directory(_) | Open::Short(_) | Open::Ready(_) => Err(Errno::EISDIR),
-            Open::Wait(_) => Ok(Vec::new()),
-            Open::Plain { .. } => self.read(|read| match read.node(ino)? {
-                // It became a record while this handle was open.
-                Some(node) if node.class == Class::Record => match read.record_at(ino)? {
-                    Some(record) => {
-                        let version = read.version(record.version_g)?;
-                        let content = version.map(|version| version.content).unwrap_or_default();
-                        Ok(part(&content, offset, size))
-                    }
-                    None => Ok(Vec::new()),
-                },
-                Some(node) if node.node_type == NodeType::File => {
-                    crate::engine::read_plain(read, &node, offset, size)
-                }
-                _ => Ok(Vec::new()),
-            }),
-        }
-    }
 }
 
 pub(super) fn plain(flags: OpenFlags, wrote: Wrote) -> Open {
@@ -490,11 +428,4 @@ fn home(slot: Slot) -> Option<Home> {
         Slot::Record(home) => Some(*home),
         Slot::Plain => None,
     }
-}
-
-/// Up to `size` bytes of `bytes` at `offset`.
-pub(super) fn part(bytes: &[u8], offset: u64, size: usize) -> Vec<u8> {
-    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    let end = start.saturating_add(size).min(bytes.len());
-    bytes[start..end].to_vec()
 }

@@ -179,7 +179,7 @@ impl WorkTree {
         (found, flags): (&Found, OpenFlags),
     ) -> Result<Option<Looked>, StoreError> {
         if let Some(record) = &found.record {
-            if flags.write || flags.truncate {
+            if flags.changes() {
                 return Ok(None);
             }
             let version = read.version(record.version_g)?;

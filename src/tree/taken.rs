@@ -94,7 +94,7 @@ impl WorkTree {
         let asks = self.hub.identity(caller.mount).and_then(|identity| identity.asks);
         let Some(shows) = asks.filter(|_| caller.uid != 0) else { return true };
         let reads = if flags.read { 0o4 } else { 0 };
-        let writes = if flags.write || flags.truncate { 0o2 } else { 0 };
+        let writes = if flags.changes() { 0o2 } else { 0 };
         allows(&shows.shown(attr), caller, reads | writes)
     }
 }

@@ -63,7 +63,7 @@ impl TxnTree {
             TxnNode::Stored(stored) => Some(self.below.handles.hold(stored)),
             TxnNode::Made(_) => None,
         };
-        let writes = (flags.write || flags.truncate).then_some(ino);
+        let writes = flags.changes().then_some(ino);
         let open =
             |held, pinned| self.opened(caller, TxnOpen::File { writes, pinned, _held: held });
         if flags.truncate {

@@ -21,8 +21,8 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
-use crate::tree::open::part;
 use crate::tree::pins::Charge;
+use crate::tree::read::part;
 use crate::tree::unsaved::Unsaved;
 
 pub use below::Below;
