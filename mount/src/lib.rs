@@ -9,6 +9,7 @@ mod adapter;
 mod answer;
 mod as_user;
 mod attach;
+mod attached;
 mod cover;
 mod deadline;
 mod errno;
@@ -44,6 +45,7 @@ mod whereabouts;
 mod write_at;
 
 pub use as_user::as_user;
+pub use attached::{Attached, attach, attach_in_place_of_dead, serve};
 pub use cover::{Cover, Underlay, cover, uncover};
 pub use deadline::within;
 pub use errno::Errno;
@@ -59,9 +61,7 @@ pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use poll::{PollReady, PollWake};
 pub use proc_text::proc_text;
 pub use reply::Reply;
-pub use session::{
-    Mount, Silence, connect, lazy_buffers, serve, serve_connection, serve_in_place_of_dead,
-};
+pub use session::{Mount, Silence, connect, lazy_buffers, serve_connection};
 pub use shares::{Shares, UsedUp, runs_this_process};
 pub use standing::{mount_here, mount_number};
 pub use tree::*;

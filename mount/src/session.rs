@@ -1,7 +1,7 @@
-//! One mount from its beginning to its end: [`serve`] and [`Mount`].
+//! One mount from its beginning to its end: [`Mount`].
 //!
 //! What must stay true:
-//! - `serve` returns when the kernel has the mount and has agreed with it (FUSE_INIT).
+//! - `start` returns when the kernel has the mount and has agreed with it (FUSE_INIT).
 //! - However a session ends (our `unmount`, somebody's `umount`, an aborted connection), no mount,
 //!   no thread and no open connection is left, and [`Mount::ended`] tells.
 //! - Nothing here touches a file below the mount point: a daemon that waits for itself hangs.
@@ -25,11 +25,9 @@ use crate::gate::{Gate, Shut};
 use crate::guard::Adapter;
 use crate::heal::{DirState, resolved, state_of};
 use crate::line::Line;
-use crate::mountinfo::{MountLine, stack_at};
 use crate::notifier::Notices;
 use crate::options::MountOptions;
-use crate::replace;
-use crate::run::{Run, take_away};
+use crate::run::Run;
 use crate::seen::LastSeen;
 use crate::spare::Spare;
 use crate::tree::{Ino, Invalidation, MountId, Tree};
@@ -69,78 +67,6 @@ pub(crate) enum Lies {
     Elsewhere,
 }
 
-/// Serves `tree` on `dir` as mount `id`; returns when the kernel has the mount.
-///
-/// Four threads a mount: two that take requests, one that delivers invalidations, one that waits
-/// for the session's end. Calls [`lazy_buffers`].
-///
-/// # Errors
-/// If `dir` is no directory to mount on, FUSE is not to be had here, or it is not permitted.
-pub fn serve(
-    tree: Arc<dyn Tree>,
-    id: MountId,
-    dir: &Path,
-    options: &MountOptions,
-) -> Result<Mount, MountError> {
-    let dir = mount_point(dir)?;
-    let connection = attach::attach(&dir, options)?;
-    start_here(tree, id, dir, options, connection)
-}
-
-/// As [`serve`], on a directory on which a dead mount lies: it takes that one's place, and what is below is
-/// not seen meanwhile, where the kernel can mount beneath (Linux 6.5). Not for those who mount by the helper.
-///
-/// # Errors
-/// As [`serve`]; the dead mount may be gone all the same.
-pub fn serve_in_place_of_dead(
-    tree: Arc<dyn Tree>,
-    id: MountId,
-    dir: &Path,
-    options: &MountOptions,
-) -> Result<Mount, MountError> {
-    let dir = resolved(dir).map_err(|error| MountError::of_dir(dir, error))?;
-    let connection = replace::attach_in_its_place(&dir, options)?;
-    start_here(tree, id, dir, options, connection)
-}
-
-fn start_here(
-    tree: Arc<dyn Tree>,
-    id: MountId,
-    dir: PathBuf,
-    options: &MountOptions,
-    connection: OwnedFd,
-) -> Result<Mount, MountError> {
-    lazy_buffers();
-    let other = |source| MountError::Other { dir: dir.clone(), source };
-    let here = match find_made(&dir, &options.fs_name, &connection) {
-        Ok(Some(here)) => Arc::new(here),
-        Ok(None) => return Err(other(io::Error::other("the mount was taken away at once"))),
-        Err(error) => {
-            // What was made just now lies on top.
-            drop(connection);
-            if let Err(error) = attach::unmount(&dir, true) {
-                tracing::error!(dir = %dir.display(), %error, "cannot take the mount away");
-            }
-            return Err(other(error));
-        }
-    };
-    let started = start(tree, id, &dir, Lies::Here(Arc::clone(&here)), options, connection);
-    started.map_err(|error| {
-        take_away(&dir, &here);
-        other(error)
-    })
-}
-
-/// Where the mount of this source is that was just made on `dir` over this connection; `None`: nowhere any more.
-/// Somebody may have been as fast, and lie on top.
-fn find_made(dir: &Path, source: &str, connection: &OwnedFd) -> io::Result<Option<Whereabouts>> {
-    let stack = stack_at(dir)?;
-    let is_it = |line: &&MountLine| line.is_workfs() && line.source == *source;
-    let found = stack.iter().rfind(is_it).or_else(|| stack.last());
-    let Some(line) = found.filter(|line| line.is_fuse()) else { return Ok(None) };
-    Ok(Some(Whereabouts::new(dir, line, connection.try_clone()?)))
-}
-
 /// Serves `tree` over a connection that another process made with [`connect`], whose mount on
 /// `dir` this process need not see. Its end comes from the other process.
 ///
@@ -163,12 +89,12 @@ pub fn serve_connection(
 /// mount waits until then. Only for those who may mount without the helper for users.
 ///
 /// # Errors
-/// As [`serve`].
+/// As [`crate::serve`].
 pub fn connect(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
     attach::attach(&mount_point(dir)?, options)
 }
 
-fn start(
+pub(crate) fn start(
     tree: Arc<dyn Tree>,
     id: MountId,
     dir: &Path,
@@ -455,7 +381,7 @@ impl Silence {
 }
 
 /// The directory to mount on, absolute and without symbolic links; looking at it cannot hang.
-fn mount_point(dir: &Path) -> Result<PathBuf, MountError> {
+pub(crate) fn mount_point(dir: &Path) -> Result<PathBuf, MountError> {
     match state_of(dir) {
         DirState::Absent => Err(MountError::NotFound(dir.to_owned())),
         DirState::NotADirectory => Err(MountError::NotADirectory(dir.to_owned())),

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use workfs_mount::{Mount, MountError, Underlay, detach_dead, detach_dead_but_one};
+use workfs_mount::{Mount, Underlay, detach_dead, detach_dead_but_one};
 
 use super::covers::Covers;
 use super::failure::Failure;
@@ -113,16 +113,13 @@ impl Point<'_> {
     pub fn mount(
         self,
         notes: &mut Vec<String>,
-        serve: impl FnOnce(&Path, bool) -> Result<Mount, MountError>,
+        serve: impl FnOnce(&Path, bool) -> Result<Mount, Failure>,
     ) -> Result<(Mount, Option<Underlay>), Failure> {
         let is_first = mounts_oneself();
         if is_first {
             self.close(notes).inspect_err(|_| self.give_back())?;
         }
-        let mount = serve(&self.dir, self.is_dead).map_err(|error| {
-            self.give_back();
-            Failure::from(error)
-        })?;
+        let mount = serve(&self.dir, self.is_dead).inspect_err(|_| self.give_back())?;
         if !is_first && let Err(failure) = self.close(notes) {
             if let Err(error) = unmount(&mount) {
                 tracing::warn!(dir = %self.dir.display(), %error, "a mount over files stays");

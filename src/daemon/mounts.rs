@@ -15,8 +15,8 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use workfs_mount::{
-    Mount, MountId, MountOptions, NodeType, ROOT, Tree, Underlay, serve, serve_connection,
-    serve_in_place_of_dead,
+    Mount, MountId, MountOptions, NodeType, ROOT, Tree, Underlay, attach, attach_in_place_of_dead,
+    serve_connection,
 };
 
 use super::Event;
@@ -30,7 +30,7 @@ use super::point;
 use super::reach::{Reach, numbers_otherwise};
 use super::wanted::Who;
 use super::wire::{MountAsk, MountInfo};
-use crate::engine::{Engine, PutAgent, path_of_dir, user_name};
+use crate::engine::{Engine, PutAgent, Registered, path_of_dir, user_name};
 use crate::kind::Role;
 use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
 use crate::names::{AgentName, ShownPath, TreePath, shell_word};
@@ -152,6 +152,7 @@ impl Mounts {
             let added = same(mount, info, &who, &ask.options)?;
             return Ok(Added { info: self.as_of_now(added.info), ..added });
         }
+        same_role(self.registered(&who).as_ref(), &who)?;
         let root = self.shown(&who.root)?;
         let nonempty = ask.nonempty || own.nonempty;
         let mut notes = Vec::new();
@@ -176,7 +177,6 @@ impl Mounts {
         notes.extend(options::protect(&mut kernel, self.engine.write_protection()));
         let id = self.next_id()?;
         let maker = user_name(uid);
-        self.register(&who, uid)?;
         let shows_stored = kernel.shows_stored();
         let asks = kernel.is_checked(uid).then(|| kernel.shows());
         let is_checked = shows_stored && asks.is_some();
@@ -185,7 +185,9 @@ impl Mounts {
         let identity =
             Identity { agent, maker, root, shows_stored, is_checked, is_read_only, asks };
         self.hub.introduce(id, identity);
-        let served = self.serve_on(on, id, (&dir, &kernel), &mut notes);
+        // Not before the kernel has it: where nothing can be mounted nobody is registered.
+        let register = || self.register(&who, uid);
+        let served = self.serve_on(on, id, (&dir, &kernel), register, &mut notes);
         drop(none_ends);
         let (mount, below) = served.inspect_err(|_| self.hub.remove_mount(id))?;
         let mount = Arc::new(mount);
@@ -225,23 +227,29 @@ impl Mounts {
         Ok(MountId(table.last))
     }
 
-    /// Serves the tree there; gives what lies below, too.
+    /// Serves the tree there, from when the kernel has the mount and `register` was done; gives what lies below,
+    /// too.
     fn serve_on(
         &self,
         on: On<'_>,
         id: MountId,
         (dir, kernel): (&Path, &MountOptions),
+        register: impl FnOnce() -> Result<(), Failure>,
         notes: &mut Vec<String>,
     ) -> Result<(Mount, Option<Underlay>), Failure> {
         let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
         match on {
-            On::Point(point) => point.mount(notes, |dir, is_dead| match is_dead {
-                false => serve(tree, id, dir, kernel),
-                true => serve_in_place_of_dead(tree, id, dir, kernel),
+            On::Point(point) => point.mount(notes, |dir, is_dead| {
+                let attached = match is_dead {
+                    false => attach(dir, kernel)?,
+                    true => attach_in_place_of_dead(dir, kernel)?,
+                };
+                register()?;
+                Ok(attached.serve(tree, id)?)
             }),
             On::Connection(connection) => {
-                let served = serve_connection(tree, id, dir, kernel, connection);
-                served.map(|mount| (mount, None)).map_err(Failure::from)
+                register()?;
+                Ok((serve_connection(tree, id, dir, kernel, connection)?, None))
             }
         }
     }
@@ -266,7 +274,7 @@ impl Mounts {
     /// An agent that a mount is made for is registered; one that is keeps its role.
     fn register(&self, who: &Who, uid: u32) -> Result<(), Failure> {
         let Some(name) = &who.agent else { return Ok(()) };
-        let known = match self.engine.agents().get(name) {
+        let known = match self.registered(who) {
             Some(known) => Some(known),
             // Somebody else may register it meanwhile.
             None => {
@@ -275,15 +283,11 @@ impl Mounts {
                 self.engine.run(Caller::new(uid, 0, None).context(), add)?
             }
         };
-        match (known, who.role) {
-            (Some(known), Some(role)) if known.role != role => {
-                let reason = format!("{name} is registered as {}, not as {role}", known.role);
-                let remedy =
-                    format!("leave --role out, or `workfs agent add {name} --role {role}`");
-                Err(Failure::new(Cause::Conflict, reason, remedy))
-            }
-            _ => Ok(()),
-        }
+        same_role(known.as_ref(), who)
+    }
+
+    fn registered(&self, who: &Who) -> Option<Registered> {
+        self.engine.agents().get(who.agent.as_ref()?)
     }
 
     /// What is told of a mount, with the role that its agent has now, where its root lies now, and
@@ -473,4 +477,16 @@ fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, options: &str) -> Result<
     }
     let notes = vec![format!("{} is mounted already", info.dir)];
     Ok(Added { mount, info, already: true, notes })
+}
+
+/// Who names a role for an agent that has another is refused.
+fn same_role(known: Option<&Registered>, who: &Who) -> Result<(), Failure> {
+    match (known, who.role, &who.agent) {
+        (Some(known), Some(role), Some(name)) if known.role != role => {
+            let reason = format!("{name} is registered as {}, not as {role}", known.role);
+            let remedy = format!("leave --role out, or `workfs agent add {name} --role {role}`");
+            Err(Failure::new(Cause::Conflict, reason, remedy))
+        }
+        _ => Ok(()),
+    }
 }

@@ -13,6 +13,7 @@ use crate::harness::{
     DEADLINE, Fixture, Ran, Setup, Task, await_end, await_exit, is_ignored, left_out,
     mounted_below, needs, pid_alive, processes_of, python, run, send_signal, until_polled,
 };
+use crate::{may_have_a_name_space, without_fuse};
 
 /// Where the mounts of a fixture's commands lie.
 fn place(fixture: &Fixture) -> PathBuf {
@@ -51,14 +52,6 @@ fn nothing_is_left(fixture: &Fixture) {
     fixture.await_no_daemon();
     assert_eq!(fs::read_dir(place(fixture)).unwrap().count(), 0);
     assert!(mounted_below(fixture.base()).is_empty());
-}
-
-fn may_have_a_name_space() -> bool {
-    let may = rustix::process::geteuid().is_root();
-    if !may {
-        left_out("a name space of mounts needs root");
-    }
-    may
 }
 
 // P10.7
@@ -311,13 +304,7 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     if !may_have_a_name_space() || !needs(&["unshare"]) {
         return;
     }
-    let without_fuse = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && \
-                        mknod -m 666 /dev/urandom c 1 9 && exec \"$@\"";
-    let given = exec(&fixture, &["--json", "--", "true"]);
-    let mut hidden = Command::new("unshare");
-    hidden.args(["--mount", "sh", "-c", without_fuse, "sh"]).arg(given.get_program());
-    hidden.args(given.get_args()).current_dir(fixture.base());
-    hidden.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut hidden = without_fuse(&fixture, &exec(&fixture, &["--json", "--", "true"]));
     let began = std::time::Instant::now();
     let ran = run(&mut hidden);
     // It waits for nobody: a daemon to which nothing was said would end after ten.

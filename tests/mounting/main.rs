@@ -21,3 +21,26 @@ mod ready;
 mod refused;
 mod removed;
 mod standing;
+
+use std::process::Command;
+
+use harness::{Fixture, left_out};
+
+fn may_have_a_name_space() -> bool {
+    let may = rustix::process::geteuid().is_root();
+    if !may {
+        left_out("a name space of mounts needs root");
+    }
+    may
+}
+
+/// The same command where there is no FUSE.
+fn without_fuse(fixture: &Fixture, given: &Command) -> Command {
+    let hide = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && \
+                mknod -m 666 /dev/urandom c 1 9 && exec \"$@\"";
+    let mut hidden = Command::new("unshare");
+    hidden.args(["--mount", "sh", "-c", hide, "sh"]).arg(given.get_program());
+    hidden.args(given.get_args()).current_dir(fixture.base());
+    hidden.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    hidden
+}

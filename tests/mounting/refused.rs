@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use crate::harness::{Fixture, Ran, Setup, await_end, mounted_below, run};
+use crate::harness::{Fixture, Ran, Setup, await_end, mounted_below, needs, run};
+use crate::{may_have_a_name_space, without_fuse};
 
 /// Fails, says these words, and leaves no mount and no daemon.
 #[track_caller]
@@ -53,6 +54,25 @@ fn a_store_that_was_made_for_a_mount_that_failed_goes_with_it() {
     fixture.workfs(&["init"]).success();
     refused(&fixture, fixture.workfs(&["mount", dir, "--root", "none"]), &["no directory"]);
     assert!(fixture.store().exists());
+    fixture.mount_all();
+}
+
+// P6.1
+#[test]
+fn for_a_mount_that_does_not_come_about_no_agent_is_registered() {
+    if !may_have_a_name_space() || !needs(&["unshare"]) {
+        return;
+    }
+    let fixture = Setup::default().prepare();
+    let mount = fixture.command(&["mount", fixture.root().to_str().unwrap(), "--agent", "bob"]);
+    let ran = run(&mut without_fuse(&fixture, &mount));
+    let beside = fs::read_dir(fixture.store().parent().unwrap()).unwrap().count();
+    assert_eq!(beside, 0, "the store was made for it: {ran}");
+    refused(&fixture, ran, &["/dev/fuse"]);
+    fixture.workfs(&["init"]).success();
+    refused(&fixture, run(&mut without_fuse(&fixture, &mount)), &["/dev/fuse"]);
+    let listed = fixture.workfs(&["agent", "list"]).success();
+    assert!(!listed.stdout.contains("bob"), "{listed}");
     fixture.mount_all();
 }
 
