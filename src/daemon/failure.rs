@@ -35,6 +35,9 @@ pub enum Cause {
     Other,
 }
 
+/// The way out where a store's place is somebody else's.
+pub(super) const OWN_STORE: &str = "use a store of your own (`--store`), or its owner's account";
+
 /// The way out where a user, or a group of processes, may have no more threads.
 const MORE_THREADS: &str =
     "raise the limit of processes (`ulimit -u`, or that of the container), or end some";
@@ -80,6 +83,15 @@ impl Failure {
         };
         Failure::new(cause, format!("{what}: {error}"), "")
     }
+
+    /// The same, with this way out where the system does not let the caller.
+    #[must_use]
+    pub fn if_denied(self, remedy: &str) -> Self {
+        match self.cause {
+            Cause::Denied => Failure { remedy: remedy.to_owned(), ..self },
+            _ => self,
+        }
+    }
 }
 
 impl From<Refusal> for Failure {
@@ -116,9 +128,7 @@ impl From<StoreError> for Failure {
             StoreError::ReadOnly(text) if !text.contains("ermission denied") => {
                 (Cause::Other, "make the store's file and directory writable")
             }
-            StoreError::ReadOnly(_) | StoreError::Unreadable(_) => {
-                (Cause::Denied, "use a store of your own (`--store`), or its owner's account")
-            }
+            StoreError::ReadOnly(_) | StoreError::Unreadable(_) => (Cause::Denied, OWN_STORE),
             StoreError::NoDescriptors(_) => (Cause::Busy, MORE_DESCRIPTORS),
             StoreError::NoThread(_) => (Cause::Busy, MORE_THREADS),
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),

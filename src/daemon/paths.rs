@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf, absolute};
 
 use workfs_mount::MountLine;
 
-use super::failure::{Cause, Failure};
+use super::failure::{Cause, Failure, OWN_STORE};
 use super::{mount_table, socket};
 use crate::limits::{MOUNT_ANSWER_WAIT, NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
 use crate::store::sqlite::write_protection;
@@ -98,8 +98,14 @@ impl StorePaths {
     pub fn make_directory(&self) -> Result<(), Failure> {
         let Some(parent) = self.beside.parent() else { return Ok(()) };
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
-        made.map_err(|error| Failure::io(format!("making {}", parent.display()), &error))?;
-        if self.beside == self.store || is_own(parent) {
+        let is_the_store_s = self.beside == self.store;
+        // Who becomes another user may bring the other's variable along.
+        let own_directory = "set XDG_RUNTIME_DIR to a directory of your own, or unset it";
+        let remedy = if is_the_store_s { OWN_STORE } else { own_directory };
+        made.map_err(|error| {
+            Failure::io(format!("making {}", parent.display()), &error).if_denied(remedy)
+        })?;
+        if is_the_store_s || is_own(parent) {
             return Ok(());
         }
         let reason = format!("{} is not this user's alone", parent.display());

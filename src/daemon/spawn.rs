@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Cause, Failure};
+use super::failure::{Cause, Failure, OWN_STORE};
 use super::options::sync_name;
 use super::{Options, StorePaths, open, trim_log};
 use crate::limits::{DAEMON_END_WAIT, DAEMON_START_WAIT};
@@ -89,8 +89,9 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped());
     let file = open_own(OpenOptions::new().append(true).create(true), &log);
     let looked = file.and_then(|file| file.metadata().map(|found| (file, Identity::of(&found))));
-    let (file, own_log) =
-        looked.map_err(|e| Failure::io(format!("the log {}", log.display()), &e))?;
+    let (file, own_log) = looked.map_err(|error| {
+        Failure::io(format!("the log {}", log.display()), &error).if_denied(OWN_STORE)
+    })?;
     let was_there = options.paths.exists();
     // One that was begun for this daemon alone.
     let remove_log = || {

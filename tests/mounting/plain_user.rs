@@ -244,3 +244,21 @@ fn another_s_mount_is_not_one_s_own_to_unmount() {
     assert!(ran.code == 6 && ran.stderr.contains("is a mount of user 0"), "{ran}");
     assert!(fixture.work().is_dir());
 }
+
+// P6.1 P4.5
+#[test]
+fn who_may_not_make_what_lies_beside_a_store_hears_the_way_out() {
+    if !can_become_another() {
+        return;
+    }
+    let fixture = of_nobody();
+    as_nobody(
+        &fixture,
+        "\"$W\" --store /none.db mount $M 2> said && exit 1
+         grep -q 'use a store of your own' said
+         w init > /dev/null; chmod 555 ${S%/*}
+         XDG_RUNTIME_DIR=/ w mount $M 2> said && exit 2
+         chmod 755 ${S%/*}
+         grep -q 'set XDG_RUNTIME_DIR to a directory of your own, or unset it' said",
+    );
+}
