@@ -1,7 +1,7 @@
 //! Which file names are record-like.
 
 use super::Kind;
-use crate::names::{FileName, RecordId};
+use crate::names::{FileName, NameError, RecordId};
 
 impl Kind {
     /// The id of the record that a file of this name in a state directory would be: the name
@@ -10,15 +10,27 @@ impl Kind {
     /// `README.md` have no such extension or stem.
     #[must_use]
     pub fn record_id(&self, name: &FileName) -> Option<RecordId> {
-        let text = name.as_str()?;
-        let stem = self
-            .extensions
-            .iter()
-            .find_map(|ext| text.strip_suffix(ext.as_str())?.strip_suffix('.'))?;
+        let stem = self.stem(name.as_str()?)?;
         if is_temporary(stem) {
             return None;
         }
         RecordId::new(stem).ok()
+    }
+
+    /// What keeps a file in a state directory from being a record, where that is its name alone: it has one of the
+    /// kind's extensions, is none that programs make in passing, and the rest of it can be no id.
+    #[must_use]
+    pub fn misnamed_record(&self, name: &FileName) -> Option<NameError> {
+        let text = String::from_utf8_lossy(name.as_bytes());
+        if text.starts_with(['.', '#']) || is_temporary_name(name) {
+            return None;
+        }
+        RecordId::new(self.stem(&text)?).err()
+    }
+
+    /// A file's name without one of the kind's extensions.
+    fn stem<'a>(&self, name: &'a str) -> Option<&'a str> {
+        self.extensions.iter().find_map(|ext| name.strip_suffix(ext.as_str())?.strip_suffix('.'))
     }
 
     /// The names that a record may have that is called so: by its id, or by the name itself.
@@ -107,6 +119,28 @@ mod tests {
         assert_eq!(id("tmp.yaml").unwrap(), "tmp");
         assert_eq!(id("tmp-cleanup.yaml").unwrap(), "tmp-cleanup");
         assert_eq!(id("tmpab12.yaml").unwrap(), "tmpab12");
+    }
+
+    #[test]
+    fn names_that_would_be_records_if_they_were_ids() {
+        let is = |name: &[u8]| builtin::task().misnamed_record(&FileName::new(name).unwrap());
+        for name in [&b"a b.yaml"[..], "ü.yml".as_bytes(), b"-x.yaml", b"_x.yaml", b"x\xff.yaml"] {
+            assert!(is(name).is_some(), "{name:?}");
+        }
+        assert!(is(format!("{}.yaml", "x".repeat(201)).as_bytes()).is_some());
+        for name in [
+            "x.yaml",
+            "a b.md",
+            "a b.YAML",
+            ".a b.yaml",
+            "#a b.yaml",
+            "a b.yaml~",
+            "tmpab12cd.yaml",
+            "a b.tmp.yaml",
+            ".yaml",
+        ] {
+            assert_eq!(is(name.as_bytes()), None, "{name}");
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod lane;
 mod list;
 mod log;
 mod misfits;
+mod misnamed;
 mod pace;
 mod part;
 mod pasts;

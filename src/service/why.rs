@@ -9,7 +9,7 @@ use crate::store::{Read, RefusalRow};
 
 use super::find::{Found, find};
 use super::permitted::{may_read, may_read_parked, not_the_past, not_theirs};
-use super::{Caller, Exit, Failure, Part, Service, WhyArgs};
+use super::{Caller, Exit, Failure, Part, Service, WhyArgs, misnamed};
 
 /// Rows that are given if nobody says how many.
 const ROWS: u64 = 10;
@@ -152,7 +152,11 @@ pub(super) fn why(
                 rows.push(wrong_now(part.show(path), draft.why.as_ref()));
                 (Some(path.clone()), None)
             }
-            Ok(Found::Node(path, _)) => (Some(path.clone()), None),
+            Ok(Found::Node(path, node)) => {
+                let misnamed = misnamed::told(read, &config, (path, node))?;
+                rows.extend(misnamed.map(|why| wrong_now(part.show(path), Some(&why.into()))));
+                (Some(path.clone()), None)
+            }
             // What was refused may not be there.
             Err(_) => (part.path(what).ok(), Some(what.clone())),
         };

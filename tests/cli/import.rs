@@ -239,3 +239,36 @@ fn what_is_no_record_since_its_directory_is_no_lane_is_named() {
     assert!(named.len() == 1 && named[0].contains("work/assigned/my agent/t-1.yaml"), "{ran}");
     assert!(ran.stdout.contains("1 records"), "{ran}");
 }
+
+// P8.2
+#[test]
+fn what_is_no_record_since_no_id_can_be_called_so_is_named_and_why_says_so() {
+    let fixture = Fixture::new();
+    let task = "title: x\n";
+    let files = [
+        ("inbox/fix the parser.yaml", task),
+        ("inbox/über.yaml", task),
+        ("inbox/t-1.yaml", task),
+        ("inbox/read me.md", task),
+        ("inbox/.hidden.yaml", task),
+        ("notes/fix the lexer.yaml", task),
+    ];
+    let from = source(&fixture, "from", &files);
+    let ran = fixture.workfs(&["import", &from, "work"]).success();
+    let told = "its name is no id: only letters, digits";
+    let named: Vec<&str> = ran.stdout.lines().filter(|line| line.contains(told)).collect();
+    assert_eq!(named.len(), 2, "{ran}");
+    assert!(ran.stdout.contains("no records: rename them"), "{ran}");
+
+    let why = fixture.workfs(&["why", "work/inbox/fix the parser.yaml"]).success();
+    assert!(why.stdout.contains(told) && why.stdout.contains("rename it"), "{why}");
+    fixture.sh("mkdir -p 'work/assigned/my agent' && echo x > 'work/assigned/my agent/t-2.yaml'");
+    let why = fixture.workfs(&["why", "work/assigned/my agent/t-2.yaml"]).success();
+    assert!(why.stdout.contains("no agent's lane"), "{why}");
+    for other in
+        ["work/inbox/read me.md", "work/notes/fix the lexer.yaml", "work/inbox/.hidden.yaml"]
+    {
+        let why = fixture.workfs(&["why", other]).success();
+        assert_eq!(why.stdout, "nothing was refused\n", "{other}");
+    }
+}

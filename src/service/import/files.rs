@@ -8,13 +8,13 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::engine::{Placed, PutContent, Text, governed};
-use crate::kind::{Kind, Place};
-use crate::names::{FileName, NameError};
+use crate::engine::{Placed, PutContent, Text};
+use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 
 use super::super::Failure;
+use super::super::misnamed::{Misnamed, Named};
 use super::super::pace::Pace;
 use super::flow::Flow;
 use super::walk::{FoundDir, Inode, Meta, Xattrs, shared, xattrs};
@@ -41,21 +41,17 @@ struct Outcome {
 struct FilePlace {
     from: OwnedFd,
     parent: Ino,
-    /// The kind whose state directory it is.
-    kind: Option<Arc<Kind>>,
-    /// The kind of which it would be a lane, and why its name is none's.
-    no_lane: Option<(Arc<Kind>, NameError)>,
+    /// What names say there.
+    named: Option<Named>,
 }
 
 impl FilePlace {
     fn is_record_like(&self, name: &FileName) -> bool {
-        self.kind.as_ref().is_some_and(|kind| kind.record_id(name).is_some())
+        self.named.as_ref().is_some_and(|named| named.is_record_like(name))
     }
 
-    /// Why a file that is called like a record becomes none, where that is for the name of its directory.
-    fn no_lane(&self, name: &FileName) -> Option<NameError> {
-        let no_lane = self.no_lane.as_ref();
-        no_lane.filter(|(kind, _)| kind.record_id(name).is_some()).map(|(_, why)| *why)
+    fn misnamed(&self, name: &FileName) -> Option<Misnamed> {
+        self.named.as_ref()?.misnamed(name)
     }
 }
 
@@ -98,7 +94,7 @@ impl Import<'_> {
                     further.push((dir, name, meta));
                     continue;
                 }
-                let about = About { shared, no_lane: place.no_lane(name), ..about };
+                let about = About { shared, misnamed: place.misnamed(name), ..about };
                 self.file((&place, name, meta), about, &mut flow, (report, &mut outcome, pace));
             }
         }
@@ -146,10 +142,10 @@ impl Import<'_> {
         report: &mut ImportReport,
     ) -> Result<Option<FilePlace>, Failure> {
         let Some((parent, _)) = made.get(&dir.path) else { return Ok(None) };
-        let (parent, kind) = (*parent, self.kind_of(*parent)?);
-        let no_lane = if kind.is_some() { None } else { self.no_lane(parent)? };
+        let (parent, config) = (*parent, self.service.engine.config());
+        let named = self.service.read(|read| Named::of(read, &config, parent))?;
         match self.source.dir(&dir.path) {
-            Ok(from) => Ok(Some(FilePlace { from, parent, kind, no_lane })),
+            Ok(from) => Ok(Some(FilePlace { from, parent, named })),
             Err(why) => {
                 report.unreadable.push(Unreadable { path: (&dir.path).into(), why });
                 Ok(None)
@@ -186,30 +182,6 @@ impl Import<'_> {
             Err(Kept::Unreadable(why)) => why,
         };
         report.unreadable.push(Unreadable { path: (&about.path).into(), why });
-    }
-
-    /// The kind whose state directory this is.
-    fn kind_of(&self, dir: Ino) -> Result<Option<Arc<Kind>>, Failure> {
-        let config = self.service.engine.config();
-        self.service.read(|read| {
-            let governed = governed(read, &config, dir)?;
-            let state = |place: &Place| matches!(place, Place::State { .. });
-            Ok(governed.filter(|one| state(&one.place)).map(|one| one.binding.kind.clone()))
-        })
-    }
-
-    /// The kind of which this would be a lane if its name were an agent's, and why it is not.
-    fn no_lane(&self, dir: Ino) -> Result<Option<(Arc<Kind>, NameError)>, Failure> {
-        let config = self.service.engine.config();
-        self.service.read(|read| {
-            let (Some(node), Some(name)) = (read.node(dir)?, read.dir_name(dir)?) else {
-                return Ok(None);
-            };
-            let Some(above) = governed(read, &config, node.parent)? else { return Ok(None) };
-            let relative: Vec<FileName> = above.relative.into_iter().chain([name]).collect();
-            let kind = &above.binding.kind;
-            Ok(kind.misnamed_lane(&relative).map(|why| (Arc::clone(kind), why)))
-        })
     }
 
     /// A file's content, parsed here where it will be a record: the writer must not wait for it.
@@ -277,9 +249,12 @@ impl Import<'_> {
         match placed {
             Ok(Placed::Plain(ino)) => {
                 report.plain += 1;
-                if let Some(why) = about.no_lane {
-                    let why = format!("its directory is no agent's lane: {why}");
-                    report.no_lane.push(Unreadable { path, why });
+                if let Some(misnamed) = about.misnamed {
+                    let list = match misnamed {
+                        Misnamed::Lane(_) => &mut report.no_lane,
+                        Misnamed::Record(_) => &mut report.no_id,
+                    };
+                    list.push(Unreadable { path, why: misnamed.to_string() });
                 }
                 if let Err(refusal) = self.set_xattrs(ino, &about, report) {
                     outcome.failed = Some(refusal);

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use crate::engine::{
     MayPut, Placed, Put, PutContent, SetAttributes, SetXattr, TimeOrNow, XattrMode,
 };
-use crate::names::{FileName, NameError, ShownPath, TreePath};
+use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
@@ -33,6 +33,7 @@ use self::flow::Flow;
 use self::walk::{FoundDir, Inode, Meta, Source, Xattrs};
 
 use super::find::ROOT;
+use super::misnamed::Misnamed;
 use super::pace::Pace;
 use super::{Caller, Exit, Failure, ImportArgs, Service, Sink};
 
@@ -88,8 +89,8 @@ struct About {
     xattrs: Xattrs,
     /// The inode that it comes from, if that may have further names.
     shared: Option<Inode>,
-    /// It is called like a record, and why its directory is no lane by its name alone.
-    no_lane: Option<NameError>,
+    /// Why it is none of the records that it is called like.
+    misnamed: Option<Misnamed>,
 }
 
 impl Import<'_> {

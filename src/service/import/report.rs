@@ -110,6 +110,9 @@ pub struct ImportReport {
     /// no agent's name.
     #[serde(default)]
     pub no_lane: Listed<Unreadable>,
+    /// Files in directories of records that are ordinary ones, since they are called as no id can be.
+    #[serde(default)]
+    pub no_id: Listed<Unreadable>,
     /// Files that were imported before, or are there with the same content.
     pub unchanged: u64,
     /// Records that were left alone: they have moved on since they were imported.
@@ -153,6 +156,9 @@ impl ImportReport {
             &self.no_lane,
             |one| format!("{}: {}", one.path, one.why),
         );
+        section(&mut out, "no records: rename them and import again", &self.no_id, |one| {
+            format!("{}: {}", one.path, one.why)
+        });
         section(&mut out, "could not be read", &self.unreadable, |one| {
             format!("{}: {}", one.path, one.why)
         });
