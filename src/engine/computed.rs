@@ -6,21 +6,21 @@
 
 use std::sync::Arc;
 
-use crate::config::Binding;
+use crate::config::{Binding, Config};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::StoreError;
+use crate::store::{Read, StoreError};
 
 use super::governed::path_of;
 use super::quota::ROOT;
-use super::{Home, Slot, Stop, Turn, governed};
+use super::{Home, Slot, Stop, Turn, governed, slot};
 
 impl Turn<'_> {
     /// Refuses such a name for what is made, linked or moved there.
     pub(super) fn require_not_computed(&self, dir: Ino, name: &FileName) -> Result<(), Stop> {
         self.require_not_next(dir, name)?;
-        if let Some(home) = self.told_why(dir, name)? {
+        if let Some(home) = told_why(self.txn, self.config, dir, name)? {
             let refusal = Refusal::new(
                 Rule::ReadOnly,
                 format!("`{name}` is computed: it tells why `{}` is refused", home.name),
@@ -28,35 +28,51 @@ impl Turn<'_> {
             );
             return Err(Stop::kept(refusal, home.governed.dir_path().join(name.clone())));
         }
-        if self.is_shown(dir, name)? {
+        if is_shown(self.txn, self.config, dir, name)? {
             return Err(Stop::kept(only_shown(name), path_of(self.txn, dir, name)?));
         }
         Ok(())
     }
+}
 
-    /// Whether it lies at the root, or shows what is ready in a workspace. Where something of that name was
-    /// before there was a workspace, that is what lies there.
-    fn is_shown(&self, dir: Ino, name: &FileName) -> Result<bool, StoreError> {
-        if dir == ROOT && name.is_computed() {
-            return Ok(true);
-        }
-        let is_order_dir = |binding: &Arc<Binding>| binding.kind.order().dir == *name;
-        if !self.config.bindings().iter().any(is_order_dir) {
-            return Ok(false);
-        }
-        let above = governed(self.txn, self.config, dir)?;
-        let is_order_dir = above.is_some_and(|above| above.is_order_dir(name));
-        Ok(is_order_dir && self.txn.lookup(dir, name)?.is_none())
+/// Whether workfs shows something of this name there: at the root, or of what is ready in a workspace. Where
+/// something of that name was before there was a workspace, that is what lies there.
+///
+/// # Errors
+/// A failure of the store.
+pub fn is_shown(
+    read: &dyn Read,
+    config: &Config,
+    dir: Ino,
+    name: &FileName,
+) -> Result<bool, StoreError> {
+    if dir == ROOT && name.is_computed() {
+        return Ok(true);
     }
+    let is_order_dir = |binding: &Arc<Binding>| binding.kind.order().dir == *name;
+    if !config.bindings().iter().any(is_order_dir) {
+        return Ok(false);
+    }
+    let above = governed(read, config, dir)?;
+    let is_order_dir = above.is_some_and(|above| above.is_order_dir(name));
+    Ok(is_order_dir && read.lookup(dir, name)?.is_none())
+}
 
-    /// The record of which this name beside it tells why, whether there is one.
-    fn told_why(&self, dir: Ino, name: &FileName) -> Result<Option<Box<Home>>, StoreError> {
-        let Some(stem) = name.tells_why_of() else { return Ok(None) };
-        Ok(match self.slot(dir, &stem)? {
-            Slot::Record(home) => Some(home),
-            Slot::Plain => None,
-        })
-    }
+/// The record of which this name beside it tells why, whether there is one.
+///
+/// # Errors
+/// A failure of the store.
+pub fn told_why(
+    read: &dyn Read,
+    config: &Config,
+    dir: Ino,
+    name: &FileName,
+) -> Result<Option<Box<Home>>, StoreError> {
+    let Some(stem) = name.tells_why_of() else { return Ok(None) };
+    Ok(match slot(read, config, dir, &stem)? {
+        Slot::Record(home) => Some(home),
+        Slot::Plain => None,
+    })
 }
 
 /// The refusal for what is only shown.

@@ -8,6 +8,7 @@ use crate::numbers::Ino;
 use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
 
+use super::computed::expect_not_shown;
 use super::in_ready::InReady;
 use super::part::path_of_ledger;
 use super::{Exit, Failure, Part};
@@ -185,6 +186,7 @@ pub(super) fn find(
             None => {}
         }
     }
+    expect_not_shown(read, config, part, &path)?;
     match named(read, config, &path)? {
         // Of what was removed the past is there.
         Some((record, workspace)) if record.standing == Standing::Gone => {

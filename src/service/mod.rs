@@ -13,6 +13,7 @@ mod anew;
 mod backup;
 mod caller;
 mod claim;
+mod computed;
 mod doctor;
 mod export;
 mod find;

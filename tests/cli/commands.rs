@@ -139,6 +139,32 @@ fn claim_next_gives_each_caller_another_task() {
 
 // P8.1
 #[test]
+fn what_only_a_mount_shows_is_said_to_be_no_part_of_the_tree() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let out = fixture.outside("out");
+    let out = out.to_str().unwrap();
+    for what in ["AGENTS.md", ".workfs/why", "work/ready", "work/inbox/t-1.yaml.why"] {
+        let export = ["export", out, "--path", what];
+        for arguments in [&["show", what][..], &["why", what], &["log", what], &export] {
+            let ran = fixture.workfs(arguments).failure();
+            assert!(ran.code == 2 && ran.stderr.contains("what workfs shows"), "{ran}");
+        }
+    }
+    let mut command = fixture.command(&["mount", "--root", "work"]);
+    let part = fixture.outside("part");
+    std::fs::create_dir(&part).unwrap();
+    crate::harness::run(command.arg(&part)).success();
+    let mut command = fixture.command(&["show", "AGENTS.md"]);
+    let ran = crate::harness::run(command.current_dir(&part)).failure();
+    assert!(ran.code == 2 && ran.stderr.contains("`AGENTS.md` is what workfs shows"), "{ran}");
+    // It tells of nothing that is there.
+    assert_eq!(fixture.workfs(&["show", "work/inbox/t-2.yaml.why"]).code, 4);
+    fixture.workfs(&["unmount", part.to_str().unwrap()]).success();
+}
+
+// P8.1
+#[test]
 fn inside_a_mount_nothing_needs_to_be_named() {
     let fixture = Fixture::new();
     fixture.task("inbox", &Task::new("t-1"));

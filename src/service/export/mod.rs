@@ -25,6 +25,7 @@ use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, Readers, StoreError, or_too_long};
 
+use super::computed::expect_not_shown;
 use super::find::node_at;
 use super::pace::Pace;
 use super::status::size;
@@ -75,7 +76,7 @@ impl ExportReport {
     #[must_use]
     pub fn human(&self) -> String {
         let mut out = format!(
-            "exported {}/ to {}: {} files in {} directories ({}), {} links",
+            "exported {} to {}: {} files in {} directories ({}), {} links",
             self.from,
             self.to,
             self.files,
@@ -142,6 +143,9 @@ pub fn export(
     };
     super::ask(readers, |read| {
         let Some(start) = node_at(read, &from)? else {
+            if let Some(config) = config {
+                expect_not_shown(read, config, part, &from)?;
+            }
             let (from, remedy) = (part.show(&from), "`workfs list` shows what there is");
             return Err(Failure::new(Exit::Absent, format!("there is no `{from}`"), remedy));
         };
