@@ -24,6 +24,7 @@ mod part;
 mod paths;
 mod printing;
 mod readme;
+mod trying;
 
 use std::fs::File;
 
