@@ -120,3 +120,14 @@ fn a_mount_that_finds_no_room_for_a_new_store_leaves_no_half_of_one() {
         }
     }
 }
+
+// P4.7
+#[test]
+fn a_store_is_made_where_there_is_room_for_it_and_its_log() {
+    let mut fixture = Setup::default().prepare();
+    let Some(disk) = small_disk(fixture.base(), "5m") else { return };
+    fixture.set_store(disk.join("team.db"));
+    fixture.mount_all();
+    fs::write(fixture.work().join("inbox/a.yaml"), "status: new\n").unwrap();
+    fixture.fsck_clean();
+}
