@@ -128,6 +128,16 @@ fn where_no_agent_claims_nothing_is_told_of_claims() {
 }
 
 #[test]
+fn where_nothing_is_a_workspace_it_is_told_where_refusals_are() {
+    let config = Config::parse("config.yaml", "workspaces: []").unwrap();
+    for (root, rejected) in [(TreePath::root(), true), (TreePath::parse(b"a").unwrap(), false)] {
+        let text = agents_md(&config, &root, Reader { agent: None, is_read_only: false });
+        assert!(text.contains("`cat .workfs/why`"), "{text}");
+        assert_eq!(text.contains("`.workfs/rejected/`"), rejected, "{text}");
+    }
+}
+
+#[test]
 fn the_text_is_for_whose_mount_it_is_and_for_what_its_workspace_wants() {
     let text = |more: &str| {
         let text = format!("workspaces: [{{ path: work, kind: task{more} }}]");

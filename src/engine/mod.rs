@@ -128,7 +128,8 @@ pub use setattr::{SetAttributes, TimeOrNow};
 pub use sight::{Base, Sight};
 pub use sync::Sync;
 pub use take::{
-    IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, ready_named, shown_as_ready,
+    IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, next_into, ready_named,
+    shown_as_ready,
 };
 pub use turn::{Refused, Stop, Turn, absent, taken};
 pub use users::user_name;

@@ -54,17 +54,32 @@ impl Turn<'_> {
         if name.as_bytes() != NEXT {
             return Ok(());
         }
-        let lane = governed(self.txn, self.config, parent)?;
-        let Some(lane) = lane.filter(Governed::is_lane) else { return Ok(()) };
-        let ready = lane.path.join(lane.binding.kind.order().dir.clone());
-        let lane = lane.dir_path();
+        let Some((lane, way)) = next_into(self.txn, self.config, parent)? else { return Ok(()) };
         let refusal = Refusal::new(
             Rule::Transition,
             format!("a copy of `.next` in `{lane}` claims nothing"),
-            format!("move it: mv {}/.next {}/", ready.in_shell(), lane.in_shell()),
+            format!("move it: {way}"),
         );
         Err(Stop::kept(refusal, lane.join(name.clone())))
     }
+}
+
+/// The path of a lane, and the command that claims the best into it; `None` of another directory.
+///
+/// # Errors
+/// A failure of the store.
+pub fn next_into(
+    read: &dyn Read,
+    config: &Config,
+    dir: Ino,
+) -> Result<Option<(TreePath, String)>, StoreError> {
+    let Some(lane) = governed(read, config, dir)?.filter(Governed::is_lane) else {
+        return Ok(None);
+    };
+    let ready = lane.path.join(lane.binding.kind.order().dir.clone());
+    let lane = lane.dir_path();
+    let way = format!("mv {}/.next {}/", ready.in_shell(), lane.in_shell());
+    Ok(Some((lane, way)))
 }
 
 /// A record that was taken.

@@ -46,14 +46,15 @@ pub(super) fn backup(
 ) -> Result<BackupReport, Failure> {
     let file = &args.file;
     Failure::unless_absolute(file)?;
-    if std::fs::symlink_metadata(file).is_ok() {
-        return Err(taken(file));
-    }
+    // Asked first: some of these are there only while this very command has the store open.
     if is_own_name(&service.store, file) {
         let reason = format!("{} is a name of what belongs to the store", file.display());
         let remedy =
             "choose another: what lies there is overwritten or removed with the store's files";
         return Err(Failure::new(Exit::Usage, reason, remedy));
+    }
+    if std::fs::symlink_metadata(file).is_ok() {
+        return Err(taken(file));
     }
     // Under another name until it is whole: a backup that has its name is one.
     let aside = beside(file, ".workfs-part");

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Base, IntoLane, Rename, RenameMode, Save, SaveAndMove, Saved, Sight, Text};
-use crate::kind::{Becomes, EndCommand, Ending, Kind, StateIx};
+use crate::kind::{Becomes, EndCommand, Ending, FieldPath, Kind, State, StateIx};
 use crate::names::{AgentName, ShownPath};
 use crate::numbers::{UnixNanos, Version};
-use crate::record::{Edit, patch, patch_at};
+use crate::record::{Document, Edit, patch, patch_at};
 use crate::refusal::{Refusal, Rule};
 
 use super::find::{FoundRecord, path_of, record};
@@ -147,9 +147,11 @@ fn end(service: &Service, caller: &Caller, end: &End<'_>) -> Result<MoveReport, 
             Becomes::State(to) => {
                 let owner = present.found.record.owner.clone().or_else(|| end.agent.cloned());
                 let text = text.map(Text::new);
-                go(service, caller, &present, *to, owner.as_ref(), text)?;
+                let gone = go(service, caller, &present, *to, owner.as_ref(), text);
+                gone.map_err(|failure| present.or_by_text(end, ending, failure))?;
             }
             Becomes::Status(status) => {
+                present.expect_to_have(status)?;
                 let content = text.as_deref().unwrap_or(&present.content);
                 save_status(service, caller, &present, status, content)?;
             }
@@ -184,6 +186,49 @@ impl Present {
         let below = path.as_ref().and_then(|path| path.below(&workspace.path));
         let dir = below.as_ref().and_then(|below| below.names().split_last());
         Ok(dir.is_some_and(|(_, dir)| dir == names))
+    }
+
+    /// Refuses a status that no record of its state has: what a save would be told helps no command.
+    fn expect_to_have(&self, status: &str) -> Result<(), Failure> {
+        if self.kind.state(self.from).status.contains(status) {
+            return Ok(());
+        }
+        let (kind, id) = (self.kind.name(), &self.found.record.id);
+        let field = self.kind.fields().status.as_deref().unwrap_or("status");
+        let reason = format!(
+            "`{id}` is in {}, where no {kind} is `{field}: {status}`",
+            self.found.record.state
+        );
+        let has = |state: &State| state.status.contains(status);
+        let claim = self.kind.claim().filter(|claim| claim.from == self.from);
+        let remedy = if claim.is_some_and(|claim| has(self.kind.state(claim.to))) {
+            "claim it first".to_owned()
+        } else {
+            let having = self.kind.states().filter(|(_, state)| has(state));
+            let having: Vec<String> = having.map(|(_, state)| state.shown(None)).collect();
+            format!("that is for {kind}s in {}", having.join(", "))
+        };
+        Err(Failure::by(Rule::StatusDiffers, reason, remedy))
+    }
+
+    /// Of a record that lacks what its end requires: also by which option a field of it is given.
+    fn or_by_text(&self, end: &End<'_>, ending: &Ending, failure: Failure) -> Failure {
+        let is_lacking = |field: &&FieldPath| {
+            let document = Document::parse(&self.content);
+            document.is_ok_and(|document| !field.is_in(document.value()))
+        };
+        let field = ending.text.as_ref().filter(is_lacking);
+        match field {
+            Some(field)
+                if failure.rule == Some(Rule::Required)
+                    && end.command == EndCommand::Done
+                    && end.text.is_none() =>
+            {
+                let remedy = format!("{}; `--summary TEXT` writes `{field}`", failure.remedy);
+                Failure { remedy, ..failure }
+            }
+            _ => failure,
+        }
     }
 
     /// The text with the field that the command's own text is for.

@@ -16,7 +16,7 @@ use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply, Shows};
 
 use crate::engine::{
     self, About, Effect, NEXT, Origin, Refuse, Take, Wanted, best_claimable, best_ready, governed,
-    ready_named, shown_as_ready,
+    next_into, ready_named, shown_as_ready,
 };
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
@@ -341,10 +341,11 @@ impl WorkTree {
         };
         let is_next = name.as_bytes() == NEXT;
         if is_next && new_name != name {
+            let lane = self.read(|read| next_into(read, &self.engine.config(), to)).ok().flatten();
             let refusal = Refusal::new(
                 Rule::Renamed,
                 format!("`{new_name}` is no name for what comes next: a record keeps its own"),
-                "name the directory: mv ready/.next assigned/YOU/",
+                lane.map_or("name a lane".to_owned(), |(_, way)| format!("name the lane: {way}")),
             );
             let command = Refuse { operation: "rename", about: About::Name(to, new_name), refusal };
             return self.submit(caller, Door::Rename, command, reply, |()| ());

@@ -77,3 +77,19 @@ fn a_lane_that_was_forgotten_has_a_way_out_that_works() {
     let told = way_out(&fixture, 1);
     assert_eq!(told, "cp FILE work/assigned/zoe/");
 }
+
+// P9.6 P3.2
+#[test]
+fn next_under_another_name_has_a_way_out_of_this_workspace() {
+    let layout = "workspaces:\n  - { path: tasks, kind: task, dirs: { inbox: todo, assigned: 'doing/{owner}' } }\n";
+    let fixture = Setup::default().layout(layout).start();
+    let tasks = fixture.mount(0).join("tasks");
+    fs::create_dir(tasks.join("doing/bob")).unwrap();
+    fs::write(tasks.join("todo/t-1.yaml"), "status: new\n").unwrap();
+    fs::rename(tasks.join("ready/.next"), tasks.join("doing/bob/mine")).unwrap_err();
+    let why = fs::read_to_string(fixture.mount(0).join(".workfs/why")).unwrap();
+    let told = why.lines().find_map(|line| line.trim().strip_prefix("do:")).unwrap();
+    let told = told.split_once(": ").unwrap().1;
+    fixture.bash().run(&format!("cd '{}' && {told}", fixture.mount(0).display())).success();
+    assert!(tasks.join("doing/bob/t-1.yaml").exists(), "{why}");
+}

@@ -151,3 +151,15 @@ fn the_journal_of_a_making_that_was_killed_takes_no_restored_store_back() {
     assert!(fixture.path("work/inbox/t-1.yaml").exists(), "the next start took it back");
     fixture.fsck_clean();
 }
+
+// P4.6
+#[test]
+fn a_backup_takes_no_name_of_what_the_store_has_beside_it() {
+    let fixture = Setup::default().start();
+    for end in ["", "-wal", "-shm", "-journal", "-extents", ".sock", ".lock", ".log", ".covers"] {
+        let mut file = fixture.store().as_os_str().to_owned();
+        file.push(end);
+        let ran = fixture.workfs(&["backup", file.to_str().unwrap()]).failure();
+        assert_eq!(ran.code, 2, "{end}: {ran}");
+    }
+}

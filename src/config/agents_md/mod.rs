@@ -66,6 +66,9 @@ pub fn agents_md(config: &Config, root: &TreePath, reader: Reader<'_>) -> String
             }
             (false, false) => "\nNo agent claims and finishes records here.\n",
         });
+        out.push_str("What was refused, and the way out: `cat .workfs/why`.");
+        out.push_str(kept(is_whole));
+        out.push('\n');
         return out;
     };
     list_workspaces(&mut out, (&seen, is_whole), Some(guide.kind));
@@ -73,6 +76,11 @@ pub fn agents_md(config: &Config, root: &TreePath, reader: Reader<'_>) -> String
     guide.script(&mut out, is_whole);
     guide.errors(&mut out, is_whole);
     out
+}
+
+/// Where refused text is kept, in a mount that shows it.
+fn kept(is_whole: bool) -> &'static str {
+    if is_whole { " Refused text is kept in `.workfs/rejected/`." } else { "" }
 }
 
 /// A workspace's path from the root of the mount, and what is bound to it.

@@ -1,7 +1,7 @@
 //! The steps by which an agent leads a record through its life, and what the errors on the way mean.
 
 use super::super::Policy;
-use super::Guide;
+use super::{Guide, kept};
 use crate::kind::{Becomes, EndCommand, FieldPath, OnExpiry, StatusMove, Statuses};
 use crate::units::shown_duration;
 
@@ -204,7 +204,7 @@ impl<'c> Guide<'c> {
 
     pub(super) fn errors(&self, out: &mut String, is_whole: bool) {
         let me = self.me.unwrap_or("YOU");
-        let kept = if is_whole { " Refused text is kept in `.workfs/rejected/`." } else { "" };
+        let kept = kept(is_whole);
         let (lane, ext) = (self.dir(self.lane, me), self.ext());
         let [gone, moved] = match self.end_of_claim(me) {
             Some(_) => [

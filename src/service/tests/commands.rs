@@ -53,6 +53,8 @@ fn a_record_goes_its_whole_way() {
 
     let refused = done(&bench, "a", None).unwrap_err();
     assert_eq!((refused.rule, refused.exit), (Some(Rule::Required), Exit::Invalid));
+    let way = "add it: `result: { summary: … }`; `--summary TEXT` writes `result.summary`";
+    assert_eq!(refused.remedy, way);
     assert!(bench.node("work/done").is_none(), "a refusal leaves no lane");
     let finished = done(&bench, "work/assigned/bob/a.yaml", Some("all: well\nreally")).unwrap();
     assert_eq!((utf8(&finished.path), finished.version), ("work/done/bob/a.yaml", Version(3)));
@@ -152,7 +154,9 @@ fn fail_marks_and_release_gives_back() {
     let text = bench.show("a").text;
     assert!(text.contains("status: error") && text.contains("message: \"no: disk\""), "{text}");
     let refused = bench.ask(Request::Fail(args("b"))).unwrap_err();
-    assert_eq!(refused.exit, Exit::Invalid);
+    assert_eq!((refused.exit, refused.rule), (Exit::Invalid, Some(Rule::StatusDiffers)));
+    assert_eq!(refused.reason, "`b` is in inbox, where no task is `status: error`");
+    assert_eq!(refused.remedy, "claim it first");
     assert!(bench.show("b").text.contains("status: new"));
 
     let release = |what: &str, by: Option<&str>| {
