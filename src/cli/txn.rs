@@ -223,7 +223,7 @@ fn commit(control: &Path, held: &OwnedFd, dir: &Path) -> Result<(), Stop> {
                 Some(Rule::Conflict) => "run the command again, on what is there now",
                 _ => told.remedy,
             };
-            remedy = format!("{}; {remedy}", way.trim_end_matches('.'));
+            remedy = format!("{way}; {remedy}");
         }
         let (rule, place) = (told.rule.map(Rule::code), told.place);
         Stop::Failed(Box::new(Failed { exit, reason, remedy, rule, place }))

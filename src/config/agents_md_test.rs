@@ -157,7 +157,8 @@ fn the_text_is_for_whose_mount_it_is_and_for_what_its_workspace_wants() {
     assert!(read(&text(""), Role::Observer).contains("You are bob, an observer"));
     let strict = read(&text(", strict: true"), Role::Agent);
     assert!(
-        strict.contains("Its `id` is ID.\nEvery text that is saved must have `id`"),
+        strict.contains("Its `id` is ID. ")
+            && strict.contains("\nEvery text that is saved must have `id`"),
         "{strict}"
     );
     assert!(!own.contains("must have") && own.contains("is ID or left out."), "{own}");
@@ -185,10 +186,13 @@ fn what_a_new_record_must_have_is_told() {
     let required = JOB.replace("initial: true", "initial: true, requires: [note.said, tests]");
     let told_of = line(&told(&required));
     let wanted = "Its `id` is ID or left out. It must have `note.said`, `tests`.";
-    assert!(told_of.ends_with(wanted), "{told_of}");
-    assert!(line(&told(JOB)).ends_with("Its `id` is ID or left out."), "{}", told(JOB));
+    assert!(told_of.contains(wanted), "{told_of}");
+    let fields = "Its fields: `.workfs/kinds/job.v1.json`.";
+    let left_out = format!("Its `id` is ID or left out. {fields}");
+    assert!(line(&told(JOB)).ends_with(&left_out), "{}", told(JOB));
     let schema = SCHEMA.replacen('{', r#"{"required": ["id", "tests"], "#, 1);
     let text = told_with(&required, &schema);
-    assert!(line(&text).ends_with("Its `id` is ID. It must have `note.said`."), "{text}");
+    let must = format!("Its `id` is ID. It must have `note.said`. {fields}");
+    assert!(line(&text).ends_with(&must), "{text}");
     assert!(text.contains("Every text that is saved must have `id`, `tests`."), "{text}");
 }

@@ -112,7 +112,7 @@ impl Kind {
             Some(one) => Err(fault(
                 Rule::Forbidden,
                 format!("{} may not set `{field}` from {from} to {to}", role.with_article()),
-                format!("ask {}", names(&one.by)),
+                format!("that is for {}: ask one of them", names(&one.by)),
             )),
             None => {
                 let next: Vec<&str> = moves

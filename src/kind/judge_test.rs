@@ -257,7 +257,7 @@ fn a_refused_status_move_says_what_is_possible() {
     assert_eq!(back.remedy, "from in_progress it can become blocked, error");
     assert!(back.reason.contains("assigned/<agent>/"), "{back}");
     assert_eq!(judge("error", "blocked").remedy, "keep `status: error`");
-    assert_eq!(judge("error", "assigned").remedy, "ask operator");
+    assert_eq!(judge("error", "assigned").remedy, "that is for operator: ask one of them");
 }
 
 #[test]

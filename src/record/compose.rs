@@ -95,7 +95,7 @@ impl Composer {
     /// The mapping, once the events have ended.
     pub(super) fn finish(self) -> Result<Map<String, Value>, Flaw> {
         self.root.ok_or_else(|| {
-            let remedy = "Write the record's fields, one `key: value` a line.";
+            let remedy = "write the record's fields, one `key: value` a line";
             Flaw { at_end: true, ..Flaw::new(Rule::Syntax, "the text is empty", remedy) }
         })
     }
@@ -107,7 +107,7 @@ impl Composer {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    let remedy = "Keep one document: take out the line `---` and what follows it.";
+                    let remedy = "keep one document: take out the line `---` and what follows it";
                     return Err(Flaw::syntax(at, "a second document begins", remedy));
                 }
                 Ok(())
@@ -164,7 +164,7 @@ impl Composer {
             return Err(not_a_text_key(at));
         };
         if style == ScalarStyle::Plain && source == "<<" {
-            let remedy = "Write the merged fields out.";
+            let remedy = "write the merged fields out";
             return Err(Flaw::syntax(at, "`<<` merges are not taken", remedy));
         }
         if anchor != 0 {
@@ -173,7 +173,7 @@ impl Composer {
         if let Some(Open { part: Part::Mapping { map, key }, .. }) = self.open.last_mut() {
             if map.contains_key(&name) {
                 let reason = format!("the key {} is there twice", shown(&name));
-                return Err(Flaw::syntax(at, reason, "Keep one of the two."));
+                return Err(Flaw::syntax(at, reason, "keep one of the two"));
             }
             *key = Some(name);
         }
@@ -214,7 +214,7 @@ impl Composer {
             return Err(not_a_text_key(at));
         }
         let Some(value) = self.anchored.get(&anchor) else {
-            let remedy = "Write the content out instead of the alias.";
+            let remedy = "write the content out instead of the alias";
             return Err(Flaw::syntax(at, "an alias stands inside what it names", remedy));
         };
         let value = value.clone();
@@ -260,16 +260,16 @@ impl Composer {
 
 /// The flaw of a top level that is a list or a text.
 pub(super) fn not_a_mapping(at: &Marker) -> Flaw {
-    let remedy = "Write the record's fields as `key: value`, one a line.";
+    let remedy = "write the record's fields as `key: value`, one a line";
     Flaw::syntax(at, "the text is not a mapping of fields", remedy)
 }
 
 fn not_a_text_key(at: &Marker) -> Flaw {
-    Flaw::syntax(at, "a key is not a text", "Put the key in quotes.")
+    Flaw::syntax(at, "a key is not a text", "put the key in quotes")
 }
 
 fn too_large(at: &Marker, reason: String) -> Flaw {
-    let remedy = "Put large content into a file of its own and name that file in the record.";
+    let remedy = "put large content into a file of its own and name that file in the record";
     Flaw { rule: Rule::TooLarge, ..Flaw::syntax(at, reason, remedy) }
 }
 
@@ -319,7 +319,7 @@ pub(super) fn is_unspecific(tag: &Tag) -> bool {
 fn bad_tag(span: &Span) -> Flaw {
     let at = span.tag_start().unwrap_or(span.start);
     let reason = "a tag (`!…`) is unknown here or does not fit its value";
-    Flaw::syntax(&at, reason, "Take the tag out, or quote the value if the `!` is meant as text.")
+    Flaw::syntax(&at, reason, "take the tag out, or quote the value if the `!` is meant as text")
 }
 
 /// The value of a scalar.
@@ -354,11 +354,11 @@ pub(super) fn scalar(
         Plain::Float(number) => Value::from(number),
         Plain::Text => as_text(),
         Plain::TooBig => {
-            let remedy = "Put it in quotes if it is a name or an id.";
+            let remedy = "put it in quotes if it is a name or an id";
             return Err(Flaw::syntax(&span.start, "an integer is longer than 64 bits", remedy));
         }
         Plain::NotFinite => {
-            let remedy = "Put it in quotes if it is meant as text.";
+            let remedy = "put it in quotes if it is meant as text";
             return Err(Flaw::syntax(&span.start, "a number is infinite or not a number", remedy));
         }
     })

@@ -114,7 +114,7 @@ fn is_unclosed(kind: &ErrorKind) -> bool {
 /// What is said of a text that has too much open at once.
 fn too_deep() -> (String, String) {
     let reason = format!("the text is nested deeper than {RECORD_DEPTH_MAX} levels");
-    (reason, "Nest less deeply, or put the content into a file of its own.".into())
+    (reason, "nest less deeply, or put the content into a file of its own".into())
 }
 
 /// The parser's words are for people who know the YAML specification; these are for the others.
@@ -125,50 +125,50 @@ fn explain(kind: &ErrorKind) -> (String, String) {
         | ErrorKind::TabNotAllowed
         | ErrorKind::TabAtBlockScalarStart
         | ErrorKind::TabInPlainScalar => {
-            ("a tab is used where YAML wants spaces", "Indent with spaces.")
+            ("a tab is used where YAML wants spaces", "indent with spaces")
         }
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => (
             "a `:` with a space behind it stands inside a value",
-            "Put the whole value in quotes, or each key on a line of its own.",
+            "put the whole value in quotes, or each key on a line of its own",
         ),
         ErrorKind::UnclosedQuotedScalar | ErrorKind::DocumentIndicatorInQuotedScalar => {
-            ("a quote is opened and never closed", "Close the quote.")
+            ("a quote is opened and never closed", "close the quote")
         }
         ErrorKind::InvalidQuotedScalarIndent => (
             "a quoted value goes on at the start of a line",
-            "Close the quote, or indent the lines that belong to the value.",
+            "close the quote, or indent the lines that belong to the value",
         ),
         ErrorKind::InvalidTrailingSingleQuotedScalar
         | ErrorKind::InvalidTrailingDoubleQuotedScalar => (
             "text follows a closing quote",
-            "Quote the whole value; in '…' write '' for one quote, in \"…\" write \\\".",
+            "quote the whole value; in '…' write '' for one quote, in \"…\" write \\\"",
         ),
         ErrorKind::UnknownQuotedScalarEscape
         | ErrorKind::InvalidQuotedScalarHexEscape
         | ErrorKind::InvalidUnicodeEscape => (
             "an unknown escape stands between double quotes",
-            "Write \\\\ for a backslash, or use single quotes.",
+            "write \\\\ for a backslash, or use single quotes",
         ),
         ErrorKind::UnclosedFlowCollection { .. }
         | ErrorKind::UnexpectedEofFlowSequence
         | ErrorKind::UnexpectedEofFlowMapping
         | ErrorKind::UnexpectedEofImplicitFlowMapping => {
-            ("a `[` or `{` is opened and never closed", "Close it, or quote the value.")
+            ("a `[` or `{` is opened and never closed", "close it, or quote the value")
         }
         ErrorKind::ExpectedFlowMappingSeparator | ErrorKind::ExpectedFlowSequenceSeparator => {
-            ("`,` or a closing bracket is missing", "Separate the entries with `,` and close them.")
+            ("`,` or a closing bracket is missing", "separate the entries with `,` and close them")
         }
         ErrorKind::MismatchedFlowCollectionEnd { .. } | ErrorKind::MisplacedFlowCollectionEnd => {
-            ("a closing bracket matches no opening one", "Match the brackets, or quote the value.")
+            ("a closing bracket matches no opening one", "match the brackets, or quote the value")
         }
         ErrorKind::UnknownAnchor => (
             "an alias names no anchor that stands before it",
-            "Quote the value if the `*` is meant as text.",
+            "quote the value if the `*` is meant as text",
         ),
         ErrorKind::RecursionLimitExceeded => return too_deep(),
         ErrorKind::SimpleKeyExpected | ErrorKind::ExpectedBlockMappingKey => (
             "a line is neither `key: value` nor part of the value above it",
-            "Write `key: value`, or indent the line so that it belongs to the value above.",
+            "write `key: value`, or indent the line so that it belongs to the value above",
         ),
         ErrorKind::InvalidIndentation
         | ErrorKind::ExpectedBlockSequenceEntry
@@ -176,18 +176,18 @@ fn explain(kind: &ErrorKind) -> (String, String) {
         | ErrorKind::InvalidBlockScalarIndent
         | ErrorKind::InvalidFlowScalarIndent => (
             "the indentation fits neither the lines above nor a new level",
-            "Indent entries of one level with the same number of spaces.",
+            "indent entries of one level with the same number of spaces",
         ),
         ErrorKind::DirectiveDisallowed => {
-            ("a directive (`%…`) is not taken", "Take the line that begins with `%` out.")
+            ("a directive (`%…`) is not taken", "take the line that begins with `%` out")
         }
         ErrorKind::UnexpectedCharacter { character } => {
             let reason = format!("a value cannot start with {}", shown(&character.to_string()));
-            return (reason, "Quote the value.".into());
+            return (reason, "quote the value".into());
         }
         other => {
             let reason = format!("not well-formed YAML: {other}");
-            return (reason, "Correct the text at this place; quotes around a value help.".into());
+            return (reason, "correct the text at this place; quotes around a value help".into());
         }
     };
     (reason.into(), remedy.into())

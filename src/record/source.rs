@@ -51,13 +51,13 @@ pub(super) fn check_size(bytes: &[u8]) -> Result<(), Flaw> {
     Err(Flaw::new(
         Rule::TooLarge,
         format!("the text is over {RECORD_BYTES_MAX} bytes"),
-        "Put large content into a file of its own and name that file in the record.",
+        "put large content into a file of its own and name that file in the record",
     ))
 }
 
 fn not_utf8(bytes: &[u8], at: usize) -> Flaw {
     let reason = "the text is not UTF-8";
-    Flaw::new(Rule::Syntax, reason, "Save it as UTF-8.").at_byte(bytes, at)
+    Flaw::new(Rule::Syntax, reason, "save it as UTF-8").at_byte(bytes, at)
 }
 
 /// No control character but tab and line ends, raw.
@@ -81,5 +81,5 @@ pub(super) fn is_refused_control(c: char) -> bool {
 /// The flaw of a control character.
 pub(super) fn control(c: char) -> Flaw {
     let reason = format!("the text holds the control character {}", shown(&c.to_string()));
-    Flaw::new(Rule::Syntax, reason, "Leave control characters out.")
+    Flaw::new(Rule::Syntax, reason, "leave control characters out")
 }

@@ -84,7 +84,7 @@ impl Walk {
                     && !keys.insert(identity(&text, style, tag.as_deref()))
                 {
                     let reason = format!("the key {} is there twice", shown(&text));
-                    return Err(Flaw::syntax(&span.start, reason, "Keep one of the two."));
+                    return Err(Flaw::syntax(&span.start, reason, "keep one of the two"));
                 }
                 self.node_ended(&span.start)?;
             }
@@ -115,7 +115,7 @@ impl Walk {
         self.nodes += 1;
         if self.nodes > PLAIN_NODES_MAX {
             let reason = format!("the text holds more than {PLAIN_NODES_MAX} values");
-            let remedy = "Put a part of it into a file of its own.";
+            let remedy = "put a part of it into a file of its own";
             return Err(Flaw { rule: Rule::TooLarge, ..Flaw::syntax(at, reason, remedy) });
         }
         if let Some(Open::Mapping { awaits_key, .. }) = self.open.last_mut() {

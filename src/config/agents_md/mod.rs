@@ -72,7 +72,7 @@ pub fn agents_md(config: &Config, root: &TreePath, reader: Reader<'_>) -> String
         return out;
     };
     list_workspaces(&mut out, (&seen, is_whole), Some(guide.kind));
-    guide.steps(&mut out);
+    guide.steps(&mut out, is_whole);
     guide.script(&mut out, is_whole);
     guide.errors(&mut out, is_whole);
     out

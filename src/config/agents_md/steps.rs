@@ -1,12 +1,12 @@
 //! The steps by which an agent leads a record through its life, and what the errors on the way mean.
 
 use super::super::Policy;
-use super::{Guide, kept};
+use super::{Guide, kept, word};
 use crate::kind::{Becomes, EndCommand, FieldPath, OnExpiry, StatusMove, Statuses};
 use crate::units::shown_duration;
 
 impl<'c> Guide<'c> {
-    pub(super) fn steps(&self, out: &mut String) {
+    pub(super) fn steps(&self, out: &mut String, is_whole: bool) {
         let me = self.me.unwrap_or("YOU");
         let dir = |state| self.dir(state, me);
         let (inbox, lane, done) = (dir(self.inbox), dir(self.lane), dir(self.done));
@@ -53,7 +53,7 @@ impl<'c> Guide<'c> {
         }
         out.push('\n');
         self.keep(out);
-        self.new_one(out);
+        self.new_one(out, is_whole);
     }
 
     /// How long a claim holds, how to keep it, and how to give it back.
@@ -117,7 +117,7 @@ impl<'c> Guide<'c> {
             .map(|state| self.dir(state, "YOU"))
     }
 
-    fn new_one(&self, out: &mut String) {
+    fn new_one(&self, out: &mut String, is_whole: bool) {
         let inbox = self.dir(self.inbox, self.me.unwrap_or("YOU"));
         let id = &self.kind.fields().id;
         let mut always: Vec<String> = self.kind.required_always().map(str::to_owned).collect();
@@ -132,9 +132,15 @@ impl<'c> Guide<'c> {
             [] => String::new(),
             all => format!(" It must have {}.", all.join(", ")),
         };
+        let [_, schema] = self.kind.file_names();
+        let fields = if is_whole {
+            format!(" Its fields: `{}`.", word(format!(".workfs/kinds/{schema}")))
+        } else {
+            String::new()
+        };
         out.push_str(&format!(
             "\nA new {}: write `{inbox}/ID.{}` (letters, digits, `.`, `_`, `-`). Its `{id}` is \
-             ID{rest}.{needs}\n",
+             ID{rest}.{needs}{fields}\n",
             self.kind.name(),
             self.ext(),
         ));

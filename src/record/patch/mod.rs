@@ -87,7 +87,7 @@ fn unpatchable(edits: &[Edit<'_>]) -> Flaw {
     Flaw::new(
         Rule::Syntax,
         format!("the text is written so that {fields} cannot be changed in place"),
-        format!("Write {fields} as `key: value`, each on a line of its own."),
+        format!("write {fields} as `key: value`, each on a line of its own"),
     )
 }
 
