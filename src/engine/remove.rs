@@ -178,34 +178,33 @@ pub(super) fn require_meant(turn: &Turn<'_>, parent: Ino, name: &FileName) -> Re
     Ok(())
 }
 
-/// Refuses to move or remove a directory that records need: it is a governed one (or holds a
-/// workspace) and not empty.
+/// Refuses to move a directory that records need: it is a governed one and not empty, or lies above a
+/// workspace.
 pub(super) fn require_idle(turn: &Turn<'_>, dir: &Node, name: &FileName) -> Result<(), Stop> {
-    let in_use = |turn: &Turn<'_>| -> Result<bool, StoreError> {
+    let in_use = |turn: &Turn<'_>| -> Result<Option<&str>, StoreError> {
         if turn.txn.place(dir.ino)?.is_some() {
             let mut any = false;
             turn.txn.list(dir.ino, None, &mut |_| {
                 any = true;
                 false
             })?;
-            return Ok(any);
+            return Ok(any.then_some("is part of a workspace that is in use"));
         }
-        // A workspace further down: its directory has this one above it.
         for workspace in turn.txn.workspaces()? {
             let mut at = workspace.dir;
             while let Some(ino) = at.filter(|ino| *ino != workfs_root()) {
                 if ino == dir.ino {
-                    return Ok(true);
+                    return Ok(Some("has a workspace in it"));
                 }
                 at = turn.txn.node(ino)?.map(|node| node.parent);
             }
         }
-        Ok(false)
+        Ok(None)
     };
-    if in_use(turn)? {
+    if let Some(why) = in_use(turn)? {
         let refusal = Refusal::new(
             Rule::InUse,
-            format!("`{name}` is part of a workspace that is in use"),
+            format!("`{name}` {why}"),
             "empty it first, or make the new directory and move the files one by one",
         );
         return Err(Stop::kept(refusal, path_of(turn.txn, dir.parent, name)?));

@@ -301,9 +301,10 @@ fn where_a_record_is_tried_again_the_lease_says() {
 #[test]
 fn the_definition_in_the_reference_is_sound() {
     let reference = include_str!("../../docs/kinds.md");
-    let definition = reference.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
-    let schema = &super::builtin::task().source().schema.clone();
-    let kind = Kind::load("errand.kind.yaml", definition, schema).unwrap();
+    let first = |form: &str| {
+        reference.split(&format!("```{form}\n")).nth(1).unwrap().split("```").next().unwrap()
+    };
+    let kind = Kind::load("errand.kind.yaml", first("yaml"), first("json")).unwrap();
     assert_eq!(kind.warnings(), []);
 }
 

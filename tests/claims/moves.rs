@@ -63,6 +63,18 @@ fn a_bad_move_says_what_is_wrong_and_changes_nothing() {
     fixture.fsck_clean();
 }
 
+// P3.2
+#[test]
+fn why_a_directory_above_a_workspace_stays_is_told() {
+    let layout = "workspaces: [{ path: 'teams/*/work', kind: task }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    let teams = fixture.path("teams");
+    fs::create_dir_all(teams.join("a/work")).unwrap();
+    assert_eq!(refused(&teams.join("a"), &teams.join("b")), Errno::BUSY);
+    let why = fs::read_to_string(fixture.path(".workfs/why")).unwrap();
+    assert!(why.contains("`a` has a workspace in it"), "{why}");
+}
+
 // P1.7
 #[test]
 fn the_one_einval_is_a_directory_below_itself() {
