@@ -353,7 +353,8 @@ const FILES_HEAD: &str = "\
 #
 # files:   whose saves are events (log) and of which versions are kept: at most so many of a path
 #          (versions; 0: none), not older than age, not more than bytes in all, and only of files
-#          of at most file_bytes. Without this list all of scratchpad/ is kept.
+#          of at most file_bytes. Without this list scratchpad/ is kept, but for databases,
+#          node_modules, .git and target.
 # checks:  what is refused when it is saved: syntax yaml or json, and a schema by its name.
 # schemas: JSON Schemas of your own: { name: plan, text: '{...}' }, in a layout also file: plan.json
 # locks:   files that vanish when they were not touched or written for the time of their lease.
