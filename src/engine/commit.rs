@@ -88,6 +88,8 @@ pub enum Found {
     Name(Option<Ino>),
     /// When the file last changed in any way.
     File(UnixNanos),
+    /// The directory is there.
+    Directory,
 }
 
 /// Something of the store that a transaction used.
@@ -110,10 +112,12 @@ pub enum UsedWhat {
     Name(Ino, FileName),
     /// A file that was opened, changed, moved or removed.
     File(Ino),
+    /// A directory whose attributes were set: what lies in it changes it, too, and is no use of it.
+    Directory(Ino),
 }
 
 impl UsedWhat {
-    /// How it is found now, `None` for a file that is gone; and the node, of a file.
+    /// How it is found now, `None` for a file or directory that is gone; and the node, of a file.
     ///
     /// # Errors
     /// A failure of the store.
@@ -129,6 +133,10 @@ impl UsedWhat {
             UsedWhat::File(ino) => {
                 let node = read.node(*ino)?.filter(|node| node.nlink > 0);
                 (node.as_ref().map(|node| Found::File(node.ctime)), node)
+            }
+            UsedWhat::Directory(ino) => {
+                let node = read.node(*ino)?.filter(|node| node.nlink > 0);
+                (node.map(|_| Found::Directory), None)
             }
         })
     }

@@ -23,6 +23,7 @@ fn a_conflict_is_ebusy_and_why_lists_what_changed() {
         ("removed", "rm notes/f", "echo y > notes/f", "notes/f"),
         ("made", "echo x > notes/new", "echo y > notes/new", "notes/new"),
         ("moved", "mv notes/f notes/g", "rm notes/f", "notes/f"),
+        ("set", "chmod 700 notes/d", "rmdir notes/d && mkdir notes/d", "notes/d"),
         (
             "claimed",
             "mv work/inbox/t-0001.yaml work/assigned/bob/",
@@ -37,7 +38,9 @@ fn a_conflict_is_ebusy_and_why_lists_what_changed() {
         ),
     ];
     for (name, inside, outside, path) in cases {
-        fixture.sh("rm -rf notes && mkdir notes && echo x > notes/f && echo z > other").success();
+        fixture
+            .sh("rm -rf notes && mkdir -p notes/d && echo x > notes/f && echo z > other")
+            .success();
         let ran = fixture.sh(&format!(
             "mkdir .workfs/txn/{name} && cd .workfs/txn/{name} && {inside} && echo mine > other"
         ));
@@ -84,9 +87,12 @@ fn what_was_only_looked_at_is_no_conflict() {
     let fixture = Setup::default().mounts(2).start();
     fixture.sh("mkdir notes && echo x > notes/f && mkdir .workfs/txn/t").success();
     fixture.sh("cd .workfs/txn/t && ls -l notes && stat notes/f && echo a > notes/a").success();
+    // Who sets attributes of a directory uses that, and not what lies in it.
+    fixture.sh("chmod 700 .workfs/txn/t/notes").success();
     fixture.sh("echo y > notes/f && echo b > notes/b").success();
     commit(&fixture, 0, "t").unwrap();
     fixture.sh("test \"$(ls notes | tr '\\n' ' ')\" = 'a b f '").success();
+    fixture.sh("test $(stat -c %a notes) = 700").success();
 }
 
 // P13.4

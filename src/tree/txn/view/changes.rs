@@ -199,7 +199,7 @@ impl View {
     /// Sets attributes.
     pub fn set(&mut self, below: &Below<'_>, node: TxnNode, set: SetAttr) -> Result<(), Stop> {
         self.require_owner(below, node, &set)?;
-        self.use_file(below, node)?;
+        self.use_attributes(below, node)?;
         if let Some(size) = set.size {
             self.resize(below, node, size)?;
         }

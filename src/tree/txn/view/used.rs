@@ -35,6 +35,16 @@ impl View {
         }
     }
 
+    /// Notes that a node of the store, whose attributes are set, is there.
+    pub(super) fn use_attributes(&mut self, below: &Below<'_>, node: TxnNode) -> Result<(), Stop> {
+        match node {
+            TxnNode::Stored(ino) if below.named(ino)?.node_type == NodeType::Directory => {
+                self.note(below, UsedWhat::Directory(ino), self.path_of(node))
+            }
+            _ => self.use_file(below, node),
+        }
+    }
+
     fn note(&mut self, below: &Below<'_>, what: UsedWhat, path: TreePath) -> Result<(), Stop> {
         if !self.used.contains_key(&what) {
             if self.used.len() >= TXN_USED_MAX {
