@@ -362,18 +362,15 @@ impl Turn<'_> {
         Ok(turned)
     }
 
-    /// Says when the record's turn comes, and what follows from it. Whoever waits hears of a new text, too:
-    /// what was in the way of a claim may be gone.
+    /// Says when the record's turn comes, and what follows from it, and from a new text: what was in the way of a
+    /// claim may be gone, for whoever waits, and an agent be named.
     fn settle(&mut self, record: &mut Record, kind: &Kind, is_new_text: bool) {
         let before = record.readiness.when;
         record.readiness.when = when(kind, record, self.now);
         match record.readiness.when {
-            When::Now if before != When::Now => {
+            When::Now if before != When::Now || is_new_text => {
                 self.effect(Effect::Ready(record.workspace, record.key));
-                self.became_ready(record);
-            }
-            When::Now if is_new_text => {
-                self.effect(Effect::Ready(record.workspace, record.key));
+                self.is_ready(record);
             }
             When::At(at) => self.effect(Effect::Due(at)),
             When::Now | When::Waits => {}

@@ -43,6 +43,44 @@ fn a_task_that_waits_is_assigned_when_it_is_ready() {
     assert_eq!(names(&fixture, "assigned/bob"), ["then.yaml"]);
 }
 
+// P14.3
+#[test]
+fn a_task_that_is_ready_and_is_given_its_agent_later_goes_to_its_lane() {
+    let fixture = assigning();
+    fixture.sh("cd work/inbox; echo 'title: x' > t-1.yaml; echo 'agent: dan' > t-2.yaml").success();
+    fixture.workfs(&["agent", "add", "dan"]).success();
+    assert_eq!(names(&fixture, "inbox"), ["t-1.yaml", "t-2.yaml"]);
+    fixture.sh("cd work/inbox; echo 'agent: bob' >> t-1.yaml; echo '# now' >> t-2.yaml").success();
+    assert_eq!(names(&fixture, "assigned/bob"), ["t-1.yaml"]);
+    assert_eq!(names(&fixture, "assigned/dan"), ["t-2.yaml"]);
+    // Who gave it back keeps it not, whatever is saved then.
+    fixture
+        .sh("mv work/assigned/bob/t-1.yaml work/inbox/; echo '#' >> work/inbox/t-1.yaml")
+        .success();
+    assert_eq!(names(&fixture, "inbox"), ["t-1.yaml"]);
+    fixture.fsck_clean();
+}
+
+// P14.1 P14.3
+#[test]
+fn who_switches_it_on_has_what_is_ready_assigned() {
+    let fixture = with_chores("assign: false", Setup::default());
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    fixture.sh("cd work/inbox; for i in 1 2 3; do echo 'agent: bob' > t-$i.yaml; done").success();
+    fixture
+        .sh("mv work/inbox/t-3.yaml work/assigned/ann; mv work/assigned/ann/t-3.yaml work/inbox")
+        .success();
+    let layout = fixture.outside("other.yaml");
+    let on = "workspaces: [{ path: work, kind: task, chores: { assign: true } }]\n";
+    std::fs::write(&layout, on).unwrap();
+    fixture.unmount_all();
+    fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).success();
+    fixture.mount_all();
+    assert_eq!(names(&fixture, "assigned/bob"), ["t-1.yaml", "t-2.yaml"]);
+    assert_eq!(names(&fixture, "inbox"), ["t-3.yaml"], "who gave it back keeps it not");
+    fixture.fsck_clean();
+}
+
 // P14.2 P14.3
 #[test]
 fn a_follow_up_is_assigned_too() {

@@ -1,7 +1,7 @@
 //! The coordinator's chores: what the daemon does by itself where the configuration says so.
 //!
 //! Two follow from a change and are made in its transaction: a finished record hands over, a record
-//! that becomes ready is assigned. What follows is an ordinary command at the front of the batch, in
+//! that is ready is assigned. What follows is an ordinary command at the front of the batch, in
 //! a savepoint of its own, so that nothing that goes wrong with it undoes what it follows from. The
 //! others a clock brings (`round`).
 //!
@@ -68,8 +68,8 @@ impl Turn<'_> {
         }
     }
 
-    /// What follows from a record's becoming ready.
-    pub(super) fn became_ready(&mut self, record: &Record) {
+    /// What follows from a record's being ready, where it was not or has a new text.
+    pub(super) fn is_ready(&mut self, record: &Record) {
         if is_new(record) && self.config.assigns() {
             self.owe(Follow { record: record.key, duty: Duty::Assign });
         }
