@@ -330,7 +330,7 @@ impl Turn<'_> {
             ("size", if file { node.size.into() } else { Field::Absent }),
             // Saves of this file are told under another of its names.
             ("told_as", told_as.as_deref().into()),
-            ("type", if file { Field::Absent } else { Field::Text(type_name(node.node_type)) }),
+            ("type", told_type(node.node_type)),
             ("via", saved.via.into()),
         ]);
         let mut history = self.file_event(saved.event, path, payload)?;
@@ -351,26 +351,28 @@ impl Turn<'_> {
     /// The event of a name that is gone; `to` is where it went.
     pub(super) fn file_gone(
         &mut self,
-        dir: Ino,
-        name: &FileName,
-        event: EventName,
+        (dir, name): (Ino, &FileName),
+        node_type: NodeType,
         to: Option<&TreePath>,
     ) -> Result<(), StoreError> {
         match self.kept(dir, name)? {
-            Some((_, path)) => self.path_gone(&path, event, to),
+            Some((_, path)) => self.path_gone((&path, node_type), to),
             None => Ok(()),
         }
     }
 
     fn path_gone(
         &mut self,
-        path: &TreePath,
-        event: EventName,
+        (path, node_type): (&TreePath, NodeType),
         to: Option<&TreePath>,
     ) -> Result<(), StoreError> {
         let (shown, to) = (path.to_string(), to.map(ToString::to_string));
-        let payload = Payload::of(&[("path", Field::Text(&shown)), ("to", to.as_deref().into())]);
-        let history = self.file_event(event, path, payload)?;
+        let payload = Payload::of(&[
+            ("path", Field::Text(&shown)),
+            ("to", to.as_deref().into()),
+            ("type", told_type(node_type)),
+        ]);
+        let history = self.file_event(EventName::REMOVED, path, payload)?;
         self.txn.update_history(&history)
     }
 
@@ -384,7 +386,7 @@ impl Turn<'_> {
     ) -> Result<(), StoreError> {
         if self.scope(dir)?.is_some() {
             self.txn.delete_file_name(ino)?;
-            self.file_gone(dir, name, EventName::REMOVED, Some(to))?;
+            self.file_gone((dir, name), NodeType::File, Some(to))?;
         }
         Ok(())
     }
@@ -446,7 +448,7 @@ impl Turn<'_> {
             self.file_told((&path, keep.as_ref()), (dir, name), node, saved)?;
         } else if let Some(from) = from {
             let to = Some(path_of(self.txn, dir, name)?).filter(TreePath::can_be_named);
-            self.path_gone(&from, EventName::REMOVED, to.as_ref())?;
+            self.path_gone((&from, node.node_type), to.as_ref())?;
         }
         Ok(())
     }
@@ -479,13 +481,14 @@ impl Turn<'_> {
     }
 }
 
-fn type_name(node_type: NodeType) -> &'static str {
+/// What an event says of the type of what it is about: of a regular file nothing.
+fn told_type(node_type: NodeType) -> Field<'static> {
     match node_type {
-        NodeType::File => "file",
-        NodeType::Directory => "directory",
-        NodeType::Symlink => "link",
+        NodeType::File => Field::Absent,
+        NodeType::Directory => Field::Text("directory"),
+        NodeType::Symlink => Field::Text("link"),
         NodeType::Fifo | NodeType::Socket | NodeType::CharDevice | NodeType::BlockDevice => {
-            "special"
+            Field::Text("special")
         }
     }
 }

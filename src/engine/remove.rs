@@ -93,7 +93,7 @@ impl Command for Remove {
         turn.unname(&node, self.parent, &self.name)?;
         turn.touch_dir(parent, -i32::from(directory))?;
         if node.class == Class::Plain {
-            turn.file_gone(self.parent, &self.name, EventName::REMOVED, None)?;
+            turn.file_gone((self.parent, &self.name), node.node_type, None)?;
         }
         let (parent, name, ino) = (self.parent, self.name, node.ino);
         let fate = Fate::Removed(node.node_type);

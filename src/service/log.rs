@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use crate::names::{TreePath, printable};
 use crate::numbers::G;
-use crate::store::{NodeType, Read, Record, WorkspaceRow, earlier};
+use crate::store::{EventRow, NodeType, Read, Record, WorkspaceRow, earlier};
 
 use super::find::{Found, find_past, has_past_below, past_of};
 use super::pasts::{draft_past_of, event_of, last_of, lay_there};
+use super::places::is_about;
 use super::show::seconds;
 use super::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 
@@ -54,28 +55,24 @@ enum Filter {
 }
 
 impl Filter {
-    fn wants(&self, line: &str) -> bool {
+    fn wants(&self, read: &dyn Read, row: &EventRow) -> Result<bool, Failure> {
         let below = |path: &str, above: &str| {
             path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let parsed = || serde_json::from_str::<Value>(line).unwrap_or_default();
-        match self {
+        let parsed = || serde_json::from_str::<Value>(&row.line).unwrap_or_default();
+        Ok(match self {
             Filter::All => true,
             Filter::Record(workspace, id) => {
                 // Most lines are of other records, and cheap to tell.
-                line.contains(id.as_str()) && {
+                row.line.contains(id.as_str()) && {
                     let event = parsed();
                     field(&event, "/id") == *id && field(&event, "/workspace") == *workspace
                 }
             }
             Filter::Below(path) => {
-                let event = parsed();
-                ["/payload/path", "/payload/to", "/payload/from_path"]
-                    .iter()
-                    .filter_map(|at| event.pointer(at)?.as_str())
-                    .any(|there| path.is_empty() || below(there, path))
+                is_about(read, row, &parsed(), |there| path.is_empty() || below(there, path))?
             }
-        }
+        })
     }
 }
 
@@ -266,8 +263,8 @@ fn lines(
         let mut found = Vec::new();
         for g in gs {
             if let Some(row) = read.event(g)?
-                && part.hears(&row.line)
-                && filter.wants(&row.line)
+                && part.hears(read, &row)?
+                && filter.wants(read, &row)?
             {
                 found.push((g, row.line));
             }

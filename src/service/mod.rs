@@ -33,6 +33,7 @@ mod pace;
 mod part;
 mod pasts;
 mod permitted;
+mod places;
 mod project;
 mod ready;
 mod refused;

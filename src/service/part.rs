@@ -8,10 +8,11 @@
 use serde_json::Value;
 
 use crate::names::{ShownPath, TreePath, path_of_text};
-use crate::store::{Read, WorkspaceRow};
+use crate::store::{EventRow, Read, WorkspaceRow};
 
 use super::find::tree_path;
 use super::log::field;
+use super::places::is_about;
 use super::{Exit, Failure};
 
 /// A part of the tree; the whole of it by default.
@@ -113,17 +114,17 @@ impl Part {
     }
 
     /// Whether an event is about something in sight.
-    pub(super) fn hears(&self, line: &str) -> bool {
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub(super) fn hears(&self, read: &dyn Read, row: &EventRow) -> Result<bool, Failure> {
         if self.is_whole() {
-            return true;
+            return Ok(true);
         }
-        let event: Value = serde_json::from_str(line).unwrap_or_default();
-        let pointers = ["/workspace", "/payload/path", "/payload/to", "/payload/from_path"];
-        let mut paths = pointers.iter().map(|pointer| field(&event, pointer));
-        paths.any(|text| {
-            let path = (!text.is_empty()).then(|| path_of_ledger(&text)).flatten();
-            path.is_some_and(|path| self.has(&path))
-        })
+        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        let has = |text: &str| path_of_ledger(text).is_some_and(|path| self.has(&path));
+        let workspace = field(&event, "/workspace");
+        Ok((!workspace.is_empty() && has(&workspace)) || is_about(read, row, &event, has)?)
     }
 }
 

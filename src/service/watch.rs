@@ -12,9 +12,11 @@ use serde_json::Value;
 use crate::config::FileGlob;
 use crate::names::{json_path, path_of_text, shell_word};
 use crate::numbers::G;
+use crate::store::{EventRow, Read};
 
 use super::log::{IDLE_AFTER, readable};
 use super::part::path_of_ledger;
+use super::places::{is_about, moves_directory};
 use super::{Exit, Failure, Part, Reply, Service, Sink, WatchArgs};
 
 /// Events that are read from one snapshot.
@@ -76,19 +78,23 @@ pub(super) fn watch(
         return Ok(report);
     }
     loop {
-        let page = service.read(|read| {
+        let (lines, last) = service.read(|read| {
             let mut lines = Vec::new();
             let last = read.last_event()?.map_or(G(0), |row| row.g);
             let end = G(last.0.min(report.last_g.0.saturating_add(PAGE)));
             // None, where who asks begins after all that has happened.
             for before in (report.last_g.0..end.0).map(G) {
-                lines.extend(read.event(before.next())?.map(|row| row.line));
+                if let Some(row) = read.event(before.next())?
+                    && tells_of(read, (&glob, part), &row)?
+                {
+                    lines.push(row.line);
+                }
             }
             Ok((lines, end.max(report.last_g)))
         })?;
-        report.last_g = page.1;
-        let (all_read, told) = (page.0.is_empty(), report.events);
-        for line in page.0.into_iter().filter(|line| tells_of(&glob, part, line)) {
+        let (all_read, told) = (last == report.last_g, report.events);
+        report.last_g = last;
+        for line in lines {
             report.events += 1;
             if !sink(Reply::Line(if args.json { named(line) } else { readable(part, &line) })) {
                 return Ok(report);
@@ -138,11 +144,18 @@ fn named(line: String) -> String {
     if is_changed { event.to_string() } else { line }
 }
 
-/// Whether an event is about a file that the glob matches.
-fn tells_of(glob: &FileGlob, part: &Part, line: &str) -> bool {
-    let event: Value = serde_json::from_str(line).unwrap_or_default();
-    ["/payload/path", "/payload/to", "/payload/from_path"]
-        .iter()
-        .filter_map(|at| path_of_ledger(event.pointer(at)?.as_str()?)?.below(part.root()))
-        .any(|path| glob.matches(&path))
+/// Whether an event is about a file that the glob matches, or may be: of a directory that is moved it tells alone.
+fn tells_of(
+    read: &dyn Read,
+    (glob, part): (&FileGlob, &Part),
+    row: &EventRow,
+) -> Result<bool, Failure> {
+    let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+    let brings_all_below = moves_directory(&event);
+    is_about(read, row, &event, |text| {
+        let path = path_of_ledger(text).and_then(|path| path.below(part.root()));
+        path.is_some_and(|path| {
+            glob.matches(&path) || (brings_all_below && glob.may_lie_below(path.names()))
+        })
+    })
 }

@@ -95,6 +95,40 @@ fn records_and_files_are_told_by_their_glob() {
 
 // P11.5
 #[test]
+fn what_leaves_a_place_is_told_to_who_watches_that() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir -p scratchpad/d/sub out; echo x > scratchpad/d/sub/f.json").success();
+    fixture.task("inbox", &Task::new("t-1"));
+    let since = fixture.ledger().last_g().to_string();
+    let watch = |glob: &str| -> Vec<String> {
+        let arguments = ["watch", glob, "--json", "--since", &since, "--timeout", "0"];
+        let ran = fixture.workfs(&arguments);
+        ran.json_lines().iter().map(|e| e["event"].as_str().unwrap().to_owned()).collect()
+    };
+    // Of a record.
+    fixture
+        .sh("cd work; mv inbox/t-1.yaml assigned/bob/; touch assigned/bob/t-1.yaml
+             mv assigned/bob/t-1.yaml inbox/; rm inbox/t-1.yaml")
+        .success();
+    assert_eq!(watch("work/inbox/*"), ["claimed", "released", "removed"]);
+    assert_eq!(watch("work/assigned/bob/*"), ["claimed", "released"]);
+    assert!(watch("work/done/**").is_empty());
+    let log = fixture.workfs(&["log", "work/assigned/bob", "--since", &since]).success();
+    assert!(log.stdout.contains("claimed") && log.stdout.contains("released"), "{log}");
+    // And of what goes with its directory, of which alone there is an event.
+    fixture
+        .sh("cd scratchpad; mkdir d/sub/new; mv d e; mv e ../out/; mv ../out/e d; mv d/sub/f.json .")
+        .success();
+    let moved = ["renamed", "removed", "created"];
+    assert_eq!(watch("scratchpad/[de]/sub/*.json"), [&moved[..], &["renamed"]].concat());
+    assert_eq!(watch("scratchpad/d/**"), ["created", "renamed", "created", "renamed"]);
+    assert_eq!(watch("scratchpad/e/sub/**"), ["renamed", "removed"]);
+    assert!(watch("scratchpad/d/sub/new/*.md") == ["renamed", "created"], "not the mkdir");
+    assert!(watch("scratchpad/*/f.json/*").len() == 3, "of files there is nothing below");
+}
+
+// P11.5
+#[test]
 fn no_number_that_is_given_is_too_large() {
     let fixture = Fixture::new();
     fixture.sh("mkdir -p scratchpad && echo x > scratchpad/f").success();
