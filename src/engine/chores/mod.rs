@@ -69,7 +69,7 @@ impl Turn<'_> {
     }
 
     /// What follows from a record's being ready, where it was not or has a new text.
-    pub(super) fn is_ready(&mut self, record: &Record) {
+    pub(super) fn found_ready(&mut self, record: &Record) {
         if is_new(record) && self.config.assigns() {
             self.owe(Follow { record: record.key, duty: Duty::Assign });
         }
