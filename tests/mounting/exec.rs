@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::Signal;
 
 use crate::harness::{
-    DEADLINE, Fixture, Ran, Setup, Task, await_end, await_exit, is_ignored, left_out,
-    mounted_below, needs, pid_alive, processes_of, python, run, send_signal, until_polled,
+    DEADLINE, Fixture, Ran, Setup, Task, await_end, await_exit, is_ignored, mounted_below, needs,
+    pid_alive, processes_of, python, run, send_signal, until_polled,
 };
 use crate::{may_have_a_name_space, without_fuse};
 
