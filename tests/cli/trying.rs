@@ -21,6 +21,7 @@ fn type_what_is_said(fixture: &Fixture, path: &str) {
     let tasks = fixture.outside("my tasks").join(path);
     fs::create_dir_all(tasks.parent().unwrap()).unwrap();
     fs::write(&tasks, Task::new("t-1").text()).unwrap();
+    fs::write(fixture.outside("my tasks/a no id.yaml"), Task::new("t-1").text()).unwrap();
     let found = std::env::var("PATH").unwrap();
     let shell = fixture.bash().with("PATH", format!("{}:{found}", tools.display()));
     let shell = shell
