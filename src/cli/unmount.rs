@@ -110,6 +110,8 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         None if mounted.is_some() => store::own(global)?,
         None => store::paths(global, &[])?,
     };
+    // Whoever calls this from inside is not kept by this very process.
+    std::env::set_current_dir("/").map_err(|error| Failure::io("leaving the directory", &error))?;
     // What is mounted there in another name space is none of this one's.
     let asked = mounted.as_ref().map(|_| by_the_daemon(&paths, &dir, lazy));
     match asked.unwrap_or(Ok(None)) {

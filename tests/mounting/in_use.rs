@@ -4,7 +4,7 @@ use std::process::{Child, Command};
 
 use rustix::mount::{UnmountFlags, unmount};
 
-use crate::harness::{Setup, Task, left_out};
+use crate::harness::{Setup, Task, left_out, mounted_below, run};
 
 fn stands_in(dir: &std::path::Path) -> Child {
     Command::new("sleep").arg("600").current_dir(dir).spawn().unwrap()
@@ -32,6 +32,19 @@ fn who_uses_a_mount_is_named_and_nobody_else() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+}
+
+// P6.3
+#[test]
+fn who_unmounts_from_inside_is_not_in_its_own_way() {
+    let fixture = Setup::default().mounts(2).start();
+    let inside = |mount: &std::path::Path, dir: &str| {
+        let mut command = fixture.command(&["unmount", dir]);
+        run(command.current_dir(mount)).success();
+    };
+    inside(&fixture.mount(1).join("work"), "..");
+    inside(fixture.root(), ".");
+    assert!(mounted_below(fixture.base()).is_empty());
 }
 
 // P6.3
