@@ -150,9 +150,11 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
             Some(super::show::seconds(line.get("at")?.as_str()?))
         });
-        // Not their lengths: what was given back of big files is holes.
+        // Not their lengths: what was given back of big files is holes. Nor all that they take: there is room ahead,
+        // for as long as somebody has the store, be it this command.
         let taken = FILES.map(|end| {
-            std::fs::metadata(beside(&service.store, end)).map_or(0, |file| file.blocks() * 512)
+            let file = std::fs::metadata(beside(&service.store, end));
+            file.map_or(0, |file| file.len().min(file.blocks() * 512))
         });
         Ok(StatusReport {
             store: service.store.display().to_string(),

@@ -216,6 +216,7 @@ fn lists_and_counts_tell_drafts_from_records() {
     assert_eq!(none.exit, Exit::Absent);
 
     let Report::Status(status) = bench.ask(Request::Status).unwrap() else { panic!() };
+    assert!(status.store_bytes < 1 << 20, "{} with room ahead", status.store_bytes);
     let inbox = &status.workspaces[0].states[0];
     assert_eq!((inbox.records, inbox.drafts), (2, 1));
     assert!(status.human().contains("inbox 2 (+1 drafts), assigned 1"), "{}", status.human());
