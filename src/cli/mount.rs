@@ -113,6 +113,8 @@ pub(super) fn makes(paths: &StorePaths) -> String {
 
 /// Asks the daemon, starting it where there is none.
 fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
+    let dir = Path::new(&ask.dir);
+    let was_dead = daemon::is_dead(dir);
     let asked = at_daemon(options, |mut client| {
         let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? else { return Ok(None) };
         let already = matches!(answer, Answer::Mounted { already: true, .. });
@@ -134,11 +136,12 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
         Ok(Some(Exit::Done))
     });
     asked.inspect_err(|stop| {
-        // A daemon that broke off may have left one.
-        let dir = Path::new(&ask.dir);
+        // A daemon that broke off may have left one. Where one lay before, nobody can write below it, and it
+        // stays until another takes its place.
         let covers = Covers::kept_in(options.paths.covers());
         let said = |reason: &str| matches!(stop, Stop::Failed(said) if said.reason == reason);
-        if daemon::is_dead(dir)
+        if !was_dead
+            && daemon::is_dead(dir)
             && let Err(failure) = daemon::clean_up(dir, &covers, false)
             && !said(&failure.reason)
         {

@@ -152,8 +152,11 @@ impl Mounts {
             let added = same(mount, info, &who, &ask.options)?;
             return Ok(Added { info: self.as_of_now(added.info), ..added });
         }
-        same_role(self.registered(&who).as_ref(), &who)?;
+        // Before the directory is touched: where a dead mount lies, nobody can write below it.
         let root = self.shown(&who.root)?;
+        who.expect_role(self.registered(&who).map(|agent| agent.role))?;
+        let mut kernel = own.kernel()?;
+        let id = self.next_id()?;
         let nonempty = ask.nonempty || own.nonempty;
         let mut notes = Vec::new();
         let none_ends = self.finishing.lock();
@@ -169,13 +172,11 @@ impl Mounts {
             }
         };
         let private = matches!(on, On::Connection(_));
-        let mut kernel = own.kernel()?;
         (kernel.root, kernel.other_numbers) = (root, other_numbers);
         if !own.names_source() {
             kernel.fs_name = self.paths.source();
         }
         notes.extend(options::protect(&mut kernel, self.engine.write_protection()));
-        let id = self.next_id()?;
         let maker = user_name(uid);
         let shows_stored = kernel.shows_stored();
         let asks = kernel.is_checked(uid).then(|| kernel.shows());
@@ -283,7 +284,7 @@ impl Mounts {
                 self.engine.run(Caller::new(uid, 0, None).context(), add)?
             }
         };
-        same_role(known.as_ref(), who)
+        who.expect_role(known.map(|agent| agent.role))
     }
 
     fn registered(&self, who: &Who) -> Option<Registered> {
@@ -477,16 +478,4 @@ fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, options: &str) -> Result<
     }
     let notes = vec![format!("{} is mounted already", info.dir)];
     Ok(Added { mount, info, already: true, notes })
-}
-
-/// Who names a role for an agent that has another is refused.
-fn same_role(known: Option<&Registered>, who: &Who) -> Result<(), Failure> {
-    match (known, who.role, &who.agent) {
-        (Some(known), Some(role), Some(name)) if known.role != role => {
-            let reason = format!("{name} is registered as {}, not as {role}", known.role);
-            let remedy = format!("leave --role out, or `workfs agent add {name} --role {role}`");
-            Err(Failure::new(Cause::Conflict, reason, remedy))
-        }
-        _ => Ok(()),
-    }
 }

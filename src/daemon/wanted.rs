@@ -70,4 +70,20 @@ impl Who {
         }
         Ok(Who { agent, role, root: root.filter(|path| !path.names().is_empty()) })
     }
+
+    /// An agent that is registered keeps its role, `known`.
+    ///
+    /// # Errors
+    /// If another one was asked for.
+    pub fn expect_role(&self, known: Option<Role>) -> Result<(), Failure> {
+        match (&self.agent, known, self.role) {
+            (Some(name), Some(known), Some(role)) if known != role => {
+                let reason = format!("{name} is registered as {known}, not as {role}");
+                let remedy =
+                    format!("leave --role out, or `workfs agent add {name} --role {role}`");
+                Err(Failure::new(Cause::Conflict, reason, remedy))
+            }
+            _ => Ok(()),
+        }
+    }
 }

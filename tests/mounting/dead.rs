@@ -60,6 +60,28 @@ fn a_mount_in_the_place_of_a_dead_one_is_of_its_store_and_says_what_is_otherwise
     assert!(Path::new(&dir).join("work/inbox/t-1.yaml").exists());
 }
 
+// P6.1 P6.4 P6.8
+#[test]
+fn a_mount_that_is_refused_leaves_a_dead_one_where_it_is() {
+    let (fixture, dir) = bobs();
+    fixture.kill_daemon();
+    let write = || fs::write(Path::new(&dir).join("file"), b"x").map_err(|e| e.raw_os_error());
+    let refused = |arguments: &[&str], code: i32| {
+        let ran = fixture.workfs(&[arguments, &[&dir]].concat());
+        assert_eq!(ran.code, code, "{arguments:?}: {ran}");
+        assert_eq!(write(), Err(Some(libc::ENOTCONN)), "{arguments:?}: {ran}");
+    };
+    refused(&["mount", "--root", "nowhere"], 4);
+    refused(&["mount", "--agent", "bob", "--role", "observer"], 5);
+    // The daemon of another mount runs with another level.
+    let other = fixture.outside("other");
+    fs::create_dir(&other).unwrap();
+    fixture.workfs(&["mount", "--sync", "full", other.to_str().unwrap()]).success();
+    refused(&["mount", "--sync", "normal"], 5);
+    fixture.workfs(&["mount", &dir]).success();
+    assert_eq!(write(), Ok(()));
+}
+
 // P6.4 P6.8
 #[test]
 fn the_directory_is_given_back_after_another_store_s_mount_in_the_place_of_a_dead_one() {

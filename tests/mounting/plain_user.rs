@@ -170,6 +170,21 @@ fn a_daemon_that_is_killed_under_a_command_of_who_is_not_root_leaves_no_mount() 
     assert_eq!(ran.stdout, "", "{ran}");
 }
 
+// P6.1 P6.4
+#[test]
+fn a_mount_of_who_is_not_root_that_is_refused_leaves_a_dead_one_where_it_is() {
+    if !can_become_another() {
+        return;
+    }
+    as_nobody(
+        &of_nobody(),
+        "w mount --agent bob $M; kill -9 $(cat $S.lock); while stat -f $M >/dev/null 2>&1; do :; done
+         if w mount --agent bob --role observer $M; then exit 9; fi
+         if touch $M/file; then exit 9; fi
+         w mount --agent bob $M; touch $M/file; w unmount $M; gone",
+    );
+}
+
 // P6.4 P6.8
 #[test]
 fn root_replaces_and_takes_away_a_user_s_dead_mount() {
