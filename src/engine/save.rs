@@ -445,11 +445,16 @@ pub(super) fn require_not_theirs(record: &Record, lies: &Home, home: &Home) -> R
     if !is_theirs(record, home) {
         return Ok(());
     }
-    Err(Refusal::new(
-        Rule::Taken,
-        format!("`{}` is `{}` already: an id lives in one place", home.id, lies.file_path()),
-        "someone else was faster, or the id is in use: take another one",
-    ))
+    let lies = lies.file_path();
+    let remedy = match home.owner {
+        None if record.owner.is_some() => {
+            let (from, to) = (lies.in_shell(), home.governed.dir_path().in_shell());
+            format!("to move it there: mv {from} {to}/; for a new record take another id")
+        }
+        _ => "someone else was faster, or the id is in use: take another one".to_owned(),
+    };
+    let reason = format!("`{}` is `{lies}` already: an id lives in one place", home.id);
+    Err(Refusal::new(Rule::Taken, reason, remedy))
 }
 
 /// Judges a new text of `record`, which lies at `lies` and is on its way to `home`. It may still

@@ -93,3 +93,18 @@ fn who_means_it_removes_it() {
     assert!(!from.exists());
     fixture.fsck_clean();
 }
+
+// P1.3
+#[test]
+fn who_has_a_record_gives_it_back_by_mv_and_hears_so_of_a_copy() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.sh("mkdir -p work/assigned/bob && mv work/inbox/t-1.yaml work/assigned/bob/").success();
+    for to in ["inbox", "fridge"] {
+        fixture.sh(&format!("cp work/assigned/bob/t-1.yaml work/{to}/")).failure();
+        let why = fixture.why();
+        assert!(why.contains(&format!("mv work/assigned/bob/t-1.yaml work/{to}/")), "{why}");
+    }
+    fixture.sh("mv work/assigned/bob/t-1.yaml work/inbox/").success();
+    fixture.fsck_clean();
+}
