@@ -218,7 +218,7 @@ fn next_is_moved_into_a_lane_and_nowhere_else() {
     assert_eq!(to("work/done/bob/.next"), perm.raw_os_error(), "a result is missing");
     assert_eq!(to("work/assigned/nobody/.next"), noent.raw_os_error());
     assert!(fixture.path("work/inbox/a.yaml").exists());
-    assert!(fixture.why().contains("mv ready/.next"), "{}", fixture.why());
+    assert!(fixture.why().contains("mv work/ready/.next work/assigned/bob/"), "{}", fixture.why());
     // Python's way.
     let python = "import shutil; shutil.move('work/ready/.next', 'work/assigned/bob')";
     fixture.sh(&format!("python3 -c \"{python}\"")).success();
