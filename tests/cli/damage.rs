@@ -196,6 +196,7 @@ fn fsck_finds_content_that_is_missing_numbers_that_begin_anew_and_what_is_not_ou
 fn illegible() -> Vec<(String, &'static str, Vec<&'static str>)> {
     let entry = |name: &str| format!("UPDATE entries SET name = {name} WHERE name = x'6c696e6b'");
     let export = vec!["export", "outside/export"];
+    let record = |set: &str| format!("UPDATE records SET {set} WHERE id = 'mine'");
     let (list, show, log) = (vec!["list"], vec!["show", "free"], vec!["log"]);
     vec![
         (entry("x'612f62'"), "name `a/b` in node 1: is none that a file can", export.clone()),
@@ -205,16 +206,9 @@ fn illegible() -> Vec<(String, &'static str, Vec<&'static str>)> {
             "cannot be read: -1 is out of range",
             export,
         ),
-        (
-            "UPDATE records SET id = 'a/b' WHERE id = 'mine'".into(),
-            ": cannot be read: ",
-            list.clone(),
-        ),
-        (
-            "UPDATE records SET trace = x'' WHERE id = 'mine'".into(),
-            "cannot be read: a trace that is not 16",
-            list.clone(),
-        ),
+        (record("id = 'a/b'"), ": cannot be read: ", list.clone()),
+        (record("trace = x''"), "cannot be read: a trace that is not 16", list.clone()),
+        (record("standing = 7"), "cannot be read: a record's standing 7", list.clone()),
         (
             "UPDATE workspaces SET path = x'2e2e' WHERE path <> x'776f726b'".into(),
             "workspace 2: cannot be read",

@@ -102,7 +102,8 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
             valid: live == 0,
         },
         2 => Standing::Parked { dir: Ino(number(row, 5)?) },
-        _ => Standing::Gone,
+        3 => Standing::Gone,
+        other => return Err(damaged(format!("a record's standing {other}"))),
     };
     let owner: Option<String> = row.get(8)?;
     let lapsed: Option<String> = row.get(24)?;
