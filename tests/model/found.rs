@@ -234,3 +234,16 @@ fn a_directory_that_was_one_workspace_becomes_another() {
         put("work/inbox/t1.yaml", Text::New, How::Truncate, Ann),
     ]);
 }
+
+#[test]
+fn a_save_takes_the_set_id_bits_away() {
+    let chmod = |mode| Op::Chmod(at("work/inbox/t1.yaml"), mode);
+    agrees(vec![
+        put("work/inbox/t1.yaml", Text::Fitting, How::Truncate, Ann),
+        chmod(0o4755),
+        put("work/inbox/t1.yaml", Text::Fitting, How::Truncate, Ann),
+        Op::SetStatus(at("work/inbox/t1.yaml"), "inbox", Ann),
+        chmod(0o2750),
+        Op::SetStatus(at("work/inbox/t1.yaml"), "new", Ann),
+    ]);
+}

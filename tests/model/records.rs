@@ -171,13 +171,13 @@ impl Model {
         };
         match self.nodes[node].body.clone() {
             Body::Plain(_) => {
-                self.nodes[node].body = Body::Plain(text.to_vec());
-                self.nodes[node].touched += 1;
+                *self.plain_mut(node) = text.to_vec();
                 Ok(None)
             }
             Body::Draft(_) => {
                 let (dir, name) = (self.nodes[node].parent, self.nodes[node].name.clone());
                 let home = self.slot(dir, &name).unwrap();
+                self.drop_privileges(node);
                 if self.waits_for_rename(&home) && !self.says_id(text, &home.id) {
                     self.met("a draft that waits for its rename");
                     self.keep_draft(node, text, false);
@@ -201,9 +201,13 @@ impl Model {
                     self.met("a save under a claim that is over");
                     return no("ESTALE");
                 }
-                let home = self.home_of(node);
+                let (home, before) = (self.home_of(node), self.records[&id].version);
                 self.next_version(&home, node, text, Door::Handle, base, pid)?;
-                Ok(Some(self.records[&id].version))
+                let version = self.records[&id].version;
+                if version != before {
+                    self.drop_privileges(node);
+                }
+                Ok(Some(version))
             }
             Body::Dir(_) | Body::Symlink(_) => panic!("no file"),
         }

@@ -401,14 +401,20 @@ impl Model {
 
     // Content of plain files.
 
-    /// The content of a plain file, to change it. Who is not privileged takes the set-id bits away.
-    pub fn plain_mut(&mut self, node: NodeId) -> &mut Vec<u8> {
+    /// Who is not privileged and writes to a file takes the set-id bits away.
+    pub fn drop_privileges(&mut self, node: NodeId) {
         let node = &mut self.nodes[node];
-        node.touched += 1;
         node.mode &= !0o4000;
         if node.mode & 0o010 != 0 {
             node.mode &= !0o2000;
         }
+    }
+
+    /// The content of a plain file, to change it.
+    pub fn plain_mut(&mut self, node: NodeId) -> &mut Vec<u8> {
+        self.drop_privileges(node);
+        let node = &mut self.nodes[node];
+        node.touched += 1;
         match &mut node.body {
             Body::Plain(text) => text,
             _ => panic!("no plain file"),
