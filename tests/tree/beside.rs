@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::harness::{Random, Setup, long};
 
 /// A path of few, so that they meet.
-fn any_path(random: &mut Random) -> PathBuf {
+pub fn any_path(random: &mut Random) -> PathBuf {
     let names = 1 + random.below(3);
     (0..names).map(|_| ["a", "b", "c", "d"][random.below(4) as usize]).collect()
 }
@@ -84,7 +84,7 @@ impl Call {
 
 /// What is seen of a path.
 #[derive(Debug, PartialEq)]
-struct Seen {
+pub struct Seen {
     mode: u32,
     links: u64,
     content: Option<Vec<u8>>,
@@ -92,7 +92,7 @@ struct Seen {
     names: Option<BTreeSet<String>>,
 }
 
-fn see(path: &Path) -> Result<Seen, Option<i32>> {
+pub fn see(path: &Path) -> Result<Seen, Option<i32>> {
     let errno = |error: io::Error| error.raw_os_error();
     let found = fs::symlink_metadata(path).map_err(errno)?;
     let (is_dir, is_file) = (found.is_dir(), found.is_file());

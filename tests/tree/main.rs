@@ -16,5 +16,6 @@ mod ended;
 mod links;
 mod listing;
 mod names;
+mod opened;
 mod programs;
 mod silence;
