@@ -13,6 +13,7 @@ mod alarm;
 mod anew;
 mod announcer;
 mod apart;
+mod arrival;
 mod backup;
 mod bell;
 mod checked;

@@ -13,7 +13,8 @@ use crate::numbers::{G, Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Durability, Node, NodeType, Record, Standing, StoreError};
 
-use super::backup::{come_back, is_parked_at};
+use super::arrival::{Arrival, arrival};
+use super::backup::come_back;
 use super::draft::{keep_text, leave_draft, renamed_over, told_of_rename};
 use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
@@ -372,42 +373,6 @@ pub(super) fn admit(
         }
     };
     Ok(Made::of(&record))
-}
-
-/// What the text of a file that is to be a record is to the one that has its id.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Arrival {
-    /// The text of a record that is new here.
-    Anew,
-    /// The next version of one whose name went to a backup, and comes back.
-    Next,
-    /// The text that such a one had.
-    AsItWas,
-}
-
-/// How a text arrives at `home`, where the record that has its id has no file.
-fn arrival(
-    turn: &mut Turn<'_>,
-    known: Option<&Record>,
-    home: &Home,
-    (sight, text): (&Sight, &Text),
-) -> Result<Arrival, Stop> {
-    let Some(record) = known else { return Ok(Arrival::Anew) };
-    if is_parked_at(record, home) {
-        let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
-        turn.revives(record, home).map_err(refuse)?;
-        // Who gives it its own file back needs to have read nothing.
-        if turn.content(record)?[..] == text.bytes[..] && !record.is_lapsed() {
-            return Ok(Arrival::AsItWas);
-        }
-        sight.require_current(record, home).map_err(refuse)?;
-        return Ok(Arrival::Next);
-    }
-    if let Standing::Parked { dir } = record.standing {
-        let lay = turn.path_of_parked(record, dir, home)?;
-        turn.require_made_of(record, (&lay, home), (sight, text))?;
-    }
-    Ok(Arrival::Anew)
 }
 
 /// A record that lives elsewhere was written here: the transition by copy.
