@@ -3,7 +3,30 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use crate::harness::{Fixture, Setup, Task, left_out, needs};
+use crate::harness::{Fixture, Setup, Shell, Task, left_out, needs};
+
+/// A shell for `scripts/try`, with where things are in its variables.
+fn shell(fixture: &Fixture) -> Shell<'_> {
+    let tools = fixture.outside("tools");
+    let found = std::env::var("PATH").unwrap();
+    fixture
+        .bash()
+        .with("PATH", format!("{}:{found}", tools.display()))
+        .with("CARGO_TARGET_DIR", fixture.outside("target"))
+        .with("TRY", concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/try"))
+        .with("TASKS", fixture.outside("my tasks"))
+        .with("SAID", fixture.outside("said"))
+        .with("WORKFS_TRY_DIR", fixture.outside("tried, with $ and \""))
+}
+
+/// Ends what was tried, however the test ends.
+struct Tried<'f>(&'f Fixture);
+
+impl Drop for Tried<'_> {
+    fn drop(&mut self) {
+        shell(self.0).run("\"$TRY\" --stop");
+    }
+}
 
 /// Types what is said after `scripts/try` on a directory with a task at `path`, and then what ends it.
 #[track_caller]
@@ -22,15 +45,8 @@ fn type_what_is_said(fixture: &Fixture, path: &str) {
     fs::create_dir_all(tasks.parent().unwrap()).unwrap();
     fs::write(&tasks, Task::new("t-1").text()).unwrap();
     fs::write(fixture.outside("my tasks/a no id.yaml"), Task::new("t-1").text()).unwrap();
-    let found = std::env::var("PATH").unwrap();
-    let shell = fixture.bash().with("PATH", format!("{}:{found}", tools.display()));
-    let shell = shell
-        .with("CARGO_TARGET_DIR", &target)
-        .with("TRY", concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/try"))
-        .with("TASKS", fixture.outside("my tasks"))
-        .with("SAID", fixture.outside("said"))
-        .with("WORKFS_TRY_DIR", fixture.outside("tried, with $ and \""));
-    let ran = shell.run(
+    let _tried = Tried(fixture);
+    let ran = shell(fixture).run(
         "cd / && \"$TRY\" \"$TASKS\" > \"$SAID\" || exit 1
          while IFS= read -r typed <&3; do
              case $typed in

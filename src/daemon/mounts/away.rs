@@ -73,6 +73,8 @@ impl Mounts {
     }
 
     fn detached(&self, mount: &Mount, dir: &Path) {
+        // Its end may come now, and a directory is removed only when it was given back.
+        let _none_ends = self.finishing.lock();
         let mut table = self.table.lock();
         let row = table.rows.iter_mut().find(|row| row.mount.id() == mount.id());
         let below = row.and_then(|row| {
