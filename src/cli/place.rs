@@ -14,8 +14,8 @@ use super::output::Stop;
 use crate::daemon::{MountLine, canonical, from_root, mounted_around};
 use crate::names::{TreePath, json_path, path_of_json, path_of_text, printable};
 use crate::service::{
-    ClaimArgs, DoneArgs, ExportArgs, FailArgs, HeartbeatArgs, ImportArgs, ListArgs, LogArgs, Part,
-    ReadyArgs, ReleaseArgs, Request, RewindArgs, ShowArgs, WhyArgs,
+    ClaimArgs, DoneArgs, ExportArgs, FailArgs, HeartbeatArgs, ImportArgs, ListArgs, LogArgs,
+    ONLY_SHOWN, Part, ReadyArgs, ReleaseArgs, Request, RewindArgs, ShowArgs, WhyArgs,
 };
 
 /// The request with what it names as ids and as paths from the root of what is in sight.
@@ -203,7 +203,7 @@ fn within(place: &Path, given: &Path, here: &Here<'_>) -> Result<Option<String>,
         return Err(wrong("lies in a transaction, of which commands see nothing".into(), remedy));
     }
     if inside.starts_with(".workfs") {
-        return Err(wrong("is what workfs shows, and not in the tree".into(), "read the file"));
+        return Err(wrong(ONLY_SHOWN.into(), "read the file"));
     }
     let Ok(below) = TreePath::parse(below.as_os_str().as_bytes()) else { return Ok(None) };
     let path = Part::below(root).join(&below);

@@ -10,6 +10,9 @@ use crate::store::Read;
 use super::find::node_at;
 use super::{Exit, Failure, Part};
 
+/// What is said of it.
+pub const ONLY_SHOWN: &str = "is what workfs shows, and not in the tree";
+
 /// Fails, and says so, where a mount of this part shows something at `path`.
 ///
 /// # Errors
@@ -27,7 +30,7 @@ pub(super) fn expect_not_shown(
     if !is_at_root && !is_shown_below(read, config, path)? {
         return Ok(());
     }
-    let reason = format!("`{}` is what workfs shows, and not in the tree", part.show(path));
+    let reason = format!("`{}` {ONLY_SHOWN}", part.show(path));
     Err(Failure::new(Exit::Usage, reason, "read it in a mount"))
 }
 

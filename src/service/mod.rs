@@ -60,6 +60,7 @@ pub use caller::Caller;
 pub use claim::{
     ClaimReport, claim_wish, is_any_left, is_as_claimed, waited_in_vain, waits_on, workspace_of,
 };
+pub use computed::ONLY_SHOWN;
 pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::{ExportReport, export};
 pub use finish::MoveReport;

@@ -262,7 +262,8 @@ fn what_is_no_record_since_no_id_can_be_called_so_is_named_and_why_says_so() {
 
     let why = fixture.workfs(&["why", "work/inbox/fix the parser.yaml"]).success();
     assert!(why.stdout.contains(told) && why.stdout.contains("rename it"), "{why}");
-    fixture.sh("mkdir -p 'work/assigned/my agent' && echo x > 'work/assigned/my agent/t-2.yaml'");
+    let lane = "work/assigned/my agent";
+    fixture.sh(&format!("mkdir -p '{lane}' && echo x > '{lane}/t-2.yaml'")).success();
     let why = fixture.workfs(&["why", "work/assigned/my agent/t-2.yaml"]).success();
     assert!(why.stdout.contains("no agent's lane"), "{why}");
     for other in

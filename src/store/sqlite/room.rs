@@ -108,7 +108,8 @@ impl Room {
             Err(_) => true,
         };
         self.is_tight = !(of_main && of_log);
-        // After the log has what it needs: on a small disk the step would take it.
+        // Where just that was taken now, or no step could be; after the log has what it needs, which on a small disk
+        // the step would take.
         if !self.is_tight && self.taken_of_main == wanted {
             take(&self.main, wanted + STEP_PAGES * PAGE_BYTES, &mut self.taken_of_main)?;
         }
@@ -141,6 +142,17 @@ mod tests {
     use super::*;
 
     const AHEAD_BYTES: u64 = AHEAD_PAGES * PAGE_BYTES;
+
+    /// A store of some pages, in a directory that goes with it.
+    fn small_store() -> (tempfile::TempDir, Connection, MainFile) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let sql = Connection::open(&path).unwrap();
+        sql.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(100000))")
+            .unwrap();
+        let main = open_main(&path).unwrap();
+        (dir, sql, main)
+    }
 
     /// SQLite's way of taking room wrote zeros, and did so where a checkpoint had just put a page.
     #[test]
@@ -199,12 +211,8 @@ mod tests {
 
     #[test]
     fn taking_room_writes_nothing() {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, sql, main) = small_store();
         let path = dir.path().join("s.db");
-        let sql = Connection::open(&path).unwrap();
-        sql.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(100000))")
-            .unwrap();
-        let main = open_main(&path).unwrap();
         let before = (std::fs::read(&path).unwrap(), main.metadata().unwrap().blocks());
         let mut room = Room::new(Arc::clone(&main), dir.path().join("s.db-wal"));
         assert!(room.wants_look(0), "a small store, too");
@@ -218,12 +226,7 @@ mod tests {
     /// SQLite cuts the main file to its own length when all of the log was moved.
     #[test]
     fn room_that_was_given_back_is_taken_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s.db");
-        let sql = Connection::open(&path).unwrap();
-        sql.execute_batch("CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(100000))")
-            .unwrap();
-        let main = open_main(&path).unwrap();
+        let (dir, sql, main) = small_store();
         let length = main.metadata().unwrap().len();
         let mut room = Room::new(Arc::clone(&main), dir.path().join("s.db-wal"));
         // But for a block in which ext4 notes where a file's pieces lie.
