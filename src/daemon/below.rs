@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use workfs_mount::{Mount, Underlay, detach_dead, detach_dead_but_one};
+use workfs_mount::{Mount, Underlay, detach_dead, detach_dead_but_one, state_of};
 
 use super::covers::Covers;
 use super::failure::Failure;
@@ -40,6 +40,25 @@ impl Point<'_> {
     /// If it is no directory, has something mounted on it, a dead mount with others in it, or has files and
     /// `nonempty` is not asked.
     pub fn find<'c>(
+        dir: &Path,
+        covers: &'c Covers,
+        asked: (bool, String),
+        notes: &mut Vec<String>,
+    ) -> Result<Point<'c>, Failure> {
+        let mut told = Vec::new();
+        let found = match Self::look(dir, covers, asked.clone(), &mut told) {
+            // It lived, or did not answer, when it was looked at first, and has ended since.
+            Err(_) if super::is_dead(dir) => {
+                told.clear();
+                Self::look(dir, covers, asked, &mut told)
+            }
+            found => found,
+        };
+        notes.append(&mut told);
+        found
+    }
+
+    fn look<'c>(
         dir: &Path,
         covers: &'c Covers,
         (nonempty, words): (bool, String),
@@ -82,7 +101,7 @@ impl Point<'_> {
         let is_closed = below.as_ref().is_ok_and(Underlay::looks_covered);
         let mut is_told = false;
         if !is_dead {
-            let found = expect_free(dir, crashed && !is_closed, nonempty);
+            let found = expect_free(dir, state_of(dir), crashed && !is_closed, nonempty);
             // So that what was found can be moved away; where something else is mounted it stays.
             if crashed && (found.is_err() || !mounts_oneself()) {
                 for list in std::iter::once(covers).chain(&left_by) {

@@ -95,13 +95,18 @@ pub fn left_covered(dir: &Path) -> Option<LeftCovered> {
     is_left.then(|| LeftCovered::of(dir))
 }
 
-/// Fails unless `dir` can be mounted on; changes nothing.
+/// Fails unless `dir`, which was found in this state, can be mounted on; changes nothing.
 ///
 /// # Errors
 /// If it is no directory, has something mounted on it (a dead mount is one that could not be detached), or has
 /// files and `nonempty` is not asked.
-pub fn expect_free(dir: &Path, crashed: bool, nonempty: bool) -> Result<Option<String>, Failure> {
-    match state_of(dir) {
+pub fn expect_free(
+    dir: &Path,
+    state: DirState,
+    crashed: bool,
+    nonempty: bool,
+) -> Result<Option<String>, Failure> {
+    match state {
         DirState::Unreadable(_) => Ok(None),
         DirState::Plain { entries, .. } => occupied(dir, &entries, crashed, nonempty),
         DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {

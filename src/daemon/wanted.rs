@@ -19,10 +19,10 @@ use crate::names::{AgentName, TreePath};
 pub fn expect_mountable(ask: &MountAsk) -> Result<(), Failure> {
     let own = expect_possible(ask)?;
     let dir = Path::new(&ask.dir);
-    if workfs_mount::state_of(dir) != workfs_mount::DirState::Dead {
-        point::expect_free(dir, false, ask.nonempty || own.nonempty)?;
+    match workfs_mount::state_of(dir) {
+        workfs_mount::DirState::Dead => Ok(()),
+        state => point::expect_free(dir, state, false, ask.nonempty || own.nonempty).map(drop),
     }
-    Ok(())
 }
 
 /// The same, of a directory that is still to be made.

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
-use crate::harness::{Fixture, await_end, left_out, mounted_below, run, send_signal};
+use crate::harness::{Fixture, await_end, left_out, mounted_below, run, send_signal, until_polled};
 
 /// Takes a mount away as umount(8) does, but asks nobody anything.
 fn take_away(dir: &Path) {
@@ -72,4 +72,49 @@ fn a_directory_is_given_back_however_soon_it_is_mounted_on_again() {
     fixture.workfs(&["unmount", "--all"]).success();
     assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o755);
     fs::write(dir.join("file"), "x").unwrap();
+}
+
+/// How many requests the process behind a mount has not answered.
+fn waiting(control: &Path, dir: &Path) -> u64 {
+    let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let line =
+        all.lines().find(|line| line.split(' ').nth(4).is_some_and(|at| Path::new(at) == dir));
+    let device = line.expect("it is mounted").split(' ').nth(2).unwrap();
+    let connection = device.split_once(':').unwrap().1;
+    let waiting = fs::read_to_string(control.join(connection).join("waiting")).unwrap();
+    waiting.trim().parse().unwrap()
+}
+
+// P6.4
+#[test]
+fn a_mount_that_dies_while_it_is_looked_at_is_replaced() {
+    if !is_root() {
+        return;
+    }
+    // Each look is a request, and one that is not answered for a second counts as an answer. Where a store has a
+    // daemon already it is that which looks a second time.
+    for (is_running, look) in [(false, 1), (false, 2), (true, 3), (true, 4)] {
+        let fixture = Fixture::new();
+        let (old, dir) = (fixture.daemon_pid(), fixture.root());
+        let (control, elsewhere) = (fixture.outside("control"), fixture.outside("elsewhere"));
+        fs::create_dir(&control).unwrap();
+        run(Command::new("mount").args(["-t", "fusectl", "none"]).arg(&control)).success();
+        let other = fixture.outside("other.db");
+        let mount = |on: &Path| fixture.command_on(&other, &["mount", on.to_str().unwrap()]);
+        if is_running {
+            fs::create_dir(&elsewhere).unwrap();
+            run(&mut mount(&elsewhere)).success();
+        }
+        send_signal(old, Signal::STOP);
+        let before = waiting(&control, dir);
+        let mounting = mount(dir).spawn();
+        until_polled("a look", || (waiting(&control, dir) >= before + look).then_some(()));
+        send_signal(old, Signal::KILL);
+        let ended = mounting.unwrap().wait().unwrap();
+        take_away(&control);
+        assert!(ended.success(), "look {look}, a daemon runs: {is_running}: {ended}");
+        assert!(mounted_below(fixture.base()).contains(&dir.to_owned()), "look {look}");
+        fs::write(dir.join("file"), "x").unwrap();
+        run(&mut fixture.command_on(&other, &["unmount", "--all"])).success();
+    }
 }

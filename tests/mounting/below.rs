@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use rustix::mount::{UnmountFlags, unmount};
 
-use crate::harness::{Fixture, Setup, left_out, mounted_below};
+use crate::harness::{Fixture, Setup, left_out, mounted_below, until_polled};
 
 /// Kills the daemon and takes its dead mount away, as an administrator might.
 fn uncovered(fixture: &Fixture) {
@@ -89,19 +89,21 @@ fn while_a_dead_mount_is_replaced_nobody_writes_or_lists_the_directory_below() {
         is_made && fs::remove_dir_all(root.join("notes")).is_ok()
     };
     let lists_nothing = || fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_none());
+    let written = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| count(&is_over, writes));
+        scope.spawn(|| count(&is_over, || writes() && written.fetch_add(1, Relaxed) > 0));
         let reader = scope.spawn(|| count(&is_over, lists_nothing));
         let crashes = scope.spawn(|| {
             for _ in 0..8 {
                 fixture.kill_daemon();
+                let before = written.load(Relaxed);
                 fixture.mount_all();
+                until_polled("a write", || (written.load(Relaxed) > before).then_some(()));
             }
         });
         let ended = crashes.join();
         is_over.store(true, Relaxed);
         ended.unwrap();
-        assert!(writer.join().unwrap() > 0, "nothing was ever written");
         let empty = reader.join().unwrap();
         assert!(empty == 0 || !mounts_beneath(), "{empty} listings of the directory below");
     });
