@@ -68,7 +68,10 @@ pub(super) fn backup(
         sink(Reply::Progress { done, total, what: "pages".to_owned() })
     });
     let finished = match copied {
-        Ok(true) => settle(&aside, file, false),
+        Ok(true) => settle(&aside, file, false).and_then(|bytes| {
+            let became = format!("{} is there and whole", file.display());
+            flush_name(file).map(|()| bytes).map_err(|error| unflushed(&became, &error))
+        }),
         Ok(false) => Err(Failure::new(Exit::Failed, "interrupted", "nothing was kept; try again")),
         // Only the copy needs any.
         Err(StoreError::Full(_)) => Err(no_space(file)),
@@ -141,7 +144,8 @@ fn restrict(file: &File) -> std::io::Result<()> {
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
-/// Flushes a finished file and gives it its name; over what has it only if `replaces`.
+/// Flushes a finished file and gives it its name, over what has it only if `replaces`; its directory is still to be
+/// flushed.
 pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         let remedy = "see that the directory is there and can be written";
@@ -163,23 +167,23 @@ pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, F
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(taken(file)),
         Err(error) => return Err(failed(error)),
     }
+    Ok(bytes)
+}
+
+/// Flushes the name of a file.
+pub(super) fn flush_name(file: &Path) -> std::io::Result<()> {
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let flushed = match File::open(dir) {
+    match File::open(dir) {
         Ok(dir) => dir.sync_all(),
         // One that may be written and not read (a drop box) is flushed with all of its file system.
-        Err(_) => rustix::fs::syncfs(&copy).map_err(std::io::Error::from),
-    };
-    match flushed {
-        Ok(()) => Ok(bytes),
-        Err(error) => {
-            let what = format!(
-                "{} is there and whole, but its directory cannot be flushed",
-                file.display()
-            );
-            let reason = format!("{what}: {error}");
-            Err(Failure::new(error.kind().into(), reason, "flush the disk that it is on (`sync`)"))
-        }
+        Err(_) => Ok(rustix::fs::syncfs(&open_itself(File::options().read(true), file)?)?),
     }
+}
+
+/// What is told where that fails, of the file and what became of it.
+pub(super) fn unflushed(became: &str, error: &std::io::Error) -> Failure {
+    let reason = format!("{became}, but its directory cannot be flushed: {error}");
+    Failure::new(error.kind().into(), reason, "flush the disk that it is on (`sync`)")
 }
 
 /// Renames to a name that nothing has, where no rename looks at that: a second name is given to none that is taken.
@@ -249,7 +253,8 @@ mod tests {
         // Of a thread of its own no other is changed.
         let settled = std::thread::spawn(move || {
             rustix::thread::set_thread_uid(rustix::thread::Uid::from_raw(64_001)).unwrap();
-            settle(&aside, &target, false)
+            let settled = settle(&aside, &target, false);
+            settled.inspect(|_| flush_name(&target).unwrap())
         });
         assert_eq!(settled.join().unwrap().unwrap(), 6);
         assert_eq!(std::fs::read(&file).unwrap(), b"backup");

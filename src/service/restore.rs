@@ -16,7 +16,7 @@ use crate::store::sqlite::{
 };
 use crate::store::{Identity, Readers, StoreError, is_full, or_too_long};
 
-use super::backup::{beside, remove_with_log, settle};
+use super::backup::{beside, flush_name, remove_with_log, settle, unflushed};
 use super::find::ROOT;
 use super::{Exit, Failure, FsckReport, Problem, Reply, Sink, fsck};
 
@@ -117,20 +117,7 @@ pub fn restore(
             return Err(failure);
         }
     };
-    let kept = move_aside(store).map_err(|error| {
-        remove_with_log(&aside);
-        failed(store, error)
-    })?;
-    if let Err(failure) = settle(&aside, store, kept.is_some()) {
-        if let Some(kept) = &kept {
-            move_back(kept, store).map_err(|error| failed(kept, error))?;
-        }
-        remove_with_log(&aside);
-        return Err(failure);
-    }
-    if let Some(kept) = &kept {
-        leave_to(kept, store);
-    }
+    let kept = replace(&aside, store, flush_name).inspect_err(|_| remove_with_log(&aside))?;
     Ok(RestoreReport {
         store: store.display().to_string(),
         from: file.display().to_string(),
@@ -139,6 +126,34 @@ pub fn restore(
         last_g,
         lost,
     })
+}
+
+/// Puts what lies at `aside` in the store's place, and tells where the old one is kept. What is not surely on the
+/// disk is not there: then the old one is put back.
+fn replace(
+    aside: &Path,
+    store: &Path,
+    flush_name: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> Result<Option<PathBuf>, Failure> {
+    let kept = move_aside(store).map_err(|error| failed(store, error))?;
+    let placed = settle(aside, store, kept.is_some()).and_then(|_| {
+        flush_name(store).map_err(|error| {
+            let became = match kept {
+                Some(_) => format!("{} is put back as it was", store.display()),
+                None => format!("{} is there and whole", store.display()),
+            };
+            unflushed(&became, &error)
+        })
+    });
+    let Some(old) = &kept else { return placed.map(|()| None) };
+    match placed {
+        Ok(()) => leave_to(old, store),
+        Err(failure) => {
+            move_back(old, store).map_err(|error| failed(old, error))?;
+            return Err(failure);
+        }
+    }
+    Ok(kept)
 }
 
 /// Whether there is no store, or one in which nothing was ever done. One that cannot be opened is
@@ -362,7 +377,6 @@ mod tests {
         move_back(&kept, &store).unwrap();
         assert!(is_old(&store) && is_free(&kept));
 
-        // The restored one has come to lie there, and its directory could not be flushed.
         move_aside(&store).unwrap();
         write(&new, "new").unwrap();
         settle(&new, &store, true).unwrap();
@@ -370,6 +384,12 @@ mod tests {
         leave_to(&kept, &store);
         assert!(is_old(&kept) && !beside(&store, EXTENTS).exists());
         move_back(&kept, &store).unwrap();
+        assert!(is_old(&store) && is_free(&kept));
+
+        // Its directory cannot be flushed.
+        write(&new, "new").unwrap();
+        let failed = replace(&new, &store, |_| Err(std::io::ErrorKind::Other.into())).unwrap_err();
+        assert!(failed.reason.contains("s.db is put back as it was, but"), "{}", failed.reason);
         assert!(is_old(&store) && is_free(&kept));
 
         // Of a store that is gone its log may be left.
