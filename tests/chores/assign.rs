@@ -47,17 +47,36 @@ fn a_task_that_waits_is_assigned_when_it_is_ready() {
 #[test]
 fn a_task_that_is_ready_and_is_given_its_agent_later_goes_to_its_lane() {
     let fixture = assigning();
-    fixture.sh("cd work/inbox; echo 'title: x' > t-1.yaml; echo 'agent: dan' > t-2.yaml").success();
-    fixture.workfs(&["agent", "add", "dan"]).success();
-    assert_eq!(names(&fixture, "inbox"), ["t-1.yaml", "t-2.yaml"]);
-    fixture.sh("cd work/inbox; echo 'agent: bob' >> t-1.yaml; echo '# now' >> t-2.yaml").success();
+    fixture.sh("cd work/inbox; echo 'title: x' > t-1.yaml").success();
+    assert_eq!(names(&fixture, "inbox"), ["t-1.yaml"]);
+    fixture.sh("cd work/inbox; echo 'agent: bob' >> t-1.yaml").success();
     assert_eq!(names(&fixture, "assigned/bob"), ["t-1.yaml"]);
-    assert_eq!(names(&fixture, "assigned/dan"), ["t-2.yaml"]);
     // Who gave it back keeps it not, whatever is saved then.
     fixture
         .sh("mv work/assigned/bob/t-1.yaml work/inbox/; echo '#' >> work/inbox/t-1.yaml")
         .success();
     assert_eq!(names(&fixture, "inbox"), ["t-1.yaml"]);
+    fixture.fsck_clean();
+}
+
+// P14.3
+#[test]
+fn who_is_registered_gets_what_is_ready_and_names_it() {
+    let fixture = assigning();
+    for (id, agent) in [("t-1", "dan"), ("t-2", "daniel"), ("t-3", "eve")] {
+        fixture.task("inbox", &Task::new(id).owner(agent));
+    }
+    fixture.workfs(&["agent", "add", "eve", "--role", "observer"]).success();
+    fixture.workfs(&["agent", "add", "dan"]).success();
+    assert_eq!(names(&fixture, "assigned/dan"), ["t-1.yaml"]);
+    assert_eq!(names(&fixture, "inbox"), ["t-2.yaml", "t-3.yaml"]);
+    fixture.workfs(&["agent", "add", "eve", "--role", "agent"]).success();
+    assert_eq!(names(&fixture, "assigned/eve"), ["t-3.yaml"]);
+    // By a mount, too.
+    let dir = fixture.outside("daniel");
+    std::fs::create_dir(&dir).unwrap();
+    fixture.workfs(&["mount", dir.to_str().unwrap(), "--agent", "daniel"]).success();
+    assert_eq!(names(&fixture, "assigned/daniel"), ["t-2.yaml"]);
     fixture.fsck_clean();
 }
 
