@@ -13,8 +13,9 @@ use crate::names::AgentName;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{AgentRow, Read, Result, StoreError};
 
+use super::context::is_reserved;
 use super::turn::Happening;
-use super::{Command, Effect, Stop, Turn, is_reserved};
+use super::{Command, Effect, Stop, Turn};
 
 /// What is registered of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,18 @@ impl Registry {
     /// All, by name.
     pub fn all(&self) -> impl Iterator<Item = (&AgentName, &Registered)> {
         self.by_name.iter()
+    }
+
+    /// Refuses a name that is no agent's, but what the ledger calls whoever is none.
+    ///
+    /// # Errors
+    /// [`Rule::BadName`].
+    pub fn require_agents_name(&self, name: &AgentName) -> std::result::Result<(), Refusal> {
+        if self.get(name).is_some() || !is_reserved(name, None) {
+            return Ok(());
+        }
+        let reason = format!("`{name}` is the name of whoever is no agent in the ledger");
+        Err(Refusal::new(Rule::BadName, reason, "name an agent"))
     }
 
     /// Whether any user id is bound to an agent.

@@ -15,8 +15,7 @@ const DAEMON: &str = "workfs";
 
 /// Whether the ledger has this name for somebody who is no agent: the daemon, root, or a user without a
 /// name. `uid` is the user who is to be the agent, whose own name is nobody else's.
-#[must_use]
-pub fn is_reserved(name: &AgentName, uid: Option<u32>) -> bool {
+pub(super) fn is_reserved(name: &AgentName, uid: Option<u32>) -> bool {
     let number = name.as_str().strip_prefix("uid-").and_then(|rest| rest.parse::<u32>().ok());
     name.as_str() == DAEMON || name.as_str() == "root" || number.is_some_and(|n| Some(n) != uid)
 }

@@ -84,7 +84,7 @@ pub use checked::{RefuseChecked, SaveChecked, Written};
 pub use chores::{Chores, Undone};
 pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use computed::{is_shown, only_shown, told_why};
-pub use context::{Context, Origin, is_reserved, ledger_role};
+pub use context::{Context, Origin, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
 pub use draft::{EmptyDraft, moved_by_copy, renamed_over};

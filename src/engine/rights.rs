@@ -298,18 +298,27 @@ impl Turn<'_> {
     }
 
     /// Refuses to make the lane of somebody else, or anything else under its name: through a link
-    /// there others would claim for whom it leads to.
+    /// there others would claim for whom it leads to. And a lane of whoever can be no agent.
     pub(super) fn require_new_lane(
         &self,
         parent: Ino,
         name: &FileName,
         node_type: NodeType,
     ) -> Result<(), Stop> {
+        let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
+        let kind = &above.binding.kind;
+        let relative: Vec<FileName> = above.relative.iter().chain([name]).cloned().collect();
+        let place = kind.place(&relative);
+        if node_type != NodeType::File
+            && let Place::State { owner: Some(owner), .. } = &place
+            && *owner != self.context.actor.name
+        {
+            let asked = Registry::load(self.txn)?.require_agents_name(owner);
+            asked.map_err(|why| Stop::kept(why, above.dir_path().join(name.clone())))?;
+        }
         if self.context.role == Role::Operator {
             return Ok(());
         }
-        let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
-        let kind = &above.binding.kind;
         let is_beside = node_type == NodeType::File && matches!(above.place, Place::State { .. });
         if is_beside && kind.record_id(name).is_some() {
             return Ok(());
@@ -317,11 +326,7 @@ impl Turn<'_> {
         if node_type == NodeType::File {
             self.require_named_among_lanes(None, parent, name)?;
         }
-        let mut relative = above.relative.clone();
-        relative.push(name.clone());
-        let Place::State { state, owner: Some(owner) } = kind.place(&relative) else {
-            return Ok(());
-        };
+        let Place::State { state, owner: Some(owner) } = place else { return Ok(()) };
         // Beside records, as in `done/`, a file may have any name but an agent's: where that one's lane is
         // to be, nothing of that agent's could go any more.
         if is_beside && Registry::load(self.txn)?.get(&owner).is_none() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Bits, Context, Origin, Registry, Who, is_reserved, ledger_role, user_name};
+use crate::engine::{Bits, Context, Origin, Registry, Who, ledger_role, user_name};
 use crate::kind::Role;
 use crate::ledger::Actor;
 use crate::names::AgentName;
@@ -97,10 +97,7 @@ impl Caller {
             }
             (self.name, self.role, self.is_bound) = (name, role, true);
         } else if let Some(agent) = agent.filter(|agent| **agent != self.name) {
-            if agents.get(agent).is_none() && is_reserved(agent, None) {
-                let reason = format!("`{agent}` is the name of whoever is no agent in the ledger");
-                return Err(Failure::by(Rule::BadName, reason, "name an agent"));
-            }
+            agents.require_agents_name(agent)?;
             self.role = agents.get(agent).map_or(Role::Agent, |known| known.role);
             self.name = agent.clone();
         }

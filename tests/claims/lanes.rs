@@ -93,3 +93,24 @@ fn next_under_another_name_has_a_way_out_of_this_workspace() {
     fixture.bash().run(&format!("cd '{}' && {told}", fixture.mount(0).display())).success();
     assert!(tasks.join("doing/bob/t-1.yaml").exists(), "{why}");
 }
+
+// P10.1
+#[test]
+fn whoever_can_be_no_agent_has_no_lane() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    for name in ["workfs", "uid-7"] {
+        for made in [
+            format!("mkdir work/assigned/{name}"),
+            format!("mkdir work/x && mv work/x work/assigned/{name}"),
+        ] {
+            fixture.sh(&made).failure();
+            let why = fs::read_to_string(fixture.mount(0).join(".workfs/why")).unwrap();
+            assert!(why.contains(&format!("`{name}` is the name of whoever is no agent")), "{why}");
+        }
+        fs::remove_dir(fixture.path("work/x")).unwrap();
+    }
+    fixture.workfs(&["agent", "add", "uid-7", "--uid", "7"]).success();
+    fixture.sh("mkdir work/assigned/uid-7 && echo x > work/done/workfs").success();
+    fixture.fsck_clean();
+}
