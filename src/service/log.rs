@@ -14,6 +14,7 @@ use super::find::{Found, find_past, has_past_below, past_of};
 use super::pasts::{draft_past_of, event_of, last_of, lay_there};
 use super::places::is_about;
 use super::show::seconds;
+use super::whence::{Whence, whence};
 use super::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 
 /// Events that are read from one snapshot: bounds how long it holds the log of the store.
@@ -50,8 +51,8 @@ enum Filter {
     All,
     /// A record's: its workspace and id, as the ledger writes them.
     Record(String, String),
-    /// Those at or below a path, as the ledger writes it.
-    Below(String),
+    /// Those at or below a path, as the ledger writes it, and these.
+    Below(String, Vec<G>),
 }
 
 impl Filter {
@@ -69,7 +70,8 @@ impl Filter {
                     field(&event, "/id") == *id && field(&event, "/workspace") == *workspace
                 }
             }
-            Filter::Below(path) => {
+            Filter::Below(_, brought) if brought.contains(&row.g) => true,
+            Filter::Below(path, _) => {
                 is_about(read, row, &parsed(), |there| path.is_empty() || below(there, path))?
             }
         })
@@ -151,11 +153,11 @@ fn wanted(
         let filter = Filter::Record(workspace.path.to_string(), record.id.to_string());
         Ok(Wanted { filter, gs: Some(gs) })
     };
-    let below = |path: &TreePath, gs| Wanted { filter: Filter::Below(path.to_string()), gs };
+    let of_path = |path: &TreePath, gs| of_path((read, part), args, path, gs);
     match find_past(read, &config, part, what) {
         Ok(Found::Record(found)) => of_record(&found.record, &found.workspace),
         Ok(Found::Draft(path, ..) | Found::Node(path, _)) => {
-            Ok(below(&path, history_of(read, &path, since, args.limit)?))
+            of_path(&path, history_of(read, &path, since, args.limit)?)
         }
         Err(failure) if failure.exit == Exit::Absent => {
             if let Some((record, workspace)) = lay_there((read, &config), &part.path(what)?)? {
@@ -165,16 +167,35 @@ fn wanted(
             let Some(path) = past_of(read, part, what)? else {
                 let goes_on = &mut || sink(Reply::Idle);
                 let draft = draft_past_of(read, &config, part, what, goes_on)?;
-                return draft.map(|path| below(&path, None)).ok_or(failure);
+                return draft.map_or(Err(failure), |path| of_path(&path, None));
             };
             let gs = match was_dir(read, &path)? {
                 true => None,
                 false => history_of(read, &path, since, args.limit)?,
             };
-            Ok(below(&path, gs))
+            of_path(&path, gs)
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// The events at or below `path`, of which `gs` are those of the path itself where they are linked; and those by
+/// which what lies there came with a directory above.
+fn of_path(
+    (read, part): (&dyn Read, &Part),
+    args: &LogArgs,
+    path: &TreePath,
+    mut gs: Option<Vec<G>>,
+) -> Result<Wanted, Failure> {
+    let brought = brought((read, part), path, gs.as_deref())?;
+    if let Some(gs) = &mut gs {
+        gs.extend(brought.iter().filter(|by| args.since.is_none_or(|since| **by > since)));
+        gs.sort_unstable();
+        gs.dedup();
+        let limit = args.limit.and_then(|limit| usize::try_from(limit).ok());
+        gs.drain(..gs.len().saturating_sub(limit.unwrap_or(usize::MAX)));
+    }
+    Ok(Wanted { filter: Filter::Below(path.to_string(), brought), gs })
 }
 
 /// Gives the wanted lines of a page. Of one that has none the client hears, too: it may be gone, and there
@@ -239,6 +260,26 @@ fn history_of(
         }
         _ => Ok(None),
     }
+}
+
+/// The events by which what lies at `path` came with a directory above: they tell under which path what happened
+/// before is. `own` are those of the path itself, of which the first may be one since.
+fn brought(
+    (read, part): (&dyn Read, &Part),
+    path: &TreePath,
+    own: Option<&[G]>,
+) -> Result<Vec<G>, Failure> {
+    let first = own.and_then(|own| own.first().copied());
+    let mut found = Vec::new();
+    for until in std::iter::once(G(u64::MAX)).chain(first) {
+        match whence((read, part), path, G(0), |event| event.row.g < until) {
+            Ok(Whence::Brought { by, from: Some(_) }) => found.push(by),
+            Ok(Whence::Brought { from: None, .. } | Whence::Own { .. }) => {}
+            Err(failure) if failure.exit == Exit::Absent => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a directory lay at the path `path`, where nothing is now.

@@ -194,6 +194,27 @@ fn what_another_directory_brought_is_not_what_had_been_saved_there() {
 
 // P11.3
 #[test]
+fn a_path_tells_with_which_directory_its_file_came() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/old/e && cd scratchpad && echo 1 > old/e/f && mv old new")
+        .success();
+    for path in ["new/e/f", "new/e", "new"] {
+        assert_eq!(told(&fixture, path), ["renamed new from old"], "{path}");
+    }
+    fixture.sh("cd scratchpad; echo 2 > new/e/f; mv new newer; mkdir plain").success();
+    let came = "renamed newer from new";
+    assert_eq!(told(&fixture, "newer/e/f"), [came]);
+    assert_eq!(told(&fixture, "new/e/f"), ["renamed new from old", "saved new/e/f"]);
+    fixture.sh("cd scratchpad; echo 3 > newer/e/f; echo 4 > newer/e/f").success();
+    let all = [came, "saved newer/e/f", "saved newer/e/f"];
+    assert_eq!(told(&fixture, "newer/e/f"), all);
+    let last = fixture.workfs(&["log", "scratchpad/newer/e/f", "-n", "2"]).success();
+    assert!(last.stdout.lines().count() == 2 && !last.stdout.contains("renamed"), "{last}");
+}
+
+// P11.3
+#[test]
 fn what_two_names_are_after_an_exchange_is_told_and_comes_back() {
     let fixture = Fixture::new();
     let last = || fixture.ledger().last_g();
