@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Kind;
 use super::error::Fault;
 use super::field_path::FieldPath;
+use super::place::Place;
 use super::state::{StateIx, Statuses, Transition};
 use crate::limits::LEASE_MAX;
 use crate::names::{FileName, RecordId};
@@ -246,14 +247,28 @@ impl Kind {
         found
     }
 
-    /// The id that a text names: as it is, or as a file's name or path.
+    /// The id that a text names: as it is, or as a file's name or path, without its extension, too, where the path
+    /// leads to a directory in which records lie (`inbox/X`, and not `n/a`).
     fn id_in(&self, text: &str) -> Option<RecordId> {
         let text = text.trim();
-        let last = text.rsplit('/').next().unwrap_or(text);
+        let (dirs, last) = text.rsplit_once('/').unwrap_or(("", text));
         if let Some(id) = FileName::new(last).ok().and_then(|name| self.record_id(&name)) {
             return Some(id);
         }
-        if text.eq_ignore_ascii_case("none") { None } else { RecordId::new(text).ok() }
+        if text.eq_ignore_ascii_case("none") {
+            return None;
+        }
+        let id = if self.leads_to_records(dirs) { last } else { text };
+        RecordId::new(id).ok()
+    }
+
+    /// Whether a path ends in a directory of a workspace in which records lie, or are shown.
+    fn leads_to_records(&self, dirs: &str) -> bool {
+        let names: Vec<FileName> =
+            dirs.split('/').filter_map(|name| FileName::new(name).ok()).collect();
+        names.last() == Some(&self.order.dir)
+            || (0..names.len())
+                .any(|from| matches!(self.place(&names[from..]), Place::State { .. }))
     }
 }
 
@@ -298,10 +313,10 @@ mod tests {
                 {"id": "G"}, {"type": "parallel"}, {"task_id": null, "id": "H"}],
             "context": {"dependencies": "work/done/bob/C.yaml"},
             "blocked_by": ["D.yml", "specifications/e.md (if added)"],
-            "blocks": ["F"],
+            "blocks": ["F", "/m/work/assigned/bob/I", "ready/J", "n/a", "or/else", "../inbox/K"],
         }));
         assert_eq!(ids(&wants.after), ["A", "B", "C", "D", "G", "H"]);
-        assert_eq!(ids(&wants.before), ["F"]);
+        assert_eq!(ids(&wants.before), ["F", "I", "J", "K"]);
         let b = RecordId::new("B").unwrap();
         assert_eq!(wants.after[&b], "/dependencies/1");
         let none = builtin::task().wants(&json!({"context": "text", "dependencies": null}));
