@@ -246,16 +246,19 @@ impl Import<'_> {
         {
             outcome.first.insert(inode, *ino);
         }
+        // Also where it has lain there before: it is no record yet.
+        if let (Some(misnamed), Ok(Placed::Plain(_) | Placed::Unchanged(_))) =
+            (about.misnamed, &placed)
+        {
+            let list = match misnamed {
+                Misnamed::Lane(_) => &mut report.no_lane,
+                Misnamed::Record(_) => &mut report.no_id,
+            };
+            list.push(Unreadable { path: path.clone(), why: misnamed.to_string() });
+        }
         match placed {
             Ok(Placed::Plain(ino)) => {
                 report.plain += 1;
-                if let Some(misnamed) = about.misnamed {
-                    let list = match misnamed {
-                        Misnamed::Lane(_) => &mut report.no_lane,
-                        Misnamed::Record(_) => &mut report.no_id,
-                    };
-                    list.push(Unreadable { path, why: misnamed.to_string() });
-                }
                 if let Err(refusal) = self.set_xattrs(ino, &about, report) {
                     outcome.failed = Some(refusal);
                 }
