@@ -73,6 +73,9 @@ pub struct ShowReport {
     pub remedy: Option<String>,
     /// The content; of a directory its names; what is not UTF-8 is replaced.
     pub text: String,
+    /// So many bytes a file has that is too large to be shown: then `text` is empty.
+    #[serde(default)]
+    pub left_out_bytes: Option<u64>,
     /// The last events, newest first.
     pub history: Vec<HistoryRow>,
     /// Whether there are older events.
@@ -116,6 +119,9 @@ impl ShowReport {
         if self.more_history {
             say("and older events: workfs log".to_owned());
         }
+        if let Some(bytes) = self.left_out_bytes {
+            say(format!("{bytes} bytes: read it through a mount, or export it"));
+        }
         out.push_str(self.text.trim_end_matches('\n'));
         out
     }
@@ -144,6 +150,7 @@ impl ShowReport {
             why: None,
             remedy: None,
             text: String::new(),
+            left_out_bytes: None,
             history: Vec::new(),
             more_history: false,
         }
@@ -311,7 +318,7 @@ fn plain(read: &dyn Read, node: &Node) -> Result<ShowReport, Failure> {
         }
         NodeType::File => {
             report = ShowReport::empty("file");
-            report.text = format!("{} bytes: read it through a mount, or export it", node.size);
+            report.left_out_bytes = Some(node.size);
         }
         _ => report = ShowReport::empty("special file"),
     }

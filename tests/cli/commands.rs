@@ -365,6 +365,20 @@ fn what_is_not_there_is_told_with_where_to_look() {
 
 // P8.1
 #[test]
+fn a_file_that_is_too_large_to_be_shown_has_no_words_for_its_text() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("big"), vec![b'x'; (1 << 20) + 1]).unwrap();
+    let shown = fixture.workfs(&["show", "big", "--json"]).success().json();
+    assert_eq!((&shown["text"], &shown["left_out_bytes"]), (&"".into(), &1_048_577.into()));
+    let shown = fixture.workfs(&["show", "big"]).success();
+    assert!(shown.stdout.contains("# 1048577 bytes: read it through a mount"), "{shown}");
+    fs::write(fixture.path("big"), "x\n").unwrap();
+    let shown = fixture.workfs(&["show", "big", "--json"]).success().json();
+    assert!(shown["text"] == "x\n" && shown["left_out_bytes"].is_null(), "{shown}");
+}
+
+// P8.1
+#[test]
 fn a_draft_is_found_by_its_id() {
     let fixture = Fixture::new();
     let save = |dir: &str, text: &str| {
