@@ -26,8 +26,11 @@ fn translate_for(arguments: &[OsString], is_root: bool) -> Result<Option<Vec<OsS
     if !is_helper && !has_places {
         return Ok(None);
     }
-    if rest.iter().any(|argument| argument == "--help" || argument == "--version") {
+    if rest.iter().any(|argument| argument == "--version") {
         return Ok(None);
+    }
+    if rest.iter().any(|argument| argument == "--help") {
+        return Ok(Some(["workfs", "mount", "--help"].map(OsString::from).to_vec()));
     }
     let usage = |reason: &str| {
         Stop::failed(Exit::Usage, reason, "mount.fuse.workfs SOURCE DIR [-fnsv] [-o OPTIONS]")
@@ -75,7 +78,11 @@ fn translate_for(arguments: &[OsString], is_root: bool) -> Result<Option<Vec<OsS
     }
     let source = source.as_bytes();
     let source = source.strip_prefix(b"workfs#").unwrap_or(source);
-    translated.extend(["--store".into(), OsString::from_vec(source.to_vec()), dir.clone()]);
+    // What stands where a file system has no source names none.
+    if ![&b"none"[..], b"workfs"].contains(&source) {
+        translated.extend(["--store".into(), OsString::from_vec(source.to_vec())]);
+    }
+    translated.push(dir.clone());
     Ok(Some(translated))
 }
 
@@ -96,9 +103,14 @@ mod tests {
             ("mount.workfs workfs#/t.db /m -n -s", "--store /t.db /m"),
             ("mount.fuse.workfs t.db /m -t fuse.workfs -oro", "-o ro --store t.db /m"),
             ("workfs /t.db /m -o rw", "-o rw --store /t.db /m"),
+            ("mount.fuse.workfs none /m -o store=/t.db", "-o store=/t.db /m"),
+            ("mount.fuse.workfs workfs /m -n", "/m"),
+            ("mount.fuse.workfs ./none /m", "--store ./none /m"),
         ] {
             assert_eq!(translated(given), Some(format!("workfs mount {meant}")), "{given}");
         }
+        let help = translated("mount.fuse.workfs --help").unwrap();
+        assert_eq!(help, "workfs mount --help");
         assert_eq!(translated("workfs mount /m"), None);
         assert_eq!(translated("workfs show work/inbox/x.yaml"), None);
         assert!(translate(&["mount.fuse.workfs".into(), "/t.db".into()]).is_err());

@@ -63,7 +63,8 @@ fn default_store() -> Result<PathBuf, Stop> {
     let data = absolute_dir("XDG_DATA_HOME")
         .or_else(|| absolute_dir("HOME").map(|home| home.join(".local/share")));
     let data = data.ok_or_else(|| {
-        Stop::failed(Exit::Usage, "no store is named and HOME is not set", "name one with --store")
+        let reason = "no store is named, and HOME is no absolute path";
+        Stop::failed(Exit::Usage, reason, "name one with --store")
     })?;
     Ok(data.join("workfs/default.db"))
 }

@@ -465,3 +465,14 @@ fn who_waits_without_a_daemon_ends_at_the_first_signal() {
     let status = waiting.wait().unwrap();
     assert_eq!(status.code(), Some(130), "{status}");
 }
+
+// P8.1
+#[test]
+fn a_home_that_tells_no_place_is_said_to_be_that() {
+    for home in [None, Some("rel")] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+        command.arg("status").current_dir("/").env_clear().envs(home.map(|home| ("HOME", home)));
+        let ran = run(&mut command);
+        assert!(ran.code == 2 && ran.stderr.contains("HOME is no absolute path"), "{ran}");
+    }
+}
