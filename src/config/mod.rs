@@ -263,10 +263,11 @@ impl Config {
         &self.kinds
     }
 
-    /// What is hardly meant in the kinds of a user's own: nothing is refused for it.
+    /// What is hardly meant in the kinds and schemas of a user's own: nothing is refused for it.
     #[must_use]
     pub fn warnings(&self) -> Vec<KindError> {
-        self.kinds.own().flat_map(|kind| kind.warnings()).collect()
+        let kinds = self.kinds.own().flat_map(|kind| kind.warnings());
+        kinds.chain(self.files.warnings()).collect()
     }
 
     /// The rules about plain files.

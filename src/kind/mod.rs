@@ -66,7 +66,7 @@ pub use pattern::{Component, Pattern};
 pub use place::Place;
 pub use rights::{Holding, Rights};
 pub use role::Role;
-pub(crate) use schema::Schema;
+pub(crate) use schema::{Schema, other_draft};
 pub use state::{
     Lease, OnExpiry, Retries, Stamp, StampWhen, State, StateIx, StatusMove, Statuses, Transition,
 };

@@ -15,6 +15,7 @@ use super::reach::Reach;
 use super::schema_so_far::{is_mended_by_more, relaxed};
 use super::yaml::unknown;
 use crate::limits::{EXPLAIN_STEPS_MAX, JUDGE_SO_FAR_STEPS_MAX, JUDGE_STEPS_MAX};
+use crate::names::printable_start;
 use crate::refusal::Rule;
 
 /// Longest value that a message quotes, in characters.
@@ -33,6 +34,20 @@ pub(crate) struct Schema {
     pub(super) source: Value,
     reach: Reach,
     fields: Fields,
+}
+
+/// What is told of a schema that names another draft than the one by which all are judged.
+pub(crate) fn other_draft(text: &str) -> Option<String> {
+    let source: Value = serde_json::from_str(text).ok()?;
+    let named = source.get("$schema")?.as_str()?;
+    if named.contains("json-schema.org/draft/2020-12/") {
+        return None;
+    }
+    let named = printable_start(named.as_bytes());
+    Some(format!(
+        "`$schema` is `{named}`, and it is judged as JSON Schema 2020-12, in which some words mean something else \
+         (an `items` with a list is `prefixItems`): write it as that, or leave `$schema` out"
+    ))
 }
 
 /// How far a path that a definition names is looked for in its kind's schema.

@@ -9,7 +9,7 @@ use super::order::CLAIMED;
 use super::pattern::Pattern;
 use super::state::{State, Statuses};
 use super::yaml::{self, line};
-use super::{Kind, KindError};
+use super::{Kind, KindError, other_draft};
 use crate::units;
 
 impl Kind {
@@ -19,7 +19,13 @@ impl Kind {
         let found = [self.no_claim(), self.no_end(), self.nothing_is_done()];
         let told = |(line, reason)| KindError { file: self.file.clone(), line, reason };
         let found = found.into_iter().flatten().chain(self.idle_retries());
-        found.chain(self.idle_commands()).chain(self.idle_leases()).map(told).collect()
+        let found = found.chain(self.idle_commands()).chain(self.idle_leases()).map(told);
+        let draft = other_draft(&self.source.schema).map(|reason| KindError {
+            file: self.schema_name.clone(),
+            line: None,
+            reason,
+        });
+        found.chain(draft).collect()
     }
 
     /// Leases where nobody has what is claimed.

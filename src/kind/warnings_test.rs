@@ -23,6 +23,20 @@ fn a_command_that_can_never_work_is_refused_but_for_a_store_that_has_it() {
 }
 
 #[test]
+fn a_schema_of_another_draft_is_told_of() {
+    for (draft, is_told) in [
+        ("https://json-schema.org/draft/2020-12/schema", false),
+        ("http://json-schema.org/draft-07/schema#", true),
+        ("https://json-schema.org/draft/2019-09/schema", true),
+    ] {
+        let schema = SCHEMA.replacen('{', &format!("{{ \"$schema\": \"{draft}\","), 1);
+        let found = Kind::load("errand.kind.yaml", SOUND, &schema).unwrap().warnings();
+        assert_eq!(found.len(), usize::from(is_told), "{found:?}");
+        assert!(found.iter().all(|one| one.reason.contains(draft)), "{found:?}");
+    }
+}
+
+#[test]
 fn what_is_hardly_meant_is_told_of_and_not_refused() {
     let warned = |definition: &str| {
         let found = load(definition).unwrap().warnings();

@@ -15,6 +15,7 @@ pub use check::{Check, SCHEMAS, Syntax, allowed};
 pub(super) use form::{CheckForm, FilesForm, KeepForm, Load, LockForm, SchemaForm, write};
 
 use super::path_glob::FileGlob;
+use crate::kind::{KindError, other_draft};
 use crate::names::{FileName, TreePath};
 
 /// What happens to saves of the files of a glob.
@@ -89,6 +90,14 @@ impl Scope {
 }
 
 impl FileRules {
+    /// What is hardly meant in the schemas of a user's own.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = KindError> {
+        self.schemas.iter().filter_map(|(name, text)| {
+            let reason = other_draft(text)?;
+            Some(KindError { file: format!("the schema {name}"), line: None, reason })
+        })
+    }
+
     /// What holds where the configuration says nothing: all of `scratchpad/` is kept, but not what
     /// tools make there by the thousands, and not databases, which change with each `fsync`.
     pub(super) fn standard() -> FileRules {
