@@ -21,8 +21,8 @@ fn store() -> Fixture {
     fixture.task("inbox", &Task::new("mine"));
     fixture.workfs(&["claim", "mine", "--agent", "bob"]).success();
     fixture.task("inbox", &Task::new("aside"));
-    fs::rename(fixture.path("work/inbox/aside.yaml"), fixture.path("work/inbox/aside.yaml~"))
-        .unwrap();
+    fixture.workfs(&["claim", "aside", "--agent", "bob"]).success();
+    fixture.sh("cd work/assigned/bob && mv aside.yaml aside.yaml~").success();
     save(&fixture.path("work/inbox/draft.yaml"), b"status: [").unwrap_err();
     fs::write(fixture.path("plain"), [b'x'; 9_000]).unwrap();
     symlink("plain", fixture.path("link")).unwrap();
@@ -109,6 +109,12 @@ fn fsck_finds_records_that_are_not_what_ledger_directory_and_text_say() {
     }
     let more = [
         ("DELETE FROM leases", "record work:mine: is somebody's, and no lease says until when"),
+        (
+            "DELETE FROM leases WHERE record = (SELECT key FROM records WHERE id = 'aside')",
+            "record work:aside: is somebody's, and no lease says until when",
+        ),
+        ("UPDATE leases SET ttl = 900 * ttl", "record work:mine: has a lease of 12960000 s"),
+        ("UPDATE nodes SET mode = 32768 + mode WHERE size = 9000", "has the mode 100644, which is"),
         (
             "INSERT INTO leases SELECT key, 0, 9, 9, 0 FROM records WHERE id = 'free'",
             "record work:free: has a lease of attempt 0, which is over",

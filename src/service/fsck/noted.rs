@@ -4,10 +4,12 @@
 //! themselves are the kind's and the engine's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::engine::{Text, counts_as_done, lease_of, when};
 use crate::kind::{Kind, Wants};
 use crate::ledger::Via;
+use crate::limits::LEASE_MAX;
 use crate::numbers::{G, UnixNanos};
 use crate::store::{Edge, Record, Sides, Standing, When};
 
@@ -58,8 +60,7 @@ impl One<'_, '_> {
             self.problem(format!("is noted as {noted} for those that wait for it"));
         }
         self.turn(kind);
-        let is_leased = lease_of(kind, self.record).is_some();
-        if is_leased && matches!(self.record.standing, Standing::Live { .. }) {
+        if lease_of(kind, self.record).is_some() {
             let lease = self.read.lease(self.record.key);
             if self.got(lease)?.is_some_and(|lease| lease.is_none()) {
                 self.problem("is somebody's, and no lease says until when");
@@ -181,6 +182,10 @@ impl One<'_, '_> {
         let is_owned = self.record.owner.is_some() && self.record.standing != Standing::Gone;
         if !is_owned || row.attempt != self.record.attempt || self.record.is_lapsed() {
             self.problem(format!("has a lease of attempt {}, which is over", row.attempt));
+        }
+        let ttl = Duration::from_nanos(row.ttl_ns);
+        if ttl > LEASE_MAX || ttl.is_zero() {
+            self.problem(format!("has a lease of {} s, and no lease is so long", ttl.as_secs()));
         }
         Ok(())
     }

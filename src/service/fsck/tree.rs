@@ -203,6 +203,10 @@ fn links(read: &dyn Read, seen: &Seen, orphan: bool, check: &mut Check<'_>) {
         let what = format!("says {} links and has {wanted}", node.nlink);
         check.problem(shown(read, node.ino), what);
     }
+    if node.mode & !0o7777 != 0 {
+        check
+            .problem(shown(read, node.ino), format!("has the mode {:o}, which is none", node.mode));
+    }
     if node.node_type == NodeType::Directory && *names > u32::from(!root) {
         check.problem(shown(read, node.ino), format!("is a directory with {names} names"));
     }
