@@ -141,6 +141,19 @@ fn who_reads_events_at_leisure_misses_none_and_holds_up_no_end() {
     drop(deaf);
 }
 
+// P10.7
+#[test]
+fn the_directory_of_who_is_gone_before_it_could_mount_goes() {
+    let fixture = Fixture::new();
+    let (uid, dir) = (rustix::process::getuid().as_raw(), fixture.outside("own"));
+    fs::create_dir(&dir).unwrap();
+    let stream = fixture.connected_as(uid);
+    let ask = json!({"dir": dir, "hold": true, "temporary": true, "private": true});
+    assert_eq!(asked(&stream, &json!({ "mount": ask })), "\"send_connection\"\n");
+    drop(stream);
+    until_polled("its directory goes", || (!dir.exists()).then_some(()));
+}
+
 // P6.5 P9.9
 #[test]
 fn who_waits_and_takes_no_answer_holds_up_nobody_who_waits() {

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::super::failure::Failure;
 use super::super::lines::Lines;
 use super::super::mounts::Place;
 use super::super::places::Seat;
+use super::super::point;
 use super::super::socket::{self, End, Peer};
 use super::super::spare;
 use super::super::wire::{Answer, MountAsk};
@@ -42,17 +44,24 @@ pub(super) fn serve(
         shared.mounts.note_try();
         return lines.send(&Answer::Failed(failure));
     }
+    // What it made for a mount that is not made goes, if it is gone before it could see to that.
+    let is_gone = |_: &io::Error| {
+        if ask.temporary {
+            point::remove_own(Path::new(&ask.dir), peer.uid);
+        }
+    };
     let place = if ask.private {
         let sent = lines.send(&Answer::SendConnection);
         let sent = sent.and_then(|()| lines.receive_descriptor());
         // It could not mount, or is gone.
-        Place::Elsewhere(sent.inspect_err(|_| shared.mounts.note_try())?, peer.pid)
+        let sent = sent.inspect_err(|_| shared.mounts.note_try()).inspect_err(is_gone)?;
+        Place::Elsewhere(sent, peer.pid)
     } else {
         Place::Here
     };
     let added = match shared.mounts.add(ask, place, peer.uid, shared.service.engine.now()) {
         Ok(added) => added,
-        Err(failure) => return lines.send(&Answer::Failed(failure)),
+        Err(failure) => return lines.send(&Answer::Failed(failure)).inspect_err(is_gone),
     };
     if shared.stopping.load(Ordering::SeqCst) {
         // It ends, and may have taken its mounts away before this one was made, which would keep it from
