@@ -11,7 +11,7 @@ use crate::limits::PATH_BYTES_MAX;
 
 pub use shown::{
     ShownPath, first_few, json_path, path_of_json, path_of_text, path_text, printable,
-    printable_start, shell_quoted, shell_word, unsteering,
+    printable_start, shell_quoted, shell_word, unsteering, with_article,
 };
 
 /// The directory at the root of each mount whose content is nobody's but workfs's.

@@ -20,8 +20,19 @@ use crate::store::{Durability, Readers};
 /// So many directories are named.
 const NAMED_MAX: usize = 5;
 
+/// A layout, for who has no documentation at hand.
+const LAYOUT: &str = r#"workspaces:
+  - path: tasks                  # a path or a glob from the root of the mount, which is `.`
+    kind: task
+    dirs: { inbox: pending, assigned: "in-progress/{owner}", done: completed }
+    policy: refuse               # or flag: invalid saves are kept and marked
+    strict: false
+    chores: { assign: false, handoff: true, archive: false, escalate: false, drafts: false }
+"#;
+
 /// See `workfs init --help`.
 #[derive(Debug, Args)]
+#[command(after_help = format!("A layout; of a workspace `path` and `kind` are needed:\n\n{LAYOUT}"))]
 pub struct InitArgs {
     /// A file that says which directories hold records of which kind; it becomes the store's
     /// configuration
@@ -354,4 +365,15 @@ fn governs(config: &Config) -> Vec<Value> {
 fn states(binding: &Binding) -> Vec<(String, Vec<String>)> {
     let dirs = |state: &crate::kind::State| state.dirs.iter().map(|dir| dir.shown(None)).collect();
     binding.kind.states().map(|(_, state)| (state.name.to_string(), dirs(state))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_that_help_shows_is_the_documented_one() {
+        assert!(include_str!("../../docs/cli.md").contains(LAYOUT));
+        Config::parse("layout.yaml", LAYOUT).unwrap();
+    }
 }

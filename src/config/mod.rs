@@ -36,7 +36,7 @@ pub const CONFIG_KEY: &str = "config";
 const KEPT: &str = "config.yaml";
 
 /// The directory at the root of the mount that is left alone.
-const SCRATCH_DIR: &[u8] = b"scratchpad";
+pub const SCRATCH_DIR: &[u8] = b"scratchpad";
 
 /// Why a configuration is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

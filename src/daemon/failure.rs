@@ -38,6 +38,9 @@ pub enum Cause {
 /// The way out where a store's place is somebody else's.
 pub(super) const OWN_STORE: &str = "use a store of your own (`--store`), or its owner's account";
 
+/// The way out where a layout is wrong.
+pub(super) const LAYOUT_SHOWN: &str = "`workfs init --help` shows one";
+
 /// The way out where a user, or a group of processes, may have no more threads.
 const MORE_THREADS: &str =
     "raise the limit of processes (`ulimit -u`, or that of the container), or end some";
@@ -114,8 +117,10 @@ impl From<ConfigError> for Failure {
         let ConfigError { file, line, reason, subject } = error;
         let reason = format!("{file}: {reason}");
         let remedy = match subject {
-            Subject::Layout => "see docs/cli.md, `init`",
-            Subject::Kind => "see docs/kinds.md",
+            Subject::Layout => LAYOUT_SHOWN,
+            Subject::Kind => {
+                "`.workfs/kinds/` of a mount has those that come with workfs, to go by"
+            }
         };
         Failure { line, ..Failure::new(Cause::Usage, reason, remedy) }
     }

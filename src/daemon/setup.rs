@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Cause, Failure};
+use super::failure::{Cause, Failure, LAYOUT_SHOWN};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{
     Command, Context, Create, Engine, NewContent, SetAttributes, Stop, Turn, inodes_in,
@@ -68,7 +68,7 @@ pub fn layout(file: &Path) -> Result<Config, Failure> {
         Wrong::Io(error) => cannot(&error),
         Wrong::Text { line, what } => {
             let reason = format!("{}: {what}", file.display());
-            Failure { line, ..Failure::new(Cause::Usage, reason, "see docs/cli.md, `init`") }
+            Failure { line, ..Failure::new(Cause::Usage, reason, LAYOUT_SHOWN) }
         }
     })?;
     let dir = file.parent().unwrap_or(Path::new("."));

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use crate::config::{Config, Quota};
+use crate::config::{Config, Quota, SCRATCH_DIR};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -181,7 +181,9 @@ fn too_many(name: &FileName, limit: u64) -> String {
 }
 
 fn exceeded(reason: String, name: FileName) -> Stop {
-    let remedy = "remove what is not needed (workfs gc tells of old projects), or ask for more";
+    let is_scratch = name.as_bytes() == SCRATCH_DIR;
+    let old = if is_scratch { " (`workfs gc` tells of old projects)" } else { "" };
+    let remedy = format!("remove what is not needed{old}, or ask for more");
     let refusal = Refusal::new(Rule::Quota, reason, remedy);
     Stop::kept(refusal, TreePath::root().join(name))
 }

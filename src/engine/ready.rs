@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use crate::kind::{Fault, Kind, Wants};
 use crate::limits::{CIRCLE_LOOK_MAX, RIPE_MAX};
-use crate::names::{AgentName, RecordId, StateName};
+use crate::names::{AgentName, RecordId, StateName, with_article};
 use crate::numbers::{UnixNanos, WorkspaceKey};
 use crate::record::{Document, Edit, patch};
 use crate::refusal::{Refusal, Rule};
@@ -93,7 +93,8 @@ pub fn unwritable(
     now: UnixNanos,
 ) -> Result<Option<Refusal>, StoreError> {
     let Some(claim) = kind.claim() else {
-        let reason = format!("a {} has no claim: no transition gives it an owner", kind.name());
+        let one = with_article(kind.name().as_str());
+        let reason = format!("{one} has no claim: no transition gives it an owner");
         let remedy = "move it where its kind leads it";
         return Ok(Some(Refusal::new(Rule::Transition, reason, remedy)));
     };

@@ -7,7 +7,7 @@
 //! directories of a workspace. Permission bits are no matter of roles (`modes`).
 
 use crate::kind::{Holding, Kind, Place, Role, StateIx};
-use crate::names::{AgentName, FileName};
+use crate::names::{AgentName, FileName, with_article};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing};
@@ -84,7 +84,10 @@ impl Context {
         Err(Refusal::new(
             Rule::Forbidden,
             format!("{} ({}) may not change {whose}", self.actor.name, self.role),
-            format!("that is for {who}; claim a {} that is free, or ask one of them", kind.name()),
+            format!(
+                "that is for {who}; claim {} that is free, or ask one of them",
+                with_article(kind.name().as_str())
+            ),
         ))
     }
 
@@ -109,10 +112,11 @@ impl Context {
         if allowed.contains(&self.role) {
             return Ok(());
         }
-        let (kind, who) = (home.kind().name(), crate::kind::role_names(allowed));
+        let one = with_article(home.kind().name().as_str());
+        let who = crate::kind::role_names(allowed);
         Err(Refusal::new(
             Rule::Forbidden,
-            format!("{} ({}) may not make a {kind}", self.actor.name, self.role),
+            format!("{} ({}) may not make {one}", self.actor.name, self.role),
             format!("that is for {who}: ask one of them"),
         ))
     }
@@ -133,9 +137,10 @@ impl Context {
             return Ok(());
         }
         let (name, dir) = (kind.name(), home.governed.dir_path());
+        let one = with_article(name.as_str());
         Err(Refusal::new(
             Rule::Forbidden,
-            format!("{} ({}) may not make a {name} in {dir}", self.actor.name, self.role),
+            format!("{} ({}) may not make {one} in {dir}", self.actor.name, self.role),
             format!("make it where {name}s begin, and move it on from there"),
         ))
     }
@@ -402,7 +407,10 @@ impl Turn<'_> {
                 let other = crate::names::printable(other.as_bytes());
                 Err(Refusal::new(
                     Rule::Forbidden,
-                    format!("`{field}: {other}` in a {} of {lane}", home.kind().name()),
+                    format!(
+                        "`{field}: {other}` in {} of {lane}",
+                        with_article(home.kind().name().as_str())
+                    ),
                     format!("write `{field}: {lane}`; to hand it over, release it or ask a lead"),
                 ))
             }

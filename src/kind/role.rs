@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::names::with_article;
+
 /// What a caller may be. The names are those of the kinds' definitions.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
@@ -59,8 +61,7 @@ impl Role {
     /// Its name in a sentence: `an agent`, `a coordinator`.
     #[must_use]
     pub fn with_article(self) -> String {
-        let vowel = self.as_str().starts_with(['a', 'e', 'i', 'o', 'u']);
-        format!("{} {}", if vowel { "an" } else { "a" }, self.as_str())
+        with_article(self.as_str())
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::field_path::FieldPath;
 use super::state::{StampWhen, Statuses, Transition};
 use super::{Kind, Role, StateIx};
-use crate::names::AgentName;
+use crate::names::{AgentName, with_article};
 use crate::numbers::UnixNanos;
 use crate::refusal::{Refusal, Rule};
 
@@ -40,16 +40,16 @@ impl Kind {
                 Err(Refusal::new(
                     Rule::Forbidden,
                     format!(
-                        "{} may not move a {} from {here} to {there}: that is for {who}",
+                        "{} may not move {} from {here} to {there}: that is for {who}",
                         role.with_article(),
-                        self.name(),
+                        with_article(self.name().as_str()),
                     ),
                     format!("ask one of them; {}", self.ways_out(from, role)),
                 ))
             }
             None => Err(Refusal::new(
                 Rule::Transition,
-                format!("a {} cannot go from {here} to {there}", self.name()),
+                format!("{} cannot go from {here} to {there}", with_article(self.name().as_str())),
                 self.ways_out(from, role),
             )),
         }

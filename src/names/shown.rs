@@ -33,6 +33,13 @@ pub fn unsteering(text: &str) -> String {
     escaped(text.as_bytes(), |c| steers(c) && !matches!(c, '\n' | '\t'))
 }
 
+/// A noun in a sentence: `an agent`, `a task`.
+#[must_use]
+pub fn with_article(noun: &str) -> String {
+    let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {noun}", if vowel { "an" } else { "a" })
+}
+
 /// A word for a shell, in double quotes, in which a variable can be put afterwards.
 #[must_use]
 pub fn shell_quoted(text: &str) -> String {

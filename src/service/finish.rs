@@ -340,7 +340,7 @@ fn nothing_to_do(
     let reason = format!("`{shown}` is in {} already: there is nothing to do", record.state);
     let remedy =
         format!("`workfs log {}` says since when; its text can be edited there", record.id);
-    Ok(Failure::by(Rule::Taken, reason, remedy))
+    Ok(Failure::new(Exit::Lost, reason, remedy))
 }
 
 fn moved_meanwhile(present: &Present) -> Failure {

@@ -164,11 +164,11 @@ fn a_field_that_the_schema_does_not_have_is_refused_with_its_line() {
     let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
     assert!(ran.code == 2 && ran.stderr.contains("`note.x`"), "{ran}");
     assert!(ran.stderr.contains("errand.kind.yaml") && ran.stderr.contains("line 14"), "{ran}");
-    assert!(ran.stderr.contains("see docs/kinds.md"), "{ran}");
+    assert!(ran.stderr.contains("`.workfs/kinds/` of a mount"), "{ran}");
     // What is wrong with the layout is told of by another document.
     fs::write(&layout, "workspaces: [{ path: a, kind: errnd }]\n").unwrap();
     let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]).failure();
-    assert!(ran.stderr.contains("see docs/cli.md, `init`"), "{ran}");
+    assert!(ran.stderr.contains("`workfs init --help` shows one"), "{ran}");
 }
 
 // P8.2
@@ -219,6 +219,7 @@ fn the_commands_do_what_a_kind_says() {
     assert!(text.contains("note: was easy\n") && text.contains("status: shut\n"), "{text}");
     let again = fixture.workfs(&["done", "e-1", "--agent", "ann"]).failure();
     assert!(again.code == 5 && again.stderr.contains("there is nothing to do"), "{again}");
+    assert!(!again.stderr.contains("W002"), "no name is taken: {again}");
     fixture.workfs(&["fail", "e-2", "--message", "no way"]).success();
     let text = fs::read_to_string(fixture.path("errands/by/ann/e-2.yaml")).unwrap();
     assert!(text.contains("why: \"no way\"\n") && text.contains("status: lost\n"), "{text}");

@@ -29,6 +29,7 @@ fn a_full_directory_refuses_bytes_and_takes_them_again_when_some_are_gone() {
     assert!(kept <= 1 << 20, "{kept}");
     let why = fixture.sh("cat .workfs/why").success().stdout;
     assert!(why.contains("write scratchpad/big EDQUOT [W043"), "{why}");
+    assert!(why.contains("`workfs gc` tells of old projects"), "{why}");
     fixture.sh("head -c 3000000 /dev/zero > elsewhere").success();
     let moved = fixture.sh("mv -T elsewhere scratchpad/big");
     assert!(moved.stderr.contains("quota"), "{moved}");
@@ -51,6 +52,8 @@ fn each_directory_that_a_glob_names_has_a_quota_of_its_own() {
     assert_eq!((quota(&fixture, "team-a").1, quota(&fixture, "team-b").1), (10, 1));
     let refused = fixture.sh("touch team-a/8");
     assert!(refused.stderr.contains("quota"), "{refused}");
+    let why = fixture.sh("cat .workfs/why").success().stdout;
+    assert!(why.contains("W043") && !why.contains("workfs gc"), "it knows of no projects: {why}");
     // A directory is moved with all that it holds, or not at all.
     fixture.sh("mkdir team-b/z; touch team-b/z/{1,2,3,4,5,6,7,8}").success();
     assert!(fixture.sh("mv team-a/x team-b/").stderr.contains("quota"));
