@@ -238,8 +238,9 @@ impl TreePath {
     /// Whether it is as long as one that somebody asks for at most.
     #[must_use]
     pub fn can_be_named(&self) -> bool {
+        // Each with the slash after it, which the last has not.
         let bytes = self.0.iter().map(|name| name.as_bytes().len() + 1).sum::<usize>();
-        bytes <= PATH_BYTES_MAX
+        bytes <= PATH_BYTES_MAX + 1
     }
 
     /// Its components.
@@ -293,5 +294,26 @@ impl fmt::Display for TreePath {
     /// See [`path_text`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&path_text(&self.to_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // P7.2
+    #[test]
+    fn names_and_paths_are_as_long_as_the_kernel_takes_them() {
+        for (bytes, is_taken) in [(0, false), (1, true), (255, true), (256, false)] {
+            assert_eq!(FileName::new(vec![b'a'; bytes]).is_ok(), is_taken, "{bytes}");
+        }
+        // A dot names nothing; the slashes between names count, and none else.
+        let path = |last: usize| [&b"./"[..], &b"a/".repeat(2000), &vec![b'b'; last]].concat();
+        for (last, is_taken) in [(95, true), (96, false)] {
+            let parsed = TreePath::parse(path(last)).unwrap();
+            assert_eq!(parsed.names().len(), 2001);
+            assert_eq!(parsed.can_be_named(), is_taken, "{last}");
+            assert_eq!(TreePath::asked(parsed.to_bytes()).is_ok(), is_taken, "{last}");
+        }
     }
 }

@@ -399,6 +399,31 @@ mod tests {
     }
 
     #[test]
+    fn what_the_daemon_is_to_do_the_kind_says_how() {
+        let definition = "kind: job\nschema: s\nextensions: [yaml]\nfields: { id: id }\n\
+                          states:\n  queued: { dirs: [queued], initial: true }\n  gone: { dirs: [gone] }\n\
+                          transitions:\n  - { from: queued, to: gone, event: went, by: [operator] }\n";
+        let schema = r#"{"properties": {"id": {"type": "string"}}}"#;
+        let mut kinds = Kinds::default();
+        kinds
+            .add("job.kind.yaml", Kind::load("job.kind.yaml", definition, schema).unwrap())
+            .unwrap();
+        let with = |chore: &str, on: bool| {
+            let text =
+                format!("workspaces:\n- path: w\n  kind: job\n  chores: {{ {chore}: {on} }}\n");
+            Config::parse_with("layout", &text, &kinds)
+        };
+        for chore in ["assign", "archive", "escalate", "drafts"] {
+            with(chore, false).unwrap();
+            let error = with(chore, true).unwrap_err();
+            assert!(error.reason.contains(&format!("does not say how to do `{chore}`")), "{error}");
+            assert_eq!(error.line, Some(4), "{error}");
+        }
+        // By default a finished record hands over, where its kind says how.
+        with("handoff", true).unwrap();
+    }
+
+    #[test]
     fn no_glob_takes_a_workspace_its_directories() {
         let layout = |paths: [&str; 2]| {
             let entries = paths.map(|path| format!("- path: \"{path}\"\n  kind: task\n"));

@@ -124,5 +124,11 @@ mod tests {
         for wrong in ["a/b, bytes: 1GiB", "'**', bytes: 1GiB", "a", "a, bytes: many"] {
             assert!(quotas(&format!("  - {{ path: {wrong} }}\n")).is_err(), "{wrong} was taken");
         }
+        let many = |number: u32| {
+            let all = (0..number).map(|n| format!("  - {{ path: a{n}, bytes: 1GiB }}\n"));
+            quotas(&all.collect::<String>())
+        };
+        many(64).unwrap();
+        assert!(many(65).unwrap_err().contains("over 64 quotas"));
     }
 }

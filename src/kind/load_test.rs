@@ -89,6 +89,8 @@ fn a_kind_may_have_no_status_at_all() {
     assert_eq!(kind.state(kind.initial()).status, Statuses::Any);
     let with_status = text.replace("dirs: [gone]", "dirs: [gone], status: [new]");
     assert!(load(&with_status).unwrap_err().reason.contains("names no such field"));
+    let back = load(&format!("{text}commands: {{ release: {{ to: queued }} }}\n")).unwrap_err();
+    assert!(back.reason.contains("no transition leads to `queued`"), "{back}");
 }
 
 #[test]
@@ -143,6 +145,7 @@ fn what_makes_no_sense_is_refused() {
         ("  open:\n", "  'o pen':\n", "the state's name"),
         ("extensions: [yaml]", "extensions: []", "needs an extension"),
         ("extensions: [yaml]", "extensions: [.yaml]", "no extension"),
+        ("extensions: [yaml]", "extensions: ['']", "no extension"),
         ("    initial: true\n", "", "no state is `initial"),
         ("    terminal: true", "    terminal: true\n    initial: true", "second initial state"),
         ("    dirs: [open]", "    dirs: []", "no directory"),
@@ -179,6 +182,7 @@ fn what_makes_no_sense_is_refused() {
         ("jitter_percent: 25", "jitter_percent: -1", "a whole number from 0 on"),
         ("attempts: 3", "attempts: many", "a whole number from 0 on"),
         ("attempts: 3", "attempts: 0", "at least 1"),
+        ("longest: 64s", "longest: 4294967296d", "what never ends"),
         ("ttl: 4h", "ttl: 4", "is no time"),
         ("ttl: 4h", "ttl: 0h", "is no time"),
         ("ttl: 4h", "ttl: ü", "is no time"),
@@ -332,12 +336,30 @@ fn the_reference_names_every_field_of_a_task() {
 
 #[test]
 fn too_many_states_are_refused() {
-    let states: String = (0..65).map(|n| format!("  s{n}: {{ dirs: [s{n}] }}\n")).collect();
-    let text = format!(
-        "kind: k\nschema: s\nextensions: [yaml]\nfields: {{ id: id }}\nstates:\n{states}\
-         transitions: []\n"
-    );
-    assert!(load(&text).unwrap_err().reason.contains("1 to 64 states"));
+    let states = |number: u32| {
+        let states: String = (0..number).map(|n| format!("  s{n}: {{ dirs: [s{n}] }}\n")).collect();
+        let text = format!(
+            "kind: k\nschema: s\nextensions: [yaml]\nfields: {{ id: id }}\nstates:\n{states}\
+             transitions: []\n"
+        );
+        load(&text).unwrap_err().reason
+    };
+    assert!(states(65).contains("1 to 64 states"));
+    assert!(!states(64).contains("1 to 64 states"));
+}
+
+#[test]
+fn the_longest_and_the_largest_of_each_are_taken() {
+    let event = |letters: usize| format!("event: {}_2", "e".repeat(letters));
+    for (old, new) in [
+        ("event: claimed", event(62).as_str()),
+        ("longest: 64s", "longest: 4294967295d"),
+        ("jitter_percent: 25", "jitter_percent: 100"),
+        ("ttl: 4h", "ttl: 30d"),
+    ] {
+        load(&SOUND.replace(old, new)).unwrap();
+    }
+    assert!(with("event: claimed", &event(63)).reason.contains("no name of an event"));
 }
 
 fn overrides(dirs: &[(&str, &[&str])]) -> BTreeMap<StateName, Vec<String>> {

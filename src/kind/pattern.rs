@@ -246,7 +246,9 @@ mod tests {
 
     #[test]
     fn a_pattern_prints_as_it_was_written() {
-        for text in ["inbox", "assigned/{owner}", "archive/{yyyy-mm}", "a b/{any}/c"] {
+        for text in
+            ["inbox", "assigned/{owner}", "archive/{yyyy-mm}", "a b/{any}/c", "a/b/c/d/e/f/g/h"]
+        {
             assert_eq!(pattern(text).to_string(), text);
         }
         assert_eq!(pattern("assigned/{owner}").shown(None), "assigned/<agent>/");
@@ -276,8 +278,8 @@ mod tests {
         for good in ["archive/2025-11", "archive/0000-01"] {
             assert_eq!(months.matches(&path(good)), Some(None), "{good}");
         }
-        for bad in ["archive/2025-13", "archive/2025-00", "archive/2025-1", "archive/2025-11-x"] {
-            assert_eq!(months.matches(&path(bad)), None, "{bad}");
+        for bad in ["2025-13", "2025-00", "2025-20", "2025-1", "2025-11-x", "202x-11", "-025-11"] {
+            assert_eq!(months.matches(&path(&format!("archive/{bad}"))), None, "{bad}");
         }
     }
 

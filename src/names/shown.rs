@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn two_names_never_have_one_text() {
-        let names: [&[u8]; 12] = [
+        let names: [&[u8]; 16] = [
             "caf\u{e9}".as_bytes(),
             "cafe\u{301}".as_bytes(),
             b"a\x01",
@@ -357,6 +357,12 @@ mod tests {
             b"a\xff\xcc\x87",
             "a\u{328}\u{301}".as_bytes(),
             "a\u{301}\u{328}".as_bytes(),
+            // Backslashes beside what normalization changes, too.
+            "\\cafe\u{301}".as_bytes(),
+            "\\cafe\\u{301}".as_bytes(),
+            // Marks that it joins with nothing, and puts in order.
+            "\u{5d0}\u{5b8}\u{5b0}".as_bytes(),
+            "\u{5d0}\u{5b0}\u{5b8}".as_bytes(),
         ];
         let texts: Vec<String> = names.iter().map(|name| path_text(name)).collect();
         for (nth, text) in texts.iter().enumerate() {

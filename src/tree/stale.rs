@@ -75,6 +75,8 @@ mod tests {
             );
             assert!(!take(ino, now + STALE_PAGES_GO_WITHIN), "{ino}");
         }
+        let went = (0..20_000).step_by(1_000).map(|ino| (MountId(1), Ino(ino)));
+        assert!(went.into_iter().all(|pair| !stale.pairs.contains_key(&pair)), "it takes no room");
         // Of those that stay each is not looked at again for each that comes.
         let (all, asked) = (10 * STALE_LOOKED_AT_MIN as u64, std::cell::Cell::new(0));
         for ino in 0..all {

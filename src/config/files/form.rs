@@ -223,3 +223,46 @@ pub fn write(rules: &FileRules, out: &mut String) {
     });
     list("locks", locks.collect());
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    fn parse(rules: &str) -> Result<Config, String> {
+        let parsed = Config::parse("c", &format!("workspaces: []\n{rules}"));
+        parsed.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (rules, said) in [
+            ("files: [{ path: a, file_bytes: 17MiB }]", "c:2: `file_bytes` is at most 16MiB"),
+            ("files: [{ path: a, age: long }]", "c:2: "),
+            ("schemas: [{ name: project, text: '{}' }]", "c:2: the schema `project`: a ready-made"),
+            ("schemas: [{ name: a }]", "give either its `text` or its `file`"),
+            ("schemas: [{ name: a, text: '{}', file: b }]", "give either its `text` or its `file`"),
+            ("schemas: [{ name: a, text: '{}' }, { name: a, text: '{}' }]", "`a` is there twice"),
+            ("checks: [{ path: a.json, schema: projct }]", "did you mean `project`?"),
+            ("locks: [{ path: a.lock, lease: 0s }]", "a lease of no time"),
+        ] {
+            let error = parse(rules).unwrap_err();
+            assert!(error.contains(said), "{rules}: {error}");
+        }
+        parse("files: [{ path: a, file_bytes: 16MiB }]").unwrap();
+    }
+
+    #[test]
+    fn no_list_of_rules_is_without_end() {
+        for (key, rule) in [
+            ("files", "{ path: a }"),
+            ("checks", "{ path: a.json }"),
+            ("locks", "{ path: a.lock, lease: 1m }"),
+        ] {
+            let many =
+                |number: usize| parse(&format!("{key}:\n{}", format!("- {rule}\n").repeat(number)));
+            many(64).unwrap();
+            let error = many(65).unwrap_err();
+            assert!(error.contains("over 64 rules in one list"), "{key}: {error}");
+        }
+    }
+}

@@ -450,7 +450,7 @@ mod tests {
                 book.let_go(record, Attempt(7), LeaseTime(at));
                 assert!(!book.has_ends(), "that is another claim");
                 book.let_go(record, attempt, LeaseTime(at));
-                assert_eq!(book.next_look(), Some(LeaseTime(at)));
+                assert_eq!((book.has_ends(), book.next_look()), (true, Some(LeaseTime(at))));
             }
             // What fails is tried after a while, and before its owner does anything.
             for later in [0, 30, 31] {

@@ -277,6 +277,7 @@ fn write_once_more(log: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::FileExt as _;
 
+    use crate::numbers::Ino;
     use crate::store::sqlite::Sqlite;
     use crate::store::sqlite::log_index::tests::Unflushable;
     use crate::store::{Durability, Readers as _, Result, Txn, Writer, read, read_by};
@@ -290,10 +291,16 @@ mod tests {
     fn an_undone_change_takes_nothing_else_with_it_be_it_the_first_or_a_later_one() {
         let dir = tempfile::tempdir().unwrap();
         let (store, mut writer) = Sqlite::open(&dir.path().join("s.db")).unwrap();
+        let root = || read(&store, |read| read.node(Ino(1))).unwrap().unwrap();
         for undone in ["a", "b", "c"] {
+            let before = root().mtime.0;
             let work = &mut |txn: &mut dyn Txn| {
                 for key in ["a", "b", "c"] {
                     put(txn, &format!("{undone}-{key}"))?;
+                    // An inode is held from one change to the next, and written at the end.
+                    let mut root = txn.node(Ino(1))?.unwrap();
+                    root.mtime.0 += 1;
+                    txn.update_node(&root)?;
                     if key == undone {
                         txn.rollback()?
                     } else {
@@ -305,6 +312,7 @@ mod tests {
                 Ok(Durability::Process)
             };
             writer.transaction(work).unwrap();
+            assert_eq!(root().mtime.0, before + 2, "{undone}");
             for key in ["a", "b", "c"] {
                 let is_there =
                     |key: String| read(&store, |read| read.meta(&key)).unwrap().is_some();
