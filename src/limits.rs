@@ -74,6 +74,17 @@ pub const EXTENTS_BYTES_MAX: u64 = 8 << 40;
 /// give its space back.
 pub const FREED_GATHERED_FOR: Duration = Duration::from_secs(5);
 
+/// Connections that read at once, before who wants one more waits for one of them: each takes half a megabyte, and so
+/// many are more than processors. The threads of two hundred mounts, where all read, had 300, and 100 MB.
+pub const READERS_AT_ONCE: usize = 48;
+
+/// So long it waits: most who read take a hundredth of that. Who exports has one for long, and who reads may want
+/// another one meanwhile.
+pub const READERS_WAITED_FOR: Duration = Duration::from_millis(5);
+
+/// Of those that nobody uses so many stay open; a new one takes half a millisecond.
+pub const READERS_KEPT_MAX: usize = 16;
+
 /// So long a change that finds the disk full waits for that space.
 pub const FREED_PATIENCE: Duration = Duration::from_millis(200);
 
@@ -106,8 +117,12 @@ pub const SWEPT_AT_ONCE: usize = 256;
 /// Pasts of files that one change of `gc` looks at.
 pub const SWEPT_HISTORIES_AT_ONCE: usize = 512;
 
-/// Directories whose rules about plain files are remembered; then all are asked anew.
-pub const SCOPES_MAX: usize = 1 << 16;
+/// Directories whose rules about plain files are remembered, each by who serves and by the desk; then all are asked
+/// anew. They are some 600 bytes each, with the directory's path.
+pub const SCOPES_MAX: usize = 4096;
+
+/// Directories of which is remembered that no such rule counts there: a number each.
+pub const UNRULED_DIRS_MAX: usize = 1 << 16;
 
 /// Longest extended attribute name, as on Linux.
 pub const XATTR_NAME_BYTES_MAX: usize = 255;
@@ -250,6 +265,13 @@ pub const STALE_LOOKED_AT_MIN: usize = 1024;
 /// when the thread that opened it runs. Who opens it meanwhile drops them, too.
 pub const STALE_PAGES_GO_WITHIN: Duration = Duration::from_secs(1);
 
+/// So many directories of `.workfs/history/` have numbers before those are looked for that no kernel knows any more:
+/// some hundred bytes each.
+pub const PASTS_LOOKED_AT_MIN: usize = 1024;
+
+/// So long after a number was given a kernel may not have heard of it yet.
+pub const PASTS_TOLD_WITHIN: Duration = Duration::from_secs(10);
+
 /// A page of a directory listing that is read from the store at once.
 pub const LISTING_PAGE: usize = 1024;
 
@@ -292,6 +314,8 @@ pub const REJECTED_SMALL_BYTES: usize = 64 << 10;
 pub const SEEN_RECORDS_MAX: usize = 4096;
 /// See [`SEEN_RECORDS_MAX`].
 pub const SEEN_READERS_MAX: usize = 64;
+/// All looks of all readers of all records: 64 bytes each.
+pub const SEEN_LOOKS_MAX: usize = 1 << 16;
 
 /// How far up those who started a process count as its family: a shell, the subshell of a pipeline,
 /// and a program such as `timeout` between them.
@@ -461,6 +485,10 @@ pub const DAEMON_LATE: Duration = Duration::from_secs(1);
 
 /// How long a new daemon may take until it serves; opening recovers what a crash left in the log.
 pub const DAEMON_START_WAIT: Duration = Duration::from_secs(60);
+
+/// How often the daemon gives memory back that it does not use any more: it takes some tenths of a millisecond, and pages
+/// that are wanted again must be cleared.
+pub const MEMORY_GIVEN_BACK_EVERY: Duration = Duration::from_secs(60);
 
 /// How long a daemon without mounts waits for the first one.
 pub const FIRST_MOUNT_WAIT: Duration = Duration::from_secs(10);

@@ -61,7 +61,7 @@ pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use poll::{PollReady, PollWake};
 pub use proc_text::proc_text;
 pub use reply::Reply;
-pub use session::{Mount, Silence, connect, lazy_buffers, serve_connection};
+pub use session::{Mount, Silence, connect, give_back_memory, lazy_buffers, serve_connection};
 pub use shares::{Shares, UsedUp, runs_this_process};
 pub use standing::{mount_here, mount_number};
 pub use tree::*;

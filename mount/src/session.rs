@@ -393,10 +393,16 @@ pub(crate) fn mount_point(dir: &Path) -> Result<PathBuf, MountError> {
     }
 }
 
+/// Heaps that threads share: more threads than there are processors seldom want one at once.
+#[cfg(target_env = "gnu")]
+const HEAPS: libc::c_int = 4;
+
 /// Lets buffers of several megabytes be mapped by themselves, so that pages of them that nobody
 /// touched cost nothing, and keeps those of a megabyte, which each big write takes and gives back:
 /// the kernel would have to clear new pages for each. A thread's own heap grows in steps of 256 KiB: by
-/// single pages each claim made it longer, and shorter again. Idempotent.
+/// single pages each claim made it longer, and shorter again. And there are few heaps: each keeps up to 8 MiB of what
+/// was freed at its end, and what lies between, so that sixteen mounts that had written large files kept 92 MB for
+/// nothing. Idempotent.
 ///
 /// fuser takes a buffer of 16 MiB for each thread and one for the handshake. When the last is
 /// freed, glibc raises its threshold for mapping by itself, takes the next ones from the heap and
@@ -410,6 +416,16 @@ pub fn lazy_buffers() {
             libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
             libc::mallopt(libc::M_TRIM_THRESHOLD, 8 << 20);
             libc::mallopt(libc::M_TOP_PAD, 256 << 10);
+            libc::mallopt(libc::M_ARENA_MAX, HEAPS);
         }
     });
+}
+
+/// Gives pages that nobody uses back to the system: those between what is used, too, which `free` keeps.
+pub fn give_back_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it only looks through the allocator's own lists, under the allocator's locks.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }

@@ -59,11 +59,11 @@ pub(crate) use paths::{await_answer, canonical, from_root};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Select, Sender, bounded};
 
-use crate::limits::{DAEMON_END_WAIT, FIRST_MOUNT_WAIT};
+use crate::limits::{DAEMON_END_WAIT, FIRST_MOUNT_WAIT, MEMORY_GIVEN_BACK_EVERY};
 use crate::service::Service;
 use crate::store::Durability;
 use crate::tree::{Hub, TxnTree, WorkTree};
@@ -264,10 +264,15 @@ fn begin(
 /// Returns when a signal or a client says so, or the last mount is gone.
 fn wait_for_the_end(mounts: &Mounts, server: &Server, events: &Receiver<Event>) {
     let begin = Instant::now();
+    let mut given_back = begin;
     loop {
         mounts.finish_ended();
+        if given_back.elapsed() >= MEMORY_GIVEN_BACK_EVERY {
+            workfs_mount::give_back_memory();
+            given_back = Instant::now();
+        }
         let ends = mounts.ends();
-        let mut timeout = Duration::from_secs(3600);
+        let mut timeout = MEMORY_GIVEN_BACK_EVERY.saturating_sub(given_back.elapsed());
         if ends.is_empty() && !server.lingers() && !server.is_busy() {
             timeout = FIRST_MOUNT_WAIT.saturating_sub(begin.elapsed());
             let was_tried = mounts.tries() > 0;

@@ -4,14 +4,14 @@
 //! counts, as in most directories, asking costs one look into a table. Nothing counts where no call can name what
 //! lies there by its path: each directory would cost memory, and each event the ledger, what all above it have in names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
 use crate::config::{Config, Scope};
-use crate::limits::SCOPES_MAX;
+use crate::limits::{SCOPES_MAX, UNRULED_DIRS_MAX};
 use crate::numbers::Ino;
 use crate::store::{Read, Result};
 
@@ -20,9 +20,44 @@ use super::governed::path_of_dir;
 /// The scopes of directories.
 #[derive(Default)]
 pub struct Scopes {
-    known: RwLock<HashMap<Ino, Option<Arc<Scope>>>>,
+    known: RwLock<Known>,
     /// How often all was forgotten.
     times: AtomicU64,
+}
+
+/// What is remembered. A scope takes some hundred bytes, that there is none a few.
+#[derive(Default)]
+struct Known {
+    ruled: HashMap<Ino, Arc<Scope>>,
+    unruled: HashSet<Ino>,
+}
+
+impl Known {
+    /// The scope of a directory, if it is remembered whether it has one.
+    fn get(&self, dir: Ino) -> Option<Option<&Arc<Scope>>> {
+        let ruled = self.ruled.get(&dir).map(Some);
+        ruled.or_else(|| self.unruled.contains(&dir).then_some(None))
+    }
+
+    /// Remembers it; where there are too many, in place of all others of its sort.
+    fn insert(&mut self, dir: Ino, scope: Option<Arc<Scope>>) {
+        if let Some(scope) = scope {
+            if self.ruled.len() >= SCOPES_MAX {
+                self.ruled.clear();
+            }
+            self.ruled.insert(dir, scope);
+        } else {
+            if self.unruled.len() >= UNRULED_DIRS_MAX {
+                self.unruled.clear();
+            }
+            self.unruled.insert(dir);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.ruled.clear();
+        self.unruled.clear();
+    }
 }
 
 /// Taken before the snapshot that a scope is found in: what was true then is not remembered if a
@@ -48,16 +83,13 @@ impl Scopes {
         config: &Config,
         dir: Ino,
     ) -> Result<Option<Arc<Scope>>> {
-        if let Some(scope) = self.known.read().get(&dir) {
-            return Ok(scope.clone());
+        if let Some(scope) = self.known.read().get(dir) {
+            return Ok(scope.cloned());
         }
         let path = path_of_dir(read, dir)?;
         let scope = config.files().scope(&path).filter(|_| path.can_be_named()).map(Arc::new);
         let mut known = self.known.write();
         if self.times.load(Ordering::Acquire) == ticket.0 {
-            if known.len() >= SCOPES_MAX {
-                known.clear();
-            }
             known.insert(dir, scope.clone());
         }
         Ok(scope)
@@ -68,5 +100,33 @@ impl Scopes {
         let mut known = self.known.write();
         self.times.fetch_add(1, Ordering::AcqRel);
         known.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::TreePath;
+
+    #[test]
+    fn only_so_many_are_remembered_and_those_without_a_scope_keep_out_no_other() {
+        let config = Config::default();
+        let path = TreePath::parse(b"scratchpad/info/project").unwrap();
+        let scope = config.files().scope(&path).map(Arc::new);
+        assert!(scope.is_some(), "there is no test without rules");
+        let mut known = Known::default();
+        for nth in 0..3 * UNRULED_DIRS_MAX as u64 {
+            known.insert(Ino(2 * nth), None);
+            assert!(known.get(Ino(2 * nth)).is_some_and(|scope| scope.is_none()));
+            if nth < 3 * SCOPES_MAX as u64 {
+                known.insert(Ino(2 * nth + 1), scope.clone());
+                assert!(known.get(Ino(2 * nth + 1)).is_some_and(|scope| scope.is_some()));
+            }
+            assert!(known.ruled.len() <= SCOPES_MAX && known.unruled.len() <= UNRULED_DIRS_MAX);
+        }
+        let last = 2 * (3 * SCOPES_MAX as u64 - 1) + 1;
+        assert!(known.get(Ino(last)).is_some_and(|scope| scope.is_some()));
+        known.clear();
+        assert!(known.get(Ino(last)).is_none());
     }
 }

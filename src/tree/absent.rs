@@ -10,11 +10,11 @@ use std::collections::HashSet;
 
 use parking_lot::RwLock;
 
-use crate::engine::governed;
+use crate::engine::{Effect, Fate, Origin, governed};
 use crate::limits::KEPT_DIRS_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::{Read, StoreError};
+use crate::store::{NodeType, Read, StoreError};
 
 use super::WorkTree;
 use super::computed::{Computed, is_computed_name};
@@ -41,6 +41,23 @@ impl Absent {
         let mut told = self.told.write();
         if told.len() < KEPT_DIRS_MAX {
             told.insert(dir);
+        }
+    }
+
+    /// Takes note of a commit: in a directory that is gone no name appears. So one that is made and removed takes
+    /// nothing from those that come after it.
+    pub fn note(&self, effects: &[(Origin, Effect)]) {
+        for (_, effect) in effects {
+            let gone = match effect {
+                Effect::Name { ino, fate: Fate::Removed(NodeType::Directory), .. } => ino,
+                Effect::Name {
+                    fate: Fate::Moved { over: Some((ino, NodeType::Directory)), .. },
+                    ..
+                } => ino,
+                _ => continue,
+            };
+            self.told.write().remove(gone);
+            self.governed.write().remove(gone);
         }
     }
 
@@ -82,5 +99,36 @@ impl WorkTree {
         name: &FileName,
     ) -> Result<bool, StoreError> {
         Ok(!is_computed_name(&self.engine.config(), name) && self.is_plain_dir(read, dir)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_gone_takes_no_place() {
+        let absent = Absent::default();
+        let dirs = 2..2 + KEPT_DIRS_MAX as u64;
+        dirs.clone().for_each(|dir| absent.tell_of(Ino(dir)));
+        absent.note_governed(Ino(1));
+        absent.tell_of(Ino(1));
+        assert!(!absent.tells_of(Ino(1)), "there is no room");
+        let name = FileName::new(b"name").unwrap();
+        let gone = |ino, fate| {
+            let name = name.clone();
+            let effect = Effect::Name { parent: Ino(9), name, ino, also_origin: false, fate };
+            absent.note(&[(Origin::Daemon, effect)]);
+        };
+        let to = (Ino(9), name.clone());
+        let over = Some((Ino(4), NodeType::Directory));
+        gone(Ino(2), Fate::Removed(NodeType::File));
+        assert!(absent.tells_of(Ino(2)));
+        gone(Ino(2), Fate::Removed(NodeType::Directory));
+        gone(Ino(3), Fate::Moved { to, node_type: NodeType::Directory, over });
+        let tells = [2, 3, 4].map(|dir| absent.tells_of(Ino(dir)));
+        assert_eq!(tells, [false, true, false]);
+        absent.tell_of(Ino(1));
+        assert!(absent.tells_of(Ino(1)));
     }
 }

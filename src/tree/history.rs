@@ -2,50 +2,117 @@
 //! `<workspace>/<id>/<g>.yaml` of records (or with their kind's first extension).
 //!
 //! What must stay true: only names that lead to a version are shown. Their directories have no
-//! rows; each gets a number when it is first seen, for as long as the daemon lives.
+//! rows; each gets a number when it is first seen, and has it for as long as a kernel knows it. No number is
+//! used again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::engine::{names_below, record_version_name, version_name};
+use crate::limits::{PASTS_LOOKED_AT_MIN, PASTS_TOLD_WITHIN};
 use crate::names::{FileName, RecordId, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::store::{History, Read, Record, Result, earlier};
 
+use super::Hub;
 use super::computed::Computed;
 
 /// The numbers of the directories below `.workfs/history/`; it has 0 itself.
-#[derive(Default)]
-pub(super) struct Pasts(Mutex<Numbers>);
+pub(super) struct Pasts {
+    numbers: Mutex<Numbers>,
+    hub: Arc<Hub>,
+}
 
 #[derive(Default)]
 struct Numbers {
-    paths: Vec<TreePath>,
-    by_path: HashMap<TreePath, u64>,
+    last: u64,
+    dirs: HashMap<u64, Named>,
+    by_name: HashMap<(u64, FileName), u64>,
+    /// How many were left when they were looked at last.
+    left: usize,
+}
+
+/// A directory with a number.
+struct Named {
+    parent: u64,
+    name: FileName,
+    /// When the number was last given: a kernel may be about to hear of it.
+    told: Instant,
 }
 
 impl Pasts {
-    fn number(&self, path: &TreePath) -> u64 {
-        if path.names().is_empty() {
-            return 0;
-        }
-        let mut numbers = self.0.lock();
-        if let Some(number) = numbers.by_path.get(path) {
-            return *number;
-        }
-        numbers.paths.push(path.clone());
-        let number = numbers.paths.len() as u64;
-        numbers.by_path.insert(path.clone(), number);
-        number
+    /// No number was given yet.
+    pub fn new(hub: Arc<Hub>) -> Pasts {
+        Pasts { numbers: Mutex::default(), hub }
+    }
+
+    fn number(&self, parent: u64, name: &FileName) -> u64 {
+        let knows = |number| self.hub.knows(Computed::History(number).ino());
+        self.numbers.lock().number((parent, name), Instant::now(), knows)
     }
 
     fn path(&self, number: u64) -> Option<TreePath> {
-        if number == 0 {
-            return Some(TreePath::root());
+        self.numbers.lock().path(number)
+    }
+}
+
+impl Numbers {
+    /// The number of a directory; `knows` says of which some kernel may hold anything.
+    fn number(
+        &mut self,
+        (parent, name): (u64, &FileName),
+        now: Instant,
+        knows: impl Fn(u64) -> bool,
+    ) -> u64 {
+        let place = (parent, name.clone());
+        if let Some(number) = self.by_name.get(&place) {
+            if let Some(dir) = self.dirs.get_mut(number) {
+                dir.told = now;
+            }
+            return *number;
         }
-        self.0.lock().paths.get(usize::try_from(number - 1).ok()?).cloned()
+        // So each is looked at as often as one is added, on average.
+        if self.dirs.len() >= PASTS_LOOKED_AT_MIN.max(2 * self.left) {
+            self.forget(now, knows);
+        }
+        self.last += 1;
+        self.dirs.insert(self.last, Named { parent, name: name.clone(), told: now });
+        self.by_name.insert(place, self.last);
+        self.last
+    }
+
+    /// Forgets those that no kernel knows any more, but for what lies above one that is known.
+    fn forget(&mut self, now: Instant, knows: impl Fn(u64) -> bool) {
+        let mut kept = HashSet::new();
+        for (number, dir) in &self.dirs {
+            if now.duration_since(dir.told) >= PASTS_TOLD_WITHIN && !knows(*number) {
+                continue;
+            }
+            let mut next = Some((number, dir));
+            while let Some((_, dir)) = next.filter(|(number, _)| kept.insert(**number)) {
+                next = self.dirs.get_key_value(&dir.parent);
+            }
+        }
+        self.dirs.retain(|number, _| kept.contains(number));
+        self.by_name.retain(|_, number| kept.contains(number));
+        self.left = self.dirs.len();
+        self.dirs.shrink_to(2 * self.left);
+        self.by_name.shrink_to(2 * self.left);
+    }
+
+    fn path(&self, number: u64) -> Option<TreePath> {
+        let (mut names, mut next) = (Vec::new(), number);
+        while next != 0 {
+            let dir = self.dirs.get(&next)?;
+            names.push(dir.name.clone());
+            next = dir.parent;
+        }
+        names.reverse();
+        Some(names.into_iter().collect())
     }
 }
 
@@ -60,7 +127,7 @@ pub(super) fn lookup(
     let Some(path) = pasts.path(dir) else { return Ok(None) };
     let child = path.join(name.clone());
     if has_past(read, &child)? {
-        return Ok(Some(Computed::History(pasts.number(&child))));
+        return Ok(Some(Computed::History(pasts.number(dir, name))));
     }
     // A version has another name than usual only where that is the name of a directory.
     let usual = !name.as_bytes().ends_with(b"~");
@@ -117,7 +184,7 @@ pub(super) fn list(
     let below = names_below(read, &path)?;
     let versions = versions(read, config, &path, &below)?;
     let directory = |name: FileName| {
-        let computed = Computed::History(pasts.number(&path.join(name.clone())));
+        let computed = Computed::History(pasts.number(dir, &name));
         (name, computed)
     };
     let mut all: Vec<(FileName, Computed)> = below.into_iter().map(directory).collect();
@@ -174,4 +241,57 @@ pub(super) fn content(read: &dyn Read, g: G) -> Result<Vec<u8>> {
         return Ok(content);
     }
     Ok(read.version(g)?.map(|version| version.content).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(nth: u64) -> FileName {
+        FileName::new(nth.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_no_kernel_knows_any_more_has_no_number_and_what_lies_above_the_rest_has() {
+        let mut numbers = Numbers::default();
+        let begin = Instant::now();
+        let top = numbers.number((0, &name(1)), begin, |_| false);
+        let dir = numbers.number((top, &name(2)), begin, |_| false);
+        let known = numbers.number((dir, &name(3)), begin, |_| false);
+        let told = numbers.number((top, &name(4)), begin, |_| false);
+        let later = begin + PASTS_TOLD_WITHIN;
+        for nth in 10..10 * PASTS_LOOKED_AT_MIN as u64 {
+            // It is told of again and again, and so it stays.
+            assert_eq!(
+                numbers.number((top, &name(4)), later + PASTS_TOLD_WITHIN * nth as u32, |_| false),
+                told
+            );
+            numbers.number((dir, &name(nth)), later + PASTS_TOLD_WITHIN * nth as u32, |number| {
+                number == known
+            });
+            assert!(numbers.dirs.len() <= PASTS_LOOKED_AT_MIN, "{nth}");
+            assert_eq!(numbers.dirs.len(), numbers.by_name.len());
+        }
+        assert_eq!(numbers.path(known).unwrap().to_bytes(), b"1/2/3");
+        assert_eq!(numbers.path(told).unwrap().to_bytes(), b"1/4");
+        assert_eq!(numbers.path(known + 7), None, "nobody knows it");
+        assert_eq!(numbers.path(0), Some(TreePath::root()));
+        let again = numbers.number((dir, &name(10)), later, |_| false);
+        assert!(again > 10 * PASTS_LOOKED_AT_MIN as u64 - 10, "its number is not another's");
+    }
+
+    #[test]
+    fn all_that_kernels_know_stay_however_many_they_are() {
+        let (mut numbers, asked) = (Numbers::default(), std::cell::Cell::new(0));
+        let now = Instant::now();
+        let all = 10 * PASTS_LOOKED_AT_MIN as u64;
+        for nth in 0..all {
+            numbers.number((0, &name(nth)), now + PASTS_TOLD_WITHIN * nth as u32, |_| {
+                asked.set(asked.get() + 1);
+                true
+            });
+        }
+        assert_eq!(numbers.dirs.len() as u64, all);
+        assert!(asked.get() <= 2 * all, "{}", asked.get());
+    }
 }

@@ -202,8 +202,7 @@ impl Hub {
 
     /// What is about to be told of a file is true for who asked alone, through this mount.
     pub(super) fn outdate_answers(&self, mount: MountId, ino: Ino) {
-        let members = self.members();
-        if let Some(member) = members.iter().find(|member| member.mount.id() == mount) {
+        if let Some(member) = self.members().iter().find(|member| member.mount.id() == mount) {
             member.mount.outdate_answers(ino);
         }
     }
@@ -227,10 +226,16 @@ impl Hub {
 
     /// The same of one mount. What its kernel has let go of since, it has no pages of.
     fn add_stale(&self, mount: MountId, ino: Ino) {
-        let members = self.members();
-        self.stale.lock().add(mount, ino, |mount, ino| {
-            members.iter().any(|member| member.mount.id() == mount && member.mount.knows(ino))
-        });
+        self.stale.lock().add(mount, ino, |mount, ino| self.knows_in(mount, ino));
+    }
+
+    /// Whether any kernel may hold anything of an inode.
+    pub(super) fn knows(&self, ino: Ino) -> bool {
+        self.members().iter().any(|member| member.mount.knows(ino))
+    }
+
+    fn knows_in(&self, id: MountId, ino: Ino) -> bool {
+        self.members().iter().any(|member| member.mount.id() == id && member.mount.knows(ino))
     }
 
     /// A reply to a write that, if it is refused, notes that this mount's own kernel may hold pages of
@@ -253,8 +258,7 @@ impl Hub {
 
     /// Whether a mount's kernel may ask for an inode by a name that this has left.
     pub(super) fn has_left(&self, id: MountId, ino: Ino) -> bool {
-        let members = self.members();
-        members.iter().any(|member| member.mount.id() == id && member.mount.has_left(ino))
+        self.members().iter().any(|member| member.mount.id() == id && member.mount.has_left(ino))
     }
 
     /// A name came: kernels that remember that it was absent must forget that.
@@ -372,6 +376,7 @@ impl Changed {
 
 impl Audience for Hub {
     fn note(&self, effects: &[(Origin, Effect)]) {
+        self.absent.note(effects);
         self.kept_listings.note(effects);
         self.nexts.note(effects);
         self.touches.note(effects, &self.unborn, self.members().len());
@@ -418,7 +423,7 @@ impl Audience for Hub {
     fn is_in_use(&self, ino: Ino) -> bool {
         // A kernel forgets at once what nobody has: what it still knows is somebody's working directory,
         // or open in a way that we are not told of (O_PATH, a pipe).
-        self.open.is_open(ino) || self.members().iter().any(|member| member.mount.knows(ino))
+        self.open.is_open(ino) || self.knows(ino)
     }
 
     fn let_go(&self, inodes: &[Ino]) {
@@ -435,10 +440,9 @@ impl Audience for Hub {
     }
 
     fn moves_away(&self, origin: Origin, (parent, name): (Ino, &FileName), dir: Ino) {
-        let members = self.members();
-        if members.iter().any(|member| member.hears_of(Some(origin))) {
-            let is_known = |ino| members.iter().any(|member| member.mount.knows(ino));
-            self.moved_away.note((parent, name.clone()), dir, origin.mount(), is_known);
+        if self.members().iter().any(|member| member.hears_of(Some(origin))) {
+            let from = (parent, name.clone());
+            self.moved_away.note(from, dir, origin.mount(), |ino| self.knows(ino));
         }
     }
 
@@ -448,10 +452,7 @@ impl Audience for Hub {
         if self.moved_away.is_empty() {
             return false;
         }
-        let members = self.members();
-        let knows =
-            |ino| members.iter().any(|member| member.mount.id() == id && member.mount.knows(ino));
-        self.moved_away.takes(&(parent, name.clone()), id, knows)
+        self.moved_away.takes(&(parent, name.clone()), id, |ino| self.knows_in(id, ino))
     }
 
     fn last_seen(&self, agent: &AgentName) -> Option<u64> {

@@ -118,13 +118,13 @@ impl WorkTree {
             handles: Handles::new(Arc::clone(&hub)),
             pins: pins::Pins::default(),
             unborn: Arc::clone(&hub.unborn),
+            pasts: history::Pasts::new(Arc::clone(&hub)),
             hub,
             ghosts: ghosts::Ghosts::default(),
             waits: waits::Waits::default(),
             timed: parking_lot::Mutex::default(),
             hashers: plain_save::Hashers::default(),
             overtaken: overtaken::Overtaken::default(),
-            pasts: history::Pasts::default(),
             me: me.clone(),
         })
     }

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use workfs_mount::thread_here;
 
 use crate::engine::Base;
-use crate::limits::{SEEN_READERS_MAX, SEEN_RECORDS_MAX};
+use crate::limits::{SEEN_LOOKS_MAX, SEEN_READERS_MAX, SEEN_RECORDS_MAX};
 use crate::numbers::{RecordKey, Version};
 
 use super::lineage::{Lineage, Lineages, age, has_ended, is_shell, is_there};
@@ -34,9 +34,49 @@ struct Look {
 /// Versions seen, by record.
 #[derive(Default)]
 pub(super) struct Seen {
-    looks: Mutex<HashMap<RecordKey, Vec<Look>>>,
+    looks: Mutex<Looks>,
     /// Of those who looked, and of who closes what another opened.
     pub lineages: Lineages,
+}
+
+#[derive(Default)]
+struct Looks {
+    of: HashMap<RecordKey, Vec<Look>>,
+    /// How many they are.
+    count: usize,
+}
+
+impl Looks {
+    fn add(&mut self, record: RecordKey, look: Look) {
+        let is_new = !self.of.contains_key(&record);
+        if is_new && self.of.len() >= SEEN_RECORDS_MAX {
+            self.forget_older_half();
+        }
+        if self.count >= SEEN_LOOKS_MAX {
+            while self.count > SEEN_LOOKS_MAX / 2 {
+                self.forget_older_half();
+            }
+        }
+        let looks = self.of.entry(record).or_default();
+        self.count -= looks.len();
+        looks.retain(|other| other.who.thread() != look.who.thread());
+        if looks.len() >= SEEN_READERS_MAX {
+            let superseded = |nth: &usize| is_superseded(&looks[*nth], &looks[nth + 1..]);
+            looks.remove((0..looks.len()).find(superseded).unwrap_or(0));
+        }
+        looks.push(look);
+        self.count += looks.len();
+    }
+
+    fn forget_older_half(&mut self) {
+        let newest = |looks: &Vec<Look>| looks.last().map(|look| look.at);
+        let mut times: Vec<_> = self.of.values().filter_map(newest).collect();
+        times.sort_unstable();
+        if let Some(middle) = times.get(times.len() / 2).copied() {
+            self.of.retain(|_, looks| newest(looks).is_some_and(|at| at > middle));
+        }
+        self.count = self.of.values().map(Vec::len).sum();
+    }
 }
 
 impl Seen {
@@ -55,27 +95,13 @@ impl Seen {
     ) {
         if let Some(thread) = thread_here(thread) {
             let (who, at) = (self.lineages.of(thread), Instant::now());
-            self.add(record, Look { who, version, moved, at });
+            self.looks.lock().add(record, Look { who, version, moved, at });
         }
-    }
-
-    fn add(&self, record: RecordKey, look: Look) {
-        let mut records = self.looks.lock();
-        if records.len() >= SEEN_RECORDS_MAX && !records.contains_key(&record) {
-            forget_older_half(&mut records);
-        }
-        let looks = records.entry(record).or_default();
-        looks.retain(|other| other.who.thread() != look.who.thread());
-        if looks.len() >= SEEN_READERS_MAX {
-            let superseded = |nth: &usize| is_superseded(&looks[*nth], &looks[nth + 1..]);
-            looks.remove((0..looks.len()).find(superseded).unwrap_or(0));
-        }
-        looks.push(look);
     }
 
     /// What the process of `thread` has seen last.
     pub fn base(&self, record: RecordKey, thread: u32) -> Base {
-        let looks = match self.looks.lock().get(&record) {
+        let looks = match self.looks.lock().of.get(&record) {
             Some(looks) if thread_here(thread).is_some() => looks.clone(),
             _ => return Base::Unseen,
         };
@@ -156,11 +182,27 @@ fn is_superseded(look: &Look, later: &[Look]) -> bool {
     parent.is_some() && later.iter().any(again) && !is_there(look.who.thread())
 }
 
-fn forget_older_half(records: &mut HashMap<RecordKey, Vec<Look>>) {
-    let newest = |looks: &Vec<Look>| looks.last().map(|look| look.at);
-    let mut times: Vec<_> = records.values().filter_map(newest).collect();
-    times.sort_unstable();
-    if let Some(middle) = times.get(times.len() / 2).copied() {
-        records.retain(|_, looks| newest(looks).is_some_and(|at| at > middle));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_looks_are_remembered_of_however_many_records_and_the_last_ones_stay() {
+        let mut looks = Looks::default();
+        // No thread has such a number, and nothing is known of it.
+        let nobody = |nth| Lineages::default().of(u32::MAX - nth);
+        let readers: Vec<Lineage> = (0..=SEEN_READERS_MAX as u32).map(nobody).collect();
+        for record in 0..2 * SEEN_RECORDS_MAX as u64 {
+            for who in &readers {
+                let (who, version) = (*who, Version(1));
+                let look = Look { who, version, moved: None, at: Instant::now() };
+                looks.add(RecordKey(record), look);
+                assert!(looks.count <= SEEN_LOOKS_MAX && looks.of.len() <= SEEN_RECORDS_MAX);
+            }
+            let last = &looks.of[&RecordKey(record)];
+            assert_eq!(last.len(), SEEN_READERS_MAX);
+        }
+        assert_eq!(looks.count, looks.of.values().map(Vec::len).sum::<usize>());
+        assert!(looks.count > SEEN_LOOKS_MAX / 4, "{}", looks.count);
     }
 }

@@ -48,7 +48,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use chunks::Space;
 use extents::Extents;
-use pool::Pool;
+use pool::{Pool, Reader};
 
 pub use extents::ENDING as EXTENTS;
 pub use head::refuse_other;
@@ -275,7 +275,7 @@ impl Sqlite {
         }
     }
 
-    fn take(&self) -> Result<Conn> {
+    fn take(&self) -> Result<Reader> {
         self.idle.take(|| self.open_one())
     }
 

@@ -1,14 +1,18 @@
 //! The reading connections that nobody uses just now.
 //!
 //! What must stay true: whoever wants one has it as long as there is any, even where no further one can be opened:
-//! who waits at the socket may have all of the daemon's descriptors, and files are read all the same.
+//! who waits at the socket may have all of the daemon's descriptors, and files are read all the same. Each takes half
+//! a megabyte: how many there are goes by how many read at once, within a limit, and not by how many ever did.
 
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use super::Conn;
-use crate::limits::REQUEST_DEADLINE;
+use crate::limits::{READERS_AT_ONCE, READERS_KEPT_MAX, READERS_WAITED_FOR, REQUEST_DEADLINE};
 use crate::store::{Result, StoreError};
 
 /// Who reads in a mount has these at least, where all descriptors are wanted by others.
@@ -20,27 +24,55 @@ const TRIED_EVERY: Duration = Duration::from_millis(50);
 /// See the head of this file.
 #[derive(Default)]
 pub(super) struct Pool {
-    idle: Mutex<Vec<Conn>>,
+    idle: Mutex<Vec<Reader>>,
     /// Notified when there is one more of them.
     given_back: Condvar,
+    /// How many there are, used or not.
+    open: Arc<AtomicUsize>,
+}
+
+/// A connection of the pool.
+pub(super) struct Reader {
+    connection: Conn,
+    open: Arc<AtomicUsize>,
+}
+
+impl Deref for Reader {
+    type Target = Conn;
+
+    fn deref(&self) -> &Conn {
+        &self.connection
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Pool {
-    /// One that nobody has, else a new one; where there is no descriptor for that, one that somebody has by now is
-    /// waited for, or a descriptor, though not without end.
-    pub fn take(&self, open: impl Fn() -> Result<Conn>) -> Result<Conn> {
-        if let Some(connection) = self.idle.lock().pop() {
-            return Ok(connection);
+    /// One that nobody has, else a new one. Where there are many, one that somebody has by now is waited for a moment:
+    /// who reads in a mount has it for less. Where there is no descriptor for a new one, it is waited for
+    /// longer, or for a descriptor, though not without end.
+    pub fn take(&self, open: impl Fn() -> Result<Conn>) -> Result<Reader> {
+        if let Some(reader) = self.idle.lock().pop() {
+            return Ok(reader);
+        }
+        if self.open.load(Ordering::Relaxed) >= READERS_AT_ONCE
+            && let Some(reader) = self.await_one(READERS_WAITED_FOR)
+        {
+            return Ok(reader);
         }
         let mut until = None;
         loop {
             let error = match open() {
                 Err(error @ StoreError::NoDescriptors(_)) => error,
-                opened => return opened,
+                opened => return opened.map(|connection| self.reader(connection)),
             };
             let until = *until.get_or_insert_with(|| Instant::now() + REQUEST_DEADLINE);
-            if let Some(connection) = self.await_one(TRIED_EVERY) {
-                return Ok(connection);
+            if let Some(reader) = self.await_one(TRIED_EVERY) {
+                return Ok(reader);
             }
             if Instant::now() >= until {
                 return Err(error);
@@ -48,24 +80,74 @@ impl Pool {
         }
     }
 
+    fn reader(&self, connection: Conn) -> Reader {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Reader { connection, open: Arc::clone(&self.open) }
+    }
+
     /// Closes those that nobody has, but for a few.
     pub fn close_most(&self) {
         let mut idle = self.idle.lock();
         let most = idle.len().saturating_sub(KEPT);
-        let closed: Vec<Conn> = idle.drain(..most).collect();
+        let closed: Vec<Reader> = idle.drain(..most).collect();
         drop(idle);
         drop(closed);
     }
 
-    pub fn give_back(&self, connection: Conn) {
-        self.idle.lock().push(connection);
-        self.given_back.notify_one();
+    /// Takes one back; where there are enough that nobody uses it is closed.
+    pub fn give_back(&self, reader: Reader) {
+        let mut idle = self.idle.lock();
+        if idle.len() < READERS_KEPT_MAX {
+            idle.push(reader);
+            self.given_back.notify_one();
+        } else {
+            drop(idle);
+            drop(reader);
+        }
     }
 
-    fn await_one(&self, patience: Duration) -> Option<Conn> {
+    fn await_one(&self, patience: Duration) -> Option<Reader> {
         let until = Instant::now() + patience;
         let mut idle = self.idle.lock();
         while idle.is_empty() && !self.given_back.wait_until(&mut idle, until).timed_out() {}
         idle.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::store::sqlite::extents::Extents;
+
+    #[test]
+    fn readers_are_as_many_as_read_at_once_and_few_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let sql = || Connection::open_in_memory().unwrap();
+        let extents = Extents::open(&dir.path().join("store"), &sql(), None).unwrap();
+        let (pool, opened) = (Pool::default(), Cell::new(0));
+        let take = || {
+            let open = || {
+                opened.set(opened.get() + 1);
+                Ok(Conn::new(sql(), &extents))
+            };
+            pool.take(open).unwrap()
+        };
+        let many: Vec<Reader> = (0..READERS_AT_ONCE).map(|_| take()).collect();
+        assert_eq!(opened.get(), READERS_AT_ONCE);
+        // One of them is waited for, and not for ever: who waits may have them all.
+        let begin = Instant::now();
+        let more = take();
+        assert!(begin.elapsed() >= READERS_WAITED_FOR);
+        assert_eq!(pool.open.load(Ordering::Relaxed), READERS_AT_ONCE + 1);
+        many.into_iter().chain([more]).for_each(|reader| pool.give_back(reader));
+        assert_eq!(pool.open.load(Ordering::Relaxed), READERS_KEPT_MAX);
+        pool.close_most();
+        assert_eq!(pool.open.load(Ordering::Relaxed), KEPT);
+        drop(take());
+        assert_eq!(pool.open.load(Ordering::Relaxed), KEPT - 1);
     }
 }
