@@ -30,6 +30,7 @@ use crate::hold;
 use crate::mountinfo::{
     MountLine, device_number, is_reached, lies_in_fuse, may_lie_on, mount_at, mounts,
 };
+use crate::standing::mount_of;
 
 /// `FS_IMMUTABLE_FL` of `linux/fs.h`: nothing can be made in or removed from the directory.
 const IMMUTABLE: libc::c_int = 0x10;
@@ -226,18 +227,28 @@ impl Underlay {
         set_mode(&self.directory, self.cover.mode)
     }
 
+    fn called(&self) -> io::Result<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{}", self.directory.as_raw_fd()))
+    }
+
     /// Whether a mount of workfs lies on it, here or where a directory above it is bound to; also a dead one.
     ///
     /// # Errors
     /// If `/proc` is not there.
     pub fn lies_below_a_mount(&self) -> io::Result<bool> {
+        let before = self.called()?;
         let all = mounts()?;
+        // As it is called by now.
+        let called = self.called()?;
+        // In the mount that it was opened in it has one name, if that is the one that it had when the table was
+        // read. To look below each of some hundred mounts that lie there by other names takes seconds.
+        let lies_in = mount_of(&self.directory).ok().filter(|_| called == before);
         let own = kernel_device(self.cover.device);
         let mut ours = all.iter().filter(|line| {
-            line.is_workfs() && is_reached(&all, line) && may_lie_on(&all, line, own)
+            let is_another = Some(line.parent) == lies_in && line.dir != called;
+            let may_be_it = line.is_workfs() && !is_another;
+            may_be_it && is_reached(&all, line) && may_lie_on(&all, line, own)
         });
-        // As it is called by now.
-        let called = std::fs::read_link(format!("/proc/self/fd/{}", self.directory.as_raw_fd()))?;
         let is_it = |line: &MountLine| {
             // Who serves the way there may not answer.
             let look = || directory_below(&line.dir)?.metadata();

@@ -5,6 +5,7 @@
 //! it); finding it hangs on nobody. Deliberately not here: whose it is.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statfs, statx};
@@ -20,12 +21,20 @@ use crate::mountinfo::{MountLine, device_number, mount_around, mounts};
 /// # Errors
 /// If the path leads nowhere, or the kernel does not tell.
 pub fn mount_number(path: &Path) -> io::Result<u64> {
-    number(path, AtFlags::empty()).map(|here| here.stx_mnt_id)
+    number(CWD, path, AtFlags::empty()).map(|here| here.stx_mnt_id)
+}
+
+/// The number of the mount that an open file lies in.
+///
+/// # Errors
+/// If the kernel does not tell.
+pub(crate) fn mount_of(open: impl AsFd) -> io::Result<u64> {
+    number(open, c"", AtFlags::EMPTY_PATH).map(|here| here.stx_mnt_id)
 }
 
 /// What the kernel alone answers, also where nobody may look at what is mounted.
-fn number(path: impl Arg, flags: AtFlags) -> io::Result<Statx> {
-    let here = statx(CWD, path, flags | AtFlags::STATX_DONT_SYNC, StatxFlags::empty())?;
+fn number(from: impl AsFd, path: impl Arg, flags: AtFlags) -> io::Result<Statx> {
+    let here = statx(from, path, flags | AtFlags::STATX_DONT_SYNC, StatxFlags::empty())?;
     let told = here.stx_mask & StatxFlags::MNT_ID.bits() != 0;
     if told { Ok(here) } else { Err(io::ErrorKind::Unsupported.into()) }
 }
@@ -36,7 +45,7 @@ fn number(path: impl Arg, flags: AtFlags) -> io::Result<Statx> {
 /// # Errors
 /// If the kernel does not tell.
 pub fn mount_here() -> io::Result<Option<MountLine>> {
-    let here = match number(c"", AtFlags::EMPTY_PATH) {
+    let here = match number(CWD, c"", AtFlags::EMPTY_PATH) {
         // Before Linux 5.8 there is only the path.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => return by_path(),
         here => here?,

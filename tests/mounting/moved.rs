@@ -6,6 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::process::Signal;
 
 use crate::harness::{
@@ -234,4 +236,36 @@ fn a_copy_in_another_name_space_keeps_nobody_from_mounting_anew() {
     moved.workfs("unmount", &dir).success();
     moved.nothing_is_left();
     moved.is_as_it_was(&dir);
+}
+
+/// The newest mount of the machine, by the number that no other ever has; `None` where the kernel has none.
+fn newest_mount() -> Option<u64> {
+    /// `STATX_MNT_ID_UNIQUE` of `linux/stat.h` (Linux 6.8).
+    const MNT_ID_UNIQUE: u32 = 0x4000;
+    let how = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let copy = open_tree(CWD, "/", how).unwrap();
+    let asked = StatxFlags::from_bits_retain(MNT_ID_UNIQUE);
+    let found = statx(&copy, "", AtFlags::EMPTY_PATH, asked).unwrap();
+    (found.stx_mask & MNT_ID_UNIQUE != 0).then_some(found.stx_mnt_id)
+}
+
+// P6.3
+#[test]
+fn a_directory_is_given_back_without_a_look_below_each_mount_beside_it() {
+    const OTHERS: u64 = 30;
+    if !rustix::process::geteuid().is_root() || newest_mount().is_none() {
+        return left_out("telling how many mounts were made needs root and Linux 6.8");
+    }
+    let fixture = Setup::default().mounts(OTHERS as usize + 1).start();
+    let dir = fixture.root().to_str().unwrap();
+    // Other tests make some, too, but not each time.
+    let made = (0..5).map(|_| {
+        let before = newest_mount();
+        fixture.workfs(&["unmount", dir]).success();
+        let made = newest_mount().zip(before).map(|(now, before)| now - before).unwrap();
+        fixture.mount_at(fixture.root()).success();
+        made
+    });
+    let made: Vec<u64> = made.collect();
+    assert!(made.iter().any(|made| *made < OTHERS), "{made:?}");
 }
