@@ -225,7 +225,7 @@ impl Handles {
     }
 
     /// Makes a handle of a held inode for who opens it.
-    pub fn insert(&self, by: &Caller, mut held: Held, open: Open) -> Result<Handle, Refusal> {
+    pub fn insert(&self, by: &Caller, mut held: Held, mut open: Open) -> Result<Handle, Refusal> {
         let mut table = self.table.write();
         // Its kernel closes nothing any more: see `WorkTree::end_mount`.
         if self.hub.identity(by.mount).is_none() {
@@ -237,15 +237,16 @@ impl Handles {
             self.running.add(held.ino);
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (mount, user, opener, open) = (by.mount, by.uid, by.pid, Arc::new(open));
-        if let Open::Staged(staged) = &*open {
-            let mut staged = staged.lock();
+        // Nobody else has it yet: who has locked one looks for others in the table.
+        if let Open::Staged(staged) = &mut open {
+            let staged = staged.get_mut();
             staged.opened_by = Some(*by);
-            self.note_text(by, (held.ino, Handle(number)), &staged);
+            self.note_text(by, (held.ino, Handle(number)), staged);
             if !staged.writes {
-                self.note_pages(held.ino, &mut staged, Pages::Perhaps(Instant::now()));
+                self.note_pages(held.ino, staged, Pages::Perhaps(Instant::now()));
             }
         }
+        let (mount, user, opener, open) = (by.mount, by.uid, by.pid, Arc::new(open));
         table.rows.insert(number, Row { ino: held.ino, mount, user, opener, open });
         Ok(Handle(number))
     }
