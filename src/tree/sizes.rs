@@ -24,7 +24,7 @@ struct Own {
     /// The thread that opened it, or the one that wrote last.
     by: u32,
     size: u64,
-    /// It was opened to be written.
+    /// It was opened to be written, and was not closed since it was written last.
     writes: bool,
 }
 
@@ -45,6 +45,14 @@ impl Sizes {
         owns.retain(|own| own.handle != handle.0);
         owns.push(Own { handle: handle.0, by: by.pid, size, writes });
         self.count.store(files.len(), Ordering::Release);
+    }
+
+    /// A descriptor of a handle was closed, with which its writing ends. That the handle is gone is told later, when
+    /// other calls may have been answered: until then it keeps no reader of an older text from its end.
+    pub fn close(&self, mount: MountId, ino: Ino, handle: Handle) {
+        let mut files = self.files.lock();
+        let owns = files.get_mut(&(mount, ino)).into_iter().flatten();
+        owns.filter(|own| own.handle == handle.0).for_each(|own| own.writes = false);
     }
 
     /// A handle is gone.

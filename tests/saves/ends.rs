@@ -265,3 +265,29 @@ fn who_reads_an_old_version_finds_the_end_of_that() {
         }
     }
 }
+
+// P2.1, P2.4
+#[test]
+fn who_reads_an_old_version_finds_its_end_also_before_the_descriptor_that_saved_is_gone() {
+    let fixture = fixture();
+    for (path, before, first) in files(&fixture) {
+        if before.is_empty() {
+            continue;
+        }
+        fs::write(fixture.outside("new"), format!("{first}# longer\n")).unwrap();
+        let mut reader = fs::File::open(fixture.path(path)).unwrap();
+        // As where the kernel is late with telling: one that writes nothing has the saved file open still.
+        let script = format!(
+            "exec 3> '{path}'; cat >/dev/null <&0 & cat \"$OUT/new\" >&3; exec 3>&-; exec >&-; wait"
+        );
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script]).env("OUT", fixture.outside("")).current_dir(fixture.root());
+        let mut saver = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        saver.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        fixture.sh(&format!("cmp \"$OUT/new\" '{path}' && stat '{path}'")).success();
+        assert_eq!(reader.seek(SeekFrom::End(0)).unwrap(), before.len() as u64, "{path}");
+        drop(saver.stdin.take());
+        assert!(saver.wait().unwrap().success());
+    }
+}
